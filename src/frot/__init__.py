@@ -1,0 +1,3 @@
+"""Feature-robust optimal transport."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,186 @@
+r"""Certificates: an interval that holds the optimum, whatever a solver did.
+
+Upper bound: the objective of a plan whose marginals are right. Lower bound: for any weights
+alpha and any potential g, with f and g made feasible by two c-transforms of the mixed cost,
+
+.. math::
+    \langle a, f \rangle + \langle b, g \rangle + r(\alpha)
+    \;\le\; \min_{\Pi} \langle \Pi, M_\alpha \rangle + r(\alpha) \;\le\; \text{optimum},
+
+where r is what the adversary is paid for alpha (its entropy). Both are widened by what rounding
+in double precision can have done to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from frot._plan import Plan
+from frot._problem import Problem
+
+__all__ = ["Lower", "Upper", "lower_bound", "northwest", "relative_gap", "round_plan", "upper_bound"]
+
+UNIT = float(np.finfo(float).eps)
+
+# Below this share of the mean cost a value counts as zero, and the gap is taken relative to it.
+ZERO_SHARE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Upper:
+    """A feasible plan, its group costs and the objective it attains."""
+
+    bound: float
+    plan: Plan
+    phi: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Lower:
+    """Weights and feasible potentials, and the value they prove."""
+
+    bound: float
+    alpha: np.ndarray
+    f: np.ndarray
+    g: np.ndarray
+
+
+def northwest(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Fill a plan from its north-west corner: at most n + m - 1 arcs (rows, cols, mass).
+
+    Examples
+    --------
+    >>> northwest(np.array([0.5, 0.5]), np.array([0.2, 0.8]))
+    (array([0, 0, 1]), array([0, 1, 1]), array([0.2, 0.3, 0.5]))
+    """
+    row_ends, col_ends = np.cumsum(a), np.cumsum(b)
+    total = min(row_ends[-1], col_ends[-1])
+    cuts = np.union1d(row_ends, col_ends)
+    cuts = cuts[(cuts > 0.0) & (cuts <= total)]
+    if len(cuts) == 0 or cuts[-1] < total:
+        cuts = np.append(cuts, total)
+    mass = np.diff(cuts, prepend=0.0)
+    middle = cuts - 0.5 * mass
+    rows = np.minimum(np.searchsorted(row_ends, middle, side="right"), len(a) - 1)
+    cols = np.minimum(np.searchsorted(col_ends, middle, side="right"), len(b) - 1)
+    return rows, cols, mass
+
+
+def round_plan(plan: Plan, a: np.ndarray, b: np.ndarray) -> Plan:
+    """Move a plan to the marginals a and b: shrink what is too much, then fill what lacks.
+
+    The filling runs from the north-west corner, so a sparse plan stays sparse.
+
+    Examples
+    --------
+    >>> rough = Plan(np.array([[0.6, 0.0], [0.0, 0.3]]))
+    >>> np.asarray(round_plan(rough, np.array([0.5, 0.5]), np.array([0.5, 0.5])))
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+
+    def shrink(have: np.ndarray, want: np.ndarray) -> np.ndarray:
+        factor = np.ones_like(have)
+        np.divide(want, have, out=factor, where=have > want)
+        return factor
+
+    if plan.is_sparse:
+        rows, cols, mass = plan.arcs()
+        mass = np.maximum(mass, 0.0)
+        mass = mass * shrink(np.bincount(rows, mass, len(a)), a)[rows]
+        mass = mass * shrink(np.bincount(cols, mass, len(b)), b)[cols]
+        lack_a = np.maximum(a - np.bincount(rows, mass, len(a)), 0.0)
+        lack_b = np.maximum(b - np.bincount(cols, mass, len(b)), 0.0)
+        if lack_a.sum() == 0.0 or lack_b.sum() == 0.0:
+            return Plan.from_arcs(rows, cols, mass, plan.shape)
+        more = northwest(lack_a, lack_b)
+        joined = [np.concatenate(pair) for pair in zip((rows, cols, mass), more, strict=True)]
+        return Plan.from_arcs(joined[0], joined[1], joined[2], plan.shape)
+    dense = np.maximum(plan.dense(), 0.0)
+    dense *= shrink(dense.sum(axis=1), a)[:, None]
+    dense *= shrink(dense.sum(axis=0), b)
+    lack_a = np.maximum(a - dense.sum(axis=1), 0.0)
+    lack_b = np.maximum(b - dense.sum(axis=0), 0.0)
+    if lack_a.sum() > 0.0 and lack_b.sum() > 0.0:
+        rows, cols, mass = northwest(lack_a, lack_b)
+        np.add.at(dense, (rows, cols), mass)
+    return Plan(dense)
+
+
+def upper_bound(
+    problem: Problem, plan: Plan, phi: np.ndarray | None = None, *, rounded: bool = False
+) -> Upper:
+    """Round the plan unless it already is, and take its objective as an upper bound.
+
+    `phi` may be given where the plan is feasible as it is and its costs are known.
+    """
+    if not rounded:
+        plan = round_plan(plan, problem.a, problem.b)
+        phi = None
+    if phi is None:
+        phi = problem.costs.inner(plan)
+    value, _ = problem.adversary.best(phi)
+    # The marginals of the rounded plan are off by a few units in the last place at most.
+    slack = 4.0 * UNIT * float(np.abs(phi).max())
+    return Upper(value + slack, plan, phi)
+
+
+def lower_bound(
+    problem: Problem, alpha: np.ndarray, g: np.ndarray, mixed: np.ndarray | None = None
+) -> Lower:
+    """Make (alpha, g) dual feasible and return the value it proves.
+
+    `mixed` is ``problem.costs.mix(alpha)`` where the caller has it already; `alpha` must then be
+    the weights it was mixed with, on the simplex.
+    """
+    if mixed is None:
+        alpha = np.maximum(alpha, 0.0)
+        alpha = alpha / alpha.sum()
+        mixed = problem.costs.mix(alpha)
+    f, g = c_transforms(mixed, g)
+    bound = float(problem.a @ f + problem.b @ g)
+    slack = problem.costs.rounding(alpha)
+    slack += 4.0 * UNIT * (float(np.abs(f).max()) + float(np.abs(g).max()))
+    bound -= slack
+    if problem.costs.nonnegative:
+        bound = max(bound, 0.0)
+    return Lower(bound + problem.adversary.reward(alpha), alpha, f, g)
+
+
+def c_transforms(mixed: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return f_i = min_j M_ij - g_j, then g_j = min_i M_ij - f_i: feasible, and no worse.
+
+    Examples
+    --------
+    >>> c_transforms(np.array([[0.0, 2.0], [2.0, 0.0]]), np.array([0.0, 1.0]))
+    (array([ 0., -1.]), array([0., 1.]))
+    """
+    # Where g is far out of range the difference may overflow; a potential of zero never does.
+    if not np.isfinite(g).all():
+        g = np.zeros_like(g)
+    f = np.empty(len(mixed))
+    best = np.full(mixed.shape[1], np.inf)
+    # Row blocks keep the temporaries in the cache instead of making two more (n, m) matrices.
+    step = max(1, 500_000 // max(1, mixed.shape[1]))
+    for start in range(0, len(mixed), step):
+        block = mixed[start : start + step]
+        f[start : start + step] = (block - g).min(axis=1)
+        np.minimum(best, (block - f[start : start + step, None]).min(axis=0), out=best)
+    return f, best
+
+
+def relative_gap(lower: float, upper: float, mean_cost: float) -> float:
+    """Return (upper - lower) over |upper|, or over a millionth of the mean cost near zero.
+
+    Examples
+    --------
+    >>> relative_gap(0.9, 1.0, mean_cost=1.0)
+    0.09999999999999998
+    >>> relative_gap(0.0, 0.0, mean_cost=0.0)
+    0.0
+    """
+    if upper <= lower:
+        return 0.0
+    return (upper - lower) / max(abs(upper), ZERO_SHARE * mean_cost, np.finfo(float).tiny)

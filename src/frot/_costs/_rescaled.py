@@ -1,0 +1,72 @@
+"""Costs shifted and scaled group by group: what normalisation comes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from frot._costs._protocol import Costs
+from frot._plan import Plan
+
+__all__ = ["RescaledCosts"]
+
+
+@dataclass(frozen=True, eq=False)
+class RescaledCosts:
+    r"""Costs :math:`C'_l = s_l\,(C_l - r_l)` on top of any other kind.
+
+    Examples
+    --------
+    >>> from frot._costs._stacked import StackedCosts
+    >>> costs = RescaledCosts(StackedCosts(np.array([[[4.0]]])), np.array([0.5]), np.array([1.0]))
+    >>> costs.mix(np.array([1.0]))
+    array([[1.5]])
+    """
+
+    base: Costs
+    scale: np.ndarray
+    shift: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, n, m)."""
+        return self.base.shape
+
+    @property
+    def nonnegative(self) -> bool:
+        """Only where nothing was subtracted."""
+        return self.base.nonnegative and bool((self.shift <= 0.0).all())
+
+    def mix(self, alpha: np.ndarray) -> np.ndarray:
+        """Return sum_l alpha_l C'_l."""
+        weights = alpha * self.scale
+        mixed = self.base.mix(weights)
+        mixed -= weights @ self.shift
+        return mixed
+
+    def inner(self, plan: Plan) -> np.ndarray:
+        """Return <plan, C'_l>."""
+        return self.scale * (self.base.inner(plan) - self.shift * plan.sum())
+
+    def at(
+        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the costs at the arcs, shape (groups, K)."""
+        pick = slice(None) if groups is None else groups
+        found = self.base.at(rows, cols, groups)
+        return self.scale[pick, None] * (found - self.shift[pick, None])
+
+    def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return phi of a b^T."""
+        return self.scale * (self.base.independent(a, b) - self.shift * (a.sum() * b.sum()))
+
+    def take(self, rows: np.ndarray, cols: np.ndarray) -> RescaledCosts:
+        """Return the costs between some of the points."""
+        return RescaledCosts(self.base.take(rows, cols), self.scale, self.shift)
+
+    def rounding(self, alpha: np.ndarray) -> float:
+        """Bound the base's error and that of one subtraction."""
+        weights = alpha * self.scale
+        unit = np.finfo(float).eps
+        return self.base.rounding(weights) + 4.0 * unit * float(weights @ np.abs(self.shift))

@@ -1,0 +1,86 @@
+"""A dense stack of cost matrices: few groups, or costs that came as matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from frot._plan import Plan
+
+__all__ = ["StackedCosts"]
+
+
+@dataclass(frozen=True, eq=False)
+class StackedCosts:
+    """Costs kept as one array of shape (L, n, m).
+
+    Examples
+    --------
+    >>> costs = StackedCosts(np.array([[[0.0, 1.0]], [[2.0, 0.0]]]))
+    >>> costs.mix(np.array([0.5, 0.5]))
+    array([[1. , 0.5]])
+    >>> costs.inner(Plan(np.array([[0.5, 0.5]])))
+    array([0.5, 1. ])
+    """
+
+    stack: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, n, m)."""
+        return self.stack.shape  # type: ignore[return-value]
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no entry is negative."""
+        return self._range[0] >= 0.0
+
+    @cached_property
+    def _range(self) -> tuple[float, float]:
+        return float(self.stack.min()), float(np.abs(self.stack).max())
+
+    @cached_property
+    def _flat(self) -> np.ndarray:
+        return self.stack.reshape(len(self.stack), -1)
+
+    def mix(self, alpha: np.ndarray) -> np.ndarray:
+        """Return sum_l alpha_l C_l, reading only the groups that have weight."""
+        on = np.flatnonzero(alpha)
+        if len(on) * 3 < len(alpha):
+            mixed = np.zeros(self._flat.shape[1])
+            for group in on:
+                mixed += alpha[group] * self._flat[group]
+        else:
+            mixed = alpha @ self._flat
+        return mixed.reshape(self.shape[1:])
+
+    def inner(self, plan: Plan) -> np.ndarray:
+        """Return <plan, C_l> for every group."""
+        if plan.is_sparse:
+            rows, cols, mass = plan.arcs()
+            return self.at(rows, cols) @ mass
+        return self._flat @ plan.dense().ravel()
+
+    def at(
+        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the costs at the arcs, shape (groups, K)."""
+        where = np.asarray(rows, dtype=np.intp) * self.shape[2] + cols
+        if groups is None:
+            return np.take(self._flat, where, axis=1)
+        return np.stack([self._flat[group][where] for group in groups])
+
+    def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return a^T C_l b for every group."""
+        return (self.stack @ b) @ a
+
+    def take(self, rows: np.ndarray, cols: np.ndarray) -> StackedCosts:
+        """Return the costs between some of the points."""
+        return StackedCosts(np.ascontiguousarray(self.stack[:, rows][:, :, cols]))
+
+    def rounding(self, alpha: np.ndarray) -> float:
+        """Bound the error of a sum of L products."""
+        unit = np.finfo(float).eps
+        return (np.count_nonzero(alpha) + 2) * unit * float(np.abs(alpha).sum()) * self._range[1]

@@ -1,0 +1,91 @@
+"""What frot raises and warns, and the one door to optional libraries."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class InputError(ValueError):
+    """An argument cannot be used; the message names it and the fix.
+
+    Examples
+    --------
+    >>> from frot._errors import InputError
+    >>> issubclass(InputError, ValueError)
+    True
+    """
+
+
+class ConvergenceWarning(UserWarning):
+    """A solver stopped before its tolerance; its bounds hold all the same.
+
+    Examples
+    --------
+    >>> from frot._errors import ConvergenceWarning
+    >>> issubclass(ConvergenceWarning, UserWarning)
+    True
+    """
+
+
+class SolverError(RuntimeError):
+    """A library underneath failed in a way that left nothing to return.
+
+    Examples
+    --------
+    >>> from frot._errors import SolverError
+    >>> issubclass(SolverError, RuntimeError)
+    True
+    """
+
+
+class MissingDependencyError(ImportError):
+    """An optional library is needed and not installed; the message says how to install it.
+
+    Examples
+    --------
+    >>> from frot._errors import MissingDependencyError
+    >>> issubclass(MissingDependencyError, ImportError)
+    True
+    """
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional module, or say which extra of frot brings it.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name of the module, for example ``"matplotlib.pyplot"``.
+    extra : str
+        The extra that installs it, for example ``"plot"``.
+
+    Returns
+    -------
+    ModuleType
+        The imported module.
+
+    Raises
+    ------
+    MissingDependencyError
+        If the module, or the package it lives in, is not installed.
+
+    Examples
+    --------
+    >>> from frot._errors import require
+    >>> require("math", "plot").sqrt(4.0)
+    2.0
+    >>> require("no_such_module", "plot")
+    Traceback (most recent call last):
+    ...
+    frot._errors.MissingDependencyError: no_such_module is not installed; pip install "frot[plot]"
+    """
+    package = module.partition(".")[0]
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        # An installed library with a broken import of its own must show its own error.
+        if error.name is None or error.name.partition(".")[0] != package:
+            raise
+        message = f'{package} is not installed; pip install "frot[{extra}]"'
+        raise MissingDependencyError(message, name=package) from None

@@ -1,0 +1,81 @@
+"""One feature-robust transport problem: validated, frozen, ready for any solver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from frot._adversary import Simplex
+from frot._costs import Costs
+
+__all__ = ["Problem"]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    r"""The problem every solver takes.
+
+    .. math::
+        \min_{\Pi \in U(a, b)} \; \max_{\alpha \in \Sigma^L} \;
+        \sum_l \alpha_l \langle \Pi, C_l \rangle - \eta \sum_l \alpha_l \log \alpha_l
+
+    Parameters
+    ----------
+    costs : Costs
+        The L cost matrices, in whatever form.
+    a, b : arrays of shape (n,) and (m,)
+        Weights >= 0 that sum to one each.
+    adversary : Simplex
+        The weights alpha may take, and eta.
+    eps : float
+        Entropic regularisation of the plan, for the oracles that have one.
+    names : tuple of str
+        Names of the groups.
+    points : pair of arrays, optional
+        The points behind the costs, kept for pictures only.
+
+    Examples
+    --------
+    >>> from frot._costs import StackedCosts
+    >>> costs = StackedCosts(np.ones((3, 1, 2)))
+    >>> Problem(costs, np.ones(1), np.full(2, 0.5)).mean_cost
+    1.0
+    """
+
+    costs: Costs
+    a: np.ndarray
+    b: np.ndarray
+    adversary: Simplex = Simplex()
+    eps: float = 0.0
+    names: tuple[str, ...] = ()
+    points: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, n, m)."""
+        return self.costs.shape
+
+    @cached_property
+    def independent(self) -> np.ndarray:
+        """Group costs of the product plan a b^T, shape (L,)."""
+        return self.costs.independent(self.a, self.b)
+
+    @cached_property
+    def mean_cost(self) -> float:
+        """Mean of |<a b^T, C_l>| over the groups: the unit in which tolerances are meant."""
+        return float(np.abs(self.independent).mean())
+
+    def support(self) -> tuple[Problem, np.ndarray, np.ndarray]:
+        """Return the problem without points of zero weight, and the rows and columns it kept."""
+        rows, cols = np.flatnonzero(self.a), np.flatnonzero(self.b)
+        if len(rows) == len(self.a) and len(cols) == len(self.b):
+            return self, rows, cols
+        small = replace(
+            self,
+            costs=self.costs.take(rows, cols),
+            a=self.a[rows],
+            b=self.b[cols],
+        )
+        return small, rows, cols

@@ -1,0 +1,204 @@
+"""What every solver returns: the answer and a proven interval around the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from frot._bounds import relative_gap
+from frot._plan import Plan
+from frot._status import Status
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Progress", "Result"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a solver stands after an iteration; callbacks get one of these.
+
+    Examples
+    --------
+    >>> Progress(iteration=1, elapsed=0.1, lower=1.0, upper=2.0, gap=0.5)
+    Progress(iteration=1, elapsed=0.1, lower=1.0, upper=2.0, gap=0.5)
+    """
+
+    iteration: int
+    elapsed: float
+    lower: float
+    upper: float
+    gap: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    r"""A certified answer: ``lower <= truth <= upper``, always.
+
+    The truth is the optimum of
+
+    .. math::
+        \min_{\Pi \in U(a, b)} \max_{\alpha \in \Sigma^L}
+        \sum_l \alpha_l \langle \Pi, C_l \rangle - \eta \sum_l \alpha_l \log \alpha_l .
+
+    Attributes
+    ----------
+    value : float
+        Objective of `plan`, which is feasible; equal to `upper`.
+    lower, upper : float
+        The interval that is proven to hold the optimum.
+    gap : float
+        (upper - lower) / |upper|; near zero relative to a millionth of the mean cost.
+    status : Status
+        Why the solver stopped; ``status.sentence`` says it in words.
+    alpha : array of shape (L,)
+        Weights of the groups: those that prove `lower`.
+    phi : array of shape (L,)
+        Cost of `plan` in each group.
+    plan : Plan of shape (n, m)
+        The transport plan; sparse where it is. ``np.asarray(plan)`` makes it dense.
+    potentials : pair of arrays of shapes (n,) and (m,)
+        Dual potentials f and g of the mixed cost at `alpha`, feasible to rounding.
+    names : tuple of str
+        Names of the groups.
+    solver : str
+        What ran.
+    iterations : int
+    time : float
+        Seconds.
+    history : tuple of Progress
+        Bounds over the run.
+
+    Examples
+    --------
+    >>> import frot
+    >>> res = frot.solve([[0.0, 0.0]], [[1.0, 2.0]], groups="each")
+    >>> res.value, res.lower <= 4.0 <= res.upper, res.status
+    (4.0, True, Status.CONVERGED)
+    """
+
+    lower: float
+    upper: float
+    status: Status
+    alpha: np.ndarray
+    phi: np.ndarray
+    plan: Plan
+    potentials: tuple[np.ndarray, np.ndarray]
+    mean_cost: float
+    names: tuple[str, ...]
+    solver: str
+    iterations: int
+    time: float
+    history: tuple[Progress, ...] = ()
+    eta: float = 0.0
+    eps: float = 0.0
+    points: tuple[np.ndarray, np.ndarray] | None = field(default=None)
+
+    @property
+    def value(self) -> float:
+        """Objective of the plan."""
+        return self.upper
+
+    @property
+    def gap(self) -> float:
+        """Relative width of the interval."""
+        return relative_gap(self.lower, self.upper, self.mean_cost)
+
+    @property
+    def perplexity(self) -> float:
+        """Effective number of groups that alpha uses: exp of its entropy."""
+        on = self.alpha[self.alpha > 0.0]
+        return float(np.exp(-(on @ np.log(on))))
+
+    def ranking(self) -> np.ndarray:
+        """Return the groups by weight, ties by cost: the indices, heaviest first."""
+        return np.lexsort((-self.phi, -self.alpha))
+
+    def summary(self, top: int = 10) -> str:
+        """Return the answer as text: value, interval, status and the heaviest groups."""
+        n, m = self.plan.shape
+        lines = [
+            f"Feature-robust transport of {n} to {m} points in {len(self.alpha)} groups",
+            f"  value     {self.value:.10g}",
+            f"  interval  [{self.lower:.10g}, {self.upper:.10g}]  (gap {self.gap:.1e})",
+            f"  status    {self.status}: {self.status.sentence}",
+            f"  solver    {self.solver}, {self.iterations} iterations, {self.time:.3g} s",
+            f"  plan      {self.plan.nnz} arcs, mass {self.plan.sum():.6g}",
+            f"  groups    {self.perplexity:.3g} in effect; the heaviest:",
+        ]
+        width = max((len(self.names[i]) for i in self.ranking()[:top]), default=0)
+        lines += [
+            f"    {self.names[i]:<{width}}  alpha {self.alpha[i]:.6f}  phi {self.phi[i]:.6g}"
+            for i in self.ranking()[:top]
+        ]
+        if len(self.alpha) > top:
+            lines.append(f"    ... and {len(self.alpha) - top} more")
+        return "\n".join(lines)
+
+    def plot(self, kind: str | None = None, **options: Any) -> Figure:
+        """Draw the plan, the weights and the convergence, or just one of them.
+
+        Parameters
+        ----------
+        kind : {"plan", "alpha", "convergence"}, optional
+            None draws all that there is.
+        **options
+            Passed on to the function that draws `kind`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from frot._plot import plot_result
+
+        return plot_result(self, kind, **options)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the answer to an .npz file: arrays by their names here, the plan as arcs.
+
+        Examples
+        --------
+        >>> import frot, tempfile, pathlib
+        >>> res = frot.solve([[0.0]], [[1.0]])
+        >>> path = res.save(pathlib.Path(tempfile.mkdtemp()) / "res.npz")
+        >>> with np.load(path) as data:
+        ...     float(data["value"])
+        1.0
+        """
+        path = Path(path)
+        if path.suffix != ".npz":
+            path = path.with_name(path.name + ".npz")
+        rows, cols, mass = self.plan.arcs()
+        np.savez_compressed(
+            path,
+            value=self.value,
+            lower=self.lower,
+            upper=self.upper,
+            gap=self.gap,
+            status=str(self.status),
+            alpha=self.alpha,
+            phi=self.phi,
+            names=np.array(self.names, dtype=str),
+            plan_rows=rows,
+            plan_cols=cols,
+            plan_mass=mass,
+            plan_shape=self.plan.shape,
+            f=self.potentials[0],
+            g=self.potentials[1],
+            solver=self.solver,
+            iterations=self.iterations,
+            time=self.time,
+            eta=self.eta,
+            eps=self.eps,
+        )
+        return path
+
+    def __repr__(self) -> str:
+        return (
+            f"Result(value={self.value:.10g}, lower={self.lower:.10g}, upper={self.upper:.10g}, "
+            f"gap={self.gap:.1e}, status={self.status!r}, solver={self.solver!r})"
+        )

@@ -1,0 +1,136 @@
+"""The loop around every algorithm: tolerance, limits, callback, progress bar and Ctrl-C.
+
+An algorithm is a generator of `Offer`s. It need not know when to stop: the driver keeps the best
+upper and the best lower bound seen, and ends the run.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from frot._bounds import Lower, Upper, lower_bound, northwest, relative_gap, upper_bound
+from frot._errors import ConvergenceWarning
+from frot._plan import Plan
+from frot._problem import Problem
+from frot._progress import progress_bar
+from frot._result import Progress, Result
+from frot._status import Status
+
+__all__ = ["Callback", "Offer", "drive"]
+
+Callback = Callable[[Progress], object]
+
+
+class Offer(NamedTuple):
+    """What an algorithm has after a step; None where it has nothing new."""
+
+    upper: Upper | None = None
+    lower: Lower | None = None
+
+
+def drive(
+    offers: Iterator[Offer],
+    problem: Problem,
+    *,
+    solver: str,
+    tol: float,
+    max_iter: int,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+) -> Result:
+    """Run an algorithm until its interval is within `tol` or a limit is met.
+
+    A callback that returns True stops the run; Ctrl-C ends it with the best answer so far.
+    """
+    begin = time.perf_counter()
+    upper: Upper | None = None
+    lower: Lower | None = None
+    history: list[Progress] = []
+    iteration = 0
+    status = Status.STALLED
+    try:
+        with progress_bar(tol, enabled=progress) as show:
+            for offer in offers:
+                iteration += 1
+                if offer.upper is not None and (upper is None or offer.upper.bound < upper.bound):
+                    upper = offer.upper
+                if offer.lower is not None and (lower is None or offer.lower.bound > lower.bound):
+                    lower = offer.lower
+                elapsed = time.perf_counter() - begin
+                if upper is not None and lower is not None:
+                    gap = relative_gap(lower.bound, upper.bound, problem.mean_cost)
+                    now = Progress(iteration, elapsed, lower.bound, upper.bound, gap)
+                    if offer.upper is not None or offer.lower is not None:
+                        history.append(now)
+                    show(now)
+                    if gap <= tol:
+                        status = Status.CONVERGED
+                        break
+                    if callback is not None and callback(now) is True:
+                        status = Status.STOPPED
+                        break
+                if iteration >= max_iter:
+                    status = Status.MAX_ITER
+                    break
+                if time_limit is not None and elapsed >= time_limit:
+                    status = Status.TIME_LIMIT
+                    break
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    upper = upper if upper is not None else _any_upper(problem)
+    lower = lower if lower is not None else _any_lower(problem)
+    gap = relative_gap(lower.bound, upper.bound, problem.mean_cost)
+    elapsed = time.perf_counter() - begin
+    if status is not Status.INTERRUPTED and gap <= tol:
+        status = Status.CONVERGED
+    if not history or history[-1].gap != gap:
+        history.append(Progress(iteration, elapsed, lower.bound, upper.bound, gap))
+    result = Result(
+        lower=min(lower.bound, upper.bound),
+        upper=upper.bound,
+        status=status,
+        alpha=lower.alpha,
+        phi=upper.phi,
+        plan=upper.plan,
+        potentials=(lower.f, lower.g),
+        mean_cost=problem.mean_cost,
+        names=problem.names,
+        solver=solver,
+        iterations=iteration,
+        time=elapsed,
+        history=tuple(history),
+        eta=problem.adversary.eta,
+        eps=problem.eps,
+        points=problem.points,
+    )
+    if not status.ok:
+        _warn(result, tol)
+    return result
+
+
+def _warn(result: Result, tol: float) -> None:
+    warnings.warn(
+        f"{result.solver}: {result.status.sentence} The optimum lies in "
+        f"[{result.lower:.8g}, {result.upper:.8g}], gap {result.gap:.1e} where {tol:.1e} was "
+        "asked for.",
+        ConvergenceWarning,
+        stacklevel=5,
+    )
+
+
+def _any_upper(problem: Problem) -> Upper:
+    """A feasible plan that needs no solver, for a run that was stopped before its first step."""
+    plan = Plan.from_arcs(*northwest(problem.a, problem.b), problem.shape[1:])
+    return upper_bound(problem, plan)
+
+
+def _any_lower(problem: Problem) -> Lower:
+    """Uniform weights and zero potentials, for a run that was stopped before its first step."""
+    groups, _, m = problem.shape
+    return lower_bound(problem, np.full(groups, 1.0 / groups), np.zeros(m))

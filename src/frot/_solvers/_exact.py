@@ -1,0 +1,159 @@
+"""Exact: the min-max solved to the last digits, with arcs and groups generated on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from frot._bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
+from frot._errors import InputError
+from frot._oracles import NetworkSimplex
+from frot._plan import Plan
+from frot._problem import Problem
+from frot._result import Result
+from frot._solvers._arcs import cheapest, seed_arcs
+from frot._solvers._drive import Callback, Offer, drive
+from frot._solvers._interior import Interior
+from frot._solvers._start import Start
+from frot._solvers._vertex import solve_vertex
+
+__all__ = ["Exact"]
+
+# A restricted problem starts with so many arcs a point, and gains so many a point each round.
+ARCS_PER_POINT = 6
+ARCS_PER_ROUND = 4
+# Problems up to this size hold all their arcs from the start.
+ALL_ARCS = 3_000
+# Groups in the restricted problem at first; all of them where there are not many more.
+GROUPS_AT_FIRST = 60
+# Above this many groups the smooth problem's Newton matrix is too large; see FrankWolfe.
+SMOOTH_GROUPS = 1_000
+
+
+@dataclass(frozen=True)
+class Exact:
+    r"""Solve the problem exactly, for eta = 0 and eta > 0.
+
+    The linear program behind it has n m columns and L dense rows, but its optimum uses about
+    n + m + L arcs and few groups. An interior point runs on a restricted set; in between, its
+    weights and potentials price all arcs and groups, violated ones enter, and both bounds of the
+    full problem are computed. For eta = 0 the run ends on a vertex found by HiGHS.
+
+    Parameters
+    ----------
+    tol : float
+        Relative gap between the bounds at which to stop.
+    max_iter : int
+        Newton steps at most.
+    time_limit : float, optional
+        Seconds.
+
+    Examples
+    --------
+    >>> import frot
+    >>> res = frot.solve([[0.0, 0.0], [1.0, 1.0]], [[1.0, 3.0], [0.0, 2.0]], solver=frot.Exact())
+    >>> res.value, res.gap <= 1e-9
+    (4.0, True)
+    """
+
+    tol: float = 1e-9
+    max_iter: int = 500
+    time_limit: float | None = None
+
+    def __call__(
+        self,
+        problem: Problem,
+        start: Start | None = None,
+        callback: Callback | None = None,
+        progress: bool = False,
+    ) -> Result:
+        """Solve `problem`."""
+        self.check(problem)
+        offers = _offers(problem, start or Start(), self.tol)
+        return drive(
+            offers,
+            problem,
+            solver=repr(self),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            time_limit=self.time_limit,
+            callback=callback,
+            progress=progress,
+        )
+
+    def check(self, problem: Problem) -> None:
+        """Refuse what this solver cannot do."""
+        if problem.eps > 0.0:
+            raise InputError(
+                "solver: Exact solves eps = 0; drop eps, or use "
+                "solver=frot.FrankWolfe(oracle=frot.Sinkhorn())"
+            )
+        if problem.adversary.eta > 0.0 and problem.shape[0] > SMOOTH_GROUPS:
+            raise InputError(
+                f"solver: Exact takes at most {SMOOTH_GROUPS} groups where eta > 0; use "
+                "solver=frot.FrankWolfe(step='fully_corrective')"
+            )
+
+
+def _offers(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
+    """Yield bounds until the interval is as narrow as it gets."""
+    groups, n, m = problem.shape
+    if n == 1 or m == 1:
+        yield _only_plan(problem)
+        return
+    if groups == 1 or problem.mean_cost == 0.0:
+        yield _one_group(problem)
+        return
+    yield from _generate(problem, start, tol)
+
+
+def _only_plan(problem: Problem) -> Offer:
+    """With one point on a side there is one plan, and the adversary answers it."""
+    upper = upper_bound(problem, Plan(np.outer(problem.a, problem.b)), rounded=True)
+    _, alpha = problem.adversary.best(upper.phi)
+    mixed = problem.costs.mix(alpha)
+    g = mixed[0] if len(mixed) == 1 else np.zeros(1)
+    return Offer(upper, lower_bound(problem, alpha, g, mixed))
+
+
+def _one_group(problem: Problem) -> Offer:
+    """One group, or no cost at all: ordinary transport at the weights that answer it."""
+    _, alpha = problem.adversary.best(problem.independent)
+    mixed = problem.costs.mix(alpha)
+    transport = NetworkSimplex()(mixed, problem.a, problem.b)
+    return Offer(
+        upper_bound(problem, transport.plan), lower_bound(problem, alpha, transport.g, mixed)
+    )
+
+
+def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
+    """Run the interior point, pricing all arcs and groups whenever its own gap has shrunk."""
+    state = Restricted.begin(problem, start)
+    best_upper, best_lower = np.inf, -np.inf
+    target = 0.05
+    stalls = 0
+    while True:
+        moved = state.interior.step()
+        if moved and (state.gap() > target or state.interior.infeasibility() > target):
+            yield Offer()
+            continue
+        upper, lower, reduced = state.bounds()
+        best_upper, best_lower = min(best_upper, upper.bound), max(best_lower, lower.bound)
+        gap = relative_gap(best_lower, best_upper, problem.mean_cost)
+        yield Offer(upper, lower)
+        stuck = not moved
+        proven = relative_gap(best_lower, best_upper, problem.mean_cost)
+        if problem.adversary.eta == 0.0 and (proven <= 1e-5 or stuck):
+            vertex = state.vertex()
+            if vertex is not None:
+                best_upper = min(best_upper, vertex.bound)
+                yield Offer(vertex)
+        entered = state.enter(reduced, upper, lower)
+        stalls = stalls + 1 if stuck and not entered else 0
+        if stalls:
+            break
+        target = max(0.1 * min(target, gap), 1e-16)
+    if problem.adversary.eta == 0.0:
+        yield from state.simplex_rounds(tol)
