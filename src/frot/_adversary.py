@@ -52,7 +52,7 @@ class Simplex:
     log_prior: np.ndarray | None = None
 
     def best(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return :math:`G_\\eta(\\phi)` and the weights that attain it."""
+        r"""Return :math:`G_\eta(\phi)` and the weights that attain it."""
         if self.eta == 0.0:
             alpha = np.zeros(len(phi))
             top = int(np.argmax(phi))
@@ -67,7 +67,7 @@ class Simplex:
         return float(self.eta * (top + np.log(total))), weight / total
 
     def reward(self, alpha: np.ndarray) -> float:
-        """Return :math:`-\\eta \\sum_l \\alpha_l \\log(\\alpha_l / q_l)` (0 log 0 = 0)."""
+        r"""Return :math:`-\eta \sum_l \alpha_l \log(\alpha_l / q_l)` (0 log 0 = 0)."""
         if self.eta == 0.0:
             return 0.0
         on = alpha > 0.0

@@ -20,9 +20,18 @@ import numpy as np
 from frot._plan import Plan
 from frot._problem import Problem
 
-__all__ = ["Lower", "Upper", "lower_bound", "northwest", "relative_gap", "round_plan", "upper_bound"]
+__all__ = [
+    "Lower",
+    "Upper",
+    "lower_bound",
+    "northwest",
+    "relative_gap",
+    "round_plan",
+    "upper_bound",
+]
 
 UNIT = float(np.finfo(float).eps)
+TINY = float(np.finfo(float).tiny)
 
 # Below this share of the mean cost a value counts as zero, and the gap is taken relative to it.
 ZERO_SHARE = 1e-6
@@ -30,9 +39,10 @@ ZERO_SHARE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Upper:
-    """A feasible plan, its group costs and the objective it attains."""
+    """A feasible plan, its group costs, its objective, and that widened by rounding."""
 
     bound: float
+    value: float
     plan: Plan
     phi: np.ndarray
 
@@ -124,7 +134,7 @@ def upper_bound(
     value, _ = problem.adversary.best(phi)
     # The marginals of the rounded plan are off by a few units in the last place at most.
     slack = 4.0 * UNIT * float(np.abs(phi).max())
-    return Upper(value + slack, plan, phi)
+    return Upper(float(value + slack), float(value), plan, phi)
 
 
 def lower_bound(
@@ -146,7 +156,7 @@ def lower_bound(
     bound -= slack
     if problem.costs.nonnegative:
         bound = max(bound, 0.0)
-    return Lower(bound + problem.adversary.reward(alpha), alpha, f, g)
+    return Lower(float(bound + problem.adversary.reward(alpha)), alpha, f, g)
 
 
 def c_transforms(mixed: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -183,4 +193,4 @@ def relative_gap(lower: float, upper: float, mean_cost: float) -> float:
     """
     if upper <= lower:
         return 0.0
-    return (upper - lower) / max(abs(upper), ZERO_SHARE * mean_cost, np.finfo(float).tiny)
+    return float((upper - lower) / max(abs(upper), ZERO_SHARE * mean_cost, TINY))

@@ -48,7 +48,7 @@ class Result:
     Attributes
     ----------
     value : float
-        Objective of `plan`, which is feasible; equal to `upper`.
+        Objective of `plan`, which is feasible; `upper` but for rounding.
     lower, upper : float
         The interval that is proven to hold the optimum.
     gap : float
@@ -81,6 +81,7 @@ class Result:
     (4.0, True, Status.CONVERGED)
     """
 
+    value: float
     lower: float
     upper: float
     status: Status
@@ -97,11 +98,6 @@ class Result:
     eta: float = 0.0
     eps: float = 0.0
     points: tuple[np.ndarray, np.ndarray] | None = field(default=None)
-
-    @property
-    def value(self) -> float:
-        """Objective of the plan."""
-        return self.upper
 
     @property
     def gap(self) -> float:

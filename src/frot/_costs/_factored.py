@@ -91,7 +91,7 @@ class FactoredCosts:
     @property
     def shape(self) -> tuple[int, int, int]:
         """(L, n, m)."""
-        return (self.membership.shape[0], len(self.X), len(self.Y))
+        return (len(self.membership.indptr) - 1, len(self.X), len(self.Y))
 
     @property
     def nonnegative(self) -> bool:
@@ -100,7 +100,7 @@ class FactoredCosts:
 
     @cached_property
     def _one_to_one(self) -> bool:
-        count, features = self.membership.shape
+        count, features = self.shape[0], self.X.shape[1]
         return count == features and bool(
             (self.membership.indices == np.arange(features)).all()
             and (np.diff(self.membership.indptr) == 1).all()

@@ -72,7 +72,7 @@ class MetricCosts:
         self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray
     ) -> Iterator[np.ndarray]:
         """Yield one group's costs at the arcs at a time."""
-        for group in groups:
+        for group in groups.tolist():
             found = np.empty(len(rows))
             for part in self._row_blocks():
                 inside = np.flatnonzero((rows >= part.start) & (rows < part.stop))
@@ -84,22 +84,22 @@ class MetricCosts:
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return sum_l alpha_l C_l, one block of one group at a time."""
         mixed = np.zeros(self.shape[1:])
-        for group in np.flatnonzero(alpha):
+        for group in np.flatnonzero(alpha).tolist():
             for part in self._row_blocks():
                 mixed[part] += alpha[group] * self.block(group, part)
         return mixed
 
     def inner(self, plan: Plan) -> np.ndarray:
         """Return <plan, C_l> for every group."""
-        everything = np.arange(self.shape[0])
         if plan.is_sparse:
             rows, cols, mass = plan.arcs()
+            everything = np.arange(self.shape[0])
             return np.array([mass @ entries for entries in self._entries(rows, cols, everything)])
         dense = plan.dense()
         return np.array(
             [
                 sum(np.vdot(dense[part], self.block(group, part)) for part in self._row_blocks())
-                for group in everything
+                for group in range(self.shape[0])
             ]
         )
 

@@ -43,10 +43,12 @@ def drive(
     time_limit: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
+    keep_last: bool = False,
 ) -> Result:
     """Run an algorithm until its interval is within `tol` or a limit is met.
 
     A callback that returns True stops the run; Ctrl-C ends it with the best answer so far.
+    `keep_last` returns the last plan and the weights that answer it instead of the best ones.
     """
     begin = time.perf_counter()
     upper: Upper | None = None
@@ -58,7 +60,9 @@ def drive(
         with progress_bar(tol, enabled=progress) as show:
             for offer in offers:
                 iteration += 1
-                if offer.upper is not None and (upper is None or offer.upper.bound < upper.bound):
+                if offer.upper is not None and (
+                    keep_last or upper is None or offer.upper.bound < upper.bound
+                ):
                     upper = offer.upper
                 if offer.lower is not None and (lower is None or offer.lower.bound > lower.bound):
                     lower = offer.lower
@@ -83,6 +87,8 @@ def drive(
                     break
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
+    except TimeoutError:
+        status = Status.TIME_LIMIT
     upper = upper if upper is not None else _any_upper(problem)
     lower = lower if lower is not None else _any_lower(problem)
     gap = relative_gap(lower.bound, upper.bound, problem.mean_cost)
@@ -92,10 +98,11 @@ def drive(
     if not history or history[-1].gap != gap:
         history.append(Progress(iteration, elapsed, lower.bound, upper.bound, gap))
     result = Result(
+        value=upper.value,
         lower=min(lower.bound, upper.bound),
         upper=upper.bound,
         status=status,
-        alpha=lower.alpha,
+        alpha=problem.adversary.best(upper.phi)[1] if keep_last else lower.alpha,
         phi=upper.phi,
         plan=upper.plan,
         potentials=(lower.f, lower.g),

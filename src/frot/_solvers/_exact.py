@@ -7,27 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frot._bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
+from frot._bounds import lower_bound, relative_gap, upper_bound
 from frot._errors import InputError
 from frot._oracles import NetworkSimplex
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._result import Result
-from frot._solvers._arcs import cheapest, seed_arcs
 from frot._solvers._drive import Callback, Offer, drive
-from frot._solvers._interior import Interior
+from frot._solvers._restricted import Restricted
 from frot._solvers._start import Start
-from frot._solvers._vertex import solve_vertex
 
 __all__ = ["Exact"]
 
-# A restricted problem starts with so many arcs a point, and gains so many a point each round.
-ARCS_PER_POINT = 6
-ARCS_PER_ROUND = 4
-# Problems up to this size hold all their arcs from the start.
-ALL_ARCS = 3_000
-# Groups in the restricted problem at first; all of them where there are not many more.
-GROUPS_AT_FIRST = 60
 # Above this many groups the smooth problem's Newton matrix is too large; see FrankWolfe.
 SMOOTH_GROUPS = 1_000
 
@@ -132,28 +123,24 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
     """Run the interior point, pricing all arcs and groups whenever its own gap has shrunk."""
     state = Restricted.begin(problem, start)
     best_upper, best_lower = np.inf, -np.inf
+    linear = problem.adversary.eta == 0.0
     target = 0.05
-    stalls = 0
     while True:
         moved = state.interior.step()
-        if moved and (state.gap() > target or state.interior.infeasibility() > target):
+        inner_gap = state.gap()
+        if moved and max(inner_gap, state.interior.infeasibility()) > target:
             yield Offer()
             continue
         upper, lower, reduced = state.bounds()
-        best_upper, best_lower = min(best_upper, upper.bound), max(best_lower, lower.bound)
-        gap = relative_gap(best_lower, best_upper, problem.mean_cost)
-        yield Offer(upper, lower)
-        stuck = not moved
-        proven = relative_gap(best_lower, best_upper, problem.mean_cost)
-        if problem.adversary.eta == 0.0 and (proven <= 1e-5 or stuck):
+        best_lower = max(best_lower, lower.bound)
+        if linear and (inner_gap <= 10.0 * tol or not moved):
+            # A vertex is sparse, and right to the last digit where the interior point is not.
             vertex = state.vertex()
-            if vertex is not None:
-                best_upper = min(best_upper, vertex.bound)
-                yield Offer(vertex)
-        entered = state.enter(reduced, upper, lower)
-        stalls = stalls + 1 if stuck and not entered else 0
-        if stalls:
+            if vertex is not None and vertex.bound <= upper.bound:
+                upper = vertex
+        best_upper = min(best_upper, upper.bound)
+        yield Offer(upper, lower)
+        if not state.enter(reduced, upper, lower) and not moved:
             break
-        target = max(0.1 * min(target, gap), 1e-16)
-    if problem.adversary.eta == 0.0:
-        yield from state.simplex_rounds(tol)
+        gap = relative_gap(best_lower, best_upper, problem.mean_cost)
+        target = 0.1 * min(target, max(inner_gap, 0.1 * gap))

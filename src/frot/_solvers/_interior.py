@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import lapack
+from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
-__all__ = ["Interior"]
+__all__ = ["Interior", "step_length"]
 
 # Dense products win over sparse ones up to about this many columns.
 DENSE_UP_TO = 320
@@ -81,7 +81,7 @@ class Interior:
     @property
     def mu(self) -> float:
         """Mean complementarity."""
-        return (self.x @ self.z + self.alpha @ self.s) / (len(self.x) + len(self.s))
+        return self.complementarity / (len(self.x) + len(self.s))
 
     @property
     def complementarity(self) -> float:
@@ -145,8 +145,8 @@ class Interior:
     def _lengths(self, move: tuple, share: float) -> tuple[float, float]:
         """Longest primal and dual steps that keep a share of every positive variable."""
         dx, dz, dalpha, ds = move[:4]
-        primal = min(_length(self.x, dx, share), _length(self.s, ds, share))
-        dual = min(_length(self.z, dz, share), _length(self.alpha, dalpha, share))
+        primal = min(step_length(self.x, dx, share), step_length(self.s, ds, share))
+        dual = min(step_length(self.z, dz, share), step_length(self.alpha, dalpha, share))
         if self.eta > 0.0:
             # s depends on alpha through its logarithm, so the two cannot move apart.
             primal = dual = min(primal, dual)
@@ -179,7 +179,7 @@ class Interior:
         for regularisation in (1e-15, 1e-13, 1e-11):
             diagonal[:] = 1.0 + regularisation
             # LAPACK reads the transpose of our rows, so what it calls upper is our lower half.
-            factor, info = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=0)
+            factor, info = dpotrf(matrix.T, lower=0, clean=0, overwrite_a=0)
             if info == 0:
                 break
         else:
@@ -202,7 +202,7 @@ class Interior:
 
     def _back(self, right: np.ndarray) -> np.ndarray:
         factor, scale = self._factored[:2]
-        found, _ = lapack.dpotrs(factor, right * scale, lower=0)
+        found, _ = dpotrs(factor, right * scale, lower=0)
         return found * scale
 
     def _direction(self, residuals: tuple, xz: np.ndarray, alphas: np.ndarray) -> tuple:
@@ -254,7 +254,7 @@ class Interior:
         )
         ones, back_ones = self._ones
         found = self._back(right)
-        dt = (ones @ found - total) / (ones @ back_ones)
+        dt = float(ones @ found - total) / float(ones @ back_ones)
         found -= dt * back_ones
         dg = np.append(found[: m - 1], 0.0)
         dalpha = found[m - 1 :]
@@ -262,7 +262,14 @@ class Interior:
         return df, dg, dalpha, dt
 
 
-def _length(value: np.ndarray, move: np.ndarray, share: float) -> float:
+def step_length(value: np.ndarray, move: np.ndarray, share: float) -> float:
+    """Return the longest step up to 1 that uses no more than a share of any positive value.
+
+    Examples
+    --------
+    >>> step_length(np.array([1.0, 1.0]), np.array([-2.0, 5.0]), share=0.9)
+    0.45
+    """
     down = move < 0.0
     if not down.any():
         return 1.0

@@ -12,7 +12,7 @@ from frot._problem import Problem
 from frot._solvers._arcs import SEED_EPS, cheapest, seed_arcs
 from frot._solvers._interior import Interior
 from frot._solvers._start import Start
-from frot._solvers._vertex import Vertex, solve_vertex
+from frot._solvers._vertex import solve_vertex
 
 __all__ = ["Restricted"]
 
@@ -23,15 +23,16 @@ ARCS_PER_ROUND = 4
 ALL_ARCS = 3_000
 # Groups in the restricted linear program at first; all of them where there are not many more.
 GROUPS_AT_FIRST = 100
+# HiGHS's simplex is quick to end a run on a vertex while there are no more groups than this.
+VERTEX_GROUPS = 120
 
 
 @dataclass(eq=False)
 class Restricted:
     """The interior point on a growing part of a problem.
 
-    The interior point works in units of the mean cost and of the mean mass of a point, and
-    eliminates its rows: so its rows are the larger side of the problem (`flipped` if these are
-    the columns).
+    It works in units of the mean cost and of the mean mass of a point, and eliminates its rows:
+    so its rows are the larger side of the problem (`flipped` if these are the columns).
     """
 
     problem: Problem
@@ -45,57 +46,223 @@ class Restricted:
     def begin(cls, problem: Problem, start: Start) -> Restricted:
         """Choose arcs and groups, and a point well inside."""
         count, n, m = problem.shape
-        unit = problem.mean_cost
-        eta = problem.adversary.eta / unit
-        prior = problem.adversary.log_prior
-        log_prior = np.zeros(count) if prior is None else prior
-        alpha = start.alpha if start.alpha is not None else np.full(count, 1.0 / count)
+        unit, mass_unit = problem.mean_cost, 1.0 / max(n, m)
+        alpha = np.full(count, 1.0 / count) if start.alpha is None else start.alpha
         seed = seed_arcs(problem, alpha, ARCS_PER_POINT, unit, mirror=start.alpha is None)
-        arcs = seed.arcs
-        if n * m <= ALL_ARCS:
-            arcs = np.arange(n * m)
-        elif start.plan is not None:
+        arcs = seed.arcs if n * m > ALL_ARCS else np.arange(n * m)
+        if start.plan is not None:
             rows, cols, _ = start.plan.arcs()
             arcs = np.union1d(arcs, rows * m + cols)
-        rows, cols = arcs // m, arcs % m
+        groups = _first_groups(problem, seed.alpha)
         flipped = m > n
-        if flipped:
-            order = np.argsort(cols * n + rows)
-            rows, cols = rows[order], cols[order]
-        mass_unit = 1.0 / max(n, m)
-        reduced = seed.alpha @ np.zeros(count)  # replaced below once groups are chosen
-        groups = cls._first_groups(problem, seed.alpha, eta)
-        costs = problem.costs.at(rows, cols, None if len(groups) == count else groups) / unit
-        alpha = np.maximum(seed.alpha[groups], 1e-3 / len(groups))
-        alpha /= alpha.sum()
-        f, g = seed.f / unit, seed.g / unit
-        reduced = alpha @ costs - f[rows] - g[cols]
-        barrier = 0.3 * SEED_EPS
-        z = np.maximum(reduced, 0.0) + 2.0 * SEED_EPS
-        with np.errstate(under="ignore", over="ignore"):
-            x = np.exp(np.minimum(-reduced / SEED_EPS, 50.0))
-        x *= problem.a[rows] * problem.b[cols] / mass_unit
-        x = np.clip(x, 0.1 * barrier / z, 10.0 * np.minimum(problem.a[rows], problem.b[cols]) / mass_unit + barrier)
-        log_prior = log_prior[groups]
-        free = costs @ x - eta * (np.log(alpha) - log_prior)
-        t = free.max() + SEED_EPS
-        sides = (problem.b, problem.a) if flipped else (problem.a, problem.b)
-        ends = (cols, rows) if flipped else (rows, cols)
-        potentials = (g, f) if flipped else (f, g)
-        interior = Interior(
-            a=sides[0] / mass_unit,
-            b=sides[1] / mass_unit,
-            rows=ends[0],
-            cols=ends[1],
-            costs=costs,
-            eta=eta,
-            log_prior=log_prior,
-            x=x,
-            z=z,
-            alpha=alpha,
-            s=t - free,
-            f=potentials[0] + potentials[1][-1],
-            g=potentials[1] - potentials[1][-1],
-            t=t,
-        )
+        rows, cols = _sorted_arcs(arcs, problem, flipped)
+        costs = _costs_at(problem, rows, cols, groups) / unit
+        interior = _inside(problem, seed.alpha[groups], (rows, cols), costs, groups, seed.f, seed.g)
         return cls(problem, interior, groups, flipped, unit, mass_unit)
+
+    @property
+    def arcs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns of the arcs, as the problem counts them."""
+        rows, cols = self.interior.rows, self.interior.cols
+        return (cols, rows) if self.flipped else (rows, cols)
+
+    def gap(self) -> float:
+        """Relative duality gap of the restricted problem, as far as it is feasible."""
+        share = self.interior.complementarity * self.mass_unit
+        return share / max(abs(self.interior.t) * self.mass_unit, 1e-6)
+
+    def weights(self) -> np.ndarray:
+        """Weights of all groups, zero outside the restricted problem."""
+        alpha = np.zeros(self.problem.shape[0])
+        alpha[self.groups] = self.interior.alpha
+        return alpha / alpha.sum()
+
+    def bounds(self) -> tuple[Upper, Lower, np.ndarray]:
+        """Bounds of the full problem, and the reduced costs of all its arcs (interior's units)."""
+        alpha = self.weights()
+        mixed = self.problem.costs.mix(alpha)
+        f, g = self.interior.f, self.interior.g
+        if self.flipped:
+            f, g = g, f
+        lower = lower_bound(self.problem, alpha, g * self.unit, mixed)
+        mixed /= self.unit
+        mixed -= f[:, None]
+        mixed -= g
+        plan = Plan.from_arcs(*self.arcs, self.interior.x * self.mass_unit, self.problem.shape[1:])
+        return upper_bound(self.problem, plan), lower, mixed
+
+    def enter(self, reduced: np.ndarray, upper: Upper, lower: Lower) -> bool:
+        """Let in violated groups and the cheapest arcs; True if any was violated."""
+        inside = self.interior
+        width = (upper.bound - lower.bound) / self.unit
+        new_groups = self._violated_groups(upper)
+        near = max(3.0 * inside.mu, 2.0 * width)
+        m = self.problem.shape[2]
+        found = cheapest(reduced, ARCS_PER_ROUND, below=near)
+        rows, cols = self.arcs
+        found = np.setdiff1d(found, rows * m + cols, assume_unique=True)
+        worst = float(reduced.min())
+        violated = len(new_groups) > 0 or (len(found) > 0 and worst < -1e-12)
+        if len(found):
+            self._add_arcs(found, reduced)
+        if len(new_groups):
+            self._add_groups(new_groups, upper)
+        if violated:
+            by_row = (reduced.T if self.flipped else reduced).min(axis=1)
+            self._recentre(0.3 * width / self.mass_unit / len(inside.x), by_row)
+        return violated
+
+    def vertex(self) -> Upper | None:
+        """End on a vertex: the linear program on the arcs that carry mass."""
+        inside = self.interior
+        groups = np.flatnonzero(inside.alpha > 1e-3 * inside.s)
+        if len(groups) == 0 or len(groups) > VERTEX_GROUPS:
+            return None
+        used = inside.x > inside.z
+        rows, cols = (ends[used] for ends in self.arcs)
+        scale = self.mass_unit
+        found = solve_vertex(
+            self.problem.a / scale,
+            self.problem.b / scale,
+            rows,
+            cols,
+            inside.costs[np.ix_(groups, used)],
+        )
+        if found is None:
+            return None
+        plan = Plan.from_arcs(rows, cols, found.mass * scale, self.problem.shape[1:])
+        return upper_bound(self.problem, plan)
+
+    def _violated_groups(self, upper: Upper) -> np.ndarray:
+        if len(self.groups) == len(upper.phi):
+            return np.empty(0, dtype=np.intp)
+        level = upper.phi[self.groups].max()
+        outside = np.setdiff1d(np.arange(len(upper.phi)), self.groups, assume_unique=True)
+        # Groups just under the level will be over it when the plan moves: take them too.
+        close = outside[upper.phi[outside] > level - 0.01 * abs(level)]
+        over = outside[upper.phi[outside] > level * (1.0 + 1e-12)]
+        if len(over) == 0:
+            return over
+        order = np.argsort(-upper.phi[close], kind="stable")
+        return close[order[: max(GROUPS_AT_FIRST, len(over))]]
+
+    def _add_arcs(self, arcs: np.ndarray, reduced: np.ndarray) -> None:
+        inside = self.interior
+        m = self.problem.shape[2]
+        rows, cols = arcs // m, arcs % m
+        fresh = _costs_at(self.problem, rows, cols, self.groups) / self.unit
+        z = np.maximum(reduced[rows, cols], 0.3 * np.sqrt(inside.mu))
+        ends = (cols, rows) if self.flipped else (rows, cols)
+        all_rows = np.concatenate([inside.rows, ends[0]])
+        all_cols = np.concatenate([inside.cols, ends[1]])
+        order = np.lexsort((all_cols, all_rows))
+        inside.rows, inside.cols = all_rows[order], all_cols[order]
+        inside.costs = np.concatenate([inside.costs, fresh], axis=1)[:, order]
+        inside.x = np.concatenate([inside.x, inside.mu / z])[order]
+        inside.z = np.concatenate([inside.z, z])[order]
+        inside.index()
+
+    def _add_groups(self, groups: np.ndarray, upper: Upper) -> None:
+        inside = self.interior
+        fresh = _costs_at(self.problem, *self.arcs, groups) / self.unit
+        count = len(groups)
+        self.groups = np.concatenate([self.groups, groups])
+        inside.costs = np.concatenate([inside.costs, fresh])
+        slack = max(np.sqrt(inside.mu), 1e-6)
+        inside.alpha = np.concatenate([inside.alpha, np.full(count, inside.mu / slack)])
+        inside.s = np.concatenate([inside.s, np.full(count, slack)])
+        prior = self.problem.adversary.log_prior
+        fresh_prior = np.zeros(count) if prior is None else prior[groups]
+        inside.log_prior = np.concatenate([inside.log_prior, fresh_prior])
+
+    def _recentre(self, wanted: float, worst_by_row: np.ndarray) -> None:
+        """Make all reduced costs positive by lowering the rows' potentials, at a larger barrier.
+
+        A step from a point whose complementarity is far below the true gap goes nowhere.
+        """
+        inside = self.interior
+        barrier = max(inside.mu, wanted)
+        inside.f = inside.f - np.maximum(0.0, barrier - worst_by_row)
+        z = inside.alpha @ inside.costs - inside.f[inside.rows] - inside.g[inside.cols]
+        z = np.maximum(z, barrier)
+        inside.x = np.maximum(inside.x, 0.5 * barrier / z)
+        inside.z = np.maximum(z, 0.1 * barrier / inside.x)
+        inside.s = np.maximum(inside.s, 0.1 * barrier / inside.alpha)
+        inside.alpha = np.maximum(inside.alpha, 0.1 * barrier / inside.s)
+
+
+def _first_groups(problem: Problem, alpha: np.ndarray) -> np.ndarray:
+    """All groups where the entropy needs them or they are few; else the heaviest."""
+    count = len(alpha)
+    if problem.adversary.eta > 0.0 or count <= 2 * GROUPS_AT_FIRST:
+        return np.arange(count)
+    order = np.lexsort((-problem.independent, -alpha))
+    return np.sort(order[:GROUPS_AT_FIRST])
+
+
+def _sorted_arcs(
+    arcs: np.ndarray, problem: Problem, flipped: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Split flat indices into rows and columns, in the order the interior point wants."""
+    _, n, m = problem.shape
+    rows, cols = arcs // m, arcs % m
+    if flipped:
+        order = np.argsort(cols * n + rows)
+        rows, cols = rows[order], cols[order]
+    return rows, cols
+
+
+def _costs_at(
+    problem: Problem, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray
+) -> np.ndarray:
+    everything = len(groups) == problem.shape[0] and bool((np.diff(groups) == 1).all())
+    return problem.costs.at(rows, cols, None if everything else groups)
+
+
+def _inside(
+    problem: Problem,
+    alpha: np.ndarray,
+    arcs: tuple[np.ndarray, np.ndarray],
+    costs: np.ndarray,
+    groups: np.ndarray,
+    f: np.ndarray,
+    g: np.ndarray,
+) -> Interior:
+    """Place the first iterate: the entropic plan of the seed, kept away from the boundary."""
+    _, n, m = problem.shape
+    flipped = m > n
+    unit, mass_unit = problem.mean_cost, 1.0 / max(n, m)
+    rows, cols = arcs
+    eta = problem.adversary.eta / (unit * mass_unit)
+    prior = problem.adversary.log_prior
+    log_prior = np.zeros(len(groups)) if prior is None else prior[groups]
+    alpha = np.maximum(alpha, 1e-3 / len(alpha))
+    alpha = alpha / alpha.sum()
+    f, g = f / unit, g / unit
+    a, b = problem.a / mass_unit, problem.b / mass_unit
+    reduced = alpha @ costs - f[rows] - g[cols]
+    z = np.maximum(reduced, 0.0) + 2.0 * SEED_EPS
+    with np.errstate(under="ignore"):
+        x = np.exp(np.minimum(-reduced / SEED_EPS, 30.0)) * a[rows] * b[cols] * mass_unit
+    x = np.clip(x, 0.03 * SEED_EPS / z, np.maximum(np.minimum(a[rows], b[cols]), SEED_EPS / z))
+    free = costs @ x - eta * (np.log(alpha) - log_prior)
+    t = float(free.max()) + SEED_EPS / mass_unit
+    sides, ends, potentials = (a, b), (rows, cols), (f, g)
+    if flipped:
+        sides, ends, potentials = sides[::-1], ends[::-1], potentials[::-1]
+    return Interior(
+        a=sides[0],
+        b=sides[1],
+        rows=ends[0],
+        cols=ends[1],
+        costs=costs,
+        eta=eta,
+        log_prior=log_prior,
+        x=x,
+        z=z,
+        alpha=alpha,
+        s=t - free,
+        f=potentials[0] + potentials[1][-1],
+        g=potentials[1] - potentials[1][-1],
+        t=t,
+    )

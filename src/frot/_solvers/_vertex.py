@@ -47,7 +47,12 @@ def solve_vertex(
     Returns
     -------
     Vertex or None
-        None where the arcs admit no plan or the time ran out.
+        None where the arcs admit no plan.
+
+    Raises
+    ------
+    TimeoutError
+        If the time ran out.
     """
     import highspy
 
@@ -89,8 +94,10 @@ def solve_vertex(
     (highs.solve if highs.HandleKeyboardInterrupt else highs.run)()
     status = highs.getModelStatus()
     known = highspy.HighsModelStatus
-    if status in (known.kInfeasible, known.kTimeLimit, known.kUnboundedOrInfeasible):
+    if status in (known.kInfeasible, known.kUnboundedOrInfeasible):
         return None
+    if status == known.kTimeLimit:
+        raise TimeoutError
     if status == known.kInterrupt:
         raise KeyboardInterrupt
     if status != known.kOptimal:

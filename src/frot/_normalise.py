@@ -1,0 +1,57 @@
+"""Costs made comparable between groups before the adversary weighs them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from frot._costs import Costs, RescaledCosts
+from frot._oracles import NetworkSimplex
+
+__all__ = ["NORMALISATIONS", "normalise_costs"]
+
+NORMALISATIONS = ("none", "mean", "regret")
+
+
+def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Costs:
+    r"""Rescale or shift every group's cost.
+
+    Parameters
+    ----------
+    costs : Costs
+    a, b : arrays of shape (n,) and (m,)
+    how : {"none", "mean", "regret"}
+        "mean" divides by the mean cost :math:`a^\top C_l b`, so that no group wins by its units;
+        "regret" subtracts the group's own optimal transport cost, so that the adversary weighs
+        what a plan loses in each group against the best plan for it. Regret solves L transport
+        problems first.
+
+    Examples
+    --------
+    >>> from frot._costs import StackedCosts
+    >>> half = np.array([0.5, 0.5])
+    >>> costs = StackedCosts(np.array([[[1.0, 3.0], [3.0, 1.0]]]))
+    >>> normalise_costs(costs, half, half, "mean").mix(np.ones(1))
+    array([[0.5, 1.5],
+           [1.5, 0.5]])
+    >>> normalise_costs(costs, half, half, "regret").mix(np.ones(1))
+    array([[0., 2.],
+           [2., 0.]])
+    """
+    count = costs.shape[0]
+    if how == "none":
+        return costs
+    if how == "mean":
+        means = costs.independent(a, b)
+        # A group without any cost has nothing to scale.
+        scale = np.divide(1.0, means, out=np.ones(count), where=means > 0.0)
+        return RescaledCosts(costs, scale, np.zeros(count))
+    rows, cols = np.flatnonzero(a), np.flatnonzero(b)
+    part = costs.take(rows, cols)
+    oracle = NetworkSimplex()
+    optimum = np.empty(count)
+    for group in range(count):
+        cost = part.mix(np.eye(1, count, group)[0])
+        transport = oracle(cost, a[rows], b[cols])
+        i, j, mass = transport.plan.arcs()
+        optimum[group] = mass @ cost[i, j]
+    return RescaledCosts(costs, np.ones(count), optimum)

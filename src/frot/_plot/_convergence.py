@@ -1,0 +1,77 @@
+"""How the two bounds closed in on the optimum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from frot._errors import InputError
+from frot._plot._style import BLUE, GREEN, ORANGE, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, FigureBase
+
+    from frot._result import Result
+
+__all__ = ["draw_convergence", "plot_convergence"]
+
+# Gaps below the precision of a double are drawn here, since a log axis has no zero.
+FLOOR = 1e-16
+
+
+def plot_convergence(result: Result, over: Literal["iteration", "time"] = "iteration") -> Figure:
+    """Draw the lower and the upper bound, and the gap between them on a log axis.
+
+    Parameters
+    ----------
+    result : Result
+    over : {"iteration", "time"}
+        What runs along the horizontal axis.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import frot
+    >>> res = frot.solve([[0.0, 0.0]], [[1.0, 2.0]], groups="each")
+    >>> [axes.get_ylabel() for axes in plot_convergence(res).axes]
+    ['objective', 'relative gap']
+    """
+    figure = new_figure(8.0, 3.4)
+    draw_convergence(figure, result, over)
+    return figure
+
+
+def draw_convergence(
+    figure: FigureBase, result: Result, over: Literal["iteration", "time"] = "iteration"
+) -> None:
+    """Draw the bounds into a figure or a part of one."""
+    if over not in ("iteration", "time"):
+        raise InputError(f"over: {over!r} is neither 'iteration' nor 'time'")
+    bounds, gaps = figure.subplots(1, 2)
+    history = result.history
+    where = [now.iteration if over == "iteration" else now.elapsed for now in history]
+    marker = {"marker": "o", "markersize": 3.5} if len(history) < 40 else {}
+    lower, upper = [now.lower for now in history], [now.upper for now in history]
+    bounds.fill_between(where, lower, upper, color=BLUE, alpha=0.12, linewidth=0)
+    bounds.plot(where, upper, color=ORANGE, label="upper bound", **marker)
+    bounds.plot(where, lower, color=BLUE, label="lower bound", **marker)
+    gaps.plot(where, np.maximum([now.gap for now in history], FLOOR), color=GREEN, **marker)
+    gaps.set_yscale("log")
+    if all(now.gap <= FLOOR for now in history):
+        gaps.set_ylim(FLOOR / 10.0, 1.0)
+    bounds.set_ylabel("objective")
+    gaps.set_ylabel("relative gap")
+    bounds.set_title("Certified interval")
+    gaps.set_title(f"Gap at the end: {result.gap:.1e}")
+    for axes in (bounds, gaps):
+        tidy(axes)
+        axes.set_xlabel("iteration" if over == "iteration" else "seconds")
+        axes.grid(True, color="#DDDDDD", linewidth=0.6)
+        axes.set_axisbelow(True)
+        if over == "iteration":
+            axes.xaxis.get_major_locator().set_params(integer=True)
+    bounds.legend(frameon=False, fontsize=9)

@@ -1,0 +1,105 @@
+"""The referee: the paper's linear program, whole, by HiGHS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from frot._bounds import lower_bound, upper_bound
+from frot._errors import InputError
+from frot._plan import Plan
+from frot._problem import Problem
+from frot._result import Result
+from frot._solvers._drive import Callback, Offer, drive
+from frot._solvers._start import Start
+from frot._solvers._vertex import solve_vertex
+
+__all__ = ["LinearProgram"]
+
+
+@dataclass(frozen=True)
+class LinearProgram:
+    r"""Solve the paper's equation for eta = 0 as one linear program with n m + 1 columns.
+
+    .. math::
+        \min_{\Pi \in U(a, b),\, t} t \quad \text{s.t.} \quad \langle \Pi, C_l \rangle \le t,
+        \quad l = 1, \dots, L
+
+    Slow and plain on purpose: it shares nothing with the other solvers but the bounds, so it can
+    judge them.
+
+    Parameters
+    ----------
+    method : {"simplex", "ipm"}
+        HiGHS's algorithm.
+    tol : float
+        Relative gap that counts as solved.
+    max_iter : int
+        Kept for symmetry: the program is solved once.
+    time_limit : float, optional
+        Seconds.
+
+    Examples
+    --------
+    >>> import frot
+    >>> X, Y = [[0.0, 0.0], [1.0, 1.0]], [[1.0, 3.0], [0.0, 2.0]]
+    >>> round(frot.solve(X, Y, solver=frot.LinearProgram()).value, 9)
+    4.0
+    """
+
+    method: Literal["simplex", "ipm"] = "simplex"
+    tol: float = 1e-7
+    max_iter: int = 2
+    time_limit: float | None = None
+
+    def __call__(
+        self,
+        problem: Problem,
+        start: Start | None = None,
+        callback: Callback | None = None,
+        progress: bool = False,
+    ) -> Result:
+        """Solve `problem`; a start is not used."""
+        self.check(problem)
+        return drive(
+            _offers(problem, self.method, self.time_limit),
+            problem,
+            solver=repr(self),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            time_limit=self.time_limit,
+            callback=callback,
+            progress=progress,
+        )
+
+    def check(self, problem: Problem) -> None:
+        """Refuse what this solver cannot do."""
+        if self.method not in ("simplex", "ipm"):
+            raise InputError(f"method: {self.method!r} is neither 'simplex' nor 'ipm'")
+        if problem.adversary.eta > 0.0 or problem.eps > 0.0:
+            raise InputError(
+                "solver: LinearProgram solves eta = 0 and eps = 0; drop them or use solver='auto'"
+            )
+
+
+def _offers(problem: Problem, method: str, time_limit: float | None) -> Iterator[Offer]:
+    _, n, m = problem.shape
+    unit, mass_unit = problem.mean_cost or 1.0, 1.0 / max(n, m)
+    rows, cols = np.divmod(np.arange(n * m), m)
+    found = solve_vertex(
+        problem.a / mass_unit,
+        problem.b / mass_unit,
+        rows,
+        cols,
+        problem.costs.at(rows, cols) / unit,
+        method=method,
+        time_limit=time_limit,
+        presolve=True,
+    )
+    if found is None:
+        return
+    plan = Plan.from_arcs(rows, cols, found.mass * mass_unit, (n, m))
+    yield Offer(upper_bound(problem, plan), lower_bound(problem, found.alpha, found.g * unit))
