@@ -139,12 +139,11 @@ class FactoredCosts:
         if plan.is_sparse:
             rows, cols, mass = plan.arcs()
             total = np.zeros(self.X.shape[1])
-            root = np.sqrt(mass)[:, None]
             for part in blocks(len(mass), 16 * self.X.shape[1]):
                 gaps = self.X[rows[part]]
                 gaps -= self.Y[cols[part]]
-                gaps *= root[part]
-                total += np.einsum("kd,kd->d", gaps, gaps)
+                gaps *= gaps
+                total += mass[part] @ gaps
             return self._pool(total)
         a, b = plan.sum(axis=1), plan.sum(axis=0)
         total = a @ self.X**2 + b @ self.Y**2

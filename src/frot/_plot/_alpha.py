@@ -61,7 +61,8 @@ def draw_alpha(figure: FigureBase, result: Result, top: int = TOP) -> None:
     left.set_xlabel("weight α")
     right.set_xlabel("cost of the plan φ")
     more = len(result.alpha) - len(shown)
-    left.set_title(f"Heaviest {len(shown)} of {len(result.alpha)} groups" if more else "Groups")
+    title = f"Heaviest {len(shown)} of {len(result.alpha)} groups" if more else "Groups"
+    left.set_title(title, loc="left", fontsize=11)
     for axes in (left, right):
         tidy(axes)
         axes.tick_params(axis="y", length=0)
@@ -70,7 +71,9 @@ def draw_alpha(figure: FigureBase, result: Result, top: int = TOP) -> None:
 
 
 def _bars(axes: Axes, values: np.ndarray, colour: str, form: str) -> None:
-    bars = axes.barh(np.arange(len(values)), values, color=colour, height=0.7)
+    # Two bars as thick as thirty are apart would look like a flag.
+    thickness = min(0.7, 0.15 * len(values))
+    bars = axes.barh(np.arange(len(values)), values, color=colour, height=thickness)
     axes.bar_label(bars, [form.format(value) for value in values], padding=3, size=8, color=INK)
     low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
     span = high - low or 1.0

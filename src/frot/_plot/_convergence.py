@@ -59,19 +59,26 @@ def draw_convergence(
     bounds.fill_between(where, lower, upper, color=BLUE, alpha=0.12, linewidth=0)
     bounds.plot(where, upper, color=ORANGE, label="upper bound", **marker)
     bounds.plot(where, lower, color=BLUE, label="lower bound", **marker)
-    gaps.plot(where, np.maximum([now.gap for now in history], FLOOR), color=GREEN, **marker)
+    drawn = np.maximum([now.gap for now in history], FLOOR)
+    gaps.plot(where, drawn, color=GREEN, **marker)
     gaps.set_yscale("log")
-    if all(now.gap <= FLOOR for now in history):
-        gaps.set_ylim(FLOOR / 10.0, 1.0)
+    if len(drawn):
+        # Whole decades, so that a gap that hardly moves is not blown up to a mountain range.
+        gaps.set_ylim(*(10.0 ** np.array([_decade(drawn.min()), _decade(drawn.max()) + 1])))
+        gaps.yaxis.set_minor_formatter(lambda *_: "")
     bounds.set_ylabel("objective")
     gaps.set_ylabel("relative gap")
-    bounds.set_title("Certified interval")
-    gaps.set_title(f"Gap at the end: {result.gap:.1e}")
+    bounds.set_title("Certified interval", loc="left", fontsize=11)
+    gaps.set_title(f"Gap at the end: {result.gap:.1e}", loc="left", fontsize=11)
     for axes in (bounds, gaps):
         tidy(axes)
         axes.set_xlabel("iteration" if over == "iteration" else "seconds")
         axes.grid(True, color="#DDDDDD", linewidth=0.6)
         axes.set_axisbelow(True)
         if over == "iteration":
-            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.locator_params(axis="x", integer=True)
     bounds.legend(frameon=False, fontsize=9)
+
+
+def _decade(gap: float) -> int:
+    return int(np.floor(np.log10(gap)))

@@ -54,7 +54,7 @@ def plot_plan(
     --------
     >>> import frot
     >>> res = frot.solve([[0.0, 0.0], [1.0, 1.0]], [[1.0, 3.0], [0.0, 2.0]])
-    >>> plot_plan(res).axes[0].get_title()
+    >>> plot_plan(res).axes[0].get_title("left")
     'Transport plan'
     """
     figure = new_figure(6.0, 5.0)
@@ -80,13 +80,13 @@ def draw_plan(
     tidy(axes)
     axes.set_xlabel(plain(shown.labels[0]))
     axes.set_ylabel(plain(shown.labels[1]))
-    axes.set_title("Transport plan")
     if not shown.labels[1]:
         axes.set_yticks([])
-    # The legend stands above the axes, where no point can be behind it.
-    axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.11), ncols=2, frameon=False, fontsize=9)
-    if share < 0.9995:
-        axes.set_title(f"Transport plan (heaviest arcs: {share:.1%} of the mass)")
+    part = "" if share > 0.9995 else f" ({share:.0%} of the mass)"
+    axes.set_title(f"Transport plan{part}", loc="left", fontsize=11)
+    # Above the axes no point can be behind the legend.
+    place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}
+    axes.legend(ncols=2, frameon=False, fontsize=9, handletextpad=0.1, borderaxespad=0.2, **place)
 
 
 def draw_arcs(
@@ -115,7 +115,8 @@ def draw_arcs(
     rows, cols, mass, strength = rows[seen], cols[seen], mass[seen], strength[seen]
     colours = np.zeros((len(mass), 4))
     colours[:, :3] = 0.35
-    colours[:, 3] = 0.15 + 0.55 * strength
+    # The more lines there are, the fainter each, or the picture is black.
+    colours[:, 3] = (0.15 + 0.55 * strength) * np.clip(np.sqrt(500 / max(1, len(mass))), 0.2, 1.0)
     segments: Any = np.stack([x[rows], y[cols]], axis=1)
     axes.add_collection(
         collections.LineCollection(segments, colors=colours, linewidths=0.3 + 0.9 * strength),
@@ -150,11 +151,10 @@ def _draw_cells(axes: Axes, plan: Plan) -> None:
     for spine in axes.spines.values():
         spine.set_color(GREY)
     axes.tick_params(colors=INK, labelsize=9)
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.locator_params(integer=True)
     axes.set_xlabel("column j")
     axes.set_ylabel("row i")
-    axes.set_title("Transport plan", fontsize=11)
+    axes.set_title("Transport plan", loc="left", fontsize=11)
     bar = axes.figure.colorbar(image, ax=axes, label="mass", shrink=0.85)
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=INK, labelsize=9)

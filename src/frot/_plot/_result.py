@@ -56,7 +56,7 @@ def plot_result(result: Result, kind: str | None = None, **options: Any) -> Figu
             raise InputError(f"kind: {kind!r} is none of {', '.join(KINDS)}")
         return KINDS[kind](result, **options)
     top = max(4.6, alpha_height(result))
-    figure = new_figure(13.0, top + 3.4)
+    figure: Any = new_figure(13.0, top + 3.4)
     upper, lower = figure.subfigures(2, 1, height_ratios=[top, 3.4])
     left, right = upper.subfigures(1, 2, width_ratios=[1.0, 1.15])
     draw_plan(left, result, **options)

@@ -49,9 +49,8 @@ def tidy(axes: Axes) -> Axes:
     for side in ("left", "bottom"):
         axes.spines[side].set_color(GREY)
     axes.tick_params(colors=INK, labelsize=9)
-    axes.title.set_fontsize(11)
-    axes.xaxis.label.set_size(10)
-    axes.yaxis.label.set_size(10)
+    axes.xaxis.label.set_fontsize(10)
+    axes.yaxis.label.set_fontsize(10)
     return axes
 
 

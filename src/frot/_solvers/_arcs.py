@@ -10,13 +10,16 @@ from frot._bounds import northwest
 from frot._plan import Plan
 from frot._problem import Problem
 
-__all__ = ["Seed", "cheapest", "seed_arcs"]
+__all__ = ["SEED_EPS", "Seed", "cheapest", "nearest", "seed_arcs"]
 
 # Entropic regularisation and step of the seeding, in units of the mean cost.
 SEED_EPS = 0.02
-SEED_STEP = 0.1
+SEED_STEP = 0.2
 SEED_ROUNDS = 4
 SEED_SWEEPS = 40
+SEED_ARCS = 1
+# Entries looked at to find a threshold.
+SAMPLE = 20_000
 
 
 class Seed(NamedTuple):
@@ -28,31 +31,42 @@ class Seed(NamedTuple):
     arcs: np.ndarray
 
 
-def cheapest(reduced: np.ndarray, per_point: int, below: float = np.inf) -> np.ndarray:
+def nearest(reduced: np.ndarray, per_point: int) -> np.ndarray:
     """Return the flat indices of the smallest entries of every row and every column.
 
     Examples
     --------
-    >>> cheapest(np.array([[0.0, 5.0], [4.0, 1.0]]), per_point=1)
+    >>> nearest(np.array([[0.0, 5.0], [4.0, 1.0]]), per_point=1)
     array([0, 3])
+    """
+    n, m = reduced.shape
+    along_rows, along_cols = min(per_point, m), min(per_point, n)
+    of_rows = np.argpartition(reduced, along_rows - 1, axis=1)[:, :along_rows]
+    # Partitioning rows of a copy is faster than striding down the columns.
+    of_cols = np.argpartition(reduced.T.copy(), along_cols - 1, axis=1)[:, :along_cols]
+    rows = np.arange(n)[:, None] * m + of_rows
+    return np.union1d(rows, of_cols * m + np.arange(m)[:, None])
+
+
+def cheapest(reduced: np.ndarray, per_point: float, below: float = np.inf) -> np.ndarray:
+    """Return the flat indices of the smallest entries overall, about `per_point` a point.
+
+    None of them reaches `below`. Potentials make reduced costs comparable between rows, so one
+    threshold, read off a sample, does for all of them.
+
+    Examples
+    --------
     >>> cheapest(np.array([[0.0, 5.0], [4.0, 1.0]]), per_point=1, below=0.5)
     array([0])
     """
     n, m = reduced.shape
-    along_rows, along_cols = min(per_point, m), min(per_point, n)
-    if along_rows == 1:
-        of_rows = reduced.argmin(axis=1)[:, None]
-    else:
-        of_rows = np.argpartition(reduced, along_rows - 1, axis=1)[:, :along_rows]
-    if along_cols == 1:
-        of_cols = reduced.argmin(axis=0)[None]
-    else:
-        of_cols = np.argpartition(reduced, along_cols - 1, axis=0)[:along_cols]
-    flat = np.concatenate(
-        [(np.arange(n)[:, None] * m + of_rows).ravel(), (of_cols * m + np.arange(m)).ravel()]
-    )
-    flat = np.unique(flat)
-    return flat if below == np.inf else flat[reduced.ravel()[flat] < below]
+    flat = reduced.ravel()
+    most = per_point * (n + m)
+    if most < len(flat):
+        sample = flat[:: max(1, len(flat) // SAMPLE)]
+        rank = int(most / len(flat) * len(sample))
+        below = min(below, float(np.partition(sample, rank)[rank]))
+    return np.flatnonzero(flat < below)
 
 
 def seed_arcs(
@@ -89,9 +103,9 @@ def seed_arcs(
         reduced = mixed - f[:, None]
         reduced -= g
         if turn == rounds:
-            kept.append(cheapest(reduced, per_point))
+            kept.append(nearest(reduced, per_point))
             break
-        kept.append(cheapest(reduced, 2))
+        kept.append(cheapest(reduced, SEED_ARCS))
         phi = problem.costs.inner(Plan(kernel)) / unit
         with np.errstate(under="ignore"):
             alpha = alpha * np.exp((phi - phi.max()) / SEED_STEP)
@@ -106,18 +120,24 @@ def seed_arcs(
 def _sweeps(
     mixed: np.ndarray, a: np.ndarray, b: np.ndarray, g: np.ndarray, eps: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A few Sinkhorn sweeps from a warm g: potentials and the plan they give (not converged)."""
-    kernel = (g - mixed) / eps
-    top = kernel.max(axis=1)
-    kernel -= top[:, None]
+    """A few Sinkhorn sweeps from a warm g: potentials and the plan they give (not converged).
+
+    Single precision is enough to find arcs, and a sweep is bound by memory.
+    """
+    score = (g - mixed) / eps
+    top = score.max(axis=1)
+    score -= top[:, None]
+    kernel = score.astype(np.float32)
+    a32, b32 = a.astype(np.float32), b.astype(np.float32)
+    tiny = np.float32(1e-30)
     with np.errstate(under="ignore"):
         np.exp(kernel, out=kernel)
-        u, v = 1.0 / (kernel @ b), np.ones(len(b))
+        u, v = 1.0 / np.maximum(kernel @ b32, tiny), np.ones(len(b), dtype=np.float32)
         for _ in range(SEED_SWEEPS):
-            v = 1.0 / np.maximum(kernel.T @ (a * u), 1e-200)
-            u = 1.0 / np.maximum(kernel @ (b * v), 1e-200)
-        f = eps * (np.log(u) - top)
-        g = g + eps * np.log(v)
-        kernel *= (a * u)[:, None]
-        kernel *= b * v
-    return f, g, kernel
+            v = 1.0 / np.maximum(kernel.T @ (a32 * u), tiny)
+            u = 1.0 / np.maximum(kernel @ (b32 * v), tiny)
+        f = eps * (np.log(u.astype(float)) - top)
+        g = g + eps * np.log(v.astype(float))
+        np.multiply(kernel, (a32 * u)[:, None], out=kernel)
+        plan = np.multiply(kernel, b * v.astype(float), out=score)
+    return f, g, plan

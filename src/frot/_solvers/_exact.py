@@ -21,6 +21,8 @@ __all__ = ["Exact"]
 
 # Above this many groups the smooth problem's Newton matrix is too large; see FrankWolfe.
 SMOOTH_GROUPS = 1_000
+# While arcs still enter, the restricted problem is solved to this share of the full gap.
+SOLVE_TO = 0.2
 
 
 @dataclass(frozen=True)
@@ -122,25 +124,26 @@ def _one_group(problem: Problem) -> Offer:
 def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
     """Run the interior point, pricing all arcs and groups whenever its own gap has shrunk."""
     state = Restricted.begin(problem, start)
-    best_upper, best_lower = np.inf, -np.inf
     linear = problem.adversary.eta == 0.0
     target = 0.05
     while True:
-        moved = state.interior.step()
+        moved = state.interior.step(state.floor)
         inner_gap = state.gap()
-        if moved and max(inner_gap, state.interior.infeasibility()) > target:
+        target_met = max(inner_gap, state.interior.infeasibility()) <= target
+        if moved and not target_met:
             yield Offer()
             continue
         upper, lower, reduced = state.bounds()
-        best_lower = max(best_lower, lower.bound)
         if linear and (inner_gap <= 10.0 * tol or not moved):
             # A vertex is sparse, and right to the last digit where the interior point is not.
             vertex = state.vertex()
             if vertex is not None and vertex.bound <= upper.bound:
                 upper = vertex
-        best_upper = min(best_upper, upper.bound)
         yield Offer(upper, lower)
-        if not state.enter(reduced, upper, lower) and not moved:
+        gap = relative_gap(lower.bound, upper.bound, problem.mean_cost)
+        if state.enter(reduced, upper, lower):
+            target = SOLVE_TO * gap
+        elif moved:
+            target = 0.01 * min(gap, inner_gap)
+        else:
             break
-        gap = relative_gap(best_lower, best_upper, problem.mean_cost)
-        target = 0.1 * min(target, max(inner_gap, 0.1 * gap))

@@ -102,8 +102,12 @@ class Interior:
         off += np.abs(self.b - self.col_sums(self.x)).sum()
         return float(off / self.a.sum())
 
-    def step(self) -> bool:
-        """Take one predictor-corrector step; False if the linear algebra gave out."""
+    def step(self, floor: float = 0.0) -> bool:
+        """Take one predictor-corrector step; False if the linear algebra gave out.
+
+        `floor` keeps the complementarity from falling below it: the restricted problem is not
+        worth solving much further than it agrees with the full one.
+        """
         if not self._factor():
             return False
         residuals = self._residuals()
@@ -114,7 +118,8 @@ class Interior:
         primal, dual = self._lengths(affine, 1.0)
         ahead = (self.x + primal * affine[0]) @ (self.z + dual * affine[1])
         ahead += (self.alpha + dual * affine[2]) @ (self.s + primal * affine[3])
-        sigma = min(1.0, max((ahead / (len(self.x) + len(self.s)) / mu) ** 3, 1e-6))
+        sigma = max((ahead / (len(self.x) + len(self.s)) / mu) ** 3, 1e-6, floor / mu)
+        sigma = min(1.0, sigma)
         move = self._direction(
             residuals,
             sigma * mu - self.x * self.z - affine[0] * affine[1],

@@ -25,6 +25,8 @@ ALL_ARCS = 3_000
 GROUPS_AT_FIRST = 100
 # HiGHS's simplex is quick to end a run on a vertex while there are no more groups than this.
 VERTEX_GROUPS = 120
+# Complementarity is not let below this share of the full problem's gap while arcs still enter.
+FLOOR = 0.1
 
 
 @dataclass(eq=False)
@@ -41,6 +43,7 @@ class Restricted:
     flipped: bool
     unit: float
     mass_unit: float
+    floor: float = 0.0
 
     @classmethod
     def begin(cls, problem: Problem, start: Start) -> Restricted:
@@ -107,9 +110,12 @@ class Restricted:
             self._add_arcs(found, reduced)
         if len(new_groups):
             self._add_groups(new_groups, upper)
+        self.floor = 0.0
         if violated:
             by_row = (reduced.T if self.flipped else reduced).min(axis=1)
-            self._recentre(0.3 * width / self.mass_unit / len(inside.x), by_row)
+            barrier = width / self.mass_unit / len(inside.x)
+            self._recentre(0.3 * barrier, by_row)
+            self.floor = FLOOR * barrier
         return violated
 
     def vertex(self) -> Upper | None:

@@ -1,0 +1,46 @@
+"""Files that are either complete or not there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from frot._errors import InputError
+
+__all__ = ["replacing"]
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a path to write to, in the same folder, which takes the place of `path` at the end.
+
+    If the body fails, what was at `path` before is still there, untouched.
+
+    Examples
+    --------
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with replacing(folder / "a.txt") as draft:
+    ...     _ = draft.write_text("complete")
+    >>> [file.name for file in folder.iterdir()]
+    ['a.txt']
+    """
+    path = Path(path)
+    try:
+        # The suffix stays, because writers choose the format by it.
+        handle, name = tempfile.mkstemp(suffix=path.suffix, prefix=".frot-", dir=path.parent)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    os.close(handle)
+    draft = Path(name)
+    try:
+        yield draft
+        # mkstemp makes files private; the finished one gets what the user's umask allows.
+        mask = os.umask(0)
+        os.umask(mask)
+        draft.chmod(0o666 & ~mask)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,49 @@
+"""A figure computed anew: its numbers, its verdicts and its picture, and how they are written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from frot._files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Reproduction"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduction:
+    """One figure of the paper.
+
+    Parameters
+    ----------
+    name : str
+        Of the files, for example ``"fig1"``.
+    numbers : dict
+        All that was computed, ready for JSON.
+    verdicts : tuple of Verdict
+    draw : callable
+        Makes the picture; called only when one is wanted, since it needs matplotlib.
+    """
+
+    name: str
+    numbers: dict[str, Any]
+    verdicts: tuple[Any, ...]
+    draw: Callable[[], Figure]
+
+    def write(self, folder: Path) -> tuple[Path, Path]:
+        """Write NAME.png and NAME.json into `folder`; returns the two paths."""
+        folder.mkdir(parents=True, exist_ok=True)
+        picture, numbers = folder / f"{self.name}.png", folder / f"{self.name}.json"
+        content = {**self.numbers, "verdicts": [verdict.as_dict() for verdict in self.verdicts]}
+        # The numbers first: they were dear, and a missing matplotlib shall not lose them.
+        with replacing(numbers) as draft:
+            draft.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", "utf-8")
+        with replacing(picture) as draft:
+            self.draw().savefig(draft, dpi=150)
+        return picture, numbers
