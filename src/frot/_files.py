@@ -10,7 +10,7 @@ from pathlib import Path
 
 from frot._errors import InputError
 
-__all__ = ["replacing"]
+__all__ = ["make_folder", "replacing"]
 
 
 @contextmanager
@@ -44,3 +44,19 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """Make a folder, and those above it, where they are not there yet.
+
+    Examples
+    --------
+    >>> make_folder(Path(tempfile.mkdtemp()) / "a" / "b").is_dir()
+    True
+    """
+    path = Path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path} cannot be made a folder: {error.strerror}") from None
+    return path

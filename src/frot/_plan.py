@@ -11,12 +11,14 @@ from scipy import sparse
 
 __all__ = ["Plan"]
 
+Arcs = tuple[np.ndarray, np.ndarray, np.ndarray]
+
 
 class Plan(NDArrayOperatorsMixin):
     r"""A transport plan :math:`\Pi` of shape (n, m) that turns dense only when asked to.
 
     A vertex of the transport polytope has at most n + m - 1 entries, so exact solvers keep
-    plans sparse. A `Plan` still goes wherever an array goes: ``np.asarray(plan)``, ``plan * C``,
+    plans as arcs. A `Plan` still goes wherever an array goes: ``np.asarray(plan)``, ``plan * C``,
     ``plan @ V`` and ``plan.T @ U`` all work, the products without making it dense.
 
     Parameters
@@ -36,52 +38,61 @@ class Plan(NDArrayOperatorsMixin):
            [0.5, 0. ]])
     """
 
-    __slots__ = ("_matrix",)
+    __slots__ = ("_arcs", "_csr", "_dense", "_merged", "_shape")
     # Without this, ``ndarray @ plan`` would go through the dense ufunc path.
     __array_priority__ = 20
 
     def __init__(self, matrix: Any) -> None:
+        self._dense: np.ndarray | None = None
+        self._arcs: Arcs | None = None
+        self._csr: Any = None
+        self._merged = True
         if sparse.issparse(matrix):
-            self._matrix: Any = sparse.csr_array(matrix)
+            coo = sparse.coo_array(sparse.csr_array(matrix))
+            self._arcs = (coo.row, coo.col, np.asarray(coo.data, dtype=float))
         else:
-            self._matrix = np.asarray(matrix, dtype=float)
+            self._dense = matrix = np.asarray(matrix, dtype=float)
+        self._shape: tuple[int, int] = tuple(matrix.shape)
 
     @classmethod
-    def from_arcs(
-        cls, rows: Any, cols: Any, mass: Any, shape: tuple[int, int], *, prune: float = 0.0
-    ) -> Plan:
-        """Build a sparse plan from arcs (i, j, mass); equal arcs add up, mass <= `prune` drops."""
+    def from_arcs(cls, rows: Any, cols: Any, mass: Any, shape: tuple[int, int]) -> Plan:
+        """Build a sparse plan from arcs (i, j, mass); equal arcs add up, empty ones drop."""
+        plan = cls.__new__(cls)
         rows, cols, mass = np.asarray(rows), np.asarray(cols), np.asarray(mass, dtype=float)
-        keep = mass > prune
-        triple = (mass[keep], (rows[keep], cols[keep]))
-        return cls(sparse.coo_array(triple, shape=shape).tocsr())
+        if not (mass > 0.0).all():
+            keep = mass > 0.0
+            rows, cols, mass = rows[keep], cols[keep], mass[keep]
+        plan._dense, plan._csr, plan._shape = None, None, (int(shape[0]), int(shape[1]))
+        plan._arcs, plan._merged = (rows, cols, mass), False
+        return plan
 
     @classmethod
     def combine(cls, plans: Sequence[Plan], weights: Any) -> Plan:
         """Return the weighted sum of plans: sparse if all are, dense otherwise."""
-        weights = np.asarray(weights, dtype=float)
-        used = [(plan, w) for plan, w in zip(plans, weights, strict=True) if w != 0.0]
+        used = [(plan, float(w)) for plan, w in zip(plans, weights, strict=True) if w != 0.0]
         if not used:
             raise ValueError("Plan.combine needs at least one plan of non-zero weight")
+        shape = used[0][0].shape
         if all(plan.is_sparse for plan, _ in used):
-            parts = [plan.arcs() for plan, _ in used]
-            mass = np.concatenate([w * part[2] for part, (_, w) in zip(parts, used, strict=True)])
-            rows = np.concatenate([part[0] for part in parts])
-            cols = np.concatenate([part[1] for part in parts])
-            return cls.from_arcs(rows, cols, mass, used[0][0].shape)
-        total = np.zeros(used[0][0].shape)
+            parts = [plan._arcs for plan, _ in used]
+            rows, cols = (np.concatenate([part[i] for part in parts if part]) for i in (0, 1))
+            mass = np.concatenate([w * plan._arcs[2] for plan, w in used if plan._arcs])
+            combined = cls.from_arcs(rows, cols, mass, shape)
+            # Merging now and then keeps long averages from piling up copies of the same arcs.
+            return combined if len(mass) < 4 * sum(shape) else combined._merge()
+        total = np.zeros(shape)
         for plan, w in used:
-            if plan.is_sparse:
+            if plan._dense is not None:
+                total += w * plan._dense
+            else:
                 rows, cols, mass = plan.arcs()
                 total[rows, cols] += w * mass
-            else:
-                total += w * plan._matrix
         return cls(total)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and columns (n, m)."""
-        return self._matrix.shape
+        return self._shape
 
     @property
     def ndim(self) -> int:
@@ -91,69 +102,110 @@ class Plan(NDArrayOperatorsMixin):
     @property
     def dtype(self) -> np.dtype:
         """Always float64: masses are certified in double precision."""
-        return self._matrix.dtype
+        return np.dtype(float)
 
     @property
     def is_sparse(self) -> bool:
         """Whether the plan is kept as arcs."""
-        return sparse.issparse(self._matrix)
+        return self._dense is None
 
     @property
     def nnz(self) -> int:
         """Number of entries that carry mass."""
-        return int(self._matrix.nnz if self.is_sparse else np.count_nonzero(self._matrix))
+        return len(self.arcs()[2]) if self._dense is None else int(np.count_nonzero(self._dense))
 
     @property
     def T(self) -> Plan:  # noqa: N802 - NumPy's name
         """The transposed plan of shape (m, n)."""
-        return Plan(self._matrix.T)
+        if self._dense is not None:
+            return Plan(self._dense.T)
+        rows, cols, mass = self.arcs()
+        return Plan.from_arcs(cols, rows, mass, (self._shape[1], self._shape[0]))
+
+    def _merge(self) -> Plan:
+        """Add up equal arcs, once."""
+        if not self._merged and self._arcs is not None:
+            rows, cols, mass = self._arcs
+            where = np.asarray(rows, dtype=np.intp) * self._shape[1] + cols
+            order = np.argsort(where, kind="stable")
+            where, mass = where[order], mass[order]
+            first = np.ones(len(where), dtype=bool)
+            first[1:] = where[1:] != where[:-1]
+            if not first.all():
+                mass = np.add.reduceat(mass, np.flatnonzero(first))
+                where = where[first]
+            self._arcs = (where // self._shape[1], where % self._shape[1], mass)
+            self._merged = True
+        return self
+
+    def _matrix(self) -> Any:
+        """The plan as something that multiplies fast."""
+        if self._dense is not None:
+            return self._dense
+        if self._csr is None:
+            rows, cols, mass = self.arcs()
+            self._csr = sparse.csr_array((mass, (rows, cols)), shape=self._shape)
+        return self._csr
 
     def dense(self) -> np.ndarray:
         """Return the plan as an array of shape (n, m)."""
-        return self._matrix.toarray() if self.is_sparse else self._matrix
+        if self._dense is not None:
+            return self._dense
+        rows, cols, mass = self.arcs()
+        full = np.zeros(self._shape)
+        full[rows, cols] = mass
+        return full
 
-    def arcs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (rows, cols, mass) of the entries that carry mass."""
-        if self.is_sparse:
-            coo = self._matrix.tocoo()
-            return coo.row, coo.col, coo.data
-        rows, cols = np.nonzero(self._matrix)
-        return rows, cols, self._matrix[rows, cols]
+    def arcs(self) -> Arcs:
+        """Return (rows, cols, mass) of the entries that carry mass, by row then column."""
+        if self._dense is not None:
+            rows, cols = np.nonzero(self._dense)
+            return rows, cols, self._dense[rows, cols]
+        merged = self._merge()._arcs
+        assert merged is not None
+        return merged
 
     def rows(self, index: Any) -> np.ndarray:
         """Return the given row or rows as a dense array."""
-        picked = self._matrix[np.atleast_1d(np.asarray(index))]
+        picked = self._matrix()[np.atleast_1d(np.asarray(index))]
         picked = picked.toarray() if sparse.issparse(picked) else picked
         return picked[0] if np.ndim(index) == 0 else picked
 
     def sum(self, axis: int | None = None) -> Any:
         """Total mass, or the marginals: ``axis=1`` gives a, ``axis=0`` gives b."""
-        return self._matrix.sum(axis=axis)
+        if self._dense is not None:
+            return self._dense.sum(axis=axis)
+        assert self._arcs is not None
+        rows, cols, mass = self._arcs
+        if axis is None:
+            return float(mass.sum())
+        ends, size = (rows, self._shape[0]) if axis in (1, -1) else (cols, self._shape[1])
+        return np.bincount(ends, mass, size)
 
     def argmax(self, axis: int = 1) -> np.ndarray:
         """Where most of each row's (``axis=1``) or column's mass goes."""
-        return np.asarray(self._matrix.argmax(axis=axis)).ravel()
+        return np.asarray(self._matrix().argmax(axis=axis)).ravel()
 
     def expand(self, rows: np.ndarray, cols: np.ndarray, shape: tuple[int, int]) -> Plan:
         """Place this plan's rows and columns at the given indices of a larger plan of zeros."""
-        if self.is_sparse:
+        if self._dense is None:
             i, j, mass = self.arcs()
             return Plan.from_arcs(rows[i], cols[j], mass, shape)
         full = np.zeros(shape)
-        full[np.ix_(rows, cols)] = self._matrix
+        full[np.ix_(rows, cols)] = self._dense
         return Plan(full)
 
     def __matmul__(self, other: Any) -> Any:
-        return self._matrix @ (other.dense() if isinstance(other, Plan) else np.asarray(other))
+        return self._matrix() @ (other.dense() if isinstance(other, Plan) else np.asarray(other))
 
     def __rmatmul__(self, other: Any) -> Any:
-        return np.asarray(other) @ self._matrix
+        return np.asarray(other) @ self._matrix()
 
     def __getitem__(self, key: Any) -> Any:
         return self.dense()[key]
 
     def __len__(self) -> int:
-        return self.shape[0]
+        return self._shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         dense = self.dense()

@@ -116,10 +116,10 @@ def solve(
     >>> import numpy as np, frot
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.normal(size=(20, 10)), rng.normal(size=(30, 10))
-    >>> Y[:, :2] += 3.0
+    >>> Y[:, :2] += 1.5
     >>> res = frot.solve(X, Y, groups=[range(2), range(2, 10)])
     >>> res.alpha.round(3)
-    array([0.985, 0.015])
+    array([0.316, 0.684])
     >>> res.lower <= res.value <= res.upper, res.gap < 1e-9
     (True, True)
     """
@@ -185,8 +185,9 @@ callback, progress :
     Examples
     --------
     >>> import frot
-    >>> frot.solve_costs([[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]]).value
-    0.5
+    >>> res = frot.solve_costs([[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
+    >>> round(res.value, 12), res.alpha.round(12)
+    (0.5, array([0.5, 0.5]))
     """
     stack = check_costs(C)
     labels = tuple(f"g{i}" for i in range(len(stack))) if names is None else tuple(map(str, names))

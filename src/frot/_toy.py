@@ -58,8 +58,8 @@ def toy_covariance() -> np.ndarray:
     r"""Return the covariance of the two true features, shape (2, 2).
 
     The paper prints :math:`S = ((5, 1)^\top, (4, 1)^\top)`, which is not symmetric and so is no
-    covariance. NumPy's ``multivariate_normal`` does not refuse such a matrix: it takes
-    :math:`S = U D V^\top` and draws with the covariance
+    covariance. NumPy's ``numpy.random.multivariate_normal`` does not refuse such a matrix: it
+    takes :math:`S = U D V^\top` and draws with the covariance
 
     .. math:: V D V^\top = (S^\top S)^{1/2},
 

@@ -10,6 +10,7 @@ from frot._errors import InputError
 from frot._plot._style import BLUE, GREEN, ORANGE, new_figure, tidy
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure, FigureBase
 
     from frot._result import Result
@@ -66,6 +67,8 @@ def draw_convergence(
         # Whole decades, so that a gap that hardly moves is not blown up to a mountain range.
         gaps.set_ylim(*(10.0 ** np.array([_decade(drawn.min()), _decade(drawn.max()) + 1])))
         gaps.yaxis.set_minor_formatter(lambda *_: "")
+    _widen(bounds, where, lower + upper)
+    _widen(gaps, where, [])
     bounds.set_ylabel("objective")
     gaps.set_ylabel("relative gap")
     bounds.set_title("Certified interval", loc="left", fontsize=11)
@@ -78,6 +81,15 @@ def draw_convergence(
         if over == "iteration":
             axes.locator_params(axis="x", integer=True)
     bounds.legend(frameon=False, fontsize=9)
+
+
+def _widen(axes: Axes, where: list[float], values: list[float]) -> None:
+    """Give a run of one step, or bounds that met at once, axes that can be read."""
+    if len(set(where)) == 1:
+        axes.set_xlim(0.0, 2.0 * where[0] or 1.0)
+    if values and max(values) - min(values) <= 1e-9 * max(map(abs, values)):
+        middle = values[0]
+        axes.set_ylim(middle - 0.01 * (abs(middle) or 1.0), middle + 0.01 * (abs(middle) or 1.0))
 
 
 def _decade(gap: float) -> int:

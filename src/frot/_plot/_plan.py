@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["draw_arcs", "draw_plan", "plot_plan"]
 
 MAX_ARCS = 4_000
-MAX_CELLS = 600
+# A cell smaller than two pixels cannot be seen.
+MAX_CELLS = 200
 
 
 def plot_plan(

@@ -53,10 +53,10 @@ def project(
     if chosen is None:
         chosen, title = _heaviest(result, X.shape[1], groups)
     if len(chosen) == 1:
-        rest = np.zeros((len(X), 1)), np.zeros((len(Y), 1))
+        # Points on a line are drawn on two parallel ones, or all arcs would lie on each other.
         return Projection(
-            np.hstack([X[:, chosen], rest[0]]),
-            np.hstack([Y[:, chosen], rest[1]]),
+            np.hstack([X[:, chosen], np.ones((len(X), 1))]),
+            np.hstack([Y[:, chosen], np.zeros((len(Y), 1))]),
             (shorten(names[chosen[0]]), ""),
         )
     if len(chosen) == 2:

@@ -48,7 +48,8 @@ def draw_fig2(numbers: dict[str, Any]) -> Figure:
             label="plan a bᵀ",
         )
         axes.set_ylabel("MSE to the plan of LP")
-        axes.set_ylim(bottom=0.0)
+        # A little below zero, where the markers of exact plans lie.
+        axes.set_ylim(bottom=-0.03 * axes.get_ylim()[1])
     objective.set_ylabel("objective  max over groups of ⟨Π, C⟩")
     titles = {objective: "(a) Objective", by_eta: "(b) Plan over η", by_eps: "(c) Plan over ε"}
     for axes, title in titles.items():

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frot._files import replacing
+from frot._files import make_folder, replacing
+from frot._reproduce._verdict import Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,18 +30,22 @@ class Reproduction:
     verdicts : tuple of Verdict
     draw : callable
         Makes the picture; called only when one is wanted, since it needs matplotlib.
+    notes : tuple of str
+        What a reader of the verdicts should know about the data.
     """
 
     name: str
     numbers: dict[str, Any]
-    verdicts: tuple[Any, ...]
+    verdicts: tuple[Verdict, ...]
     draw: Callable[[], Figure]
+    notes: tuple[str, ...] = ()
 
     def write(self, folder: Path) -> tuple[Path, Path]:
         """Write NAME.png and NAME.json into `folder`; returns the two paths."""
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = make_folder(folder)
         picture, numbers = folder / f"{self.name}.png", folder / f"{self.name}.json"
-        content = {**self.numbers, "verdicts": [verdict.as_dict() for verdict in self.verdicts]}
+        verdicts = [verdict.as_dict() for verdict in self.verdicts]
+        content = {**self.numbers, "notes": list(self.notes), "verdicts": verdicts}
         # The numbers first: they were dear, and a missing matplotlib shall not lose them.
         with replacing(numbers) as draft:
             draft.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", "utf-8")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from frot._adversary import Simplex
-from frot._bounds import Upper, lower_bound, relative_gap, round_plan, upper_bound
+from frot._bounds import Lower, Upper, lower_bound, relative_gap, round_plan, upper_bound
 from frot._errors import ConvergenceWarning, InputError
 from frot._oracles import NetworkSimplex, Oracle, Transport
 from frot._plan import Plan
@@ -127,6 +127,13 @@ class FrankWolfe:
             )
 
 
+class _Found(NamedTuple):
+    """A feasible plan and its group costs."""
+
+    plan: Plan
+    phi: np.ndarray
+
+
 class _Run:
     """One run's oracle calls: warm potentials, feasible plans, and how many failed."""
 
@@ -135,7 +142,7 @@ class _Run:
         self.calls = self.failures = 0
         self._g: np.ndarray | None = None
 
-    def vertex(self, alpha: np.ndarray) -> tuple[Upper, Offer]:
+    def vertex(self, alpha: np.ndarray) -> tuple[_Found, Lower]:
         """Transport at the weights `alpha`: a feasible plan with its costs, and a lower bound."""
         problem = self.problem
         mixed = problem.costs.mix(alpha)
@@ -148,7 +155,7 @@ class _Run:
         if self.oracle.entropic:
             plan = round_plan(plan, problem.a, problem.b)
         lower = lower_bound(problem, alpha, transport.g, mixed)
-        return upper_bound(problem, plan, rounded=True), Offer(None, lower)
+        return _Found(plan, problem.costs.inner(plan)), lower
 
 
 def _begin(run: _Run, start: Start) -> tuple[np.ndarray, Upper | None]:
@@ -160,10 +167,10 @@ def _begin(run: _Run, start: Start) -> tuple[np.ndarray, Upper | None]:
     return upper.phi, upper
 
 
-def _moved(problem: Problem, at: Upper | None, to: Upper, gamma: float) -> Upper:
+def _moved(problem: Problem, at: Upper | None, to: _Found, gamma: float) -> Upper:
     """Return the plan a share gamma of the way; None stands for a plan that gamma = 1 discards."""
     if at is None or gamma == 1.0:
-        return to
+        return upper_bound(problem, to.plan, to.phi, rounded=True)
     plan = Plan.combine([at.plan, to.plan], [1.0 - gamma, gamma])
     phi = (1.0 - gamma) * at.phi + gamma * to.phi
     return upper_bound(problem, plan, phi, rounded=True)
@@ -176,12 +183,12 @@ def _paper_steps(run: _Run, start: Start) -> Iterator[Offer]:
         alpha = start.alpha if step == 0 and start.alpha is not None else None
         if alpha is None:
             _, alpha = run.problem.adversary.best(phi)
-        found, offer = run.vertex(alpha)
+        found, lower = run.vertex(alpha)
         # The first step is of length one, so the first plan never has to be formed.
         current = _moved(run.problem, current, found, 2.0 / (2.0 + step))
         phi = current.phi
         step += 1
-        yield Offer(current, offer.lower)
+        yield Offer(current, lower)
 
 
 def _line_search_steps(run: _Run, start: Start) -> Iterator[Offer]:
@@ -191,13 +198,13 @@ def _line_search_steps(run: _Run, start: Start) -> Iterator[Offer]:
     while True:
         if alpha is None:
             _, alpha = problem.adversary.best(phi)
-        found, offer = run.vertex(alpha)
+        found, lower = run.vertex(alpha)
         gamma = 1.0
         if current is not None:
             gamma = line_search(problem.adversary, current.phi, found.phi)
         current = _moved(problem, current, found, gamma)
         phi, alpha = current.phi, None
-        yield Offer(current, offer.lower)
+        yield Offer(current, lower)
         if gamma == 0.0:
             return
 
@@ -205,7 +212,7 @@ def _line_search_steps(run: _Run, start: Start) -> Iterator[Offer]:
 def _corrective_steps(run: _Run, start: Start) -> Iterator[Offer]:
     problem = run.problem
     phi, first = _begin(run, start)
-    known = [] if first is None else [first]
+    known = [] if first is None else [_Found(first.plan, first.phi)]
     alpha = start.alpha
     if alpha is None:
         # At eta = 0 the adversary's answer to a b^T is a single group; all of them say more.
@@ -215,12 +222,11 @@ def _corrective_steps(run: _Run, start: Start) -> Iterator[Offer]:
     best_lower, best_upper = -np.inf, np.inf
     idle = 0
     while True:
-        found, offer = run.vertex(alpha)
-        assert offer.lower is not None
+        found, lower = run.vertex(alpha)
         known.append(found)
-        improved = offer.lower.bound > best_lower
-        best_lower = max(best_lower, offer.lower.bound)
-        phis = np.column_stack([upper.phi for upper in known])
+        improved = lower.bound > best_lower
+        best_lower = max(best_lower, lower.bound)
+        phis = np.column_stack([at.phi for at in known])
         width = (best_upper - best_lower) / unit
         # Rough mixtures keep alpha inside the simplex while the bounds are far apart.
         accuracy = 1e-10 if not np.isfinite(width) else min(1e-3, max(1e-2 * width, 1e-13))
@@ -237,7 +243,7 @@ def _corrective_steps(run: _Run, start: Start) -> Iterator[Offer]:
                 weights[used] / weights[used].sum(),
             )
             upper = upper_bound(problem, plan, rounded=True)
-        yield Offer(upper, offer.lower)
+        yield Offer(upper, lower)
         idle = 0 if improved else idle + 1
         if idle >= 20 or relative_gap(best_lower, best_upper, problem.mean_cost) == 0.0:
             return

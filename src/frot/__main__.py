@@ -1,0 +1,8 @@
+"""``python -m frot``, the same as the command ``frot``."""
+
+from __future__ import annotations
+
+from frot._cli import main
+
+if __name__ == "__main__":
+    main()

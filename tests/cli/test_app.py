@@ -1,0 +1,82 @@
+import re
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import frot
+from frot._cli import _app
+from frot._errors import SolverError
+
+
+def test_python_dash_m_shows_the_version():
+    command = [sys.executable, "-m", "frot", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"frot {frot.__version__}\n"
+    assert done.stderr == ""
+
+
+def test_the_installed_command_is_the_same():
+    from importlib.metadata import entry_points
+
+    (entry,) = [e for e in entry_points(group="console_scripts") if e.name == "frot"]
+    from frot._cli import main
+
+    assert entry.load() is main
+
+
+def test_help_names_every_command(run):
+    done = run("--help")
+    assert done.exit_code == 0
+    for command in ("demo", "solve", "reproduce", "doctor"):
+        assert re.search(rf"\b{command}\b", done.output)
+
+
+def test_no_command_shows_the_help(run):
+    assert "Usage: frot" in run().output
+
+
+@pytest.mark.parametrize("command", ["demo", "solve", "reproduce", "doctor"])
+def test_every_command_has_help(run, command):
+    done = run(command, "--help")
+    assert done.exit_code == 0
+    assert f"Usage: frot {command}" in done.output
+
+
+def test_help_brings_no_heavy_library():
+    code = (
+        "import sys; from typer.testing import CliRunner; from frot._cli._app import app\n"
+        "assert CliRunner().invoke(app, ['solve', '--help']).exit_code == 0\n"
+        "print([name for name in ('matplotlib', 'pandas', 'ot', 'highspy', 'torch') "
+        "if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (frot.InputError("a: [bad] weights"), 2, "error: a: [bad] weights"),
+        (SolverError("it broke"), 1, "error: it broke"),
+        (KeyboardInterrupt(), 130, "error: interrupted"),
+    ],
+)
+def test_errors_are_one_sentence_and_a_code(monkeypatch, error, code, text):
+    import typer
+
+    app = typer.Typer(cls=_app.Commands)
+
+    @app.callback()
+    def root() -> None:
+        pass
+
+    @app.command()
+    def fail() -> None:
+        raise error
+
+    done = CliRunner().invoke(app, ["fail"])
+    assert done.exit_code == code
+    assert done.stderr.strip() == text
+    assert done.stdout == ""

@@ -1,0 +1,78 @@
+import sys
+import types
+from dataclasses import replace
+from importlib import metadata
+
+import frot
+from frot._cli import _doctor
+
+
+def test_doctor_reports_versions_and_tests_itself(run, monkeypatch):
+    monkeypatch.setenv("FROT_DATA", "some-folder")
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    done = run("doctor")
+    assert done.exit_code == 0, done.output
+    for name in ("numpy", "scipy", "POT", "highspy", "matplotlib"):
+        assert metadata.version(name) in done.output
+    assert frot.__version__ in done.output
+    assert "some-folder" in done.output
+    assert "OMP_NUM_THREADS=3" in done.output
+    assert "Self-test: optimum in [" in done.output
+    assert "Everything works." in done.output
+
+
+def test_what_is_missing_is_named_with_the_remedy(run, monkeypatch):
+    real = metadata.version
+
+    def version(name):
+        if name in ("pandas", "torch"):
+            raise metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    done = run("doctor")
+    assert 'pip install "frot[tables]"' in done.output
+    assert 'pip install "frot[torch]"' in done.output
+
+
+def test_a_gpu_by_torch(monkeypatch):
+    cuda = types.SimpleNamespace(
+        is_available=lambda: True, device_count=lambda: 1, get_device_name=lambda i: f"card {i}"
+    )
+    module = types.ModuleType("torch")
+    module.__spec__ = types.SimpleNamespace()  # type: ignore[assignment]
+    module.cuda = cuda  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch", module)
+    assert _doctor._gpu() == "card 0"
+
+
+def test_neither_torch_nor_nvidia_smi_is_no_error(monkeypatch):
+    monkeypatch.setattr(_doctor.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(_doctor.shutil, "which", lambda name: None)
+    assert _doctor._gpu().startswith("none found")
+
+
+def test_nvidia_smi_that_does_not_answer_is_no_error(monkeypatch):
+    monkeypatch.setattr(_doctor.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(_doctor.shutil, "which", lambda name: name)
+
+    def fail(*args, **kwargs):
+        raise OSError
+
+    monkeypatch.setattr(_doctor.subprocess, "run", fail)
+    assert "does not answer" in _doctor._gpu()
+
+
+def test_a_failed_self_test_is_an_error(run, monkeypatch):
+    real = frot.solve
+
+    def solve(*args, **options):
+        result = real(*args, **options)
+        if options.get("solver") == "linear_program":
+            result = replace(result, value=2 * result.value)
+        return result
+
+    monkeypatch.setattr(frot, "solve", solve)
+    done = run("doctor")
+    assert done.exit_code == 1
+    assert "self-test failed" in done.stderr

@@ -1,0 +1,182 @@
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+
+import frot
+from frot._cli._call import Call
+
+
+def printed_value(done) -> float:
+    return float(re.findall(r"value +(\S+)", done.stdout)[0])
+
+
+def test_the_answer_is_that_of_the_library(run, tables):
+    X, Y = tables
+    done = run("solve", "a.csv", "b.csv", "--groups", "prefix")
+    assert done.exit_code == 0
+    expected = frot.solve(X, Y, [2, 8])
+    assert printed_value(done) == pytest.approx(expected.value, rel=1e-8)
+    assert "CONVERGED: The interval is within the tolerance." in done.stdout
+    assert re.search(r"true +alpha 1\.000000", done.stdout)
+    assert "2 groups of 10 features: 'true' (2), 'noise' (8)" in done.stderr
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".tsv", ".csv.gz", ".parquet"])
+def test_every_kind_of_table(run, tmp_path, tables, suffix):
+    X, Y = tables
+    for name, points in zip("ab", tables, strict=True):
+        path = tmp_path / f"{name}{suffix}"
+        frame = pandas.DataFrame(points, columns=pandas.Index([f"f{i}" for i in range(10)]))
+        if suffix == ".npy":
+            np.save(path, points)
+        elif suffix == ".npz":
+            np.savez(path, X=points)
+        elif suffix == ".parquet":
+            frame.to_parquet(path)
+        else:
+            frame.to_csv(path, sep="\t" if suffix == ".tsv" else ",", index=False)
+    done = run("solve", f"a{suffix}", f"b{suffix}", "--groups", "2,8")
+    assert done.exit_code == 0, done.output
+    assert printed_value(done) == pytest.approx(frot.solve(X, Y, [2, 8]).value, rel=1e-8)
+
+
+def test_options_reach_the_solver(run, tables):
+    X, Y = tables
+    options: dict[str, Any] = {"eta": 5.0, "metric": "euclidean", "p": 2.0, "normalise": "mean"}
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    done = run("solve", "a.csv", "b.csv", "--groups", "2,8", "--solver", "exact", *words)
+    assert done.exit_code == 0
+    assert printed_value(done) == pytest.approx(frot.solve(X, Y, [2, 8], **options).value, rel=1e-8)
+    assert "Exact(" in done.stdout
+    done = run("solve", "a.csv", "b.csv", "--solver", "linear-program", "--top", 2)
+    assert "LinearProgram(" in done.stdout
+    assert "... and 8 more" in done.stdout
+
+
+def test_weights_from_files(run, tables, tmp_path):
+    X, Y = tables
+    weights = np.arange(1.0, 26.0)
+    np.save(tmp_path / "w.npy", weights)
+    (tmp_path / "v.csv").write_text("weight\n" + "\n".join(str(w) for w in weights[::-1]))
+    words = ["--weights-a", "w.npy", "--weights-b", "v.csv"]
+    done = run("solve", "a.csv", "b.csv", "--groups", "all", *words)
+    assert done.exit_code == 2
+    assert "pass --normalise-weights" in done.stderr
+    done = run("solve", "a.csv", "b.csv", "--groups", "all", *words, "--normalise-weights")
+    assert done.exit_code == 0
+    expected = frot.solve(X, Y, "all", a=weights, b=weights[::-1], normalise_weights=True)
+    assert printed_value(done) == pytest.approx(expected.value, rel=1e-8)
+
+
+def test_all_files_are_written(run, tables, tmp_path):
+    (tmp_path / "r.npz").write_text("old")
+    words = ["--out", "r.npz", "--report", "page.html", "--plot", "plan.svg"]
+    done = run("solve", "a.csv", "b.csv", "--groups", "prefix", *words)
+    assert done.exit_code == 0
+    for name in ("r.npz", "page.html", "plan.svg"):
+        assert f"Wrote {name}" in done.stdout
+    with np.load(tmp_path / "r.npz") as saved:
+        assert str(saved["status"]) == "CONVERGED"
+        assert saved["names"].tolist() == ["true", "noise"]
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<title>a.csv to b.csv</title>" in page
+    assert "frot solve a.csv b.csv --groups prefix" in page
+    assert "<svg" in (tmp_path / "plan.svg").read_text(encoding="utf-8")
+    assert not list(tmp_path.glob(".frot-*"))
+
+
+def test_the_call_in_the_report_gives_the_same_answer(run, tables, tmp_path):
+    np.save(tmp_path / "w.npy", np.full(25, 0.04))
+    words = ["--eta", "2", "--weights-a", "w.npy", "--solver", "exact", "--out", "r.npz"]
+    assert run("solve", "a.csv", "b.csv", "--groups", "prefix", *words).exit_code == 0
+    options = {"eta": 2.0, "solver": "exact"}
+    a, b, w = (tmp_path / name for name in ("a.csv", "b.csv", "w.npy"))
+    call = Call(a, b, "prefix", w, None, options)
+    space: dict = {}
+    exec(call.python, space)
+    with np.load(tmp_path / "r.npz") as saved:
+        assert space["result"].value == pytest.approx(float(saved["value"]), rel=1e-9)
+        assert space["result"].names == tuple(saved["names"])
+
+
+def test_the_command_in_the_report_runs(run, tables):
+    options = {"normalise_weights": True, "solver": "linear_program", "tol": 1e-6}
+    command = Call(Path("a.csv"), Path("b.csv"), "2,8", options=options).command
+    given = "--normalise-weights --solver linear-program --tol 1e-06"
+    assert command == f"frot solve a.csv b.csv --groups 2,8 {given}"
+    assert run(*command.split()[1:]).exit_code == 0
+
+
+def test_not_converged_is_three_and_files_are_written(run, tables, tmp_path):
+    words = ["--eta", 50, "--solver", "frank-wolfe", "--max-iter", 1, "--tol", 0]
+    done = run("solve", "a.csv", "b.csv", "--groups", "2,8", *words, "--out", "r.npz")
+    assert done.exit_code == 3
+    assert done.stderr.count("warning: ") == 1
+    assert "Stopped at max_iter" in done.stderr
+    with np.load(tmp_path / "r.npz") as saved:
+        assert str(saved["status"]) == "MAX_ITER"
+        assert saved["lower"] <= saved["upper"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["missing.csv", "b.csv"], "missing.csv does not exist"),
+        (["a.txt", "b.csv"], "a.txt has an unknown suffix '.txt'"),
+        (["a.csv", "b.csv", "--groups", "2,9"], "the sizes add up to 11"),
+        (["a.csv", "b.csv", "--groups", "sets.gmt"], "sets.gmt"),
+        (["a.csv", "b.csv", "--groups", "pairs"], "groups='pairs' is not known"),
+        (["a.csv", "b.csv", "--metric", "euclidian"], "did you mean 'euclidean'?"),
+        (["a.csv", "b.csv", "--normalise", "max"], "normalise: 'max' is none of"),
+        (["a.csv", "b.csv", "--eta", "-1"], "eta: must be finite and >= 0"),
+        (["a.csv", "b.csv", "--out", "no/r.npz"], "no does not exist; make that folder first"),
+        (["a.csv", "b.csv", "--out", "r.txt"], "r.txt must end in .npz"),
+        (["a.csv", "b.csv", "--plot", "r.gif"], "r.gif must end in .png"),
+        (["a.csv", "b.csv", "--report", "."], ". is a folder"),
+        (["a.csv", "b.csv", "--weights-a", "a.csv"], "weights are one row or one column"),
+        (["a.csv", "b.csv", "--weights-a", "w.npy"], "w.npy does not exist"),
+        (["a.csv", "short.csv"], "short.csv lacks"),
+    ],
+)
+def test_bad_input_is_two_and_one_sentence(run, tables, tmp_path, words, message):
+    (tmp_path / "short.csv").write_text("true_1\n1\n")
+    done = run("solve", *words)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.output
+    assert sum(line.startswith("error: ") for line in done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["a.csv"], ["a.csv", "b.csv", "--solver", "magic"], ["a.csv", "b.csv", "--eta", "x"]]
+)
+def test_bad_usage_is_two(run, tables, words):
+    assert run("solve", *words).exit_code == 2
+
+
+def test_a_missing_library_is_found_before_the_work(run, tables, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    done = run("solve", "a.csv", "b.csv", "--plot", "r.png")
+    assert done.exit_code == 2
+    assert 'pip install "frot[plot]"' in done.stderr
+    assert done.stdout == ""
+
+
+def test_progress_shows_a_bar_on_stderr_only(run, tables):
+    done = run("solve", "a.csv", "b.csv", "--progress")
+    assert done.exit_code == 0
+    assert "solving" not in done.stdout
+
+
+def test_sets_that_match_nothing_are_mentioned(run, tables, tmp_path):
+    (tmp_path / "sets.gmt").write_text("GOOD\t-\ttrue_1\tnoise_1\nNONE\t-\tother\n")
+    done = run("solve", "a.csv", "b.csv", "--groups", "sets.gmt")
+    assert done.exit_code == 0
+    assert "warning: 1 set" in done.stderr

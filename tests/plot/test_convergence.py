@@ -1,0 +1,46 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+import frot
+from frot._plot import plot_convergence
+
+
+def axes_of(figure) -> list[Any]:
+    """Matplotlib's types know less than its objects."""
+    return figure.axes
+
+
+def test_lines_are_the_history(toy_result):
+    bounds, gaps = axes_of(plot_convergence(toy_result))
+    history = toy_result.history
+    lines = {line.get_label(): line for line in bounds.lines}
+    assert list(lines["upper bound"].get_ydata()) == [now.upper for now in history]
+    assert list(lines["lower bound"].get_ydata()) == [now.lower for now in history]
+    assert list(lines["lower bound"].get_xdata()) == [now.iteration for now in history]
+    (gap,) = gaps.lines
+    assert np.allclose(gap.get_ydata(), np.maximum([now.gap for now in history], 1e-16))
+    assert gaps.get_yscale() == "log"
+    assert f"{toy_result.gap:.1e}" in gaps.get_title("left")
+    texts = [text.get_text() for text in bounds.get_legend().get_texts()]
+    assert texts == ["upper bound", "lower bound"]
+
+
+def test_over_time(toy_result):
+    bounds, gaps = axes_of(plot_convergence(toy_result, over="time"))
+    assert bounds.get_xlabel() == gaps.get_xlabel() == "seconds"
+    assert list(bounds.lines[0].get_xdata()) == [now.elapsed for now in toy_result.history]
+
+
+def test_over_something_else(toy_result):
+    with pytest.raises(frot.InputError, match="'iteration' nor 'time'"):
+        plot_convergence(toy_result, over="space")  # type: ignore[arg-type]
+
+
+def test_a_gap_of_zero_can_be_drawn():
+    result = frot.solve([[1.0]], [[1.0]])
+    figure = plot_convergence(result)
+    figure.draw_without_rendering()
+    low, high = axes_of(figure)[1].get_ylim()
+    assert 0.0 < low < high
