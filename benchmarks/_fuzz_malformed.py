@@ -175,8 +175,10 @@ MISTAKES: dict[str, tuple[str, Callable[[Rng, tuple], Draft]]] = {
     "a metric that gives text": ("solve", _option(metric=lambda u, v: "far")),
     "a metric that gives NaN": ("solve", _option(metric=lambda u, v: np.nan)),
     "correlation of one feature": ("solve", _option(metric="correlation", groups="each")),
-    "cosine of a zero row": ("solve", lambda rng, args: (
-        (args[0] * 0.0, args[1]), {"metric": "cosine"})),  # fmt: skip
+    "cosine of a zero row": (
+        "solve",
+        lambda rng, args: ((args[0] * 0.0, args[1]), {"metric": "cosine"}),
+    ),  # fmt: skip
     "an unknown normalisation": ("solve", _option(normalise="max")),
     "normalise of a wrong type": ("solve", _option(normalise=None)),
     "an unknown solver": ("solve", _option(solver="simplex")),
@@ -185,7 +187,10 @@ MISTAKES: dict[str, tuple[str, Callable[[Rng, tuple], Draft]]] = {
     "an oracle as a solver": ("solve", _option(solver=frot.NetworkSimplex())),
     "an unknown step": ("solve", _option(eta=1.0, solver=frot.FrankWolfe(step="away"))),  # type: ignore[arg-type]
     "an oracle's name": ("solve", _option(eta=1.0, solver=frot.FrankWolfe(oracle="emd"))),  # type: ignore[arg-type]
-    "an oracle's class": ("solve", _option(eta=1.0, eps=0.1, solver=frot.FrankWolfe(oracle=frot.Sinkhorn))),  # type: ignore[arg-type] # fmt: skip
+    "an oracle's class": (
+        "solve",
+        _option(eta=1.0, eps=0.1, solver=frot.FrankWolfe(oracle=frot.Sinkhorn)),
+    ),  # type: ignore[arg-type] # fmt: skip
     "an unknown method": ("solve", _option(solver=frot.LinearProgram(method="pdlp"))),  # type: ignore[arg-type]
     # Combinations
     "Exact with eps": ("solve", _option(solver="exact", eps=0.1)),

@@ -19,8 +19,5 @@ settings.register_profile(
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=CALM,
 )
-settings.register_profile(
-    "thorough", max_examples=1000, deadline=None, suppress_health_check=CALM
-)
+settings.register_profile("thorough", max_examples=1000, deadline=None, suppress_health_check=CALM)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
-

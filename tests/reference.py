@@ -67,17 +67,11 @@ def exact_two_by_two(stack: np.ndarray, a: np.ndarray, b: np.ndarray) -> Fractio
     (a0, a1), (b0, b1) = ([Fraction(x) for x in side.tolist()] for side in (a, b))
     assert a0 + a1 == b0 + b1 == 1
     low, high = max(Fraction(0), a0 - b1), min(a0, b0)
-    lines = [
-        (a0 * c[1] + b0 * c[2] + (a1 - b0) * c[3], c[0] - c[1] - c[2] + c[3]) for c in costs
-    ]
+    lines = [(a0 * c[1] + b0 * c[2] + (a1 - b0) * c[3], c[0] - c[1] - c[2] + c[3]) for c in costs]
     knots = {low, high}
     for i, (level, slope) in enumerate(lines):
-        knots |= {
-            (other - level) / (slope - steep) for other, steep in lines[:i] if steep != slope
-        }
-    return min(
-        max(level + slope * x for level, slope in lines) for x in knots if low <= x <= high
-    )
+        knots |= {(other - level) / (slope - steep) for other, steep in lines[:i] if steep != slope}
+    return min(max(level + slope * x for level, slope in lines) for x in knots if low <= x <= high)
 
 
 def sinkhorn_plan(

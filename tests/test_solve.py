@@ -15,7 +15,6 @@ from tests.reference import linear_program
 from tests.strategies import point_clouds, seeds
 
 
-
 class TestClosedForms:
     @given(seeds)
     def test_two_points_cost_what_their_worst_group_costs(self, seed):

@@ -17,6 +17,8 @@ SEED_EPS = 0.02
 SEED_STEP = 0.2
 SEED_ROUNDS = 4
 SEED_SWEEPS = 40
+SEED_SWEEPS_MOST = 200
+SEED_ERROR = 0.05
 SEED_ARCS = 1
 # Entries looked at to find a threshold.
 SAMPLE = 20_000
@@ -133,8 +135,12 @@ def _sweeps(
     with np.errstate(under="ignore"):
         np.exp(kernel, out=kernel)
         u, v = 1.0 / np.maximum(kernel @ b32, tiny), np.ones(len(b), dtype=np.float32)
-        for _ in range(SEED_SWEEPS):
-            v = 1.0 / np.maximum(kernel.T @ (a32 * u), tiny)
+        for sweep in range(SEED_SWEEPS_MOST):
+            columns = kernel.T @ (a32 * u)
+            # Past the usual number of sweeps, go on only while the marginals are far off.
+            if sweep >= SEED_SWEEPS and b32 @ np.abs(v * columns - 1.0) < SEED_ERROR:
+                break
+            v = 1.0 / np.maximum(columns, tiny)
             u = 1.0 / np.maximum(kernel @ (b32 * v), tiny)
         f = eps * (np.log(u.astype(float)) - top)
         g = g + eps * np.log(v.astype(float))

@@ -61,7 +61,7 @@ def choose_solver(
 ) -> Solver:
     """Return the solver asked for, or for "auto" the one that suits the problem.
 
-    "auto" takes `Exact` for eps = 0, unless eta > 0 and there are more than 1000 groups: then
+    "auto" takes `Exact` for eps = 0, unless eta > 0 and there are more than 3000 groups: then
     `FrankWolfe` with fully corrective steps. For eps > 0 it takes `FrankWolfe` with `Sinkhorn`.
     """
     if solver == "auto":

@@ -14,13 +14,14 @@ from frot._plan import Plan
 from frot._problem import Problem
 from frot._result import Result
 from frot._solvers._drive import Callback, Offer, drive
+from frot._solvers._frank_wolfe import OracleRun, corrective_steps
 from frot._solvers._restricted import Restricted
 from frot._solvers._start import Start
 
 __all__ = ["Exact"]
 
 # Above this many groups the smooth problem's Newton matrix is too large; see FrankWolfe.
-SMOOTH_GROUPS = 1_000
+SMOOTH_GROUPS = 3_000
 # While arcs still enter, the restricted problem is solved to this share of the full gap.
 SOLVE_TO = 0.2
 
@@ -127,7 +128,7 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
     linear = problem.adversary.eta == 0.0
     target = 0.05
     while True:
-        moved = state.interior.step(state.floor)
+        moved = state.step()
         inner_gap = state.gap()
         target_met = max(inner_gap, state.interior.infeasibility()) <= target
         if moved and not target_met:
@@ -147,3 +148,5 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
             target = 0.01 * min(gap, inner_gap)
         else:
             break
+    # Double precision gave out before the tolerance was met: vertices may still close the gap.
+    yield from corrective_steps(OracleRun(problem, NetworkSimplex()), Start(lower.alpha, upper.plan))

@@ -20,7 +20,7 @@ from frot._solvers._corrective import best_mixture
 from frot._solvers._drive import Callback, Offer, drive
 from frot._solvers._start import Start
 
-__all__ = ["FrankWolfe", "line_search"]
+__all__ = ["FrankWolfe", "OracleRun", "corrective_steps", "line_search"]
 
 StepRule = Literal["paper", "line_search", "fully_corrective"]
 STEP_RULES: tuple[StepRule, ...] = ("paper", "line_search", "fully_corrective")
@@ -82,11 +82,11 @@ class FrankWolfe:
     ) -> Result:
         """Solve `problem`."""
         self.check(problem)
-        run = _Run(problem, self.oracle)
+        run = OracleRun(problem, self.oracle)
         rule = {
             "paper": _paper_steps,
             "line_search": _line_search_steps,
-            "fully_corrective": _corrective_steps,
+            "fully_corrective": corrective_steps,
         }[self.step]
         result = drive(
             rule(run, start or Start()),
@@ -134,7 +134,7 @@ class _Found(NamedTuple):
     phi: np.ndarray
 
 
-class _Run:
+class OracleRun:
     """One run's oracle calls: warm potentials, feasible plans, and how many failed."""
 
     def __init__(self, problem: Problem, oracle: Oracle) -> None:
@@ -158,7 +158,7 @@ class _Run:
         return _Found(plan, problem.costs.inner(plan)), lower
 
 
-def _begin(run: _Run, start: Start) -> tuple[np.ndarray, Upper | None]:
+def _begin(run: OracleRun, start: Start) -> tuple[np.ndarray, Upper | None]:
     """Group costs of the first plan (a b^T unless one is given), and the plan if it was given."""
     problem = run.problem
     if start.plan is None:
@@ -176,7 +176,7 @@ def _moved(problem: Problem, at: Upper | None, to: _Found, gamma: float) -> Uppe
     return upper_bound(problem, plan, phi, rounded=True)
 
 
-def _paper_steps(run: _Run, start: Start) -> Iterator[Offer]:
+def _paper_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
     phi, current = _begin(run, start)
     step = 0
     while True:
@@ -191,7 +191,7 @@ def _paper_steps(run: _Run, start: Start) -> Iterator[Offer]:
         yield Offer(current, lower)
 
 
-def _line_search_steps(run: _Run, start: Start) -> Iterator[Offer]:
+def _line_search_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
     problem = run.problem
     phi, current = _begin(run, start)
     alpha = start.alpha
@@ -209,7 +209,8 @@ def _line_search_steps(run: _Run, start: Start) -> Iterator[Offer]:
             return
 
 
-def _corrective_steps(run: _Run, start: Start) -> Iterator[Offer]:
+def corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
+    """Call the oracle at the weights that answer the best mixture of all plans found so far."""
     problem = run.problem
     phi, first = _begin(run, start)
     known = [] if first is None else [_Found(first.plan, first.phi)]

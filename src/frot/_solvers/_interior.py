@@ -47,7 +47,7 @@ class Interior:
     alpha, s : arrays of shape (G,)
         Weights and slacks of the groups, both > 0.
     f, g : arrays of shape (n,) and (m,)
-        Potentials; g[-1] stays where it is.
+        Potentials; that of the heaviest column stays where it is.
     t : float
         The level: max of the costs at the optimum for eta = 0.
     """
@@ -75,6 +75,8 @@ class Interior:
         count = len(self.rows)
         self._starts = np.searchsorted(self.rows, np.arange(len(self.a)))
         self._bounds = np.append(self._starts, count)
+        # One column's potential is held fixed. A light column would hold the others badly.
+        self._others = np.delete(np.arange(len(self.b)), np.argmax(self.b))
         pattern = (np.ones(count), self.cols, np.arange(count + 1))
         self._by_col = sparse.csr_array(pattern, shape=(count, len(self.b))).T.tocsr()
 
@@ -132,7 +134,20 @@ class Interior:
         self.x, self.s, self.t = self.x + primal * dx, self.s + primal * ds, self.t + primal * dt
         self.z, self.alpha = self.z + dual * dz, self.alpha + dual * dalpha
         self.f, self.g = self.f + dual * df, self.g + dual * dg
-        return max(primal, dual) > 1e-6
+        self.lengths = (primal, dual)
+        return max(primal, dual) > 1e-9
+
+    def recentre(self, barrier: float) -> None:
+        """Move away from the boundary, to where no complementarity is far below `barrier`.
+
+        Of each pair the smaller one gives way: the other is what the solution is made of.
+        """
+        used = self.x > self.z
+        self.x = np.where(used, self.x, np.maximum(self.x, 0.5 * barrier / self.z))
+        self.z = np.where(used, np.maximum(self.z, 0.1 * barrier / self.x), self.z)
+        used = self.alpha > self.s
+        self.alpha = np.where(used, self.alpha, np.maximum(self.alpha, 0.1 * barrier / self.s))
+        self.s = np.where(used, np.maximum(self.s, 0.1 * barrier / self.alpha), self.s)
 
     def _residuals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
         reduced = self.alpha @ self.costs - self.f[self.rows] - self.g[self.cols] - self.z
@@ -170,12 +185,17 @@ class Interior:
         weighted = centred * flow
         size = m - 1 + len(self.alpha)
         matrix = np.zeros((size, size))
-        matrix[: m - 1, : m - 1] = -laplacian[:-1, :-1]
-        matrix[m - 1 :, : m - 1] = -self.col_sums(weighted)[:, :-1]
+        others = self._others
+        np.negative(laplacian[np.ix_(others, others)], out=matrix[: m - 1, : m - 1])
+        matrix[m - 1 :, : m - 1] = -self.col_sums(weighted)[:, others]
         matrix[m - 1 :, m - 1 :] = weighted @ centred.T
         diagonal = np.einsum("ii->i", matrix)
-        diagonal[: m - 1] = degree[:-1]
+        diagonal[: m - 1] = degree[others]
         diagonal[m - 1 :] += (self.eta + self.s) / self.alpha
+        # Scaling alpha and the potentials together moves no reduced cost of an arc in use, so the
+        # matrix is all but singular there. The sum of alpha is known: weighing it in is free.
+        self._sum_weight = float(diagonal[m - 1 :].min())
+        matrix[m - 1 :, m - 1 :] += self._sum_weight
         if not (diagonal > 0.0).all() or not np.isfinite(diagonal).all():
             return False
         scale = 1.0 / np.sqrt(diagonal)
@@ -253,15 +273,16 @@ class Interior:
         share = right_rows / row_flow
         right = np.concatenate(
             [
-                (right_cols - self.col_sums(flow * share[self.rows]))[:-1],
-                right_groups + centres @ right_rows,
+                (right_cols - self.col_sums(flow * share[self.rows]))[self._others],
+                right_groups + centres @ right_rows + self._sum_weight * total,
             ]
         )
         ones, back_ones = self._ones
         found = self._back(right)
         dt = float(ones @ found - total) / float(ones @ back_ones)
         found -= dt * back_ones
-        dg = np.append(found[: m - 1], 0.0)
+        dg = np.zeros(m)
+        dg[self._others] = found[: m - 1]
         dalpha = found[m - 1 :]
         df = share - self.row_sums(flow * dg[self.cols]) / row_flow + dalpha @ centres
         return df, dg, dalpha, dt

@@ -19,14 +19,19 @@ __all__ = ["Restricted"]
 # A restricted problem starts with so many arcs a point, and gains so many a point each round.
 ARCS_PER_POINT = 6
 ARCS_PER_ROUND = 4
-# Problems up to this size hold all their arcs from the start.
+# Up to so many groups all are in from the start, and in problems of up to so many arcs those too.
+FEW_GROUPS = 100
 ALL_ARCS = 3_000
-# Groups in the restricted linear program at first; all of them where there are not many more.
-GROUPS_AT_FIRST = 100
+# Of more groups, those that the seeding leaves with at least this share of the largest weight.
+GROUP_SHARE = 1e-8
+GROUPS_AT_FIRST = 400
 # HiGHS's simplex is quick to end a run on a vertex while there are no more groups than this.
 VERTEX_GROUPS = 120
 # Complementarity is not let below this share of the full problem's gap while arcs still enter.
 FLOOR = 0.1
+# This many steps in a row shorter than that go nowhere.
+SHORT_STEPS = 3
+SHORT_STEP = 0.1
 
 
 @dataclass(eq=False)
@@ -44,6 +49,7 @@ class Restricted:
     unit: float
     mass_unit: float
     floor: float = 0.0
+    short_steps: int = 0
 
     @classmethod
     def begin(cls, problem: Problem, start: Start) -> Restricted:
@@ -52,7 +58,8 @@ class Restricted:
         unit, mass_unit = problem.mean_cost, 1.0 / max(n, m)
         alpha = np.full(count, 1.0 / count) if start.alpha is None else start.alpha
         seed = seed_arcs(problem, alpha, ARCS_PER_POINT, unit, mirror=start.alpha is None)
-        arcs = seed.arcs if n * m > ALL_ARCS else np.arange(n * m)
+        small = n * m <= ALL_ARCS and count <= FEW_GROUPS
+        arcs = np.arange(n * m) if small else seed.arcs
         if start.plan is not None:
             rows, cols, _ = start.plan.arcs()
             arcs = np.union1d(arcs, rows * m + cols)
@@ -79,6 +86,20 @@ class Restricted:
         alpha = np.zeros(self.problem.shape[0])
         alpha[self.groups] = self.interior.alpha
         return alpha / alpha.sum()
+
+    def step(self) -> bool:
+        """Take one Newton step; False if none can be taken.
+
+        Steps that stay short mean a point too close to the boundary: it is moved inside again,
+        further each time.
+        """
+        moved = self.interior.step(self.floor)
+        short = moved and max(self.interior.lengths) < SHORT_STEP
+        self.short_steps = self.short_steps + 1 if short else 0
+        if self.short_steps >= SHORT_STEPS:
+            self.interior.recentre(10.0 * self.interior.mu)
+            self.short_steps = 0
+        return moved
 
     def bounds(self) -> tuple[Upper, Lower, np.ndarray]:
         """Bounds of the full problem, and the reduced costs of all its arcs (interior's units)."""
@@ -113,7 +134,7 @@ class Restricted:
         self.floor = 0.0
         if violated:
             by_row = (reduced.T if self.flipped else reduced).min(axis=1)
-            barrier = width / self.mass_unit / len(inside.x)
+            barrier = width / self.mass_unit / (len(inside.x) + len(inside.s))
             self._recentre(0.3 * barrier, by_row)
             self.floor = FLOOR * barrier
         return violated
@@ -150,7 +171,7 @@ class Restricted:
         if len(over) == 0:
             return over
         order = np.argsort(-upper.phi[close], kind="stable")
-        return close[order[: max(GROUPS_AT_FIRST, len(over))]]
+        return close[order[: max(FEW_GROUPS, len(over))]]
 
     def _add_arcs(self, arcs: np.ndarray, reduced: np.ndarray) -> None:
         inside = self.interior
@@ -190,20 +211,18 @@ class Restricted:
         barrier = max(inside.mu, wanted)
         inside.f = inside.f - np.maximum(0.0, barrier - worst_by_row)
         z = inside.alpha @ inside.costs - inside.f[inside.rows] - inside.g[inside.cols]
-        z = np.maximum(z, barrier)
-        inside.x = np.maximum(inside.x, 0.5 * barrier / z)
-        inside.z = np.maximum(z, 0.1 * barrier / inside.x)
-        inside.s = np.maximum(inside.s, 0.1 * barrier / inside.alpha)
-        inside.alpha = np.maximum(inside.alpha, 0.1 * barrier / inside.s)
+        inside.z = np.maximum(z, barrier)
+        inside.recentre(barrier)
 
 
 def _first_groups(problem: Problem, alpha: np.ndarray) -> np.ndarray:
     """All groups where the entropy needs them or they are few; else the heaviest."""
     count = len(alpha)
-    if problem.adversary.eta > 0.0 or count <= 2 * GROUPS_AT_FIRST:
+    if problem.adversary.eta > 0.0 or count <= FEW_GROUPS:
         return np.arange(count)
     order = np.lexsort((-problem.independent, -alpha))
-    return np.sort(order[:GROUPS_AT_FIRST])
+    worth = int((alpha >= GROUP_SHARE * alpha.max()).sum())
+    return np.sort(order[: min(max(worth, FEW_GROUPS), GROUPS_AT_FIRST)])
 
 
 def _sorted_arcs(
@@ -268,7 +287,7 @@ def _inside(
         z=z,
         alpha=alpha,
         s=t - free,
-        f=potentials[0] + potentials[1][-1],
-        g=potentials[1] - potentials[1][-1],
+        f=potentials[0],
+        g=potentials[1],
         t=t,
     )

@@ -1,0 +1,62 @@
+"""Exact transport: POT's answer, its potentials, and its failures."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import numpy as np
+import ot
+import pytest
+from hypothesis import given
+
+from frot import NetworkSimplex, SolverError
+from tests.strategies import Given, cost_problems
+
+
+@given(cost_problems(most_groups=1, most_points=8, zeros=False))
+def test_it_is_pots_optimum_with_optimal_potentials(given: Given):
+    M = given.stack[0]
+    found = NetworkSimplex()(M, given.a, given.b)
+    value = float((np.asarray(found.plan) * M).sum())
+    reach = max(float(np.abs(M).max()), 1e-300)
+    assert value == pytest.approx(ot.emd2(given.a, given.b, M), abs=1e-9 * reach)
+    assert (M - found.f[:, None] - found.g).min() >= -1e-12 * reach
+    assert found.f @ given.a + found.g @ given.b == pytest.approx(value, abs=1e-9 * reach)
+    assert found.converged
+    assert found.plan.is_sparse
+    assert found.plan.nnz <= len(given.a) + len(given.b) - 1
+
+
+@given(cost_problems(most_groups=1, zeros=False))
+def test_marginals(given: Given):
+    plan = NetworkSimplex()(given.stack[0], given.a, given.b).plan
+    assert plan.sum(axis=1) == pytest.approx(given.a, abs=1e-15)
+    assert plan.sum(axis=0) == pytest.approx(given.b, abs=1e-15)
+
+
+@given(cost_problems(most_groups=1, zeros=False), st.sampled_from([-1.0, -1e6, 3.0]))
+def test_a_constant_changes_nothing(given: Given, constant):
+    M = given.stack[0]
+    shift = constant * max(float(np.abs(M).max()), 1.0)
+    plain = NetworkSimplex()(M, given.a, given.b).plan
+    moved = NetworkSimplex()(M + shift, given.a, given.b).plan
+    reach = float(np.abs(M).max()) + 1e-9 * abs(shift)
+    assert (moved * M).sum() == pytest.approx((plain * M).sum(), abs=1e-9 * max(reach, 1e-300))
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-20, 1e-15, 1e15, 1e200])
+def test_the_unit_of_cost_does_not_matter(scale):
+    rng = np.random.default_rng(0)
+    M, a = rng.random((6, 6)), np.full(6, 1 / 6)
+    best = ot.emd2(a, a, M)
+    assert (NetworkSimplex()(M * scale, a, a).plan * M).sum() == pytest.approx(best, rel=1e-10)
+
+
+def test_a_failure_is_an_error_that_says_how_to_mend_it():
+    rng = np.random.default_rng(0)
+    M, a = rng.random((30, 30)), np.full(30, 1 / 30)
+    with pytest.raises(SolverError, match=r"limit was 1 pivots, see NetworkSimplex\(max_iter"):
+        NetworkSimplex(max_iter=1)(M, a, a)
+
+
+def test_it_is_not_entropic():
+    assert not NetworkSimplex().entropic

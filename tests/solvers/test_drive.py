@@ -1,0 +1,202 @@
+"""The loop around every algorithm: limits, callbacks, Ctrl-C, progress and history."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import frot
+from frot import Exact, FrankWolfe, LinearProgram, Problem, Status
+from frot._costs import StackedCosts
+from frot._solvers._drive import Offer, drive
+from tests.reference import linear_program, quiet
+
+RNG = np.random.default_rng(0)
+STACK = RNG.random((6, 20, 18))
+UNIFORM = np.full(20, 1 / 20), np.full(18, 1 / 18)
+TRUTH = linear_program(STACK, *UNIFORM)
+SOLVERS: dict[str, Any] = {
+    "Exact": Exact(),
+    "FrankWolfe": FrankWolfe(),
+    "LinearProgram": LinearProgram(),
+}
+
+
+def holds_the_truth(result: frot.Result) -> bool:
+    return result.lower <= TRUTH * (1 + 1e-9) and result.upper >= TRUTH * (1 - 1e-9)
+
+
+class TestLimits:
+    @pytest.mark.parametrize("name", ["Exact", "FrankWolfe"])
+    def test_max_iter(self, name):
+        with pytest.warns(frot.ConvergenceWarning, match="Stopped at max_iter") as caught:
+            result = frot.solve_costs(STACK, solver=SOLVERS[name], max_iter=2)
+        assert result.status is Status.MAX_ITER
+        assert result.iterations == 2
+        assert result.gap > 1e-6
+        assert holds_the_truth(result)
+        # The warning tells the interval, and points at the line that called.
+        assert f"[{result.lower:.8g}, {result.upper:.8g}]" in str(caught[0].message)
+        assert caught[0].filename == __file__
+
+    @pytest.mark.parametrize("name", ["Exact", "FrankWolfe"])
+    def test_time_limit(self, name):
+        with pytest.warns(frot.ConvergenceWarning, match="Stopped at time_limit"):
+            result = frot.solve_costs(STACK, solver=SOLVERS[name], time_limit=1e-9)
+        assert result.status is Status.TIME_LIMIT
+        assert result.iterations == 1
+        assert holds_the_truth(result)
+
+    @pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6])
+    @pytest.mark.parametrize("name", ["Exact", "FrankWolfe"])
+    def test_tol_is_met_and_not_wasted(self, name, tol):
+        result = frot.solve_costs(STACK, solver=SOLVERS[name], tol=tol)
+        assert result.status is Status.CONVERGED
+        assert result.gap <= tol
+        assert all(now.gap > tol for now in result.history[:-1])
+
+    def test_a_tighter_tol_takes_longer(self):
+        rough = frot.solve_costs(STACK, solver=FrankWolfe(tol=1e-2))
+        fine = frot.solve_costs(STACK, solver=FrankWolfe(tol=1e-7))
+        assert rough.iterations < fine.iterations
+
+    def test_options_override_the_solvers_own(self):
+        result = quiet(frot.solve_costs, STACK, solver=FrankWolfe(tol=1e-9), tol=0.5, max_iter=7)
+        assert "tol=0.5, max_iter=7" in result.solver
+
+
+class TestCallback:
+    def test_it_sees_every_iteration_with_bounds(self):
+        seen: list[frot.Progress] = []
+        result = frot.solve_costs(STACK, solver=FrankWolfe(), callback=seen.append)
+        assert [now.iteration for now in seen] == list(range(1, result.iterations))
+        assert all(now.lower <= now.upper for now in seen)
+        assert [now.elapsed for now in seen] == sorted(now.elapsed for now in seen)
+        assert seen == list(result.history[:-1])
+
+    @pytest.mark.parametrize("true", [True, np.True_])
+    def test_returning_true_stops(self, true):
+        with pytest.warns(frot.ConvergenceWarning, match="Stopped by the callback"):
+            result = frot.solve_costs(
+                STACK,
+                solver=FrankWolfe(),
+                callback=lambda now: true if now.iteration == 3 else None,
+            )
+        assert result.status is Status.STOPPED
+        assert result.iterations == 3
+        assert holds_the_truth(result)
+
+    def test_other_returns_do_not_stop(self):
+        assert frot.solve_costs(STACK, callback=lambda now: "going on").status.ok
+
+    def test_its_errors_are_not_swallowed(self):
+        def fail(now):
+            raise ZeroDivisionError("in the callback")
+
+        with pytest.raises(ZeroDivisionError, match="in the callback"):
+            frot.solve_costs(STACK, solver=FrankWolfe(), callback=fail)
+
+
+class Interrupting:
+    """Costs that are interrupted at the first mix."""
+
+    def __init__(self, base: StackedCosts, after: int = 0) -> None:
+        self.base, self.left = base, after
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.base, name)
+
+    def mix(self, alpha: np.ndarray) -> np.ndarray:
+        self.left -= 1
+        if self.left == -1:
+            raise KeyboardInterrupt
+        return self.base.mix(alpha)
+
+
+class TestInterruption:
+    @pytest.mark.parametrize("name", ["Exact", "FrankWolfe"])
+    def test_in_the_callback(self, name):
+        def interrupt(now):
+            raise KeyboardInterrupt
+
+        with pytest.warns(frot.ConvergenceWarning, match="Interrupted"):
+            result = frot.solve_costs(STACK, solver=SOLVERS[name], callback=interrupt)
+        assert result.status is Status.INTERRUPTED
+        assert holds_the_truth(result)
+        assert result.plan.sum() == pytest.approx(1.0, rel=1e-12)
+
+    @pytest.mark.parametrize("name", ["Exact", "FrankWolfe"])
+    def test_before_the_first_iteration(self, name):
+        costs: Any = Interrupting(StackedCosts(STACK))
+        problem = Problem(costs, *UNIFORM, names=tuple("abcdef"))
+        with pytest.warns(frot.ConvergenceWarning, match="Interrupted"):
+            result = SOLVERS[name](problem)
+        assert result.status is Status.INTERRUPTED
+        assert result.iterations == 0
+        assert len(result.history) == 1
+        assert holds_the_truth(result)
+        assert result.plan.sum(axis=1) == pytest.approx(UNIFORM[0], abs=1e-15)
+
+    def test_in_the_oracle(self):
+        @dataclasses.dataclass(frozen=True)
+        class Broken(frot.NetworkSimplex):
+            def __call__(self, *args, **options):
+                raise KeyboardInterrupt
+
+        with pytest.warns(frot.ConvergenceWarning, match="Interrupted"):
+            result = frot.solve_costs(STACK, solver=FrankWolfe(oracle=Broken()))
+        assert result.status is Status.INTERRUPTED
+        assert holds_the_truth(result)
+
+
+class TestProgressBar:
+    @pytest.mark.parametrize("name", SOLVERS)
+    def test_it_is_drawn_on_stderr_and_changes_nothing(self, name, capsys, monkeypatch):
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        shown = frot.solve_costs(STACK, solver=SOLVERS[name], progress=True)
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "solving" in err
+        assert "gap" in err
+        silent = frot.solve_costs(STACK, solver=SOLVERS[name])
+        assert capsys.readouterr().err == ""
+        assert shown.value == silent.value
+
+
+class TestHistory:
+    @pytest.mark.parametrize("name", SOLVERS)
+    def test_bounds_only_get_better(self, name):
+        result = frot.solve_costs(STACK, solver=SOLVERS[name])
+        lowers, uppers = zip(*((now.lower, now.upper) for now in result.history), strict=True)
+        assert list(lowers) == sorted(lowers)
+        assert list(uppers) == sorted(uppers, reverse=True)
+        assert result.history[-1].gap == result.gap
+        assert result.history[-1].upper == result.upper
+
+
+class TestTheLoopItself:
+    problem = Problem(StackedCosts(STACK), *UNIFORM, names=tuple("abcdef"))
+
+    def test_no_offers_at_all_still_give_an_interval(self):
+        with pytest.warns(frot.ConvergenceWarning, match="cannot narrow the interval"):
+            result = drive(iter([]), self.problem, solver="none", tol=1e-6, max_iter=5)
+        assert result.status is Status.STALLED
+        assert holds_the_truth(result)
+
+    def test_empty_offers_count_as_iterations(self):
+        with pytest.warns(frot.ConvergenceWarning, match="Stopped at max_iter"):
+            result = drive(iter([Offer()] * 9), self.problem, solver="idle", tol=1e-6, max_iter=4)
+        assert result.iterations == 4
+        assert len(result.history) == 1
+
+    def test_running_out_of_time_inside_a_step(self):
+        def offers():
+            raise TimeoutError
+            yield Offer()
+
+        with pytest.warns(frot.ConvergenceWarning, match="Stopped at time_limit"):
+            result = drive(offers(), self.problem, solver="slow", tol=1e-6, max_iter=4)
+        assert result.status is Status.TIME_LIMIT

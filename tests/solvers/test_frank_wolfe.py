@@ -1,0 +1,153 @@
+"""Frank-Wolfe: the paper's algorithm 2 to the letter, its rate, and the better steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import frot
+from frot import FrankWolfe, Simplex, Sinkhorn, Status
+from frot._solvers._frank_wolfe import line_search
+from tests.reference import algorithm_2, linear_program, quiet, smooth_max
+from tests.strategies import seeds
+
+RNG = np.random.default_rng(0)
+STACK = RNG.random((5, 12, 9))
+A, B = RNG.dirichlet(np.ones(12)), RNG.dirichlet(np.ones(9))
+ETA = 0.3
+
+
+def run(step: Any, **options) -> frot.Result:
+    settings = {"tol": 0.0, "max_iter": 10} | options
+    solver = FrankWolfe(step=step, **settings)
+    return quiet(frot.solve_costs, STACK, A, B, eta=ETA, solver=solver)
+
+
+class TestThePaper:
+    @pytest.mark.parametrize("steps", [1, 3, 10])
+    def test_algorithm_2_to_the_letter(self, steps):
+        expected, _ = algorithm_2(STACK, A, B, ETA, steps)
+        result = run("paper", max_iter=steps)
+        assert np.asarray(result.plan) == pytest.approx(expected, abs=1e-14)
+        phi = np.einsum("lij,ij->l", STACK, expected)
+        assert result.phi == pytest.approx(phi, rel=1e-13)
+        assert result.value == pytest.approx(smooth_max(phi, ETA), rel=1e-13)
+        weights = np.exp(phi / ETA)
+        assert result.alpha == pytest.approx(weights / weights.sum(), rel=1e-12)
+        assert result.iterations == steps
+
+    @pytest.mark.parametrize("steps", [1, 3, 10])
+    def test_with_sinkhorn(self, steps):
+        expected, _ = algorithm_2(STACK, A, B, ETA, steps, eps=0.05)
+        solver = FrankWolfe(oracle=Sinkhorn(tol=1e-9), step="paper", tol=0.0, max_iter=steps)
+        result = quiet(frot.solve_costs, STACK, A, B, eta=ETA, eps=0.05, solver=solver)
+        assert np.asarray(result.plan) == pytest.approx(expected, abs=1e-5)
+        assert result.phi == pytest.approx(np.einsum("lij,ij->l", STACK, expected), abs=1e-5)
+
+    def test_with_points_and_groups(self):
+        X, Y = RNG.normal(size=(10, 6)), RNG.normal(size=(10, 6)) + 1.0
+        groups = [[0, 1], [2, 3, 4], [5]]
+        stack = np.stack([((X[:, None, g] - Y[None][:, :, g]) ** 2).sum(-1) for g in groups])
+        uniform = np.full(10, 0.1)
+        expected, _ = algorithm_2(stack, uniform, uniform, 1.0, 10)
+        solver = FrankWolfe(step="paper", tol=0.0, max_iter=10)
+        result = quiet(frot.solve, X, Y, groups, eta=1.0, solver=solver)
+        assert np.asarray(result.plan) == pytest.approx(expected, abs=1e-13)
+
+    @pytest.mark.parametrize("eta", [0.05, 0.3, 2.0])
+    def test_proposition_3_holds_along_the_run(self, eta):
+        best = frot.solve_costs(STACK, A, B, eta=eta).lower
+        curvature = np.linalg.eigvalsh(STACK.reshape(5, -1) @ STACK.reshape(5, -1).T)[-1]
+        result = quiet(
+            frot.solve_costs,
+            *(STACK, A, B),
+            eta=eta,
+            solver=FrankWolfe(step="paper", tol=0.0, max_iter=60),
+        )
+        assert len(result.history) == 60
+        for now in result.history:
+            assert now.upper - best <= 4.0 * curvature / (eta * (now.iteration + 2))
+            assert now.upper >= best
+
+    def test_uppers_are_the_objectives_of_the_plans_on_the_way(self):
+        _, plans = algorithm_2(STACK, A, B, ETA, 10)
+        seen = [now.upper for now in run("paper").history]
+        expected = [smooth_max(np.einsum("lij,ij->l", STACK, plan), ETA) for plan in plans[1:]]
+        assert seen == pytest.approx(expected, rel=1e-12)
+
+    def test_its_last_plan_is_returned_even_where_an_earlier_was_better(self):
+        result = run("paper", max_iter=25)
+        assert result.history[-1].upper == result.upper
+
+    def test_the_toy_of_figure_1(self):
+        from frot._toy import toy
+
+        X, Y, groups = toy(n=50)
+        solver = FrankWolfe(oracle=Sinkhorn(), step="paper", max_iter=10)
+        result = quiet(frot.solve, X, Y, groups, eta=1.0, eps=0.02, solver=solver)
+        assert result.alpha[0] > 0.999
+
+
+class TestBetterSteps:
+    def test_a_line_search_never_rises(self):
+        uppers = [now.upper for now in run("line_search", max_iter=30).history]
+        assert uppers == sorted(uppers, reverse=True)
+
+    def test_fully_corrective_converges_first(self):
+        def calls(step: Any) -> int:
+            solver = FrankWolfe(step=step, tol=1e-3, max_iter=3000)
+            result = frot.solve_costs(STACK, A, B, eta=0.03, solver=solver)
+            assert result.status is Status.CONVERGED
+            return result.iterations
+
+        paper, search, corrective = map(calls, ("paper", "line_search", "fully_corrective"))
+        assert corrective < search <= paper
+
+    @given(seeds, st.sampled_from([0.0, 0.02, 0.5]))
+    def test_fully_corrective_converges(self, seed, eta):
+        rng = np.random.default_rng(seed)
+        stack = rng.random((4, 6, 5))
+        result = frot.solve_costs(stack, eta=eta, solver=FrankWolfe())
+        assert result.status is Status.CONVERGED
+        exact = linear_program(stack, np.full(6, 1 / 6), np.full(5, 0.2))
+        assert exact - 1e-9 <= result.value <= exact + eta * np.log(4) + 1e-5
+
+    def test_with_sinkhorn_the_interval_does_not_close_but_holds(self):
+        exact = frot.solve_costs(STACK, A, B, eta=ETA)
+        solver = FrankWolfe(oracle=Sinkhorn(), max_iter=30)
+        entropic = quiet(frot.solve_costs, STACK, A, B, eta=ETA, eps=0.1, solver=solver)
+        assert entropic.lower <= exact.value <= entropic.upper
+        assert entropic.gap > 1e-3
+        assert not entropic.status.ok
+
+    def test_an_oracle_that_fails_is_reported(self):
+        solver = FrankWolfe(oracle=Sinkhorn(max_iter=2), max_iter=3)
+        with pytest.warns(frot.ConvergenceWarning) as caught:
+            frot.solve_costs(STACK, A, B, eta=ETA, eps=1e-3, solver=solver)
+        messages = [str(warning.message) for warning in caught]
+        assert any("did not reach its tolerance in 3 of 3 calls" in text for text in messages)
+
+
+class TestLineSearch:
+    @given(seeds, st.sampled_from([0.01, 0.3, 10.0]))
+    def test_it_finds_the_minimum_on_the_segment(self, seed, eta):
+        rng = np.random.default_rng(seed)
+        start, end = rng.normal(size=(2, 4))
+        adversary = Simplex(eta)
+        gamma = line_search(adversary, start, end)
+        assert 0.0 <= gamma <= 1.0
+
+        def value(share: float) -> float:
+            return adversary.best(start + share * (end - start))[0]
+
+        grid = np.linspace(0.0, 1.0, 101)
+        assert value(gamma) <= min(value(share) for share in grid) + 1e-12
+
+    def test_ends(self):
+        assert line_search(Simplex(0.1), np.array([0.0]), np.array([1.0])) == 0.0
+        assert line_search(Simplex(0.1), np.array([1.0]), np.array([0.0])) == 1.0
+        assert line_search(Simplex(1.0), np.zeros(2), np.zeros(2)) == 0.0

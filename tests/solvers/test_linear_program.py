@@ -1,0 +1,58 @@
+"""The referee: HiGHS on the whole program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import frot
+from frot import LinearProgram, Status
+from tests.reference import linear_program
+
+RNG = np.random.default_rng(0)
+STACK = RNG.random((4, 11, 8))
+A, B = RNG.dirichlet(np.ones(11)), RNG.dirichlet(np.ones(8))
+METHODS: tuple[Any, ...] = ("simplex", "ipm")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_it_is_the_optimum(method):
+    result = frot.solve_costs(STACK, A, B, solver=LinearProgram(method=method))
+    assert result.status is Status.CONVERGED
+    assert result.value == pytest.approx(linear_program(STACK, A, B), rel=1e-9)
+    assert result.iterations == 1
+    assert result.solver == (
+        f"LinearProgram(method='{method}', tol=1e-07, max_iter=2, time_limit=None)"
+    )
+
+
+def test_weights_are_the_duals():
+    result = frot.solve_costs(STACK, A, B, solver="linear_program")
+    assert result.alpha @ (result.value - result.phi) <= 1e-8
+    step = 1e-6
+    for group in range(4):
+        more = STACK.copy()
+        more[group] *= 1.0 + step
+        moved = linear_program(more, A, B)
+        slope = (moved - result.value) / step
+        assert slope == pytest.approx(result.alpha[group] * result.phi[group], abs=1e-3)
+
+
+def test_uneven_weights_do_not_make_it_infeasible():
+    rng = np.random.default_rng(1)
+    a = 10.0 ** -rng.uniform(0, 11, 20)
+    a /= a.sum()
+    stack = rng.random((3, 20, 8))
+    result = frot.solve_costs(stack, a, solver="linear_program")
+    assert result.status is Status.CONVERGED
+
+
+def test_a_time_limit_leaves_a_certified_interval():
+    stack = np.random.default_rng(2).random((20, 60, 60))
+    with pytest.warns(frot.ConvergenceWarning, match="Stopped at time_limit"):
+        result = frot.solve_costs(stack, solver=LinearProgram(time_limit=1e-3))
+    assert result.status is Status.TIME_LIMIT
+    exact = frot.solve_costs(stack)
+    assert result.lower <= exact.value <= result.upper

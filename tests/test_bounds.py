@@ -1,0 +1,188 @@
+"""Certificates hold whatever they are made from."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import numpy as np
+import ot
+import pytest
+from hypothesis import given, settings
+
+import frot
+from frot import Plan, Problem, Simplex
+from frot._bounds import (
+    c_transforms,
+    lower_bound,
+    northwest,
+    relative_gap,
+    round_plan,
+    upper_bound,
+)
+from frot._costs import StackedCosts
+from tests.reference import exact_two_by_two, linear_program, quiet
+from tests.strategies import SCALES, Given, cost_problems, marginals, seeds
+
+
+@st.composite
+def both_marginals(draw):
+    return draw(marginals(draw(st.integers(1, 7)))), draw(marginals(draw(st.integers(1, 7))))
+
+
+def problem_of(given: Given, eta: float = 0.0) -> Problem:
+    return Problem(StackedCosts(given.stack), given.a, given.b, Simplex(eta))
+
+
+class TestNorthwest:
+    @given(both_marginals())
+    def test_marginals_and_number_of_arcs(self, sides):
+        a, b = sides
+        rows, cols, mass = northwest(a, b)
+        plan = np.zeros((len(a), len(b)))
+        np.add.at(plan, (rows, cols), mass)
+        assert plan.sum(axis=1) == pytest.approx(a, abs=4e-16)
+        assert plan.sum(axis=0) == pytest.approx(b, abs=4e-16)
+        assert (mass >= 0.0).all()
+        assert len(mass) <= len(a) + len(b) - 1
+
+    def test_it_goes_down_the_staircase(self):
+        rows, cols, mass = northwest(np.array([0.25, 0.75]), np.array([0.5, 0.5]))
+        assert (rows.tolist(), cols.tolist()) == ([0, 1, 1], [0, 0, 1])
+        assert mass.tolist() == [0.25, 0.25, 0.5]
+
+
+class TestRoundPlan:
+    @given(both_marginals(), seeds, st.booleans(), st.sampled_from([0.0, 1e-9, 0.1, 10.0]))
+    def test_marginals_become_exact(self, sides, seed, as_arcs, noise):
+        a, b = sides
+        rng = np.random.default_rng(seed)
+        rough = np.outer(a, b) + noise * rng.normal(size=(len(a), len(b)))
+        plan = Plan(rough)
+        if as_arcs:
+            plan = Plan.from_arcs(*plan.arcs(), rough.shape)
+        done = np.asarray(round_plan(plan, a, b))
+        assert (done >= 0.0).all()
+        assert done.sum(axis=1) == pytest.approx(a, abs=1e-15)
+        assert done.sum(axis=0) == pytest.approx(b, abs=1e-15)
+
+    @given(both_marginals(), seeds)
+    def test_it_moves_no_more_mass_than_is_misplaced(self, sides, seed):
+        a, b = sides
+        rng = np.random.default_rng(seed)
+        rough = np.outer(a, b) * rng.uniform(0.5, 1.5, (len(a), len(b)))
+        done = np.asarray(round_plan(Plan(rough), a, b))
+        off = np.abs(rough.sum(axis=1) - a).sum() + np.abs(rough.sum(axis=0) - b).sum()
+        assert np.abs(done - rough).sum() <= 2.0 * off + 1e-14
+
+    def test_a_feasible_plan_stays_as_it_is_and_sparse(self):
+        a, b = np.array([0.5, 0.5]), np.array([0.25, 0.75])
+        plan = Plan.from_arcs([0, 0, 1], [0, 1, 1], [0.25, 0.25, 0.5], (2, 2))
+        done = round_plan(plan, a, b)
+        assert done.is_sparse
+        assert np.array_equal(np.asarray(done), np.asarray(plan))
+
+    def test_an_empty_plan_is_filled(self):
+        a, b = np.array([0.5, 0.5]), np.array([0.25, 0.75])
+        done = round_plan(Plan(np.zeros((2, 2))), a, b)
+        assert np.asarray(done).tolist() == [[0.25, 0.25], [0.0, 0.5]]
+
+
+class TestCTransforms:
+    @given(cost_problems(most_groups=1, negative=True), seeds)
+    def test_potentials_are_feasible_and_tight(self, given: Given, seed):
+        M = given.stack[0]
+        g = np.random.default_rng(seed).normal(size=M.shape[1]) * np.abs(M).max()
+        f, h = c_transforms(M, g)
+        slack = 1e-14 * (np.abs(M).max() + np.abs(g).max())
+        reduced = M - f[:, None] - h
+        assert reduced.min() >= -slack
+        assert np.abs(reduced.min(axis=0)).max() <= slack
+        assert (h >= g - slack).all()
+
+    def test_potentials_out_of_range_are_replaced(self):
+        f, g = c_transforms(np.ones((2, 2)), np.array([np.inf, np.nan]))
+        assert f.tolist() == [1.0, 1.0]
+        assert g.tolist() == [0.0, 0.0]
+
+    def test_blocks_of_rows_agree_with_the_formula(self):
+        rng = np.random.default_rng(0)
+        M, g = rng.random((1500, 700)), rng.random(700)
+        f, h = c_transforms(M, g)
+        assert np.array_equal(f, (M - g).min(axis=1))
+        assert np.array_equal(h, (M - f[:, None]).min(axis=0))
+
+
+class TestBoundsOfAnything:
+    @given(cost_problems(negative=True), seeds, st.floats(0.0, 2.0))
+    def test_any_weights_and_potentials_prove_a_lower_bound(self, given: Given, seed, eta):
+        rng = np.random.default_rng(seed)
+        problem = problem_of(given, eta)
+        alpha = rng.dirichlet(np.ones(len(given.stack)))
+        g = rng.normal(size=len(given.b)) * np.abs(given.stack).max()
+        lower = lower_bound(problem, alpha, g)
+        truth = linear_program(given.stack, given.a, given.b)
+        slack = 1e-8 * np.abs(given.stack).max()
+        assert lower.bound <= truth + eta * np.log(len(given.stack)) + slack
+        if eta == 0.0:
+            assert lower.bound <= truth + slack
+
+    @given(cost_problems(negative=True), seeds)
+    def test_any_plan_proves_an_upper_bound(self, given: Given, seed):
+        rough = np.random.default_rng(seed).random(given.stack.shape[1:])
+        upper = upper_bound(problem_of(given), Plan(rough))
+        truth = linear_program(given.stack, given.a, given.b)
+        assert upper.bound >= truth - 1e-8 * np.abs(given.stack).max()
+        assert upper.bound >= upper.value
+        plan = np.asarray(upper.plan)
+        phi = np.einsum("lij,ij->l", given.stack, plan)
+        assert upper.phi == pytest.approx(phi, rel=1e-12, abs=1e-14 * np.abs(given.stack).max())
+        assert upper.value == upper.phi.max()
+
+    @given(cost_problems(most_groups=1, scaled=False, zeros=False))
+    def test_optimal_potentials_close_the_gap(self, given: Given):
+        M = given.stack[0]
+        value, log = ot.emd2(given.a, given.b, M, log=True)
+        lower = lower_bound(problem_of(given), np.ones(1), log["v"])
+        assert lower.bound == pytest.approx(value, abs=1e-9)
+        assert lower.bound <= value + 1e-12
+
+    @given(cost_problems(), seeds)
+    def test_the_lower_bound_is_below_the_upper_bound(self, given: Given, seed):
+        rng = np.random.default_rng(seed)
+        problem = problem_of(given)
+        lower = lower_bound(
+            problem, rng.dirichlet(np.ones(len(given.stack))), np.zeros(len(given.b))
+        )
+        upper = upper_bound(problem, Plan(np.outer(given.a, given.b)))
+        assert 0.0 <= lower.bound <= upper.bound
+
+    def test_weights_are_put_on_the_simplex(self):
+        problem = Problem(StackedCosts(np.ones((2, 2, 2))), np.full(2, 0.5), np.full(2, 0.5))
+        lower = lower_bound(problem, np.array([3.0, -1.0]), np.zeros(2))
+        assert lower.alpha.tolist() == [1.0, 0.0]
+        assert lower.bound == pytest.approx(1.0, abs=1e-14)
+
+
+class TestInExactArithmetic:
+    """Bounds are widened for rounding, so they hold to the last digit."""
+
+    @settings(max_examples=200)
+    @given(seeds, st.sampled_from(SCALES), st.integers(1, 5), st.booleans())
+    def test_two_by_two(self, seed, scale, count, offset):
+        rng = np.random.default_rng(seed)
+        stack = rng.normal(size=(count, 2, 2)) * scale + (1e6 * scale if offset else 0.0)
+        sides = (np.array([k, 8.0 - k]) / 8.0 for k in rng.integers(1, 8, 2))
+        a, b = sides
+        truth = exact_two_by_two(stack, a, b)
+        for solver in ("exact", "frank_wolfe", "linear_program"):
+            result = quiet(frot.solve_costs, stack, a, b, solver=solver)
+            assert result.lower <= truth <= result.upper
+
+
+class TestRelativeGap:
+    def test_values(self):
+        assert relative_gap(1.0, 2.0, 1.0) == 0.5
+        assert relative_gap(-2.0, -1.0, 1.0) == 1.0
+        assert relative_gap(2.0, 1.0, 1.0) == 0.0
+        assert relative_gap(0.0, 1e-9, 1.0) == pytest.approx(1e-3)
+        assert relative_gap(0.0, 0.0, 0.0) == 0.0
+        assert np.isfinite(relative_gap(0.0, 1e-310, 0.0))

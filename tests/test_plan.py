@@ -1,0 +1,144 @@
+"""A plan behaves as an array, and stays sparse where it can."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy import sparse
+
+from frot import Plan
+from tests.strategies import seeds
+
+DENSE = np.array([[0.0, 0.5, 0.0], [0.25, 0.0, 0.25]])
+
+
+def make(kind: str) -> Plan:
+    if kind == "dense":
+        return Plan(DENSE.copy())
+    if kind == "arcs":
+        # Out of order, and one arc in two parts.
+        return Plan.from_arcs([1, 0, 1, 1], [2, 1, 0, 2], [0.125, 0.5, 0.25, 0.125], (2, 3))
+    return Plan(sparse.csc_array(DENSE))
+
+
+@pytest.fixture(params=["dense", "arcs", "scipy"])
+def plan(request) -> Plan:
+    return make(request.param)
+
+
+class TestAsAnArray:
+    def test_protocol(self, plan: Plan):
+        assert np.array_equal(np.asarray(plan), DENSE)
+        assert np.asarray(plan, dtype=np.float32).dtype == np.float32
+        assert (plan.shape, plan.ndim, len(plan), plan.dtype) == ((2, 3), 2, 2, np.dtype(float))
+
+    def test_a_copy_is_one(self, plan: Plan):
+        mine = np.array(plan)
+        mine[0, 1] = 7.0
+        assert np.array_equal(np.asarray(plan), DENSE)
+
+    def test_products(self, plan: Plan):
+        V, U = np.arange(6.0).reshape(3, 2), np.arange(4.0).reshape(2, 2)
+        assert np.array_equal(plan @ V, DENSE @ V)
+        assert np.array_equal(U @ plan, U @ DENSE)
+        assert np.array_equal(plan.T @ U, DENSE.T @ U)
+        assert np.array_equal(plan @ plan.T, DENSE @ DENSE.T)
+        assert np.array_equal(plan @ np.ones(3), [0.5, 0.5])
+
+    def test_arithmetic(self, plan: Plan):
+        C = np.arange(6.0).reshape(2, 3)
+        assert np.array_equal(plan * C, DENSE * C)
+        assert np.array_equal(2.0 * plan - C, 2.0 * DENSE - C)
+        assert np.array_equal(plan > 0.0, DENSE > 0.0)
+        assert np.array_equal(np.sqrt(plan), np.sqrt(DENSE))
+        assert np.array_equal(plan + plan, 2.0 * DENSE)
+
+    def test_items(self, plan: Plan):
+        assert plan[0, 1] == 0.5
+        assert np.array_equal(plan[1], DENSE[1])
+        assert np.array_equal(plan[:, 1:], DENSE[:, 1:])
+
+    def test_numpys_functions(self, plan: Plan):
+        assert np.sum(plan) == 1.0
+        assert np.array_equal(np.sum(plan, axis=0), DENSE.sum(axis=0))
+        assert np.array_equal(np.argmax(plan, axis=1), [1, 0])
+        assert np.allclose(plan, DENSE)
+
+
+class TestItsOwnWords:
+    def test_sums(self, plan: Plan):
+        assert plan.sum() == 1.0
+        assert plan.sum(axis=1).tolist() == [0.5, 0.5]
+        assert plan.sum(axis=0).tolist() == [0.25, 0.5, 0.25]
+        assert plan.sum(axis=-1).tolist() == [0.5, 0.5]
+
+    def test_argmax(self, plan: Plan):
+        assert plan.argmax().tolist() == [1, 0]
+        assert plan.argmax(axis=0).tolist() == [1, 0, 1]
+
+    def test_rows(self, plan: Plan):
+        assert plan.rows(1).tolist() == [0.25, 0.0, 0.25]
+        assert plan.rows([1, 0]).tolist() == [[0.25, 0.0, 0.25], [0.0, 0.5, 0.0]]
+
+    def test_arcs_come_by_row_and_column(self, plan: Plan):
+        rows, cols, mass = plan.arcs()
+        assert (rows.tolist(), cols.tolist()) == ([0, 1, 1], [1, 0, 2])
+        assert mass.tolist() == [0.5, 0.25, 0.25]
+        assert plan.nnz == 3
+
+    def test_transpose(self, plan: Plan):
+        assert np.array_equal(np.asarray(plan.T), DENSE.T)
+        assert plan.T.is_sparse == plan.is_sparse
+
+    def test_expand_places_rows_and_columns(self, plan: Plan):
+        large = plan.expand(np.array([3, 1]), np.array([0, 2, 4]), (5, 6))
+        expected = np.zeros((5, 6))
+        expected[np.ix_([3, 1], [0, 2, 4])] = DENSE
+        assert np.array_equal(np.asarray(large), expected)
+        assert large.is_sparse == plan.is_sparse
+
+    def test_repr(self):
+        assert repr(make("arcs")) == "Plan(2 x 3, 3 arcs, mass 1)"
+        assert repr(make("dense")) == "Plan(2 x 3, dense, mass 1)"
+
+    @pytest.mark.parametrize(
+        "twin", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))]
+    )
+    def test_it_can_be_copied_and_sent(self, plan: Plan, twin):
+        again = twin(plan)
+        assert np.array_equal(np.asarray(again), DENSE)
+        assert again.is_sparse == plan.is_sparse
+
+    def test_arcs_without_mass_are_dropped(self):
+        plan = Plan.from_arcs([0, 0, 1], [0, 1, 1], [1.0, 0.0, -1e-20], (2, 2))
+        assert plan.nnz == 1
+
+
+class TestCombine:
+    @given(seeds, st.integers(1, 30), st.booleans())
+    def test_it_is_the_weighted_sum(self, seed, count, mixed):
+        rng = np.random.default_rng(seed)
+        plans = []
+        for number in range(count):
+            dense = rng.random((4, 5)) * (rng.random((4, 5)) < 0.4)
+            sparse_one = Plan.from_arcs(*Plan(dense).arcs(), (4, 5))
+            plans.append(Plan(dense) if mixed and number % 2 else sparse_one)
+        weights = rng.random(count)
+        total = Plan.combine(plans, weights)
+        expected = sum(w * np.asarray(p) for w, p in zip(weights, plans, strict=True))
+        assert np.asarray(total) == pytest.approx(expected, rel=1e-14, abs=1e-16)
+        assert total.is_sparse == all(p.is_sparse for p in plans)
+
+    def test_plans_of_zero_weight_are_left_out(self):
+        total = Plan.combine([make("arcs"), make("dense")], [1.0, 0.0])
+        assert total.is_sparse
+        assert np.array_equal(np.asarray(total), DENSE)
+
+    def test_nothing_cannot_be_combined(self):
+        with pytest.raises(ValueError, match="at least one plan of non-zero weight"):
+            Plan.combine([make("arcs")], [0.0])

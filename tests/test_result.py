@@ -1,0 +1,108 @@
+"""What a result tells and keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import frot
+from frot import Plan, Result, Status
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(6, 14)), rng.normal(size=(7, 14)) + np.linspace(0, 2, 14)
+    return frot.solve(X, Y, {f"gene {i}": [i] for i in range(14)}, eta=0.7)
+
+
+def handmade(alpha, phi, names) -> Result:
+    return Result(
+        value=3.0,
+        lower=2.0,
+        upper=3.0,
+        status=Status.MAX_ITER,
+        alpha=np.array(alpha),
+        phi=np.array(phi),
+        plan=Plan(np.eye(2) / 2),
+        potentials=(np.zeros(2), np.zeros(2)),
+        mean_cost=1.0,
+        names=tuple(names),
+        solver="by hand",
+        iterations=4,
+        time=0.25,
+    )
+
+
+def test_perplexity_counts_the_groups_in_effect():
+    assert handmade([0.5, 0.5, 0.0], [1, 1, 0], "abc").perplexity == pytest.approx(2.0, rel=1e-14)
+    assert handmade([1.0, 0.0, 0.0], [1, 1, 0], "abc").perplexity == 1.0
+    assert handmade([0.25] * 4, [1] * 4, "abcd").perplexity == pytest.approx(4.0, rel=1e-14)
+
+
+def test_ranking_is_by_weight_then_by_cost():
+    ranked = handmade([0.1, 0.0, 0.9, 0.0], [5.0, 1.0, 5.0, 2.0], "abcd").ranking()
+    assert ranked.tolist() == [2, 0, 3, 1]
+
+
+def test_gap_is_relative_to_the_upper_bound():
+    assert handmade([1.0], [3.0], "a").gap == pytest.approx(1.0 / 3.0, rel=1e-15)
+
+
+def test_repr():
+    assert repr(handmade([1.0], [3.0], "a")) == (
+        "Result(value=3, lower=2, upper=3, gap=3.3e-01, status=Status.MAX_ITER, solver='by hand')"
+    )
+
+
+def test_summary_of_few_groups():
+    lines = handmade([0.25, 0.75], [1.0, 3.0], ["short", "a longer name"]).summary().splitlines()
+    assert lines == [
+        "Feature-robust transport of 2 to 2 points in 2 groups",
+        "  value     3",
+        "  interval  [2, 3]  (gap 3.3e-01)",
+        "  status    MAX_ITER: Stopped at max_iter before the interval was within the tolerance.",
+        "  solver    by hand, 4 iterations, 0.25 s",
+        "  plan      2 arcs, mass 1",
+        "  groups    1.75 in effect; the heaviest:",
+        "    a longer name  alpha 0.750000  phi 3",
+        "    short          alpha 0.250000  phi 1",
+    ]
+
+
+def test_summary_of_many_groups_says_how_many_are_left_out(result: Result):
+    assert result.summary().splitlines()[-1] == "    ... and 4 more"
+    assert result.summary(top=3).splitlines()[-1] == "    ... and 11 more"
+    heaviest = result.names[result.ranking()[0]]
+    assert result.summary(top=1).splitlines()[-2].split("  ")[2] == heaviest
+
+
+@pytest.mark.parametrize("name", ["answer", "answer.npz"])
+def test_save_and_load(result: Result, tmp_path, name):
+    path = result.save(tmp_path / name)
+    assert path == tmp_path / "answer.npz"
+    with np.load(path, allow_pickle=False) as data:
+        for field in ("value", "lower", "upper", "gap", "eta", "eps", "time", "iterations"):
+            assert float(data[field]) == getattr(result, field)
+        assert np.array_equal(data["alpha"], result.alpha)
+        assert np.array_equal(data["phi"], result.phi)
+        assert data["names"].tolist() == list(result.names)
+        assert str(data["status"]) == "CONVERGED"
+        assert str(data["solver"]) == result.solver
+        assert np.array_equal(data["f"], result.potentials[0])
+        assert np.array_equal(data["g"], result.potentials[1])
+        arcs = data["plan_rows"], data["plan_cols"], data["plan_mass"]
+        again = Plan.from_arcs(*arcs, tuple(data["plan_shape"]))
+    assert np.array_equal(np.asarray(again), np.asarray(result.plan))
+
+
+def test_what_a_solver_fills_in(result: Result):
+    assert result.status is Status.CONVERGED
+    assert (result.eta, result.eps) == (0.7, 0.0)
+    assert result.solver.startswith("Exact(")
+    assert result.iterations >= 1
+    assert result.time > 0.0
+    assert result.history[-1].upper == result.upper
+    assert result.points is not None
+    assert result.points[1].shape == (7, 14)
+    assert result.mean_cost > 0.0

@@ -1,0 +1,217 @@
+"""The checks at the door, one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from frot import InputError
+from frot._validate import (
+    METRICS,
+    check_choice,
+    check_costs,
+    check_masses,
+    check_metric,
+    check_number,
+    check_points,
+    check_prior,
+    check_weights,
+)
+
+
+class TestPoints:
+    @pytest.mark.parametrize("dtype", [np.float32, np.int16, np.uint8, bool, object])
+    def test_numbers_become_float64(self, dtype):
+        points, names = check_points(np.array([[0, 1], [1, 0]], dtype=dtype), "X")
+        assert points.dtype == np.float64
+        assert points.tolist() == [[0.0, 1.0], [1.0, 0.0]]
+        assert names is None
+
+    def test_data_frames_bring_names_as_text(self):
+        pandas = pytest.importorskip("pandas")
+        points, names = check_points(pandas.DataFrame({"age": [1], 7: [2]}), "X")
+        assert points.tolist() == [[1.0, 2.0]]
+        assert names == ("age", "7")
+
+    @pytest.mark.parametrize(
+        ("points", "message"),
+        [
+            ([1.0, 2.0], r"X: has shape \(2,\), but points are rows; use X.reshape\(-1, 1\)"),
+            (np.zeros((1, 1, 1)), "X: has 3 dimensions"),
+            (3.0, "X: has 0 dimensions"),
+            (np.zeros((0, 2)), r"X: has no points \(shape \(0, 2\)\)"),
+            (np.zeros((2, 0)), r"X: has no features \(shape \(2, 0\)\)"),
+            ([[1.0, np.nan]], r"X: 1 of 2 entries are NaN or infinite, the first at X\[0, 1\]"),
+            ([[np.inf, -np.inf]], r"X: 2 of 2 entries are NaN or infinite, the first at X\[0, 0\]"),
+            ([[1.0], [2.0, 3.0]], "X: is not a rectangular array"),
+            ([[1.0 + 2j]], "X: is complex; pass its real part or its modulus"),
+            ([["1.0"]], r"X: holds <U3, not numbers; use X.astype\(float\)"),
+            (np.array([[None]]), r"X: 1 of 1 entries are NaN or infinite, the first at X\[0, 0\]"),
+            (np.array([[{}]]), "X: holds objects that are not numbers"),
+            (np.array([["a"]], dtype=object), "X: holds objects that are not numbers"),
+            (np.array([["2020-01-01"]], dtype="datetime64[D]"), "X: holds datetime64"),
+        ],
+    )
+    def test_refused(self, points, message):
+        with pytest.raises(InputError, match=message):
+            check_points(points, "X")
+
+    def test_integers_beyond_floats_are_refused(self):
+        with pytest.raises(InputError, match="X: "):
+            check_points(np.array([[10**400]], dtype=object), "X")
+
+
+class TestCosts:
+    def test_a_stack_becomes_contiguous_float64(self):
+        stack = check_costs(np.ones((2, 3, 4), dtype=np.float32, order="F"))
+        assert stack.dtype == np.float64
+        assert stack.flags.c_contiguous
+
+    @pytest.mark.parametrize(
+        ("costs", "message"),
+        [
+            (np.ones((2, 3)), r"C: has shape \(2, 3\).*use C\[None\] for a single cost"),
+            (np.ones(2), "C: has 1 dimensions"),
+            (np.ones((1, 1, 1, 1)), "C: has 4 dimensions"),
+            (np.ones((0, 2, 2)), r"C: is empty \(shape \(0, 2, 2\)\)"),
+            (np.full((1, 1, 2), np.nan), r"C: 2 of 2 entries are NaN .* first at C\[0, 0, 0\]"),
+        ],
+    )
+    def test_refused(self, costs, message):
+        with pytest.raises(InputError, match=message):
+            check_costs(costs)
+
+
+class TestWeights:
+    def test_uniform_by_default(self):
+        assert check_weights(None, 4, "a", normalise=False).tolist() == [0.25] * 4
+
+    def test_normalised_on_request(self):
+        assert check_weights([1, 3], 2, "a", normalise=True).tolist() == [0.25, 0.75]
+
+    def test_float32_sums_are_close_enough(self):
+        weights = np.full(7, 1 / 7, dtype=np.float32)
+        found = check_weights(weights, 7, "a", normalise=False)
+        assert found == pytest.approx([1 / 7] * 7, rel=1e-7)
+        assert found.sum() == pytest.approx(1.0, rel=1e-15)
+
+    def test_subnormal_weights_are_kept(self):
+        found = check_weights([5e-324, 5e-324], 2, "a", normalise=True)
+        assert found.tolist() == [0.5, 0.5]
+
+    @pytest.mark.parametrize(
+        ("weights", "message"),
+        [
+            ([0.5, 0.25, 0.25], r"a: has shape \(3,\), expected one weight a point \(2,\)"),
+            ([[0.5, 0.5]], r"a: has shape \(1, 2\)"),
+            (1.0, r"a: has shape \(\)"),
+            ([1.5, -0.5], r"a: weights must be >= 0, but a\[1\] = -0.5"),
+            ([0.0, 0.0], "a: all weights are zero; leave a out for uniform weights"),
+            ([np.nan, 1.0], r"a: 1 of 2 entries are NaN or infinite, the first at a\[0\]"),
+            ([np.inf, 1.0], "a: 1 of 2 entries are NaN or infinite"),
+            ([1.0, 1.0], r"a: the weights sum to 2, which is \+1 off one; pass normalise_weights"),
+            ([0.5, 0.4999], r"a: the weights sum to 0.9999, which is -0.0001 off one"),
+            (["x", "y"], "a: holds <U1, not numbers"),
+            ([1j, 0.0], "a: is complex"),
+        ],
+    )
+    def test_refused(self, weights, message):
+        with pytest.raises(InputError, match=message):
+            check_weights(weights, 2, "a", normalise=False)
+
+    def test_sums_beyond_floats_are_refused(self):
+        with pytest.raises(InputError, match="a: the weights sum to infinity; scale them down"):
+            check_weights([1.7e308, 1.7e308], 2, "a", normalise=True)
+
+
+class TestMasses:
+    def test_the_difference_is_told(self):
+        message = r"a, b: the masses differ by -1 \(1 against 2\); pass normalise_weights=True"
+        with pytest.raises(InputError, match=message):
+            check_masses([0.5, 0.5], [1.0, 1.0], normalise=False)
+
+    def test_equal_masses_pass_and_so_does_whatever_is_normalised(self):
+        check_masses([2.0], [1.0, 1.0], normalise=False)
+        check_masses([2.0], [3.0], normalise=True)
+        check_masses(None, [3.0], normalise=False)
+
+
+class TestPrior:
+    def test_it_is_the_logarithm_of_the_normalised_prior(self):
+        found = check_prior([1, 3], 2)
+        assert found is not None
+        assert np.exp(found) == pytest.approx([0.25, 0.75], rel=1e-15)
+        assert check_prior(None, 2) is None
+
+    @pytest.mark.parametrize(
+        ("prior", "message"),
+        [
+            ([1.0], r"prior: has shape \(1,\), expected one weight a group \(2,\)"),
+            ([1.0, 0.0], r"prior: must be > 0, but prior\[1\] = 0; leave groups out"),
+            ([1.0, -2.0], r"prior: must be > 0, but prior\[1\] = -2"),
+            ([1.0, np.nan], "prior: 1 of 2 entries are NaN"),
+        ],
+    )
+    def test_refused(self, prior, message):
+        with pytest.raises(InputError, match=message):
+            check_prior(prior, 2)
+
+
+class TestNumbers:
+    @pytest.mark.parametrize("value", [1, 1.0, True, np.float32(1.0), np.int64(1), "1"])
+    def test_whatever_is_one_is_one(self, value):
+        assert check_number(value, "eta") == 1.0
+
+    @pytest.mark.parametrize(
+        ("value", "message"),
+        [
+            (-1e-300, "eta: must be finite and >= 0, got -1e-300"),
+            (np.nan, "eta: must be finite and >= 0, got nan"),
+            (np.inf, "eta: must be finite and >= 0, got inf"),
+            (None, "eta: None is not a number"),
+            ("small", "eta: 'small' is not a number"),
+            ([1.0, 2.0], r"eta: \[1.0, 2.0\] is not a number"),
+            (1j, "eta: 1j is not a number"),
+        ],
+    )
+    def test_refused(self, value, message):
+        with pytest.raises(InputError, match=message):
+            check_number(value, "eta")
+
+    def test_strict_bounds(self):
+        assert check_number(0.0, "eta") == 0.0
+        with pytest.raises(InputError, match="p: must be finite and > 0, got 0"):
+            check_number(0.0, "p", strict=True)
+        with pytest.raises(InputError, match="p: must be finite and >= 1, got 0.5"):
+            check_number(0.5, "p", least=1.0)
+
+    def test_integers_beyond_floats_are_refused(self):
+        with pytest.raises(InputError, match="eta: "):
+            check_number(10**400, "eta")
+
+
+class TestNames:
+    def test_choice(self):
+        assert check_choice("mean", "normalise", ("none", "mean")) == "mean"
+        with pytest.raises(InputError, match="normalise: 'max' is none of 'none', 'mean'"):
+            check_choice("max", "normalise", ("none", "mean"))
+
+    @pytest.mark.parametrize("metric", METRICS)
+    def test_scipy_knows_every_metric_on_the_list(self, metric):
+        from scipy.spatial.distance import cdist
+
+        assert check_metric(metric) == metric
+        points = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.5], [2.0, 3.0, 1.0]])
+        points = points > 0.5 if metric in ("dice", "yule", "jaccard") else points
+        assert cdist(points, points[:3], metric).shape == (4, 3)
+
+    def test_callables_pass(self):
+        assert check_metric(max) is max
+
+    def test_a_close_name_is_suggested(self):
+        with pytest.raises(InputError, match="metric: 'euclidian' .* did you mean 'euclidean'?"):
+            check_metric("euclidian")
+
+    def test_else_all_are_listed(self):
+        with pytest.raises(InputError, match="metric: 'qqq' .* known are braycurtis, canberra"):
+            check_metric("qqq")
