@@ -202,8 +202,9 @@ def _exact_optimum(case: Case) -> Fraction | None:
         return None
     costs = [[[Fraction(x) for x in row] for row in group] for group in case.stack.tolist()]
     if n == 1 or m == 1:
+        pairs = [(i, j) for i in range(n) for j in range(m)]
         return max(
-            sum(a[i] * b[j] * group[i][j] for i in range(n) for j in range(m)) for group in costs
+            sum((a[i] * b[j] * group[i][j] for i, j in pairs), Fraction(0)) for group in costs
         )
 
     # pi_00 = x decides all: phi_l is base_l + x slope_l on an interval.

@@ -70,6 +70,10 @@ def _spoilt(weights: np.ndarray, value: float) -> np.ndarray:
 
 
 SINKHORN = frot.FrankWolfe(oracle=frot.Sinkhorn())
+# Typed as anything, so that the type checker lets us make the mistake.
+WRONG: Any = "unknown"
+SINKHORN_CLASS: Any = frot.Sinkhorn
+BY_CLASS = frot.FrankWolfe(oracle=SINKHORN_CLASS)
 
 MISTAKES: dict[str, tuple[str, Callable[[Rng, tuple], Draft]]] = {
     # Points
@@ -178,20 +182,17 @@ MISTAKES: dict[str, tuple[str, Callable[[Rng, tuple], Draft]]] = {
     "cosine of a zero row": (
         "solve",
         lambda rng, args: ((args[0] * 0.0, args[1]), {"metric": "cosine"}),
-    ),  # fmt: skip
+    ),
     "an unknown normalisation": ("solve", _option(normalise="max")),
     "normalise of a wrong type": ("solve", _option(normalise=None)),
     "an unknown solver": ("solve", _option(solver="simplex")),
     "a solver's class": ("solve", _option(solver=frot.Exact)),
     "a solver of a wrong type": ("solve", _option(solver=7)),
     "an oracle as a solver": ("solve", _option(solver=frot.NetworkSimplex())),
-    "an unknown step": ("solve", _option(eta=1.0, solver=frot.FrankWolfe(step="away"))),  # type: ignore[arg-type]
-    "an oracle's name": ("solve", _option(eta=1.0, solver=frot.FrankWolfe(oracle="emd"))),  # type: ignore[arg-type]
-    "an oracle's class": (
-        "solve",
-        _option(eta=1.0, eps=0.1, solver=frot.FrankWolfe(oracle=frot.Sinkhorn)),
-    ),  # type: ignore[arg-type] # fmt: skip
-    "an unknown method": ("solve", _option(solver=frot.LinearProgram(method="pdlp"))),  # type: ignore[arg-type]
+    "an unknown step": ("solve", _option(eta=1.0, solver=frot.FrankWolfe(step=WRONG))),
+    "an oracle's name": ("solve", _option(eta=1.0, solver=frot.FrankWolfe(oracle=WRONG))),
+    "an oracle's class": ("solve", _option(eta=1.0, eps=0.1, solver=BY_CLASS)),
+    "an unknown method": ("solve", _option(solver=frot.LinearProgram(method=WRONG))),
     # Combinations
     "Exact with eps": ("solve", _option(solver="exact", eps=0.1)),
     "LinearProgram with eta": ("solve", _option(solver="linear_program", eta=0.1)),

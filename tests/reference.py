@@ -81,8 +81,8 @@ def sinkhorn_plan(
     log_a, log_b = np.log(a), np.log(b)
     f, g = np.zeros(len(a)), np.zeros(len(b))
     for _ in range(sweeps):
-        f = -eps * logsumexp((g - M) / eps + log_b, axis=1)
-        new = -eps * logsumexp((f[:, None] - M) / eps + log_a[:, None], axis=0)
+        f = -eps * np.asarray(logsumexp((g - M) / eps + log_b, axis=1))
+        new = -eps * np.asarray(logsumexp((f[:, None] - M) / eps + log_a[:, None], axis=0))
         done = np.abs(new - g).max() <= 1e-13 * max(1.0, float(np.abs(new).max()))
         g = new
         if done:

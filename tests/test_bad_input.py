@@ -193,7 +193,8 @@ def test_overlapping_groups_are_no_mistake():
 
 
 def test_numpys_integers_are_whole_numbers():
-    assert frot.solve(X, Y, max_iter=np.int64(400)).status is frot.Status.CONVERGED
+    whole: Any = np.int64(400)
+    assert frot.solve(X, Y, max_iter=whole).status is frot.Status.CONVERGED
 
 
 class TestBeforeAnyWork:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import ot
 import pytest
@@ -112,7 +114,7 @@ class TestEdges:
     def test_one_point_on_a_side_leaves_one_plan(self, shape):
         rng = np.random.default_rng(4)
         stack, b = rng.random((3, *shape)), rng.dirichlet(np.ones(9))
-        sides = {"b" if shape[0] == 1 else "a": b}
+        sides: dict[str, Any] = {"b" if shape[0] == 1 else "a": b}
         result = frot.solve_costs(stack, **sides)
         assert np.asarray(result.plan).ravel() == pytest.approx(b, rel=1e-14)
         assert result.value == pytest.approx((stack.reshape(3, 9) @ b).max(), rel=1e-13)
@@ -132,8 +134,9 @@ class TestEdges:
         assert full.points is not None
         assert full.points[0].shape == (6, 4)
 
-    def test_potentials_are_feasible_for_points_without_weight_too(self):
-        rng = np.random.default_rng(6)
+    @given(seeds)
+    def test_potentials_are_feasible_for_points_without_weight_too(self, seed):
+        rng = np.random.default_rng(seed)
         stack = rng.random((3, 6, 7))
         a, b = np.append(np.full(4, 0.25), [0.0, 0.0]), np.append(np.full(4, 0.25), np.zeros(3))
         result = frot.solve_costs(stack, a, b)
@@ -257,7 +260,7 @@ class TestContainers:
 class TestNormalisation:
     def test_mean_makes_the_unit_of_a_group_irrelevant(self):
         rng = np.random.default_rng(10)
-        X, Y = rng.normal(size=(8, 2)), rng.normal(size=(8, 2)) + [1.0, 2.0]
+        X, Y = rng.normal(size=(8, 2)), rng.normal(size=(8, 2)) + np.array([1.0, 2.0])
         plain = frot.solve(X, Y, normalise="mean")
         wide = frot.solve(X * [1.0, 50.0], Y * [1.0, 50.0], normalise="mean")
         assert wide.value == pytest.approx(plain.value, rel=1e-7)

@@ -257,3 +257,12 @@ def test_anything_else_passes_through(x):
     values, columns = frame_like(x)
     assert values is x
     assert columns is None
+
+
+def test_numbered_header_is_not_a_point(tmp_path: Path) -> None:
+    """A frame without column names is written with 0, 1, 2, ... above its columns."""
+    path = tmp_path / "numbered.csv"
+    path.write_text("0,1,2\n1.5,2.5,3.5\n4.5,5.5,6.5\n")
+    table = read_table(path)
+    assert table.columns == ("0", "1", "2")
+    np.testing.assert_array_equal(table.values, [[1.5, 2.5, 3.5], [4.5, 5.5, 6.5]])

@@ -13,10 +13,13 @@ from frot._groups import Groups
 from frot._oracles import NetworkSimplex, Sinkhorn
 from frot._plan import Plan
 from frot._problem import Problem
+from frot._report import write_report
 from frot._result import Progress, Result
 from frot._solve import distance, solve, solve_costs
 from frot._solvers import Exact, FrankWolfe, LinearProgram
 from frot._status import Status
+from frot._tables import Table, read_pair, read_table
+from frot._toy import toy
 
 __version__ = "0.1.0"
 
@@ -37,7 +40,12 @@ __all__ = [
     "Sinkhorn",
     "SolverError",
     "Status",
+    "Table",
     "distance",
+    "read_pair",
+    "read_table",
     "solve",
     "solve_costs",
+    "toy",
+    "write_report",
 ]

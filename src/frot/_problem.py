@@ -9,6 +9,7 @@ import numpy as np
 
 from frot._adversary import Simplex
 from frot._costs import Costs
+from frot._groups import Groups
 
 __all__ = ["Problem"]
 
@@ -35,6 +36,8 @@ class Problem:
         Names of the groups.
     points : pair of arrays, optional
         The points behind the costs, kept for pictures only.
+    groups : Groups, optional
+        The groups of their features, likewise.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Problem:
     eps: float = 0.0
     names: tuple[str, ...] = ()
     points: tuple[np.ndarray, np.ndarray] | None = None
+    groups: Groups | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from frot._bounds import relative_gap
+from frot._groups import Groups
 from frot._plan import Plan
 from frot._status import Status
 
@@ -72,6 +73,10 @@ class Result:
         Seconds.
     history : tuple of Progress
         Bounds over the run.
+    eta, eps : float
+        As they were asked for.
+    points, groups :
+        The points and the groups of their features, where the costs came from points.
 
     Examples
     --------
@@ -97,7 +102,8 @@ class Result:
     history: tuple[Progress, ...] = ()
     eta: float = 0.0
     eps: float = 0.0
-    points: tuple[np.ndarray, np.ndarray] | None = field(default=None)
+    points: tuple[np.ndarray, np.ndarray] | None = None
+    groups: Groups | None = None
 
     @property
     def gap(self) -> float:
@@ -111,8 +117,11 @@ class Result:
         return float(np.exp(-(on @ np.log(on))))
 
     def ranking(self) -> np.ndarray:
-        """Return the groups by weight, ties by cost: the indices, heaviest first."""
-        return np.lexsort((-self.phi, -self.alpha))
+        """Return the groups by weight, ties by cost: the indices, heaviest first.
+
+        Weights are compared to nine digits, since below that they are rounding.
+        """
+        return np.lexsort((-self.phi, -self.alpha.round(9)))
 
     def summary(self, top: int = 10) -> str:
         """Return the answer as text: value, interval, status and the heaviest groups."""

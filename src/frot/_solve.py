@@ -140,6 +140,7 @@ def solve(
         (len(parsed), len(X), len(Y)),
         parsed.names,
         (X, Y),
+        parsed,
     )
     chosen = choose_solver(solver, prepared, tol, max_iter, time_limit)
     return _run(prepared, chosen, start, callback, progress)
@@ -194,7 +195,7 @@ callback, progress :
     if len(labels) != len(stack):
         raise InputError(f"names: {len(labels)} names for {len(stack)} groups")
     problem = _Problem(a, b, eta, eps, prior, normalise, normalise_weights)
-    prepared = problem.prepare(lambda: StackedCosts(stack), stack.shape, labels, None)
+    prepared = problem.prepare(lambda: StackedCosts(stack), stack.shape, labels)
     chosen = choose_solver(solver, prepared, tol, max_iter, time_limit)
     return _run(prepared, chosen, start, callback, progress)
 
@@ -253,7 +254,8 @@ class _Problem:
         make_costs: Callable[[], Costs],
         shape: tuple[int, ...],
         names: tuple[str, ...],
-        points: tuple[np.ndarray, np.ndarray] | None,
+        points: tuple[np.ndarray, np.ndarray] | None = None,
+        groups: Groups | None = None,
     ) -> Problem:
         """Check everything, then build the costs: no work is done for bad input."""
         count, n, m = shape
@@ -270,7 +272,7 @@ class _Problem:
                 if isinstance(error, InputError):
                     raise
                 raise InputError(f"metric: could not be computed ({error})") from error
-            problem = Problem(costs, a, b, Simplex(eta, log_prior), eps, names, points)
+            problem = Problem(costs, a, b, Simplex(eta, log_prior), eps, names, points, groups)
             level = problem.mean_cost
         if not np.isfinite(level) or level > 1e290:
             raise InputError(

@@ -60,10 +60,12 @@ def parse_text(text: str, delimiter: str, source: str) -> Parsed:
 def _layout(head: list[list[str]]) -> tuple[bool, bool]:
     """Whether the first row is a header, and whether the first column names the points."""
     first, rest = head[0], head[1:]
+    if rest and len(first) > 1 and [cell.strip() for cell in first] == _numbered(len(first)):
+        return True, False  # columns without names, as pandas numbers them
     if rest and first[0].strip() == "" and len(first) > 1:
         # pandas leaves the cell above the row names empty; unnamed columns are 0, 1, 2, …
-        numbered = first[1:] == [str(column) for column in range(len(first) - 1)]
-        if numbered or _mostly_text(first[1:]):
+        names = first[1:]
+        if names == _numbered(len(names)) or _mostly_text(names):
             return True, True
     if rest and len(first) == len(rest[0]) - 1 and _mostly_text(first):
         return True, True  # R leaves that cell out
@@ -136,6 +138,10 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _numbered(count: int) -> list[str]:
+    return [str(column) for column in range(count)]
 
 
 def _is_text(cell: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -40,15 +41,14 @@ class TestItWouldSee:
     @pytest.fixture
     def checks(self, monkeypatch):
         monkeypatch.syspath_prepend(BENCHMARKS)
-        import _fuzz_cases
-        import _fuzz_checks
-
+        cases = importlib.import_module("_fuzz_cases")
+        checks = importlib.import_module("_fuzz_checks")
         rng = np.random.default_rng(0)
         stack = rng.random((3, 4, 5))
         a, b = np.full(4, 0.25), np.full(5, 0.2)
         options = {"solver": "linear_program"}
-        case = _fuzz_cases.Case("solve_costs", (stack,), options, stack=stack, a=a, b=b)
-        return case, _fuzz_checks.complaints
+        case = cases.Case("solve_costs", (stack,), options, stack=stack, a=a, b=b)
+        return case, checks.complaints
 
     @pytest.fixture
     def result(self, checks) -> frot.Result:
@@ -79,15 +79,14 @@ class TestItWouldSee:
         spoilt = dataclasses.replace(result, **change(result))
         assert complaint in "; ".join(complaints(case, spoilt))
 
-    def test_a_mistake_that_is_accepted(self, checks, monkeypatch):
-        import fuzz
-
+    def test_a_mistake_that_is_accepted(self, checks):
+        fuzz = importlib.import_module("fuzz")
         case = dataclasses.replace(checks[0], complaint="nothing, really")
         assert fuzz.try_case(case).kind == "FAILURE: accepted"
         assert fuzz.try_case(checks[0]).kind == "certified, converged"
 
     def test_an_error_of_another_type(self, checks, monkeypatch):
-        import fuzz
+        fuzz = importlib.import_module("fuzz")
 
         def fail(*args, **options):
             raise IndexError("deep inside")

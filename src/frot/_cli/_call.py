@@ -24,9 +24,8 @@ class Call:
     frot solve a.csv 'my b.csv' --groups prefix --eta 0.5
     >>> print(call.python)
     import frot
-    from frot._tables import read_pair
     <BLANKLINE>
-    A, B = read_pair('a.csv', 'my b.csv')
+    A, B = frot.read_pair('a.csv', 'my b.csv')
     groups = frot.Groups.parse('prefix', A.shape[1], A.columns or B.columns)
     result = frot.solve(A.values, B.values, groups, eta=0.5)
     """
@@ -59,16 +58,14 @@ class Call:
         weights = {"a": self.weights_a, "b": self.weights_b}
         given = [f"{name}={weights_call(path)}" for name, path in weights.items() if path]
         given += [f"{name}={value!r}" for name, value in self.options.items()]
-        readers = "read_pair, read_table" if "read_table" in " ".join(given) else "read_pair"
         numpy = ["import numpy"] if "numpy.load" in " ".join(given) else []
         arguments = ", ".join(["A.values", "B.values", "groups", *given])
         return "\n".join(
             [
                 *numpy,
                 "import frot",
-                f"from frot._tables import {readers}",
                 "",
-                f"A, B = read_pair({str(self.a)!r}, {str(self.b)!r})",
+                f"A, B = frot.read_pair({str(self.a)!r}, {str(self.b)!r})",
                 f"groups = frot.Groups.parse({self.groups!r}, A.shape[1], A.columns or B.columns)",
                 f"result = frot.solve({arguments})",
             ]

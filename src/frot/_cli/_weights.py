@@ -45,4 +45,4 @@ def weights_call(path: Path) -> str:
     """
     if path.suffix.lower() == ".npy":
         return f"numpy.load({str(path)!r}).ravel()"
-    return f"read_table({str(path)!r}).values.ravel()"
+    return f"frot.read_table({str(path)!r}).values.ravel()"

@@ -88,7 +88,7 @@ def _heaviest(result: Result, d: int, groups: GroupArrays | None) -> tuple[list[
         return list(range(d)), ""
     ranking = result.ranking()
     if groups is None:
-        groups = getattr(result, "groups", None)
+        groups = result.groups
     if groups is not None:
         members = [int(feature) for feature in groups.indices[ranking[0]]]
         for follower in ranking[1:]:

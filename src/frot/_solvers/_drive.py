@@ -115,6 +115,7 @@ def drive(
         eta=problem.adversary.eta,
         eps=problem.eps,
         points=problem.points,
+        groups=problem.groups,
     )
     if not status.ok:
         _warn(result, tol)

@@ -149,4 +149,6 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
         else:
             break
     # Double precision gave out before the tolerance was met: vertices may still close the gap.
-    yield from corrective_steps(OracleRun(problem, NetworkSimplex()), Start(lower.alpha, upper.plan))
+    yield from corrective_steps(
+        OracleRun(problem, NetworkSimplex()), Start(lower.alpha, upper.plan)
+    )
