@@ -59,7 +59,13 @@ def test_the_reward_of_uniform_weights_is_eta_log_of_their_number():
     assert Simplex(2.0).reward(np.array([1.0, 0.0])) == 0.0
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e12, 1e300])
+@pytest.mark.parametrize(
+    "scale",
+    [
+        pytest.param(1e-310, marks=pytest.mark.xfail(reason="phi / eta overflows to NaN")),
+        *(1e-300, 1e-12, 1e12, 1e300),
+    ],
+)
 def test_no_eta_is_too_small_or_too_large(scale):
     phi = np.array([1.0, 2.0, 2.0])
     value, alpha = Simplex(scale).best(phi)

@@ -33,8 +33,9 @@ __all__ = [
 UNIT = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 
-# Below this share of the mean cost a value counts as zero, and the gap is taken relative to it.
-ZERO_SHARE = 1e-6
+# Below this share of the mean cost a value counts as zero, and the gap is taken relative to it:
+# rounding alone is some 1e-14 of the mean cost, so a smaller share could never be certified.
+ZERO_SHARE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +100,10 @@ def round_plan(plan: Plan, a: np.ndarray, b: np.ndarray) -> Plan:
     if plan.is_sparse:
         rows, cols, mass = plan.arcs()
         mass = np.maximum(mass, 0.0)
-        mass = mass * shrink(np.bincount(rows, mass, len(a)), a)[rows]
-        mass = mass * shrink(np.bincount(cols, mass, len(b)), b)[cols]
-        lack_a = np.maximum(a - np.bincount(rows, mass, len(a)), 0.0)
-        lack_b = np.maximum(b - np.bincount(cols, mass, len(b)), 0.0)
+        mass = mass * shrink(_sums(rows, mass, len(a)), a)[rows]
+        mass = mass * shrink(_sums(cols, mass, len(b)), b)[cols]
+        lack_a = np.maximum(a - _sums(rows, mass, len(a)), 0.0)
+        lack_b = np.maximum(b - _sums(cols, mass, len(b)), 0.0)
         if lack_a.sum() == 0.0 or lack_b.sum() == 0.0:
             return Plan.from_arcs(rows, cols, mass, plan.shape)
         more = northwest(lack_a, lack_b)
@@ -119,6 +120,11 @@ def round_plan(plan: Plan, a: np.ndarray, b: np.ndarray) -> Plan:
     return Plan(dense)
 
 
+def _sums(ends: np.ndarray, mass: np.ndarray, size: int) -> np.ndarray:
+    # Of no arcs at all, bincount makes integers.
+    return np.bincount(ends, mass, size).astype(float)
+
+
 def upper_bound(
     problem: Problem, plan: Plan, phi: np.ndarray | None = None, *, rounded: bool = False
 ) -> Upper:
@@ -131,10 +137,25 @@ def upper_bound(
         phi = None
     if phi is None:
         phi = problem.costs.inner(plan)
-    value, _ = problem.adversary.best(phi)
-    # The marginals of the rounded plan are off by a few units in the last place at most.
-    slack = 4.0 * UNIT * float(np.abs(phi).max())
+    value, alpha = problem.adversary.best(phi)
+    # Sums of k terms of either sign err by about sqrt(k) units in the last place of the terms,
+    # which are the costs where these are of one sign, and may be larger than their sum otherwise.
+    terms = 8.0 + 2.0 * float(np.sqrt(plan.count))
+    size = float(np.abs(phi).max())
+    if not problem.costs.nonnegative:
+        size += problem.costs.rounding(alpha) / UNIT
+    slack = terms * UNIT * size + _entropy_rounding(problem, value)
     return Upper(float(value + slack), float(value), plan, phi)
+
+
+def _entropy_rounding(problem: Problem, value: float) -> float:
+    """What logarithms and exponentials of eta's entropy may add to a bound."""
+    eta = problem.adversary.eta
+    if eta == 0.0:
+        return 0.0
+    prior = problem.adversary.log_prior
+    spread = float(np.log(problem.shape[0])) + (0.0 if prior is None else float(-prior.min()))
+    return 8.0 * UNIT * (abs(value) + eta * (1.0 + spread))
 
 
 def lower_bound(
@@ -156,7 +177,8 @@ def lower_bound(
     bound -= slack
     if problem.costs.nonnegative:
         bound = max(bound, 0.0)
-    return Lower(float(bound + problem.adversary.reward(alpha)), alpha, f, g)
+    bound += problem.adversary.reward(alpha)
+    return Lower(float(bound - _entropy_rounding(problem, bound)), alpha, f, g)
 
 
 def c_transforms(mixed: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -182,7 +204,7 @@ def c_transforms(mixed: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def relative_gap(lower: float, upper: float, mean_cost: float) -> float:
-    """Return (upper - lower) over |upper|, or over a millionth of the mean cost near zero.
+    """Return (upper - lower) over |upper|, or over a thousandth of the mean cost near zero.
 
     Examples
     --------

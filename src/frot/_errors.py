@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sys
+import warnings
+from pathlib import Path
 from types import ModuleType
 
 
@@ -89,3 +92,22 @@ def require(module: str, extra: str) -> ModuleType:
             raise
         message = f'{package} is not installed; pip install "frot[{extra}]"'
         raise MissingDependencyError(message, name=package) from None
+
+
+def warn_caller(message: str) -> None:
+    """Give a ConvergenceWarning that points at the line outside frot that led here.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as seen:
+    ...     warnings.simplefilter("always")
+    ...     warn_caller("not there yet")
+    >>> seen[0].category.__name__
+    'ConvergenceWarning'
+    """
+    here = str(Path(__file__).parent)
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, ConvergenceWarning, stacklevel=level)

@@ -171,8 +171,20 @@ class Plan(NDArrayOperatorsMixin):
         picked = picked.toarray() if sparse.issparse(picked) else picked
         return picked[0] if np.ndim(index) == 0 else picked
 
-    def sum(self, axis: int | None = None) -> Any:
-        """Total mass, or the marginals: ``axis=1`` gives a, ``axis=0`` gives b."""
+    @property
+    def count(self) -> int:
+        """Number of entries that sums run over: the arcs as they are kept, or n m."""
+        if self._dense is not None:
+            return self._dense.size
+        return 0 if self._arcs is None else len(self._arcs[2])
+
+    def sum(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+        """Total mass, or the marginals: ``axis=1`` gives a, ``axis=0`` gives b.
+
+        `dtype` and `out` are there for ``np.sum(plan)`` and have to be left out.
+        """
+        if dtype is not None or out is not None:
+            raise TypeError("a plan's sum takes no dtype and no out; use np.asarray(plan)")
         if self._dense is not None:
             return self._dense.sum(axis=axis)
         assert self._arcs is not None
@@ -182,8 +194,10 @@ class Plan(NDArrayOperatorsMixin):
         ends, size = (rows, self._shape[0]) if axis in (1, -1) else (cols, self._shape[1])
         return np.bincount(ends, mass, size)
 
-    def argmax(self, axis: int = 1) -> np.ndarray:
+    def argmax(self, axis: int = 1, out: Any = None) -> np.ndarray:
         """Where most of each row's (``axis=1``) or column's mass goes."""
+        if out is not None:
+            raise TypeError("a plan's argmax takes no out; use np.asarray(plan)")
         return np.asarray(self._matrix().argmax(axis=axis)).ravel()
 
     def expand(self, rows: np.ndarray, cols: np.ndarray, shape: tuple[int, int]) -> Plan:

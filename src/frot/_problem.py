@@ -68,8 +68,8 @@ class Problem:
 
     @cached_property
     def mean_cost(self) -> float:
-        """Mean of |<a b^T, C_l>| over the groups: the unit in which tolerances are meant."""
-        return float(np.abs(self.independent).mean())
+        """Mean size of the costs over points and groups: the unit that tolerances are meant in."""
+        return float(self.costs.magnitudes(self.a, self.b).mean())
 
     def support(self) -> tuple[Problem, np.ndarray, np.ndarray]:
         """Return the problem without points of zero weight, and the rows and columns it kept."""

@@ -53,7 +53,7 @@ class Result:
     lower, upper : float
         The interval that is proven to hold the optimum.
     gap : float
-        (upper - lower) / |upper|; near zero relative to a millionth of the mean cost.
+        (upper - lower) / |upper|; near zero relative to a thousandth of the mean cost.
     status : Status
         Why the solver stopped; ``status.sentence`` says it in words.
     alpha : array of shape (L,)

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from frot._adversary import Simplex
-from frot._bounds import c_transforms
-from frot._costs import Costs, StackedCosts, build_costs
+from frot._costs import StackedCosts, build_costs
 from frot._errors import InputError
 from frot._groups import Groups
-from frot._normalise import NORMALISATIONS, normalise_costs
-from frot._problem import Problem
+from frot._prepare import check_terms, make_problem
 from frot._result import Result
-from frot._solvers import Callback, Start
-from frot._solvers._choose import Solver, choose_solver
+from frot._run import Run
+from frot._solvers import Callback
+from frot._solvers._choose import Limits, Solver, choose_solver
 from frot._validate import (
-    check_choice,
     check_costs,
-    check_masses,
     check_metric,
+    check_names,
     check_number,
     check_points,
-    check_prior,
-    check_weights,
 )
 
 __all__ = ["distance", "solve", "solve_costs"]
@@ -134,16 +129,13 @@ def solve(
     parsed = Groups.parse(groups, X.shape[1], x_names or y_names)
     metric = check_metric(metric)
     p = check_number(p, "p", strict=True)
-    problem = _Problem(a, b, eta, eps, prior, normalise, normalise_weights)
-    prepared = problem.prepare(
-        lambda: build_costs(X, Y, parsed, metric, p),
-        (len(parsed), len(X), len(Y)),
-        parsed.names,
-        (X, Y),
-        parsed,
-    )
-    chosen = choose_solver(solver, prepared, tol, max_iter, time_limit)
-    return _run(prepared, chosen, start, callback, progress)
+    shape = (len(parsed), len(X), len(Y))
+    terms = check_terms(shape, a, b, eta, eps, prior, normalise, normalise_weights)
+    limits = Limits(tol, max_iter, time_limit)
+    run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
+    run.check(shape)
+    problem = make_problem(lambda: build_costs(X, Y, parsed, metric, p), terms, parsed.names)
+    return run(replace(problem, points=(X, Y), groups=parsed))
 
 
 def solve_costs(
@@ -191,13 +183,12 @@ callback, progress :
     (0.5, array([0.5, 0.5]))
     """
     stack = check_costs(C)
-    labels = tuple(f"g{i}" for i in range(len(stack))) if names is None else tuple(map(str, names))
-    if len(labels) != len(stack):
-        raise InputError(f"names: {len(labels)} names for {len(stack)} groups")
-    problem = _Problem(a, b, eta, eps, prior, normalise, normalise_weights)
-    prepared = problem.prepare(lambda: StackedCosts(stack), stack.shape, labels)
-    chosen = choose_solver(solver, prepared, tol, max_iter, time_limit)
-    return _run(prepared, chosen, start, callback, progress)
+    labels = check_names(names, len(stack))
+    terms = check_terms(stack.shape, a, b, eta, eps, prior, normalise, normalise_weights)
+    limits = Limits(tol, max_iter, time_limit)
+    run = Run(choose_solver(solver, stack.shape, terms, limits), start, callback, progress)
+    run.check(stack.shape)
+    return run(make_problem(lambda: StackedCosts(stack), terms, labels))
 
 
 def distance(
@@ -235,72 +226,3 @@ def distance(
         raise InputError("eta, eps: a distance has neither; use frot.solve for regularised values")
     value = solve(X, Y, groups, p=p, metric=metric, **options).value
     return float(max(value, 0.0) ** (1.0 / p))
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """The arguments that points and cost stacks share, before they are checked."""
-
-    a: Any
-    b: Any
-    eta: Any
-    eps: Any
-    prior: Any
-    normalise: Any
-    normalise_weights: bool
-
-    def prepare(
-        self,
-        make_costs: Callable[[], Costs],
-        shape: tuple[int, ...],
-        names: tuple[str, ...],
-        points: tuple[np.ndarray, np.ndarray] | None = None,
-        groups: Groups | None = None,
-    ) -> Problem:
-        """Check everything, then build the costs: no work is done for bad input."""
-        count, n, m = shape
-        check_masses(self.a, self.b, self.normalise_weights)
-        a = check_weights(self.a, n, "a", self.normalise_weights)
-        b = check_weights(self.b, m, "b", self.normalise_weights)
-        eta, eps = check_number(self.eta, "eta"), check_number(self.eps, "eps")
-        log_prior = check_prior(self.prior, count)
-        how = check_choice(self.normalise, "normalise", NORMALISATIONS)
-        with np.errstate(over="ignore", invalid="ignore"):
-            try:
-                costs = normalise_costs(make_costs(), a, b, how)
-            except (TypeError, ValueError) as error:
-                if isinstance(error, InputError):
-                    raise
-                raise InputError(f"metric: could not be computed ({error})") from error
-            problem = Problem(costs, a, b, Simplex(eta, log_prior), eps, names, points, groups)
-            level = problem.mean_cost
-        if not np.isfinite(level) or level > 1e290:
-            raise InputError(
-                "costs: are infinite or NaN; scale the points down, or check the metric"
-            )
-        return problem
-
-
-def _run(
-    problem: Problem, solver: Solver, start: Any, callback: Callback | None, progress: bool
-) -> Result:
-    """Solve without the points of zero weight, then put them back."""
-    small, rows, cols = problem.support()
-    begin = Start.parse(start, small, rows, cols, problem.shape)
-    result = solver(small, begin, callback, progress)
-    if small is problem:
-        return result
-    _, n, m = problem.shape
-    g = np.zeros(m)
-    g[cols] = result.potentials[1]
-    # Points without weight take the best potential the others leave them.
-    mixed = problem.costs.mix(result.alpha)
-    f = (mixed[:, cols] - g[cols]).min(axis=1)
-    f[rows], g = result.potentials[0], c_transforms(mixed[rows].T, result.potentials[0])[0]
-    g[cols] = result.potentials[1]
-    return replace(
-        result,
-        plan=result.plan.expand(rows, cols, (n, m)),
-        potentials=(f, g),
-        points=problem.points,
-    )

@@ -13,7 +13,9 @@ from frot._tables import frame_like
 __all__ = [
     "check_choice",
     "check_costs",
+    "check_masses",
     "check_metric",
+    "check_names",
     "check_number",
     "check_points",
     "check_prior",
@@ -98,7 +100,8 @@ def check_weights(weights: Any, size: int, name: str, normalise: bool) -> np.nda
             f"{name}: weights must be >= 0, but {name}[{where}] = {array[where]:.6g}; "
             "clip or drop the negative ones"
         )
-    total = float(array.sum())
+    with np.errstate(over="ignore"):
+        total = float(array.sum())
     if total == 0.0:
         raise InputError(f"{name}: all weights are zero; leave {name} out for uniform weights")
     if not np.isfinite(total):
@@ -151,6 +154,25 @@ def check_prior(prior: Any, count: int) -> np.ndarray | None:
     return np.log(array / array.sum())
 
 
+def check_names(names: Any, count: int) -> tuple[str, ...]:
+    """Return one name a group; None names them g0, g1, ...
+
+    Examples
+    --------
+    >>> check_names(None, 2)
+    ('g0', 'g1')
+    """
+    if names is None:
+        return tuple(f"g{group}" for group in range(count))
+    try:
+        labels = (names,) if isinstance(names, str) else tuple(map(str, names))
+    except TypeError:
+        raise InputError(f"names: {names!r} is not a list of names") from None
+    if len(labels) != count:
+        raise InputError(f"names: {len(labels)} names for {count} groups")
+    return labels
+
+
 def check_number(value: Any, name: str, *, least: float = 0.0, strict: bool = False) -> float:
     """Return a finite float that is >= `least` (> if `strict`).
 
@@ -161,7 +183,7 @@ def check_number(value: Any, name: str, *, least: float = 0.0, strict: bool = Fa
     """
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name}: {value!r} is not a number") from None
     bad = number <= least if strict else number < least
     if not np.isfinite(number) or bad:

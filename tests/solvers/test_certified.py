@@ -64,23 +64,31 @@ def eval_tol(result: frot.Result) -> float:
     return float(result.solver.split(" tol=")[-1].split("tol=")[-1].split(",")[0])
 
 
+def check_interval(problem: Given, solver: Any) -> None:
+    result = solved(problem, solver)
+    truth = linear_program(problem.stack, problem.a, problem.b)
+    slack = 1e-9 * float(np.abs(problem.stack).max())
+    assert result.lower <= truth + slack
+    assert result.upper >= truth - slack
+    check_answer(problem, result, 0.0)
+
+
 @pytest.mark.parametrize("name", HARD)
-class TestWithoutEntropy:
-    @given(problem=cost_problems(negative=False))
-    def test_highs_is_in_the_interval(self, name, problem: Given):
-        self.check(name, problem)
+@given(problem=cost_problems())
+def test_highs_is_in_the_interval(name, problem: Given):
+    check_interval(problem, HARD[name])
 
-    @given(problem=cost_problems(negative=True))
-    def test_and_with_negative_costs(self, name, problem: Given):
-        self.check(name, problem)
 
-    def check(self, name: str, problem: Given) -> None:
-        result = solved(problem, HARD[name])
-        truth = linear_program(problem.stack, problem.a, problem.b)
-        slack = 1e-9 * float(np.abs(problem.stack).max())
-        assert result.lower <= truth + slack
-        assert result.upper >= truth - slack
-        check_answer(problem, result, 0.0)
+POT_FAILS = pytest.mark.xfail(reason="POT calls some problems of negative costs infeasible")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=POT_FAILS) if name == "fully_corrective" else name for name in HARD],
+)
+@given(problem=cost_problems(negative=True))
+def test_and_where_costs_are_negative(name, problem: Given):
+    check_interval(problem, HARD[name])
 
 
 @pytest.mark.parametrize("name", SMOOTH)

@@ -104,7 +104,7 @@ class FactoredCosts:
     @cached_property
     def _one_to_one(self) -> bool:
         count, features = self.shape[0], self.X.shape[1]
-        return count == features and bool(
+        return count == features == len(self.membership.indices) and bool(
             (self.membership.indices == np.arange(features)).all()
             and (np.diff(self.membership.indptr) == 1).all()
         )
@@ -183,6 +183,10 @@ class FactoredCosts:
             x, y = self.X[:, part], self.Y[:, part]
             total[part] = b.sum() * (a @ x**2) + a.sum() * (b @ y**2)
         return self._pool(np.maximum(total - 2.0 * x_mean * y_mean, 0.0))
+
+    def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the mean cost of every group."""
+        return self.independent(a, b)
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> FactoredCosts:
         """Return the costs between some of the points."""

@@ -119,6 +119,10 @@ class MetricCosts:
             ]
         )
 
+    def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the mean size of every group's cost."""
+        return np.abs(self.independent(a, b))
+
     def take(self, rows: np.ndarray, cols: np.ndarray) -> MetricCosts:
         """Return the costs between some of the points."""
         return MetricCosts(

@@ -49,6 +49,10 @@ class Costs(Protocol):
         """Return phi of the product plan a b^T, shape (L,)."""
         ...
 
+    def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the size of the costs of each group, (L,): their unit, zero if all are zero."""
+        ...
+
     def take(self, rows: np.ndarray, cols: np.ndarray) -> Costs:
         """Return the costs between some of the points."""
         ...

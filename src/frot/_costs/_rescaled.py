@@ -61,6 +61,10 @@ class RescaledCosts:
         """Return phi of a b^T."""
         return self.scale * (self.base.independent(a, b) - self.shift * (a.sum() * b.sum()))
 
+    def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the mean size of every group's cost before the shift, and the shift's."""
+        return self.scale * (self.base.magnitudes(a, b) + np.abs(self.shift))
+
     def take(self, rows: np.ndarray, cols: np.ndarray) -> RescaledCosts:
         """Return the costs between some of the points."""
         return RescaledCosts(self.base.take(rows, cols), self.scale, self.shift)

@@ -35,11 +35,16 @@ class StackedCosts:
     @property
     def nonnegative(self) -> bool:
         """Whether no entry is negative."""
-        return self._range[0] >= 0.0
+        return self._least >= 0.0
 
     @cached_property
-    def _range(self) -> tuple[float, float]:
-        return float(self.stack.min()), float(np.abs(self.stack).max())
+    def _least(self) -> float:
+        return float(self.stack.min())
+
+    @cached_property
+    def _largest(self) -> np.ndarray:
+        """Largest size of an entry in each group."""
+        return np.maximum(self._flat.max(axis=1), -self._flat.min(axis=1))
 
     @cached_property
     def _flat(self) -> np.ndarray:
@@ -76,11 +81,17 @@ class StackedCosts:
         """Return a^T C_l b for every group."""
         return (self.stack @ b) @ a
 
+    def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the mean size of every group's cost."""
+        if self.nonnegative:
+            return self.independent(a, b)
+        return np.array([a @ np.abs(cost) @ b for cost in self.stack])
+
     def take(self, rows: np.ndarray, cols: np.ndarray) -> StackedCosts:
         """Return the costs between some of the points."""
         return StackedCosts(np.ascontiguousarray(self.stack[:, rows][:, :, cols]))
 
     def rounding(self, alpha: np.ndarray) -> float:
         """Bound the error of a sum of L products."""
-        unit = np.finfo(float).eps
-        return (np.count_nonzero(alpha) + 2) * unit * float(np.abs(alpha).sum()) * self._range[1]
+        unit = float(np.finfo(float).eps)
+        return (np.count_nonzero(alpha) + 2) * unit * float(np.abs(alpha) @ self._largest)

@@ -52,13 +52,20 @@ class NetworkSimplex:
         import ot
 
         limit = self.max_iter or max(1_000_000, 500 * (len(a) + len(b)))
+        # POT's tolerances are absolute, and negative costs confuse it: give it costs in [0, 1].
+        least = float(M.min())
+        unit = float(M.max()) - least
+        if not unit > 0.0:
+            unit = 1.0
+        scaled = (M - least) / unit
         with warnings.catch_warnings():
             # Every failure POT warns of is also in its result code, which is read below.
             warnings.simplefilter("ignore")
-            plan, log = ot.emd(a, b, M, numItermax=limit, log=True, check_marginals=False)
+            plan, log = ot.emd(a, b, scaled, numItermax=limit, log=True, check_marginals=False)
         if log["result_code"] != 1:
             raise SolverError(
                 f"POT's network simplex failed (code {log['result_code']}: {log['warning']}); "
                 f"the limit was {limit} pivots, see NetworkSimplex(max_iter=...)"
             )
-        return Transport(Plan.from_arcs(*Plan(plan).arcs(), plan.shape), log["u"], log["v"])
+        f, g = log["u"] * unit + least, log["v"] * unit
+        return Transport(Plan.from_arcs(*Plan(plan).arcs(), plan.shape), f, g)

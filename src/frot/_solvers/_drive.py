@@ -7,14 +7,13 @@ upper and the best lower bound seen, and ends the run.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from frot._bounds import Lower, Upper, lower_bound, northwest, relative_gap, upper_bound
-from frot._errors import ConvergenceWarning
+from frot._errors import warn_caller
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._progress import progress_bar
@@ -76,7 +75,7 @@ def drive(
                     if gap <= tol:
                         status = Status.CONVERGED
                         break
-                    if callback is not None and callback(now) is True:
+                    if callback is not None and callback(now):
                         status = Status.STOPPED
                         break
                 if iteration >= max_iter:
@@ -123,12 +122,10 @@ def drive(
 
 
 def _warn(result: Result, tol: float) -> None:
-    warnings.warn(
+    warn_caller(
         f"{result.solver}: {result.status.sentence} The optimum lies in "
         f"[{result.lower:.8g}, {result.upper:.8g}], gap {result.gap:.1e} where {tol:.1e} was "
-        "asked for.",
-        ConvergenceWarning,
-        stacklevel=5,
+        "asked for."
     )
 
 

@@ -64,7 +64,7 @@ class Exact:
         progress: bool = False,
     ) -> Result:
         """Solve `problem`."""
-        self.check(problem)
+        self.check(problem.shape, problem.adversary.eta, problem.eps)
         offers = _offers(problem, start or Start(), self.tol)
         return drive(
             offers,
@@ -77,14 +77,14 @@ class Exact:
             progress=progress,
         )
 
-    def check(self, problem: Problem) -> None:
+    def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
-        if problem.eps > 0.0:
+        if eps > 0.0:
             raise InputError(
                 "solver: Exact solves eps = 0; drop eps, or use "
                 "solver=frot.FrankWolfe(oracle=frot.Sinkhorn())"
             )
-        if problem.adversary.eta > 0.0 and problem.shape[0] > SMOOTH_GROUPS:
+        if eta > 0.0 and shape[0] > SMOOTH_GROUPS:
             raise InputError(
                 f"solver: Exact takes at most {SMOOTH_GROUPS} groups where eta > 0; use "
                 "solver=frot.FrankWolfe(step='fully_corrective')"

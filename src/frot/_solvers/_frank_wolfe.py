@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 
 from frot._adversary import Simplex
 from frot._bounds import Lower, Upper, lower_bound, relative_gap, round_plan, upper_bound
-from frot._errors import ConvergenceWarning, InputError
+from frot._errors import InputError, warn_caller
 from frot._oracles import NetworkSimplex, Oracle, Transport
 from frot._plan import Plan
 from frot._problem import Problem
@@ -81,7 +80,7 @@ class FrankWolfe:
         progress: bool = False,
     ) -> Result:
         """Solve `problem`."""
-        self.check(problem)
+        self.check(problem.shape, problem.adversary.eta, problem.eps)
         run = OracleRun(problem, self.oracle)
         rule = {
             "paper": _paper_steps,
@@ -100,27 +99,30 @@ class FrankWolfe:
             keep_last=self.step == "paper",
         )
         if run.failures:
-            warnings.warn(
+            warn_caller(
                 f"{self.oracle!r} did not reach its tolerance in {run.failures} of {run.calls} "
-                "calls; raise its max_iter or eps. The interval holds all the same.",
-                ConvergenceWarning,
-                stacklevel=4,
+                "calls; raise its max_iter or eps. The interval holds all the same."
             )
         return result
 
-    def check(self, problem: Problem) -> None:
+    def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
+        if isinstance(self.oracle, type) or not hasattr(self.oracle, "entropic"):
+            raise InputError(
+                f"oracle: {self.oracle!r} is no oracle; use frot.NetworkSimplex() or "
+                "frot.Sinkhorn()"
+            )
         if self.step not in STEP_RULES:
             raise InputError(f"step: {self.step!r} is none of {', '.join(STEP_RULES)}")
-        if self.oracle.entropic and problem.eps == 0.0:
+        if self.oracle.entropic and eps == 0.0:
             raise InputError(
                 f"eps: {self.oracle!r} needs eps > 0; pass eps=... or oracle=frot.NetworkSimplex()"
             )
-        if not self.oracle.entropic and problem.eps > 0.0:
+        if not self.oracle.entropic and eps > 0.0:
             raise InputError(
                 f"eps: {self.oracle!r} takes no eps; drop it or use oracle=frot.Sinkhorn()"
             )
-        if problem.adversary.eta == 0.0 and self.step != "fully_corrective":
+        if eta == 0.0 and self.step != "fully_corrective":
             raise InputError(
                 f"eta: Frank-Wolfe with step={self.step!r} needs eta > 0, since max is not smooth; "
                 "pass eta=..., step='fully_corrective', or use solver=frot.Exact()"

@@ -110,6 +110,11 @@ class Interior:
         `floor` keeps the complementarity from falling below it: the restricted problem is not
         worth solving much further than it agrees with the full one.
         """
+        # Where digits run out numbers become infinite or NaN: that is looked for, not warned of.
+        with np.errstate(all="ignore"):
+            return self._step(floor)
+
+    def _step(self, floor: float) -> bool:
         if not self._factor():
             return False
         residuals = self._residuals()

@@ -63,7 +63,7 @@ class LinearProgram:
         progress: bool = False,
     ) -> Result:
         """Solve `problem`; a start is not used."""
-        self.check(problem)
+        self.check(problem.shape, problem.adversary.eta, problem.eps)
         return drive(
             _offers(problem, self.method, self.time_limit),
             problem,
@@ -75,11 +75,11 @@ class LinearProgram:
             progress=progress,
         )
 
-    def check(self, problem: Problem) -> None:
+    def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
         if self.method not in ("simplex", "ipm"):
             raise InputError(f"method: {self.method!r} is neither 'simplex' nor 'ipm'")
-        if problem.adversary.eta > 0.0 or problem.eps > 0.0:
+        if eta > 0.0 or eps > 0.0:
             raise InputError(
                 "solver: LinearProgram solves eta = 0 and eps = 0; drop them or use solver='auto'"
             )

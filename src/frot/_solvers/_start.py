@@ -33,32 +33,42 @@ class Start:
     plan: Plan | None = None
     g: np.ndarray | None = None
 
-    @classmethod
-    def parse(
-        cls, start: Any, problem: Problem, rows: np.ndarray, cols: np.ndarray, shape: tuple
-    ) -> Start:
-        """Read what the user gave: a Result, weights (L,), or a plan (n, m).
+    @staticmethod
+    def check(start: Any, shape: tuple[int, ...]) -> None:
+        """Refuse what is not None, a Result, weights (L,) or a plan (n, m) for the given shape."""
+        if start is None:
+            return
+        if isinstance(start, Result):
+            Start.check(start.alpha, shape)
+            Start.check(start.plan, shape)
+            return
+        if isinstance(start, Plan):
+            start = start.dense()
+        try:
+            array = np.asarray(start, dtype=float)
+        except (TypeError, ValueError):
+            raise InputError("start: must be weights, a plan or a Result") from None
+        if array.shape not in (shape[:1], shape[1:]):
+            raise InputError(
+                f"start: shape {array.shape} is neither weights {shape[:1]} nor a plan "
+                f"{shape[1:]}; pass one of these or a Result"
+            )
+        if not np.isfinite(array).all() or (array < 0.0).any() or not array.any():
+            raise InputError("start: must be finite, >= 0 and not all zero")
 
-        `rows` and `cols` are the points of the user's data that `problem` still has, and `shape`
-        is (L, n, m) of that data.
+    @classmethod
+    def parse(cls, start: Any, problem: Problem, rows: np.ndarray, cols: np.ndarray) -> Start:
+        """Read what `check` lets through.
+
+        `rows` and `cols` are the points of the user's data that `problem` still has.
         """
         if start is None:
             return cls()
         if isinstance(start, Result):
-            known = cls.parse(start.plan, problem, rows, cols, shape)
-            alpha = cls.parse(start.alpha, problem, rows, cols, shape).alpha
-            return cls(alpha, known.plan, start.potentials[1][cols])
-        if isinstance(start, Plan):
-            start = start.dense()
-        array = np.asarray(start, dtype=float)
-        if not np.isfinite(array).all() or (array < 0.0).any() or not array.any():
-            raise InputError("start: must be finite, >= 0 and not all zero")
-        if array.shape == shape[:1]:
+            known = cls.parse(start.plan, problem, rows, cols)
+            return cls(start.alpha / start.alpha.sum(), known.plan, start.potentials[1][cols])
+        array = start.dense() if isinstance(start, Plan) else np.asarray(start, dtype=float)
+        if array.ndim == 1:
             return cls(alpha=array / array.sum())
-        if array.shape == shape[1:]:
-            kept = Plan.from_arcs(*Plan(array[np.ix_(rows, cols)]).arcs(), problem.shape[1:])
-            return cls(plan=round_plan(kept, problem.a, problem.b))
-        raise InputError(
-            f"start: shape {array.shape} is neither weights {shape[:1]} nor a plan {shape[1:]}; "
-            "pass one of these or a Result"
-        )
+        kept = Plan.from_arcs(*Plan(array[np.ix_(rows, cols)]).arcs(), problem.shape[1:])
+        return cls(plan=round_plan(kept, problem.a, problem.b))

@@ -1,0 +1,73 @@
+"""From arguments to a problem: everything is checked before any cost is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from frot._adversary import Simplex
+from frot._costs import Costs
+from frot._errors import InputError
+from frot._normalise import NORMALISATIONS, normalise_costs
+from frot._problem import Problem
+from frot._validate import (
+    check_choice,
+    check_masses,
+    check_number,
+    check_prior,
+    check_weights,
+)
+
+__all__ = ["Terms", "check_terms", "make_problem"]
+
+# Costs beyond this overflow when they are summed.
+LARGEST_COST = 1e290
+
+
+class Terms(NamedTuple):
+    """What points and cost stacks have in common, checked."""
+
+    a: np.ndarray
+    b: np.ndarray
+    adversary: Simplex
+    eps: float
+    normalise: str
+
+
+def check_terms(
+    shape: tuple[int, ...],
+    a: Any,
+    b: Any,
+    eta: Any,
+    eps: Any,
+    prior: Any,
+    normalise: Any,
+    normalise_weights: bool,
+) -> Terms:
+    """Check weights, regularisation, prior and normalisation for costs of the given shape."""
+    count, n, m = shape
+    check_masses(a, b, normalise_weights)
+    a = check_weights(a, n, "a", normalise_weights)
+    b = check_weights(b, m, "b", normalise_weights)
+    adversary = Simplex(check_number(eta, "eta"), check_prior(prior, count))
+    how = check_choice(normalise, "normalise", NORMALISATIONS)
+    return Terms(a, b, adversary, check_number(eps, "eps"), how)
+
+
+def make_problem(make_costs: Callable[[], Costs], terms: Terms, names: tuple[str, ...]) -> Problem:
+    """Compute the costs and normalise them; a metric that fails is named."""
+    a, b = terms.a, terms.b
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            costs = normalise_costs(make_costs(), a, b, terms.normalise)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"metric: could not be computed ({error})") from error
+        problem = Problem(costs, a, b, terms.adversary, terms.eps, names)
+        level = problem.mean_cost
+    if not np.isfinite(level) or level > LARGEST_COST:
+        raise InputError("costs: are infinite or NaN; scale the points down, or check the metric")
+    return problem

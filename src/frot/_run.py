@@ -1,0 +1,50 @@
+"""A solver and how to run it: without the points of zero weight, which are put back after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from frot._bounds import c_transforms
+from frot._errors import InputError
+from frot._problem import Problem
+from frot._result import Result
+from frot._solvers import Callback, Start
+from frot._solvers._choose import Solver
+
+__all__ = ["Run"]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A solver, where it starts, and who watches."""
+
+    solver: Solver
+    start: Any = None
+    callback: Callback | None = None
+    progress: bool = False
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuse a start or a callback that cannot be used."""
+        Start.check(self.start, shape)
+        if self.callback is not None and not callable(self.callback):
+            raise InputError(f"callback: {self.callback!r} cannot be called; pass a function")
+
+    def __call__(self, problem: Problem) -> Result:
+        """Solve on the support of the weights."""
+        small, rows, cols = problem.support()
+        start = Start.parse(self.start, small, rows, cols)
+        result = self.solver(small, start, self.callback, self.progress)
+        if small is problem:
+            return result
+        f, g = result.potentials
+        # Points without weight take the best potential the others leave them, rows first.
+        mixed = problem.costs.mix(result.alpha)
+        all_f = c_transforms(mixed[:, cols], g)[0]
+        all_f[rows] = f
+        all_g = c_transforms(mixed.T, all_f)[0]
+        all_g[cols] = g
+        plan = result.plan.expand(rows, cols, (len(problem.a), len(problem.b)))
+        return replace(result, plan=plan, potentials=(all_f, np.asarray(all_g)))
