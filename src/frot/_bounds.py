@@ -33,7 +33,7 @@ __all__ = [
 UNIT = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 
-# Below this share of the mean cost a value counts as zero, and the gap is taken relative to it:
+# Below this share of the scale of costs a value counts as zero, and the gap is taken relative to it:
 # rounding alone is some 1e-14 of the mean cost, so a smaller share could never be certified.
 ZERO_SHARE = 1e-3
 
@@ -203,16 +203,16 @@ def c_transforms(mixed: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return f, best
 
 
-def relative_gap(lower: float, upper: float, mean_cost: float) -> float:
-    """Return (upper - lower) over |upper|, or over a thousandth of the mean cost near zero.
+def relative_gap(lower: float, upper: float, scale: float) -> float:
+    """Return (upper - lower) over |upper|, or over a thousandth of `scale` near zero.
 
     Examples
     --------
-    >>> relative_gap(0.9, 1.0, mean_cost=1.0)
+    >>> relative_gap(0.9, 1.0, scale=1.0)
     0.09999999999999998
-    >>> relative_gap(0.0, 0.0, mean_cost=0.0)
+    >>> relative_gap(0.0, 0.0, scale=0.0)
     0.0
     """
     if upper <= lower:
         return 0.0
-    return float((upper - lower) / max(abs(upper), ZERO_SHARE * mean_cost, TINY))
+    return float((upper - lower) / max(abs(upper), ZERO_SHARE * scale, TINY))

@@ -71,6 +71,11 @@ class Problem:
         """Mean size of the costs over points and groups: the unit that tolerances are meant in."""
         return float(self.costs.magnitudes(self.a, self.b).mean())
 
+    @property
+    def scale(self) -> float:
+        """The scale of the objective: the mean cost, or eta where that is larger."""
+        return max(self.mean_cost, self.adversary.eta)
+
     def support(self) -> tuple[Problem, np.ndarray, np.ndarray]:
         """Return the problem without points of zero weight, and the rows and columns it kept."""
         rows, cols = np.flatnonzero(self.a), np.flatnonzero(self.b)

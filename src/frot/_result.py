@@ -108,7 +108,7 @@ class Result:
     @property
     def gap(self) -> float:
         """Relative width of the interval."""
-        return relative_gap(self.lower, self.upper, self.mean_cost)
+        return relative_gap(self.lower, self.upper, max(self.mean_cost, self.eta))
 
     @property
     def perplexity(self) -> float:

@@ -67,7 +67,7 @@ def drive(
                     lower = offer.lower
                 elapsed = time.perf_counter() - begin
                 if upper is not None and lower is not None:
-                    gap = relative_gap(lower.bound, upper.bound, problem.mean_cost)
+                    gap = relative_gap(lower.bound, upper.bound, problem.scale)
                     now = Progress(iteration, elapsed, lower.bound, upper.bound, gap)
                     if offer.upper is not None or offer.lower is not None:
                         history.append(now)
@@ -75,7 +75,7 @@ def drive(
                     if gap <= tol:
                         status = Status.CONVERGED
                         break
-                    if callback is not None and callback(now):
+                    if callback is not None and _is_true(callback(now)):
                         status = Status.STOPPED
                         break
                 if iteration >= max_iter:
@@ -90,7 +90,7 @@ def drive(
         status = Status.TIME_LIMIT
     upper = upper if upper is not None else _any_upper(problem)
     lower = lower if lower is not None else _any_lower(problem)
-    gap = relative_gap(lower.bound, upper.bound, problem.mean_cost)
+    gap = relative_gap(lower.bound, upper.bound, problem.scale)
     elapsed = time.perf_counter() - begin
     if status is not Status.INTERRUPTED and gap <= tol:
         status = Status.CONVERGED
@@ -119,6 +119,11 @@ def drive(
     if not status.ok:
         _warn(result, tol)
     return result
+
+
+def _is_true(answer: object) -> bool:
+    """True or NumPy's; whatever else a callback happens to return does not stop a run."""
+    return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 def _warn(result: Result, tol: float) -> None:

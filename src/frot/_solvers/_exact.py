@@ -141,7 +141,7 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
             if vertex is not None and vertex.bound <= upper.bound:
                 upper = vertex
         yield Offer(upper, lower)
-        gap = relative_gap(lower.bound, upper.bound, problem.mean_cost)
+        gap = relative_gap(lower.bound, upper.bound, problem.scale)
         if state.enter(reduced, upper, lower):
             target = SOLVE_TO * gap
         elif moved:

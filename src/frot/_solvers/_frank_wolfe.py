@@ -248,7 +248,7 @@ def corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
             upper = upper_bound(problem, plan, rounded=True)
         yield Offer(upper, lower)
         idle = 0 if improved else idle + 1
-        if idle >= 20 or relative_gap(best_lower, best_upper, problem.mean_cost) == 0.0:
+        if idle >= 20 or relative_gap(best_lower, best_upper, problem.scale) == 0.0:
             return
         if len(known) > PLANS_KEPT:
             known = [at for at, weight in zip(known, weights, strict=True) if weight > 1e-9]
