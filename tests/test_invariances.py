@@ -20,7 +20,7 @@ def solved(stack: np.ndarray, a: np.ndarray, b: np.ndarray, **options) -> frot.R
 
 def same_value(one: frot.Result, other: frot.Result, factor: float = 1.0, shift: float = 0.0):
     """Whether two intervals can hold the same number, and are narrow enough to tell."""
-    reach = max(abs(one.upper), abs(one.lower), abs(one.mean_cost), 1e-300)
+    reach = max(abs(one.upper), abs(one.lower), abs(one.mean_cost), abs(shift), 1e-300)
     slack = 1e-9 * reach * abs(factor)
     low, high = sorted((factor * one.lower + shift, factor * one.upper + shift))
     assert other.lower <= high + slack

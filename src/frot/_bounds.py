@@ -33,8 +33,8 @@ __all__ = [
 UNIT = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 
-# Below this share of the scale of costs a value counts as zero, and the gap is taken relative to it:
-# rounding alone is some 1e-14 of the mean cost, so a smaller share could never be certified.
+# Below this share of the scale of costs a value counts as zero, and the gap is relative to it.
+# Rounding alone is some 1e-14 of the mean cost, so a smaller share could never be certified.
 ZERO_SHARE = 1e-3
 
 

@@ -121,13 +121,13 @@ def check_masses(a: Any, b: Any, normalise: bool) -> None:
     if a is None or b is None or normalise:
         return
     left, right = _numbers(a, "a"), _numbers(b, "b")
-    if not (np.isfinite(left).all() and np.isfinite(right).all()):
-        return
-    difference = float(left.sum() - right.sum())
-    if abs(difference) > MASS_TOLERANCE * max(abs(float(left.sum())), abs(float(right.sum()))):
+    with np.errstate(all="ignore"):
+        left, right = float(left.sum()), float(right.sum())
+    difference = left - right
+    if np.isfinite(difference) and abs(difference) > MASS_TOLERANCE * max(abs(left), abs(right)):
         raise InputError(
-            f"a, b: the masses differ by {difference:+.6g} ({left.sum():.6g} against "
-            f"{right.sum():.6g}); pass normalise_weights=True to make each sum to one"
+            f"a, b: the masses differ by {difference:+.6g} ({left:.6g} against "
+            f"{right:.6g}); pass normalise_weights=True to make each sum to one"
         )
 
 
@@ -232,7 +232,7 @@ def _numbers(values: Any, name: str) -> np.ndarray:
         raise InputError(f"{name}: holds {array.dtype}, not numbers; use {name}.astype(float)")
     try:
         return np.asarray(array, dtype=float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name}: holds objects that are not numbers ({error})") from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -24,6 +25,8 @@ __all__ = ["Exact"]
 SMOOTH_GROUPS = 3_000
 # While arcs still enter, the restricted problem is solved to this share of the full gap.
 SOLVE_TO = 0.2
+# Corrective steps at the end, where the interior point could not meet the tolerance.
+LAST_STEPS = 50
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,5 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
         else:
             break
     # Double precision gave out before the tolerance was met: vertices may still close the gap.
-    yield from corrective_steps(
-        OracleRun(problem, NetworkSimplex()), Start(lower.alpha, upper.plan)
-    )
+    run = OracleRun(problem, NetworkSimplex())
+    yield from islice(corrective_steps(run, Start(lower.alpha, upper.plan)), LAST_STEPS)

@@ -64,8 +64,12 @@ def solve_vertex(
     model.col_cost_ = np.append(np.zeros(count), 1.0)
     model.col_lower_ = np.append(np.zeros(count), -np.inf)
     model.col_upper_ = np.full(count + 1, np.inf)
-    model.row_lower_ = np.concatenate([a, b, np.full(groups, -np.inf)])
-    model.row_upper_ = np.concatenate([a, b, np.zeros(groups)])
+    lower = np.concatenate([a, b, np.full(groups, -np.inf)])
+    upper = np.concatenate([a, b, np.zeros(groups)])
+    # One marginal follows from the others; asked for twice, rounding can make them disagree.
+    implied = n + int(np.argmax(b))
+    lower[implied], upper[implied] = -np.inf, np.inf
+    model.row_lower_, model.row_upper_ = lower, upper
     column = np.empty((count, 2 + groups), dtype=np.int32)
     column[:, 0], column[:, 1] = rows, n + np.asarray(cols)
     column[:, 2:] = n + m + np.arange(groups, dtype=np.int32)
