@@ -33,6 +33,8 @@ class Case:
     a: np.ndarray | None = None
     b: np.ndarray | None = None
     power: float = 1.0
+    # What rounding of the points' coordinates may do to a cost.
+    tiny: float = 0.0
 
     def run(self) -> Any:
         """Make the call."""
@@ -62,9 +64,8 @@ def random_case(rng: Rng) -> Case:
 
 
 def _size(rng: Rng) -> int:
-    return int(
-        rng.choice([1, 2, 3, 5, 8, 12, 20, 40], p=[0.1, 0.15, 0.2, 0.2, 0.2, 0.1, 0.04, 0.01])
-    )
+    sizes = [1, 2, 3, 5, 8, 12, 20, 40, 80, 150]
+    return int(rng.choice(sizes, p=[0.08, 0.1, 0.12, 0.17, 0.15, 0.12, 0.1, 0.08, 0.05, 0.03]))
 
 
 def _scale(rng: Rng) -> float:
@@ -238,6 +239,8 @@ def _points_case(rng: Rng) -> Case:
     options, a, b = _sides(rng, n, m)
     stack = _metric_stack(np.asarray(X, float), np.asarray(Y, float), members, metric, p)
     options |= {"groups": groups, "metric": metric, "p": p}
+    largest = max(float(np.abs(np.asarray(points, float)).max()) for points in (X, Y))
+    tiny = (1e-14 * largest) ** (2.0 if metric == "sqeuclidean" else p)
     note = f"{kind} points {np.shape(X)} {np.shape(Y)}"
     if rng.random() < 0.1 and p >= 1.0:
         return Case("distance", (X, Y), options, note, stack=stack, a=a, b=b, power=p)
@@ -246,7 +249,7 @@ def _points_case(rng: Rng) -> Case:
         means = np.einsum("i,lij,j->l", a, stack, b)
         stack = stack / np.where(means > 0.0, means, 1.0)[:, None, None]
     x_in, y_in = _container(rng, X), _container(rng, Y)
-    return Case("solve", (x_in, y_in), options, note, stack=stack, a=a, b=b)
+    return Case("solve", (x_in, y_in), options, note, stack=stack, a=a, b=b, tiny=tiny)
 
 
 def _container(rng: Rng, points: np.ndarray) -> Any:

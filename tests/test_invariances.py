@@ -71,7 +71,6 @@ class TestGroups:
 
 
 class TestCosts:
-    @pytest.mark.xfail(reason="negative costs: mean_cost near zero is no scale")
     @given(cost_problems(negative=True, **calm), st.sampled_from(SCALES), etas)
     def test_scaling_costs_and_eta_scales_the_value(self, problem: Given, scale, eta):
         one = solved(problem.stack, problem.a, problem.b, eta=eta)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._costs import StackedCosts, build_costs
+from frot._costs import MEMORY_BUDGET, StackedCosts, build_costs
 from frot._errors import InputError
 from frot._groups import Groups
 from frot._prepare import check_terms, make_problem
@@ -48,6 +48,7 @@ def solve(
     start: Any = None,
     callback: Callback | None = None,
     progress: bool = False,
+    memory_budget: float = MEMORY_BUDGET,
 ) -> Result:
     r"""Solve feature-robust optimal transport between two sets of points.
 
@@ -90,6 +91,8 @@ def solve(
         Called with a `Progress` after every iteration; returning True stops the run.
     progress : bool
         Show a progress bar.
+    memory_budget : float
+        Bytes that a stack of cost matrices may take; beyond it costs are computed in chunks.
 
     Returns
     -------
@@ -129,12 +132,15 @@ def solve(
     parsed = Groups.parse(groups, X.shape[1], x_names or y_names)
     metric = check_metric(metric)
     p = check_number(p, "p", strict=True)
+    memory_budget = check_number(memory_budget, "memory_budget")
     shape = (len(parsed), len(X), len(Y))
     terms = check_terms(shape, a, b, eta, eps, prior, normalise, normalise_weights)
     limits = Limits(tol, max_iter, time_limit)
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
     run.check(shape)
-    problem = make_problem(lambda: build_costs(X, Y, parsed, metric, p), terms, parsed.names)
+    problem = make_problem(
+        lambda: build_costs(X, Y, parsed, metric, p, memory_budget), terms, parsed.names
+    )
     return run(replace(problem, points=(X, Y), groups=parsed))
 
 

@@ -79,13 +79,7 @@ def test_highs_is_in_the_interval(name, problem: Given):
     check_interval(problem, HARD[name])
 
 
-POT_FAILS = pytest.mark.xfail(reason="POT calls some problems of negative costs infeasible")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=POT_FAILS) if name == "fully_corrective" else name for name in HARD],
-)
+@pytest.mark.parametrize("name", HARD)
 @given(problem=cost_problems(negative=True))
 def test_and_where_costs_are_negative(name, problem: Given):
     check_interval(problem, HARD[name])

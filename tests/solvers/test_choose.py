@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 import pytest
 
 import frot
-from frot import Exact, FrankWolfe, LinearProgram, NetworkSimplex, Problem, Simplex, Sinkhorn
-from frot._costs import StackedCosts
-from frot._solvers._choose import choose_solver
+from frot import Exact, FrankWolfe, LinearProgram, NetworkSimplex, Sinkhorn
+from frot._prepare import check_terms
+from frot._solvers._choose import Limits, Solver, choose_solver
 from frot._solvers._exact import SMOOTH_GROUPS
 
 
-def problem(groups: int = 3, eta: float = 0.0, eps: float = 0.0) -> Problem:
-    half = np.full(2, 0.5)
-    return Problem(StackedCosts(np.ones((groups, 2, 2))), half, half, Simplex(eta), eps)
+def chosen(
+    solver: Any,
+    *,
+    groups: int = 3,
+    eta: float = 0.0,
+    eps: float = 0.0,
+    limits: Limits | None = None,
+) -> Solver:
+    shape = (groups, 2, 2)
+    terms = check_terms(shape, None, None, eta, eps, None, "none", False)
+    return choose_solver(solver, shape, terms, limits or Limits())
 
 
 @pytest.mark.parametrize(
@@ -30,37 +39,33 @@ def problem(groups: int = 3, eta: float = 0.0, eps: float = 0.0) -> Problem:
     ],
 )
 def test_auto(settings, expected):
-    assert choose_solver("auto", problem(**settings)) == expected
+    assert chosen("auto", **settings) == expected
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [
-        ("exact", Exact()),
-        ("frank_wolfe", FrankWolfe()),
-        ("linear_program", LinearProgram()),
-    ],
+    [("exact", Exact()), ("frank_wolfe", FrankWolfe()), ("linear_program", LinearProgram())],
 )
 def test_names(name, expected):
-    assert choose_solver(name, problem()) == expected
+    assert chosen(name) == expected
 
 
 def test_limits_are_put_in():
-    assert choose_solver(Exact(tol=1e-3), problem()) == Exact(tol=1e-3)
-    chosen = choose_solver(Exact(tol=1e-3), problem(), max_iter=7, time_limit=2.0)
-    assert chosen == Exact(tol=1e-3, max_iter=7, time_limit=2.0)
+    assert chosen(Exact(tol=1e-3)) == Exact(tol=1e-3)
+    limited = chosen(Exact(tol=1e-3), limits=Limits(max_iter=7, time_limit=2.0))
+    assert limited == Exact(tol=1e-3, max_iter=7, time_limit=2.0)
 
 
 def test_limits_of_an_instance_are_checked_too():
     with pytest.raises(frot.InputError, match="tol: must be finite and >= 0, got -1"):
-        choose_solver(Exact(tol=-1.0), problem())
+        chosen(Exact(tol=-1.0))
     with pytest.raises(frot.InputError, match="max_iter"):
-        choose_solver(FrankWolfe(max_iter=0), problem())
+        chosen(FrankWolfe(max_iter=0))
 
 
 def test_too_many_groups_for_the_smooth_exact_solver():
     with pytest.raises(frot.InputError, match=r"Exact takes at most \d+ groups where eta > 0"):
-        choose_solver("exact", problem(groups=SMOOTH_GROUPS + 1, eta=0.1))
+        chosen("exact", groups=SMOOTH_GROUPS + 1, eta=0.1)
 
 
 def test_a_solver_of_ones_own():
@@ -70,8 +75,8 @@ def test_a_solver_of_ones_own():
         def __call__(self, problem, start=None, callback=None, progress=False):
             return "answer"
 
-        def check(self, problem):
+        def check(self, shape, eta, eps):
             """Take everything."""
 
     lazy = Lazy()
-    assert choose_solver(lazy, problem()) is lazy
+    assert chosen(lazy) is lazy

@@ -40,7 +40,6 @@ class TestLimits:
         assert holds_the_truth(result)
         assert f"[{result.lower:.8g}, {result.upper:.8g}]" in str(caught[0].message)
 
-    @pytest.mark.xfail(reason="the warning points into frot: its stacklevel is one too low")
     @pytest.mark.parametrize(
         "solve", [frot.solve_costs, lambda C, **o: frot.solve(C[0], C[0], **o)]
     )
@@ -86,7 +85,7 @@ class TestCallback:
 
     @pytest.mark.parametrize(
         "true",
-        [True, pytest.param(np.True_, marks=pytest.mark.xfail(reason="compared with `is True`"))],
+        [True, np.True_],
     )
     def test_returning_true_stops(self, true):
         with pytest.warns(frot.ConvergenceWarning, match="Stopped by the callback"):

@@ -27,7 +27,6 @@ class TestItConverges:
         truth = linear_program(problem.stack, problem.a, problem.b)
         assert result.value == pytest.approx(truth, abs=1e-8 * float(np.abs(problem.stack).max()))
 
-    @pytest.mark.xfail(reason="mean_cost near zero is no scale; POT fails on negative costs")
     @given(cost_problems(negative=True))
     def test_with_negative_costs(self, problem: Given):
         converged(problem)

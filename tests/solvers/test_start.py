@@ -61,7 +61,8 @@ class TestParse:
     rows, cols = np.arange(3), np.arange(4)
 
     def parse(self, start: Any) -> Start:
-        return Start.parse(start, self.problem, self.rows, self.cols, (5, 3, 4))
+        Start.check(start, (5, 3, 4))
+        return Start.parse(start, self.problem, self.rows, self.cols)
 
     def test_nothing(self):
         start = self.parse(None)
@@ -102,7 +103,7 @@ class TestParse:
             self.parse(start)
 
     def test_a_result_of_another_problem_is_refused(self):
-        with pytest.raises(InputError, match=r"start: shape \(20, 18\)"):
+        with pytest.raises(InputError, match=r"start: shape \(20, 18\) is neither"):
             self.parse(frot.solve_costs(STACK))
 
     def test_points_without_weight_are_dropped_from_a_plan(self):

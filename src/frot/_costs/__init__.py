@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frot._costs._build import build_costs
+from frot._costs._build import MEMORY_BUDGET, build_costs
 from frot._costs._factored import FactoredCosts
 from frot._costs._metric import MetricCosts
 from frot._costs._protocol import Costs
@@ -11,6 +11,7 @@ from frot._costs._separable import SeparableCosts
 from frot._costs._stacked import StackedCosts
 
 __all__ = [
+    "MEMORY_BUDGET",
     "Costs",
     "FactoredCosts",
     "MetricCosts",

@@ -32,7 +32,7 @@ def build_costs(
     groups: Groups,
     metric: str | Callable[[np.ndarray, np.ndarray], float] = "sqeuclidean",
     p: float = 1.0,
-    memory_budget: int = MEMORY_BUDGET,
+    memory_budget: float = MEMORY_BUDGET,
 ) -> Costs:
     """Choose and build the costs d(x, y)^p of every group.
 

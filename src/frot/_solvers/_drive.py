@@ -7,6 +7,7 @@ upper and the best lower bound seen, and ends the run.
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -18,9 +19,10 @@ from frot._plan import Plan
 from frot._problem import Problem
 from frot._progress import progress_bar
 from frot._result import Progress, Result
+from frot._solvers._start import Start
 from frot._status import Status
 
-__all__ = ["Callback", "Offer", "drive"]
+__all__ = ["Callback", "Driven", "Offer", "drive"]
 
 Callback = Callable[[Progress], object]
 
@@ -30,6 +32,53 @@ class Offer(NamedTuple):
 
     upper: Upper | None = None
     lower: Lower | None = None
+
+
+class Driven(ABC):
+    """A solver that is a generator of offers; a frozen dataclass with its limits as fields."""
+
+    tol: float
+    max_iter: int
+    time_limit: float | None
+
+    @property
+    def keep_last(self) -> bool:
+        """Whether the last plan is the answer rather than the best one."""
+        return False
+
+    @abstractmethod
+    def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
+        """Yield what each step has found."""
+
+    @abstractmethod
+    def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
+        """Refuse what this solver cannot do."""
+
+    def __call__(
+        self,
+        problem: Problem,
+        start: Start | None = None,
+        callback: Callback | None = None,
+        progress: bool = False,
+    ) -> Result:
+        """Solve `problem`."""
+        self.check(problem.shape, problem.adversary.eta, problem.eps)
+        offers = self.offers(problem, start or Start())
+        try:
+            return drive(
+                offers,
+                problem,
+                solver=repr(self),
+                tol=self.tol,
+                max_iter=self.max_iter,
+                time_limit=self.time_limit,
+                callback=callback,
+                progress=progress,
+                keep_last=self.keep_last,
+            )
+        finally:
+            # Generators that were not run to their end still have something to say.
+            getattr(offers, "close", lambda: None)()
 
 
 def drive(

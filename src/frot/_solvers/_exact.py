@@ -13,8 +13,7 @@ from frot._errors import InputError
 from frot._oracles import NetworkSimplex
 from frot._plan import Plan
 from frot._problem import Problem
-from frot._result import Result
-from frot._solvers._drive import Callback, Offer, drive
+from frot._solvers._drive import Driven, Offer
 from frot._solvers._frank_wolfe import OracleRun, corrective_steps
 from frot._solvers._restricted import Restricted
 from frot._solvers._start import Start
@@ -30,7 +29,7 @@ LAST_STEPS = 50
 
 
 @dataclass(frozen=True)
-class Exact:
+class Exact(Driven):
     r"""Solve the problem exactly, for eta = 0 and eta > 0.
 
     The linear program behind it has n m columns and L dense rows, but its optimum uses about
@@ -59,26 +58,15 @@ class Exact:
     max_iter: int = 500
     time_limit: float | None = None
 
-    def __call__(
-        self,
-        problem: Problem,
-        start: Start | None = None,
-        callback: Callback | None = None,
-        progress: bool = False,
-    ) -> Result:
-        """Solve `problem`."""
-        self.check(problem.shape, problem.adversary.eta, problem.eps)
-        offers = _offers(problem, start or Start(), self.tol)
-        return drive(
-            offers,
-            problem,
-            solver=repr(self),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            time_limit=self.time_limit,
-            callback=callback,
-            progress=progress,
-        )
+    def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
+        """Yield bounds until the interval is as narrow as it gets."""
+        groups, n, m = problem.shape
+        if n == 1 or m == 1:
+            yield _only_plan(problem)
+        elif groups == 1 or problem.mean_cost == 0.0:
+            yield _one_group(problem)
+        else:
+            yield from _generate(problem, start, self.tol)
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
@@ -92,18 +80,6 @@ class Exact:
                 f"solver: Exact takes at most {SMOOTH_GROUPS} groups where eta > 0; use "
                 "solver=frot.FrankWolfe(step='fully_corrective')"
             )
-
-
-def _offers(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
-    """Yield bounds until the interval is as narrow as it gets."""
-    groups, n, m = problem.shape
-    if n == 1 or m == 1:
-        yield _only_plan(problem)
-        return
-    if groups == 1 or problem.mean_cost == 0.0:
-        yield _one_group(problem)
-        return
-    yield from _generate(problem, start, tol)
 
 
 def _only_plan(problem: Problem) -> Offer:

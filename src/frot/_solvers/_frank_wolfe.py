@@ -14,9 +14,8 @@ from frot._errors import InputError, warn_caller
 from frot._oracles import NetworkSimplex, Oracle, Transport
 from frot._plan import Plan
 from frot._problem import Problem
-from frot._result import Result
 from frot._solvers._corrective import best_mixture
-from frot._solvers._drive import Callback, Offer, drive
+from frot._solvers._drive import Driven, Offer
 from frot._solvers._start import Start
 
 __all__ = ["FrankWolfe", "OracleRun", "corrective_steps", "line_search"]
@@ -29,7 +28,7 @@ PLANS_KEPT = 500
 
 
 @dataclass(frozen=True)
-class FrankWolfe:
+class FrankWolfe(Driven):
     r"""Minimise :math:`G_\eta(\Pi)` by linearising it (the paper's algorithm 2).
 
     .. math::
@@ -72,38 +71,28 @@ class FrankWolfe:
     max_iter: int = 1000
     time_limit: float | None = None
 
-    def __call__(
-        self,
-        problem: Problem,
-        start: Start | None = None,
-        callback: Callback | None = None,
-        progress: bool = False,
-    ) -> Result:
-        """Solve `problem`."""
-        self.check(problem.shape, problem.adversary.eta, problem.eps)
-        run = OracleRun(problem, self.oracle)
+    @property
+    def keep_last(self) -> bool:
+        """The paper returns its last plan, better or not."""
+        return self.step == "paper"
+
+    def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
+        """Step by the chosen rule, and say at the end if the oracle failed on the way."""
         rule = {
             "paper": _paper_steps,
             "line_search": _line_search_steps,
             "fully_corrective": corrective_steps,
         }[self.step]
-        result = drive(
-            rule(run, start or Start()),
-            problem,
-            solver=repr(self),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            time_limit=self.time_limit,
-            callback=callback,
-            progress=progress,
-            keep_last=self.step == "paper",
-        )
-        if run.failures:
-            warn_caller(
-                f"{self.oracle!r} did not reach its tolerance in {run.failures} of {run.calls} "
-                "calls; raise its max_iter or eps. The interval holds all the same."
-            )
-        return result
+        run = OracleRun(problem, self.oracle)
+        try:
+            yield from rule(run, start)
+        finally:
+            if run.failures:
+                warn_caller(
+                    f"{self.oracle!r} did not reach its tolerance in {run.failures} of "
+                    f"{run.calls} calls; raise its max_iter or eps. The interval holds all the "
+                    "same."
+                )
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""

@@ -12,8 +12,7 @@ from frot._bounds import lower_bound, upper_bound
 from frot._errors import InputError
 from frot._plan import Plan
 from frot._problem import Problem
-from frot._result import Result
-from frot._solvers._drive import Callback, Offer, drive
+from frot._solvers._drive import Driven, Offer
 from frot._solvers._start import Start
 from frot._solvers._vertex import solve_vertex
 
@@ -21,7 +20,7 @@ __all__ = ["LinearProgram"]
 
 
 @dataclass(frozen=True)
-class LinearProgram:
+class LinearProgram(Driven):
     r"""Solve the paper's equation for eta = 0 as one linear program with n m + 1 columns.
 
     .. math::
@@ -55,25 +54,25 @@ class LinearProgram:
     max_iter: int = 2
     time_limit: float | None = None
 
-    def __call__(
-        self,
-        problem: Problem,
-        start: Start | None = None,
-        callback: Callback | None = None,
-        progress: bool = False,
-    ) -> Result:
-        """Solve `problem`; a start is not used."""
-        self.check(problem.shape, problem.adversary.eta, problem.eps)
-        return drive(
-            _offers(problem, self.method, self.time_limit),
-            problem,
-            solver=repr(self),
-            tol=self.tol,
-            max_iter=self.max_iter,
+    def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
+        """Solve the program once; a start is not used."""
+        _, n, m = problem.shape
+        unit, mass_unit = problem.mean_cost or 1.0, 1.0 / max(n, m)
+        rows, cols = np.divmod(np.arange(n * m), m)
+        found = solve_vertex(
+            problem.a / mass_unit,
+            problem.b / mass_unit,
+            rows,
+            cols,
+            problem.costs.at(rows, cols) / unit,
+            method=self.method,
             time_limit=self.time_limit,
-            callback=callback,
-            progress=progress,
+            presolve=True,
         )
+        if found is not None:
+            plan = Plan.from_arcs(rows, cols, found.mass * mass_unit, (n, m))
+            lower = lower_bound(problem, found.alpha, found.g * unit)
+            yield Offer(upper_bound(problem, plan), lower)
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
@@ -83,23 +82,3 @@ class LinearProgram:
             raise InputError(
                 "solver: LinearProgram solves eta = 0 and eps = 0; drop them or use solver='auto'"
             )
-
-
-def _offers(problem: Problem, method: str, time_limit: float | None) -> Iterator[Offer]:
-    _, n, m = problem.shape
-    unit, mass_unit = problem.mean_cost or 1.0, 1.0 / max(n, m)
-    rows, cols = np.divmod(np.arange(n * m), m)
-    found = solve_vertex(
-        problem.a / mass_unit,
-        problem.b / mass_unit,
-        rows,
-        cols,
-        problem.costs.at(rows, cols) / unit,
-        method=method,
-        time_limit=time_limit,
-        presolve=True,
-    )
-    if found is None:
-        return
-    plan = Plan.from_arcs(rows, cols, found.mass * mass_unit, (n, m))
-    yield Offer(upper_bound(problem, plan), lower_bound(problem, found.alpha, found.g * unit))
