@@ -26,6 +26,8 @@ from frot._costs import StackedCosts
 from tests.reference import exact_two_by_two, linear_program, quiet
 from tests.strategies import SCALES, Given, cost_problems, marginals, seeds
 
+NONE = np.zeros(0, dtype=int)
+
 
 @st.composite
 def both_marginals(draw):
@@ -88,7 +90,7 @@ class TestRoundPlan:
         "plan",
         [
             Plan(np.zeros((2, 2))),
-            Plan.from_arcs([], [], [], (2, 2)),
+            Plan.from_arcs(NONE, NONE, np.zeros(0), (2, 2)),
         ],
     )
     def test_an_empty_plan_is_filled(self, plan):
