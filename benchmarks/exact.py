@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import gc
 import time
+from typing import Any
 
 from _common import peak_memory, table, timed  # isort: skip  (sets the number of threads)
 
@@ -55,7 +56,7 @@ def program(points: tuple[np.ndarray, np.ndarray], method: str) -> highspy.Highs
     cols = sparse.kron(np.ones((1, n)), sparse.eye(m))
     marginals = sparse.hstack([sparse.vstack([rows, cols]), sparse.csr_matrix((n + m, 1))])
     levels = sparse.hstack([sparse.csr_matrix(costs), -np.ones((groups, 1))])
-    matrix = sparse.vstack([marginals, levels]).tocsc()
+    matrix: Any = sparse.vstack([marginals, levels]).tocsc()
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = n * m + 1, n + m + groups
     model.col_cost_ = np.append(np.zeros(n * m), 1.0)
