@@ -97,7 +97,6 @@ class TestClosedForms:
 
 
 class TestEdges:
-    @pytest.mark.xfail(reason="Exact stops at 1e-12 of the mean cost, before the vertex of cost 0")
     @given(point_clouds(clouds=1))
     def test_equal_clouds_cost_nothing(self, clouds):
         result = frot.solve(clouds[0], clouds[0].copy())

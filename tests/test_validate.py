@@ -143,12 +143,13 @@ class TestPrior:
         assert np.exp(found) == pytest.approx([0.25, 0.75], rel=1e-15)
         assert check_prior(None, 2) is None
 
-    @pytest.mark.xfail(reason="a prior that sums to infinity, or has a share of zero, passes")
-    @pytest.mark.parametrize("prior", [[1.7e308, 1.7e308], [5e-324, 1e300]])
-    def test_whatever_passes_is_finite(self, prior):
-        found = check_prior(prior, 2)
-        assert found is not None
-        assert np.isfinite(found).all()
+    def test_huge_ones_are_normalised(self):
+        found = check_prior([1.7e308, 1.7e308], 2)
+        assert found == pytest.approx(np.log([0.5, 0.5]))
+
+    def test_shares_of_zero_are_refused(self):
+        with pytest.raises(InputError, match=r"prior\[0\] is zero next to the largest"):
+            check_prior([5e-324, 1e300], 2)
 
     @pytest.mark.parametrize(
         ("prior", "message"),

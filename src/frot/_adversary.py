@@ -58,13 +58,16 @@ class Simplex:
             top = int(np.argmax(phi))
             alpha[top] = 1.0
             return float(phi[top]), alpha
-        score = phi / self.eta
-        if self.log_prior is not None:
-            score = score + self.log_prior
-        top = score.max()
-        weight = np.exp(score - top)
-        total = weight.sum()
-        return float(self.eta * (top + np.log(total))), weight / total
+        level = float(phi.max())
+        with np.errstate(over="ignore", under="ignore"):
+            # Taken from the maximum, so that no eta is too small.
+            score = (phi - level) / self.eta
+            if self.log_prior is not None:
+                score = score + self.log_prior
+            top = float(score.max())
+            weight = np.exp(score - top)
+        total = float(weight.sum())
+        return level + self.eta * (top + float(np.log(total))), weight / total
 
     def reward(self, alpha: np.ndarray) -> float:
         r"""Return :math:`-\eta \sum_l \alpha_l \log(\alpha_l / q_l)` (0 log 0 = 0)."""

@@ -145,6 +145,9 @@ def upper_bound(
     if not problem.costs.nonnegative:
         size += problem.costs.rounding(alpha) / UNIT
     slack = terms * UNIT * size + _entropy_rounding(problem, value)
+    if not plan.is_sparse:
+        # Costs of a dense plan come from matrix products, which round like those of a mix.
+        slack += problem.costs.rounding(alpha)
     return Upper(float(value + slack), float(value), plan, phi)
 
 

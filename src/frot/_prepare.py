@@ -62,10 +62,11 @@ def make_problem(make_costs: Callable[[], Costs], terms: Terms, names: tuple[str
     with np.errstate(over="ignore", invalid="ignore"):
         try:
             costs = normalise_costs(make_costs(), a, b, terms.normalise)
-        except (TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"metric: could not be computed ({error})") from error
+        except (InputError, MemoryError):
+            raise
+        except Exception as error:
+            # A metric of the user's may raise anything.
+            raise InputError(f"metric: could not be computed ({error!r})") from error
         problem = Problem(costs, a, b, terms.adversary, terms.eps, names)
         level = problem.mean_cost
     if not np.isfinite(level) or level > LARGEST_COST:

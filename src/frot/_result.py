@@ -57,7 +57,8 @@ class Result:
     status : Status
         Why the solver stopped; ``status.sentence`` says it in words.
     alpha : array of shape (L,)
-        Weights of the groups: those that prove `lower`.
+        Weights of the groups: those that prove `lower`. (With ``FrankWolfe(step="paper")`` those
+        that answer `plan`, as in the paper.)
     phi : array of shape (L,)
         Cost of `plan` in each group.
     plan : Plan of shape (n, m)

@@ -151,7 +151,15 @@ def check_prior(prior: Any, count: int) -> np.ndarray | None:
             f"prior: must be > 0, but prior[{where}] = {array[where]:.6g}; "
             "leave groups out of `groups` instead"
         )
-    return np.log(array / array.sum())
+    # Dividing by the largest first keeps huge priors finite.
+    array = array / array.max()
+    array = array / array.sum()
+    if not array.all():
+        raise InputError(
+            f"prior: prior[{int(np.argmin(array))}] is zero next to the largest; leave such "
+            "groups out of `groups` instead"
+        )
+    return np.log(array)
 
 
 def check_names(names: Any, count: int) -> tuple[str, ...]:
@@ -213,7 +221,7 @@ def check_metric(metric: Any) -> Any:
     >>> check_metric("euclidean")
     'euclidean'
     """
-    if callable(metric) or metric in METRICS:
+    if callable(metric) or (isinstance(metric, str) and metric in METRICS):
         return metric
     close = difflib.get_close_matches(str(metric), METRICS, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(METRICS)}"
@@ -221,7 +229,9 @@ def check_metric(metric: Any) -> Any:
 
 
 def _numbers(values: Any, name: str) -> np.ndarray:
-    """Convert to float64, refusing text, complex numbers and ragged lists by name."""
+    """Convert to float64, refusing text, complex numbers, masks and ragged lists by name."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InputError(f"{name}: has masked entries; drop or fill them, {name}.filled(...)")
     try:
         array = np.asarray(values)
     except ValueError as error:

@@ -206,7 +206,6 @@ class TestRounding:
         assert StackedCosts(stack).rounding(np.array([1.0, 0.0])) <= 1e-14
         assert StackedCosts(stack).rounding(np.array([1.0, 1e-12])) <= 1e-14
 
-    @pytest.mark.xfail(reason="SeparableCosts does not centre: rounding is relative to |x|")
     @given(seeds, st.sampled_from([1.0, 2.5, 3.0]), st.sampled_from([0.0, 1e4, 1e8]))
     def test_of_powers(self, seed, p, offset):
         rng = np.random.default_rng(seed)

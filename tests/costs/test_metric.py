@@ -22,7 +22,6 @@ def test_blocks_are_scipys(metric):
     assert np.array_equal(costs.block(1, slice(2, 4)), costs.block(1)[2:4])
 
 
-@pytest.mark.xfail(reason="SciPy takes variances from the points of each chunk")
 @pytest.mark.parametrize("metric", ["seuclidean", "mahalanobis"])
 def test_metrics_that_look_at_all_points_do_not_depend_on_the_chunks(metric):
     groups = Groups.all(5)
@@ -31,7 +30,6 @@ def test_metrics_that_look_at_all_points_do_not_depend_on_the_chunks(metric):
     assert chunked.mix(np.ones(1)) == pytest.approx(whole, rel=1e-10)
 
 
-@pytest.mark.xfail(reason="SciPy takes variances from the points of each chunk")
 @pytest.mark.parametrize("metric", ["seuclidean", "mahalanobis"])
 def test_nor_on_the_points_that_are_taken(metric):
     part = MetricCosts(X, Y, Groups.all(5), metric).take(np.arange(6), np.arange(4))

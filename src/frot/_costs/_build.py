@@ -63,7 +63,9 @@ def build_costs(
         return make(X, Y, groups)
     one_each = len(groups.flat) == count
     if one_each and isinstance(metric, str) and metric in ONE_FEATURE_ABSOLUTE:
-        return SeparableCosts(X[:, groups.flat], Y[:, groups.flat], p)
+        X, Y = X[:, groups.flat], Y[:, groups.flat]
+        centre = (X.sum(axis=0) + Y.sum(axis=0)) / (n + m)
+        return SeparableCosts(X - centre, Y - centre, p)
     chunked = MetricCosts(X, Y, groups, metric, p)
     if fits:
         return StackedCosts(np.stack([chunked.block(group) for group in range(count)]))

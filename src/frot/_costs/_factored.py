@@ -17,6 +17,8 @@ __all__ = ["FactoredCosts"]
 
 # What a core keeps close to itself.
 CACHE_BYTES = 1_000_000
+# Plans of up to this many entries times features are costed by differences, which lose no digits.
+PRECISE_UP_TO = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +151,8 @@ class FactoredCosts:
                 gaps *= gaps
                 total[part] = mass @ gaps
             return self._pool(total)
+        if self.X.shape[1] * plan.count <= PRECISE_UP_TO:
+            return self.inner(Plan.from_arcs(*plan.arcs(), plan.shape))
         a, b = plan.sum(axis=1), plan.sum(axis=0)
         total = a @ self.X**2 + b @ self.Y**2
         total -= 2.0 * np.einsum("ik,ik->k", self.X, plan @ self.Y)
@@ -182,7 +186,10 @@ class FactoredCosts:
         for part in blocks(len(total), 16 * (len(a) + len(b))):
             x, y = self.X[:, part], self.Y[:, part]
             total[part] = b.sum() * (a @ x**2) + a.sum() * (b @ y**2)
-        return self._pool(np.maximum(total - 2.0 * x_mean * y_mean, 0.0))
+        means = total - 2.0 * x_mean * y_mean
+        # A feature that is the same for all points must cost nothing, not what rounding leaves.
+        means[means < (len(a) + len(b)) * float(np.finfo(float).eps) * total] = 0.0
+        return self._pool(means)
 
     def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the mean cost of every group."""

@@ -34,6 +34,8 @@ class MetricCosts:
         The power.
     chunk_bytes : int
         Size of the block of one cost matrix that is held at a time.
+    moments : tuple of dict, optional
+        What "seuclidean" and "mahalanobis" need of all points of each group; computed if not given.
 
     Examples
     --------
@@ -48,6 +50,21 @@ class MetricCosts:
     metric: str | Callable[[np.ndarray, np.ndarray], float] = "euclidean"
     p: float = 1.0
     chunk_bytes: int = CHUNK_BYTES
+    moments: tuple[dict[str, np.ndarray], ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.moments is None:
+            found = tuple(self._moments(features) for features in self.groups.indices)
+            object.__setattr__(self, "moments", found)
+
+    def _moments(self, features: np.ndarray) -> dict[str, np.ndarray]:
+        """Variances that SciPy would otherwise take from whatever block it is shown."""
+        if self.metric not in ("seuclidean", "mahalanobis"):
+            return {}
+        points = np.concatenate([self.X[:, features], self.Y[:, features]])
+        if self.metric == "seuclidean":
+            return {"V": points.var(axis=0, ddof=1)}
+        return {"VI": np.linalg.inv(np.atleast_2d(np.cov(points.T))).T.copy()}
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -62,7 +79,9 @@ class MetricCosts:
     def block(self, group: int, rows: Any = slice(None)) -> np.ndarray:
         """Return some rows of one group's cost matrix."""
         features = self.groups.indices[group]
-        distances = cdist(self.X[rows][:, features], self.Y[:, features], self.metric)  # type: ignore[call-overload]
+        assert self.moments is not None
+        X, Y = self.X[rows][:, features], self.Y[:, features]
+        distances = cdist(X, Y, self.metric, **self.moments[group])  # type: ignore[call-overload]
         return distances if self.p == 1.0 else distances**self.p
 
     def _row_blocks(self) -> list[slice]:
@@ -121,12 +140,23 @@ class MetricCosts:
 
     def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the mean size of every group's cost."""
-        return np.abs(self.independent(a, b))
+        return np.array(
+            [
+                sum(a[part] @ (np.abs(self.block(group, part)) @ b) for part in self._row_blocks())
+                for group in range(self.shape[0])
+            ]
+        )
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> MetricCosts:
         """Return the costs between some of the points."""
         return MetricCosts(
-            self.X[rows], self.Y[cols], self.groups, self.metric, self.p, self.chunk_bytes
+            self.X[rows],
+            self.Y[cols],
+            self.groups,
+            self.metric,
+            self.p,
+            self.chunk_bytes,
+            self.moments,
         )
 
     @cached_property

@@ -84,8 +84,12 @@ class SeparableCosts:
         return SeparableCosts(self.X[rows], self.Y[cols], self.p)
 
     def rounding(self, alpha: np.ndarray) -> float:
-        """Bound the error of a sum of non-negative terms."""
-        spread = np.maximum(self.X.max(axis=0), self.Y.max(axis=0))
-        spread -= np.minimum(self.X.min(axis=0), self.Y.min(axis=0))
-        unit = np.finfo(float).eps
-        return (np.count_nonzero(alpha) + 8 * self.p) * unit * float(alpha @ spread**self.p)
+        """Bound the error of a sum of powers of differences."""
+        high = np.maximum(self.X.max(axis=0), self.Y.max(axis=0))
+        low = np.minimum(self.X.min(axis=0), self.Y.min(axis=0))
+        spread, peak = high - low, np.maximum(high, -low)
+        unit = float(np.finfo(float).eps)
+        terms = (np.count_nonzero(alpha) + 8.0 * self.p) * spread**self.p
+        # Weights are multiplied in before points are subtracted, so points round, not gaps.
+        terms += 8.0 * self.p * spread ** (self.p - 1.0) * peak
+        return unit * float(alpha @ terms)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frot._errors import SolverError
+from frot._errors import InputError, SolverError
 from frot._oracles._protocol import Transport
 from frot._plan import Plan
 
@@ -34,6 +34,10 @@ class NetworkSimplex:
     """
 
     max_iter: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_iter is not None and self.max_iter < 1:
+            raise InputError(f"max_iter: must be >= 1, got {self.max_iter!r}")
 
     @property
     def entropic(self) -> bool:

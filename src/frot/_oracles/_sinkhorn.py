@@ -46,6 +46,12 @@ class Sinkhorn:
     tol: float = 1e-6
     max_iter: int = 10_000
 
+    def __post_init__(self) -> None:
+        if not self.tol > 0.0:
+            raise InputError(f"tol: must be > 0, got {self.tol!r}")
+        if self.max_iter < 1:
+            raise InputError(f"max_iter: must be >= 1, got {self.max_iter!r}")
+
     @property
     def entropic(self) -> bool:
         """Needs eps > 0."""

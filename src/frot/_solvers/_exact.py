@@ -114,7 +114,8 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
             yield Offer()
             continue
         upper, lower, reduced = state.bounds()
-        if linear and (inner_gap <= 10.0 * tol or not moved):
+        gap = relative_gap(lower.bound, upper.bound, problem.scale)
+        if linear and (min(inner_gap, gap) <= 10.0 * tol or not moved):
             # A vertex is sparse, and right to the last digit where the interior point is not.
             vertex = state.vertex()
             if vertex is not None and vertex.bound <= upper.bound:

@@ -57,14 +57,16 @@ class LinearProgram(Driven):
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
         """Solve the program once; a start is not used."""
         _, n, m = problem.shape
-        unit, mass_unit = problem.mean_cost or 1.0, 1.0 / max(n, m)
+        mass_unit = 1.0 / max(n, m)
         rows, cols = np.divmod(np.arange(n * m), m)
+        costs = problem.costs.at(rows, cols)
+        unit = float(np.abs(costs).max()) or 1.0
         found = solve_vertex(
             problem.a / mass_unit,
             problem.b / mass_unit,
             rows,
             cols,
-            problem.costs.at(rows, cols) / unit,
+            costs / unit,
             method=self.method,
             time_limit=self.time_limit,
             presolve=True,

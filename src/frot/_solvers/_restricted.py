@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from frot._bounds import Lower, Upper, lower_bound, upper_bound
+from frot._errors import SolverError
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._solvers._arcs import SEED_EPS, cheapest, seed_arcs
@@ -148,13 +149,17 @@ class Restricted:
         used = inside.x > inside.z
         rows, cols = (ends[used] for ends in self.arcs)
         scale = self.mass_unit
-        found = solve_vertex(
-            self.problem.a / scale,
-            self.problem.b / scale,
-            rows,
-            cols,
-            inside.costs[np.ix_(groups, used)],
-        )
+        try:
+            found = solve_vertex(
+                self.problem.a / scale,
+                self.problem.b / scale,
+                rows,
+                cols,
+                inside.costs[np.ix_(groups, used)],
+            )
+        except SolverError:
+            # The vertex only polishes an answer that is there already.
+            return None
         if found is None:
             return None
         plan = Plan.from_arcs(rows, cols, found.mass * scale, self.problem.shape[1:])
