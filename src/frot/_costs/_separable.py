@@ -91,5 +91,7 @@ class SeparableCosts:
         unit = float(np.finfo(float).eps)
         terms = (np.count_nonzero(alpha) + 8.0 * self.p) * spread**self.p
         # Weights are multiplied in before points are subtracted, so points round, not gaps.
-        terms += 8.0 * self.p * spread ** (self.p - 1.0) * peak
-        return unit * float(alpha @ terms)
+        if self.p >= 1.0:
+            terms += 8.0 * self.p * spread ** (self.p - 1.0) * peak
+            return unit * float(alpha @ terms)
+        return float(alpha @ (unit * terms + (8.0 * unit * peak) ** self.p))

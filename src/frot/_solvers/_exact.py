@@ -84,7 +84,8 @@ class Exact(Driven):
 
 def _only_plan(problem: Problem) -> Offer:
     """With one point on a side there is one plan, and the adversary answers it."""
-    upper = upper_bound(problem, Plan(np.outer(problem.a, problem.b)), rounded=True)
+    arcs = Plan(np.outer(problem.a, problem.b)).arcs()
+    upper = upper_bound(problem, Plan.from_arcs(*arcs, problem.shape[1:]), rounded=True)
     _, alpha = problem.adversary.best(upper.phi)
     mixed = problem.costs.mix(alpha)
     g = mixed[0] if len(mixed) == 1 else np.zeros(1)
@@ -108,11 +109,10 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
     target = 0.05
     while True:
         moved = state.step()
-        inner_gap = state.gap()
-        target_met = max(inner_gap, state.interior.infeasibility()) <= target
-        if moved and not target_met:
+        if moved and not state.settled(target):
             yield Offer()
             continue
+        inner_gap = state.gap()
         upper, lower, reduced = state.bounds()
         gap = relative_gap(lower.bound, upper.bound, problem.scale)
         if linear and (min(inner_gap, gap) <= 10.0 * tol or not moved):

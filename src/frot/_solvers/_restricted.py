@@ -33,6 +33,8 @@ FLOOR = 0.1
 # This many steps in a row shorter than that go nowhere.
 SHORT_STEPS = 3
 SHORT_STEP = 0.1
+# The interior point takes no weight for less than this share of the mean.
+LEAST_WEIGHT = 1e-11
 
 
 @dataclass(eq=False)
@@ -81,6 +83,12 @@ class Restricted:
         """Relative duality gap of the restricted problem, as far as it is feasible."""
         share = self.interior.complementarity * self.mass_unit
         return share / max(abs(self.interior.t) * self.mass_unit, 1e-6)
+
+    def settled(self, target: float) -> bool:
+        """Whether it is time to price: within `target`, or with the barrier at its floor."""
+        misplaced = self.interior.infeasibility()
+        at_floor = self.interior.mu <= 1.5 * self.floor and misplaced <= 1e-3
+        return at_floor or max(self.gap(), misplaced) <= target
 
     def weights(self) -> np.ndarray:
         """Weights of all groups, zero outside the restricted problem."""
@@ -249,6 +257,15 @@ def _costs_at(
     return problem.costs.at(rows, cols, None if everything else groups)
 
 
+def _firm(weights: np.ndarray) -> np.ndarray:
+    """Lift weights that are next to nothing: the interior point cannot see them.
+
+    Bounds are taken for the weights as they are, so this costs accuracy at most.
+    """
+    lifted = np.maximum(weights, LEAST_WEIGHT / len(weights))
+    return lifted / lifted.sum()
+
+
 def _inside(
     problem: Problem,
     alpha: np.ndarray,
@@ -269,7 +286,7 @@ def _inside(
     alpha = np.maximum(alpha, 1e-3 / len(alpha))
     alpha = alpha / alpha.sum()
     f, g = f / unit, g / unit
-    a, b = problem.a / mass_unit, problem.b / mass_unit
+    a, b = _firm(problem.a) / mass_unit, _firm(problem.b) / mass_unit
     reduced = alpha @ costs - f[rows] - g[cols]
     z = np.maximum(reduced, 0.0) + 2.0 * SEED_EPS
     with np.errstate(under="ignore"):
