@@ -280,3 +280,14 @@ class TestNormalisation:
         X, Y = rng.normal(size=(8, 2)), rng.normal(size=(9, 2))
         assert frot.solve(X, Y, "all", normalise="regret").value == pytest.approx(0.0, abs=1e-12)
         assert frot.solve(X, Y, "each", normalise="regret").value > 1e-3
+
+
+def test_the_memory_budget_changes_how_not_what():
+    rng = np.random.default_rng(5)
+    X, Y = rng.normal(size=(9, 6)), rng.normal(size=(7, 6))
+    options = {"groups": [2, 4], "metric": "canberra"}
+    stacked = frot.solve(X, Y, **options)
+    chunked = frot.solve(X, Y, **options, memory_budget=0)
+    assert chunked.value == pytest.approx(stacked.value, rel=1e-9)
+    with pytest.raises(frot.InputError, match="memory_budget: must be finite and >= 0"):
+        frot.solve(X, Y, memory_budget=-1)
