@@ -13,10 +13,11 @@ from frot._groups import Groups
 from frot._oracles import NetworkSimplex, Sinkhorn
 from frot._plan import Plan
 from frot._problem import Problem
+from frot._relative import relative
 from frot._report import write_report
 from frot._result import Progress, Result
 from frot._solve import distance, solve, solve_costs
-from frot._solvers import Exact, FrankWolfe, LinearProgram
+from frot._solvers import Entropic, Exact, FrankWolfe, LinearProgram
 from frot._status import Status
 from frot._tables import Table, read_pair, read_table
 from frot._toy import toy
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ConvergenceWarning",
+    "Entropic",
     "Exact",
     "FrankWolfe",
     "Groups",
@@ -44,6 +46,7 @@ __all__ = [
     "distance",
     "read_pair",
     "read_table",
+    "relative",
     "solve",
     "solve_costs",
     "toy",

@@ -40,22 +40,27 @@ ZERO_SHARE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Upper:
-    """A feasible plan, its group costs, its objective, and that widened by rounding."""
+    """A feasible plan, its group costs, its objective, and that widened by rounding.
+
+    Where the objective has an entropy of the plan, `plain` is the bound without it.
+    """
 
     bound: float
     value: float
     plan: Plan
     phi: np.ndarray
+    plain: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Lower:
-    """Weights and feasible potentials, and the value they prove."""
+    """Weights and feasible potentials, and the value they prove; `plain` as for `Upper`."""
 
     bound: float
     alpha: np.ndarray
     f: np.ndarray
     g: np.ndarray
+    plain: float | None = None
 
 
 def northwest(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

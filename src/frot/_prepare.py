@@ -12,6 +12,7 @@ from frot._costs import Costs
 from frot._errors import InputError
 from frot._normalise import NORMALISATIONS, normalise_costs
 from frot._problem import Problem
+from frot._relative import Relative
 from frot._validate import (
     check_choice,
     check_masses,
@@ -27,13 +28,22 @@ LARGEST_COST = 1e290
 
 
 class Terms(NamedTuple):
-    """What points and cost stacks have in common, checked."""
+    """What points and cost stacks have in common, checked.
+
+    `eta` and `eps` are numbers, or shares of a mean cost that is not known yet.
+    """
 
     a: np.ndarray
     b: np.ndarray
-    adversary: Simplex
-    eps: float
+    eta: float | Relative
+    eps: float | Relative
+    log_prior: np.ndarray | None
     normalise: str
+
+    @property
+    def regularisation(self) -> tuple[float, float]:
+        """Eta and eps, as shares where they are shares: enough to see which are zero."""
+        return _at_unit(self.eta), _at_unit(self.eps)
 
 
 def check_terms(
@@ -51,9 +61,14 @@ def check_terms(
     check_masses(a, b, normalise_weights)
     a = check_weights(a, n, "a", normalise_weights)
     b = check_weights(b, m, "b", normalise_weights)
-    adversary = Simplex(check_number(eta, "eta"), check_prior(prior, count))
     how = check_choice(normalise, "normalise", NORMALISATIONS)
-    return Terms(a, b, adversary, check_number(eps, "eps"), how)
+    eta = eta if isinstance(eta, Relative) else check_number(eta, "eta")
+    eps = eps if isinstance(eps, Relative) else check_number(eps, "eps")
+    return Terms(a, b, eta, eps, check_prior(prior, count), how)
+
+
+def _at_unit(amount: float | Relative, mean_cost: float = 1.0) -> float:
+    return amount.of(mean_cost) if isinstance(amount, Relative) else amount
 
 
 def make_problem(make_costs: Callable[[], Costs], terms: Terms, names: tuple[str, ...]) -> Problem:
@@ -67,8 +82,8 @@ def make_problem(make_costs: Callable[[], Costs], terms: Terms, names: tuple[str
         except Exception as error:
             # A metric of the user's may raise anything.
             raise InputError(f"metric: could not be computed ({error!r})") from error
-        problem = Problem(costs, a, b, terms.adversary, terms.eps, names)
-        level = problem.mean_cost
+        level = Problem(costs, a, b).mean_cost
     if not np.isfinite(level) or level > LARGEST_COST:
         raise InputError("costs: are infinite or NaN; scale the points down, or check the metric")
-    return problem
+    adversary = Simplex(_at_unit(terms.eta, level), terms.log_prior)
+    return Problem(costs, a, b, adversary, _at_unit(terms.eps, level), names)

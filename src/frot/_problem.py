@@ -73,8 +73,8 @@ class Problem:
 
     @property
     def scale(self) -> float:
-        """The scale of the objective: the mean cost, or eta where that is larger."""
-        return max(self.mean_cost, self.adversary.eta)
+        """The scale of the objective: the mean cost, or eta or eps where these are larger."""
+        return max(self.mean_cost, self.adversary.eta, self.eps)
 
     def support(self) -> tuple[Problem, np.ndarray, np.ndarray]:
         """Return the problem without points of zero weight, and the rows and columns it kept."""

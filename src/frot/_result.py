@@ -105,11 +105,21 @@ class Result:
     eps: float = 0.0
     points: tuple[np.ndarray, np.ndarray] | None = None
     groups: Groups | None = None
+    plain: tuple[float, float] | None = None
+
+    @property
+    def unregularised(self) -> tuple[float, float]:
+        """The interval that holds the optimum of the problem without eps.
+
+        With the `Entropic` solver `lower` and `upper` are about the problem with eps; this is
+        what its plan and potentials prove about the one without. Otherwise they are the same.
+        """
+        return (self.lower, self.upper) if self.plain is None else self.plain
 
     @property
     def gap(self) -> float:
         """Relative width of the interval."""
-        return relative_gap(self.lower, self.upper, max(self.mean_cost, self.eta))
+        return relative_gap(self.lower, self.upper, max(self.mean_cost, self.eta, self.eps))
 
     @property
     def perplexity(self) -> float:

@@ -12,6 +12,7 @@ from frot._costs import MEMORY_BUDGET, StackedCosts, build_costs
 from frot._errors import InputError
 from frot._groups import Groups
 from frot._prepare import check_terms, make_problem
+from frot._relative import Relative
 from frot._result import Result
 from frot._run import Run
 from frot._solvers import Callback
@@ -34,8 +35,8 @@ def solve(
     *,
     a: Any = None,
     b: Any = None,
-    eta: float = 0.0,
-    eps: float = 0.0,
+    eta: float | Relative = 0.0,
+    eps: float | Relative = 0.0,
     prior: Any = None,
     metric: str | Callable[[np.ndarray, np.ndarray], float] = "sqeuclidean",
     p: float = 1.0,
@@ -66,10 +67,10 @@ def solve(
         The default is one group per feature.
     a, b : arrays of shape (n,) and (m,), optional
         Weights that sum to one; uniform if left out.
-    eta : float
+    eta : float or `relative`
         Entropy of alpha, in units of cost. 0, the default, is the maximum over groups itself.
-    eps : float
-        Entropy of the plan, in units of cost, for solvers with a Sinkhorn oracle.
+    eps : float or `relative`
+        Entropy of the plan, in units of cost, for `Entropic` and for a `Sinkhorn` oracle.
     prior : array of shape (L,), optional
         Prior q on the groups: the adversary then pays :math:`\eta\,\mathrm{KL}(\alpha | q)`.
     metric : str or callable
@@ -81,8 +82,8 @@ def solve(
         Make groups comparable: divide by the mean cost, or subtract the group's own optimum.
     normalise_weights : bool
         Divide a and b by their sums.
-    solver : {"auto", "exact", "frank_wolfe", "linear_program"} or a solver
-        "auto" takes `Exact` (for eps = 0), or `FrankWolfe`; ``result.solver`` tells.
+    solver : {"auto", "exact", "entropic", "frank_wolfe", "linear_program"} or a solver
+        "auto" takes `Exact` for eps = 0 and `Entropic` for eps > 0; ``result.solver`` tells.
     tol, max_iter, time_limit : optional
         Override the solver's own relative gap, iteration limit and seconds.
     start : Result, weights (L,) or plan (n, m), optional
@@ -149,8 +150,8 @@ def solve_costs(
     a: Any = None,
     b: Any = None,
     *,
-    eta: float = 0.0,
-    eps: float = 0.0,
+    eta: float | Relative = 0.0,
+    eps: float | Relative = 0.0,
     prior: Any = None,
     names: Any = None,
     normalise: str = "none",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import frot
-from frot import Exact, FrankWolfe, LinearProgram, NetworkSimplex, Sinkhorn
+from frot import Entropic, Exact, FrankWolfe, LinearProgram, NetworkSimplex
 from frot._prepare import check_terms
 from frot._solvers._choose import Limits, Solver, choose_solver
 from frot._solvers._exact import SMOOTH_GROUPS
@@ -34,8 +34,8 @@ def chosen(
         ({"groups": SMOOTH_GROUPS + 1}, Exact()),
         ({"groups": SMOOTH_GROUPS, "eta": 0.1}, Exact()),
         ({"groups": SMOOTH_GROUPS + 1, "eta": 0.1}, FrankWolfe(oracle=NetworkSimplex())),
-        ({"eps": 0.1}, FrankWolfe(oracle=Sinkhorn())),
-        ({"eps": 0.1, "eta": 0.1}, FrankWolfe(oracle=Sinkhorn())),
+        ({"eps": 0.1}, Entropic()),
+        ({"eps": 0.1, "eta": 0.1}, Entropic()),
     ],
 )
 def test_auto(settings, expected):

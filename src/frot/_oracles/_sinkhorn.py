@@ -8,14 +8,14 @@ import numpy as np
 
 from frot._errors import InputError
 from frot._oracles._protocol import Transport
+from frot._oracles._sweeps import sweep_to
 from frot._plan import Plan
 
 __all__ = ["Sinkhorn"]
 
-# Scalings beyond this are folded into the potentials, and the kernel is formed anew.
-ABSORB_AT = 1e60
-# Smaller eps are reached from larger ones by this factor.
+# Smaller eps are reached from larger ones by this factor, each solved no better than roughly.
 EPS_FACTOR = 4.0
+ROUGH = 1e-2
 
 
 @dataclass(frozen=True)
@@ -69,67 +69,13 @@ class Sinkhorn:
         if not eps > 0.0:
             raise InputError("eps: Sinkhorn needs eps > 0; pass eps=... or use NetworkSimplex()")
         g = np.zeros(len(b)) if start is None else start
-        spread = float(M.max() - M.min())
         # A warm start is worth more than coming down from a large eps.
+        spread = float(M.max() - M.min())
         level = eps if start is not None else max(eps, spread / EPS_FACTOR)
-        sweeps = 0
-        while True:
-            tol = self.tol if level == eps else max(self.tol, 1e-2)
-            f, g, kernel, used, error = _scale(M, a, b, level, g, tol, self.max_iter - sweeps)
-            sweeps += used
-            if level == eps or sweeps >= self.max_iter:
-                break
+        left = self.max_iter
+        while level > eps and left > 0:
+            found = sweep_to(M, a, b, level, g, max(self.tol, ROUGH), left)
+            g, left = found.g, left - found.sweeps
             level = max(eps, level / EPS_FACTOR)
-        if level != eps:
-            f, g, kernel, _, error = _scale(M, a, b, eps, g, self.tol, 1)
-        return Transport(Plan(kernel), f, g, bool(error <= self.tol))
-
-
-def _scale(
-    M: np.ndarray, a: np.ndarray, b: np.ndarray, eps: float, g: np.ndarray, tol: float, limit: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, float]:
-    """Sweep at one eps until the columns are within `tol`; rows are exact at the end."""
-    f, g, kernel = _kernel(M, a, b, eps, g)
-    u, v = np.ones(len(a)), np.ones(len(b))
-    error, sweep = np.inf, 0
-    with np.errstate(all="ignore"):
-        while True:
-            columns = kernel.T @ (a * u)
-            error = float(b @ np.abs(v * columns - 1.0))
-            if error <= tol or sweep >= limit:
-                break
-            v = 1.0 / columns
-            u = 1.0 / (kernel @ (b * v))
-            sweep += 1
-            top = max(u.max(), v.max())
-            if not (top < ABSORB_AT and min(u.min(), v.min()) > 1.0 / ABSORB_AT):
-                if np.isfinite(u).all() and (u > 0.0).all():
-                    f = f + eps * np.log(u)
-                f, g, kernel = _kernel(M, a, b, eps, _log_columns(M, a, eps, f))
-                u, v = np.ones(len(a)), np.ones(len(b))
-        kernel *= (a * u)[:, None]
-        kernel *= b * v
-        f, g = f + eps * np.log(u), g + eps * np.log(v)
-    return f, g, kernel, sweep, error
-
-
-def _kernel(
-    M: np.ndarray, a: np.ndarray, b: np.ndarray, eps: float, g: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One row update in the log domain, then the kernel it makes: its rows sum to one under b."""
-    kernel = (g - M) / eps
-    top = kernel.max(axis=1)
-    kernel -= top[:, None]
-    with np.errstate(under="ignore"):
-        np.exp(kernel, out=kernel)
-        rows = kernel @ b
-        kernel /= rows[:, None]
-    return -eps * (top + np.log(rows)), g, kernel
-
-
-def _log_columns(M: np.ndarray, a: np.ndarray, eps: float, f: np.ndarray) -> np.ndarray:
-    """Return the column update g of the potential f in the log domain."""
-    score = (f[:, None] - M) / eps
-    top = score.max(axis=0)
-    with np.errstate(under="ignore"):
-        return -eps * (top + np.log(a @ np.exp(score - top)))
+        found = sweep_to(M, a, b, eps, g, self.tol, max(left, 1))
+        return Transport(Plan(found.plan), found.f, found.g, bool(found.error <= self.tol))

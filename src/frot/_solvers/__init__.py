@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from frot._solvers._drive import Callback
+from frot._solvers._entropic import Entropic
 from frot._solvers._exact import Exact
 from frot._solvers._frank_wolfe import FrankWolfe
 from frot._solvers._linear_program import LinearProgram
 from frot._solvers._start import Start
 
-__all__ = ["Callback", "Exact", "FrankWolfe", "LinearProgram", "Start"]
+__all__ = ["Callback", "Entropic", "Exact", "FrankWolfe", "LinearProgram", "Start"]

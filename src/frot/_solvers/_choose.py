@@ -12,6 +12,7 @@ from frot._prepare import Terms
 from frot._problem import Problem
 from frot._result import Result
 from frot._solvers._drive import Callback
+from frot._solvers._entropic import Entropic
 from frot._solvers._exact import SMOOTH_GROUPS, Exact
 from frot._solvers._frank_wolfe import FrankWolfe
 from frot._solvers._linear_program import LinearProgram
@@ -71,9 +72,9 @@ def choose_solver(
     """Return the solver asked for, or for "auto" the one that suits the problem.
 
     "auto" takes `Exact` for eps = 0, unless eta > 0 and there are more than 3000 groups: then
-    `FrankWolfe` with fully corrective steps. For eps > 0 it takes `FrankWolfe` with `Sinkhorn`.
+    `FrankWolfe` with fully corrective steps. For eps > 0 it takes `Entropic`.
     """
-    eta, eps = terms.adversary.eta, terms.eps
+    eta, eps = terms.regularisation
     if isinstance(solver, str):
         solver = _by_name(solver, shape, eta, eps)
     if isinstance(solver, type):
@@ -90,10 +91,11 @@ def choose_solver(
 def _by_name(name: str, shape: tuple[int, ...], eta: float, eps: float) -> Solver:
     if name == "auto":
         many = eta > 0.0 and shape[0] > SMOOTH_GROUPS
-        name = "frank_wolfe" if eps > 0.0 or many else "exact"
+        name = "entropic" if eps > 0.0 else "frank_wolfe" if many else "exact"
     oracle = Sinkhorn() if eps > 0.0 else NetworkSimplex()
     known: dict[str, Solver] = {
         "exact": Exact(),
+        "entropic": Entropic(),
         "frank_wolfe": FrankWolfe(oracle=oracle),
         "linear_program": LinearProgram(),
     }

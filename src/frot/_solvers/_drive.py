@@ -101,6 +101,7 @@ def drive(
     begin = time.perf_counter()
     upper: Upper | None = None
     lower: Lower | None = None
+    plain = [-np.inf, np.inf]
     history: list[Progress] = []
     iteration = 0
     status = Status.STALLED
@@ -114,6 +115,10 @@ def drive(
                     upper = offer.upper
                 if offer.lower is not None and (lower is None or offer.lower.bound > lower.bound):
                     lower = offer.lower
+                if offer.upper is not None and offer.upper.plain is not None:
+                    plain[1] = min(plain[1], offer.upper.plain)
+                if offer.lower is not None and offer.lower.plain is not None:
+                    plain[0] = max(plain[0], offer.lower.plain)
                 elapsed = time.perf_counter() - begin
                 if upper is not None and lower is not None:
                     gap = relative_gap(lower.bound, upper.bound, problem.scale)
@@ -164,6 +169,7 @@ def drive(
         eps=problem.eps,
         points=problem.points,
         groups=problem.groups,
+        plain=(plain[0], plain[1]) if np.isfinite(plain).all() else None,
     )
     if not status.ok:
         _warn(result, tol)

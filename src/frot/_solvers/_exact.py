@@ -72,8 +72,7 @@ class Exact(Driven):
         """Refuse what this solver cannot do."""
         if eps > 0.0:
             raise InputError(
-                "solver: Exact solves eps = 0; drop eps, or use "
-                "solver=frot.FrankWolfe(oracle=frot.Sinkhorn())"
+                "solver: Exact solves eps = 0; drop eps, or use solver=frot.Entropic()"
             )
         if eta > 0.0 and shape[0] > SMOOTH_GROUPS:
             raise InputError(
