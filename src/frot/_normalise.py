@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from frot._bounds import c_transforms
 from frot._costs import Costs, RescaledCosts
+from frot._errors import warn_caller
 from frot._oracles import NetworkSimplex
 
 __all__ = ["NORMALISATIONS", "normalise_costs"]
@@ -54,4 +56,11 @@ def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Cos
         transport = oracle(cost, a[rows], b[cols])
         i, j, mass = transport.plan.arcs()
         optimum[group] = mass @ cost[i, j]
+        f, g = c_transforms(cost, transport.g)
+        proven = float(a[rows] @ f + b[cols] @ g)
+        if optimum[group] - proven > 1e-6 * max(abs(optimum[group]), abs(proven)):
+            warn_caller(
+                f"normalise: the optimum of group {group} is only known to lie in [{proven:.6g}, "
+                f"{optimum[group]:.6g}], whose upper end is subtracted."
+            )
     return RescaledCosts(costs, np.ones(count), optimum)

@@ -13,6 +13,9 @@ from frot._groups import Groups
 
 __all__ = ["Problem"]
 
+# Entries looked at to tell a typical cost.
+SAMPLED_COSTS = 200_000
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -70,6 +73,20 @@ class Problem:
     def mean_cost(self) -> float:
         """Mean size of the costs over points and groups: the unit that tolerances are meant in."""
         return float(self.costs.magnitudes(self.a, self.b).mean())
+
+    @cached_property
+    def typical_cost(self) -> float:
+        """The mean cost, or the median of a sample where a few huge costs make the mean.
+
+        Outliers, and large numbers that stand for forbidden arcs, are everyday.
+        """
+        count, n, m = self.shape
+        draws = int(np.clip(SAMPLED_COSTS // count, 32, 1024))
+        rng = np.random.default_rng(0)
+        found = self.costs.at(rng.integers(n, size=draws), rng.integers(m, size=draws))
+        median = float(np.median(np.abs(found).mean(axis=0)))
+        rare = 1e-20 * self.mean_cost < median < 0.1 * self.mean_cost
+        return median if rare else self.mean_cost
 
     @property
     def scale(self) -> float:

@@ -53,7 +53,7 @@ class Result:
     lower, upper : float
         The interval that is proven to hold the optimum.
     gap : float
-        (upper - lower) / |upper|; near zero relative to a thousandth of the mean cost.
+        (upper - lower) over the larger of the two in size.
     status : Status
         Why the solver stopped; ``status.sentence`` says it in words.
     alpha : array of shape (L,)
@@ -119,7 +119,7 @@ class Result:
     @property
     def gap(self) -> float:
         """Relative width of the interval."""
-        return relative_gap(self.lower, self.upper, max(self.mean_cost, self.eta, self.eps))
+        return relative_gap(self.lower, self.upper)
 
     @property
     def perplexity(self) -> float:

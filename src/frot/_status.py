@@ -23,6 +23,7 @@ class Status(Enum):
     TIME_LIMIT = "Stopped at time_limit before the interval was within the tolerance."
     INTERRUPTED = "Interrupted; this is the best certified answer found until then."
     STOPPED = "Stopped by the callback; this is the best certified answer found until then."
+    PRECISION = "The interval is as narrow as double precision allows for costs of this range."
     STALLED = "The algorithm cannot narrow the interval any further."
 
     @property

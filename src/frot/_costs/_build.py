@@ -63,9 +63,7 @@ def build_costs(
         return make(X, Y, groups)
     one_each = len(groups.flat) == count
     if one_each and isinstance(metric, str) and metric in ONE_FEATURE_ABSOLUTE:
-        X, Y = X[:, groups.flat], Y[:, groups.flat]
-        centre = (X.sum(axis=0) + Y.sum(axis=0)) / (n + m)
-        return SeparableCosts(X - centre, Y - centre, p)
+        return SeparableCosts(X[:, groups.flat], Y[:, groups.flat], p)
     chunked = MetricCosts(X, Y, groups, metric, p)
     if fits:
         return StackedCosts(np.stack([chunked.block(group) for group in range(count)]))
@@ -74,7 +72,12 @@ def build_costs(
 
 def _stack_of(costs: Costs) -> StackedCosts:
     """Form the stack, one group's matrix at a time."""
-    stack = np.empty(costs.shape)
+    stack, error = np.empty(costs.shape), np.empty(costs.shape[0])
     for group in range(len(stack)):
-        stack[group] = costs.mix(np.eye(1, len(stack), group)[0])
-    return StackedCosts(stack)
+        alone = np.eye(1, len(stack), group)[0]
+        stack[group] = costs.mix(alone)
+        off = costs.rounding(alone).absolute
+        # Entries that rounding alone could have made are zero: points there are the same.
+        stack[group][stack[group] <= off] = 0.0
+        error[group] = 2.0 * off
+    return StackedCosts(stack, error)

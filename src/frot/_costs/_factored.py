@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from frot._costs._protocol import blocks
+from frot._costs._protocol import UNIT, Rounding, blocks, summation
 from frot._errors import InputError
 from frot._groups import Groups
 from frot._plan import Plan
@@ -40,6 +40,8 @@ class FactoredCosts:
         One where a group holds a feature.
     scale : float
         The factor s: 1 for squared Euclidean, 1/2 for cosine on unit vectors.
+    origin : pair of arrays, optional
+        The points before they were centred, for differences that lose no digit at all.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class FactoredCosts:
     Y: np.ndarray
     membership: sparse.csr_array
     scale: float = 1.0
+    origin: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def squared_euclidean(cls, X: np.ndarray, Y: np.ndarray, groups: Groups) -> FactoredCosts:
@@ -62,7 +65,7 @@ class FactoredCosts:
             used = np.unique(groups.flat)
             X, Y, membership = X[:, used], Y[:, used], sparse.csr_array(membership[:, used])
         centre = (X.sum(axis=0) + Y.sum(axis=0)) / (len(X) + len(Y))
-        return cls(X - centre, Y - centre, membership)
+        return cls(X - centre, Y - centre, membership, origin=(X, Y))
 
     @classmethod
     def cosine(cls, X: np.ndarray, Y: np.ndarray, groups: Groups) -> FactoredCosts:
@@ -143,11 +146,12 @@ class FactoredCosts:
         """Return phi from differences on the arcs, or from X, Y and plan @ Y where it is dense."""
         if plan.is_sparse:
             rows, cols, mass = plan.arcs()
-            total = np.empty(self.X.shape[1])
+            X, Y = self.origin or (self.X, self.Y)
+            total = np.empty(X.shape[1])
             # Blocks of features, so that the gathered differences stay in the cache.
             for part in blocks(len(total), 24 * len(mass), CACHE_BYTES):
-                gaps = self.X[:, part][rows]
-                gaps -= self.Y[:, part][cols]
+                gaps = X[:, part][rows]
+                gaps -= Y[:, part][cols]
                 gaps *= gaps
                 total[part] = mass @ gaps
             return self._pool(total)
@@ -165,9 +169,10 @@ class FactoredCosts:
         if groups is not None:
             return self._only(np.asarray(groups)).at(rows, cols)
         found = np.empty((self.shape[0], len(rows)))
-        for part in blocks(len(rows), 16 * self.X.shape[1]):
-            gaps = self.X[rows[part]]
-            gaps -= self.Y[cols[part]]
+        X, Y = self.origin or (self.X, self.Y)
+        for part in blocks(len(rows), 16 * X.shape[1]):
+            gaps = X[rows[part]]
+            gaps -= Y[cols[part]]
             gaps *= gaps
             found[:, part] = self._pool(gaps)
         return found
@@ -175,9 +180,9 @@ class FactoredCosts:
     def _only(self, groups: np.ndarray) -> FactoredCosts:
         member = sparse.csr_array(self.membership[groups])
         used = np.unique(member.indices)
-        return FactoredCosts(
-            self.X[:, used], self.Y[:, used], sparse.csr_array(member[:, used]), self.scale
-        )
+        origin = self.origin and (self.origin[0][:, used], self.origin[1][:, used])
+        member = sparse.csr_array(member[:, used])
+        return FactoredCosts(self.X[:, used], self.Y[:, used], member, self.scale, origin)
 
     def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return phi of a b^T in closed form: second moments less twice the product of means."""
@@ -188,7 +193,7 @@ class FactoredCosts:
             total[part] = b.sum() * (a @ x**2) + a.sum() * (b @ y**2)
         means = total - 2.0 * x_mean * y_mean
         # A feature that is the same for all points must cost nothing, not what rounding leaves.
-        means[means < (len(a) + len(b)) * float(np.finfo(float).eps) * total] = 0.0
+        means[means < (len(a) + len(b)) * UNIT * total] = 0.0
         return self._pool(means)
 
     def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -197,13 +202,43 @@ class FactoredCosts:
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> FactoredCosts:
         """Return the costs between some of the points."""
-        return FactoredCosts(self.X[rows], self.Y[cols], self.membership, self.scale)
+        origin = self.origin and (self.origin[0][rows], self.origin[1][cols])
+        return FactoredCosts(self.X[rows], self.Y[cols], self.membership, self.scale, origin)
 
-    def rounding(self, alpha: np.ndarray) -> float:
+    def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the error of the expanded square, which is relative to the norms of the points."""
         weights = self._feature_weights(alpha)
         largest = float(weights @ self._peaks)
-        return (np.count_nonzero(weights) + 4) * float(np.finfo(float).eps) * 4.0 * largest
+        return Rounding(0.0, (np.count_nonzero(weights) + 4) * UNIT * 4.0 * largest)
+
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
+        """Return the mixed cost of single arcs from differences, less what rounding may add."""
+        if self.origin is None:
+            return None
+        X, Y = self.origin
+        weights = self._feature_weights(alpha)
+        found = np.empty(len(rows))
+        for part in blocks(len(rows), 16 * X.shape[1]):
+            gaps = X[rows[part]]
+            gaps -= Y[cols[part]]
+            gaps *= gaps
+            found[part] = gaps @ weights
+        return found * (1.0 - (np.count_nonzero(weights) + 8) * UNIT)
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Bound the error of sums of squared differences; more where the square is expanded.
+
+        Unit vectors are right to a unit in their last place only, so that a gap errs by 2 u, and
+        its square by 4 u times the gap; Cauchy-Schwarz does the rest.
+        """
+        reach = self._pool(self._peaks)
+        features = np.diff(self.membership.indptr)
+        error = (summation(plan) + (features + 4) * UNIT) * phi
+        if self.origin is None:
+            error = error + 8.0 * UNIT * np.sqrt(reach * phi) + (4.0 * UNIT) ** 2 * reach
+        if not plan.is_sparse and self.X.shape[1] * plan.count > PRECISE_UP_TO:
+            error = error + 4.0 * (summation(plan) + 4.0 * UNIT) * reach
+        return error
 
     @cached_property
     def _peaks(self) -> np.ndarray:

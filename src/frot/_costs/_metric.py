@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from frot._costs._protocol import blocks
+from frot._costs._protocol import UNIT, Rounding, blocks, summation
 from frot._groups import Groups
 from frot._plan import Plan
 
@@ -168,7 +168,14 @@ class MetricCosts:
             ]
         )
 
-    def rounding(self, alpha: np.ndarray) -> float:
+    def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the error of the sum over groups (the metric's own digits are taken as given)."""
-        unit = np.finfo(float).eps
-        return (np.count_nonzero(alpha) + 2) * unit * float(np.abs(alpha) @ self._largest)
+        terms = (np.count_nonzero(alpha) + 2) * UNIT
+        return Rounding(0.0, terms * float(np.abs(alpha) @ self._largest))
+
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
+        """Entries of a mix are as sharp as they get."""
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Bound the error of sums over the plan."""
+        return summation(plan) * self._largest

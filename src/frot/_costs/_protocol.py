@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from frot._plan import Plan
 
-__all__ = ["BLOCK_BYTES", "Costs", "blocks"]
+__all__ = ["BLOCK_BYTES", "UNIT", "Costs", "Rounding", "blocks", "summation"]
+
+# One unit in the last place of a number near one.
+UNIT = float(np.finfo(float).eps)
 
 # Temporaries are kept near the size of a core's cache: large enough for BLAS, small in memory.
 BLOCK_BYTES = 4_000_000
+
+
+class Rounding(NamedTuple):
+    """Every entry is right to `relative` times itself plus `absolute`."""
+
+    relative: float
+    absolute: float
+
+
+def summation(plan: Plan) -> float:
+    """Return the relative error of a sum over a plan's entries, as rounding errors add up.
+
+    k errors of either sign add up like sqrt(k); the factor covers several products a term.
+
+    Examples
+    --------
+    >>> summation(Plan(np.full((2, 2), 0.25))) < 1e-14
+    True
+    """
+    return (8.0 + 2.0 * float(np.sqrt(plan.count))) * UNIT
 
 
 class Costs(Protocol):
@@ -57,8 +80,16 @@ class Costs(Protocol):
         """Return the costs between some of the points."""
         ...
 
-    def rounding(self, alpha: np.ndarray) -> float:
-        """Return a bound on the rounding error of one entry of ``mix(alpha)``."""
+    def rounding(self, alpha: np.ndarray) -> Rounding:
+        """Return bounds on the rounding errors of the entries of ``mix(alpha)``."""
+        ...
+
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
+        """Return lower bounds of ``mix(alpha)`` at the arcs, closer than `rounding`; or None."""
+        ...
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Return bounds, (L,), on the rounding errors of ``phi = inner(plan)`` of a unit mass."""
         ...
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from frot._costs._protocol import Costs
+from frot._costs._protocol import UNIT, Costs, Rounding
 from frot._plan import Plan
 
 __all__ = ["RescaledCosts"]
@@ -69,8 +70,29 @@ class RescaledCosts:
         """Return the costs between some of the points."""
         return RescaledCosts(self.base.take(rows, cols), self.scale, self.shift)
 
-    def rounding(self, alpha: np.ndarray) -> float:
+    def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the base's error and that of one subtraction."""
         weights = alpha * self.scale
-        unit = np.finfo(float).eps
-        return self.base.rounding(weights) + 4.0 * unit * float(weights @ np.abs(self.shift))
+        base = self.base.rounding(weights)
+        if not self.shift.any():
+            return Rounding(base.relative + 4.0 * UNIT, base.absolute)
+        # What is left after a subtraction may be small, so errors relative to the base are not.
+        reach = float(weights @ (self._peaks + np.abs(self.shift)))
+        return Rounding(0.0, base.absolute + (base.relative + 4.0 * UNIT) * reach)
+
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
+        """Entries of a mix are as sharp as they get."""
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Bound the base's error and that of one subtraction."""
+        before = phi / self.scale + self.shift
+        error = self.base.doubt(before, plan) + 8.0 * UNIT * (np.abs(before) + np.abs(self.shift))
+        return self.scale * error
+
+    @cached_property
+    def _peaks(self) -> np.ndarray:
+        """Largest entry of each of the base's costs."""
+        groups = self.shape[0]
+        return np.array(
+            [float(np.abs(self.base.mix(np.eye(1, groups, at)[0])).max()) for at in range(groups)]
+        )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from frot._costs._protocol import blocks
+from frot._costs._protocol import UNIT, Rounding, blocks, summation
 from frot._plan import Plan
 
 __all__ = ["SeparableCosts"]
@@ -48,7 +49,9 @@ class SeparableCosts:
         """Return the weighted sum of the costs as one distance matrix."""
         on = np.flatnonzero(alpha)
         root = alpha[on] ** (1.0 / self.p)
-        X, Y = self.X[:, on] * root, self.Y[:, on] * root
+        # Centred first, so that an offset of all points costs no digits.
+        X = (self.X[:, on] - self._centre[on]) * root
+        Y = (self.Y[:, on] - self._centre[on]) * root
         if self.p == 1.0:
             return cdist(X, Y, "cityblock")
         return cdist(X, Y, "minkowski", p=self.p) ** self.p
@@ -83,15 +86,37 @@ class SeparableCosts:
         """Return the costs between some of the points."""
         return SeparableCosts(self.X[rows], self.Y[cols], self.p)
 
-    def rounding(self, alpha: np.ndarray) -> float:
-        """Bound the error of a sum of powers of differences."""
+    def rounding(self, alpha: np.ndarray) -> Rounding:
+        """Bound the error of a sum of powers of differences.
+
+        Weights are multiplied in before points are subtracted, so points round, not gaps.
+        """
+        relative = (np.count_nonzero(alpha) + 8.0 * self.p) * UNIT
+        return Rounding(relative, float(alpha @ self._off(self._spread)))
+
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
+        """Return the mixed cost of single arcs from differences, less what rounding may add."""
+        found = np.empty(len(rows))
+        for part in blocks(len(rows), 16 * self.shape[0]):
+            found[part] = self._power(self.X[rows[part]] - self.Y[cols[part]]) @ alpha
+        return found * (1.0 - (np.count_nonzero(alpha) + 8.0 * self.p) * UNIT)
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Bound the error of sums over the plan of powers of differences."""
+        return (summation(plan) + 8.0 * self.p * UNIT) * phi
+
+    def _off(self, gaps: np.ndarray) -> np.ndarray:
+        """How far |x - y|^p may be off where centred points are right to their last place."""
+        error = 8.0 * UNIT * self._spread
+        if self.p < 1.0:
+            return error**self.p
+        return self.p * error * (gaps + error) ** (self.p - 1.0)
+
+    @cached_property
+    def _centre(self) -> np.ndarray:
+        return (self.X.sum(axis=0) + self.Y.sum(axis=0)) / (len(self.X) + len(self.Y))
+
+    @cached_property
+    def _spread(self) -> np.ndarray:
         high = np.maximum(self.X.max(axis=0), self.Y.max(axis=0))
-        low = np.minimum(self.X.min(axis=0), self.Y.min(axis=0))
-        spread, peak = high - low, np.maximum(high, -low)
-        unit = float(np.finfo(float).eps)
-        terms = (np.count_nonzero(alpha) + 8.0 * self.p) * spread**self.p
-        # Weights are multiplied in before points are subtracted, so points round, not gaps.
-        if self.p >= 1.0:
-            terms += 8.0 * self.p * spread ** (self.p - 1.0) * peak
-            return unit * float(alpha @ terms)
-        return float(alpha @ (unit * terms + (8.0 * unit * peak) ** self.p))
+        return high - np.minimum(self.X.min(axis=0), self.Y.min(axis=0))

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from frot._costs._protocol import UNIT, Rounding, summation
 from frot._plan import Plan
 
 __all__ = ["StackedCosts"]
@@ -15,6 +16,12 @@ __all__ = ["StackedCosts"]
 @dataclass(frozen=True, eq=False)
 class StackedCosts:
     """Costs kept as one array of shape (L, n, m).
+
+    Parameters
+    ----------
+    stack : array of shape (L, n, m)
+    error : array of shape (L,), optional
+        How far entries may be from the costs they stand for, where they were computed.
 
     Examples
     --------
@@ -26,6 +33,7 @@ class StackedCosts:
     """
 
     stack: np.ndarray
+    error: np.ndarray | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -89,9 +97,20 @@ class StackedCosts:
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> StackedCosts:
         """Return the costs between some of the points."""
-        return StackedCosts(np.ascontiguousarray(self.stack[:, rows][:, :, cols]))
+        return StackedCosts(np.ascontiguousarray(self.stack[:, rows][:, :, cols]), self.error)
 
-    def rounding(self, alpha: np.ndarray) -> float:
-        """Bound the error of a sum of L products."""
-        unit = float(np.finfo(float).eps)
-        return (np.count_nonzero(alpha) + 2) * unit * float(np.abs(alpha) @ self._largest)
+    def rounding(self, alpha: np.ndarray) -> Rounding:
+        """Bound the error of a sum of L products: relative where no term is negative."""
+        absolute = 0.0 if self.error is None else float(np.abs(alpha) @ self.error)
+        relative = (np.count_nonzero(alpha) + 2) * UNIT
+        if self.nonnegative:
+            return Rounding(relative, absolute)
+        return Rounding(0.0, absolute + relative * float(np.abs(alpha) @ self._largest))
+
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
+        """Entries of a mix are as sharp as they get."""
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Bound the error of sums over the plan, and of the entries themselves."""
+        size = np.abs(phi) if self.nonnegative else self._largest
+        return summation(plan) * size + (0.0 if self.error is None else self.error)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frot._bounds import northwest
+from frot._feasible import northwest
 from frot._plan import Plan
 from frot._problem import Problem
 
@@ -129,7 +129,8 @@ def _sweeps(
     score = (g - mixed) / eps
     top = score.max(axis=1)
     score -= top[:, None]
-    kernel = score.astype(np.float32)
+    # Whatever is below this is zero as a kernel, and may not fit single precision.
+    kernel = np.maximum(score, -1e4, out=score).astype(np.float32)
     a32, b32 = a.astype(np.float32), b.astype(np.float32)
     tiny = np.float32(1e-30)
     with np.errstate(under="ignore"):

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frot._bounds import Lower, Upper, lower_bound, northwest, relative_gap, upper_bound
-from frot._errors import warn_caller
+from frot._bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
+from frot._errors import SolverError, warn_caller
+from frot._feasible import fill
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._progress import progress_bar
@@ -25,6 +26,9 @@ from frot._status import Status
 __all__ = ["Callback", "Driven", "Offer", "drive"]
 
 Callback = Callable[[Progress], object]
+
+# An interval narrower than this share of a typical cost, around zero, is rounding and no more.
+NOTHING = 1e-13
 
 
 class Offer(NamedTuple):
@@ -121,7 +125,7 @@ def drive(
                     plain[0] = max(plain[0], offer.lower.plain)
                 elapsed = time.perf_counter() - begin
                 if upper is not None and lower is not None:
-                    gap = relative_gap(lower.bound, upper.bound, problem.scale)
+                    gap = relative_gap(lower.bound, upper.bound)
                     now = Progress(iteration, elapsed, lower.bound, upper.bound, gap)
                     if offer.upper is not None or offer.lower is not None:
                         history.append(now)
@@ -144,10 +148,18 @@ def drive(
         status = Status.TIME_LIMIT
     upper = upper if upper is not None else _any_upper(problem)
     lower = lower if lower is not None else _any_lower(problem)
-    gap = relative_gap(lower.bound, upper.bound, problem.scale)
+    gap = relative_gap(lower.bound, upper.bound)
     elapsed = time.perf_counter() - begin
+    width = upper.bound - lower.bound
+    if width < -1e-9 * max(abs(upper.bound), abs(lower.bound)):
+        raise SolverError(
+            f"{solver}: the bounds [{lower.bound!r}, {upper.bound!r}] contradict each other; "
+            "please report this problem"
+        )
     if status is not Status.INTERRUPTED and gap <= tol:
         status = Status.CONVERGED
+    elif status is Status.STALLED and width <= 8.0 * (upper.bound - upper.value + lower.slack):
+        status = Status.PRECISION
     if not history or history[-1].gap != gap:
         history.append(Progress(iteration, elapsed, lower.bound, upper.bound, gap))
     result = Result(
@@ -171,7 +183,11 @@ def drive(
         groups=problem.groups,
         plain=(plain[0], plain[1]) if np.isfinite(plain).all() else None,
     )
-    if not status.ok:
+    # An optimum of zero cannot be had to a relative tolerance, and is right all the same.
+    zero = status is Status.PRECISION and width <= NOTHING * max(
+        problem.typical_cost, problem.adversary.eta, problem.eps
+    )
+    if not status.ok and not zero:
         _warn(result, tol)
     return result
 
@@ -191,7 +207,7 @@ def _warn(result: Result, tol: float) -> None:
 
 def _any_upper(problem: Problem) -> Upper:
     """A feasible plan that needs no solver, for a run that was stopped before its first step."""
-    plan = Plan.from_arcs(*northwest(problem.a, problem.b), problem.shape[1:])
+    plan = Plan.from_arcs(*fill(problem.a, problem.b), problem.shape[1:])
     return upper_bound(problem, plan)
 
 

@@ -10,15 +10,15 @@ import numpy as np
 
 from frot._adversary import Simplex
 from frot._bounds import (
-    UNIT,
     Lower,
     Upper,
     lower_bound,
     relative_gap,
-    round_plan,
     upper_bound,
 )
+from frot._costs._protocol import UNIT
 from frot._errors import InputError
+from frot._feasible import round_plan
 from frot._oracles import Sinkhorn
 from frot._oracles._sweeps import Scaling, sweep_to
 from frot._plan import Plan
@@ -97,12 +97,17 @@ class Entropic(Driven):
         closeness = 1e-2
         since_rounded = 0
         while True:
-            gap = relative_gap(at.dual, at.primal, problem.scale)
+            gap = relative_gap(at.dual, at.primal)
             since_rounded += 1
             upper = None
             if gap <= self.tol or since_rounded >= ROUND_EVERY:
                 upper, since_rounded = ascent.upper(at), 0
-            yield Offer(upper, ascent.lower(at, full=upper is not None))
+            lower = ascent.lower(at, full=upper is not None)
+            yield Offer(upper, lower)
+            if upper is not None:
+                rounding = upper.bound - upper.value + lower.slack
+                if upper.bound - lower.bound <= 4.0 * rounding:
+                    return
             closeness = min(closeness, max(0.1 * gap, 0.1 * self.tol, 1e-12))
             while True:
                 ahead = ascent.sweep(at.stepped(problem.adversary, step), at.scaling.g, closeness)
@@ -184,10 +189,12 @@ class _Ascent:
         """Take the dual value; `full` adds what the potentials prove without eps."""
         problem = self.problem
         f, g = at.scaling.f, at.scaling.g
-        slack = problem.costs.rounding(at.alpha)
+        relative, absolute = problem.costs.rounding(at.alpha)
+        # Where costs are off the plan of the potentials is, too, by as much over eps.
+        slack = absolute + relative * float(np.abs(at.mixed).max())
         reach = float(np.abs(f).max()) + float(np.abs(g).max()) + abs(at.dual) + problem.eps
         slack += 16.0 * UNIT * reach
         plain = None
         if full:
             plain = lower_bound(problem, at.alpha, g, at.mixed).bound
-        return Lower(at.dual - slack, at.alpha, f, g, plain=plain)
+        return Lower(at.dual - slack, at.alpha, f, g, slack, plain)

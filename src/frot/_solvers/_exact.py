@@ -63,10 +63,12 @@ class Exact(Driven):
         groups, n, m = problem.shape
         if n == 1 or m == 1:
             yield _only_plan(problem)
-        elif groups == 1 or problem.mean_cost == 0.0:
+            return
+        if groups == 1 or problem.mean_cost == 0.0:
             yield _one_group(problem)
-        else:
-            yield from _generate(problem, start, self.tol)
+            if problem.mean_cost == 0.0:
+                return
+        yield from _generate(problem, start, self.tol)
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
@@ -113,14 +115,15 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
             continue
         inner_gap = state.gap()
         upper, lower, reduced = state.bounds()
-        gap = relative_gap(lower.bound, upper.bound, problem.scale)
-        if linear and (min(inner_gap, gap) <= 10.0 * tol or not moved):
+        # Where the value is next to nothing the gap never closes, but its width does.
+        narrow = upper.bound - lower.bound <= 10.0 * tol * max(upper.bound, problem.typical_cost)
+        if linear and (narrow or inner_gap <= 10.0 * tol or not moved):
             # A vertex is sparse, and right to the last digit where the interior point is not.
             vertex = state.vertex()
             if vertex is not None and vertex.bound <= upper.bound:
                 upper = vertex
         yield Offer(upper, lower)
-        gap = relative_gap(lower.bound, upper.bound, problem.scale)
+        gap = relative_gap(lower.bound, upper.bound)
         if state.enter(reduced, upper, lower):
             target = SOLVE_TO * gap
         elif moved:

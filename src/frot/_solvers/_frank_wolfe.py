@@ -9,8 +9,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from frot._adversary import Simplex
-from frot._bounds import Lower, Upper, lower_bound, relative_gap, round_plan, upper_bound
+from frot._bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
 from frot._errors import InputError, warn_caller
+from frot._feasible import round_plan
 from frot._oracles import NetworkSimplex, Oracle, Transport
 from frot._plan import Plan
 from frot._problem import Problem
@@ -210,7 +211,7 @@ def corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
         # At eta = 0 the adversary's answer to a b^T is a single group; all of them say more.
         smooth = problem.adversary.eta or 0.1 * problem.mean_cost or 1.0
         _, alpha = Simplex(smooth, problem.adversary.log_prior).best(phi)
-    unit = problem.mean_cost or 1.0
+    unit = problem.typical_cost or 1.0
     best_lower, best_upper = -np.inf, np.inf
     idle = 0
     while True:
@@ -237,7 +238,7 @@ def corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
             upper = upper_bound(problem, plan, rounded=True)
         yield Offer(upper, lower)
         idle = 0 if improved else idle + 1
-        if idle >= 20 or relative_gap(best_lower, best_upper, problem.scale) == 0.0:
+        if idle >= 20 or relative_gap(best_lower, best_upper) == 0.0:
             return
         if len(known) > PLANS_KEPT:
             known = [at for at, weight in zip(known, weights, strict=True) if weight > 1e-9]

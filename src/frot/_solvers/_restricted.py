@@ -58,7 +58,7 @@ class Restricted:
     def begin(cls, problem: Problem, start: Start) -> Restricted:
         """Choose arcs and groups, and a point well inside."""
         count, n, m = problem.shape
-        unit, mass_unit = problem.mean_cost, 1.0 / max(n, m)
+        unit, mass_unit = problem.typical_cost, 1.0 / max(n, m)
         alpha = np.full(count, 1.0 / count) if start.alpha is None else start.alpha
         seed = seed_arcs(problem, alpha, ARCS_PER_POINT, unit, mirror=start.alpha is None)
         small = n * m <= ALL_ARCS and count <= FEW_GROUPS
@@ -278,7 +278,7 @@ def _inside(
     """Place the first iterate: the entropic plan of the seed, kept away from the boundary."""
     _, n, m = problem.shape
     flipped = m > n
-    unit, mass_unit = problem.mean_cost, 1.0 / max(n, m)
+    unit, mass_unit = problem.typical_cost, 1.0 / max(n, m)
     rows, cols = arcs
     eta = problem.adversary.eta / (unit * mass_unit)
     prior = problem.adversary.log_prior

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from frot._bounds import round_plan
 from frot._errors import InputError
+from frot._feasible import round_plan
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._result import Result
@@ -69,6 +69,9 @@ class Start:
             return cls(start.alpha / start.alpha.sum(), known.plan, start.potentials[1][cols])
         array = start.dense() if isinstance(start, Plan) else np.asarray(start, dtype=float)
         if array.ndim == 1:
+            # Dividing by the largest first keeps huge weights from summing to infinity.
+            array = array / array.max()
             return cls(alpha=array / array.sum())
+        array = array / array.max()
         kept = Plan.from_arcs(*Plan(array[np.ix_(rows, cols)]).arcs(), problem.shape[1:])
         return cls(plan=round_plan(kept, problem.a, problem.b))
