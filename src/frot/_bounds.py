@@ -117,7 +117,9 @@ def lower_bound(
         if sharper is not None:
             f, g = c_transforms(sharper, g, shrink=4.0 * UNIT)
             bound, absolute = float(problem.a @ f + problem.b @ g), 0.0
-    slack = absolute + 8.0 * UNIT * (float(np.abs(f).max()) + float(np.abs(g).max()))
+    # Each potential is right to its last place, and weighs what its point does.
+    size = float(problem.a @ np.abs(f) + problem.b @ np.abs(g))
+    slack = absolute + (8.0 + float(np.sqrt(len(f) + len(g)))) * UNIT * size
     bound -= slack
     if problem.costs.nonnegative:
         bound = max(bound, 0.0)

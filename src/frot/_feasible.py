@@ -9,7 +9,7 @@ from frot._plan import Arcs, Plan
 __all__ = ["fill", "northwest", "round_plan"]
 
 # Marginals are right if they are to a few units in their last place.
-LAST_PLACES = 8.0 * float(np.finfo(float).eps)
+LAST_PLACES = 2.0 * float(np.finfo(float).eps)
 
 
 def northwest(a: np.ndarray, b: np.ndarray) -> Arcs:

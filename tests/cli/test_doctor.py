@@ -8,14 +8,12 @@ from frot._cli import _doctor
 
 
 def test_doctor_reports_versions_and_tests_itself(run, monkeypatch):
-    monkeypatch.setenv("FROT_DATA", "some-folder")
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     done = run("doctor")
     assert done.exit_code == 0, done.output
     for name in ("numpy", "scipy", "POT", "highspy", "matplotlib"):
         assert metadata.version(name) in done.output
     assert frot.__version__ in done.output
-    assert "some-folder" in done.output
     assert "OMP_NUM_THREADS=3" in done.output
     assert "Self-test: optimum in [" in done.output
     assert "Everything works." in done.output
@@ -32,7 +30,7 @@ def test_what_is_missing_is_named_with_the_remedy(run, monkeypatch):
     monkeypatch.setattr(metadata, "version", version)
     done = run("doctor")
     assert 'pip install "frot[tables]"' in done.output
-    assert 'pip install "frot[torch]"' in done.output
+    assert "pip install torch" in done.output
 
 
 def test_a_gpu_by_torch(monkeypatch):

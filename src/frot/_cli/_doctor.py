@@ -23,8 +23,7 @@ OPTIONAL = {
     "pandas": ("DataFrames, .parquet files", '"frot[tables]"'),
     "pyarrow": (".parquet files", '"frot[tables]"'),
     "polars": ("DataFrames", "polars"),
-    "torch": ("GPU, gradients", '"frot[torch]"'),
-    "scikit-learn": ("feature selection in pipelines", "scikit-learn"),
+    "torch": ("tells the GPU; no solver uses it yet", "torch"),
 }
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -46,7 +45,6 @@ def doctor() -> None:
         ("BLAS", _blas()),
         ("threads", _threads()),
         ("GPU", _gpu()),
-        ("FROT_DATA", os.environ.get("FROT_DATA", "not set (the folder to look for data sets in)")),
     ]
     for name, text in rows:
         # As text, so that the brackets of an extra's name are not read as markup.

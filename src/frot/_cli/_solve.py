@@ -21,6 +21,7 @@ class SolverName(str, Enum):
 
     auto = "auto"
     exact = "exact"
+    entropic = "entropic"
     frank_wolfe = "frank-wolfe"
     linear_program = "linear-program"
 

@@ -26,6 +26,8 @@ SMOOTH_GROUPS = 3_000
 SOLVE_TO = 0.2
 # Corrective steps at the end, where the interior point could not meet the tolerance.
 LAST_STEPS = 50
+# From this many arcs on, bounds are offered before the first step.
+LONG_RUN = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,10 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
     state = Restricted.begin(problem, start)
     linear = problem.adversary.eta == 0.0
     target = 0.05
+    if problem.shape[1] * problem.shape[2] >= LONG_RUN:
+        # Whoever stops a long run early should have more than a plan made from nothing.
+        upper, lower, _ = state.bounds()
+        yield Offer(upper, lower)
     while True:
         moved = state.step()
         if moved and not state.settled(target):
