@@ -10,22 +10,16 @@ from frot._bounds import Lower, Upper, lower_bound, upper_bound
 from frot._errors import SolverError
 from frot._plan import Plan
 from frot._problem import Problem
-from frot._solvers._arcs import SEED_EPS, cheapest, seed_arcs
+from frot._solvers._arcs import cheapest
 from frot._solvers._interior import Interior
+from frot._solvers._placement import FEW_GROUPS, costs_at, place
 from frot._solvers._start import Start
 from frot._solvers._vertex import solve_vertex
 
 __all__ = ["Restricted"]
 
-# A restricted problem starts with so many arcs a point, and gains so many a point each round.
-ARCS_PER_POINT = 6
+# Arcs a point that may enter each round.
 ARCS_PER_ROUND = 4
-# Up to so many groups all are in from the start, and in problems of up to so many arcs those too.
-FEW_GROUPS = 100
-ALL_ARCS = 3_000
-# Of more groups, those that the seeding leaves with at least this share of the largest weight.
-GROUP_SHARE = 1e-8
-GROUPS_AT_FIRST = 400
 # HiGHS's simplex is quick to end a run on a vertex while there are no more groups than this.
 VERTEX_GROUPS = 120
 # Complementarity is not let below this share of the full problem's gap while arcs still enter.
@@ -33,15 +27,13 @@ FLOOR = 0.1
 # This many steps in a row shorter than that go nowhere.
 SHORT_STEPS = 3
 SHORT_STEP = 0.1
-# The interior point takes no weight for less than this share of the mean.
-LEAST_WEIGHT = 1e-11
 
 
 @dataclass(eq=False)
 class Restricted:
     """The interior point on a growing part of a problem.
 
-    It works in units of the mean cost and of the mean mass of a point, and eliminates its rows:
+    It works in units of a typical cost and of the mean mass of a point, and eliminates its rows:
     so its rows are the larger side of the problem (`flipped` if these are the columns).
     """
 
@@ -57,21 +49,7 @@ class Restricted:
     @classmethod
     def begin(cls, problem: Problem, start: Start) -> Restricted:
         """Choose arcs and groups, and a point well inside."""
-        count, n, m = problem.shape
-        unit, mass_unit = problem.typical_cost, 1.0 / max(n, m)
-        alpha = np.full(count, 1.0 / count) if start.alpha is None else start.alpha
-        seed = seed_arcs(problem, alpha, ARCS_PER_POINT, unit, mirror=start.alpha is None)
-        small = n * m <= ALL_ARCS and count <= FEW_GROUPS
-        arcs = np.arange(n * m) if small else seed.arcs
-        if start.plan is not None:
-            rows, cols, _ = start.plan.arcs()
-            arcs = np.union1d(arcs, rows * m + cols)
-        groups = _first_groups(problem, seed.alpha)
-        flipped = m > n
-        rows, cols = _sorted_arcs(arcs, problem, flipped)
-        costs = _costs_at(problem, rows, cols, groups) / unit
-        interior = _inside(problem, seed.alpha[groups], (rows, cols), costs, groups, seed.f, seed.g)
-        return cls(problem, interior, groups, flipped, unit, mass_unit)
+        return cls(problem, *place(problem, start))
 
     @property
     def arcs(self) -> tuple[np.ndarray, np.ndarray]:
@@ -190,7 +168,7 @@ class Restricted:
         inside = self.interior
         m = self.problem.shape[2]
         rows, cols = arcs // m, arcs % m
-        fresh = _costs_at(self.problem, rows, cols, self.groups) / self.unit
+        fresh = costs_at(self.problem, rows, cols, self.groups) / self.unit
         z = np.maximum(reduced[rows, cols], 0.3 * np.sqrt(inside.mu))
         ends = (cols, rows) if self.flipped else (rows, cols)
         all_rows = np.concatenate([inside.rows, ends[0]])
@@ -204,7 +182,7 @@ class Restricted:
 
     def _add_groups(self, groups: np.ndarray, upper: Upper) -> None:
         inside = self.interior
-        fresh = _costs_at(self.problem, *self.arcs, groups) / self.unit
+        fresh = costs_at(self.problem, *self.arcs, groups) / self.unit
         count = len(groups)
         self.groups = np.concatenate([self.groups, groups])
         inside.costs = np.concatenate([inside.costs, fresh])
@@ -226,90 +204,3 @@ class Restricted:
         z = inside.alpha @ inside.costs - inside.f[inside.rows] - inside.g[inside.cols]
         inside.z = np.maximum(z, barrier)
         inside.recentre(barrier)
-
-
-def _first_groups(problem: Problem, alpha: np.ndarray) -> np.ndarray:
-    """All groups where the entropy needs them or they are few; else the heaviest."""
-    count = len(alpha)
-    if problem.adversary.eta > 0.0 or count <= FEW_GROUPS:
-        return np.arange(count)
-    order = np.lexsort((-problem.independent, -alpha))
-    worth = int((alpha >= GROUP_SHARE * alpha.max()).sum())
-    return np.sort(order[: min(max(worth, FEW_GROUPS), GROUPS_AT_FIRST)])
-
-
-def _sorted_arcs(
-    arcs: np.ndarray, problem: Problem, flipped: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Split flat indices into rows and columns, in the order the interior point wants."""
-    _, n, m = problem.shape
-    rows, cols = arcs // m, arcs % m
-    if flipped:
-        order = np.argsort(cols * n + rows)
-        rows, cols = rows[order], cols[order]
-    return rows, cols
-
-
-def _costs_at(
-    problem: Problem, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray
-) -> np.ndarray:
-    everything = len(groups) == problem.shape[0] and bool((np.diff(groups) == 1).all())
-    return problem.costs.at(rows, cols, None if everything else groups)
-
-
-def _firm(weights: np.ndarray) -> np.ndarray:
-    """Lift weights that are next to nothing: the interior point cannot see them.
-
-    Bounds are taken for the weights as they are, so this costs accuracy at most.
-    """
-    lifted = np.maximum(weights, LEAST_WEIGHT / len(weights))
-    return lifted / lifted.sum()
-
-
-def _inside(
-    problem: Problem,
-    alpha: np.ndarray,
-    arcs: tuple[np.ndarray, np.ndarray],
-    costs: np.ndarray,
-    groups: np.ndarray,
-    f: np.ndarray,
-    g: np.ndarray,
-) -> Interior:
-    """Place the first iterate: the entropic plan of the seed, kept away from the boundary."""
-    _, n, m = problem.shape
-    flipped = m > n
-    unit, mass_unit = problem.typical_cost, 1.0 / max(n, m)
-    rows, cols = arcs
-    eta = problem.adversary.eta / (unit * mass_unit)
-    prior = problem.adversary.log_prior
-    log_prior = np.zeros(len(groups)) if prior is None else prior[groups]
-    alpha = np.maximum(alpha, 1e-3 / len(alpha))
-    alpha = alpha / alpha.sum()
-    f, g = f / unit, g / unit
-    a, b = _firm(problem.a) / mass_unit, _firm(problem.b) / mass_unit
-    reduced = alpha @ costs - f[rows] - g[cols]
-    z = np.maximum(reduced, 0.0) + 2.0 * SEED_EPS
-    with np.errstate(under="ignore"):
-        x = np.exp(np.minimum(-reduced / SEED_EPS, 30.0)) * a[rows] * b[cols] * mass_unit
-    x = np.clip(x, 0.03 * SEED_EPS / z, np.maximum(np.minimum(a[rows], b[cols]), SEED_EPS / z))
-    free = costs @ x - eta * (np.log(alpha) - log_prior)
-    t = float(free.max()) + SEED_EPS / mass_unit
-    sides, ends, potentials = (a, b), (rows, cols), (f, g)
-    if flipped:
-        sides, ends, potentials = sides[::-1], ends[::-1], potentials[::-1]
-    return Interior(
-        a=sides[0],
-        b=sides[1],
-        rows=ends[0],
-        cols=ends[1],
-        costs=costs,
-        eta=eta,
-        log_prior=log_prior,
-        x=x,
-        z=z,
-        alpha=alpha,
-        s=t - free,
-        f=potentials[0],
-        g=potentials[1],
-        t=t,
-    )
