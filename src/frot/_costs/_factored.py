@@ -118,10 +118,11 @@ class FactoredCosts:
         """Sum the last axis of per-feature numbers over each group (first axis of the result)."""
         if self._one_to_one:
             return self.scale * per_feature.T
-        return self.scale * (self.membership @ per_feature.T)
+        return self.scale * np.asarray(self.membership @ per_feature.T)
 
     def _feature_weights(self, alpha: np.ndarray) -> np.ndarray:
-        return self.scale * (alpha if self._one_to_one else self.membership.T @ alpha)
+        weights = alpha if self._one_to_one else self.membership.T @ alpha
+        return self.scale * np.asarray(weights)
 
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return the one weighted squared distance matrix, shape (n, m)."""

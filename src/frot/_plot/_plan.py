@@ -157,5 +157,7 @@ def _draw_cells(axes: Axes, plan: Plan) -> None:
     axes.set_ylabel("row i")
     axes.set_title("Transport plan", loc="left", fontsize=11)
     bar = axes.figure.colorbar(image, ax=axes, label="mass", shrink=0.85)
-    bar.outline.set_visible(False)
+    # Typed as what it is not in older matplotlib.
+    outline: Any = bar.outline
+    outline.set_visible(False)
     bar.ax.tick_params(colors=INK, labelsize=9)
