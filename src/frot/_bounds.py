@@ -34,7 +34,7 @@ TINY = float(np.finfo(float).tiny)
 
 # Rounding of entries is looked into where it is more than this share of a bound, and by so many
 # arcs a point at most.
-MATTERS = 1e-11
+MATTERS = 2e-10
 SHARP_ARCS = 50
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,8 +83,12 @@ def make_problem(make_costs: Callable[[], Costs], terms: Terms, names: tuple[str
         except Exception as error:
             # A metric of the user's may raise anything.
             raise InputError(f"metric: could not be computed ({error!r})") from error
-        level = Problem(costs, a, b).mean_cost
+        plain = Problem(costs, a, b, names=names)
+        level = plain.mean_cost
     if not np.isfinite(level) or level > LARGEST_COST:
         raise InputError("costs: are infinite or NaN; scale the points down, or check the metric")
     adversary = Simplex(_at_unit(terms.eta, level), terms.log_prior)
-    return Problem(costs, a, b, adversary, _at_unit(terms.eps, level), names)
+    problem = replace(plain, adversary=adversary, eps=_at_unit(terms.eps, level))
+    # Means are a pass over all features; they do not depend on what was just put in.
+    problem.__dict__.update(independent=plain.independent, mean_cost=level)
+    return problem

@@ -13,6 +13,8 @@ from frot._groups import Groups
 
 __all__ = ["Problem"]
 
+# What is computed once and does not depend on the description.
+KNOWN = ("independent", "mean_cost", "typical_cost")
 # Entries looked at to tell a typical cost.
 SAMPLED_COSTS = 200_000
 
@@ -72,6 +74,8 @@ class Problem:
     @cached_property
     def mean_cost(self) -> float:
         """Mean size of the costs over points and groups: the unit that tolerances are meant in."""
+        if self.costs.nonnegative:
+            return float(self.independent.mean())
         return float(self.costs.magnitudes(self.a, self.b).mean())
 
     @cached_property
@@ -92,6 +96,14 @@ class Problem:
     def scale(self) -> float:
         """The scale of the objective: the mean cost, or eta or eps where these are larger."""
         return max(self.mean_cost, self.adversary.eta, self.eps)
+
+    def described(self, points: tuple[np.ndarray, np.ndarray], groups: Groups) -> Problem:
+        """Return the same problem with what pictures need, and all that is known of it."""
+        problem = replace(self, points=points, groups=groups)
+        problem.__dict__.update(
+            {name: self.__dict__[name] for name in KNOWN if name in self.__dict__}
+        )
+        return problem
 
     def support(self) -> tuple[Problem, np.ndarray, np.ndarray]:
         """Return the problem without points of zero weight, and the rows and columns it kept."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -142,7 +141,7 @@ def solve(
     problem = make_problem(
         lambda: build_costs(X, Y, parsed, metric, p, memory_budget), terms, parsed.names
     )
-    return run(replace(problem, points=(X, Y), groups=parsed))
+    return run(problem.described(points=(X, Y), groups=parsed))
 
 
 def solve_costs(
