@@ -124,8 +124,8 @@ def lower_bound(
     if problem.costs.nonnegative:
         bound = max(bound, 0.0)
     bound += problem.adversary.reward(alpha)
-    slack += _entropy_rounding(problem, bound)
-    return Lower(float(bound - _entropy_rounding(problem, bound)), alpha, f, g, slack)
+    entropy = _entropy_rounding(problem, bound)
+    return Lower(float(bound - entropy), alpha, f, g, slack + entropy)
 
 
 def _sharpen(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,7 +87,4 @@ def make_problem(make_costs: Callable[[], Costs], terms: Terms, names: tuple[str
     if not np.isfinite(level) or level > LARGEST_COST:
         raise InputError("costs: are infinite or NaN; scale the points down, or check the metric")
     adversary = Simplex(_at_unit(terms.eta, level), terms.log_prior)
-    problem = replace(plain, adversary=adversary, eps=_at_unit(terms.eps, level))
-    # Means are a pass over all features; they do not depend on what was just put in.
-    problem.__dict__.update(independent=plain.independent, mean_cost=level)
-    return problem
+    return plain.having(adversary=adversary, eps=_at_unit(terms.eps, level))

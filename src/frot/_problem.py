@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from frot._groups import Groups
 
 __all__ = ["Problem"]
 
-# What is computed once and does not depend on the description.
+# What is computed once, a pass over all features, from costs and weights alone.
 KNOWN = ("independent", "mean_cost", "typical_cost")
 # Entries looked at to tell a typical cost.
 SAMPLED_COSTS = 200_000
@@ -97,9 +98,9 @@ class Problem:
         """The scale of the objective: the mean cost, or eta or eps where these are larger."""
         return max(self.mean_cost, self.adversary.eta, self.eps)
 
-    def described(self, points: tuple[np.ndarray, np.ndarray], groups: Groups) -> Problem:
-        """Return the same problem with what pictures need, and all that is known of it."""
-        problem = replace(self, points=points, groups=groups)
+    def having(self, **changes: Any) -> Problem:
+        """Return the problem with other fields than costs and weights, keeping what is known."""
+        problem = replace(self, **changes)
         problem.__dict__.update(
             {name: self.__dict__[name] for name in KNOWN if name in self.__dict__}
         )

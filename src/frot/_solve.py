@@ -141,7 +141,7 @@ def solve(
     problem = make_problem(
         lambda: build_costs(X, Y, parsed, metric, p, memory_budget), terms, parsed.names
     )
-    return run(problem.described(points=(X, Y), groups=parsed))
+    return run(problem.having(points=(X, Y), groups=parsed))
 
 
 def solve_costs(

@@ -117,7 +117,7 @@ class Restricted:
         if len(found):
             self._add_arcs(found, reduced)
         if len(new_groups):
-            self._add_groups(new_groups, upper)
+            self._add_groups(new_groups)
         self.floor = 0.0
         if violated:
             by_row = (reduced.T if self.flipped else reduced).min(axis=1)
@@ -180,7 +180,7 @@ class Restricted:
         inside.z = np.concatenate([inside.z, z])[order]
         inside.index()
 
-    def _add_groups(self, groups: np.ndarray, upper: Upper) -> None:
+    def _add_groups(self, groups: np.ndarray) -> None:
         inside = self.interior
         fresh = costs_at(self.problem, *self.arcs, groups) / self.unit
         count = len(groups)
