@@ -8,8 +8,11 @@
 from __future__ import annotations
 
 from frot._adversary import Simplex
+from frot._batch import solve_batch
+from frot._batch_result import BatchResult
 from frot._errors import ConvergenceWarning, InputError, MissingDependencyError, SolverError
 from frot._groups import Groups
+from frot._lazy_plan import LazyPlan
 from frot._oracles import NetworkSimplex, Sinkhorn
 from frot._plan import Plan
 from frot._problem import Problem
@@ -25,12 +28,14 @@ from frot._toy import toy
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchResult",
     "ConvergenceWarning",
     "Entropic",
     "Exact",
     "FrankWolfe",
     "Groups",
     "InputError",
+    "LazyPlan",
     "LinearProgram",
     "MissingDependencyError",
     "NetworkSimplex",
@@ -48,6 +53,7 @@ __all__ = [
     "read_table",
     "relative",
     "solve",
+    "solve_batch",
     "solve_costs",
     "toy",
     "write_report",

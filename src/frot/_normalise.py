@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from frot._bounds import c_transforms
-from frot._costs import Costs, RescaledCosts
+from frot._costs import RescaledCosts
+from frot._entropic._device import DeviceCosts
 from frot._errors import warn_caller
 from frot._oracles import NetworkSimplex
 
@@ -14,7 +17,7 @@ __all__ = ["NORMALISATIONS", "normalise_costs"]
 NORMALISATIONS = ("none", "mean", "regret")
 
 
-def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Costs:
+def normalise_costs(costs: Any, a: np.ndarray, b: np.ndarray, how: str) -> Any:
     r"""Rescale or shift every group's cost.
 
     Parameters
@@ -46,6 +49,8 @@ def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Cos
         means = costs.independent(a, b)
         # A group without any cost has nothing to scale.
         scale = np.divide(1.0, means, out=np.ones(count), where=means > 0.0)
+        if isinstance(costs, DeviceCosts):
+            return costs.rescaled(scale)
         return RescaledCosts(costs, scale, np.zeros(count))
     rows, cols = np.flatnonzero(a), np.flatnonzero(b)
     part = costs.take(rows, cols)

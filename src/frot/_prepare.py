@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frot._adversary import Simplex
-from frot._costs import Costs
 from frot._errors import InputError
 from frot._normalise import NORMALISATIONS, normalise_costs
 from frot._problem import Problem
@@ -21,7 +20,12 @@ from frot._validate import (
     check_weights,
 )
 
-__all__ = ["Terms", "check_terms", "make_problem"]
+__all__ = ["Terms", "amount_at", "check_terms", "make_problem"]
+
+# Up to this many pairs of points `Exact` is the road to the answer: a minute at worst, and it ends
+# at the optimum itself. Beyond, and on devices it cannot use, there is a little eps.
+EXACT_UP_TO = 36_000_000
+DEFAULT_EPS = Relative(0.02)
 
 # Costs beyond this overflow when they are summed.
 LARGEST_COST = 1e290
@@ -43,7 +47,7 @@ class Terms(NamedTuple):
     @property
     def regularisation(self) -> tuple[float, float]:
         """Eta and eps, as shares where they are shares: enough to see which are zero."""
-        return _at_unit(self.eta), _at_unit(self.eps)
+        return amount_at(self.eta), amount_at(self.eps)
 
 
 def check_terms(
@@ -55,23 +59,30 @@ def check_terms(
     prior: Any,
     normalise: Any,
     normalise_weights: bool,
+    on_device: bool = False,
 ) -> Terms:
-    """Check weights, regularisation, prior and normalisation for costs of the given shape."""
+    """Check weights, regularisation, prior and normalisation for costs of the given shape.
+
+    Where eps is None it is zero, unless the costs are on a device or too many for `Exact`.
+    """
     count, n, m = shape
     check_masses(a, b, normalise_weights)
     a = check_weights(a, n, "a", normalise_weights)
     b = check_weights(b, m, "b", normalise_weights)
     how = check_choice(normalise, "normalise", NORMALISATIONS)
     eta = eta if isinstance(eta, Relative) else check_number(eta, "eta")
+    if eps is None:
+        eps = DEFAULT_EPS if on_device or n * m > EXACT_UP_TO else 0.0
     eps = eps if isinstance(eps, Relative) else check_number(eps, "eps")
     return Terms(a, b, eta, eps, check_prior(prior, count), how)
 
 
-def _at_unit(amount: float | Relative, mean_cost: float = 1.0) -> float:
+def amount_at(amount: float | Relative, mean_cost: Any = 1.0) -> Any:
+    """Return an amount of regularisation as a number, a share as that share of the mean cost."""
     return amount.of(mean_cost) if isinstance(amount, Relative) else amount
 
 
-def make_problem(make_costs: Callable[[], Costs], terms: Terms, names: tuple[str, ...]) -> Problem:
+def make_problem(make_costs: Callable[[], Any], terms: Terms, names: tuple[str, ...]) -> Problem:
     """Compute the costs and normalise them; a metric that fails is named."""
     a, b = terms.a, terms.b
     with np.errstate(over="ignore", invalid="ignore"):
@@ -86,5 +97,5 @@ def make_problem(make_costs: Callable[[], Costs], terms: Terms, names: tuple[str
         level = plain.mean_cost
     if not np.isfinite(level) or level > LARGEST_COST:
         raise InputError("costs: are infinite or NaN; scale the points down, or check the metric")
-    adversary = Simplex(_at_unit(terms.eta, level), terms.log_prior)
-    return plain.having(adversary=adversary, eps=_at_unit(terms.eps, level))
+    adversary = Simplex(amount_at(terms.eta, level), terms.log_prior)
+    return plain.having(adversary=adversary, eps=amount_at(terms.eps, level))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from frot._adversary import Simplex
-from frot._costs import Costs
+from frot._costs import MEMORY_BUDGET, Costs
 from frot._groups import Groups
 
 __all__ = ["Problem"]
@@ -44,6 +44,8 @@ class Problem:
         The points behind the costs, kept for pictures only.
     groups : Groups, optional
         The groups of their features, likewise.
+    memory_budget : float
+        Bytes that matrices of the problem's size may take together.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class Problem:
     names: tuple[str, ...] = ()
     points: tuple[np.ndarray, np.ndarray] | None = None
     groups: Groups | None = None
+    memory_budget: float = MEMORY_BUDGET
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from frot._errors import InputError
 
@@ -15,7 +16,7 @@ class Relative:
 
     share: float
 
-    def of(self, mean_cost: float) -> float:
+    def of(self, mean_cost: Any) -> Any:
         """Return the share of the given mean cost."""
         return self.share * mean_cost
 

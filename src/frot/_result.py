@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from frot._arrays import Home, to_numpy
 from frot._bounds import relative_gap
 from frot._groups import Groups
 from frot._plan import Plan
+from frot._plan_at import PlanAt
 from frot._status import Status
 
 if TYPE_CHECKING:
@@ -124,7 +126,8 @@ class Result:
     @property
     def perplexity(self) -> float:
         """Effective number of groups that alpha uses: exp of its entropy."""
-        on = self.alpha[self.alpha > 0.0]
+        alpha = to_numpy(self.alpha)
+        on = alpha[alpha > 0.0]
         return float(np.exp(-(on @ np.log(on))))
 
     def ranking(self) -> np.ndarray:
@@ -132,7 +135,48 @@ class Result:
 
         Weights are compared to nine digits, since below that they are rounding.
         """
-        return np.lexsort((-self.phi, -self.alpha.round(9)))
+        return np.lexsort((-to_numpy(self.phi), -to_numpy(self.alpha).round(9)))
+
+    def numpy(self) -> Result:
+        """Return the same result with its arrays as NumPy's, on the host.
+
+        Examples
+        --------
+        >>> import frot
+        >>> res = frot.solve([[0.0]], [[1.0]])
+        >>> res.numpy().alpha
+        array([1.])
+        """
+        if isinstance(self.alpha, np.ndarray) and isinstance(self.potentials[0], np.ndarray):
+            return self
+        points = self.points and (to_numpy(self.points[0]), to_numpy(self.points[1]))
+        return replace(
+            self,
+            alpha=to_numpy(self.alpha),
+            phi=to_numpy(self.phi),
+            potentials=(to_numpy(self.potentials[0]), to_numpy(self.potentials[1])),
+            plan=Plan(np.asarray(self.plan)),
+            points=points,
+        )
+
+    def at(self, home: Home | None) -> Result:
+        """Return the same result with its arrays where the user's are."""
+        if home is None:
+            return self
+
+        def bring(array: Any) -> Any:
+            if isinstance(array, np.ndarray):
+                return home.bring(array)
+            return home.xp.astype(array, home.dtype)
+
+        hosted = type(self.plan) is Plan
+        return replace(
+            self,
+            alpha=bring(self.alpha),
+            phi=bring(self.phi),
+            potentials=(bring(self.potentials[0]), bring(self.potentials[1])),
+            plan=PlanAt(self.plan, home) if hosted else self.plan,
+        )
 
     def summary(self, top: int = 10) -> str:
         """Return the answer as text: value, interval, status and the heaviest groups."""
@@ -144,6 +188,7 @@ class Result:
             f"  status    {self.status}: {self.status.sentence}",
             f"  solver    {self.solver}, {self.iterations} iterations, {self.time:.3g} s",
             f"  plan      {self.plan.nnz} arcs, mass {self.plan.sum():.6g}",
+            *self._plain_line(),
             f"  groups    {self.perplexity:.3g} in effect; the heaviest:",
         ]
         width = max((len(self.names[i]) for i in self.ranking()[:top]), default=0)
@@ -154,6 +199,12 @@ class Result:
         if len(self.alpha) > top:
             lines.append(f"    ... and {len(self.alpha) - top} more")
         return "\n".join(lines)
+
+    def _plain_line(self) -> list[str]:
+        if self.plain is None:
+            return []
+        low, high = self.plain
+        return [f"  without eps (= {self.eps:.3g}) the optimum is in [{low:.10g}, {high:.10g}]"]
 
     def plot(self, kind: str | None = None, **options: Any) -> Figure:
         """Draw the plan, the weights and the convergence, or just one of them.
@@ -171,7 +222,7 @@ class Result:
         """
         from frot._plot import plot_result
 
-        return plot_result(self, kind, **options)
+        return plot_result(self.numpy(), kind, **options)
 
     def save(self, path: str | Path) -> Path:
         """Write the answer to an .npz file: arrays by their names here, the plan as arcs.
@@ -188,7 +239,8 @@ class Result:
         path = Path(path)
         if path.suffix != ".npz":
             path = path.with_name(path.name + ".npz")
-        rows, cols, mass = self.plan.arcs()
+        host = self.numpy()
+        rows, cols, mass = host.plan.arcs()
         np.savez_compressed(
             path,
             value=self.value,
@@ -196,15 +248,15 @@ class Result:
             upper=self.upper,
             gap=self.gap,
             status=str(self.status),
-            alpha=self.alpha,
-            phi=self.phi,
+            alpha=host.alpha,
+            phi=host.phi,
             names=np.array(self.names, dtype=str),
             plan_rows=rows,
             plan_cols=cols,
             plan_mass=mass,
             plan_shape=self.plan.shape,
-            f=self.potentials[0],
-            g=self.potentials[1],
+            f=host.potentials[0],
+            g=host.potentials[1],
             solver=self.solver,
             iterations=self.iterations,
             time=self.time,

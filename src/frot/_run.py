@@ -33,7 +33,11 @@ class Run:
             raise InputError(f"callback: {self.callback!r} cannot be called; pass a function")
 
     def __call__(self, problem: Problem) -> Result:
-        """Solve on the support of the weights."""
+        """Solve on the support of the weights, unless the solver takes points without weight."""
+        if getattr(self.solver, "takes_zero_weights", False):
+            everyone = np.arange(len(problem.a)), np.arange(len(problem.b))
+            start = Start.parse(self.start, problem, *everyone)
+            return self.solver(problem, start, self.callback, self.progress)
         small, rows, cols = problem.support()
         start = Start.parse(self.start, small, rows, cols)
         result = self.solver(small, start, self.callback, self.progress)

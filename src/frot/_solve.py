@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from frot._arrays import find_home, to_numpy
 from frot._costs import MEMORY_BUDGET, StackedCosts, build_costs
+from frot._entropic._device import device_points, device_stack, runs_on_device, stays
 from frot._errors import InputError
 from frot._groups import Groups
 from frot._prepare import check_terms, make_problem
@@ -35,7 +38,7 @@ def solve(
     a: Any = None,
     b: Any = None,
     eta: float | Relative = 0.0,
-    eps: float | Relative = 0.0,
+    eps: float | Relative | None = None,
     prior: Any = None,
     metric: str | Callable[[np.ndarray, np.ndarray], float] = "sqeuclidean",
     p: float = 1.0,
@@ -60,7 +63,8 @@ def solve(
     Parameters
     ----------
     X, Y : arrays of shape (n, d) and (m, d), or DataFrames
-        The points.
+        The points: of NumPy, or of any library with the array API (PyTorch on CPU or CUDA, ...).
+        What comes back is of the same library and on the same device.
     groups : optional
         What `Groups.parse` reads: index lists, sizes, names, a ``.gmt`` file, ``"prefix"``...
         The default is one group per feature.
@@ -68,8 +72,11 @@ def solve(
         Weights that sum to one; uniform if left out.
     eta : float or `relative`
         Entropy of alpha, in units of cost. 0, the default, is the maximum over groups itself.
-    eps : float or `relative`
-        Entropy of the plan, in units of cost, for `Entropic` and for a `Sinkhorn` oracle.
+    eps : float or `relative`, optional
+        Entropy of the plan, in units of cost, for `Entropic` and for a `Sinkhorn` oracle. Left
+        out, it is 0 where "auto" takes `Exact`, and ``relative(0.02)`` where the problem is too
+        large for that or on an accelerator; ``result.eps`` tells, and ``result.unregularised``
+        what is known without it.
     prior : array of shape (L,), optional
         Prior q on the groups: the adversary then pays :math:`\eta\,\mathrm{KL}(\alpha | q)`.
     metric : str or callable
@@ -82,7 +89,8 @@ def solve(
     normalise_weights : bool
         Divide a and b by their sums.
     solver : {"auto", "exact", "entropic", "frank_wolfe", "linear_program"} or a solver
-        "auto" takes `Exact` for eps = 0 and `Entropic` for eps > 0; ``result.solver`` tells.
+        "auto" takes `Exact` for eps = 0 and `Entropic` for eps > 0, and with eps left out `Exact`
+        up to 36 million pairs of points on the host; ``result.solver`` tells.
     tol, max_iter, time_limit : optional
         Override the solver's own relative gap, iteration limit and seconds.
     start : Result, weights (L,) or plan (n, m), optional
@@ -92,7 +100,8 @@ def solve(
     progress : bool
         Show a progress bar.
     memory_budget : float
-        Bytes that a stack of cost matrices may take; beyond it costs are computed in chunks.
+        Bytes that matrices may take. Beyond it cost stacks are computed in chunks, and `Entropic`
+        streams its kernel in blocks of rows and returns a plan that is never formed.
 
     Returns
     -------
@@ -121,6 +130,7 @@ def solve(
     >>> res.lower <= res.value <= res.upper, res.gap < 1e-9
     (True, True)
     """
+    home = find_home(X=X, Y=Y, a=a, b=b, prior=prior)
     X, x_names = check_points(X, "X")
     Y, y_names = check_points(Y, "Y")
     if X.shape[1] != Y.shape[1]:
@@ -133,15 +143,22 @@ def solve(
     metric = check_metric(metric)
     p = check_number(p, "p", strict=True)
     memory_budget = check_number(memory_budget, "memory_budget")
-    shape = (len(parsed), len(X), len(Y))
-    terms = check_terms(shape, a, b, eta, eps, prior, normalise, normalise_weights)
+    shape = (len(parsed), X.shape[0], Y.shape[0])
+    terms = check_terms(
+        shape, a, b, eta, eps, prior, normalise, normalise_weights, runs_on_device(home, solver)
+    )
     limits = Limits(tol, max_iter, time_limit)
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
     run.check(shape)
-    problem = make_problem(
-        lambda: build_costs(X, Y, parsed, metric, p, memory_budget), terms, parsed.names
-    )
-    return run(problem.having(points=(X, Y), groups=parsed))
+    if home is not None and stays(run.solver, terms, metric, p):
+        X, Y = home.bring(X), home.bring(Y)
+        make = partial(device_points, X, Y, parsed, metric, home)
+    else:
+        X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
+        make = partial(build_costs, X, Y, parsed, metric, p, memory_budget)
+    problem = make_problem(make, terms, parsed.names)
+    known = problem.having(points=(X, Y), groups=parsed, memory_budget=memory_budget)
+    return run(known).at(home)
 
 
 def solve_costs(
@@ -150,7 +167,7 @@ def solve_costs(
     b: Any = None,
     *,
     eta: float | Relative = 0.0,
-    eps: float | Relative = 0.0,
+    eps: float | Relative | None = None,
     prior: Any = None,
     names: Any = None,
     normalise: str = "none",
@@ -188,13 +205,21 @@ callback, progress :
     >>> round(res.value, 12), res.alpha.round(12)
     (0.5, array([0.5, 0.5]))
     """
+    home = find_home(C=C, a=a, b=b, prior=prior)
     stack = check_costs(C)
-    labels = check_names(names, len(stack))
-    terms = check_terms(stack.shape, a, b, eta, eps, prior, normalise, normalise_weights)
+    shape = tuple(stack.shape)
+    labels = check_names(names, shape[0])
+    terms = check_terms(
+        shape, a, b, eta, eps, prior, normalise, normalise_weights, runs_on_device(home, solver)
+    )
     limits = Limits(tol, max_iter, time_limit)
-    run = Run(choose_solver(solver, stack.shape, terms, limits), start, callback, progress)
-    run.check(stack.shape)
-    return run(make_problem(lambda: StackedCosts(stack), terms, labels))
+    run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
+    run.check(shape)
+    if home is not None and stays(run.solver, terms):
+        make = partial(device_stack, stack, home)
+    else:
+        make = partial(StackedCosts, to_numpy(stack).astype(float))
+    return run(make_problem(make, terms, labels)).at(home)
 
 
 def distance(
@@ -230,5 +255,6 @@ def distance(
     p = check_number(p, "p", least=1.0)
     if options.get("eta") or options.get("eps"):
         raise InputError("eta, eps: a distance has neither; use frot.solve for regularised values")
+    options = {"eps": 0.0, **options}
     value = solve(X, Y, groups, p=p, metric=metric, **options).value
     return float(max(value, 0.0) ** (1.0 / p))

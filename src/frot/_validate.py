@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._arrays import is_foreign, namespace, to_numpy
 from frot._errors import InputError
 from frot._tables import frame_like
 
@@ -33,8 +34,10 @@ METRICS = (
 )
 
 
-def check_points(points: Any, name: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
+def check_points(points: Any, name: str) -> tuple[Any, tuple[str, ...] | None]:
     """Return points as float64 of shape (n, d), and column names where they have any.
+
+    Arrays of another library stay where they are.
 
     Examples
     --------
@@ -42,22 +45,22 @@ def check_points(points: Any, name: str) -> tuple[np.ndarray, tuple[str, ...] | 
     (array([[1., 2.]]), None)
     """
     values, columns = frame_like(points)
-    array = _numbers(values, name)
+    array: Any = values if is_foreign(values) else _numbers(values, name)
     if array.ndim == 1:
         raise InputError(
-            f"{name}: has shape {array.shape}, but points are rows; "
+            f"{name}: has shape {tuple(array.shape)}, but points are rows; "
             f"use {name}.reshape(-1, 1) for points of one feature"
         )
     if array.ndim != 2:
         raise InputError(f"{name}: has {array.ndim} dimensions, expected (points, features)")
     if 0 in array.shape:
-        what = "points" if len(array) == 0 else "features"
-        raise InputError(f"{name}: has no {what} (shape {array.shape})")
+        what = "points" if array.shape[0] == 0 else "features"
+        raise InputError(f"{name}: has no {what} (shape {tuple(array.shape)})")
     _finite(array, name)
     return array, None if columns is None else tuple(str(column) for column in columns)
 
 
-def check_costs(costs: Any) -> np.ndarray:
+def check_costs(costs: Any) -> Any:
     """Return a cost stack as float64 of shape (L, n, m).
 
     Examples
@@ -65,17 +68,18 @@ def check_costs(costs: Any) -> np.ndarray:
     >>> check_costs([[[1.0]]]).shape
     (1, 1, 1)
     """
-    array = _numbers(costs, "C")
+    array: Any = costs if is_foreign(costs) else _numbers(costs, "C")
     if array.ndim == 2:
         raise InputError(
-            f"C: has shape {array.shape}, expected (groups, n, m); use C[None] for a single cost"
+            f"C: has shape {tuple(array.shape)}, expected (groups, n, m); use C[None] for a "
+            "single cost"
         )
     if array.ndim != 3:
         raise InputError(f"C: has {array.ndim} dimensions, expected (groups, n, m)")
     if 0 in array.shape:
         raise InputError(f"C: is empty (shape {array.shape})")
     _finite(array, "C")
-    return np.ascontiguousarray(array)
+    return array if is_foreign(array) else np.ascontiguousarray(array)
 
 
 def check_weights(weights: Any, size: int, name: str, normalise: bool) -> np.ndarray:
@@ -230,6 +234,7 @@ def check_metric(metric: Any) -> Any:
 
 def _numbers(values: Any, name: str) -> np.ndarray:
     """Convert to float64, refusing text, complex numbers, masks and ragged lists by name."""
+    values = to_numpy(values) if is_foreign(values) else values
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise InputError(f"{name}: has masked entries; drop or fill them, {name}.filled(...)")
     try:
@@ -246,7 +251,12 @@ def _numbers(values: Any, name: str) -> np.ndarray:
         raise InputError(f"{name}: holds objects that are not numbers ({error})") from None
 
 
-def _finite(array: np.ndarray, name: str) -> None:
+def _finite(array: Any, name: str) -> None:
+    if is_foreign(array):
+        xp = namespace(array)
+        if bool(xp.all(xp.isfinite(array))):
+            return
+        array = to_numpy(array)
     if np.isfinite(array).all():
         return
     where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])

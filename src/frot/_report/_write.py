@@ -67,7 +67,7 @@ def write_report(
     True
     """
     path = Path(path)
-    page = render(result, call, title, command, groups, feature_names)
+    page = render(result.numpy(), call, title, command, groups, feature_names)
     with replacing(path) as draft:
         draft.write_text(page, encoding="utf-8")
     return path

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from frot._adversary import Simplex
-from frot._bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
+from frot._bounds import Upper, relative_gap, upper_bound
 from frot._errors import InputError, warn_caller
-from frot._feasible import round_plan
-from frot._oracles import NetworkSimplex, Oracle, Transport
-from frot._plan import Plan
+from frot._lazy_plan import LazyPlan
+from frot._oracles import NetworkSimplex, Oracle
 from frot._problem import Problem
 from frot._solvers._corrective import best_mixture
 from frot._solvers._drive import Driven, Offer
+from frot._solvers._oracle_run import Found, OracleRun
 from frot._solvers._start import Start
 
-__all__ = ["FrankWolfe", "OracleRun", "corrective_steps", "line_search"]
+__all__ = ["FrankWolfe", "corrective_steps", "line_search"]
 
 StepRule = Literal["paper", "line_search", "fully_corrective"]
 STEP_RULES: tuple[StepRule, ...] = ("paper", "line_search", "fully_corrective")
@@ -119,37 +119,6 @@ class FrankWolfe(Driven):
             )
 
 
-class _Found(NamedTuple):
-    """A feasible plan and its group costs."""
-
-    plan: Plan
-    phi: np.ndarray
-
-
-class OracleRun:
-    """One run's oracle calls: warm potentials, feasible plans, and how many failed."""
-
-    def __init__(self, problem: Problem, oracle: Oracle) -> None:
-        self.problem, self.oracle = problem, oracle
-        self.calls = self.failures = 0
-        self._g: np.ndarray | None = None
-
-    def vertex(self, alpha: np.ndarray) -> tuple[_Found, Lower]:
-        """Transport at the weights `alpha`: a feasible plan with its costs, and a lower bound."""
-        problem = self.problem
-        mixed = problem.costs.mix(alpha)
-        warm = self._g if self.oracle.entropic else None
-        transport: Transport = self.oracle(mixed, problem.a, problem.b, problem.eps, warm)
-        self._g = transport.g
-        self.calls += 1
-        self.failures += not transport.converged
-        plan = transport.plan
-        if self.oracle.entropic:
-            plan = round_plan(plan, problem.a, problem.b)
-        lower = lower_bound(problem, alpha, transport.g, mixed)
-        return _Found(plan, problem.costs.inner(plan)), lower
-
-
 def _begin(run: OracleRun, start: Start) -> tuple[np.ndarray, Upper | None]:
     """Group costs of the first plan (a b^T unless one is given), and the plan if it was given."""
     problem = run.problem
@@ -159,11 +128,11 @@ def _begin(run: OracleRun, start: Start) -> tuple[np.ndarray, Upper | None]:
     return upper.phi, upper
 
 
-def _moved(problem: Problem, at: Upper | None, to: _Found, gamma: float) -> Upper:
+def _moved(problem: Problem, at: Upper | None, to: Found, gamma: float) -> Upper:
     """Return the plan a share gamma of the way; None stands for a plan that gamma = 1 discards."""
     if at is None or gamma == 1.0:
         return upper_bound(problem, to.plan, to.phi, rounded=True)
-    plan = Plan.combine([at.plan, to.plan], [1.0 - gamma, gamma])
+    plan = LazyPlan.combine([at.plan, to.plan], [1.0 - gamma, gamma])
     phi = (1.0 - gamma) * at.phi + gamma * to.phi
     return upper_bound(problem, plan, phi, rounded=True)
 
@@ -205,7 +174,7 @@ def corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
     """Call the oracle at the weights that answer the best mixture of all plans found so far."""
     problem = run.problem
     phi, first = _begin(run, start)
-    known = [] if first is None else [_Found(first.plan, first.phi)]
+    known = [] if first is None else [Found(first.plan, first.phi)]
     alpha = start.alpha
     if alpha is None:
         # At eta = 0 the adversary's answer to a b^T is a single group; all of them say more.
@@ -231,11 +200,11 @@ def corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
         if value < best_upper:
             best_upper = value
             used = weights > 1e-14
-            plan = Plan.combine(
+            plan = LazyPlan.combine(
                 [at.plan for at, keep in zip(known, used, strict=True) if keep],
                 weights[used] / weights[used].sum(),
             )
-            upper = upper_bound(problem, plan, rounded=True)
+            upper = upper_bound(problem, plan, getattr(plan, "phi", None), rounded=True)
         yield Offer(upper, lower)
         idle = 0 if improved else idle + 1
         if idle >= 20 or relative_gap(best_lower, best_upper) == 0.0:

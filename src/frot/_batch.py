@@ -1,0 +1,145 @@
+"""`solve_batch`: many problems of one shape, solved together on one device."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from frot._adversary import Simplex
+from frot._arrays import Home, find_home, to_numpy
+from frot._batch_input import batch_geometry, batch_points, batch_weights
+from frot._batch_result import BatchResult
+from frot._batch_work import BatchWork
+from frot._costs import MEMORY_BUDGET
+from frot._entropic._dense import DenseEngine
+from frot._entropic._run import DENSE_MATRICES
+from frot._entropic._terms import Terms
+from frot._errors import InputError, warn_caller
+from frot._groups import Groups
+from frot._prepare import amount_at
+from frot._relative import Relative
+from frot._validate import check_number, check_prior
+
+__all__ = ["solve_batch"]
+
+DEFAULT_EPS = Relative(0.05)
+
+
+def solve_batch(
+    X: Any,
+    Y: Any,
+    groups: Any = None,
+    *,
+    a: Any = None,
+    b: Any = None,
+    eta: float | Relative = 0.0,
+    eps: float | Relative = DEFAULT_EPS,
+    prior: Any = None,
+    metric: str = "sqeuclidean",
+    normalise_weights: bool = False,
+    tol: float = 1e-4,
+    max_iter: int = 2_000,
+    time_limit: float | None = None,
+    memory_budget: float = MEMORY_BUDGET,
+) -> BatchResult:
+    r"""Solve many entropic problems of the same shape together.
+
+    Every member is the problem of `solve` with eps > 0, and gets its own weights, interval and
+    status; together they cost little more than one, which is what small problems and accelerators
+    need.
+
+    Parameters
+    ----------
+    X, Y : arrays of shape (B, n, d) and (B, m, d), or lists of B arrays
+        The points of every member.
+    groups :
+        As in `solve`; the same for all members.
+    a, b : arrays of shape (B, n) or (n,), and (B, m) or (m,), optional
+        Weights, of each member or of all.
+    eta, eps : float or `relative`
+        As in `solve`; shares are of each member's own mean cost.
+    metric : {"sqeuclidean", "cosine"}
+    prior, normalise_weights, memory_budget :
+        As in `solve`. Batches beyond the budget are solved in parts.
+    tol, max_iter, time_limit :
+        As of `Entropic`.
+
+    Returns
+    -------
+    BatchResult
+        A sequence of `Result`, with all values and weights as arrays too.
+
+    Examples
+    --------
+    >>> import numpy as np, frot
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(4, 20, 6)), rng.normal(size=(4, 20, 6))
+    >>> batch = frot.solve_batch(X, Y, groups=[2, 4], eta=frot.relative(0.1))
+    >>> one = frot.solve(X[2], Y[2], groups=[2, 4], eta=frot.relative(0.1), eps=frot.relative(0.05))
+    >>> abs(batch[2].value - one.value) < 1e-3 * one.value
+    True
+    """
+    home = find_home(X=X, Y=Y, a=a, b=b, prior=prior)
+    X, Y = batch_points(X, "X", home), batch_points(Y, "Y", home)
+    (count, n, d), (others, m, e) = X.shape, Y.shape
+    if count != others or d != e:
+        raise InputError(
+            f"X, Y: have shapes {tuple(X.shape)} and {tuple(Y.shape)}; batches must have as many "
+            "members and features each"
+        )
+    parsed = Groups.parse(groups, d, None)
+    if metric not in ("sqeuclidean", "cosine"):
+        raise InputError(f"metric: batches know 'sqeuclidean' and 'cosine', not {metric!r}")
+    a = batch_weights(a, count, n, "a", normalise_weights)
+    b = batch_weights(b, count, m, "b", normalise_weights)
+    adversary = Simplex(0.0, check_prior(prior, len(parsed)))
+    eta = eta if isinstance(eta, Relative) else check_number(eta, "eta")
+    eps = eps if isinstance(eps, Relative) else check_number(eps, "eps")
+    if amount_at(eps) == 0.0:
+        raise InputError("eps: batches need eps > 0; pass eps=..., or use frot.solve in a loop")
+    tol = check_number(tol, "tol")
+    begin = time.perf_counter()
+    place = home or Home.of(np.zeros(1))
+    geometry = batch_geometry(X, Y, parsed, metric, place)
+    means = to_numpy(geometry.product(place.double().bring(a), place.double().bring(b)))
+    level = means.mean(axis=1)
+    etas, epss = (np.broadcast_to(amount_at(x, level), (count,)) for x in (eta, eps))
+    if not (epss > 0.0).all():
+        at = int(np.argmin(epss))
+        raise InputError(f"X[{at}], Y[{at}]: all costs are zero, so eps is; pass eps as a number")
+    search = geometry.single() if place.dtype == place.xp.float32 else geometry
+    scale = np.maximum(level, np.maximum(etas, epss))
+    terms = Terms.of(search.home, a, b, adversary, epss, scale, etas)
+    work = BatchWork(tol, max_iter, time_limit, begin)
+    per_part = max(1, int(memory_budget // (8 * DENSE_MATRICES * n * m)))
+    whole = DenseEngine(search, terms)
+    for start in range(0, count, per_part):
+        work.run(whole, np.arange(start, min(start + per_part, count)))
+    result = BatchResult(
+        status=tuple(work.status[at] for at in range(count)),
+        proof=work.assembled(count),
+        engine=whole.double(),
+        iterations=tuple(work.iterations[at] for at in range(count)),
+        time=time.perf_counter() - begin,
+        eta=etas,
+        eps=epss,
+        mean_cost=level,
+        groups=parsed,
+        solver=f"solve_batch(tol={tol}, max_iter={max_iter})",
+        home=home,
+    )
+    _warn(result, tol)
+    return result
+
+
+def _warn(result: BatchResult, tol: float) -> None:
+    late = [at for at, status in enumerate(result.status) if not status.ok]
+    if late:
+        worst = max(late, key=lambda at: result.gap[at])
+        warn_caller(
+            f"{result.solver}: {len(late)} of {len(result)} members did not reach {tol:.1e}; the "
+            f"worst is member {worst} with gap {result.gap[worst]:.1e} "
+            f"({result.status[worst].sentence})"
+        )

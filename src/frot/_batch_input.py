@@ -1,0 +1,80 @@
+"""Batches of points and weights, checked member by member."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from frot._arrays import Home, to_numpy
+from frot._entropic._device import device_points
+from frot._entropic._geometry import PointGeometry
+from frot._errors import InputError
+from frot._groups import Groups
+from frot._validate import check_points, check_weights
+
+__all__ = ["batch_geometry", "batch_points", "batch_weights"]
+
+
+def batch_points(points: Any, name: str, home: Home | None) -> Any:
+    """Return points as one array (B, n, d); a member that is bad is named."""
+    if getattr(points, "ndim", None) == 3:
+        stack, place = points, home
+        members = [points[at, ...] for at in range(points.shape[0])] if points.shape[0] else []
+    else:
+        members, stack, place = _listed(points, name), None, home
+    if not members:
+        raise InputError(f"{name}: has no members; pass an array of shape (B, n, d)")
+    checked = [check_points(member, f"{name}[{at}]")[0] for at, member in enumerate(members)]
+    shapes = [tuple(member.shape) for member in checked]
+    for at, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            raise InputError(
+                f"{name}[{at}]: has shape {shape}, but {name}[0] has {shapes[0]}; members of a "
+                "batch have the same shape"
+            )
+    if stack is not None and place is not None:
+        return stack
+    return np.stack(checked) if place is None else place.xp.stack(checked)
+
+
+def _listed(points: Any, name: str) -> list[Any]:
+    try:
+        return list(points)
+    except TypeError:
+        raise InputError(f"{name}: {points!r} is no batch; pass an array (B, n, d)") from None
+
+
+def batch_weights(weights: Any, count: int, size: int, name: str, normalise: bool) -> np.ndarray:
+    """Return weights (B, n): None is uniform, (n,) is the same for all."""
+    if weights is None:
+        return np.full((count, size), 1.0 / size)
+    host = to_numpy(weights) if not isinstance(weights, list) else weights
+    if np.ndim(host) == 1 and np.ndim(host[0]) == 0:
+        return np.tile(check_weights(host, size, name, normalise), (count, 1))
+    if len(host) != count:
+        raise InputError(f"{name}: {len(host)} members of weights for a batch of {count}")
+    rows = [check_weights(row, size, f"{name}[{at}]", normalise) for at, row in enumerate(host)]
+    return np.stack(rows)
+
+
+def batch_geometry(X: Any, Y: Any, groups: Groups, metric: str, home: Home) -> PointGeometry:
+    """The members' points, in double precision, each centred or scaled as one alone would be."""
+    xp = home.xp
+    if metric == "cosine":
+        alone = [
+            device_points(X[at, ...], Y[at, ...], groups, metric, home).geometry
+            for at in range(X.shape[0])
+        ]
+        first: Any = alone[0]
+        parts: Any = alone
+        return PointGeometry(
+            xp.concat([part.X for part in parts], axis=0),
+            xp.concat([part.Y for part in parts], axis=0),
+            first.membership,
+        )
+    one: Any = device_points(X[0, ...], Y[0, ...], groups, metric, home).geometry
+    X, Y = xp.astype(X, xp.float64), xp.astype(Y, xp.float64)
+    points = X.shape[1] + Y.shape[1]
+    centre = (xp.sum(X, axis=1, keepdims=True) + xp.sum(Y, axis=1, keepdims=True)) / points
+    return PointGeometry(X - centre, Y - centre, one.membership)

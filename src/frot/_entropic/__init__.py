@@ -1,0 +1,1 @@
+"""The entropic problem in any array library, alone, in batches and in little memory."""

@@ -1,0 +1,144 @@
+"""Costs of points that live in another array library, on whatever device they are on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from frot._arrays import Home, to_numpy
+from frot._entropic._geometry import Geometry, PointGeometry, StackGeometry
+from frot._errors import InputError
+from frot._groups import Groups
+
+__all__ = ["DeviceCosts", "device_points", "device_stack", "runs_on_device", "stays"]
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceCosts:
+    """What a `Problem` asks of its costs, and the geometry that `Entropic` works on.
+
+    Parameters
+    ----------
+    geometry : Geometry
+        One problem, in double precision.
+    home : Home
+        Where the user's arrays live, and the precision to search in.
+    """
+
+    geometry: Geometry
+    home: Home
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, n, m)."""
+        _, count, n, m = self.geometry.shape
+        return (count, n, m)
+
+    @property
+    def nonnegative(self) -> bool:
+        """Squares are; a stack may be anything."""
+        return isinstance(self.geometry, PointGeometry)
+
+    def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return phi of the product plan, on the host."""
+        bring = self.home.double().bring
+        return to_numpy(self.geometry.product(bring(a[None]), bring(b[None])))[0]
+
+    def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the mean size of every group's costs, on the host."""
+        if isinstance(self.geometry, StackGeometry):
+            sizes = StackGeometry(self.home.xp.abs(self.geometry.C))
+            return DeviceCosts(sizes, self.home).independent(a, b)
+        return self.independent(a, b)
+
+    def rescaled(self, scale: np.ndarray) -> DeviceCosts:
+        """The costs times a factor each."""
+        factor = self.home.double().bring(scale)
+        if isinstance(self.geometry, PointGeometry):
+            eye = np.eye(len(scale))
+            member = self.geometry.membership
+            member = self.home.double().bring(eye) if member is None else member
+            geometry = PointGeometry(self.geometry.X, self.geometry.Y, factor[:, None] * member)
+            return DeviceCosts(geometry, self.home)
+        C = self.geometry.stack()
+        return DeviceCosts(StackGeometry(C * factor[None, :, None, None]), self.home)
+
+    def at(self, rows: np.ndarray, cols: np.ndarray, groups: Any = None) -> np.ndarray:
+        """Return the costs at a few arcs, on the host."""
+        take = self.home.xp.take
+        i, j = self.home.indices(rows), self.home.indices(cols)
+        if isinstance(self.geometry, PointGeometry):
+            X = to_numpy(take(self.geometry.X, i, axis=1))[0]
+            Y = to_numpy(take(self.geometry.Y, j, axis=1))[0]
+            gaps = (X - Y) ** 2
+            member = self.geometry.membership
+            return gaps.T if member is None else to_numpy(member) @ gaps.T
+        count, n, m = self.shape
+        flat = self.home.xp.reshape(self.geometry.stack(), (count, n * m))
+        return to_numpy(take(flat, i * m + j, axis=1))
+
+
+def device_points(X: Any, Y: Any, groups: Groups, metric: Any, home: Home) -> DeviceCosts:
+    """Squared Euclidean or cosine costs of points, centred in double precision.
+
+    Cosine costs are half the squared distances of vectors of unit length, group by group, so that
+    a feature in two groups becomes two columns.
+    """
+    xp = home.xp
+    X, Y = xp.astype(X, xp.float64), xp.astype(Y, xp.float64)
+    double = home.double()
+    if metric == "cosine":
+        flat = home.indices(groups.flat)
+        sizes = np.diff(groups.offsets)
+        owner = np.repeat(np.arange(len(groups)), sizes)
+        ones = np.zeros((len(groups), len(owner)))
+        ones[owner, np.arange(len(owner))] = 1.0
+        W = double.bring(ones)
+        X, Y = (
+            _unit(xp, xp.take(points, flat, axis=1), W, name, groups)
+            for points, name in ((X, "X"), (Y, "Y"))
+        )
+        return DeviceCosts(PointGeometry(X[None, ...], Y[None, ...], 0.5 * W), home)
+    centre = (xp.sum(X, axis=0) + xp.sum(Y, axis=0)) / (X.shape[0] + Y.shape[0])
+    X, Y = X - centre, Y - centre
+    member: Any = groups.membership()
+    plain = member.shape[0] == member.shape[1] == len(member.indices) and bool(
+        (member.indices == np.arange(len(member.indices))).all()
+    )
+    W = None if plain else double.bring(member.toarray())
+    return DeviceCosts(PointGeometry(X[None, ...], Y[None, ...], W), home)
+
+
+def _unit(xp: Any, points: Any, W: Any, name: str, groups: Groups) -> Any:
+    """Scale every group of every point to unit length."""
+    norms = xp.sqrt((points * points) @ xp.matrix_transpose(W))
+    if not bool(xp.all(norms > 0.0)):
+        row, group = np.argwhere(to_numpy(norms) == 0.0)[0]
+        raise InputError(
+            f"{name} row {row} is all zeros in group {groups.names[group]!r}, so it has no cosine; "
+            "drop such points or use metric='sqeuclidean'"
+        )
+    return points / (norms @ W)
+
+
+def device_stack(C: Any, home: Home) -> DeviceCosts:
+    """Costs given as a stack of shape (L, n, m)."""
+    return DeviceCosts(StackGeometry(home.xp.astype(C, home.xp.float64)[None, ...]), home)
+
+
+def runs_on_device(home: Home | None, solver: Any) -> bool:
+    """Whether arrays are on an accelerator, and the solver is one's choice to leave there."""
+    return home is not None and not home.on_host and solver in ("auto", "entropic")
+
+
+def stays(solver: Any, terms: Any, metric: Any = "sqeuclidean", p: float = 1.0) -> bool:
+    """Whether such a problem is solved where its arrays are, rather than on the host.
+
+    Only the entropic solver works in other libraries, for costs that are factored or given.
+    """
+    squared = (metric == "sqeuclidean" and p == 1.0) or (metric == "euclidean" and p == 2.0)
+    known = squared or (metric == "cosine" and p == 1.0)
+    entropic = getattr(solver, "takes_zero_weights", False)
+    return bool(entropic and known and terms.normalise != "regret")

@@ -1,0 +1,120 @@
+r"""What an ascent on the weights needs: potentials for given weights, and what they prove.
+
+With rows exact, potentials (f, g) and weights alpha make the plan
+:math:`\pi_{ij} = a_i b_j e^{(f_i + g_j - [M_\alpha]_{ij})/\varepsilon}`, whose columns are
+:math:`b_j c_j`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol
+
+from frot._entropic._geometry import Geometry
+from frot._entropic._terms import Terms
+
+__all__ = ["Engine", "Point", "make_point", "select"]
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Weights, potentials and what follows from them, for a batch of B problems.
+
+    Attributes
+    ----------
+    alpha, f, g, phi : arrays of shape (B, L), (B, n), (B, m) and (B, L)
+    columns : array of shape (B, m)
+        Column sums of the plan over b: all ones where the potentials are optimal.
+    error : array of shape (B,)
+        Mass in wrong columns.
+    dual, primal : arrays of shape (B,)
+        The dual value, and the objective of the plan as if its columns were right.
+    work : int
+        Sweeps it took.
+    mixed, plan : arrays of shape (B, n, m), optional
+        Where the engine keeps them.
+    """
+
+    alpha: Any
+    f: Any
+    g: Any
+    phi: Any
+    columns: Any
+    error: Any
+    dual: Any
+    primal: Any
+    work: int = 0
+    mixed: Any = None
+    plan: Any = None
+
+
+class Engine(Protocol):
+    """Sinkhorn at given weights, for one way of keeping the kernel."""
+
+    @property
+    def geometry(self) -> Geometry:
+        """The costs."""
+        ...
+
+    @property
+    def terms(self) -> Terms:
+        """Everything else."""
+        ...
+
+    @property
+    def patience(self) -> float:
+        """Mass in wrong columns to sweep to, over the gap: small where sweeps are cheap."""
+        ...
+
+    def start(self, alpha: Any) -> Point:
+        """Potentials for the weights, from nothing."""
+        ...
+
+    def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
+        """Potentials for the weights, from the potential g."""
+        ...
+
+    def shrunk(self, at: Point, g: Any) -> tuple[Any, Any]:
+        """Rows over a, (B, n), and phi, (B, L), of the plan with the potential g <= at.g."""
+        ...
+
+    def transforms(self, at: Point) -> tuple[Any, Any]:
+        """Feasible potentials of the problem without eps: two c-transforms from at.g."""
+        ...
+
+    def double(self) -> Engine:
+        """The same engine in double precision, for certificates."""
+        ...
+
+
+def make_point(
+    terms: Terms, alpha: Any, f: Any, g: Any, phi: Any, columns: Any, error: Any, **kept: Any
+) -> Point:
+    r"""Add the two values to weights and potentials.
+
+    The entropy of the plan itself is :math:`\langle \Pi, f \oplus g - M_\alpha \rangle`.
+    """
+    xp = terms.home.xp
+    masses = terms.b * columns
+    linear = xp.sum(terms.a * f, axis=1)
+    entropy = linear + xp.sum(masses * g, axis=1) - xp.sum(alpha * phi, axis=1)
+    dual = linear + xp.sum(terms.b * g, axis=1) + terms.reward(alpha)
+    dual = dual - terms.eps[:, 0] * (xp.sum(masses, axis=1) - 1.0)
+    return Point(alpha, f, g, phi, columns, error, dual, terms.worst(phi) + entropy, **kept)
+
+
+def select(xp: Any, chosen: Any, yes: Point, no: Point) -> Point:
+    """Return, member by member, the one point or the other."""
+    if bool(xp.all(chosen)):
+        return yes
+    if not bool(xp.any(chosen)):
+        return replace(no, work=yes.work)
+    parts = {}
+    for field in fields(Point):
+        one, other = getattr(yes, field.name), getattr(no, field.name)
+        if field.name == "work" or one is None:
+            parts[field.name] = one
+            continue
+        where = xp.reshape(chosen, (-1,) + (1,) * (one.ndim - 1))
+        parts[field.name] = xp.where(where, one, other)
+    return Point(**parts)

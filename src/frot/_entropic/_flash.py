@@ -1,0 +1,74 @@
+r"""Streaming on CUDA by flash-sinkhorn's kernels.
+
+A mixed squared Euclidean cost is a plain one between points whose features are scaled by the square
+roots of their weights, :math:`[M_\alpha]_{ij} = \| \sqrt{w} \circ x_i - \sqrt{w} \circ y_j \|^2`,
+so that a softmin over it is one call of a kernel that never forms it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import array_api_compat
+
+from frot._arrays import quiet
+from frot._entropic._geometry import Geometry, PointGeometry
+from frot._entropic._stream import StreamEngine
+
+__all__ = ["FlashEngine"]
+
+
+@dataclass(frozen=True, eq=False)
+class FlashEngine(StreamEngine):
+    """Passes by fused kernels in single precision; certificates by blocks in double."""
+
+    geometry: PointGeometry  # type: ignore[assignment]
+
+    @staticmethod
+    def suits(geometry: Geometry) -> bool:
+        """Whether the points are single-precision torch tensors on CUDA and the library is here."""
+        home = geometry.home
+        return (
+            isinstance(geometry, PointGeometry)
+            and array_api_compat.is_torch_namespace(home.xp)
+            and str(home.device).startswith("cuda")
+            and home.dtype == home.xp.float32
+            and importlib.util.find_spec("flash_sinkhorn") is not None
+        )
+
+    @cached_property
+    def _log_weights(self) -> tuple[Any, Any]:
+        return self.terms.log(self.terms.a)[0, :], self.terms.log(self.terms.b)[0, :]
+
+    def sweep_once(self, alpha: Any, g: Any) -> tuple[Any, Any, Any]:
+        """Two softmins and one product with the plan, each a fused kernel."""
+        apply_plan, softmin = _kernels()
+        xp, terms, geometry = self.terms.home.xp, self.terms, self.geometry
+        eps = float(terms.eps[0, 0])
+        root = xp.sqrt(geometry.feature_weights(alpha))
+        x, y = geometry.X[0, :, :] * root, geometry.Y[0, :, :] * root
+        x_norms, y_norms = xp.sum(x * x, axis=1), xp.sum(y * y, axis=1)
+        log_a, log_b = self._log_weights
+        g_hat = g[0, :] - y_norms
+        options = {"eps": eps, "allow_tf32": False}
+        f_hat = softmin(x, y, g_hat, log_b, **options)
+        ahead = softmin(y, x, f_hat, log_a, **options)
+        with quiet():
+            columns = xp.exp((g_hat - ahead) / eps)[None]
+        moved = apply_plan(x, y, f_hat, g_hat, log_a, log_b, geometry.Y[0, :, :], axis=1, **options)
+        cross = xp.sum(geometry.X * moved[None], axis=1)
+        squares = geometry._squares(terms.a, terms.b * columns)
+        phi = geometry._pool(xp.clip(squares - 2.0 * cross, 0.0, None))
+        return (f_hat + x_norms)[None], columns, phi
+
+
+def _kernels() -> tuple[Any, Any]:
+    """The library's fused product with a plan, and its softmin."""
+    kernels = "flash_sinkhorn.kernels"
+    apply = importlib.import_module(f"{kernels}.apply_flash")
+    softmin = importlib.import_module(f"{kernels}.sinkhorn_flashstyle_sqeuclid")
+    return apply.apply_plan_mat_flashstyle, softmin.flashsinkhorn_lse_fused

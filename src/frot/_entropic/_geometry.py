@@ -1,0 +1,342 @@
+"""Batches of group costs in any array library: mixed by weights, summed over plans.
+
+Arrays have a leading axis of B problems of the same shape; one problem is a batch of one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from frot._arrays import Home
+from frot._costs._protocol import UNIT, Costs
+from frot._plan import Plan
+
+__all__ = ["CostsGeometry", "Geometry", "PointGeometry", "StackGeometry"]
+
+
+class Geometry(Protocol):
+    """B times L cost matrices of shape (n, m)."""
+
+    @property
+    def home(self) -> Home:
+        """Where the arrays live, and their precision."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(B, L, n, m)."""
+        ...
+
+    def mix(self, alpha: Any) -> Any:
+        """Return sum_l alpha_l C_l: (B, L) to (B, n, m)."""
+        ...
+
+    def inner(self, plan: Any) -> Any:
+        """Return <plan, C_l>: (B, n, m) to (B, L)."""
+        ...
+
+    def product(self, u: Any, v: Any) -> Any:
+        """Return <u v^T, C_l>: (B, n) and (B, m) to (B, L)."""
+        ...
+
+    def rows(self, part: slice) -> Geometry:
+        """The costs of some rows only."""
+        ...
+
+    def members(self, index: Any) -> Geometry:
+        """Some problems of the batch only."""
+        ...
+
+    def stack(self) -> Any:
+        """All costs, (B, L, n, m)."""
+        ...
+
+    def mix_error(self, alpha: Any) -> Any:
+        """Bound the rounding of an entry of ``mix(alpha)``, (B,)."""
+        ...
+
+    def inner_error(self, phi: Any) -> Any:
+        """Bound the rounding of ``phi = inner(plan)`` of a plan of unit mass, (B, L)."""
+        ...
+
+    def double(self) -> Geometry:
+        """The same costs in double precision."""
+        ...
+
+    def single(self) -> Geometry:
+        """The same costs in single precision, where that is possible."""
+        ...
+
+
+def _unit(home: Home) -> float:
+    return float(home.xp.finfo(home.dtype).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class PointGeometry:
+    r"""Squared Euclidean costs of points, factored.
+
+    .. math:: M_\alpha = (X^2 w) 1^\top + 1 (Y^2 w)^\top - 2 (X \circ w) Y^\top,
+        \qquad w = W^\top \alpha
+
+    Parameters
+    ----------
+    X, Y : arrays of shape (B, n, d) and (B, m, d)
+        Centred points.
+    membership : array of shape (L, d), optional
+        W, what a group pays for a feature; None is the identity.
+    """
+
+    X: Any
+    Y: Any
+    membership: Any = None
+
+    @property
+    def home(self) -> Home:
+        """Where the points live."""
+        return Home.of(self.X)
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(B, L, n, m)."""
+        count = self.X.shape[2] if self.membership is None else self.membership.shape[0]
+        return (self.X.shape[0], count, self.X.shape[1], self.Y.shape[1])
+
+    def feature_weights(self, alpha: Any) -> Any:
+        """Return w, (B, d)."""
+        return alpha if self.membership is None else alpha @ self.membership
+
+    def _pool(self, per_feature: Any) -> Any:
+        if self.membership is None:
+            return per_feature
+        return per_feature @ self.home.xp.matrix_transpose(self.membership)
+
+    def mix(self, alpha: Any) -> Any:
+        """Return the weighted squared distances, (B, n, m)."""
+        xp = self.home.xp
+        w = self.feature_weights(alpha)[:, None, :]
+        scaled = self.X * w
+        mixed = (-2.0 * scaled) @ xp.matrix_transpose(self.Y)
+        mixed += xp.sum(scaled * self.X, axis=2)[:, :, None]
+        mixed += xp.sum(self.Y * self.Y * w, axis=2)[:, None, :]
+        return xp.clip(mixed, 0.0, None)
+
+    def inner(self, plan: Any) -> Any:
+        """Return phi from the marginals and plan @ Y."""
+        xp = self.home.xp
+        rows, cols = xp.sum(plan, axis=2), xp.sum(plan, axis=1)
+        cross = xp.sum(self.X * (plan @ self.Y), axis=1)
+        return self._pool(xp.clip(self._squares(rows, cols) - 2.0 * cross, 0.0, None))
+
+    def _squares(self, rows: Any, cols: Any) -> Any:
+        X2, Y2 = self.X * self.X, self.Y * self.Y
+        return (rows[:, None, :] @ X2)[:, 0, :] + (cols[:, None, :] @ Y2)[:, 0, :]
+
+    def product(self, u: Any, v: Any) -> Any:
+        """Return phi of u v^T from moments."""
+        xp = self.home.xp
+        total_u, total_v = xp.sum(u, axis=1)[:, None], xp.sum(v, axis=1)[:, None]
+        mean_x, mean_y = (u[:, None, :] @ self.X)[:, 0, :], (v[:, None, :] @ self.Y)[:, 0, :]
+        squares = self._squares(u * total_v, v * total_u)
+        return self._pool(xp.clip(squares - 2.0 * mean_x * mean_y, 0.0, None))
+
+    def rows(self, part: slice) -> PointGeometry:
+        """The costs of some rows only."""
+        return replace(self, X=self.X[:, part, :])
+
+    def members(self, index: Any) -> PointGeometry:
+        """Some problems of the batch only."""
+        take = self.home.xp.take
+        return replace(self, X=take(self.X, index, axis=0), Y=take(self.Y, index, axis=0))
+
+    def stack(self) -> Any:
+        """All costs, (B, L, n, m), one group at a time."""
+        home = self.home
+        batch, count = self.shape[:2]
+        eye = home.xp.eye(count, dtype=home.dtype, device=home.device)
+        ones = home.xp.ones((batch, 1), dtype=home.dtype, device=home.device)
+        return home.xp.stack([self.mix(ones * eye[None, k, :]) for k in range(count)], axis=1)
+
+    def _peaks(self) -> Any:
+        xp = self.home.xp
+        return xp.maximum(xp.max(xp.abs(self.X), axis=1) ** 2, xp.max(xp.abs(self.Y), axis=1) ** 2)
+
+    def mix_error(self, alpha: Any) -> Any:
+        """Bound the error of the expanded square, relative to the norms of the points."""
+        xp = self.home.xp
+        largest = xp.sum(self.feature_weights(alpha) * self._peaks(), axis=1)
+        return (self.X.shape[2] + 4) * 4.0 * _unit(self.home) * largest
+
+    def inner_error(self, phi: Any) -> Any:
+        """Bound the error of sums over the plan; the square is expanded here too."""
+        n, m = self.shape[2:]
+        unit = (8.0 + 2.0 * float(np.sqrt(n * m))) * _unit(self.home)
+        return (unit + (self.X.shape[2] + 4) * _unit(self.home)) * phi + 4.0 * unit * self._pool(
+            self._peaks()
+        )
+
+    def _as(self, dtype: Any) -> PointGeometry:
+        if self.home.dtype == dtype:
+            return self
+        astype = self.home.xp.astype
+        parts = [None if x is None else astype(x, dtype) for x in (self.X, self.Y, self.membership)]
+        return PointGeometry(*parts)
+
+    def double(self) -> PointGeometry:
+        """The same points in double precision."""
+        return self._as(self.home.xp.float64)
+
+    def single(self) -> PointGeometry:
+        """The same points in single precision."""
+        return self._as(self.home.xp.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class StackGeometry:
+    """Costs given as a stack, (B, L, n, m)."""
+
+    C: Any
+
+    @property
+    def home(self) -> Home:
+        """Where the stack lives."""
+        return Home.of(self.C)
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(B, L, n, m)."""
+        return tuple(self.C.shape)
+
+    def _flat(self) -> Any:
+        batch, count, n, m = self.shape
+        return self.home.xp.reshape(self.C, (batch, count, n * m))
+
+    def mix(self, alpha: Any) -> Any:
+        """Return the weighted sum of the stack."""
+        batch, _, n, m = self.shape
+        return self.home.xp.reshape(alpha[:, None, :] @ self._flat(), (batch, n, m))
+
+    def inner(self, plan: Any) -> Any:
+        """Return the sums of plan times cost."""
+        batch, _, n, m = self.shape
+        flat = self.home.xp.reshape(plan, (batch, n * m, 1))
+        return (self._flat() @ flat)[:, :, 0]
+
+    def product(self, u: Any, v: Any) -> Any:
+        """Return u^T C v."""
+        return ((self.C @ v[:, None, :, None])[:, :, :, 0] @ u[:, :, None])[:, :, 0]
+
+    def rows(self, part: slice) -> StackGeometry:
+        """The costs of some rows only."""
+        return StackGeometry(self.C[:, :, part, :])
+
+    def members(self, index: Any) -> StackGeometry:
+        """Some problems of the batch only."""
+        return StackGeometry(self.home.xp.take(self.C, index, axis=0))
+
+    def stack(self) -> Any:
+        """The stack itself."""
+        return self.C
+
+    def mix_error(self, alpha: Any) -> Any:
+        """Bound the error of a sum of L terms."""
+        xp = self.home.xp
+        peaks = xp.max(xp.abs(self._flat()), axis=2)
+        return (self.shape[1] + 2) * _unit(self.home) * xp.sum(alpha * peaks, axis=1)
+
+    def inner_error(self, phi: Any) -> Any:
+        """Bound the error of a sum over n m entries."""
+        _, _, n, m = self.shape
+        xp = self.home.xp
+        peaks = xp.max(xp.abs(self._flat()), axis=2)
+        return (8.0 + 2.0 * float(np.sqrt(n * m))) * _unit(self.home) * xp.maximum(peaks, phi)
+
+    def _as(self, dtype: Any) -> StackGeometry:
+        if self.home.dtype == dtype:
+            return self
+        return StackGeometry(self.home.xp.astype(self.C, dtype))
+
+    def double(self) -> StackGeometry:
+        """The same stack in double precision."""
+        return self._as(self.home.xp.float64)
+
+    def single(self) -> StackGeometry:
+        """The same stack in single precision."""
+        return self._as(self.home.xp.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class CostsGeometry:
+    """A batch of one around NumPy `Costs` of any kind."""
+
+    costs: Costs
+
+    @property
+    def home(self) -> Home:
+        """NumPy, in double precision."""
+        return Home.of(np.zeros(1))
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(1, L, n, m)."""
+        return (1, *self.costs.shape)
+
+    def mix(self, alpha: Any) -> Any:
+        """Return the mixed cost."""
+        return self.costs.mix(alpha[0])[None]
+
+    def inner(self, plan: Any) -> Any:
+        """Return the costs of a dense plan."""
+        return self.costs.inner(Plan(plan[0]))[None]
+
+    def product(self, u: Any, v: Any) -> Any:
+        """Return the costs of u v^T."""
+        return self.costs.independent(u[0], v[0])[None]
+
+    def rows(self, part: slice) -> CostsGeometry:
+        """The costs of some rows only."""
+        _, _, n, m = self.shape
+        if part.start in (None, 0) and part.stop in (None, n):
+            return self
+        return CostsGeometry(self.costs.take(np.arange(n)[part], np.arange(m)))
+
+    def members(self, index: Any) -> CostsGeometry:
+        """A batch of one has one member."""
+        return self
+
+    def stack(self) -> Any:
+        """All costs, one group at a time."""
+        eye = np.eye(self.shape[1])
+        return np.stack([self.costs.mix(alone) for alone in eye])[None]
+
+    def mix_error(self, alpha: Any) -> Any:
+        """Bound the rounding of an entry of the mixed cost."""
+        relative, absolute = self.costs.rounding(alpha[0])
+        if relative > 0.0:
+            absolute += relative * float(np.abs(self.costs.mix(alpha[0])).max())
+        return np.array([absolute])
+
+    def inner_error(self, phi: Any) -> Any:
+        """Bound the rounding of a plan's costs."""
+        n, m = self.shape[2:]
+        return (self.costs.doubt(phi[0], _DensePlan((n, m))) + 4.0 * UNIT * np.abs(phi[0]))[None]
+
+    def double(self) -> CostsGeometry:
+        """It is."""
+        return self
+
+    def single(self) -> CostsGeometry:
+        """It stays double."""
+        return self
+
+
+class _DensePlan(Plan):
+    """Stands for any dense plan of a shape, where only the number of its entries matters."""
+
+    __slots__ = ()
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        super().__init__(np.broadcast_to(np.float64(1.0 / (shape[0] * shape[1])), shape))

@@ -1,0 +1,175 @@
+r"""Kernels never kept: row blocks of them are formed, used and dropped, one pass a sweep.
+
+Given g, a block of rows yields its part of f, and with f its part of the column sums c and of the
+group costs: one pass over the kernel is a whole sweep, :math:`g \leftarrow g - \varepsilon \log c`.
+Sweeps contract the error by a rate r; momentum does it as over-relaxation would, by Chebyshev's
+second-order scheme for a spectrum in [0, r]:
+
+.. math::
+    g \leftarrow \omega\,(\gamma\, T g + (1 - \gamma)\, g) + (1 - \omega)\, g_{-1}, \qquad
+    \gamma = \frac{2}{2 - r}, \quad \rho = \frac{r}{2 - r}, \quad
+    \omega = \frac{2}{1 + \sqrt{1 - \rho^2}} .
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from frot._arrays import quiet
+from frot._entropic._blocks import row_blocks
+from frot._entropic._coarse import coarse_start
+from frot._entropic._engine import Point, make_point
+from frot._entropic._geometry import Geometry
+from frot._entropic._terms import Terms
+
+__all__ = ["StreamEngine"]
+
+# Passes between two steps on the weights at most, and over how many the rate is read.
+PASSES = 200
+WINDOW = 3
+# Column sums this small are not trusted: the block's exponentials have underflown.
+FLOOR = 1e-30
+
+
+@dataclass(frozen=True, eq=False)
+class StreamEngine:
+    """Sinkhorn by passes over blocks of rows; one problem at a time."""
+
+    geometry: Geometry
+    terms: Terms
+
+    @property
+    def patience(self) -> float:
+        """Every pass forms the kernel anew: a step on the weights costs no more than a sweep."""
+        return 0.5
+
+    def start(self, alpha: Any) -> Point:
+        """Solve between a sample of the points first, and extend its potential to all."""
+        g = coarse_start(self.geometry, self.terms, alpha)
+        return self.sweep(alpha, g, 0.5)
+
+    def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
+        """Pass over the kernel until the columns are right."""
+        xp, terms = self.terms.home.xp, self.terms
+        momentum = _Momentum(xp)
+        limit = PASSES if limit is None else limit
+        previous, count = g, 0
+        while True:
+            f, columns, phi = self.sweep_once(alpha, g)
+            error = xp.sum(terms.b * xp.abs(columns - 1.0), axis=1)
+            if count == limit or bool(xp.all(error <= closeness)):
+                break
+            count += 1
+            momentum.update(float(error[0]))
+            with quiet():
+                step = -terms.eps * xp.log(xp.clip(columns, FLOOR, None))
+            previous, g = g, momentum.ahead(g, step, previous)
+        return make_point(terms, alpha, f, g, phi, columns, error, work=count)
+
+    def blocks(self, alpha: Any, geometry: Geometry | None = None) -> Iterator[tuple[slice, Any]]:
+        """Yield row blocks of the mixed cost."""
+        geometry = geometry or self.geometry
+        for part in row_blocks(geometry):
+            yield part, geometry.rows(part).mix(alpha)
+
+    def sweep_once(self, alpha: Any, g: Any) -> tuple[Any, Any, Any]:
+        """Return f, the columns over b and phi of the plan of g with rows exact, in one pass."""
+        xp, terms = self.terms.home.xp, self.terms
+        eps = terms.eps[:, :, None]
+        parts, columns, phi = [], 0.0, 0.0
+        with quiet():
+            for part in row_blocks(self.geometry):
+                geometry = self.geometry.rows(part)
+                kernel = geometry.mix(alpha)
+                kernel -= g[:, None, :]
+                kernel /= -eps
+                top = xp.max(kernel, axis=2)
+                kernel -= top[:, :, None]
+                kernel = xp.exp(kernel)
+                kernel *= terms.b[:, None, :]
+                rows = xp.sum(kernel, axis=2)
+                parts.append(-terms.eps * (top + xp.log(rows)))
+                kernel *= (terms.a[:, part] / rows)[:, :, None]
+                columns = columns + xp.sum(kernel, axis=1)
+                phi = phi + geometry.inner(kernel)
+        safe = xp.where(terms.b > 0.0, terms.b, xp.ones_like(terms.b))
+        columns = xp.where(terms.b > 0.0, columns / safe, xp.ones_like(terms.b))
+        return xp.concat(parts, axis=1), columns, phi
+
+    def gibbs(self, alpha: Any, f: Any, g: Any) -> Iterator[tuple[slice, Any]]:
+        """Yield row blocks of the plan of the potentials."""
+        xp, terms = self.terms.home.xp, self.terms
+        for part, kernel in self.blocks(alpha):
+            kernel -= f[:, part, None]
+            kernel -= g[:, None, :]
+            kernel /= -terms.eps[:, :, None]
+            with quiet():
+                kernel = xp.exp(kernel)
+            kernel *= terms.a[:, part, None]
+            kernel *= terms.b[:, None, :]
+            yield part, kernel
+
+    def shrunk(self, at: Point, g: Any) -> tuple[Any, Any]:
+        """Pass once more, with f fixed."""
+        xp, terms = self.terms.home.xp, self.terms
+        parts, phi = [], 0.0
+        for part, plan in self.gibbs(at.alpha, at.f, g):
+            parts.append(xp.sum(plan, axis=2))
+            phi = phi + self.geometry.rows(part).inner(plan)
+        safe = xp.where(terms.a > 0.0, terms.a, xp.ones_like(terms.a))
+        return xp.concat(parts, axis=1) / safe, phi
+
+    def transforms(self, at: Point) -> tuple[Any, Any]:
+        """Take minima over blocks; f of a block is all that g's minimum needs of it."""
+        xp = self.terms.home.xp
+        parts, g = [], None
+        for _, mixed in self.blocks(at.alpha):
+            f = xp.min(mixed - at.g[:, None, :], axis=2)
+            parts.append(f)
+            mixed -= f[:, :, None]
+            least = xp.min(mixed, axis=1)
+            g = least if g is None else xp.minimum(g, least)
+        return xp.concat(parts, axis=1), g
+
+    def double(self) -> StreamEngine:
+        """The same in double precision."""
+        geometry = self.geometry.double()
+        return self if geometry is self.geometry else self._doubled
+
+    @cached_property
+    def _doubled(self) -> StreamEngine:
+        geometry = self.geometry.double()
+        return StreamEngine(geometry, self.terms.at(geometry.home))
+
+
+class _Momentum:
+    """Chebyshev's scheme, with the rate read from the errors of plain sweeps."""
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+        self.rate = 0.0
+        self._errors: list[float] = []
+        self._retreats = 0
+
+    def update(self, error: float) -> None:
+        """Look at the error before a step."""
+        self._errors.append(error)
+        if self.rate > 0.0 and error > 2.0 * min(self._errors):
+            self.rate, self._errors = 0.0, [error]
+            self._retreats += 1
+        elif self.rate == 0.0 and len(self._errors) > WINDOW and self._retreats < 3:
+            seen = (error / self._errors[-1 - WINDOW]) ** (1.0 / WINDOW)
+            if 0.3 < seen < 1.0:
+                self.rate = min(seen, 0.9995)
+
+    def ahead(self, g: Any, step: Any, previous: Any) -> Any:
+        """Return the next potential."""
+        if self.rate == 0.0:
+            return g + step
+        gamma = 2.0 / (2.0 - self.rate)
+        rho = self.rate / (2.0 - self.rate)
+        omega = 2.0 / (1.0 + (1.0 - rho * rho) ** 0.5)
+        return omega * (g + gamma * step) + (1.0 - omega) * previous

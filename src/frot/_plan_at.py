@@ -1,0 +1,67 @@
+"""Plans found on the host for points that live elsewhere: what comes out goes back there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from frot._arrays import Home, to_numpy
+from frot._plan import Plan
+
+__all__ = ["PlanAt"]
+
+
+class PlanAt(Plan):
+    """A plan that takes and returns arrays of another library.
+
+    Parameters
+    ----------
+    plan : Plan
+    home : Home
+        Where arrays that come out go.
+    """
+
+    __slots__ = ("home",)
+
+    def __init__(self, plan: Plan, home: Home) -> None:
+        for name in ("_arcs", "_csr", "_dense", "_merged", "_shape"):
+            setattr(self, name, getattr(plan, name))
+        self.home = home
+
+    def _out(self, found: Any) -> Any:
+        return self.home.bring(found)
+
+    def dense(self) -> Any:
+        """Return the plan as an array of shape (n, m)."""
+        return self._out(super().dense())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(super().dense(), dtype=dtype)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._out(super().__matmul__(to_numpy(other)))
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self._out(super().__rmatmul__(to_numpy(other)))
+
+    @property
+    def T(self) -> PlanAt:  # noqa: N802 - NumPy's name
+        """The transposed plan."""
+        return PlanAt(super().T, self.home)
+
+    def rows(self, index: Any) -> Any:
+        """Return the given row or rows."""
+        return self._out(super().rows(index))
+
+    def sum(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+        """Total mass, or the marginals."""
+        found = super().sum(axis, dtype, out)
+        return found if axis is None else self._out(found)
+
+    def argmax(self, axis: int = 1, out: Any = None) -> Any:
+        """Where most of each row's or column's mass goes."""
+        return self.home.indices(super().argmax(axis, out))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.dense()[key]

@@ -1,0 +1,74 @@
+"""Oracle calls of one run: warm potentials, feasible plans, and how many failed."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from frot._bounds import Lower, lower_bound
+from frot._entropic._certificate import certify
+from frot._entropic._run import EntropicRun
+from frot._feasible import round_plan
+from frot._oracles import Oracle, Sinkhorn, Transport
+from frot._plan import Plan
+from frot._problem import Problem
+
+__all__ = ["Found", "OracleRun"]
+
+
+class Found(NamedTuple):
+    """A feasible plan and its group costs."""
+
+    plan: Plan
+    phi: np.ndarray
+
+
+class OracleRun:
+    """Transport at changing weights, each call starting where the last one ended."""
+
+    def __init__(self, problem: Problem, oracle: Oracle) -> None:
+        self.problem, self.oracle = problem, oracle
+        self.calls = self.failures = 0
+        self._g: Any = None
+
+    def vertex(self, alpha: np.ndarray) -> tuple[Found, Lower]:
+        """Transport at the weights `alpha`: a feasible plan with its costs, and a lower bound."""
+        self.calls += 1
+        if isinstance(self.oracle, Sinkhorn):
+            return self._lazy_vertex(self.oracle, alpha)
+        problem = self.problem
+        mixed = problem.costs.mix(alpha)
+        warm = self._g if self.oracle.entropic else None
+        transport: Transport = self.oracle(mixed, problem.a, problem.b, problem.eps, warm)
+        self._g = transport.g
+        self.failures += not transport.converged
+        plan = transport.plan
+        if self.oracle.entropic:
+            plan = round_plan(plan, problem.a, problem.b)
+        lower = lower_bound(problem, alpha, transport.g, mixed)
+        return Found(plan, problem.costs.inner(plan)), lower
+
+    @cached_property
+    def _entropic(self) -> EntropicRun:
+        return EntropicRun(self.problem, self.oracle.tol)  # type: ignore[attr-defined]
+
+    def _lazy_vertex(self, oracle: Sinkhorn, alpha: np.ndarray) -> tuple[Found, Lower]:
+        """Keep the plan as its potentials, so that an average of T plans costs T of these."""
+        run = self._entropic
+        engine = run.engine
+        weights = engine.terms.home.bring(alpha[None, :])
+        g = engine.start(weights).g if self._g is None else self._g
+        at = engine.sweep(weights, g, oracle.tol, oracle.max_iter)
+        self._g = at.g
+        self.failures += not float(at.error[0]) <= oracle.tol
+        proof = certify(engine, at)
+        lower = Lower(
+            float(proof.plain_lower[0]),
+            proof.alpha[0, :],
+            proof.plain_f[0, :],
+            proof.plain_g[0, :],
+            float(proof.slack[0]),
+        )
+        return Found(run.plan(proof), proof.phi[0, :]), lower
