@@ -11,6 +11,7 @@ from frot._adversary import Simplex
 from frot._errors import ConvergenceWarning, InputError, MissingDependencyError, SolverError
 from frot._groups import Groups
 from frot._oracles import NetworkSimplex, Sinkhorn
+from frot._pairwise import pairwise
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._relative import relative
@@ -44,6 +45,7 @@ __all__ = [
     "Status",
     "Table",
     "distance",
+    "pairwise",
     "read_pair",
     "read_table",
     "relative",
