@@ -75,7 +75,7 @@ def check_clouds(
         alone = Clouds((members[-1],), columns)
         if model is not None:
             check_same_features(model, alone)
-        if model is None or model.columns is None:
+        if model is None or (model.columns is None and columns is not None):
             model = alone
     return Clouds(tuple(members), model.columns if model is not None else None)
 

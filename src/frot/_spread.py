@@ -62,7 +62,7 @@ def spread(
     [3, 2]
     """
     # Without joblib loaded nobody can have chosen a backend.
-    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
+    if n_jobs == 1 or (n_jobs is None and sys.modules.get("joblib") is None):
         yield from map(work, tasks)
         return
     joblib = require("joblib", "parallel")
