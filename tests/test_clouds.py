@@ -12,7 +12,7 @@ CLOUDS = [RNG.normal(size=(n, 3)) for n in (4, 5, 6)]
 
 
 def test_arrays_frames_lists_stacks_and_arrays_of_objects():
-    frames = [pd.DataFrame(cloud, columns=list("abc")) for cloud in CLOUDS]
+    frames = [pd.DataFrame(cloud, columns=pd.Index(list("abc"))) for cloud in CLOUDS]
     ragged = np.empty(3, dtype=object)
     ragged[:] = CLOUDS
     for given in (
@@ -32,7 +32,7 @@ def test_arrays_frames_lists_stacks_and_arrays_of_objects():
 
 
 def test_columns_of_any_member_name_the_features():
-    mixed = [CLOUDS[0], pd.DataFrame(CLOUDS[1], columns=list("abc")), CLOUDS[2]]
+    mixed = [CLOUDS[0], pd.DataFrame(CLOUDS[1], columns=pd.Index(list("abc"))), CLOUDS[2]]
     assert check_clouds(mixed, None, normalise=False).columns == ("a", "b", "c")
 
 
@@ -50,7 +50,7 @@ BAD = {
         r"clouds\[3\]: has 4 features and clouds\[0\] has 3; they must be the same ones",
     ),
     "other columns": (
-        [CLOUDS[0], *(pd.DataFrame(CLOUDS[1], columns=list(c)) for c in ("abc", "acb"))],
+        [CLOUDS[0], *(pd.DataFrame(CLOUDS[1], columns=pd.Index(list(c))) for c in ("abc", "acb"))],
         r"clouds\[2\]: has other columns than clouds\[1\]; reorder them",
     ),
     "NaN": (

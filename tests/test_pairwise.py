@@ -112,7 +112,7 @@ class TestValues:
         assert part == pytest.approx(D[:3, 1:], rel=1e-7, abs=1e-9)
 
     def test_frames_with_columns(self):
-        frames = [pd.DataFrame(x, columns=["a_1", "a_2", "b_1", "b_2"]) for x in CLOUDS]
+        frames = [pd.DataFrame(x, columns=pd.Index(["a_1", "a_2", "b_1", "b_2"])) for x in CLOUDS]
         found = frot.pairwise(frames, "prefix", others=CLOUDS[:1])
         assert found == pytest.approx(frot.pairwise(CLOUDS, [2, 2])[:, :1], rel=1e-9)
 
@@ -186,7 +186,9 @@ class TestRegularised:
 
     def test_a_share_is_of_the_mean_cost_of_each_pair(self):
         D = frot.pairwise(CLOUDS[:2], GROUPS, eta=frot.relative(0.1))
-        there = frot.solve(*CLOUDS[:2], GROUPS, metric="euclidean", p=2.0, eta=frot.relative(0.1))
+        there = frot.solve(
+            CLOUDS[0], CLOUDS[1], GROUPS, metric="euclidean", p=2.0, eta=frot.relative(0.1)
+        )
         assert D[0, 1] == pytest.approx(there.value**0.5, rel=1e-12)
 
     def test_metrics_that_are_not_zero_between_equal_points(self):

@@ -141,5 +141,6 @@ def _on_dask(
             submit(AHEAD * max(1, sum(client.ncores().values())) - len(in_flight))
             yield found
     finally:
-        if in_flight:
+        # A client that lost its cluster has nothing to cancel, and would hide why it ended.
+        if in_flight and client.status == "running":
             client.cancel(list(in_flight))
