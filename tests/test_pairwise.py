@@ -292,6 +292,12 @@ class TestWorkers:
         with joblib.parallel_config(backend="threading", n_jobs=2):
             assert np.array_equal(frot.pairwise(CLOUDS, GROUPS), expected)
 
+    def test_threads_leave_the_filters_of_warnings_alone(self):
+        before = list(warnings.filters)
+        with joblib.parallel_config(backend="threading", n_jobs=4):
+            frot.pairwise(CLOUDS[:3], GROUPS, normalise="regret")
+        assert warnings.filters == before
+
     def test_clouds_so_large_that_joblib_maps_them_into_memory(self):
         clouds = [RNG.normal(size=(8, 20_000)) for _ in range(3)]
         assert clouds[0].nbytes > 1e6

@@ -28,6 +28,14 @@ def fail(x: int) -> int:
     raise InputError(f"task {x}: is bad")
 
 
+def prepare() -> None:
+    os.environ["FROT_PREPARED"] = "yes"
+
+
+def ready(x: int) -> str | None:
+    return os.environ.get("FROT_PREPARED")
+
+
 # Python 3.12 and later warn of every fork beside threads, which is multiprocessing's own matter.
 old_forks = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 SQUARES = {x * x for x in range(50)}
@@ -90,6 +98,17 @@ def test_closing_calls_off_the_rest(backend):
     ):
         next(found)
     assert len(read) < 1000
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])
+@old_forks
+def test_workers_are_prepared_and_a_plain_loop_is_not(backend, monkeypatch):
+    monkeypatch.delenv("FROT_PREPARED", raising=False)
+    assert set(spread(ready, range(3), n_jobs=1, prepare=prepare)) == {None}
+    assert set(spread(ready, range(3), prepare=prepare)) == {None}
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        assert set(spread(ready, range(3), prepare=prepare)) == {"yes"}
+    os.environ.pop("FROT_PREPARED", None)
 
 
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "2", True])

@@ -83,7 +83,8 @@ def pairwise(
     metric : str or callable
         The distance d within a group, as in `solve`.
     eta, eps, prior, normalise, normalise_weights, solver, tol, max_iter, memory_budget :
-        As in `solve`. A `relative` eta or eps is a share of each pair's own mean cost.
+        As in `solve`. A `relative` eta or eps is a share of each pair's own mean cost, and the
+        budget is for each worker.
     time_limit : float, optional
         Seconds at most for one pair.
     n_jobs : int, optional

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -110,9 +111,10 @@ def fill_table(
         before = sum(map(len, known.values())), sum(seconds[number] for number in known)
         left = [number for number in range(len(tiles)) if number not in known]
         # Workers are not started for nothing.
-        work = spread(_solve_tile, map(table.job, left), n_jobs if left else 1)
+        work = spread(_solve_tile, map(table.job, left), n_jobs if left else 1, _load)
         bar = counting_bar("pairs", count, sum(seconds), enabled=progress, before=before)
-        with bar as show, closing(work) as solved:
+        # Threads that silence a library's warnings at the same time may leave them silenced.
+        with warnings.catch_warnings(), bar as show, closing(work) as solved:
             for number, found in solved:
                 if kept is not None:
                     kept.add(number, found)
@@ -124,6 +126,11 @@ def fill_table(
         # Only pairs on and above the diagonal were solved: below it all is zero.
         values = values + np.triu(values, 1).T
     return values
+
+
+def _load() -> None:
+    """Load the library behind the network simplex, and what it loads in turn."""
+    import ot  # noqa: F401
 
 
 def _solve_tile(job: _Job) -> tuple[int, np.ndarray]:

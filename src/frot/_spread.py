@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable
+from functools import partial
 from itertools import islice
 from numbers import Integral
 from typing import Any, TypeVar
@@ -40,7 +41,10 @@ def check_n_jobs(n_jobs: Any) -> int | None:
 
 
 def spread(
-    work: Callable[[Task], Found], tasks: Iterable[Task], n_jobs: int | None = None
+    work: Callable[[Task], Found],
+    tasks: Iterable[Task],
+    n_jobs: int | None = None,
+    prepare: Callable[[], object] = bool,
 ) -> Generator[Found, None, None]:
     """Yield ``work(task)`` for every task, in the order in which they are finished.
 
@@ -55,6 +59,10 @@ def spread(
     n_jobs : int, optional
         1 is this process and needs no joblib. None leaves it to ``joblib.parallel_config``, and
         is 1 without. On a Dask cluster it has no meaning: all workers take part.
+    prepare : callable
+        Called before each task by workers other than this process. Large libraries are loaded
+        here: joblib takes a process that grows after its first task for one that leaks, and
+        starts another.
 
     Examples
     --------
@@ -66,15 +74,21 @@ def spread(
         yield from map(work, tasks)
         return
     joblib = require("joblib", "parallel")
+    alone, work = work, partial(_prepared, prepare, work)
     backend, _ = joblib.parallel.get_active_backend()
     if type(backend).__name__ == "DaskDistributedBackend":
         yield from _on_dask(backend, work, tasks)
     elif n_jobs is None and joblib.effective_n_jobs(None) == 1:
-        yield from map(work, tasks)
+        yield from map(alone, tasks)
     elif backend.supports_return_generator:
         yield from _as_they_come(joblib, work, tasks, n_jobs)
     else:
         yield from _in_rounds(joblib, work, tasks, n_jobs)
+
+
+def _prepared(prepare: Callable[[], object], work: Callable[[Task], Found], task: Task) -> Found:
+    prepare()
+    return work(task)
 
 
 def _as_they_come(
