@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
@@ -21,6 +22,8 @@ Found = TypeVar("Found")
 AHEAD = 2
 # Tasks for each worker between two looks at the results, where joblib gives them only at the end.
 ROUND = 4
+# Seconds between two counts of a cluster's workers.
+RECOUNT = 1.0
 
 
 def check_n_jobs(n_jobs: Any) -> int | None:
@@ -134,25 +137,29 @@ def _on_dask(
     left = iter(tasks)
     in_flight: set[Any] = set()
     done = distributed.as_completed([], loop=client.loop)
+    room, counted = AHEAD, -RECOUNT
 
-    def submit(count: int) -> None:
+    def submit() -> None:
+        nonlocal room, counted
+        # Workers may come and go; asking takes a while, though.
+        if time.monotonic() - counted >= RECOUNT:
+            room = AHEAD * max(1, sum(client.ncores().values()))
+            counted = time.monotonic()
         # Dask warns of large tasks because it expects many at a time.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
-            for task in islice(left, max(0, count)):
+            for task in islice(left, max(0, room - len(in_flight))):
                 future = client.submit(work, task, pure=False, **options)
                 in_flight.add(future)
                 done.add(future)
 
     try:
-        submit(AHEAD)
-        # Workers may come and go, so they are counted again every time.
-        submit(AHEAD * sum(client.ncores().values()) - len(in_flight))
+        submit()
         while in_flight:
             future = next(done)
             in_flight.remove(future)
             found = future.result()
             del future
-            submit(AHEAD * max(1, sum(client.ncores().values())) - len(in_flight))
+            submit()
             yield found
     finally:
         # A client that lost its cluster has nothing to cancel, and would hide why it ended.
