@@ -22,7 +22,7 @@ from hypothesis import given, settings
 import frot
 from frot import _pairwise_table, _tiles
 from frot._checkpoint import Checkpoint
-from tests.reference import quiet
+from tests.reference import LIGHT, quiet
 from tests.strategies import group_lists, point_clouds
 
 RNG = np.random.default_rng(0)
@@ -427,7 +427,9 @@ def stopped(folder: Path, n_jobs: int, how: signal.Signals) -> tuple[int, str]:
     command = [sys.executable, str(script), str(path), str(n_jobs)]
     with log.open("w") as stderr:
         # A group of its own, so that a signal reaches its workers as Ctrl-C in a terminal would.
-        process = subprocess.Popen(command, stderr=stderr, start_new_session=True)
+        process = subprocess.Popen(
+            command, stderr=stderr, start_new_session=True, env={**os.environ, **LIGHT}
+        )
         while not path.exists() or path.stat().st_size < enough:
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline

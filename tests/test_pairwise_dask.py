@@ -18,6 +18,7 @@ import pytest
 import frot
 from frot import _tiles
 from frot._spread import spread
+from tests.reference import LIGHT
 
 distributed = pytest.importorskip("distributed")
 
@@ -39,7 +40,11 @@ def client() -> Iterator[Any]:
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            env=LIGHT,
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

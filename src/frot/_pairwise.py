@@ -15,6 +15,7 @@ from frot._groups import Groups
 from frot._pairwise_table import Call, Table, fill_table
 from frot._prepare import check_terms
 from frot._relative import Relative
+from frot._solvers import FrankWolfe
 from frot._solvers._choose import Limits, Solver, choose_solver
 from frot._spread import check_n_jobs
 from frot._tiles import Effort
@@ -141,7 +142,7 @@ def pairwise(
     n_jobs = check_n_jobs(n_jobs)
     shape = (len(parsed), int(first.sizes.max()), int((second or first).sizes.max()))
     terms = check_terms(shape, None, None, eta, eps, prior, normalise, normalise_weights)
-    choose_solver(solver, shape, terms, Limits(tol, max_iter, time_limit))
+    chosen = choose_solver(solver, shape, terms, Limits(tol, max_iter, time_limit))
     options = {
         "metric": metric,
         "p": p,
@@ -162,7 +163,9 @@ def pairwise(
         * (ENTROPIC if terms.regularisation[1] > 0.0 else 1.0),
     )
     apart = callable(metric) or metric == NO_IDENTITY or any(terms.regularisation)
-    call = Call(parsed, options, check_number(memory_budget, "memory_budget"), diagonal=apart)
+    budget = check_number(memory_budget, "memory_budget")
+    simplex = len(parsed) == 1 or normalise == "regret" or isinstance(chosen, FrankWolfe)
+    call = Call(parsed, options, budget, diagonal=apart, simplex=simplex)
     table = Table(first, second, call, effort)
     values = fill_table(table, n_jobs, bool(progress), checkpoint)
     return np.maximum(values, 0.0) ** (1.0 / p)

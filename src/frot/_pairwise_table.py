@@ -27,12 +27,17 @@ __all__ = ["Call", "Table", "fill_table"]
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What every pair is solved with; goes to the workers."""
+    """What every pair is solved with; goes to the workers.
+
+    `diagonal` is whether clouds are solved against themselves too, and `simplex` whether the
+    network simplex is sure to be called.
+    """
 
     groups: Groups
     options: dict[str, Any]
     memory_budget: float
     diagonal: bool
+    simplex: bool
 
 
 class _Job(NamedTuple):
@@ -111,7 +116,8 @@ def fill_table(
         before = sum(map(len, known.values())), sum(seconds[number] for number in known)
         left = [number for number in range(len(tiles)) if number not in known]
         # Workers are not started for nothing.
-        work = spread(_solve_tile, map(table.job, left), n_jobs if left else 1, _load)
+        prepare = _load_simplex if table.call.simplex else bool
+        work = spread(_solve_tile, map(table.job, left), n_jobs if left else 1, prepare)
         bar = counting_bar("pairs", count, sum(seconds), enabled=progress, before=before)
         # Threads that silence a library's warnings at the same time may leave them silenced.
         with warnings.catch_warnings(), bar as show, closing(work) as solved:
@@ -128,8 +134,8 @@ def fill_table(
     return values
 
 
-def _load() -> None:
-    """Load the library behind the network simplex, and what it loads in turn."""
+def _load_simplex() -> None:
+    """Load the library behind the network simplex, and the large ones it loads in turn."""
     import ot  # noqa: F401
 
 
