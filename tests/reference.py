@@ -16,6 +16,7 @@ from scipy.special import logsumexp, softmax
 import frot
 
 __all__ = [
+    "LIGHT",
     "algorithm_2",
     "exact_two_by_two",
     "linear_program",
@@ -23,6 +24,10 @@ __all__ = [
     "sinkhorn_plan",
     "smooth_max",
 ]
+
+
+# Environment of processes that tests start: POT then leaves torch and the like where they are.
+LIGHT = {f"POT_BACKEND_DISABLE_{name}": "1" for name in ("PYTORCH", "JAX", "TENSORFLOW", "CUPY")}
 
 
 def quiet(call: Callable[..., Any], *args: Any, **options: Any) -> Any:

@@ -1,4 +1,6 @@
 import math
+import threading
+import warnings
 
 import pytest
 
@@ -7,7 +9,9 @@ from frot._errors import (
     InputError,
     MissingDependencyError,
     SolverError,
+    hearing,
     require,
+    warn_caller,
 )
 
 
@@ -41,3 +45,29 @@ def test_require_does_not_hide_a_broken_library(tmp_path, monkeypatch):
     with pytest.raises(ModuleNotFoundError, match="another_missing_library") as caught:
         require("broken_library", "plot")
     assert not isinstance(caught.value, MissingDependencyError)
+
+
+def test_hearing_is_of_one_thread_only():
+    """What is said in another thread meanwhile is still warned there."""
+    with hearing() as heard:
+        warn_caller("here")
+        caught: list[warnings.WarningMessage] = []
+
+        def elsewhere() -> None:
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                warn_caller("there")
+            caught.extend(seen)
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+    assert heard == ["here"]
+    assert [str(one.message) for one in caught] == ["there"]
+
+
+def test_hearing_ends():
+    with pytest.raises(KeyError), hearing():
+        raise KeyError
+    with pytest.warns(ConvergenceWarning, match="again"):
+        warn_caller("again")

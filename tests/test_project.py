@@ -9,7 +9,7 @@ import pytest
 import frot
 
 ROOT = Path(__file__).resolve().parents[1]
-HEAVY = ("torch", "matplotlib", "sklearn", "pandas", "polars", "pyarrow")
+HEAVY = ("torch", "matplotlib", "sklearn", "pandas", "polars", "pyarrow", "joblib", "dask")
 
 PROBE = """
 import sys, time

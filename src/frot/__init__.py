@@ -14,6 +14,7 @@ from frot._errors import ConvergenceWarning, InputError, MissingDependencyError,
 from frot._groups import Groups
 from frot._lazy_plan import LazyPlan
 from frot._oracles import NetworkSimplex, Sinkhorn
+from frot._pairwise import pairwise
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._relative import relative
@@ -49,6 +50,7 @@ __all__ = [
     "Status",
     "Table",
     "distance",
+    "pairwise",
     "read_pair",
     "read_table",
     "relative",

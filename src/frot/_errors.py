@@ -5,8 +5,14 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
+
+# Who listens to `warn_caller` in this thread instead of the warnings module, if anyone does.
+_LISTENER: ContextVar[list[str] | None] = ContextVar("listener", default=None)
 
 
 class InputError(ValueError):
@@ -106,8 +112,33 @@ def warn_caller(message: str) -> None:
     >>> seen[0].category.__name__
     'ConvergenceWarning'
     """
+    if (heard := _LISTENER.get()) is not None:
+        heard.append(message)
+        return
     here = str(Path(__file__).parent)
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, ConvergenceWarning, stacklevel=level)
+
+
+@contextmanager
+def hearing() -> Iterator[list[str]]:
+    """Collect what `warn_caller` has to say in this thread, so that nothing is warned.
+
+    `warnings.catch_warnings` would silence other threads too, and a worker process would keep
+    what it warned to itself.
+
+    Examples
+    --------
+    >>> with hearing() as heard:
+    ...     warn_caller("not there yet")
+    >>> heard
+    ['not there yet']
+    """
+    heard: list[str] = []
+    token = _LISTENER.set(heard)
+    try:
+        yield heard
+    finally:
+        _LISTENER.reset(token)

@@ -23,6 +23,8 @@ OPTIONAL = {
     "pandas": ("DataFrames, .parquet files", '"frot[tables]"'),
     "pyarrow": (".parquet files", '"frot[tables]"'),
     "polars": ("DataFrames", "polars"),
+    "joblib": ("frot.pairwise over processes", '"frot[parallel]"'),
+    "distributed": ("frot.pairwise over a Dask cluster", '"dask[distributed]"'),
     "torch": ("tells the GPU; no solver uses it yet", "torch"),
 }
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
