@@ -114,7 +114,7 @@ def solve_batch(
     terms = Terms.of(search.home, a, b, adversary, epss, scale, etas)
     work = BatchWork(tol, max_iter, time_limit, begin)
     per_part = max(1, int(memory_budget // (8 * DENSE_MATRICES * n * m)))
-    whole = DenseEngine(search, terms)
+    whole = DenseEngine(search, terms, geometry)
     for start in range(0, count, per_part):
         work.run(whole, np.arange(start, min(start + per_part, count)))
     result = BatchResult(

@@ -98,14 +98,13 @@ class BatchResult(Sequence[Result]):
         at = range(len(self))[index]
         row, proof, terms = slice(at, at + 1), self.proof, self.engine.terms
         geometry: Any = self.engine.geometry
+        alone = replace(geometry, X=geometry.X[row, ...], Y=geometry.Y[row, ...])
         gibbs = Gibbs(
-            replace(geometry, X=geometry.X[row, ...], Y=geometry.Y[row, ...]),
-            terms.a[row, :],
-            terms.b[row, :],
+            alone,
+            terms.members(terms.home.indices([at])),
             proof.alpha[row, :],
             proof.f[row, :],
             proof.g[row, :],
-            float(self.eps[at]),
         )
         lower, upper = float(self.lower[at]), float(self.upper[at])
         now = Progress(self.iterations[at], self.time, lower, upper, relative_gap(lower, upper))

@@ -17,6 +17,8 @@ import numpy as np
 from frot._arrays import Home, is_foreign, quiet, to_numpy
 from frot._entropic._blocks import row_blocks
 from frot._entropic._geometry import Geometry
+from frot._entropic._scores import Scores, scores_at
+from frot._entropic._terms import Terms
 from frot._plan import Arcs, Plan
 
 __all__ = ["Gibbs", "LazyPlan"]
@@ -30,26 +32,26 @@ class Gibbs:
     """One entropic plan: everything in double precision, with a batch axis of one."""
 
     geometry: Geometry
-    a: Any
-    b: Any
+    terms: Terms
     alpha: Any
     f: Any
     g: Any
-    eps: float
+
+    @cached_property
+    def _scores(self) -> Scores:
+        return scores_at(self.geometry, self.terms, self.alpha)
 
     def blocks(self, parts: Sequence[slice]) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of rows, each of shape (r, m)."""
-        xp = self.geometry.home.xp
+        terms, scores = self.terms, self._scores
+        bias = self.g / terms.eps + terms.log(terms.b)
         for part in parts:
-            block = self.geometry.rows(part).mix(self.alpha)[0, :, :]
-            block -= self.f[0, part][:, None]
-            block -= self.g[0, :][None, :]
-            block /= -self.eps
+            block = scores.block(part, bias)
+            block += (self.f[:, part] / terms.eps - scores.offset(part))[:, :, None]
             with quiet():
-                block = xp.exp(block)
-            block *= self.a[0, part][:, None]
-            block *= self.b[0, :][None, :]
-            yield part, block
+                block = terms.home.xp.exp(block)
+            block *= terms.a[:, part][:, :, None]
+            yield part, block[0, :, :]
 
 
 class LazyPlan(Plan):

@@ -23,6 +23,7 @@ class DenseEngine:
 
     geometry: Geometry
     terms: Terms
+    exact: Geometry | None = None
 
     @property
     def patience(self) -> float:
@@ -69,15 +70,15 @@ class DenseEngine:
         return self.geometry.stack()
 
     def double(self) -> DenseEngine:
-        """The same in double precision."""
-        geometry = self.geometry.double()
-        return self if geometry is self.geometry else self._doubled
+        """The same in double precision, on the costs as they were given."""
+        return self if self.terms.home.dtype == self.terms.home.xp.float64 else self._doubled
 
     @cached_property
     def _doubled(self) -> DenseEngine:
-        geometry = self.geometry.double()
+        geometry = self.exact or self.geometry.double()
         return DenseEngine(geometry, self.terms.at(geometry.home))
 
     def members(self, index: Any) -> DenseEngine:
         """Some problems of the batch only."""
-        return DenseEngine(self.geometry.members(index), self.terms.members(index))
+        exact = None if self.exact is None else self.exact.members(index)
+        return DenseEngine(self.geometry.members(index), self.terms.members(index), exact)

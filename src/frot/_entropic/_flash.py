@@ -58,12 +58,11 @@ class FlashEngine(StreamEngine):
         f_hat = softmin(x, y, g_hat, log_b, **options)
         ahead = softmin(y, x, f_hat, log_a, **options)
         with quiet():
-            columns = xp.exp((g_hat - ahead) / eps)[None]
+            columns = xp.exp((g_hat - ahead) / eps)[None, ...]
         moved = apply_plan(x, y, f_hat, g_hat, log_a, log_b, geometry.Y[0, :, :], axis=1, **options)
-        cross = xp.sum(geometry.X * moved[None], axis=1)
-        squares = geometry._squares(terms.a, terms.b * columns)
-        phi = geometry._pool(xp.clip(squares - 2.0 * cross, 0.0, None))
-        return (f_hat + x_norms)[None], columns, phi
+        cross = xp.sum(geometry.X * moved[None, ...], axis=1)
+        phi = geometry.from_moments(terms.a, terms.b * columns, cross)
+        return (f_hat + x_norms)[None, ...], columns, phi
 
 
 def _kernels() -> tuple[Any, Any]:

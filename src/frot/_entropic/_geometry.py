@@ -128,7 +128,11 @@ class PointGeometry:
         """Return phi from the marginals and plan @ Y."""
         xp = self.home.xp
         rows, cols = xp.sum(plan, axis=2), xp.sum(plan, axis=1)
-        cross = xp.sum(self.X * (plan @ self.Y), axis=1)
+        return self.from_moments(rows, cols, xp.sum(self.X * (plan @ self.Y), axis=1))
+
+    def from_moments(self, rows: Any, cols: Any, cross: Any) -> Any:
+        """Return phi from a plan's marginals and the sums of x_i * y_j over it, (B, d)."""
+        xp = self.home.xp
         return self._pool(xp.clip(self._squares(rows, cols) - 2.0 * cross, 0.0, None))
 
     def _squares(self, rows: Any, cols: Any) -> Any:

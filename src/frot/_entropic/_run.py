@@ -51,12 +51,12 @@ class EntropicRun:
         )
         self.engine: Engine
         if fits:
-            self.engine = DenseEngine(search, terms)
+            self.engine = DenseEngine(search, terms, geometry)
         elif FlashEngine.suits(search):
             assert isinstance(search, PointGeometry)
-            self.engine = FlashEngine(search, terms)
+            self.engine = FlashEngine(search, terms, geometry)
         else:
-            self.engine = StreamEngine(search, terms)
+            self.engine = StreamEngine(search, terms, geometry)
         self.streams = not fits
 
     def start(self, alpha: np.ndarray | None, g: Any) -> tuple[Any, Any]:
@@ -80,7 +80,7 @@ class EntropicRun:
         """The plan that proves the upper bound."""
         terms = self.engine.double().terms
         geometry = self.engine.double().geometry
-        gibbs = Gibbs(geometry, terms.a, terms.b, proof.alpha, proof.f, proof.g, self.problem.eps)
+        gibbs = Gibbs(geometry, terms, proof.alpha, proof.f, proof.g)
         ranks = []
         if bool(terms.home.xp.any(proof.left > 0.0)):
             ranks = [(proof.left[0, :], proof.right[0, :])]

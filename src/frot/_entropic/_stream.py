@@ -13,7 +13,6 @@ second-order scheme for a spectrum in [0, r]:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,6 +22,7 @@ from frot._entropic._blocks import row_blocks
 from frot._entropic._coarse import coarse_start
 from frot._entropic._engine import Point, make_point
 from frot._entropic._geometry import Geometry
+from frot._entropic._scores import scores_at
 from frot._entropic._terms import Terms
 
 __all__ = ["StreamEngine"]
@@ -40,6 +40,7 @@ class StreamEngine:
 
     geometry: Geometry
     terms: Terms
+    exact: Geometry | None = None
 
     @property
     def patience(self) -> float:
@@ -69,79 +70,66 @@ class StreamEngine:
             previous, g = g, momentum.ahead(g, step, previous)
         return make_point(terms, alpha, f, g, phi, columns, error, work=count)
 
-    def blocks(self, alpha: Any, geometry: Geometry | None = None) -> Iterator[tuple[slice, Any]]:
-        """Yield row blocks of the mixed cost."""
-        geometry = geometry or self.geometry
-        for part in row_blocks(geometry):
-            yield part, geometry.rows(part).mix(alpha)
-
     def sweep_once(self, alpha: Any, g: Any) -> tuple[Any, Any, Any]:
         """Return f, the columns over b and phi of the plan of g with rows exact, in one pass."""
         xp, terms = self.terms.home.xp, self.terms
-        eps = terms.eps[:, :, None]
-        parts, columns, phi = [], 0.0, 0.0
+        scores = scores_at(self.geometry, terms, alpha)
+        bias = g / terms.eps + terms.log(terms.b)
+        parts, masses, partials = [], 0.0, 0.0
         with quiet():
             for part in row_blocks(self.geometry):
-                geometry = self.geometry.rows(part)
-                kernel = geometry.mix(alpha)
-                kernel -= g[:, None, :]
-                kernel /= -eps
+                kernel = scores.block(part, bias)
                 top = xp.max(kernel, axis=2)
                 kernel -= top[:, :, None]
                 kernel = xp.exp(kernel)
-                kernel *= terms.b[:, None, :]
                 rows = xp.sum(kernel, axis=2)
-                parts.append(-terms.eps * (top + xp.log(rows)))
-                kernel *= (terms.a[:, part] / rows)[:, :, None]
-                columns = columns + xp.sum(kernel, axis=1)
-                phi = phi + geometry.inner(kernel)
+                parts.append(terms.eps * (scores.offset(part) - top - xp.log(rows)))
+                weights = terms.a[:, part] / rows
+                masses = masses + (weights[:, None, :] @ kernel)[:, 0, :]
+                partials = partials + scores.partial(part, kernel, weights)
         safe = xp.where(terms.b > 0.0, terms.b, xp.ones_like(terms.b))
-        columns = xp.where(terms.b > 0.0, columns / safe, xp.ones_like(terms.b))
-        return xp.concat(parts, axis=1), columns, phi
-
-    def gibbs(self, alpha: Any, f: Any, g: Any) -> Iterator[tuple[slice, Any]]:
-        """Yield row blocks of the plan of the potentials."""
-        xp, terms = self.terms.home.xp, self.terms
-        for part, kernel in self.blocks(alpha):
-            kernel -= f[:, part, None]
-            kernel -= g[:, None, :]
-            kernel /= -terms.eps[:, :, None]
-            with quiet():
-                kernel = xp.exp(kernel)
-            kernel *= terms.a[:, part, None]
-            kernel *= terms.b[:, None, :]
-            yield part, kernel
+        columns = xp.where(terms.b > 0.0, masses / safe, xp.ones_like(terms.b))
+        return xp.concat(parts, axis=1), columns, scores.total(partials, terms.a, masses)
 
     def shrunk(self, at: Point, g: Any) -> tuple[Any, Any]:
         """Pass once more, with f fixed."""
         xp, terms = self.terms.home.xp, self.terms
-        parts, phi = [], 0.0
-        for part, plan in self.gibbs(at.alpha, at.f, g):
-            parts.append(xp.sum(plan, axis=2))
-            phi = phi + self.geometry.rows(part).inner(plan)
-        safe = xp.where(terms.a > 0.0, terms.a, xp.ones_like(terms.a))
-        return xp.concat(parts, axis=1) / safe, phi
+        scores = scores_at(self.geometry, terms, at.alpha)
+        bias = g / terms.eps + terms.log(terms.b)
+        parts, masses, partials = [], 0.0, 0.0
+        with quiet():
+            for part in row_blocks(self.geometry):
+                kernel = scores.block(part, bias)
+                kernel += (at.f[:, part] / terms.eps - scores.offset(part))[:, :, None]
+                kernel = xp.exp(kernel)
+                weights = terms.a[:, part]
+                parts.append(xp.sum(kernel, axis=2))
+                masses = masses + (weights[:, None, :] @ kernel)[:, 0, :]
+                partials = partials + scores.partial(part, kernel, weights)
+        rows = xp.concat(parts, axis=1)
+        return rows, scores.total(partials, terms.a * rows, masses)
 
     def transforms(self, at: Point) -> tuple[Any, Any]:
         """Take minima over blocks; f of a block is all that g's minimum needs of it."""
-        xp = self.terms.home.xp
-        parts, g = [], None
-        for _, mixed in self.blocks(at.alpha):
-            f = xp.min(mixed - at.g[:, None, :], axis=2)
-            parts.append(f)
-            mixed -= f[:, :, None]
-            least = xp.min(mixed, axis=1)
-            g = least if g is None else xp.minimum(g, least)
-        return xp.concat(parts, axis=1), g
+        xp, terms = self.terms.home.xp, self.terms
+        scores = scores_at(self.geometry, terms, at.alpha)
+        parts, most = [], None
+        for part in row_blocks(self.geometry):
+            kernel = scores.block(part, at.g / terms.eps)
+            top = xp.max(kernel, axis=2)
+            parts.append(terms.eps * (scores.offset(part) - top))
+            kernel -= top[:, :, None]
+            best = xp.max(kernel, axis=1)
+            most = best if most is None else xp.maximum(most, best)
+        return xp.concat(parts, axis=1), at.g - terms.eps * most
 
     def double(self) -> StreamEngine:
-        """The same in double precision."""
-        geometry = self.geometry.double()
-        return self if geometry is self.geometry else self._doubled
+        """The same in double precision, on the costs as they were given."""
+        return self if self.terms.home.dtype == self.terms.home.xp.float64 else self._doubled
 
     @cached_property
     def _doubled(self) -> StreamEngine:
-        geometry = self.geometry.double()
+        geometry = self.exact or self.geometry.double()
         return StreamEngine(geometry, self.terms.at(geometry.home))
 
 
