@@ -100,6 +100,7 @@ def main() -> None:
             continue
         X, Y = points(torch, n)
         settings = {"eta": frot.relative(options.eta), "eps": frot.relative(options.eps)}
+        seconds, result, before = 0.0, None, 0
         for warm in (True, False) if n <= 100_000 else (False,):
             counter.single = counter.double = 0.0
             torch.cuda.reset_peak_memory_stats()
@@ -112,6 +113,7 @@ def main() -> None:
             seconds = time.perf_counter() - begin
             if warm:
                 print(f"n = {n:,} with compilation: {seconds:.1f} s", flush=True)
+        assert result is not None
         peak = torch.cuda.max_memory_allocated() - before
         products = float(n) * n * FEATURES * (counter.single + counter.double)
         low, high = result.unregularised

@@ -27,6 +27,7 @@ class FlashEngine(StreamEngine):
     """Passes by fused kernels in single precision; certificates by blocks in double."""
 
     geometry: PointGeometry  # type: ignore[assignment]
+    allow_tf32: bool = False
 
     @staticmethod
     def suits(geometry: Geometry) -> bool:
@@ -54,7 +55,8 @@ class FlashEngine(StreamEngine):
         x_norms, y_norms = xp.sum(x * x, axis=1), xp.sum(y * y, axis=1)
         log_a, log_b = self._log_weights
         g_hat = g[0, :] - y_norms
-        options = {"eps": eps, "allow_tf32": False}
+        # Tuning compiles dozens of kernels for a minute or two, which hardly any solve earns back.
+        options = {"eps": eps, "allow_tf32": self.allow_tf32, "autotune": False}
         f_hat = softmin(x, y, g_hat, log_b, **options)
         ahead = softmin(y, x, f_hat, log_a, **options)
         with quiet():
