@@ -13,9 +13,8 @@ import argparse
 import time
 import warnings
 
-from _common import table
-
 import frot
+from _common import table
 from frot._entropic import _flash, _stream
 
 GROUPS, FEATURES = 8, 64

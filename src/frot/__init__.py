@@ -60,3 +60,15 @@ __all__ = [
     "toy",
     "write_report",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import `frot.torch` when it is first used, so that nobody else waits for PyTorch."""
+    if name == "torch":
+        from frot._errors import require
+
+        require("torch", "torch")
+        import importlib
+
+        return importlib.import_module("frot.torch")
+    raise AttributeError(f"module 'frot' has no attribute {name!r}")

@@ -16,18 +16,35 @@ from typing import Any
 import array_api_compat
 
 from frot._arrays import quiet
+from frot._entropic._engine import Point
 from frot._entropic._geometry import Geometry, PointGeometry
 from frot._entropic._stream import StreamEngine
 
 __all__ = ["FlashEngine"]
 
 
+# Tensor cores round coordinates to TF32, which is good for this much misplaced mass; a sweep that
+# has to be closer goes on with blocks in full single precision.
+ROUGH = 2e-2
+WORTH_IT = 5e-3
+
+
 @dataclass(frozen=True, eq=False)
 class FlashEngine(StreamEngine):
-    """Passes by fused kernels in single precision; certificates by blocks in double."""
+    """First passes by fused kernels on tensor cores, the last ones by blocks; proofs in double.
+
+    In full single precision the fused kernels are slower than blocks with cuBLAS (0.55 s against
+    0.18 s for a pass over 10^5 by 10^5 points of 64 features on an H200); in TF32 they take 0.065 s.
+    """
 
     geometry: PointGeometry  # type: ignore[assignment]
-    allow_tf32: bool = False
+
+    def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
+        """Sweep roughly first, where the start is rough too."""
+        rough = closeness if isinstance(closeness, float) else float(closeness[0])
+        if limit is None and rough >= WORTH_IT:
+            g = _TensorCores(self.geometry, self.terms).sweep(alpha, g, ROUGH).g
+        return super().sweep(alpha, g, closeness, limit)
 
     @staticmethod
     def suits(geometry: Geometry) -> bool:
@@ -40,6 +57,13 @@ class FlashEngine(StreamEngine):
             and home.dtype == home.xp.float32
             and importlib.util.find_spec("flash_sinkhorn") is not None
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _TensorCores(StreamEngine):
+    """Passes by fused kernels, coordinates rounded to TF32."""
+
+    geometry: PointGeometry  # type: ignore[assignment]
 
     @cached_property
     def _log_weights(self) -> tuple[Any, Any]:
@@ -56,7 +80,7 @@ class FlashEngine(StreamEngine):
         log_a, log_b = self._log_weights
         g_hat = g[0, :] - y_norms
         # Tuning compiles dozens of kernels for a minute or two, which hardly any solve earns back.
-        options = {"eps": eps, "allow_tf32": self.allow_tf32, "autotune": False}
+        options = {"eps": eps, "allow_tf32": True, "autotune": False}
         f_hat = softmin(x, y, g_hat, log_b, **options)
         ahead = softmin(y, x, f_hat, log_a, **options)
         with quiet():
