@@ -25,7 +25,8 @@ OPTIONAL = {
     "polars": ("DataFrames", "polars"),
     "joblib": ("frot.pairwise over processes", '"frot[parallel]"'),
     "distributed": ("frot.pairwise over a Dask cluster", '"dask[distributed]"'),
-    "torch": ("tells the GPU; no solver uses it yet", "torch"),
+    "torch": ("tensors on CPU and GPU, frot.torch.FRWDLoss", '"frot[torch]"'),
+    "flash-sinkhorn": ("streaming on tensor cores", '"frot[cuda]"'),
 }
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 

@@ -23,8 +23,9 @@ __all__ = ["Relaxation", "Scaling", "settle", "sweep_to"]
 WINDOW = 10
 LARGEST_OMEGA = 1.99
 BACK = 0.9
-# Smaller eps are reached from larger ones by this factor, each solved no better than roughly.
-EPS_FACTOR = 4.0
+# An eps below the first share of the spread of costs is reached from the second share of it by
+# this factor, each solved no better than roughly. Above, forming kernels costs more than it saves.
+DIRECT_FROM, FIRST_EPS, EPS_FACTOR = 1 / 200, 1 / 64, 4.0
 ROUGH = 1e-2
 
 
@@ -159,7 +160,7 @@ def settle(
     home = home or Home.of(M)
     xp = home.xp
     spread = (xp.max(M, axis=(1, 2)) - xp.min(M, axis=(1, 2)))[:, None]
-    level = xp.maximum(eps, spread / EPS_FACTOR)
+    level = xp.where(eps >= DIRECT_FROM * spread, eps, xp.maximum(eps, FIRST_EPS * spread))
     g, left = xp.zeros_like(b), limit
     while left > 0 and bool(xp.any(level > eps)):
         found = sweep_to(M, a, b, level, g, max(tol, ROUGH), left, home)
