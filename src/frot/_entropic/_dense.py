@@ -23,7 +23,7 @@ class DenseEngine:
 
     geometry: Geometry
     terms: Terms
-    exact: Geometry | None = None
+    precise: DenseEngine | None = None
 
     @property
     def patience(self) -> float:
@@ -70,15 +70,16 @@ class DenseEngine:
         return self.geometry.stack()
 
     def double(self) -> DenseEngine:
-        """The same in double precision, on the costs as they were given."""
-        return self if self.terms.home.dtype == self.terms.home.xp.float64 else self._doubled
+        """The problem as it was given, in double precision."""
+        double = self.terms.home.dtype == self.terms.home.xp.float64
+        return self.precise or (self if double else self._doubled)
 
     @cached_property
     def _doubled(self) -> DenseEngine:
-        geometry = self.exact or self.geometry.double()
+        geometry = self.geometry.double()
         return DenseEngine(geometry, self.terms.at(geometry.home))
 
     def members(self, index: Any) -> DenseEngine:
         """Some problems of the batch only."""
-        exact = None if self.exact is None else self.exact.members(index)
-        return DenseEngine(self.geometry.members(index), self.terms.members(index), exact)
+        precise = None if self.precise is None else self.precise.members(index)
+        return DenseEngine(self.geometry.members(index), self.terms.members(index), precise)
