@@ -10,6 +10,7 @@ from scipy import sparse
 from frot._costs._protocol import blocks
 from frot._plan import Plan
 from frot.selection._blocked import BlockedCosts, squared_distances
+from frot.selection._scaling import CACHE_BYTES
 
 __all__ = ["ActiveCosts", "heaviest"]
 
@@ -17,8 +18,10 @@ __all__ = ["ActiveCosts", "heaviest"]
 HOLD_BYTES = 64_000_000
 
 
-def heaviest(weights: np.ndarray, left_out: float) -> np.ndarray:
+def heaviest(weights: np.ndarray, left_out: float, most: int | None = None) -> np.ndarray:
     """Return the fewest positions that hold all but a share `left_out` of the weight, in order.
+
+    `most` is how many there may be at most, whatever they hold.
 
     Examples
     --------
@@ -26,7 +29,9 @@ def heaviest(weights: np.ndarray, left_out: float) -> np.ndarray:
     array([0, 2, 3])
     """
     order = np.argsort(weights)
-    light = np.searchsorted(np.cumsum(weights[order]), left_out * weights.sum())
+    light = int(np.searchsorted(np.cumsum(weights[order]), left_out * weights.sum()))
+    if most is not None:
+        light = max(light, len(order) - max(most, 1))
     return np.sort(order[light:])
 
 
@@ -53,11 +58,12 @@ class ActiveCosts:
         self._held = self.scaled.block(self.features) if size <= HOLD_BYTES else None
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        if self._held is not None:
-            yield slice(0, len(self.features)), *self._held
-            return
-        for part in blocks(len(self.features), 24 * (self.n + self.m)):
-            yield part, *self.scaled.block(self.features[part])
+        # Blocks even of what is held, so that temporaries stay in the cache.
+        for part in blocks(len(self.features), 24 * (self.n + self.m), CACHE_BYTES):
+            if self._held is not None:
+                yield part, self._held[0][part], self._held[1][part]
+            else:
+                yield part, *self.scaled.block(self.features[part])
 
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return the mixed cost at the weights of these groups, shape (n, m)."""

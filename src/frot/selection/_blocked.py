@@ -11,7 +11,7 @@ from scipy import sparse
 from frot._costs._protocol import UNIT, Rounding, blocks, summation
 from frot._groups import Groups
 from frot._plan import Plan
-from frot.selection._scaling import Scaled
+from frot.selection._scaling import CACHE_BYTES, Scaled
 
 __all__ = ["BlockedCosts", "pooling", "squared_distances"]
 
@@ -100,7 +100,7 @@ class BlockedCosts:
         on = np.flatnonzero(weights)
         _, n, m = self.shape
         mixed = np.zeros((n, m))
-        for part in blocks(len(on), 24 * (n + m)):
+        for part in blocks(len(on), 24 * (n + m), CACHE_BYTES):
             mixed += squared_distances(*self.scaled.block(on[part]), weights[on[part]])
         return np.maximum(mixed, 0.0, out=mixed)
 

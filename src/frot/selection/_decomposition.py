@@ -83,8 +83,7 @@ class SortedTransport:
     def products(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the sums for features in rows, shapes (k, n) and (k, m) to (k,)."""
         if self._plan is not None:
-            x, y = np.sort(x, axis=1), np.sort(y, axis=1)
-            return np.einsum("kj,kj->k", x @ self._plan, y)
+            return np.einsum("kj,kj->k", np.sort(x, axis=1) @ self._plan, np.sort(y, axis=1))
         return self._weighted(x, y)
 
     def _weighted(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -29,8 +29,14 @@ from frot.selection._eta import eta_for_perplexity
 
 __all__ = ["Eta", "Limits", "solve_classes"]
 
-# Weight that all groups left out of a round may have, as a share of the tolerance.
+# Weight of the features that a bound leaves out, as a share of the tolerance: it costs as much.
 LEFT_OUT = 0.1
+# Weight of the groups that the first round leaves out; each later one leaves out a fourth of it,
+# for what is left out keeps the interval open.
+ROUND_LEFT_OUT = 0.05
+# Costs of the product plan tell groups apart less than those of a good plan, so that more seem to
+# matter; the first round takes so many times the perplexity at most.
+FIRST_GROUPS = 10.0
 # Rounds end when the gap on their groups is this share of the tolerance, or after so many steps.
 ROUND_GAP = 0.8
 ROUND_STEPS = 50
@@ -142,7 +148,7 @@ class _Run:
         self.first = costs.independent(self.a, self.b)
         self.eta = 0.0
         self.least = self.rule.least * float(self.first.mean())
-        self.calls = 0
+        self.calls = self.rounds = 0
         self.history: list[Progress] = []
 
     def _eta_at(self, phi: np.ndarray) -> float:
@@ -152,18 +158,17 @@ class _Run:
 
     def result(self) -> Result:
         """Alternate between rounds on few groups and bounds on all."""
-        phi, upper, moved = self.first, None, True
+        phi, upper, vertex, moved = self.first, None, None, True
         while True:
             self.eta = self._eta_at(phi)
             self.problem = self.problem.having(adversary=Simplex(self.eta))
             if upper is not None:
                 upper = upper_bound(self.problem, upper.plan, upper.phi, rounded=True)
-            vertex, lower = self._oracle(phi)
-            if upper is not None:
+                vertex, lower = self._oracle(phi)
                 status = self._status(lower, upper, moved)
                 if status is not None:
                     return self._finish(lower, upper, status)
-            plan, moved = self._round(upper, lower.alpha, vertex)
+            plan, moved = self._round(upper, vertex)
             upper = upper_bound(self.problem, plan, rounded=True)
             phi = upper.phi
 
@@ -183,32 +188,42 @@ class _Run:
         transport = self.oracle(mixed, self.a, self.b)
         return transport.plan, lower_bound(self.problem, alpha, transport.g, mixed)
 
-    def _round(self, at: Upper | None, alpha: np.ndarray, vertex: Plan) -> tuple[Plan, bool]:
+    def _round(self, at: Upper | None, vertex: Plan | None) -> tuple[Plan, bool]:
         """Step on the groups that carry the weight; return the plan, and whether it is new."""
-        active = heaviest(alpha, LEFT_OUT * self.limits.tol)
+        phi = self.first if at is None else at.phi
+        _, alpha = self.problem.adversary.best(phi)
+        left_out = max(ROUND_LEFT_OUT * 0.25**self.rounds, LEFT_OUT * self.limits.tol)
+        most = int(FIRST_GROUPS * self.rule.perplexity) if at is None else len(phi)
+        active = heaviest(alpha, left_out, most)
         costs = ActiveCosts(self.costs, active)
-        there = costs.inner(vertex)
-        # The first step is of length one, so that the product plan never has to be formed.
-        mixture = _Mixture(vertex, there) if at is None else _Mixture(at.plan, at.phi[active])
-        moved = at is None
-        for step in range(ROUND_STEPS):
-            if step > 0:
-                self.eta = self._eta_at(mixture.phi)
-                value, alpha = Simplex(self.eta).best(mixture.phi)
+        self.rounds += 1
+        mixture = None if at is None else _Mixture(at.plan, at.phi[active])
+        moved = False
+        for _ in range(ROUND_STEPS):
+            here = phi[active] if mixture is None else mixture.phi
+            if vertex is None:
+                self.eta = self._eta_at(here)
+                value, alpha = Simplex(self.eta).best(here)
                 vertex = self.oracle(costs.mix(alpha), self.a, self.b).plan
                 self.calls += 1
                 there = costs.inner(vertex)
-                gap = float(alpha @ (mixture.phi - there))
-                if gap <= ROUND_GAP * self.limits.tol * value:
+                near = float(alpha @ (here - there)) <= ROUND_GAP * self.limits.tol * value
+                if near and moved:
                     break
-            gamma = _step_length(mixture.phi, there, self.eta)
-            if gamma > 0.0:
+            else:
+                there = costs.inner(vertex)
+            if mixture is None:
+                # A first step of length one: the product plan never has to be formed.
+                mixture, moved = _Mixture(vertex, there), True
+            elif (gamma := _step_length(here, there, self.eta)) > 0.0:
                 moved = True
                 mixture.move(vertex, there, gamma)
                 for _ in range(CORRECTIONS):
                     mixture.correct(self.eta)
+            vertex = None
             if self.calls >= self.limits.max_iter:
                 break
+        assert mixture is not None
         return mixture.combined, moved
 
     def _status(self, lower: Lower, upper: Upper, moved: bool) -> Status | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -95,8 +96,16 @@ def check_eta(eta: Any) -> float | str | Relative:
     return check_number(eta, "eta", strict=True)
 
 
+@lru_cache(maxsize=8)
+def _unnamed(n_features: int) -> Groups:
+    """Make up names for features once, not for every fit."""
+    return Groups.each(n_features)
+
+
 def read_groups(spec: Any, n_features: int, names: np.ndarray | None) -> Groups:
     """Parse groups, and say what to do where they need the features' names."""
+    if names is None and (spec is None or (isinstance(spec, str) and spec == "each")):
+        return _unnamed(n_features)
     try:
         return Groups.parse(spec, n_features, None if names is None else list(map(str, names)))
     except InputError as error:

@@ -70,7 +70,7 @@ class Scaled:
         first, second = self.sides.block(columns)
         for side in (first, second):
             side -= self.centre[columns, None]
-            side /= self.scale[columns, None]
+            side *= 1.0 / self.scale[columns, None]
         return first, second
 
     @property
@@ -111,13 +111,13 @@ def scale_sides(sides: Sides, how: str = "balanced", *, wasserstein: bool = True
             y -= middle[:, None]
             if flat.any():
                 x[flat], y[flat] = 0.0, 0.0
-            x_energy, y_energy = np.square(x) @ a, np.square(y) @ b
+            x_energy, y_energy = _energy(x, a), _energy(y, b)
             gap = np.square(np.where(flat, 0.0, x_mean - y_mean))
             size = np.sqrt(_variance(x_energy, y_energy, gap, sides.share, how))
             flat |= size == 0.0
             size[flat] = 1.0
-            x /= size[:, None]
-            y /= size[:, None]
+            x *= 1.0 / size[:, None]
+            y *= 1.0 / size[:, None]
             constant[part], centre[part], scale[part] = flat, middle, size
             energy[part] = (x_energy + y_energy) / size**2
             shift[part] = gap / size**2
@@ -134,6 +134,13 @@ def scale_sides(sides: Sides, how: str = "balanced", *, wasserstein: bool = True
         array[constant] = 0.0
     distance = np.maximum(energy - 2.0 * product, shift) if wasserstein else None
     return Scaled(sides, centre, scale, constant, energy, shift, distance, peaks, kept)
+
+
+def _energy(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the mean square of features in rows."""
+    if weights[0] == weights[-1] and (weights == weights[0]).all():
+        return np.einsum("ki,ki->k", values, values) * weights[0]
+    return np.square(values) @ weights
 
 
 def _variance(

@@ -15,7 +15,7 @@ from frot.selection._decomposition import Parts
 from frot.selection._prepared import prepare
 from frot.selection._table import make_table
 
-__all__ = ["FROTSelector"]
+__all__ = ["FROTSelector", "unfitted"]
 
 
 class _Parameter:
@@ -35,6 +35,17 @@ class _Parameter:
 
     def __set__(self, instance: object, value: str) -> None:
         vars(instance)[self.name] = value
+
+
+def _ranked(
+    scores: np.ndarray, phi: np.ndarray, shift: np.ndarray, constant: np.ndarray
+) -> np.ndarray:
+    """Return positions by score, ties by cost and shift; those that do not vary come last."""
+    keys = np.where(constant, np.inf, -scores)
+    order = np.argsort(keys)
+    if (np.diff(keys[order]) > 0.0).all():
+        return order
+    return np.lexsort((-shift, -phi, keys))
 
 
 class FROTSelector(SelectorMixin, BaseEstimator):
@@ -198,7 +209,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         self.plan_ = comparisons[0].plan if alone else tuple(c.plan for c in comparisons)
         self.eta_ = comparisons[0].eta if alone else tuple(c.eta for c in comparisons)
         self.scores_ = np.where(constant, 0.0, getattr(self, f"{prepared.score}_"))
-        order = np.lexsort((-self.shift_, -self.phi_, -self.scores_, constant))
+        order = _ranked(self.scores_, self.phi_, self.shift_, constant)
         self.ranking_ = np.empty(len(order), dtype=int)
         self.ranking_[order] = np.arange(1, len(order) + 1)
         self.groups_support_ = np.ones(len(order), dtype=bool)
@@ -207,8 +218,36 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         if self.threshold is not None:
             self.groups_support_ &= self.scores_ >= self.threshold
         self.n_iter_ = max(found.result.iterations for found in comparisons)
-        self._tested = None
+        # Of an earlier fit.
+        vars(self).pop("permutation_", None)
         return self
+
+    def permutation_test(self, X: Any, y: Any, **options: Any) -> Any:
+        """Test the ranking by permuting labels, and put p and q into `table_`.
+
+        Parameters
+        ----------
+        X, y :
+            What the selector was fitted on.
+        **options :
+            As in `frot.selection.permutation_test`. The statistic is the score, or "phi" where
+            the score is "alpha".
+
+        Returns
+        -------
+        PermutationTest
+            Also kept as `permutation_`.
+        """
+        from frot.selection._permutation import permutation_test
+
+        check_is_fitted(self)
+        score = self.get_params()["score"]
+        options.setdefault("statistic", "phi" if score == "alpha" else score)
+        test = permutation_test(X, y, selector=self, **options)
+        if test.names != self.groups_.names:
+            raise InputError("X: is not what the selector was fitted on; fit it again")
+        self.permutation_ = test
+        return test
 
     def _get_support_mask(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleMethodOverride]
         check_is_fitted(self)
@@ -223,7 +262,8 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         check_is_fitted(self)
         order = np.argsort(self.ranking_)
         unknown = np.full(len(order), np.nan)
-        p, q = (unknown, unknown) if self._tested is None else self._tested
+        test = getattr(self, "permutation_", None)
+        p, q = (unknown, unknown) if test is None else (test.p, test.q)
         columns = {
             "feature": np.array(self.groups_.names, dtype=object)[order],
             "rank": self.ranking_[order],
@@ -243,3 +283,14 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing != "error"
         return tags
+
+
+def unfitted(selector: FROTSelector | None = None) -> FROTSelector:
+    """Return a new selector of the same parameters; the defaults for None.
+
+    Examples
+    --------
+    >>> unfitted(FROTSelector(5)).get_params()["n_features_to_select"]
+    5
+    """
+    return FROTSelector() if selector is None else FROTSelector(**selector.get_params())
