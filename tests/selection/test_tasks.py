@@ -51,7 +51,8 @@ def test_what_was_done_before_an_error_is_kept(tmp_path):
     assert done == [8, 9, 10, 11]
 
 
-def test_a_bar_is_shown_on_request(capsys):
+def test_a_bar_is_shown_on_request(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
     run_tasks(lambda index: np.zeros(1), 3, progress=True, what="permutations")
     assert "permutations" in capsys.readouterr().err
     run_tasks(lambda index: np.zeros(1), 3)
