@@ -30,7 +30,7 @@ def test_what_is_missing_is_named_with_the_remedy(run, monkeypatch):
     monkeypatch.setattr(metadata, "version", version)
     done = run("doctor")
     assert 'pip install "frot[tables]"' in done.output
-    assert "pip install torch" in done.output
+    assert 'pip install "frot[torch]"' in done.output
 
 
 def test_a_gpu_by_torch(monkeypatch):
