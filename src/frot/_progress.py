@@ -1,4 +1,4 @@
-"""A progress bar that shows how far the certified gap still is from the tolerance."""
+"""Progress bars: of the certified gap of one problem, and of the count of many."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from frot._result import Progress
 
-__all__ = ["progress_bar"]
+__all__ = ["counting_bar", "progress_bar"]
 
 
 @contextmanager
@@ -38,5 +38,41 @@ def progress_bar(tol: float, *, enabled: bool) -> Iterator[Callable[[Progress], 
             done = -math.log10(min(1.0, max(now.gap, 1e-15)))
             text = f"{now.gap:.1e} (to {tol:.0e})"
             bar.update(task, completed=min(done, digits), gap=text)
+
+        yield show
+
+
+@contextmanager
+def counting_bar(
+    what: str, count: int, effort: float, *, enabled: bool
+) -> Iterator[Callable[[int, float], None]]:
+    """Yield a function that adds to the count done; it does nothing unless `enabled`.
+
+    The bar and the time left go by effort, in whatever unit, since the parts may differ in size;
+    the count is what is shown in figures.
+    """
+    if not enabled:
+        yield lambda more, done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[count]}/" + str(count)),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=effort, count=0)
+        so_far = 0
+
+        def show(more: int, done: float) -> None:
+            nonlocal so_far
+            so_far += more
+            bar.update(task, advance=done, count=so_far)
 
         yield show
