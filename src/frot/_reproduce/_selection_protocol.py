@@ -28,7 +28,7 @@ def split(X: NDArray, y: NDArray, index: int, seed: int) -> Split:
     --------
     >>> X, y = np.arange(40.0).reshape(20, 2), np.repeat(["a", "b"], 10)
     >>> train, labels, test, _ = split(X, y, 0, seed=0)
-    >>> train.shape, test.shape, abs(train.mean()) < 1e-12
+    >>> train.shape, test.shape, bool(abs(train.mean()) < 1e-12)
     ((15, 2), (5, 2), True)
     """
     chosen = require("sklearn.model_selection", "select").train_test_split(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -58,5 +60,6 @@ def wasserstein_by_call(X: NDArray, Y: NDArray) -> NDArray[np.float64]:
     """
     import ot
 
+    distance: Any = ot.emd2_1d
     pairs = zip(X.T, Y.T, strict=True)
-    return np.array([float(ot.emd2_1d(x, y, metric="sqeuclidean")) for x, y in pairs])
+    return np.array([float(distance(x, y, metric="sqeuclidean")) for x, y in pairs])
