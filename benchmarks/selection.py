@@ -13,8 +13,6 @@ import argparse
 import functools
 import os
 import sys
-import time
-import warnings
 
 from _common import peak_memory, table, timed  # isort: skip  (sets the number of threads)
 
@@ -122,9 +120,7 @@ def accuracy(quick: bool) -> bool:
     return good
 
 
-def one_split(
-    X: np.ndarray, y: np.ndarray, methods: tuple[str, ...], index: int
-) -> np.ndarray:
+def one_split(X: np.ndarray, y: np.ndarray, methods: tuple[str, ...], index: int) -> np.ndarray:
     """Accuracies of one split; at the top of the module, for processes to find it."""
     return accuracies(X, y, index, 0, methods)
 

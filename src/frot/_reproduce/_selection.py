@@ -17,7 +17,7 @@ from frot._reproduce._selection_picture import draw_selection
 from frot._reproduce._selection_protocol import KS
 from frot._reproduce._selection_runs import run_splits
 from frot._reproduce._selection_tables import selection_tables
-from frot._reproduce._selection_times import seconds
+from frot._reproduce._selection_times import PAPER_TIMES, seconds
 from frot.datasets import Expression, available, load_expression
 
 __all__ = ["PAPER_SETS", "selection"]
@@ -110,15 +110,16 @@ def _papers(names: Sequence[str]) -> list[str]:
 def _numbers(data: Expression, found: np.ndarray, with_gli: bool) -> dict[str, Any]:
     keys = list(METHODS)
     by_key = {key: found[:, row] for row, key in enumerate(keys)}
-    label = data.name
+    label = of_paper = data.name
     if label == STAND_IN and not with_gli:
-        label = "chowdary (in place of GLI_85)"
+        label, of_paper = "chowdary (in place of GLI_85)", "gli_85"
     return {
         "label": label,
         "n": data.shape[0],
         "d": data.shape[1],
         "classes": {str(key): count for key, count in data.counts.items()},
         "source": data.source,
+        "paper_seconds": PAPER_TIMES.get(of_paper, {}),
         "accuracy": {
             key: {
                 "mean": [float(value) for value in rows.mean(axis=0)],

@@ -38,7 +38,8 @@ def paired(one: np.ndarray, other: np.ndarray) -> dict[str, float]:
     """
     difference = (one - other).mean(axis=1)
     error = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else 0.0
-    return {"mean": round(float(difference.mean()), 9), "error": round(float(error), 9)}
+    # Adding zero makes a zero of minus zero, which would be printed.
+    return {"mean": round(float(difference.mean()), 9) + 0.0, "error": round(float(error), 9)}
 
 
 def verdicts(sets: Sequence[dict[str, Any]]) -> tuple[Verdict, ...]:

@@ -30,7 +30,7 @@ def draw_selection(numbers: dict[str, Any]) -> Figure:
     sets = numbers["sets"]
     columns = min(4, len(sets))
     rows = math.ceil(len(sets) / columns)
-    figure: Any = new_figure(4.0 * columns, 0.7 + 3.3 * rows)
+    figure: Any = new_figure(4.0 * columns, 0.7 + 3.4 * rows)
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, made in zip(grid.flat, sets.values(), strict=False):
         for key, (colour, marker, dashes) in LOOKS.items():
@@ -46,7 +46,7 @@ def draw_selection(numbers: dict[str, Any]) -> Figure:
             )
         tidy(axes)
         axes.grid(True, color="#DDDDDD", linewidth=0.6)
-        axes.set_title(f"{made['label']}  (n = {made['n']}, d = {made['d']:,})", fontsize=10)
+        axes.set_title(f"{made['label']}\nn = {made['n']}, d = {made['d']:,}", fontsize=10)
         axes.set_xticks(numbers["ks"])
     for axes in list(grid.flat)[len(sets) :]:
         axes.set_visible(False)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from frot._reproduce._selection_methods import METHODS
-from frot._reproduce._selection_times import PAPER_TIMES, TIMED
+from frot._reproduce._selection_times import TIMED
 from frot._reproduce._verdict import Verdict
 
 __all__ = ["selection_tables"]
@@ -79,10 +79,9 @@ def _times(numbers: dict[str, Any]) -> str:
     ]
     names = {"wasserstein": "Wasserstein", "linear": "Linear", "mmd": "MMD", "frot": "FROT"}
     for key, name in names.items():
-        figures = [PAPER_TIMES.get(of, {}).get(key) for of in sets]
-        rows.append(
-            [f"{name}, the paper's figure", *("" if f is None else f"{f:g}" for f in figures)]
-        )
+        figures = [made["paper_seconds"].get(key) for made in sets.values()]
+        shown = ["" if figure is None else f"{figure:g}" for figure in figures]
+        rows.append([f"{name}, the paper's figure", *shown])
     return _markdown(["method", *(made["label"] for made in sets.values())], rows)
 
 

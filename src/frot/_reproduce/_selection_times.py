@@ -30,8 +30,8 @@ TIMED = {
     "stacked": "FROT as written (stack of d cost matrices, T = 10)",
     "wasserstein_call": "Wasserstein (a call of POT per feature)",
 }
-# Below this many seconds a fit is repeated, since a single one says little.
-SHORT = 0.5
+# Seconds from which a fit is repeated less often.
+LONG = 1.0
 
 
 def seconds(X: NDArray, y: NDArray, seed: int) -> dict[str, float]:
@@ -60,11 +60,9 @@ def seconds(X: NDArray, y: NDArray, seed: int) -> dict[str, float]:
 
 
 def _median(work: Callable[[], Any]) -> float:
-    """The first run is a warm-up, unless it is a long one."""
-    times = [_once(work)]
-    if times[0] < SHORT:
-        times = [_once(work) for _ in range(5)]
-    return statistics.median(times)
+    """The first run does not count, since it may also import."""
+    repeats = 5 if _once(work) < LONG else 2
+    return statistics.median(_once(work) for _ in range(repeats))
 
 
 def _once(work: Callable[[], Any]) -> float:
