@@ -49,6 +49,16 @@ def test_the_defaults_are_the_papers(run, asked):
     assert options["workers"] == 1
 
 
+def test_a_stopped_run_says_how_to_go_on(run, monkeypatch):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_selection, "selection", stop)
+    done = run("reproduce", "selection", "--out", "made")
+    assert done.exit_code == 130
+    assert "the same command goes on from there" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

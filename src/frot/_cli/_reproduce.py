@@ -76,15 +76,20 @@ def reproduce(
             raise InputError("-n is for fig1 and fig2; selection takes --splits and --sets")
         from frot._reproduce._selection import selection
 
-        made = selection(
-            None if sets is None else [name.strip() for name in sets.split(",")],
-            splits or SPLITS,
-            seed,
-            root=data,
-            workers=workers or 1,
-            folder=out / "selection",
-            progress=sys.stderr.isatty() if progress is None else progress,
-        )
+        folder = out / "selection"
+        try:
+            made = selection(
+                None if sets is None else [name.strip() for name in sets.split(",")],
+                splits or SPLITS,
+                seed,
+                root=data,
+                workers=workers or 1,
+                folder=folder,
+                progress=sys.stderr.isatty() if progress is None else progress,
+            )
+        except KeyboardInterrupt:
+            remark(f"finished splits are kept in {folder}; the same command goes on from there")
+            raise
         _tell(made, out)
         return
     for option, value in chosen.items():
