@@ -17,7 +17,7 @@ from frot._reproduce._selection_picture import draw_selection
 from frot._reproduce._selection_protocol import KS
 from frot._reproduce._selection_runs import run_splits
 from frot._reproduce._selection_tables import selection_tables
-from frot._reproduce._selection_times import PAPER_TIMES, seconds
+from frot._reproduce._selection_times import PAPER_TIMES, agreement, seconds
 from frot.datasets import Expression, available, load_expression
 
 __all__ = ["PAPER_SETS", "selection"]
@@ -76,6 +76,7 @@ def selection(
             made[each.name] = _numbers(each, found, "gli_85" in names)
         for each in data:
             made[each.name]["seconds"] = seconds(each.X, each.y, seed)
+            made[each.name]["agreement"] = agreement(each.X, each.y, seed)
     numbers = {"figure": "selection", "splits": splits, "seed": seed, "ks": list(KS), "sets": made}
     of_paper = [made[name] for name in _papers(names)]
     told, notes = verdicts(of_paper), _notes(numbers, names)
@@ -140,6 +141,12 @@ def _notes(numbers: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
         "± is the standard error over the splits, which overlap: it says how well the mean over "
         "such splits is known, not how another set of patients would turn out.",
     ]
+    shared = [made["agreement"] for made in sets]
+    notes.append(
+        "FROT by the paper's scaling is solved to a proven gap of 1 % instead of ten steps; of the "
+        f"50 best features it has {min(shared):.0%} to {max(shared):.0%} in common with the "
+        "algorithm as written."
+    )
     missing = [name for name in PAPER_SETS if name not in names]
     if "gli_85" in missing and STAND_IN in names:
         notes.append(

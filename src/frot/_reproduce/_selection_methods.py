@@ -61,7 +61,8 @@ def _paper(X: NDArray, y: NDArray) -> Any:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return FROTSelector(scaling="paper", eta=1.0).fit(X, y).scores_
+        # Ranks and not scores: alpha may underflow to ties where the costs still differ.
+        return -FROTSelector(scaling="paper", eta=1.0).fit(X, y).ranking_
 
 
 def _defaults(X: NDArray, y: NDArray, ks: Sequence[int]) -> list[NDArray]:

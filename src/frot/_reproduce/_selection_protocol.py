@@ -31,14 +31,14 @@ def split(X: NDArray, y: NDArray, index: int, seed: int) -> Split:
     >>> train.shape, test.shape, bool(abs(train.mean()) < 1e-12)
     ((15, 2), (5, 2), True)
     """
-    chosen = require("sklearn.model_selection", "select").train_test_split(
+    chosen = require("sklearn.model_selection", "selection").train_test_split(
         np.arange(len(y)),
         test_size=TEST_SHARE,
         stratify=y,
         random_state=int(np.random.SeedSequence([seed, index]).generate_state(1)[0]),
     )
     train, test = (np.sort(part) for part in chosen)
-    scaler = require("sklearn.preprocessing", "select").StandardScaler().fit(X[train])
+    scaler = require("sklearn.preprocessing", "selection").StandardScaler().fit(X[train])
     return scaler.transform(X[train]), y[train], scaler.transform(X[test]), y[test]
 
 
@@ -67,9 +67,9 @@ def accuracies(
     -------
     numpy.ndarray, shape (len(methods), len(ks))
     """
-    svm = require("sklearn.svm", "select").SVC
+    svm = require("sklearn.svm", "selection").SVC
     # One thread, whoever runs other splits beside this one.
-    with require("threadpoolctl", "select").threadpool_limits(1):
+    with require("threadpoolctl", "selection").threadpool_limits(1):
         train, labels, test, truth = split(X, y, index, seed)
         rows = []
         for name in methods:

@@ -15,7 +15,7 @@ from frot._reproduce._selection_methods import METHODS
 from frot._reproduce._selection_protocol import split
 from frot._reproduce._selection_stacked import stacked_phi, wasserstein_by_call
 
-__all__ = ["PAPER_TIMES", "TIMED", "seconds"]
+__all__ = ["PAPER_TIMES", "TIMED", "agreement", "seconds"]
 
 # The paper's table, in its own seconds.
 PAPER_TIMES = {
@@ -45,7 +45,7 @@ def seconds(X: NDArray, y: NDArray, seed: int) -> dict[str, float]:
     seed : int
         Of the first split, on whose training part everything is timed.
     """
-    with require("threadpoolctl", "select").threadpool_limits(1):
+    with require("threadpoolctl", "selection").threadpool_limits(1):
         train, labels, _, _ = split(X, y, 0, seed)
         one = labels == np.unique(labels)[0]
         first, second = train[one], train[~one]
@@ -57,6 +57,24 @@ def seconds(X: NDArray, y: NDArray, seed: int) -> dict[str, float]:
         work["stacked"] = lambda: stacked_phi(first, second)
         work["wasserstein_call"] = lambda: wasserstein_by_call(first, second)
         return {key: _median(work[key]) for key in TIMED}
+
+
+def agreement(X: NDArray, y: NDArray, seed: int, k: int = 50) -> float:
+    """Return the share of the best k features that FROT as written and frot's FROT have in common.
+
+    Parameters
+    ----------
+    X : numpy.ndarray, shape (n, d)
+    y : numpy.ndarray, shape (n,)
+    seed : int
+        Of the first split, on whose training part both are run.
+    k : int
+    """
+    train, labels, _, _ = split(X, y, 0, seed)
+    one = labels == np.unique(labels)[0]
+    written = np.argsort(-stacked_phi(train[one], train[~one]), kind="stable")[:k]
+    (ours,) = METHODS["frot_paper"].choose(train, labels, [k])
+    return len(np.intersect1d(written, ours)) / len(ours)
 
 
 def _median(work: Callable[[], Any]) -> float:

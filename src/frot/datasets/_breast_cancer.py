@@ -29,7 +29,7 @@ def load_breast_cancer() -> Expression:
     >>> data.X.shape, data.classes, data.feature_names[0]
     ((569, 30), ('benign', 'malignant'), 'mean radius')
     """
-    content: Any = require("sklearn.datasets", "select").load_breast_cancer()
+    content: Any = require("sklearn.datasets", "selection").load_breast_cancer()
     return Expression(
         X=np.asarray(content.data, dtype=np.float64),
         y=np.asarray(content.target_names)[content.target].astype(str),
