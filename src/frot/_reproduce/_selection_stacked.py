@@ -51,15 +51,15 @@ def stacked_phi(X: NDArray, Y: NDArray, eta: float = 1.0, steps: int = 10) -> ND
 
 
 def wasserstein_by_call(X: NDArray, Y: NDArray) -> NDArray[np.float64]:
-    """Squared 1-D Wasserstein distances by a call of POT's sort for every feature.
+    """1-D Wasserstein distances by a call of POT's sort for every feature.
 
     Examples
     --------
     >>> wasserstein_by_call(np.array([[0.0, 0.0]]), np.array([[1.0, 2.0]])).tolist()
-    [1.0, 4.0]
+    [1.0, 2.0]
     """
     import ot
 
     distance: Any = ot.emd2_1d
     pairs = zip(X.T, Y.T, strict=True)
-    return np.array([float(distance(x, y, metric="sqeuclidean")) for x, y in pairs])
+    return np.array([float(distance(x, y, metric="euclidean")) for x, y in pairs])
