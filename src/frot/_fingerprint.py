@@ -47,7 +47,7 @@ def fingerprint(**parts: Any) -> str:
                 # With their lengths, pieces cannot run into one another.
                 digest.update(len(piece).to_bytes(8, "little"))
                 digest.update(piece)
-        except _Unknown as unknown:
+        except _UnknownError as unknown:
             raise InputError(
                 f"{name}: {unknown.value!r} cannot be recognised in another session, which a "
                 "checkpoint needs; pass a plain function or a dataclass, or no checkpoint"
@@ -55,7 +55,7 @@ def fingerprint(**parts: Any) -> str:
     return digest.hexdigest()
 
 
-class _Unknown(Exception):
+class _UnknownError(Exception):
     def __init__(self, value: Any) -> None:
         super().__init__(value)
         self.value = value
@@ -77,8 +77,10 @@ def _pieces(value: Any) -> Iterable[bytes | memoryview]:
         for part in value:
             yield from _pieces(part)
     elif isinstance(value, set | frozenset):
+        yield b"set"
         yield from _pieces(sorted(map(repr, value)))
     elif isinstance(value, Mapping):
+        yield b"mapping"
         yield from _pieces(list(value.items()))
     elif is_dataclass(value) and not isinstance(value, type):
         yield f"dataclass {_name(type(value))}".encode()
@@ -108,7 +110,7 @@ def _pieces_of_callable(value: Any) -> Iterable[bytes | memoryview]:
     elif value is Ellipsis:
         yield b"ellipsis"
     else:
-        raise _Unknown(value)
+        raise _UnknownError(value)
 
 
 def _name(value: Any) -> str:

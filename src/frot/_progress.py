@@ -44,12 +44,17 @@ def progress_bar(tol: float, *, enabled: bool) -> Iterator[Callable[[Progress], 
 
 @contextmanager
 def counting_bar(
-    what: str, count: int, effort: float, *, enabled: bool
+    what: str,
+    count: int,
+    effort: float,
+    *,
+    enabled: bool,
+    before: tuple[int, float] = (0, 0.0),
 ) -> Iterator[Callable[[int, float], None]]:
     """Yield a function that adds to the count done; it does nothing unless `enabled`.
 
     The bar and the time left go by effort, in whatever unit, since the parts may differ in size;
-    the count is what is shown in figures.
+    the count is what is shown in figures. What was done `before` is shown, and no measure of pace.
     """
     if not enabled:
         yield lambda more, done: None
@@ -67,8 +72,9 @@ def counting_bar(
         TimeRemainingColumn(),
     )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=effort, count=0)
-        so_far = 0
+        so_far, done_before = before
+        task = bar.add_task(what, total=effort, count=so_far)
+        bar.update(task, completed=done_before)
 
         def show(more: int, done: float) -> None:
             nonlocal so_far

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
+from functools import partial
 from itertools import islice
 from numbers import Integral
 from typing import Any, TypeVar
@@ -40,8 +41,11 @@ def check_n_jobs(n_jobs: Any) -> int | None:
 
 
 def spread(
-    work: Callable[[Task], Found], tasks: Iterable[Task], n_jobs: int | None = None
-) -> Iterator[Found]:
+    work: Callable[[Task], Found],
+    tasks: Iterable[Task],
+    n_jobs: int | None = None,
+    prepare: Callable[[], object] = bool,
+) -> Generator[Found, None, None]:
     """Yield ``work(task)`` for every task, in the order in which they are finished.
 
     Only a few tasks are in flight at a time, and `tasks` is read as they are needed. Closing the
@@ -55,6 +59,10 @@ def spread(
     n_jobs : int, optional
         1 is this process and needs no joblib. None leaves it to ``joblib.parallel_config``, and
         is 1 without. On a Dask cluster it has no meaning: all workers take part.
+    prepare : callable
+        Called before each task by workers other than this process. Large libraries are loaded
+        here: joblib takes a process that grows after its first task for one that leaks, and
+        starts another.
 
     Examples
     --------
@@ -62,24 +70,30 @@ def spread(
     [3, 2]
     """
     # Without joblib loaded nobody can have chosen a backend.
-    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
+    if n_jobs == 1 or (n_jobs is None and sys.modules.get("joblib") is None):
         yield from map(work, tasks)
         return
     joblib = require("joblib", "parallel")
+    alone, work = work, partial(_prepared, prepare, work)
     backend, _ = joblib.parallel.get_active_backend()
     if type(backend).__name__ == "DaskDistributedBackend":
         yield from _on_dask(backend, work, tasks)
     elif n_jobs is None and joblib.effective_n_jobs(None) == 1:
-        yield from map(work, tasks)
+        yield from map(alone, tasks)
     elif backend.supports_return_generator:
         yield from _as_they_come(joblib, work, tasks, n_jobs)
     else:
         yield from _in_rounds(joblib, work, tasks, n_jobs)
 
 
+def _prepared(prepare: Callable[[], object], work: Callable[[Task], Found], task: Task) -> Found:
+    prepare()
+    return work(task)
+
+
 def _as_they_come(
     joblib: Any, work: Callable[[Task], Found], tasks: Iterable[Task], n_jobs: int | None
-) -> Iterator[Found]:
+) -> Generator[Found, None, None]:
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     found = parallel(joblib.delayed(work)(task) for task in tasks)
     try:
@@ -95,7 +109,7 @@ def _as_they_come(
 
 def _in_rounds(
     joblib: Any, work: Callable[[Task], Found], tasks: Iterable[Task], n_jobs: int | None
-) -> Iterator[Found]:
+) -> Generator[Found, None, None]:
     """For backends that give results only when all are there, multiprocessing for one."""
     left = iter(tasks)
     with joblib.Parallel(n_jobs=n_jobs) as parallel:
@@ -104,14 +118,16 @@ def _in_rounds(
             yield from parallel(joblib.delayed(work)(task) for task in some)
 
 
-def _on_dask(backend: Any, work: Callable[[Task], Found], tasks: Iterable[Task]) -> Iterator[Found]:
+def _on_dask(
+    backend: Any, work: Callable[[Task], Found], tasks: Iterable[Task]
+) -> Generator[Found, None, None]:
     """Use the client of joblib's Dask backend, but not the backend.
 
     That one waits for ever for a task that was given up because workers died of it, and puts
     data on single workers, which is lost with them. Here tasks carry their data, so that any
     worker can run them again, and one that kills every worker it meets raises.
     """
-    import dask
+    import dask.config
     import distributed
 
     client, options = backend.client, backend.submit_kwargs
@@ -139,5 +155,6 @@ def _on_dask(backend: Any, work: Callable[[Task], Found], tasks: Iterable[Task])
             submit(AHEAD * max(1, sum(client.ncores().values())) - len(in_flight))
             yield found
     finally:
-        if in_flight:
+        # A client that lost its cluster has nothing to cancel, and would hide why it ended.
+        if in_flight and client.status == "running":
             client.cancel(list(in_flight))

@@ -1,0 +1,37 @@
+"""Feature selection by feature-robust optimal transport, in scikit-learn's manner.
+
+Needs scikit-learn and joblib: ``pip install "frot[selection]"``. `import frot` does not load it.
+"""
+
+from __future__ import annotations
+
+from frot._errors import require
+
+require("sklearn", "selection")
+require("joblib", "selection")
+
+from frot.selection._baselines import (  # noqa: E402
+    correlation_score,
+    mmd_score,
+    mrmr_scores,
+    wasserstein_score,
+)
+from frot.selection._compare import Comparison  # noqa: E402
+from frot.selection._decomposition import Parts  # noqa: E402
+from frot.selection._permutation import PermutationTest, permutation_test  # noqa: E402
+from frot.selection._selector import FROTSelector  # noqa: E402
+from frot.selection._stability import StabilitySelection, stability_selection  # noqa: E402
+
+__all__ = [
+    "Comparison",
+    "FROTSelector",
+    "Parts",
+    "PermutationTest",
+    "StabilitySelection",
+    "correlation_score",
+    "mmd_score",
+    "mrmr_scores",
+    "permutation_test",
+    "stability_selection",
+    "wasserstein_score",
+]

@@ -1,0 +1,179 @@
+"""Costs of scaled features that are read in blocks: the library's `Costs`, for two classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from frot._costs._protocol import UNIT, Rounding, blocks, summation
+from frot._groups import Groups
+from frot._plan import Plan
+from frot.selection._scaling import CACHE_BYTES, Scaled
+
+__all__ = ["BlockedCosts", "pooling", "squared_distances"]
+
+# A plan with fewer entries than this share of n m is multiplied as a sparse matrix.
+SPARSE_PLAN = 0.05
+
+
+def pooling(groups: Groups, constant: np.ndarray, how: str) -> sparse.csr_array | None:
+    """Return the matrix that pools costs of features into costs of groups; None for one each.
+
+    With ``how="mean"`` a group costs the mean over its features that vary, so that large groups
+    do not win by being large; with "sum" their total, as in the paper.
+
+    Examples
+    --------
+    >>> groups = Groups.from_indices([[0, 1], [2]], 3)
+    >>> pooling(groups, np.zeros(3, dtype=bool), "mean").toarray()
+    array([[0.5, 0.5, 0. ],
+           [0. , 0. , 1. ]])
+    """
+    if groups.in_order and len(groups) == groups.n_features:
+        return None
+    matrix = groups.membership()
+    if how == "mean":
+        varying = np.add.reduceat(~constant[groups.flat], groups.offsets[:-1], dtype=float)
+        matrix.data /= np.repeat(np.maximum(varying, 1.0), groups.sizes)
+    return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class BlockedCosts:
+    r"""Squared differences of scaled features, pooled into groups.
+
+    .. math::
+        [C_l]_{ij} = \sum_k B_{lk} (x_{ik} - y_{jk})^2, \qquad
+        \phi_l(\Pi) = \sum_k B_{lk} \Big( e_k - 2 \sum_{ij} \pi_{ij} x_{ik} y_{jk} \Big)
+
+    with :math:`e_k` the energies of both classes and B the pooling.
+
+    Parameters
+    ----------
+    scaled : Scaled
+    pool : sparse array of shape (L, d), or None for one group a feature
+
+    Examples
+    --------
+    >>> from frot.selection._columns import Sides
+    >>> from frot.selection._scaling import scale_sides
+    >>> table = np.array([[0.0], [2.0], [4.0], [6.0]])
+    >>> scaled = scale_sides(Sides.of(table, np.array([0, 1]), np.array([2, 3])), "none")
+    >>> BlockedCosts(scaled).mix(np.array([1.0]))
+    array([[16., 36.],
+           [ 4., 16.]])
+    """
+
+    scaled: Scaled
+    pool: sparse.csr_array | None = None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, n, m)."""
+        d, n, m = self.scaled.sides.shape
+        return (d if self.pool is None else len(self.pool.indptr) - 1, n, m)
+
+    @property
+    def nonnegative(self) -> bool:
+        """Squares are."""
+        return True
+
+    def pooled(self, per_feature: np.ndarray) -> np.ndarray:
+        """Sum numbers of features, in the last axis, over each group."""
+        if self.pool is None:
+            return per_feature
+        return np.asarray(self.pool @ per_feature.T).T
+
+    def feature_weights(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the weight of each feature, from those of all groups that hold it."""
+        return alpha if self.pool is None else np.asarray(self.pool.T @ alpha)
+
+    def mix(self, alpha: np.ndarray) -> np.ndarray:
+        """Return sum_l alpha_l C_l, shape (n, m)."""
+        return self.mix_features(self.feature_weights(alpha))
+
+    def mix_features(self, weights: np.ndarray) -> np.ndarray:
+        """Return the squared distances with a weight on each feature; zeros cost nothing."""
+        on = np.flatnonzero(weights)
+        _, n, m = self.shape
+        mixed = np.zeros((n, m))
+        for part in blocks(len(on), 24 * (n + m), CACHE_BYTES):
+            mixed += squared_distances(*self.scaled.block(on[part]), weights[on[part]])
+        return np.maximum(mixed, 0.0, out=mixed)
+
+    def features(self, plan: Plan) -> np.ndarray:
+        """Return the plan's cost in every feature, shape (d,)."""
+        n, m = plan.shape
+        small = plan.is_sparse and plan.count < SPARSE_PLAN * n * m
+        matrix = plan._matrix() if small else plan.dense()
+        found = np.empty(len(self.scaled.energy))
+        for part in self.scaled.parts:
+            x, y = self.scaled.block(part)
+            found[part] = np.einsum("kj,kj->k", x @ matrix, y)
+        return np.maximum(self.scaled.energy - 2.0 * found, 0.0)
+
+    def inner(self, plan: Plan) -> np.ndarray:
+        """Return phi, shape (L,)."""
+        return self.pooled(self.features(plan))
+
+    def at(
+        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the costs at the arcs, shape (groups, K)."""
+        found = np.empty((len(self.scaled.energy), len(rows)))
+        for part in self.scaled.parts:
+            x, y = self.scaled.block(part)
+            found[part] = np.square(x[:, rows] - y[:, cols])
+        pooled = self.pooled(found.T).T
+        return pooled if groups is None else pooled[groups]
+
+    def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return phi of a b^T, in closed form for the weights of the two classes."""
+        own = self.scaled.sides.weights
+        if a is own[0] and b is own[1]:
+            # The means are at half the shift on either side of zero.
+            return self.pooled(self.scaled.energy + 0.5 * self.scaled.shift)
+        return self.inner(Plan(np.outer(a, b)))
+
+    def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the mean cost of every group."""
+        return self.independent(a, b)
+
+    def take(self, rows: np.ndarray, cols: np.ndarray) -> BlockedCosts:
+        """Samples without weight were left out before."""
+        raise NotImplementedError
+
+    def rounding(self, alpha: np.ndarray) -> Rounding:
+        """Bound the error of the expanded square, which is relative to the norms of the points."""
+        weights = self.feature_weights(alpha)
+        largest = float(weights @ self.scaled.peaks)
+        return Rounding(0.0, (np.count_nonzero(weights) + 4) * UNIT * 4.0 * largest)
+
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
+        """Entries of a mix are as sharp as they get."""
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Bound the error of expanded squares, summed over a plan and over a group."""
+        sums = summation(plan)
+        return (sums + self._sizes * UNIT) * phi + 4.0 * (sums + 8.0 * UNIT) * self._reach
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        return np.full(self.shape[0], 9.0) if self.pool is None else 8.0 + np.diff(self.pool.indptr)
+
+    @cached_property
+    def _reach(self) -> np.ndarray:
+        return self.pooled(self.scaled.peaks)
+
+
+def squared_distances(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return weighted squared distances between points in columns, shape (n, m)."""
+    scaled = x * weights[:, None]
+    mixed = scaled.T @ y
+    mixed *= -2.0
+    mixed += np.einsum("ki,ki->i", scaled, x)[:, None]
+    mixed += weights @ np.square(y)
+    return mixed

@@ -1,0 +1,294 @@
+r"""One comparison of two classes: the plan, the weights and the costs, with a proven interval.
+
+Frank-Wolfe with a line search, on few features at a time. Of thousands of groups alpha uses tens,
+so that the plan is found on the groups that carry its weight, and all of them are looked at only
+between rounds: groups that grew heavy enter, and both bounds of the whole problem are taken. With
+``eta="auto"`` eta follows the costs, so that the perplexity of the weights that answer the final
+plan is the target exactly, and the bounds are those of the problem at that eta.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from frot._adversary import Simplex
+from frot._bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
+from frot._errors import warn_caller
+from frot._groups import Groups
+from frot._oracles import NetworkSimplex
+from frot._plan import Plan
+from frot._problem import Problem
+from frot._result import Progress, Result
+from frot._status import Status
+from frot.selection._active import ActiveCosts, heaviest
+from frot.selection._blocked import BlockedCosts
+from frot.selection._eta import eta_for_perplexity
+
+__all__ = ["Eta", "Limits", "solve_classes"]
+
+# Weight of the features that a bound leaves out, as a share of the tolerance: it costs as much.
+LEFT_OUT = 0.1
+# Weight of the groups that the first round leaves out; each later one leaves out a fourth of it,
+# for what is left out keeps the interval open.
+ROUND_LEFT_OUT = 0.05
+# Costs of the product plan tell groups apart less than those of a good plan, so that more seem to
+# matter; the first round takes so many times the perplexity at most.
+FIRST_GROUPS = 10.0
+# Rounds end when the gap on their groups is this share of the tolerance, or after so many steps.
+ROUND_GAP = 0.8
+ROUND_STEPS = 50
+# Exchanges between known plans after each new one.
+CORRECTIONS = 2
+
+
+@dataclass(frozen=True)
+class Eta:
+    """How eta is set: a number, or by the perplexity of alpha, but never below `least`.
+
+    `least` is a share of the mean cost. Where classes hardly differ, the optimal plan makes the
+    costs of many groups equal, and then no eta but zero gives a small perplexity.
+    """
+
+    value: float | None = None
+    perplexity: float = 1.0
+    least: float = 0.015
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: relative gap, and oracle calls."""
+
+    tol: float = 1e-2
+    max_iter: int = 500
+
+
+DEFAULTS = Limits()
+
+
+def solve_classes(
+    costs: BlockedCosts, groups: Groups, eta: Eta, limits: Limits = DEFAULTS
+) -> Result:
+    """Solve the problem of two classes.
+
+    Parameters
+    ----------
+    costs : BlockedCosts
+    groups : Groups
+        For the names.
+    eta : Eta
+    limits : Limits
+
+    Returns
+    -------
+    Result
+        With the weights that answer its plan, at the eta it was solved for.
+
+    Examples
+    --------
+    >>> from frot.selection._columns import Sides
+    >>> from frot.selection._scaling import scale_sides
+    >>> table = np.random.default_rng(0).normal(size=(20, 30))
+    >>> table[10:, 0] += 3.0
+    >>> scaled = scale_sides(Sides.of(table, np.arange(10), np.arange(10, 20)))
+    >>> res = solve_classes(BlockedCosts(scaled), Groups.each(30), Eta(perplexity=3.0))
+    >>> int(res.alpha.argmax()), round(res.perplexity, 6), res.gap <= 1e-2
+    (0, 3.0, True)
+    """
+    return _Run(costs, groups, eta, limits).result()
+
+
+class _Mixture:
+    """Plans with their costs in the active groups, and how much of each is in the current one."""
+
+    def __init__(self, plan: Plan, phi: np.ndarray) -> None:
+        self.plans, self.phis = [plan], phi[None]
+        self.weights, self.phi = np.ones(1), phi
+
+    def move(self, plan: Plan, phi: np.ndarray, gamma: float) -> None:
+        """Go a share gamma of the way to a new plan."""
+        self.plans.append(plan)
+        self.phis = np.vstack([self.phis, phi])
+        self.weights = np.append((1.0 - gamma) * self.weights, gamma)
+        self.phi = self.phi + gamma * (phi - self.phi)
+
+    def correct(self, eta: float) -> None:
+        """Move weight from the plan that now costs most to the one that costs least."""
+        _, alpha = Simplex(eta).best(self.phi)
+        costs = self.phis @ alpha
+        least = int(costs.argmin())
+        most = int(np.where(self.weights > 0.0, costs, -np.inf).argmax())
+        if least == most:
+            return
+        full = self.weights[most] * (self.phis[least] - self.phis[most])
+        gamma = _step_length(self.phi, self.phi + full, eta)
+        self.phi = self.phi + gamma * full
+        moved = gamma * self.weights[most]
+        self.weights[least] += moved
+        self.weights[most] = 0.0 if gamma == 1.0 else self.weights[most] - moved
+
+    @property
+    def combined(self) -> Plan:
+        """The current plan; what rounding took from the weights is put back."""
+        weights = np.maximum(self.weights, 0.0)
+        return Plan.combine(self.plans, weights / weights.sum())
+
+
+class _Run:
+    """Frank-Wolfe on one problem."""
+
+    def __init__(self, costs: BlockedCosts, groups: Groups, eta: Eta, limits: Limits) -> None:
+        self.begin = time.perf_counter()
+        self.costs, self.limits, self.rule, self.groups = costs, limits, eta, groups
+        self.a, self.b = costs.scaled.sides.weights
+        self.problem = Problem(costs, self.a, self.b, names=groups.names)
+        self.oracle = NetworkSimplex()
+        self.first = costs.independent(self.a, self.b)
+        self.eta = 0.0
+        self.least = self.rule.least * float(self.first.mean())
+        self.calls = self.rounds = 0
+        self.history: list[Progress] = []
+
+    def _eta_at(self, phi: np.ndarray) -> float:
+        if self.rule.value is not None:
+            return self.rule.value
+        return max(eta_for_perplexity(phi, self.rule.perplexity, self.eta), self.least)
+
+    def result(self) -> Result:
+        """Alternate between rounds on few groups and bounds on all."""
+        phi, upper, vertex, moved = self.first, None, None, True
+        while True:
+            self.eta = self._eta_at(phi)
+            self.problem = self.problem.having(adversary=Simplex(self.eta))
+            if upper is not None:
+                upper = upper_bound(self.problem, upper.plan, upper.phi, rounded=True)
+                vertex, lower = self._oracle(phi)
+                status = self._status(lower, upper, moved)
+                if status is not None:
+                    return self._finish(lower, upper, status)
+            plan, moved = self._round(upper, vertex)
+            upper = upper_bound(self.problem, plan, rounded=True)
+            phi = upper.phi
+
+    def _oracle(self, phi: np.ndarray) -> tuple[Plan, Lower]:
+        """Answer the costs `phi`, transport at that answer, and prove what it proves.
+
+        Leaving light features out of the mixed cost only makes it smaller, costs being >= 0, so
+        that potentials that are feasible for the rest are feasible for all.
+        """
+        _, alpha = self.problem.adversary.best(phi)
+        weights = self.costs.feature_weights(alpha)
+        kept = np.zeros_like(weights)
+        heavy = heaviest(weights, LEFT_OUT * self.limits.tol)
+        kept[heavy] = weights[heavy]
+        mixed = self.costs.mix_features(kept)
+        self.calls += 1
+        transport = self.oracle(mixed, self.a, self.b)
+        return transport.plan, lower_bound(self.problem, alpha, transport.g, mixed)
+
+    def _round(self, at: Upper | None, vertex: Plan | None) -> tuple[Plan, bool]:
+        """Step on the groups that carry the weight; return the plan, and whether it is new."""
+        phi = self.first if at is None else at.phi
+        _, alpha = self.problem.adversary.best(phi)
+        left_out = max(ROUND_LEFT_OUT * 0.25**self.rounds, LEFT_OUT * self.limits.tol)
+        most = int(FIRST_GROUPS * self.rule.perplexity) if at is None else len(phi)
+        active = heaviest(alpha, left_out, most)
+        costs = ActiveCosts(self.costs, active)
+        self.rounds += 1
+        mixture = None if at is None else _Mixture(at.plan, at.phi[active])
+        moved = False
+        for _ in range(ROUND_STEPS):
+            here = phi[active] if mixture is None else mixture.phi
+            if vertex is None:
+                self.eta = self._eta_at(here)
+                value, alpha = Simplex(self.eta).best(here)
+                vertex = self.oracle(costs.mix(alpha), self.a, self.b).plan
+                self.calls += 1
+                there = costs.inner(vertex)
+                near = float(alpha @ (here - there)) <= ROUND_GAP * self.limits.tol * value
+                if near and moved:
+                    break
+            else:
+                there = costs.inner(vertex)
+            if mixture is None:
+                # A first step of length one: the product plan never has to be formed.
+                mixture, moved = _Mixture(vertex, there), True
+            elif (gamma := _step_length(here, there, self.eta)) > 0.0:
+                moved = True
+                mixture.move(vertex, there, gamma)
+                for _ in range(CORRECTIONS):
+                    mixture.correct(self.eta)
+            vertex = None
+            if self.calls >= self.limits.max_iter:
+                break
+        assert mixture is not None
+        return mixture.combined, moved
+
+    def _status(self, lower: Lower, upper: Upper, moved: bool) -> Status | None:
+        """Note where the run stands, and say whether that is its end."""
+        elapsed = time.perf_counter() - self.begin
+        gap = relative_gap(lower.bound, upper.bound)
+        self.history.append(Progress(self.calls, elapsed, lower.bound, upper.bound, gap))
+        if gap <= self.limits.tol:
+            return Status.CONVERGED
+        if self.calls >= self.limits.max_iter:
+            return Status.MAX_ITER
+        return None if moved else Status.STALLED
+
+    def _finish(self, lower: Lower, upper: Upper, status: Status) -> Result:
+        result = Result(
+            value=upper.value,
+            lower=min(lower.bound, upper.bound),
+            upper=upper.bound,
+            status=status,
+            alpha=lower.alpha,
+            phi=upper.phi,
+            plan=upper.plan,
+            potentials=(lower.f, lower.g),
+            mean_cost=float(self.first.mean()),
+            names=self.groups.names,
+            solver="FrankWolfe(line_search, active groups)",
+            iterations=self.calls,
+            time=time.perf_counter() - self.begin,
+            history=tuple(self.history),
+            eta=self.eta,
+            groups=self.groups,
+        )
+        if not status.ok:
+            warn_caller(
+                f"{result.solver}: {status.sentence} The optimum lies in [{result.lower:.6g}, "
+                f"{result.upper:.6g}], gap {result.gap:.1e} where {self.limits.tol:.1e} was asked "
+                "for; raise max_iter, eta or tol."
+            )
+        return result
+
+
+def _step_length(here: np.ndarray, there: np.ndarray, eta: float) -> float:
+    """Minimise the smoothed maximum between two vectors of costs, to a hundredth.
+
+    Newton on the slope, which rises along the way, kept inside what is known to hold its zero.
+    """
+    direction = there - here
+    low, high, gamma = 0.0, 1.0, 0.0
+    for _ in range(20):
+        score = (here + gamma * direction) / eta
+        weight = np.exp(score - score.max())
+        weight /= weight.sum()
+        slope = float(weight @ direction)
+        if gamma == 0.0 and slope >= 0.0:
+            return 0.0
+        if slope < 0.0:
+            low = gamma
+        else:
+            high = gamma
+        curve = (float(weight @ np.square(direction)) - slope**2) / eta
+        newton = gamma - slope / curve if curve > 0.0 else 1.0
+        at = newton if low < newton < high else 0.5 * (low + high)
+        if newton >= 1.0 and high == 1.0:
+            at = 0.5 * (low + 1.0) if low > 0.9 else min(1.0, max(0.5, 2.0 * low))
+        if abs(at - gamma) <= 1e-2 * at:
+            return at
+        gamma = at
+    return gamma

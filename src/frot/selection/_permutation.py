@@ -1,0 +1,265 @@
+"""Permutation tests: which costs are larger than labels dealt out by chance would give."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from frot._errors import ConvergenceWarning, InputError
+from frot._fingerprint import fingerprint
+from frot._validate import check_choice, check_number
+from frot.selection._compare import statistic_of
+from frot.selection._multiple import benjamini_hochberg, max_t, permutation_p
+from frot.selection._prepared import SCORES, Prepared, prepare
+from frot.selection._selector import FROTSelector, unfitted
+from frot.selection._table import make_table
+from frot.selection._tasks import check_seed, generator_of, run_tasks
+
+__all__ = ["STATISTICS", "PermutationTest", "permutation_test"]
+
+STATISTICS = (*SCORES, "wasserstein")
+
+
+@dataclass(frozen=True, eq=False)
+class PermutationTest:
+    """What a permutation test found.
+
+    Attributes
+    ----------
+    names : tuple of str, length L
+        The features or groups.
+    statistic : str
+    observed : array of shape (L,)
+        The statistic under the labels as they are.
+    p : array of shape (L,)
+        Permutation p-values, each feature for itself.
+    q : array of shape (L,)
+        Benjamini-Hochberg: the false discovery rate at which a feature is accepted.
+    p_max : array of shape (L,)
+        Westfall-Young max-T, step-down: p-values that hold for all features together.
+    null : array of float32, shape (B, L)
+        The statistic under each permutation.
+    """
+
+    names: tuple[str, ...]
+    statistic: str
+    observed: np.ndarray
+    p: np.ndarray
+    q: np.ndarray
+    p_max: np.ndarray
+    null: np.ndarray
+
+    def quantiles(self, levels: Any = (0.5, 0.95, 0.99)) -> np.ndarray:
+        """Return quantiles of each feature's null, shape (len(levels), L)."""
+        return np.quantile(self.null, levels, axis=0)
+
+    @property
+    def table(self) -> Any:
+        """Feature, observed statistic, p, q and p_max, the surest first."""
+        order = np.lexsort((-self.observed, self.p))
+        columns = {
+            "feature": np.array(self.names, dtype=object)[order],
+            self.statistic: self.observed[order],
+            "p": self.p[order],
+            "q": self.q[order],
+            "p_max": self.p_max[order],
+        }
+        return make_table(columns)
+
+
+def permutation_test(
+    X: Any,
+    y: Any,
+    *,
+    selector: FROTSelector | None = None,
+    statistic: str = "phi",
+    n_permutations: int = 1000,
+    block: Any = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+    progress: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    random_state: int | None = 0,
+) -> PermutationTest:
+    r"""Test every feature, or group, by permuting the labels.
+
+    Each permutation is scaled and solved anew, exactly as the data is; with B of them
+
+    .. math::
+        p_l = \frac{1 + \#\{ b : T_l^{(b)} \ge T_l \}}{1 + B},
+
+    which is exact if labels could be exchanged, within blocks where these are given. No p-value
+    is below 1 / (1 + B), so that with d features q-values below 0.1 may need B of some 10 d / k
+    where k of them differ.
+
+    Parameters
+    ----------
+    X : array, sparse array or DataFrame of shape (N, d)
+    y : array of shape (N,)
+    selector : FROTSelector, optional
+        Whose parameters to use: groups, scaling, eta... A new one by default.
+    statistic : {"phi", "alpha", "shift", "shape", "misalignment", "wasserstein"}
+        What to test. "phi" is what features are ranked by. "shift", "shape" and "wasserstein",
+        the sum of these two, need no plan and take a fraction of the time; "shift" has the most
+        power against a difference of means. "alpha" tells little, as it sums to one whatever
+        the labels.
+    n_permutations : int
+        B.
+    block : array of shape (N,), optional
+        Batch, donor...: labels are permuted within each block only.
+    sample_weight : array of shape (N,), optional
+        Weights stay with their samples; those of weight zero are left out.
+    n_jobs : int, optional
+        Workers, as joblib counts them. The answer does not depend on it.
+    progress : bool
+        Show a bar.
+    checkpoint : path, optional
+        A file for what is done; a run that was stopped goes on from it.
+    random_state : int, optional
+        Permutation b is seeded by this and b. None draws a seed, and allows no checkpoint.
+
+    Returns
+    -------
+    PermutationTest
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(40, 10)), np.repeat(["a", "b"], 20)
+    >>> X[y == "b", 3] += 2.0
+    >>> test = permutation_test(X, y, n_permutations=99)
+    >>> int(test.p.argmin()), float(test.p.min()), test.null.shape
+    (3, 0.01, (99, 10))
+    """
+    check_choice(statistic, "statistic", STATISTICS)
+    count = int(check_number(n_permutations, "n_permutations", least=1))
+    if random_state is None and checkpoint is not None:
+        raise InputError("random_state: a run with a checkpoint needs one; give a whole number")
+    seed = check_seed(random_state)
+    prepared = prepare(unfitted(selector), X, y, sample_weight)
+    prepared.contrasts()
+    blocks = check_blocks(block, prepared.codes)
+    prepared, blocks = _weighted_only(prepared, blocks)
+    task = partial(_permuted, prepared, blocks, statistic, seed)
+    observed = _statistics(prepared, prepared.codes, statistic)
+    found = run_tasks(
+        task,
+        count,
+        n_jobs=n_jobs,
+        progress=progress,
+        what="permutations",
+        checkpoint=checkpoint,
+        fingerprint=lambda: _fingerprint(prepared, blocks, statistic, seed),
+    )
+    null = np.stack(found)
+    p = permutation_p(observed, null)
+    return PermutationTest(
+        names=prepared.groups.names,
+        statistic=statistic,
+        observed=observed.astype(float),
+        p=p,
+        q=benjamini_hochberg(p),
+        p_max=max_t(observed, null),
+        null=null,
+    )
+
+
+def check_blocks(block: Any, codes: np.ndarray) -> np.ndarray:
+    """Return each sample's block as a number; one block for all if none are given.
+
+    Examples
+    --------
+    >>> check_blocks(["x", "x", "y", "y"], np.array([0, 1, 0, 1]))
+    array([0, 0, 1, 1])
+    """
+    if block is None:
+        return np.zeros(len(codes), dtype=int)
+    labels = np.asarray(block)
+    if labels.shape != codes.shape:
+        raise InputError(
+            f"block: has shape {labels.shape}; give one block a row, shape {codes.shape}"
+        )
+    _, numbers = np.unique(labels, return_inverse=True)
+    if not any(np.ptp(codes[numbers == number]) for number in range(numbers.max() + 1)):
+        raise InputError(
+            "block: every block holds a single class, so that no label can move; leave block out, "
+            "or give one that holds both classes"
+        )
+    return numbers
+
+
+def _weighted_only(prepared: Prepared, blocks: np.ndarray) -> tuple[Prepared, np.ndarray]:
+    """Leave out samples of weight zero, which would carry labels away."""
+    if prepared.weight is None or prepared.weight.all():
+        return prepared, blocks
+    kept = np.flatnonzero(prepared.weight)
+    smaller = replace(
+        prepared,
+        table=prepared.table[kept],
+        codes=prepared.codes[kept],
+        weight=prepared.weight[kept],
+    )
+    return smaller, blocks[kept]
+
+
+def _permuted(
+    prepared: Prepared, blocks: np.ndarray, statistic: str, seed: int, index: int
+) -> np.ndarray:
+    rng = generator_of(seed, index)
+    codes = prepared.codes.copy()
+    for number in range(blocks.max() + 1):
+        members = np.flatnonzero(blocks == number)
+        codes[members] = codes[rng.permutation(members)]
+    return _statistics(prepared, codes, statistic)
+
+
+def _statistics(prepared: Prepared, codes: np.ndarray, statistic: str) -> np.ndarray:
+    """Return the statistic under the given labels, the mean over comparisons, as float32.
+
+    In single precision ties stay ties, whatever the last digits are, and the null is half as
+    large.
+    """
+    with warnings.catch_warnings():
+        # A statistic is one whether or not its interval is as narrow as was asked for.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = [
+            statistic_of(
+                prepared.table,
+                contrast,
+                prepared.groups,
+                prepared.settings,
+                prepared.weight,
+                statistic,
+            )
+            for contrast in prepared.contrasts(codes)
+        ]
+    return np.mean(found, axis=0).astype(np.float32)
+
+
+def _fingerprint(prepared: Prepared, blocks: np.ndarray, statistic: str, seed: int) -> str:
+    return fingerprint(
+        **describe(prepared), blocks=blocks, statistic=statistic, seed=seed, work="permutation"
+    )
+
+
+def describe(prepared: Prepared) -> dict[str, Any]:
+    """Return all that an answer depends on, in parts that a fingerprint can be taken of."""
+    table, groups = prepared.table, prepared.groups
+    if sparse.issparse(table):
+        table = (table.data, table.indices, table.indptr, table.shape)
+    return {
+        "table": table,
+        "codes": prepared.codes,
+        "weight": prepared.weight,
+        "groups": (groups.flat, groups.offsets),
+        "multiclass": prepared.multiclass,
+        "score": prepared.score,
+        "picks": prepared.picks,
+        "settings": prepared.settings,
+    }

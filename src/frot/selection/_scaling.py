@@ -1,0 +1,157 @@
+r"""Make features comparable: where a feature's zero is, and how large one is.
+
+Costs are squared differences, so that the centre matters for rounding only; it is the midpoint of
+the two class means. The scale decides the ranking:
+
+- "balanced": :math:`s^2 = \tfrac12 (e_0 + e_1)` with :math:`e_k` the mean square of class k about
+  the midpoint, so that after scaling the two energies sum to 2 and both classes count alike;
+- "paper": the standard deviation over both classes pooled, where the larger class sets the scale;
+- "none": :math:`s = 1`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from frot._costs._protocol import blocks
+from frot._errors import InputError
+from frot.selection._columns import Sides
+from frot.selection._decomposition import SortedTransport
+
+__all__ = ["SCALINGS", "Scaled", "scale_sides"]
+
+SCALINGS = ("balanced", "paper", "none")
+
+# Temporaries of a block stay in the cache; scaled copies of dense tables this large are kept.
+CACHE_BYTES = 1_000_000
+KEEP_BYTES = 256_000_000
+# A feature whose values differ by less than this share of their size is constant.
+CONSTANT = 16.0 * float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """Two classes in scaled units.
+
+    Attributes
+    ----------
+    sides : Sides
+        The samples as they came.
+    centre, scale : arrays of shape (d,)
+        A value v becomes (v - centre) / scale.
+    constant : array of bool, shape (d,)
+        Features that do not vary: their scaled values are zero.
+    energy : array of shape (d,)
+        Mean squares of both classes, added up.
+    shift : array of shape (d,)
+        Squared difference of the class means.
+    wasserstein : array of shape (d,), or None where it was not asked for
+        Squared 2-Wasserstein distance of each feature alone.
+    peaks : array of shape (d,)
+        Largest square of a scaled value.
+    """
+
+    sides: Sides
+    centre: np.ndarray
+    scale: np.ndarray
+    constant: np.ndarray
+    energy: np.ndarray
+    shift: np.ndarray
+    wasserstein: np.ndarray | None
+    peaks: np.ndarray
+    kept: tuple[np.ndarray, np.ndarray] | None
+
+    def block(self, columns: slice | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return scaled values of some features, shapes (k, n) and (k, m); not to be changed."""
+        if self.kept is not None:
+            return self.kept[0][columns], self.kept[1][columns]
+        first, second = self.sides.block(columns)
+        for side in (first, second):
+            side -= self.centre[columns, None]
+            side *= 1.0 / self.scale[columns, None]
+        return first, second
+
+    @property
+    def parts(self) -> list[slice]:
+        """All features, in blocks that suit the cache."""
+        d, n, m = self.sides.shape
+        return blocks(d, 24 * (n + m), CACHE_BYTES)
+
+
+def scale_sides(sides: Sides, how: str = "balanced", *, wasserstein: bool = True) -> Scaled:
+    """Read every feature once: its centre, scale, shift and, if asked for, Wasserstein distance.
+
+    Examples
+    --------
+    >>> table = np.array([[0.0], [2.0], [4.0], [6.0]])
+    >>> scaled = scale_sides(Sides.of(table, np.array([0, 1]), np.array([2, 3])))
+    >>> scaled.energy, scaled.shift, scaled.wasserstein
+    (array([2.]), array([3.2]), array([3.2]))
+    """
+    d, n, m = sides.shape
+    a, b = sides.weights
+    matched = SortedTransport(a, b) if wasserstein else None
+    keep = not sides.is_sparse and 8 * d * (n + m) <= KEEP_BYTES
+    kept = (np.empty((d, n)), np.empty((d, m))) if keep else None
+    centre, scale, energy, shift, product, peaks = (np.zeros(d) for _ in range(6))
+    constant = np.empty(d, dtype=bool)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for part in blocks(d, 24 * (n + m), CACHE_BYTES):
+            x, y = sides.block(part)
+            low = np.minimum(x.min(axis=1), y.min(axis=1))
+            high = np.maximum(x.max(axis=1), y.max(axis=1))
+            flat = high - low <= CONSTANT * np.maximum(np.abs(low), np.abs(high))
+            x_mean, y_mean = x @ a, y @ b
+            middle = 0.5 * (x_mean + y_mean)
+            # A constant feature becomes exactly zero, whatever rounding did to its mean.
+            middle[flat] = low[flat]
+            x -= middle[:, None]
+            y -= middle[:, None]
+            if flat.any():
+                x[flat], y[flat] = 0.0, 0.0
+            x_energy, y_energy = _energy(x, a), _energy(y, b)
+            gap = np.square(np.where(flat, 0.0, x_mean - y_mean))
+            size = np.sqrt(_variance(x_energy, y_energy, gap, sides.share, how))
+            flat |= size == 0.0
+            size[flat] = 1.0
+            x *= 1.0 / size[:, None]
+            y *= 1.0 / size[:, None]
+            constant[part], centre[part], scale[part] = flat, middle, size
+            energy[part] = (x_energy + y_energy) / size**2
+            shift[part] = gap / size**2
+            peaks[part] = np.square(np.maximum(high - middle, middle - low) / size)
+            if matched is not None:
+                product[part] = matched.products(x, y)
+            if kept is not None:
+                kept[0][part], kept[1][part] = x, y
+    if not (np.isfinite(energy).all() and np.isfinite(peaks).all()):
+        raise InputError(
+            "X: holds numbers so large that their squares overflow; divide it by a constant"
+        )
+    for array in (energy, shift, peaks, product):
+        array[constant] = 0.0
+    distance = np.maximum(energy - 2.0 * product, shift) if wasserstein else None
+    return Scaled(sides, centre, scale, constant, energy, shift, distance, peaks, kept)
+
+
+def _energy(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the mean square of features in rows."""
+    if weights[0] == weights[-1] and (weights == weights[0]).all():
+        return np.einsum("ki,ki->k", values, values) * weights[0]
+    return np.square(values) @ weights
+
+
+def _variance(
+    x_energy: np.ndarray, y_energy: np.ndarray, gap: np.ndarray, share: float, how: str
+) -> np.ndarray:
+    """Return the squared scale of features from energies about the midpoint."""
+    if how == "balanced":
+        return 0.5 * (x_energy + y_energy)
+    if how == "paper":
+        # The pooled mean is not the midpoint: 1/4 - p (1 - p) of the squared gap lies between.
+        apart = (0.5 - share) ** 2
+        pooled = share * x_energy + (1.0 - share) * y_energy - apart * gap
+        return np.maximum(pooled, 0.0)
+    return np.ones_like(gap)

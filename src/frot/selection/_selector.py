@@ -1,0 +1,296 @@
+"""`FROTSelector`: feature-robust optimal transport as a scikit-learn feature selector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from frot._errors import InputError
+from frot.selection._compare import compare
+from frot.selection._decomposition import Parts
+from frot.selection._prepared import prepare
+from frot.selection._table import make_table
+
+__all__ = ["FROTSelector", "unfitted"]
+
+
+class _Parameter:
+    """A constructor's parameter that is not an attribute for reading.
+
+    To scikit-learn an attribute `score` is the method that tells how well an estimator predicts,
+    and a selector has none. What the parameter is, `get_params` tells.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type | None = None) -> str:
+        raise AttributeError(
+            f"FROTSelector has no {self.name} method; its parameter is get_params()[{self.name!r}]"
+        )
+
+    def __set__(self, instance: object, value: str) -> None:
+        vars(instance)[self.name] = value
+
+
+def _ranked(
+    scores: np.ndarray, phi: np.ndarray, shift: np.ndarray, constant: np.ndarray
+) -> np.ndarray:
+    """Return positions by score, ties by cost and shift; those that do not vary come last."""
+    keys = np.where(constant, np.inf, -scores)
+    order = np.argsort(keys)
+    if (np.diff(keys[order]) > 0.0).all():
+        return order
+    return np.lexsort((-shift, -phi, keys))
+
+
+class FROTSelector(SelectorMixin, BaseEstimator):
+    r"""Select the features, or groups of features, that tell classes apart.
+
+    The samples of two classes are transported onto each other by the plan that is best against
+    the worst weights on the features,
+
+    .. math::
+        \min_{\Pi \in U(a, b)} \max_{\alpha \in \Sigma^L} \sum_l \alpha_l \phi_l(\Pi)
+        - \eta \sum_l \alpha_l \log \alpha_l,
+        \qquad \phi_l(\Pi) = \sum_{ij} \pi_{ij} (x_{il} - y_{jl})^2,
+
+    and the features are ranked by :math:`\alpha`, that is by what they cost even so. Each cost is
+    the sum of a squared shift of the mean, a change of shape, and misalignment with the plan.
+
+    On expression data this ranking is about as accurate as that of the mean difference
+    (``f_classif``), not more; what it adds are the plan, the groups and the parts.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, optional
+        How many features, or groups, to keep: a count, or a fraction of them. None is half, or
+        all that reach `threshold` if one is given.
+    threshold : float, optional
+        The least score to keep.
+    groups : optional
+        "each", one group a feature, or whatever `frot.Groups.parse` reads: a `frot.Groups`, a
+        mapping from names to members, the path of a ``.gmt`` file... Groups are kept or left
+        out whole; they may overlap.
+    scaling : {"balanced", "paper", "none"}
+        "balanced" centres each feature at the midpoint of the class means and scales it so that
+        the mean squares of the two classes sum to 2. "paper" standardises over both classes
+        pooled, where the larger class sets the scale.
+    eta : "auto", float or `frot.relative`
+        Entropy of the weights. "auto" is the eta at which the perplexity of alpha is three times
+        the number to select, at most half of the groups, and never less than 1.5 % of the mean
+        cost: where classes hardly differ, the best plan makes many costs equal, and no larger
+        eta would give so small a perplexity.
+    score : {"alpha", "phi", "shift", "shape", "misalignment"}
+        What to rank by. "alpha" and "phi" give the same order for two classes.
+    multiclass : {"ovr", "ovo"}
+        With three or more classes: each against the rest, or every pair. Scores are the means
+        over the comparisons; `comparisons_` has each.
+    missing : {"error", "impute", "drop"}
+        What to do with NaN: refuse it, replace it by the feature's mean over all samples, or
+        score the feature zero.
+    group_cost : {"mean", "sum"}
+        Whether a group costs the mean over its features, so that size does not win, or the sum.
+    tol : float
+        Relative gap between the bounds at which to stop.
+    max_iter : int
+        Transport problems to solve at most, for each comparison.
+
+    Attributes
+    ----------
+    scores_ : array of shape (L,)
+        Score of every feature (group). Zero for those that do not vary, which come last.
+    ranking_ : array of int, shape (L,)
+        Rank of every feature (group); 1 is the best.
+    alpha_, phi_, shift_, shape_, misalignment_ : arrays of shape (L,)
+        Weights, costs and their three parts, in scaled units; means over comparisons.
+    plan_, result_, eta_ :
+        `frot.Plan`, `frot.Result` (with ``lower`` and ``upper``) and eta. With three or more
+        classes, tuples in the order of `comparisons_`.
+    comparisons_ : tuple of Comparison
+        What was held against what, with all of the above and the rows behind each plan.
+    table_ : DataFrame, or dict of arrays where pandas is not installed
+        feature, rank, score, shift, shape, misalignment, alpha, p and q, best first; p and q are
+        NaN until `permutation_test` was run.
+    groups_ : frot.Groups
+    groups_support_ : array of bool, shape (L,)
+        Which groups are kept.
+    n_iter_ : int
+        Transport problems that were solved, in the longest comparison.
+    classes_ : array
+    n_features_in_, feature_names_in_ :
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> selector = FROTSelector(n_features_to_select=3).fit(X, y)
+    >>> selector.get_feature_names_out().tolist()
+    ['mean concave points', 'worst perimeter', 'worst concave points']
+    >>> selector.result_.lower <= selector.result_.value <= selector.result_.upper
+    True
+    """
+
+    score = _Parameter()
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        threshold: float | None = None,
+        groups: Any = "each",
+        scaling: str = "balanced",
+        eta: Any = "auto",
+        score: str = "alpha",
+        multiclass: str = "ovr",
+        missing: str = "error",
+        group_cost: str = "mean",
+        tol: float = 1e-2,
+        max_iter: int = 500,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.threshold = threshold
+        self.groups = groups
+        self.scaling = scaling
+        self.eta = eta
+        self.score = score
+        self.multiclass = multiclass
+        self.missing = missing
+        self.group_cost = group_cost
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; `deep` makes no difference."""
+        return {name: vars(self)[name] for name in self._get_param_names()}
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FROTSelector:
+        """Compare the classes and rank the features.
+
+        Parameters
+        ----------
+        X : array, sparse array or DataFrame of shape (N, d)
+            Sparse tables are read a block of features at a time, never made dense whole.
+        y : array of shape (N,)
+            Labels of two or more classes, of two or more samples each.
+        sample_weight : array of shape (N,), optional
+            Weights of the samples within their classes; those of weight zero are left out.
+
+        Returns
+        -------
+        FROTSelector
+            Itself.
+        """
+        prepared = prepare(self, X, y, sample_weight)
+        comparisons = tuple(
+            compare(prepared.table, contrast, prepared.groups, prepared.settings, prepared.weight)
+            for contrast in prepared.contrasts()
+        )
+        constant = np.logical_and.reduce([found.constant for found in comparisons])
+        if constant.all():
+            raise InputError(
+                "X: no feature varies, so that nothing tells the classes apart; check the table"
+            )
+        self.classes_ = prepared.classes
+        self.groups_ = prepared.groups
+        self.comparisons_ = comparisons
+        parts = Parts.mean([found.parts for found in comparisons])
+        self.alpha_ = np.mean([found.alpha for found in comparisons], axis=0)
+        self.phi_, self.shift_ = parts.phi, parts.shift
+        self.shape_, self.misalignment_ = parts.shape, parts.misalignment
+        alone = len(comparisons) == 1
+        self.result_ = comparisons[0].result if alone else tuple(c.result for c in comparisons)
+        self.plan_ = comparisons[0].plan if alone else tuple(c.plan for c in comparisons)
+        self.eta_ = comparisons[0].eta if alone else tuple(c.eta for c in comparisons)
+        self.scores_ = np.where(constant, 0.0, getattr(self, f"{prepared.score}_"))
+        order = _ranked(self.scores_, self.phi_, self.shift_, constant)
+        self.ranking_ = np.empty(len(order), dtype=int)
+        self.ranking_[order] = np.arange(1, len(order) + 1)
+        self.groups_support_ = np.ones(len(order), dtype=bool)
+        if prepared.picks is not None:
+            self.groups_support_ &= self.ranking_ <= prepared.picks
+        if self.threshold is not None:
+            self.groups_support_ &= self.scores_ >= self.threshold
+        self.n_iter_ = max(found.result.iterations for found in comparisons)
+        # Of an earlier fit.
+        vars(self).pop("permutation_", None)
+        return self
+
+    def permutation_test(self, X: Any, y: Any, **options: Any) -> Any:
+        """Test the ranking by permuting labels, and put p and q into `table_`.
+
+        Parameters
+        ----------
+        X, y :
+            What the selector was fitted on.
+        **options :
+            As in `frot.selection.permutation_test`. The statistic is the score, or "phi" where
+            the score is "alpha".
+
+        Returns
+        -------
+        PermutationTest
+            Also kept as `permutation_`.
+        """
+        from frot.selection._permutation import permutation_test
+
+        check_is_fitted(self)
+        score = self.get_params()["score"]
+        options.setdefault("statistic", "phi" if score == "alpha" else score)
+        test = permutation_test(X, y, selector=self, **options)
+        if test.names != self.groups_.names:
+            raise InputError("X: is not what the selector was fitted on; fit it again")
+        self.permutation_ = test
+        return test
+
+    def _get_support_mask(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleMethodOverride]
+        check_is_fitted(self)
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        for position in np.flatnonzero(self.groups_support_):
+            mask[self.groups_.indices[position]] = True
+        return mask
+
+    @property
+    def table_(self) -> Any:
+        """Features, or groups, by rank."""
+        check_is_fitted(self)
+        order = np.argsort(self.ranking_)
+        unknown = np.full(len(order), np.nan)
+        test = getattr(self, "permutation_", None)
+        p, q = (unknown, unknown) if test is None else (test.p, test.q)
+        columns = {
+            "feature": np.array(self.groups_.names, dtype=object)[order],
+            "rank": self.ranking_[order],
+            "score": self.scores_[order],
+            "shift": self.shift_[order],
+            "shape": self.shape_[order],
+            "misalignment": self.misalignment_[order],
+            "alpha": self.alpha_[order],
+            "p": p[order],
+            "q": q[order],
+        }
+        return make_table(columns)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing != "error"
+        return tags
+
+
+def unfitted(selector: FROTSelector | None = None) -> FROTSelector:
+    """Return a new selector of the same parameters; the defaults for None.
+
+    Examples
+    --------
+    >>> unfitted(FROTSelector(5)).get_params()["n_features_to_select"]
+    5
+    """
+    return FROTSelector() if selector is None else FROTSelector(**selector.get_params())

@@ -1,0 +1,165 @@
+"""Stability selection: how often a feature is selected from half of the samples."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from frot._errors import ConvergenceWarning, InputError
+from frot._fingerprint import fingerprint
+from frot._validate import check_number
+from frot.selection._permutation import describe
+from frot.selection._prepared import Prepared, prepare
+from frot.selection._selector import FROTSelector, unfitted
+from frot.selection._table import make_table
+from frot.selection._tasks import check_seed, generator_of, run_tasks
+
+__all__ = ["StabilitySelection", "stability_selection"]
+
+
+@dataclass(frozen=True, eq=False)
+class StabilitySelection:
+    """How often each feature, or group, was selected.
+
+    Attributes
+    ----------
+    names : tuple of str, length L
+    frequency : array of shape (L,)
+        The share of the fits that selected it.
+    n_fits : int
+        Two for every pair of halves.
+    mean_selected : float
+        Features, or groups, that a fit selected on average.
+    """
+
+    names: tuple[str, ...]
+    frequency: np.ndarray
+    n_fits: int
+    mean_selected: float
+
+    def selected(self, threshold: float = 0.6) -> np.ndarray:
+        """Return which ones were selected in a share `threshold` of the fits, or more."""
+        return self.frequency >= threshold
+
+    def expected_errors(self, threshold: float = 0.6) -> float:
+        r"""Bound the expected number of wrong ones among `selected` (Meinshausen, Buhlmann).
+
+        .. math::
+            E(V) \le \frac{1}{2 \pi - 1} \frac{s^2}{L}, \qquad \pi > 1/2,
+
+        with s selected a fit on average: a bound if those that do not differ are selected no
+        more often than by guessing, and each as often as the other.
+        """
+        threshold = check_number(threshold, "threshold", least=0.5, strict=True)
+        return float(self.mean_selected**2 / len(self.names) / (2.0 * threshold - 1.0))
+
+    @property
+    def table(self) -> Any:
+        """Feature and frequency, the most often selected first."""
+        order = np.argsort(-self.frequency, kind="stable")
+        names = np.array(self.names, dtype=object)[order]
+        return make_table({"feature": names, "frequency": self.frequency[order]})
+
+
+def stability_selection(
+    X: Any,
+    y: Any,
+    *,
+    selector: FROTSelector | None = None,
+    n_pairs: int = 50,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+    progress: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    random_state: int | None = 0,
+) -> StabilitySelection:
+    """Select from random halves of the samples, and count.
+
+    The two halves of a pair have no sample in common (complementary pairs, after Shah and
+    Samworth), and each has half of every class.
+
+    Parameters
+    ----------
+    X : array, sparse array or DataFrame of shape (N, d)
+    y : array of shape (N,)
+        Four or more samples of each class.
+    selector : FROTSelector, optional
+        Whose parameters to use. By default one that keeps half of the features.
+    n_pairs : int
+        Pairs of halves; twice as many fits.
+    sample_weight : array of shape (N,), optional
+    n_jobs, progress, checkpoint, random_state :
+        As in `permutation_test`.
+
+    Returns
+    -------
+    StabilitySelection
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(40, 10)), np.repeat(["a", "b"], 20)
+    >>> X[y == "b", 3] += 2.0
+    >>> found = stability_selection(X, y, selector=FROTSelector(1), n_pairs=5)
+    >>> np.flatnonzero(found.selected()), found.n_fits
+    (array([3]), 10)
+    """
+    count = int(check_number(n_pairs, "n_pairs", least=1))
+    if random_state is None and checkpoint is not None:
+        raise InputError("random_state: a run with a checkpoint needs one; give a whole number")
+    seed = check_seed(random_state)
+    model = unfitted(selector)
+    prepared = prepare(model, X, y, sample_weight)
+    sizes = np.bincount(prepared.codes)
+    if sizes.min() < 4:
+        raise InputError(
+            f"y: class {prepared.classes[sizes.argmin()]!s} has {sizes.min()} samples; halves need "
+            "four or more of each class, so drop it or merge it with another"
+        )
+    # The data is checked and filled already, and the groups are read.
+    model = model.set_params(
+        groups=prepared.groups, missing="error", n_features_to_select=prepared.picks
+    )
+    found = run_tasks(
+        partial(_pair, model, prepared, seed),
+        count,
+        n_jobs=n_jobs,
+        progress=progress,
+        what="pairs of halves",
+        checkpoint=checkpoint,
+        fingerprint=lambda: fingerprint(
+            **describe(prepared), threshold=model.threshold, seed=seed, work="stability"
+        ),
+    )
+    chosen = np.concatenate(found)
+    return StabilitySelection(
+        names=prepared.groups.names,
+        frequency=chosen.mean(axis=0),
+        n_fits=len(chosen),
+        mean_selected=float(chosen.sum(axis=1).mean()),
+    )
+
+
+def _pair(model: FROTSelector, prepared: Prepared, seed: int, index: int) -> np.ndarray:
+    """Return which groups each of the two halves selects, shape (2, L)."""
+    rng = generator_of(seed, index)
+    halves: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    for code in range(len(prepared.classes)):
+        members = rng.permutation(np.flatnonzero(prepared.codes == code))
+        half = len(members) // 2
+        halves[0].append(members[:half])
+        halves[1].append(members[half : 2 * half])
+    chosen = []
+    for half in halves:
+        rows = np.sort(np.concatenate(half))
+        weight = None if prepared.weight is None else prepared.weight[rows]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted = unfitted(model).fit(prepared.table[rows], prepared.codes[rows], weight)
+        chosen.append(fitted.groups_support_)
+    return np.array(chosen)

@@ -1,0 +1,118 @@
+"""Many numbered tasks: side by side through joblib, with a bar, and resumable."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from frot._checkpoint import Checkpoint
+from frot._errors import InputError
+from frot._validate import check_number
+
+__all__ = ["check_seed", "generator_of", "run_tasks"]
+
+# Tasks that a worker takes at a time: handing over the data costs more than one of them.
+CHUNK = 8
+
+
+def run_tasks(
+    task: Callable[[int], np.ndarray],
+    count: int,
+    *,
+    n_jobs: int | None = None,
+    progress: bool = False,
+    what: str = "tasks",
+    checkpoint: str | os.PathLike[str] | None = None,
+    fingerprint: Callable[[], str] = str,
+) -> list[np.ndarray]:
+    """Return ``[task(0), ..., task(count - 1)]``, doing only what a checkpoint does not have.
+
+    What is done is on disk as soon as it is: a run that was stopped resumes where it was. Workers
+    are joblib's, so that ``joblib.parallel_config`` chooses threads, processes or a cluster.
+
+    Examples
+    --------
+    >>> run_tasks(lambda index: np.array([index**2]), 3)
+    [array([0]), array([1]), array([4])]
+    """
+    with ExitStack() as stack:
+        store = None
+        if checkpoint is not None:
+            store = stack.enter_context(Checkpoint(checkpoint, fingerprint()))
+        done = {} if store is None else {i: a for i, a in store.done.items() if i < count}
+        show = stack.enter_context(_bar(what, count, len(done), enabled=progress))
+        todo = [index for index in range(count) if index not in done]
+        chunks = [todo[start : start + CHUNK] for start in range(0, len(todo), CHUNK)]
+        workers: Any = Parallel(n_jobs=n_jobs, return_as="generator")
+        results = workers(delayed(_several)(task, chunk) for chunk in chunks)
+        for chunk, arrays in zip(chunks, results, strict=True):
+            for index, array in zip(chunk, arrays, strict=True):
+                done[index] = array
+                if store is not None:
+                    store.add(index, array)
+            show(len(done))
+    return [done[index] for index in range(count)]
+
+
+def _several(task: Callable[[int], np.ndarray], indices: list[int]) -> list[np.ndarray]:
+    return [task(index) for index in indices]
+
+
+def check_seed(random_state: Any) -> int:
+    """Return a whole number to seed from; None draws one.
+
+    Examples
+    --------
+    >>> check_seed(7)
+    7
+    """
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+        raise InputError(
+            f"random_state: {random_state!r} is not a whole number; tasks are seeded by it and "
+            "their own numbers, so that a resumed run gives the same answer"
+        )
+    return int(check_number(random_state, "random_state"))
+
+
+def generator_of(seed: int, index: int) -> np.random.Generator:
+    """Return the random numbers of one task: the same whoever runs it, and whenever.
+
+    Examples
+    --------
+    >>> a, b = generator_of(0, 5).integers(100, size=3), generator_of(0, 5).integers(100, size=3)
+    >>> bool((a == b).all())
+    True
+    """
+    return np.random.default_rng([seed, index])
+
+
+@contextmanager
+def _bar(what: str, count: int, done: int, *, enabled: bool) -> Iterator[Callable[[int], None]]:
+    if not enabled:
+        yield lambda finished: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=count, completed=done)
+        yield lambda finished: bar.update(task, completed=finished)
