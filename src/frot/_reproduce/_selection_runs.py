@@ -18,7 +18,7 @@ from frot._reproduce._selection_protocol import KS, accuracies
 from frot._spread import spread
 from frot.datasets import Expression
 
-__all__ = ["run_splits"]
+__all__ = ["load_libraries", "run_splits"]
 
 
 def run_splits(
@@ -52,12 +52,18 @@ def run_splits(
         done = {index: row for index, row in kept.done.items() if index < splits} if kept else {}
         tick(len(done))
         missing = [index for index in range(splits) if index not in done]
-        for index, row in spread(partial(_numbered, data.X, data.y, seed), missing, workers):
+        work = partial(_numbered, data.X, data.y, seed)
+        for index, row in spread(work, missing, workers, load_libraries):
             if kept is not None:
                 kept.add(index, row)
             done[index] = row
             tick(1)
     return np.stack([done[index] for index in range(splits)])
+
+
+def load_libraries() -> None:
+    """Import what a split needs, before a worker's first one."""
+    import frot.selection  # noqa: F401
 
 
 def _numbered(X: NDArray, y: NDArray, seed: int, index: int) -> tuple[int, NDArray]:
