@@ -100,8 +100,13 @@ class BlockedCosts:
         on = np.flatnonzero(weights)
         _, n, m = self.shape
         mixed = np.zeros((n, m))
-        for part in blocks(len(on), 24 * (n + m), CACHE_BYTES):
-            mixed += squared_distances(*self.scaled.block(on[part]), weights[on[part]])
+        if 2 * len(on) > len(weights):
+            # Most of them: reading the others along is cheaper than picking.
+            parts = self.scaled.parts
+        else:
+            parts = [on[part] for part in blocks(len(on), 24 * (n + m), CACHE_BYTES)]
+        for part in parts:
+            mixed += squared_distances(*self.scaled.block(part), weights[part])
         return np.maximum(mixed, 0.0, out=mixed)
 
     def features(self, plan: Plan) -> np.ndarray:

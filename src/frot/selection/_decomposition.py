@@ -70,7 +70,7 @@ class SortedTransport:
     --------
     >>> matched = SortedTransport(np.full(2, 0.5), np.full(3, 1 / 3))
     >>> x, y = np.array([[3.0, 0.0]]), np.array([[1.0, 3.0, 2.0]])
-    >>> matched.products(x, y)  # 3 with 3 and half of 2, 0 with 1 and half of 2
+    >>> matched.products(*matched.sort(x, y))  # 3 with 3 and half of 2, 0 with 1 and half of 2
     array([4.])
     """
 
@@ -80,10 +80,14 @@ class SortedTransport:
         self.equal = bool(np.ptp(a) <= 1e-12 * a[0] and np.ptp(b) <= 1e-12 * b[0])
         self._plan = _fill(len(a), len(b)) if self.equal else None
 
+    def sort(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of both in increasing order; as they are where weights must follow."""
+        return (np.sort(x, axis=1), np.sort(y, axis=1)) if self.equal else (x, y)
+
     def products(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the sums for features in rows, shapes (k, n) and (k, m) to (k,)."""
+        """Return the sums for features in rows as `sort` left them, (k, n) and (k, m) to (k,)."""
         if self._plan is not None:
-            return np.einsum("kj,kj->k", np.sort(x, axis=1) @ self._plan, np.sort(y, axis=1))
+            return np.einsum("kj,kj->k", x @ self._plan, y)
         return self._weighted(x, y)
 
     def _weighted(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -31,15 +31,16 @@ __all__ = ["Eta", "Limits", "solve_classes"]
 
 # Weight of the features that a bound leaves out, as a share of the tolerance: it costs as much.
 LEFT_OUT = 0.1
-# Weight of the groups that the first round leaves out; each later one leaves out a fourth of it,
+# Weight of the groups that the first rounds leave out; each later one leaves out a fourth of it,
 # for what is left out keeps the interval open.
-ROUND_LEFT_OUT = 0.05
+ROUND_LEFT_OUT = 0.02
 # Costs of the product plan tell groups apart less than those of a good plan, so that more seem to
 # matter; the first round takes so many times the perplexity at most.
-FIRST_GROUPS = 10.0
-# Rounds end when the gap on their groups is this share of the tolerance, or after so many steps.
+FIRST_GROUPS = 5.0
+# Steps of a round: few at first, while the groups that matter are still being found.
+ROUND_STEPS = (3, 8, 16, 50)
+# A round ends before that when the gap on its groups is this share of the tolerance.
 ROUND_GAP = 0.8
-ROUND_STEPS = 50
 # Exchanges between known plans after each new one.
 CORRECTIONS = 2
 
@@ -149,6 +150,7 @@ class _Run:
         self.eta = 0.0
         self.least = self.rule.least * float(self.first.mean())
         self.calls = self.rounds = 0
+        self.seen = np.zeros(len(groups), dtype=bool)
         self.history: list[Progress] = []
 
     def _eta_at(self, phi: np.ndarray) -> float:
@@ -158,19 +160,19 @@ class _Run:
 
     def result(self) -> Result:
         """Alternate between rounds on few groups and bounds on all."""
-        phi, upper, vertex, moved = self.first, None, None, True
+        upper, vertex = None, None
         while True:
+            plan, near, moved = self._round(upper, vertex)
+            phi = self.costs.inner(plan)
             self.eta = self._eta_at(phi)
             self.problem = self.problem.having(adversary=Simplex(self.eta))
-            if upper is not None:
-                upper = upper_bound(self.problem, upper.plan, upper.phi, rounded=True)
+            upper = upper_bound(self.problem, plan, phi, rounded=True)
+            vertex = None
+            if near or not moved or self.calls >= self.limits.max_iter:
                 vertex, lower = self._oracle(phi)
                 status = self._status(lower, upper, moved)
                 if status is not None:
                     return self._finish(lower, upper, status)
-            plan, moved = self._round(upper, vertex)
-            upper = upper_bound(self.problem, plan, rounded=True)
-            phi = upper.phi
 
     def _oracle(self, phi: np.ndarray) -> tuple[Plan, Lower]:
         """Answer the costs `phi`, transport at that answer, and prove what it proves.
@@ -188,19 +190,23 @@ class _Run:
         transport = self.oracle(mixed, self.a, self.b)
         return transport.plan, lower_bound(self.problem, alpha, transport.g, mixed)
 
-    def _round(self, at: Upper | None, vertex: Plan | None) -> tuple[Plan, bool]:
-        """Step on the groups that carry the weight; return the plan, and whether it is new."""
+    def _round(self, at: Upper | None, vertex: Plan | None) -> tuple[Plan, bool, bool]:
+        """Step on the groups that carry the weight.
+
+        Returns the plan, whether it is near the optimum of these groups, and whether it is new.
+        """
         phi = self.first if at is None else at.phi
-        _, alpha = self.problem.adversary.best(phi)
-        left_out = max(ROUND_LEFT_OUT * 0.25**self.rounds, LEFT_OUT * self.limits.tol)
-        most = int(FIRST_GROUPS * self.rule.perplexity) if at is None else len(phi)
-        active = heaviest(alpha, left_out, most)
+        if at is None:
+            self.eta = self._eta_at(phi)
+        active = self._active(phi)
         costs = ActiveCosts(self.costs, active)
+        mixture = None if at is None else _Mixture(at.plan, phi[active])
+        steps = ROUND_STEPS[min(self.rounds, len(ROUND_STEPS) - 1)]
         self.rounds += 1
-        mixture = None if at is None else _Mixture(at.plan, at.phi[active])
         moved = False
-        for _ in range(ROUND_STEPS):
+        for _ in range(steps):
             here = phi[active] if mixture is None else mixture.phi
+            near = False
             if vertex is None:
                 self.eta = self._eta_at(here)
                 value, alpha = Simplex(self.eta).best(here)
@@ -208,23 +214,37 @@ class _Run:
                 self.calls += 1
                 there = costs.inner(vertex)
                 near = float(alpha @ (here - there)) <= ROUND_GAP * self.limits.tol * value
-                if near and moved:
-                    break
             else:
                 there = costs.inner(vertex)
             if mixture is None:
                 # A first step of length one: the product plan never has to be formed.
-                mixture, moved = _Mixture(vertex, there), True
+                mixture, moved, near = _Mixture(vertex, there), True, False
             elif (gamma := _step_length(here, there, self.eta)) > 0.0:
                 moved = True
                 mixture.move(vertex, there, gamma)
                 for _ in range(CORRECTIONS):
                     mixture.correct(self.eta)
             vertex = None
-            if self.calls >= self.limits.max_iter:
+            if near or self.calls >= self.limits.max_iter:
                 break
         assert mixture is not None
-        return mixture.combined, moved
+        # The groups of the first round are a guess, and bounds after it would be a waste.
+        sure = near and (at is not None or len(active) == len(phi))
+        return mixture.combined, sure, moved
+
+    def _active(self, phi: np.ndarray) -> np.ndarray:
+        """Return the groups that a round looks at: the heavy ones, and those of earlier rounds.
+
+        A group that was left out again would grow heavy again.
+        """
+        _, alpha = Simplex(self.eta).best(phi)
+        if self.rounds == 0:
+            heavy = heaviest(alpha, ROUND_LEFT_OUT, int(FIRST_GROUPS * self.rule.perplexity))
+        else:
+            share = ROUND_LEFT_OUT * 0.25 ** max(self.rounds - len(ROUND_STEPS) + 1, 0)
+            heavy = heaviest(alpha, max(share, LEFT_OUT * self.limits.tol))
+        self.seen[heavy] = True
+        return np.flatnonzero(self.seen)
 
     def _status(self, lower: Lower, upper: Upper, moved: bool) -> Status | None:
         """Note where the run stands, and say whether that is its end."""

@@ -100,8 +100,8 @@ def scale_sides(sides: Sides, how: str = "balanced", *, wasserstein: bool = True
     with np.errstate(over="ignore", invalid="ignore"):
         for part in blocks(d, 24 * (n + m), CACHE_BYTES):
             x, y = sides.block(part)
-            low = np.minimum(x.min(axis=1), y.min(axis=1))
-            high = np.maximum(x.max(axis=1), y.max(axis=1))
+            sorted_x, sorted_y = (x, y) if matched is None else matched.sort(x, y)
+            low, high = _extremes(sorted_x, sorted_y, matched is not None and matched.equal)
             flat = high - low <= CONSTANT * np.maximum(np.abs(low), np.abs(high))
             x_mean, y_mean = x @ a, y @ b
             middle = 0.5 * (x_mean + y_mean)
@@ -116,16 +116,18 @@ def scale_sides(sides: Sides, how: str = "balanced", *, wasserstein: bool = True
             size = np.sqrt(_variance(x_energy, y_energy, gap, sides.share, how))
             flat |= size == 0.0
             size[flat] = 1.0
-            x *= 1.0 / size[:, None]
-            y *= 1.0 / size[:, None]
             constant[part], centre[part], scale[part] = flat, middle, size
             energy[part] = (x_energy + y_energy) / size**2
             shift[part] = gap / size**2
             peaks[part] = np.square(np.maximum(high - middle, middle - low) / size)
-            if matched is not None:
-                product[part] = matched.products(x, y)
             if kept is not None:
-                kept[0][part], kept[1][part] = x, y
+                np.multiply(x, 1.0 / size[:, None], out=kept[0][part])
+                np.multiply(y, 1.0 / size[:, None], out=kept[1][part])
+            if matched is not None:
+                if matched.equal:
+                    sorted_x -= middle[:, None]
+                    sorted_y -= middle[:, None]
+                product[part] = matched.products(sorted_x, sorted_y) / size**2
     if not (np.isfinite(energy).all() and np.isfinite(peaks).all()):
         raise InputError(
             "X: holds numbers so large that their squares overflow; divide it by a constant"
@@ -134,6 +136,14 @@ def scale_sides(sides: Sides, how: str = "balanced", *, wasserstein: bool = True
         array[constant] = 0.0
     distance = np.maximum(energy - 2.0 * product, shift) if wasserstein else None
     return Scaled(sides, centre, scale, constant, energy, shift, distance, peaks, kept)
+
+
+def _extremes(x: np.ndarray, y: np.ndarray, in_order: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and the largest value of features in rows, over both classes."""
+    if in_order:
+        return np.minimum(x[:, 0], y[:, 0]), np.maximum(x[:, -1], y[:, -1])
+    low = np.minimum(x.min(axis=1), y.min(axis=1))
+    return low, np.maximum(x.max(axis=1), y.max(axis=1))
 
 
 def _energy(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
