@@ -82,8 +82,9 @@ def fits(quick: bool) -> bool:
                 LABELS[key],
                 f"{seconds[key]:.4f}",
                 f"{seconds['stacked'] / seconds[key]:.3g}x",
-                f"{peaks[key] / 1e6:.1f}",
-                f"{peaks['stacked'] / max(peaks[key], 1):.3g}x",
+                f"{peaks[key] / 1e6:.0f}" if peaks[key] > 1e6 else "< 1",
+                # Below a megabyte it is the allocator that is measured.
+                f"{peaks['stacked'] / peaks[key]:.3g}x" if peaks[key] > 1e6 else "",
             ]
             for key in LABELS
         ]

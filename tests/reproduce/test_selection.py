@@ -11,8 +11,8 @@ from frot._reproduce._selection_methods import METHODS, Method, ranked
 from frot._reproduce._selection_protocol import KS, accuracies, split
 from frot._reproduce._selection_runs import run_splits
 from frot._reproduce._selection_stacked import stacked_phi, wasserstein_by_call
-from frot._reproduce._selection_times import TIMED, seconds
-from frot.datasets import Expression
+from frot._reproduce._selection_times import TIMED, agreement, seconds
+from frot.datasets import Expression, available, load_expression
 
 
 def mean_difference(X, y):
@@ -213,3 +213,25 @@ class TestSelection:
 def test_the_papers_settings_are_the_papers():
     assert KS == (10, 20, 30, 40, 50)
     assert _selection_protocol.TEST_SHARE == 0.25
+
+
+@pytest.mark.skipif("colon" not in available(), reason="the data set colon is not there")
+class TestColon:
+    def test_every_method_does_better_than_the_larger_class(self):
+        data = load_expression("colon")
+        found = np.mean([accuracies(data.X, data.y, i, 0, ks=[30]) for i in range(4)], axis=0)
+        assert found.shape == (len(METHODS), 1)
+        assert found.min() > 40 / 62
+
+    def test_frot_ranks_as_the_algorithm_as_written(self):
+        data = load_expression("colon")
+        assert agreement(data.X, data.y, 0) >= 0.8
+
+    def test_correlation_ranks_as_f_classif(self):
+        data = load_expression("colon")
+        train, labels, _, _ = split(data.X, data.y, 0, 0)
+        one, other = (
+            METHODS[key].choose(train, labels, [50])[0] for key in ("linear", "f_classif")
+        )
+        # Up to ties, of which discretised values have many.
+        assert len(np.intersect1d(one, other)) >= 45

@@ -70,9 +70,8 @@ def _defaults(X: NDArray, y: NDArray, ks: Sequence[int]) -> list[NDArray]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return [
-            FROTSelector(n_features_to_select=k).fit(X, y).get_support(indices=True) for k in ks
-        ]
+        fitted = (FROTSelector(n_features_to_select=k).fit(X, y) for k in ks)
+        return [np.argsort(each.ranking_)[:k] for each, k in zip(fitted, ks, strict=True)]
 
 
 def _wasserstein(X: NDArray, y: NDArray) -> Any:
