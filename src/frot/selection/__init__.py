@@ -10,6 +10,7 @@ from frot._errors import require
 require("sklearn", "selection")
 require("joblib", "selection")
 
+from frot.selection._anndata import rank_genes  # noqa: E402
 from frot.selection._baselines import (  # noqa: E402
     correlation_score,
     mmd_score,
@@ -32,6 +33,7 @@ __all__ = [
     "mmd_score",
     "mrmr_scores",
     "permutation_test",
+    "rank_genes",
     "stability_selection",
     "wasserstein_score",
 ]

@@ -14,8 +14,10 @@ from frot.selection._scaling import CACHE_BYTES
 
 __all__ = ["ActiveCosts", "heaviest"]
 
-# Values of features that are kept for the time of a round; more are read again at every step.
+# Values of features that are kept for the time of a round, of dense and of sparse tables; more
+# are read again at every step.
 HOLD_BYTES = 64_000_000
+HOLD_SPARSE_BYTES = 8_000_000
 
 
 def heaviest(weights: np.ndarray, left_out: float, most: int | None = None) -> np.ndarray:
@@ -55,7 +57,8 @@ class ActiveCosts:
         _, self.n, self.m = costs.shape
         self.energy = self.scaled.energy[self.features]
         size = 8 * len(self.features) * (self.n + self.m)
-        self._held = self.scaled.block(self.features) if size <= HOLD_BYTES else None
+        limit = HOLD_SPARSE_BYTES if self.scaled.sides.is_sparse else HOLD_BYTES
+        self._held = self.scaled.block(self.features) if size <= limit else None
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         # Blocks even of what is held, so that temporaries stay in the cache.

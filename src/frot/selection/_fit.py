@@ -203,10 +203,9 @@ class _Run:
         mixture = None if at is None else _Mixture(at.plan, phi[active])
         steps = ROUND_STEPS[min(self.rounds, len(ROUND_STEPS) - 1)]
         self.rounds += 1
-        moved = False
+        near = moved = False
         for _ in range(steps):
             here = phi[active] if mixture is None else mixture.phi
-            near = False
             if vertex is None:
                 self.eta = self._eta_at(here)
                 value, alpha = Simplex(self.eta).best(here)

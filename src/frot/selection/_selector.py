@@ -43,7 +43,8 @@ def _ranked(
     """Return positions by score, ties by cost and shift; those that do not vary come last."""
     keys = np.where(constant, np.inf, -scores)
     order = np.argsort(keys)
-    if (np.diff(keys[order]) > 0.0).all():
+    sorted_keys = keys[order]
+    if (sorted_keys[1:] > sorted_keys[:-1]).all():
         return order
     return np.lexsort((-shift, -phi, keys))
 
@@ -257,13 +258,20 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         return mask
 
     @property
+    def p_values(self) -> tuple[np.ndarray, np.ndarray]:
+        """P- and q-values of the features (groups), NaN until `permutation_test` was run."""
+        check_is_fitted(self)
+        test = getattr(self, "permutation_", None)
+        if test is None:
+            return np.full(len(self.scores_), np.nan), np.full(len(self.scores_), np.nan)
+        return test.p, test.q
+
+    @property
     def table_(self) -> Any:
         """Features, or groups, by rank."""
         check_is_fitted(self)
         order = np.argsort(self.ranking_)
-        unknown = np.full(len(order), np.nan)
-        test = getattr(self, "permutation_", None)
-        p, q = (unknown, unknown) if test is None else (test.p, test.q)
+        p, q = self.p_values
         columns = {
             "feature": np.array(self.groups_.names, dtype=object)[order],
             "rank": self.ranking_[order],

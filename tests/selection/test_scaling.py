@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from frot import InputError
+from frot.selection._columns import Sides
+from frot.selection._scaling import scale_sides
+from tests.selection.planted import two_sides
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_balanced_puts_the_means_at_opposite_places_and_the_energies_at_two(weighted):
+    sides = two_sides(weighted=weighted)
+    scaled = scale_sides(sides)
+    x, y = scaled.block(slice(None))
+    a, b = sides.weights
+    np.testing.assert_allclose(x @ a, -(y @ b), atol=1e-12)
+    np.testing.assert_allclose(x**2 @ a + y**2 @ b, 2.0)
+    np.testing.assert_allclose(scaled.energy, 2.0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_paper_is_the_pooled_standard_deviation(weighted):
+    sides = two_sides(weighted=weighted)
+    share = sides.share
+    weights = np.concatenate([share * sides.weights[0], (1 - share) * sides.weights[1]])
+    values = np.asarray(sides.table).T
+    mean = values @ weights
+    expected = np.sqrt((values - mean[:, None]) ** 2 @ weights)
+    np.testing.assert_allclose(scale_sides(sides, "paper").scale, expected)
+
+
+def test_none_keeps_the_units():
+    scaled = scale_sides(two_sides(), "none")
+    assert (scaled.scale == 1.0).all()
+
+
+@pytest.mark.parametrize("scaling", ["balanced", "paper", "none"])
+def test_values_that_are_not_kept_are_scaled_alike(scaling):
+    dense = two_sides()
+    thin = Sides.of(sparse.csc_array(dense.table), *dense.rows)
+    kept, read = scale_sides(dense, scaling), scale_sides(thin, scaling)
+    assert kept.kept is not None
+    assert read.kept is None
+    for one, two in zip(kept.block(slice(2, 7)), read.block(slice(2, 7)), strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-13)
+    np.testing.assert_allclose(kept.wasserstein, read.wasserstein)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -3e7, 1e-300])
+def test_a_constant_feature_is_exactly_zero(value):
+    sides = two_sides()
+    np.asarray(sides.table)[:, 3] = value
+    scaled = scale_sides(sides)
+    assert scaled.constant.tolist() == [column == 3 for column in range(12)]
+    assert scaled.shift[3] == scaled.energy[3] == 0.0
+    assert not scaled.block(np.array([3]))[0].any()
+
+
+def test_an_offset_costs_no_digits():
+    sides = two_sides()
+    moved = Sides.of(np.asarray(sides.table) + 2.0**20, *sides.rows)
+    np.testing.assert_allclose(scale_sides(moved).shift, scale_sides(sides).shift, rtol=1e-8)
+
+
+def test_squares_that_overflow_are_refused():
+    sides = two_sides()
+    np.asarray(sides.table)[0, 0] = 1e200
+    with pytest.raises(InputError, match="overflow; divide it by a constant"):
+        scale_sides(sides)

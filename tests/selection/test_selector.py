@@ -1,0 +1,200 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import frot
+from frot.selection import FROTSelector
+from tests.selection.planted import SIGNAL, planted
+
+
+@parametrize_with_checks(
+    [
+        FROTSelector(),
+        FROTSelector(1, score="shift", missing="impute"),
+        FROTSelector(threshold=0.0, multiclass="ovo", scaling="paper", eta=1.0),
+    ]
+)
+def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
+
+
+def test_the_planted_features_are_found_and_the_rest_is_consistent():
+    X, y = planted()
+    found = FROTSelector(3).fit(X, y)
+    assert np.flatnonzero(found.get_support()).tolist() == list(SIGNAL)
+    assert found.transform(X).shape == (40, 3)
+    assert sorted(found.ranking_) == list(range(1, 41))
+    assert (found.ranking_ <= 3).tolist() == found.get_support().tolist()
+    np.testing.assert_array_equal(found.scores_, found.alpha_)
+    np.testing.assert_allclose(found.alpha_.sum(), 1.0)
+    assert found.plan_.shape == (24, 16)
+    assert found.result_.gap <= 1e-2
+    assert found.result_.perplexity == pytest.approx(9.0)
+    assert found.comparisons_[0].name == "control vs treated"
+    np.testing.assert_array_equal(found.comparisons_[0].rows[1], np.arange(24, 40))
+
+
+def test_the_cost_is_the_sum_of_its_parts_and_each_is_nonnegative():
+    X, y = planted()
+    found = FROTSelector(3).fit(X, y)
+    total = found.shift_ + found.shape_ + found.misalignment_
+    np.testing.assert_allclose(total, found.phi_, rtol=1e-9)
+    assert min(found.shift_.min(), found.shape_.min(), found.misalignment_.min()) >= 0.0
+
+
+@pytest.mark.parametrize("score", ["alpha", "phi", "shift", "shape", "misalignment"])
+def test_any_part_can_be_the_score(score):
+    X, y = planted()
+    found = FROTSelector(5, score=score).fit(X, y)
+    np.testing.assert_array_equal(found.scores_, getattr(found, f"{score}_"))
+    assert found.scores_[found.get_support()].min() >= found.scores_[~found.get_support()].max()
+
+
+def test_alpha_and_phi_rank_alike():
+    X, y = planted()
+    by_alpha, by_phi = (FROTSelector(5, score=score).fit(X, y) for score in ("alpha", "phi"))
+    np.testing.assert_array_equal(by_alpha.ranking_, by_phi.ranking_)
+
+
+def test_balanced_scores_do_not_depend_on_units():
+    X, y = planted()
+    rng = np.random.default_rng(5)
+    moved = X * rng.uniform(0.01, 100.0, size=40) + rng.normal(size=40)
+    one, two = FROTSelector(5).fit(X, y), FROTSelector(5).fit(moved, y)
+    np.testing.assert_allclose(one.phi_, two.phi_, rtol=1e-6)
+    np.testing.assert_allclose(one.eta_, two.eta_, rtol=1e-6)
+
+
+def test_swapping_the_classes_transposes_the_plan():
+    X, y = planted()
+    one = FROTSelector(5, tol=1e-4, max_iter=5000).fit(X, y)
+    two = FROTSelector(5, tol=1e-4, max_iter=5000).fit(X, np.where(y == "control", "z", "a"))
+    assert two.plan_.shape == one.plan_.shape[::-1]
+    assert two.result_.value == pytest.approx(one.result_.value, rel=2e-4)
+
+
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
+@pytest.mark.parametrize("scaling", ["balanced", "paper", "none"])
+def test_sparse_tables_give_the_same_answer(form, scaling):
+    X, y = planted()
+    X[np.abs(X) < 0.8] = 0.0
+    dense, thin = (FROTSelector(4, scaling=scaling).fit(table, y) for table in (X, form(X)))
+    np.testing.assert_allclose(thin.phi_, dense.phi_, rtol=1e-9)
+    np.testing.assert_array_equal(thin.get_support(), dense.get_support())
+    assert sparse.issparse(thin.transform(form(X)))
+
+
+def test_sparse_tables_are_not_made_dense():
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((400, 20_000), density=0.01, rng=rng, format="csr")
+    y = np.repeat([0, 1], 200)
+    selector = FROTSelector(10, eta=0.5)
+    tracemalloc.start()
+    selector.fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Dense it would take 64 MB, and scaled as much again.
+    assert peak < 24e6
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, int])
+def test_layout_and_kind_of_numbers_do_not_matter(order, kind):
+    X, y = planted()
+    X = np.round(16.0 * X)
+    expected = FROTSelector(5).fit(X, y)
+    found = FROTSelector(5).fit(np.asarray(X, dtype=kind, order=order), y)
+    np.testing.assert_allclose(found.phi_, expected.phi_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_names_come_in_and_go_out(frame):
+    X, y = planted()
+    names = [f"gene{column}" for column in range(40)]
+    table = frame(dict(zip(names, X.T, strict=True)))
+    found = FROTSelector(3).fit(table, y)
+    assert found.feature_names_in_.tolist() == names
+    assert found.get_feature_names_out().tolist() == ["gene0", "gene1", "gene2"]
+    assert sorted(found.table_["feature"][:3]) == ["gene0", "gene1", "gene2"]
+    for form, kind in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
+        out = found.set_output(transform=form).transform(table)
+        assert isinstance(out, kind)
+        assert list(out.columns) == ["gene0", "gene1", "gene2"]
+
+
+def test_it_works_in_a_pipeline_and_a_grid():
+    X, y = planted()
+    grid = GridSearchCV(
+        make_pipeline(FROTSelector(), SVC()),
+        {"frotselector__n_features_to_select": [1, 3], "frotselector__score": ["alpha", "shift"]},
+        cv=3,
+    ).fit(X, y)
+    assert grid.best_score_ > 0.9
+    assert clone(grid.best_estimator_[0]).get_params() == grid.best_estimator_[0].get_params()
+
+
+def test_score_is_a_parameter_and_no_method():
+    selector = FROTSelector(score="shift")
+    assert selector.get_params()["score"] == "shift"
+    assert "score='shift'" in repr(selector)
+    assert not hasattr(selector, "score")
+    with pytest.raises(AttributeError, match=r"get_params\(\)\['score'\]"):
+        _ = selector.score
+
+
+def test_a_fitted_selector_survives_pickling():
+    X, y = planted()
+    found = FROTSelector(3).fit(X, y)
+    again = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(again.get_support(), found.get_support())
+    assert len(pickle.dumps(found)) < 60_000
+
+
+def test_the_table_is_ranked_and_has_no_p_values_before_a_test():
+    X, y = planted()
+    table = FROTSelector(3).fit(X, y).table_
+    columns = ["feature", "rank", "score", "shift", "shape", "misalignment", "alpha", "p", "q"]
+    assert list(table.columns) == columns
+    assert table["rank"].tolist() == list(range(1, 41))
+    assert table["score"].is_monotonic_decreasing
+    assert table[["p", "q"]].isna().all(axis=None)
+
+
+def test_without_pandas_the_table_is_a_dict_of_arrays(monkeypatch):
+    X, y = planted()
+    found = FROTSelector(3).fit(X, y)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    table = found.table_
+    assert isinstance(table, dict)
+    assert table["rank"].tolist() == list(range(1, 41))
+
+
+@pytest.mark.parametrize("eta", [0.5, frot.relative(0.1)])
+def test_eta_can_be_set(eta):
+    X, y = planted()
+    found = FROTSelector(3, eta=eta).fit(X, y)
+    expected = 0.1 * found.result_.mean_cost if eta != 0.5 else 0.5
+    assert found.eta_ == pytest.approx(expected)
+
+
+def test_a_fraction_and_a_threshold_select():
+    X, y = planted()
+    assert FROTSelector(0.1).fit(X, y).get_support().sum() == 4
+    assert FROTSelector().fit(X, y).get_support().sum() == 20
+    high = FROTSelector(threshold=1.0, score="shift").fit(X, y)
+    assert high.get_support().tolist() == (high.shift_ >= 1.0).tolist()
+    both = FROTSelector(2, threshold=1.0, score="shift").fit(X, y)
+    assert both.get_support().sum() == 2
+    with pytest.warns(UserWarning, match="No features were selected"):
+        FROTSelector(threshold=1e9).fit(X, y).transform(X)
