@@ -55,7 +55,7 @@ class TestProtocol:
 
     def test_accuracy_is_high_on_what_can_be_told_apart(self, quick):
         data = made(shift=5.0)
-        found = accuracies(data.X, data.y, 0, 0, ["linear"], ks=[5, 10])
+        found = accuracies(data.X, data.y, 0, 0, [METHODS["linear"]], ks=[5, 10])
         assert found.shape == (1, 2)
         assert found.min() == 1.0
 
@@ -225,7 +225,7 @@ class TestColon:
 
     def test_frot_ranks_as_the_algorithm_as_written(self):
         data = load_expression("colon")
-        assert agreement(data.X, data.y, 0) >= 0.8
+        assert agreement(data.X, data.y, 0) >= 0.96
 
     def test_correlation_ranks_as_f_classif(self):
         data = load_expression("colon")

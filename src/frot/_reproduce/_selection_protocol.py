@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frot._errors import require
-from frot._reproduce._selection_methods import METHODS
+from frot._reproduce._selection_methods import METHODS, Method
 
 __all__ = ["KS", "Split", "accuracies", "split"]
 
@@ -47,7 +47,7 @@ def accuracies(
     y: NDArray,
     index: int,
     seed: int,
-    methods: Iterable[str] = tuple(METHODS),
+    methods: Iterable[Method] | None = None,
     ks: Sequence[int] = KS,
 ) -> NDArray[np.float64]:
     """Return the accuracy on the test part of one split.
@@ -58,8 +58,8 @@ def accuracies(
     y : numpy.ndarray, shape (n,)
     index, seed : int
         Which split.
-    methods : iterable of str
-        Keys of `METHODS`.
+    methods : iterable of Method, optional
+        All of `METHODS` by default.
     ks : sequence of int
         Numbers of features.
 
@@ -72,8 +72,8 @@ def accuracies(
     with require("threadpoolctl", "selection").threadpool_limits(1):
         train, labels, test, truth = split(X, y, index, seed)
         rows = []
-        for name in methods:
-            chosen = METHODS[name].choose(train, labels, ks)
+        for method in METHODS.values() if methods is None else methods:
+            chosen = method.choose(train, labels, ks)
             rows.append(
                 [
                     svm().fit(train[:, columns], labels).score(test[:, columns], truth)

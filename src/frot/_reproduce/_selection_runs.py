@@ -78,7 +78,6 @@ def _kept(
         return nullcontext()
     from frot import __version__
 
-    about = fingerprint(
-        X=data.X, y=data.y, seed=seed, methods=list(METHODS), ks=KS, version=__version__
-    )
+    labels = {key: method.label for key, method in METHODS.items()}
+    about = fingerprint(X=data.X, y=data.y, seed=seed, methods=labels, ks=KS, version=__version__)
     return Checkpoint(make_folder(folder) / f"{data.name}-seed-{seed}.checkpoint", about)
