@@ -182,8 +182,8 @@ class TestSelection:
         found = selection(splits=2)
         assert list(found.numbers["sets"]) == ["colon", "chowdary", "gravier"]
         assert found.numbers["sets"]["chowdary"]["label"] == "chowdary (in place of GLI_85)"
-        assert "GLI_85 was not there" in found.notes[2]
-        assert "leukemia, prostate_ge" in found.notes[3]
+        assert "GLI_85 was not there" in found.notes[3]
+        assert "leukemia, prostate_ge" in found.notes[4]
         told = " ".join(check.figures for check in found.verdicts[0].checks)
         assert "colon" in told
         assert "GLI_85" in told
