@@ -1,6 +1,6 @@
 """Feature selection on real expression sets: how fast, how much memory, how good.
 
-    python benchmarks/selection.py [--quick] [--only fits accuracy permutations]
+    python benchmarks/selection.py [--quick] [--seed 0] [--only fits accuracy permutations]
 
 The sets are looked for as `frot.datasets` does; those that are not there are left out. Fits are on
 whole sets, standardised, one thread. The peer builds the d x n x m stack of costs and follows
@@ -77,7 +77,7 @@ def fit(made: Points, key: str) -> object:
     return peer(X[first], X[~first])
 
 
-def fits(quick: bool) -> bool:
+def fits(quick: bool, seed: int) -> bool:
     """Print seconds and memory of every method; whether the goal against the stack is met."""
     good = True
     for name in [name for name in FITS if name in available()][: 1 if quick else None]:
@@ -106,7 +106,7 @@ def fits(quick: bool) -> bool:
     return good
 
 
-def accuracy(quick: bool) -> bool:
+def accuracy(quick: bool, seed: int) -> bool:
     """Print paired differences of the defaults; whether they are where they should be."""
     good, rows = True, []
     methods = (*(METHODS[key] for key in ("frot", "f_classif", "frot_paper")), PAPER_SCALING)
@@ -114,7 +114,7 @@ def accuracy(quick: bool) -> bool:
     names = [name for name in available() if not quick or name == "colon"]
     for name in names:
         data = load_expression(name)
-        work = functools.partial(one_split, data.X, data.y, methods)
+        work = functools.partial(one_split, data.X, data.y, methods, seed)
         found = np.stack(list(spread(work, range(splits), min(2, CORES), load_libraries)))
         frot, *others = (found[:, row] for row in range(len(methods)))
         to_classif, *to_papers = (paired(frot, other) for other in others)
@@ -131,19 +131,23 @@ def accuracy(quick: bool) -> bool:
             ]
         )
         print(f"{name} done", file=sys.stderr)
-    print(f"\nAccuracy, mean over K = {', '.join(map(str, KS))} and {splits} stratified splits")
+    print(
+        f"\nAccuracy, mean over K = {', '.join(map(str, KS))} and {splits} stratified splits, seed {seed}"
+    )
     header = ["set", "defaults", "− f_classif", "− as in paper", "− scaling='paper'"]
     header += ["not below f_classif", "never below paper's"]
     table(header, rows)
     return good
 
 
-def one_split(X: np.ndarray, y: np.ndarray, methods: tuple[Method, ...], index: int) -> np.ndarray:
+def one_split(
+    X: np.ndarray, y: np.ndarray, methods: tuple[Method, ...], seed: int, index: int
+) -> np.ndarray:
     """Accuracies of one split; at the top of the module, for processes to find it."""
-    return accuracies(X, y, index, 0, methods)
+    return accuracies(X, y, index, seed, methods)
 
 
-def permutations(quick: bool) -> bool:
+def permutations(quick: bool, seed: int) -> bool:
     """Print how long the permutation test takes on two workers; whether that is within the goal."""
     if PERMUTATION_SET not in available():
         return True
@@ -155,6 +159,7 @@ def permutations(quick: bool) -> bool:
         selector=FROTSelector(50),
         n_permutations=count,
         n_jobs=min(2, CORES),
+        random_state=seed,
     )
     # Starting the workers is no part of the work.
     work(n_permutations=32)
@@ -182,12 +187,13 @@ def main() -> None:
     """Run the parts that were asked for."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one small set, few splits")
+    parser.add_argument("--seed", type=int, default=0, help="of splits and permutations")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     arguments = parser.parse_args()
     if not available():
         print("no data set is there; see frot.datasets")
         return
-    good = [PARTS[part](arguments.quick) for part in arguments.only]
+    good = [PARTS[part](arguments.quick, arguments.seed) for part in arguments.only]
     if not all(good) and not arguments.quick:
         sys.exit(1)
 
