@@ -131,9 +131,7 @@ def accuracy(quick: bool, seed: int) -> bool:
             ]
         )
         print(f"{name} done", file=sys.stderr)
-    print(
-        f"\nAccuracy, mean over K = {', '.join(map(str, KS))} and {splits} stratified splits, seed {seed}"
-    )
+    print(f"\nAccuracy, mean over K = {', '.join(map(str, KS))} and {splits} splits, seed {seed}")
     header = ["set", "defaults", "− f_classif", "− as in paper", "− scaling='paper'"]
     header += ["not below f_classif", "never below paper's"]
     table(header, rows)
