@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from scipy import sparse
 
 from frot import Groups, Plan
 from frot.selection._active import ActiveCosts, heaviest
@@ -83,10 +82,12 @@ def test_mean_pooling_counts_features_that_vary():
     constant = np.zeros(12, dtype=bool)
     constant[[0, 5]] = True
     pool = pooling(GROUPS, constant, "mean")
-    assert sparse.issparse(pool)
+    assert pool is not None
     assert pool.toarray()[0, :3].tolist() == [0.5, 0.5, 0.5]
     assert pool.toarray()[2, 5] == 1.0
-    assert pooling(GROUPS, constant, "sum").toarray()[0, :3].tolist() == [1.0, 1.0, 1.0]
+    summed = pooling(GROUPS, constant, "sum")
+    assert summed is not None
+    assert summed.toarray()[0, :3].tolist() == [1.0, 1.0, 1.0]
     assert pooling(Groups.each(12), constant, "mean") is None
 
 

@@ -44,6 +44,8 @@ def test_values_that_are_not_kept_are_scaled_alike(scaling):
     assert read.kept is None
     for one, two in zip(kept.block(slice(2, 7)), read.block(slice(2, 7)), strict=True):
         np.testing.assert_allclose(one, two, atol=1e-13)
+    assert kept.wasserstein is not None
+    assert read.wasserstein is not None
     np.testing.assert_allclose(kept.wasserstein, read.wasserstein)
 
 

@@ -1,4 +1,5 @@
 import pickle
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import frot
-from frot.selection import FROTSelector
+from frot.selection import FROTSelector, correlation_score
 from tests.selection.planted import SIGNAL, planted
 
 
@@ -31,10 +32,12 @@ def test_the_planted_features_are_found_and_the_rest_is_consistent():
     X, y = planted()
     found = FROTSelector(3).fit(X, y)
     assert np.flatnonzero(found.get_support()).tolist() == list(SIGNAL)
-    assert found.transform(X).shape == (40, 3)
+    assert np.shape(found.transform(X)) == (40, 3)
     assert sorted(found.ranking_) == list(range(1, 41))
     assert (found.ranking_ <= 3).tolist() == found.get_support().tolist()
-    np.testing.assert_array_equal(found.scores_, found.alpha_)
+    np.testing.assert_array_equal(found.scores_, found.combined_)
+    correlation = correlation_score(X, y)
+    np.testing.assert_allclose(found.combined_, found.phi_ + 4.0 * correlation**2)
     np.testing.assert_allclose(found.alpha_.sum(), 1.0)
     assert found.plan_.shape == (24, 16)
     assert found.result_.gap <= 1e-2
@@ -51,7 +54,7 @@ def test_the_cost_is_the_sum_of_its_parts_and_each_is_nonnegative():
     assert min(found.shift_.min(), found.shape_.min(), found.misalignment_.min()) >= 0.0
 
 
-@pytest.mark.parametrize("score", ["alpha", "phi", "shift", "shape", "misalignment"])
+@pytest.mark.parametrize("score", ["combined", "alpha", "phi", "shift", "shape", "misalignment"])
 def test_any_part_can_be_the_score(score):
     X, y = planted()
     found = FROTSelector(5, score=score).fit(X, y)
@@ -141,7 +144,8 @@ def test_it_works_in_a_pipeline_and_a_grid():
         cv=3,
     ).fit(X, y)
     assert grid.best_score_ > 0.9
-    assert clone(grid.best_estimator_[0]).get_params() == grid.best_estimator_[0].get_params()
+    best: Any = clone(grid.best_estimator_)
+    assert best[0].get_params() == grid.best_estimator_[0].get_params()
 
 
 def test_score_is_a_parameter_and_no_method():

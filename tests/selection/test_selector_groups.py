@@ -48,7 +48,7 @@ def test_a_groups_constant_features_do_not_dilute_it():
 
 def test_gene_sets_from_a_file(tmp_path):
     X, y = planted()
-    table = pd.DataFrame(X, columns=[f"gene{column}" for column in range(40)])
+    table = pd.DataFrame({f"gene{column}": values for column, values in enumerate(X.T)})
     path = tmp_path / "sets.gmt"
     path.write_text("UP\t-\tgene0\tgene1\tABSENT\nOTHER\t-\tgene9\tgene8\nNONE\t-\tABSENT\n")
     found = FROTSelector(1, groups=str(path)).fit(table, y)
@@ -58,7 +58,7 @@ def test_gene_sets_from_a_file(tmp_path):
 
 def test_a_group_without_a_gene_of_the_data_is_named(tmp_path):
     X, y = planted()
-    table = pd.DataFrame(X, columns=[f"gene{column}" for column in range(40)])
+    table = pd.DataFrame({f"gene{column}": values for column, values in enumerate(X.T)})
     with pytest.raises(frot.InputError, match=r"group 'set'.*TP53"):
         FROTSelector(1, groups={"set": ["TP53"]}).fit(table, y)
     path = tmp_path / "sets.gmt"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from frot._errors import require
 
-require("sklearn", "selection")
 require("joblib", "selection")
+require("sklearn", "selection")
 
 from frot.selection._anndata import rank_genes  # noqa: E402
 from frot.selection._baselines import (  # noqa: E402

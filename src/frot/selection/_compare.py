@@ -53,6 +53,8 @@ class Comparison:
         The samples behind the rows and the columns of the plan.
     parts, features : Parts
         Costs of the groups and of single features, in scaled units, taken apart.
+    combined : array of shape (L,)
+        Costs plus four times the squared correlations with the class.
     constant : array of bool, shape (L,)
         Groups in which nothing varies.
     centre, scale : arrays of shape (d,)
@@ -67,6 +69,7 @@ class Comparison:
     rows: tuple[np.ndarray, np.ndarray]
     parts: Parts
     features: Parts
+    combined: np.ndarray
     constant: np.ndarray
     centre: np.ndarray
     scale: np.ndarray
@@ -129,6 +132,7 @@ def compare(
         sides.rows,
         parts,
         features,
+        result.phi + costs.pooled(scaled.correlation),
         constant,
         scaled.centre,
         scaled.scale,
@@ -156,6 +160,8 @@ def statistic_of(
             assert scaled.wasserstein is not None
             return np.maximum(result.phi - costs.pooled(scaled.wasserstein), 0.0)
         found = result.alpha if name == "alpha" else result.phi
+        if name == "combined":
+            found = found + costs.pooled(scaled.correlation)
         return np.where(constant, 0.0, found)
     scaled = scale_sides(
         Sides.of(table, *contrast.rows, weight), settings.scaling, wasserstein=name != "shift"

@@ -14,7 +14,7 @@ from scipy import sparse
 from frot._errors import ConvergenceWarning, InputError
 from frot._fingerprint import fingerprint
 from frot._validate import check_choice, check_number
-from frot.selection._compare import statistic_of
+from frot.selection._compare import WITHOUT_PLAN, statistic_of
 from frot.selection._multiple import benjamini_hochberg, max_t, permutation_p
 from frot.selection._prepared import SCORES, Prepared, prepare
 from frot.selection._selector import FROTSelector, unfitted
@@ -45,6 +45,9 @@ class PermutationTest:
         Westfall-Young max-T, step-down: p-values that hold for all features together.
     null : array of float32, shape (B, L)
         The statistic under each permutation.
+    by_feature : bool
+        Whether the statistic of a feature depends on that feature alone, so that its p-value
+        holds whatever the others do. If not, small p-values say that something differs.
     """
 
     names: tuple[str, ...]
@@ -54,6 +57,7 @@ class PermutationTest:
     q: np.ndarray
     p_max: np.ndarray
     null: np.ndarray
+    by_feature: bool
 
     def quantiles(self, levels: Any = (0.5, 0.95, 0.99)) -> np.ndarray:
         """Return quantiles of each feature's null, shape (len(levels), L)."""
@@ -78,7 +82,7 @@ def permutation_test(
     y: Any,
     *,
     selector: FROTSelector | None = None,
-    statistic: str = "phi",
+    statistic: str = "shift",
     n_permutations: int = 1000,
     block: Any = None,
     sample_weight: Any = None,
@@ -104,11 +108,10 @@ def permutation_test(
     y : array of shape (N,)
     selector : FROTSelector, optional
         Whose parameters to use: groups, scaling, eta... A new one by default.
-    statistic : {"phi", "alpha", "shift", "shape", "misalignment", "wasserstein"}
-        What to test. "phi" is what features are ranked by. "shift", "shape" and "wasserstein",
-        the sum of these two, need no plan and take a fraction of the time; "shift" has the most
-        power against a difference of means. "alpha" tells little, as it sums to one whatever
-        the labels.
+    statistic : str
+        What to test: "shift", "shape" or "wasserstein", their sum, which are of one feature each
+        and need no plan; or a score that comes from the plan: "combined", "alpha", "phi" or
+        "misalignment". See the notes before using one of the latter.
     n_permutations : int
         B.
     block : array of shape (N,), optional
@@ -127,6 +130,15 @@ def permutation_test(
     Returns
     -------
     PermutationTest
+
+    Notes
+    -----
+    A plan serves all features at once. Where some differ, it follows them and aligns the others
+    less well than under permuted labels, so that the cost of a feature which does not differ at
+    all is larger than its null. P-values of statistics that come from the plan are therefore
+    right for the hypothesis that nothing differs, and too small for single features besides
+    others that do; ``by_feature`` of the result says which kind it is. The other statistics are
+    right feature by feature, and their max-T holds whichever features differ.
 
     Examples
     --------
@@ -167,6 +179,7 @@ def permutation_test(
         q=benjamini_hochberg(p),
         p_max=max_t(observed, null),
         null=null,
+        by_feature=statistic in WITHOUT_PLAN,
     )
 
 

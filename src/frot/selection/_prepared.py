@@ -26,7 +26,7 @@ from frot.selection._scaling import SCALINGS
 
 __all__ = ["SCORES", "Prepared", "prepare"]
 
-SCORES = ("alpha", "phi", "shift", "shape", "misalignment")
+SCORES = ("combined", "alpha", "phi", "shift", "shape", "misalignment")
 GROUP_COSTS = ("mean", "sum")
 
 

@@ -51,6 +51,9 @@ class Scaled:
         Squared 2-Wasserstein distance of each feature alone.
     peaks : array of shape (d,)
         Largest square of a scaled value.
+    correlation : array of shape (d,)
+        Four times the squared correlation of the feature with the class, between 0 and 4 as the
+        shift is, in units of the pooled standard deviation, whatever the scaling.
     """
 
     sides: Sides
@@ -61,6 +64,7 @@ class Scaled:
     shift: np.ndarray
     wasserstein: np.ndarray | None
     peaks: np.ndarray
+    correlation: np.ndarray
     kept: tuple[np.ndarray, np.ndarray] | None
 
     def block(self, columns: slice | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -95,7 +99,7 @@ def scale_sides(sides: Sides, how: str = "balanced", *, wasserstein: bool = True
     matched = SortedTransport(a, b) if wasserstein else None
     keep = not sides.is_sparse and 8 * d * (n + m) <= KEEP_BYTES
     kept = (np.empty((d, n)), np.empty((d, m))) if keep else None
-    centre, scale, energy, shift, product, peaks = (np.zeros(d) for _ in range(6))
+    centre, scale, energy, shift, product, peaks, related = (np.zeros(d) for _ in range(7))
     constant = np.empty(d, dtype=bool)
     with np.errstate(over="ignore", invalid="ignore"):
         for part in blocks(d, 24 * (n + m), CACHE_BYTES):
@@ -119,6 +123,8 @@ def scale_sides(sides: Sides, how: str = "balanced", *, wasserstein: bool = True
             constant[part], centre[part], scale[part] = flat, middle, size
             energy[part] = (x_energy + y_energy) / size**2
             shift[part] = gap / size**2
+            pooled = _variance(x_energy, y_energy, gap, sides.share, "paper")
+            related[part] = sides.share * (1.0 - sides.share) * gap / np.where(flat, 1.0, pooled)
             peaks[part] = np.square(np.maximum(high - middle, middle - low) / size)
             if kept is not None:
                 np.multiply(x, 1.0 / size[:, None], out=kept[0][part])
@@ -132,10 +138,11 @@ def scale_sides(sides: Sides, how: str = "balanced", *, wasserstein: bool = True
         raise InputError(
             "X: holds numbers so large that their squares overflow; divide it by a constant"
         )
-    for array in (energy, shift, peaks, product):
+    for array in (energy, shift, peaks, product, related):
         array[constant] = 0.0
     distance = np.maximum(energy - 2.0 * product, shift) if wasserstein else None
-    return Scaled(sides, centre, scale, constant, energy, shift, distance, peaks, kept)
+    correlation = 4.0 * np.minimum(related, 1.0)
+    return Scaled(sides, centre, scale, constant, energy, shift, distance, peaks, correlation, kept)
 
 
 def _extremes(x: np.ndarray, y: np.ndarray, in_order: bool) -> tuple[np.ndarray, np.ndarray]:

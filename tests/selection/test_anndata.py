@@ -1,0 +1,109 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import frot
+from frot.selection import FROTSelector, rank_genes
+from tests.selection.planted import planted
+
+
+def cells(classes=3, form=np.asarray):
+    """Stand in for an AnnData where that library is not installed."""
+    X, y = planted(classes=classes, gap=2.0)
+    X = np.abs(X)
+    names = [f"gene{column}" for column in range(40)]
+    return SimpleNamespace(
+        X=form(X),
+        obs=pd.DataFrame({"kind": y, "batch": np.arange(len(y)) % 2}),
+        var_names=np.array(names),
+        uns={"log1p": {"base": None}},
+        layers={"twice": form(2.0 * X)},
+        raw=None,
+    )
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_every_group_is_ranked_against_the_rest(form):
+    adata = cells(form=form)
+    rank_genes(adata, "kind")
+    found = adata.uns["rank_genes_groups"]
+    assert found["names"].dtype.names == ("control", "rescued", "treated")
+    assert set(found["names"]["rescued"][:3]) == {"gene0", "gene1", "gene2"}
+    assert (np.diff(found["scores"]["rescued"]) <= 0.0).all()
+    assert np.isnan(found["pvals"]["rescued"]).all()
+    assert found["params"]["reference"] == "rest"
+    assert len(found["names"]) == 40
+
+
+def test_a_pair_is_what_a_fit_of_the_pair_gives():
+    adata = cells()
+    rank_genes(adata, "kind", group="treated", reference="control", n_genes=5, key_added="mine")
+    pair = adata.obs["kind"].isin(["treated", "control"]).to_numpy()
+    expected = FROTSelector().fit(adata.X[pair], adata.obs["kind"][pair] == "treated")
+    found = adata.uns["mine"]
+    assert found["names"].dtype.names == ("treated",)
+    order = np.argsort(expected.ranking_)[:5]
+    assert found["names"]["treated"].tolist() == [f"gene{place}" for place in order]
+    means = [
+        np.expm1(adata.X[adata.obs["kind"] == one].mean(axis=0)) for one in ("treated", "control")
+    ]
+    np.testing.assert_allclose(
+        found["logfoldchanges"]["treated"], np.log2(means[0] / means[1])[order], rtol=1e-4
+    )
+
+
+def test_p_values_come_from_permutations_within_blocks():
+    adata = cells(classes=2)
+    rank_genes(adata, "kind", group="treated", n_permutations=49, block="batch")
+    found = adata.uns["rank_genes_groups"]
+    assert found["pvals"]["treated"][:3].tolist() == [0.02, 0.02, 0.02]
+    assert (found["pvals_adj"]["treated"] >= found["pvals"]["treated"]).all()
+
+
+def test_layers_are_read():
+    adata = cells(classes=2)
+    rank_genes(adata, "kind", layer="twice", selector=FROTSelector(scaling="none", eta=1.0))
+    assert adata.uns["rank_genes_groups"]["params"]["layer"] == "twice"
+    adata.raw = SimpleNamespace(X=adata.X[:, :5], var_names=adata.var_names[:5])
+    rank_genes(adata, "kind", use_raw=True)
+    assert len(adata.uns["rank_genes_groups"]["names"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"groupby": "type"}, "adata.obs has no column 'type'; it has 'kind', 'batch'"),
+        ({"groupby": "kind", "group": "x"}, "kind has no 'x'"),
+        ({"groupby": "kind", "reference": "x"}, "kind has no 'x'"),
+        ({"groupby": "kind", "block": "x"}, "block: adata.obs has no column"),
+        ({"groupby": "kind", "layer": "x"}, "no layer 'x'; it has 'twice'"),
+        ({"groupby": "kind", "use_raw": True}, "adata.raw is not set"),
+        ({"groupby": "kind", "selector": FROTSelector(groups="all")}, "ranks single genes"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(frot.InputError, match=message):
+        rank_genes(cells(), **options)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scanpy_reads_it(tmp_path):
+    sc = pytest.importorskip("scanpy")
+    plain = cells()
+    adata = sc.AnnData(sparse.csr_matrix(plain.X), var=pd.DataFrame(index=plain.var_names))
+    adata.obs["kind"] = pd.Categorical(plain.obs["kind"])
+    rank_genes(adata, "kind", n_permutations=19)
+    table = sc.get.rank_genes_groups_df(adata, group="rescued")
+    assert set(table["names"][:3]) == {"gene0", "gene1", "gene2"}
+    assert {"scores", "logfoldchanges", "pvals", "pvals_adj"} <= set(table.columns)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    again = sc.read_h5ad(tmp_path / "cells.h5ad")
+    pd.testing.assert_frame_equal(sc.get.rank_genes_groups_df(again, group="rescued"), table)
+    import matplotlib
+
+    matplotlib.use("Agg")
+    sc.pl.rank_genes_groups(adata, n_genes=3, show=False)
+    sc.pl.rank_genes_groups_dotplot(adata, n_genes=2, dendrogram=False, show=False)
