@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from _common import peak_memory, table, timed  # isort: skip  (sets the number of threads)
 
@@ -159,17 +160,23 @@ def permutations(quick: bool, seed: int) -> bool:
         n_jobs=min(2, CORES),
         random_state=seed,
     )
-    # Starting the workers is no part of the work.
-    work(n_permutations=32)
-    begin = time.perf_counter()
-    found = work()
-    seconds = time.perf_counter() - begin
-    kept, strict = int((found.q <= 0.1).sum()), int((found.p_max <= 0.1).sum())
-    print(
-        f"\n{PERMUTATION_SET}: {count} permutations in {seconds:.1f} s; {kept} genes at q <= .1 "
-        f"(Benjamini-Hochberg), {strict} at p <= .1 (max-T)"
-    )
-    return told(seconds <= PERMUTATION_SECONDS, f"goal {PERMUTATION_SECONDS:.0f} s on two cores")
+    # "phi" transports every permutation; the default statistic may need no plan at all.
+    statistics: dict[str, dict[str, Any]] = {"phi": {"statistic": "phi"}, "default": {}}
+    taken = {}
+    print()
+    for name, options in statistics.items():
+        # Starting the workers is no part of the work.
+        work(**options, n_permutations=32)
+        begin = time.perf_counter()
+        found = work(**options)
+        taken[name] = time.perf_counter() - begin
+        kept, strict = int((found.q <= 0.1).sum()), int((found.p_max <= 0.1).sum())
+        print(
+            f"{PERMUTATION_SET}: {count} permutations of {found.statistic} in {taken[name]:.1f} s; "
+            f"{kept} genes at q <= .1 (Benjamini-Hochberg), {strict} at p <= .1 (max-T)"
+        )
+    goal = f"phi within {PERMUTATION_SECONDS:.0f} s on two cores"
+    return told(taken["phi"] <= PERMUTATION_SECONDS, goal)
 
 
 def told(holds: bool, text: str) -> bool:
