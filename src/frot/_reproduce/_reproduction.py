@@ -32,6 +32,8 @@ class Reproduction:
         Makes the picture; called only when one is wanted, since it needs matplotlib.
     notes : tuple of str
         What a reader of the verdicts should know about the data.
+    tables : str, optional
+        The numbers as Markdown.
     """
 
     name: str
@@ -39,9 +41,10 @@ class Reproduction:
     verdicts: tuple[Verdict, ...]
     draw: Callable[[], Figure]
     notes: tuple[str, ...] = ()
+    tables: str | None = None
 
-    def write(self, folder: Path) -> tuple[Path, Path]:
-        """Write NAME.png and NAME.json into `folder`; returns the two paths."""
+    def write(self, folder: Path) -> tuple[Path, ...]:
+        """Write NAME.png, NAME.json and, with tables, NAME.md into `folder`; returns the paths."""
         folder = make_folder(folder)
         picture, numbers = folder / f"{self.name}.png", folder / f"{self.name}.json"
         verdicts = [verdict.as_dict() for verdict in self.verdicts]
@@ -49,6 +52,11 @@ class Reproduction:
         # The numbers first: they were dear, and a missing matplotlib shall not lose them.
         with replacing(numbers) as draft:
             draft.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", "utf-8")
+        paths = [picture, numbers]
+        if self.tables is not None:
+            paths.append(folder / f"{self.name}.md")
+            with replacing(paths[-1]) as draft:
+                draft.write_text(self.tables, "utf-8")
         with replacing(picture) as draft:
             self.draw().savefig(draft, dpi=150)
-        return picture, numbers
+        return tuple(paths)

@@ -18,7 +18,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim of the paper and the checks it was put to.
+    """A claim of the paper and the checks it was put to; `kind` is what `figure` is the name of.
 
     Examples
     --------
@@ -30,6 +30,12 @@ class Verdict:
     figure: str
     claim: str
     checks: tuple[Check, ...]
+    kind: str = "Figure"
+
+    @property
+    def heading(self) -> str:
+        """What it is about, and the outcome."""
+        return f"{self.kind} {self.figure}: {self.outcome}"
 
     @property
     def outcome(self) -> str:
@@ -43,7 +49,7 @@ class Verdict:
     def line(self) -> str:
         """The verdict in one line."""
         told = "; ".join(f"{'yes' if c.holds else 'no'}: {c.figures}" for c in self.checks)
-        return f"Figure {self.figure}: {self.outcome}. {told}."
+        return f"{self.heading}. {told}."
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
