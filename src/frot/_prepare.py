@@ -59,11 +59,13 @@ def check_terms(
     prior: Any,
     normalise: Any,
     normalise_weights: bool,
+    eps_if_needed: bool = False,
     on_device: bool = False,
 ) -> Terms:
     """Check weights, regularisation, prior and normalisation for costs of the given shape.
 
-    Where eps is None it is zero, unless the costs are on a device or too many for `Exact`.
+    Where eps is None it is zero, unless the solver may be chosen (`eps_if_needed`) and the costs are
+    on a device or too many for `Exact`.
     """
     count, n, m = shape
     check_masses(a, b, normalise_weights)
@@ -72,7 +74,8 @@ def check_terms(
     how = check_choice(normalise, "normalise", NORMALISATIONS)
     eta = eta if isinstance(eta, Relative) else check_number(eta, "eta")
     if eps is None:
-        eps = DEFAULT_EPS if on_device or n * m > EXACT_UP_TO else 0.0
+        needed = on_device or n * m > EXACT_UP_TO
+        eps = DEFAULT_EPS if eps_if_needed and needed else 0.0
     eps = eps if isinstance(eps, Relative) else check_number(eps, "eps")
     return Terms(a, b, eta, eps, check_prior(prior, count), how)
 

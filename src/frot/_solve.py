@@ -10,7 +10,7 @@ import numpy as np
 
 from frot._arrays import find_home, to_numpy
 from frot._costs import MEMORY_BUDGET, StackedCosts, build_costs
-from frot._entropic._device import device_points, device_stack, runs_on_device, stays
+from frot._entropic._device import device_points, device_stack, on_accelerator, stays
 from frot._errors import InputError
 from frot._groups import Groups
 from frot._prepare import check_terms, make_problem
@@ -145,8 +145,9 @@ def solve(
     memory_budget = check_number(memory_budget, "memory_budget")
     shape = (len(parsed), X.shape[0], Y.shape[0])
     terms = check_terms(
-        shape, a, b, eta, eps, prior, normalise, normalise_weights, runs_on_device(home, solver)
-    )
+        shape, a, b, eta, eps, prior, normalise, normalise_weights,
+        eps_if_needed=isinstance(solver, str) and solver == "auto", on_device=on_accelerator(home),
+    )  # fmt: skip
     limits = Limits(tol, max_iter, time_limit)
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
     run.check(shape)
@@ -210,8 +211,9 @@ callback, progress :
     shape = tuple(stack.shape)
     labels = check_names(names, shape[0])
     terms = check_terms(
-        shape, a, b, eta, eps, prior, normalise, normalise_weights, runs_on_device(home, solver)
-    )
+        shape, a, b, eta, eps, prior, normalise, normalise_weights,
+        eps_if_needed=isinstance(solver, str) and solver == "auto", on_device=on_accelerator(home),
+    )  # fmt: skip
     limits = Limits(tol, max_iter, time_limit)
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
     run.check(shape)

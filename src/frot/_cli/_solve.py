@@ -54,7 +54,7 @@ def solve(
     b: Annotated[Path, typer.Argument(metavar="B", help="The other table, of the same features.")],
     groups: Annotated[str, _problem(GROUPS, "GROUPS")] = "each",
     eta: Annotated[float, _problem("Entropy of the weights of groups.", "COST")] = 0.0,
-    eps: Annotated[float, _problem("Entropy of the plan (Sinkhorn).", "COST")] = 0.0,
+    eps: Annotated[float | None, _problem("Entropy of the plan (Sinkhorn).", "COST")] = None,
     metric: Annotated[str, _problem(METRIC, "NAME")] = "sqeuclidean",
     p: Annotated[float, _problem("Power of the metric.", "NUMBER")] = 1.0,
     normalise: Annotated[str, _problem("none, mean or regret.", "HOW")] = "none",
@@ -105,7 +105,7 @@ def solve(
         warn(f"{len(parsed.dropped)} sets have no feature in the data and were left out")
     options: dict[str, Any] = _given(
         eta=(eta, 0.0),
-        eps=(eps, 0.0),
+        eps=(eps, None),
         solver=(solver.value.replace("-", "_"), "auto"),
         metric=(metric, "sqeuclidean"),
         p=(p, 1.0),

@@ -12,7 +12,7 @@ from frot._entropic._geometry import Geometry, PointGeometry, StackGeometry
 from frot._errors import InputError
 from frot._groups import Groups
 
-__all__ = ["DeviceCosts", "device_points", "device_stack", "runs_on_device", "stays"]
+__all__ = ["DeviceCosts", "device_points", "device_stack", "on_accelerator", "stays"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,9 +128,9 @@ def device_stack(C: Any, home: Home) -> DeviceCosts:
     return DeviceCosts(StackGeometry(home.xp.astype(C, home.xp.float64)[None, ...]), home)
 
 
-def runs_on_device(home: Home | None, solver: Any) -> bool:
-    """Whether arrays are on an accelerator, and the solver is one's choice to leave there."""
-    return home is not None and not home.on_host and solver in ("auto", "entropic")
+def on_accelerator(home: Home | None) -> bool:
+    """Whether arrays are on a device that solvers of the host cannot use."""
+    return home is not None and not home.on_host
 
 
 def stays(solver: Any, terms: Any, metric: Any = "sqeuclidean", p: float = 1.0) -> bool:
