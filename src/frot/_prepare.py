@@ -64,8 +64,8 @@ def check_terms(
 ) -> Terms:
     """Check weights, regularisation, prior and normalisation for costs of the given shape.
 
-    Where eps is None it is zero, unless the solver may be chosen (`eps_if_needed`) and the costs are
-    on a device or too many for `Exact`.
+    Where eps is None it is zero, unless the solver may be chosen (`eps_if_needed`) and the costs
+    are on a device or too many for `Exact`.
     """
     count, n, m = shape
     check_masses(a, b, normalise_weights)
