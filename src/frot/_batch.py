@@ -111,13 +111,10 @@ def solve_batch(
         raise InputError(f"X[{at}], Y[{at}]: all costs are zero, so eps is; pass eps as a number")
     search = geometry.single() if place.dtype == place.xp.float32 else geometry
     scale = np.maximum(level, np.maximum(etas, epss))
-    terms, exact = (
-        Terms.of(part.home, a, b, adversary, epss, scale, etas) for part in (search, geometry)
-    )
+    terms = Terms.of(search.home, a, b, adversary, epss, scale, etas)
     work = BatchWork(tol, max_iter, time_limit, begin)
     per_part = max(1, int(memory_budget // (8 * DENSE_MATRICES * n * m)))
-    precise = DenseEngine(geometry, exact)
-    whole = precise if search is geometry else DenseEngine(search, terms, precise)
+    whole = DenseEngine(search, terms, geometry)
     for start in range(0, count, per_part):
         work.run(whole, np.arange(start, min(start + per_part, count)))
     result = BatchResult(

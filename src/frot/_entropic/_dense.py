@@ -23,7 +23,7 @@ class DenseEngine:
 
     geometry: Geometry
     terms: Terms
-    precise: DenseEngine | None = None
+    exact: Geometry | None = None
 
     @property
     def patience(self) -> float:
@@ -70,16 +70,15 @@ class DenseEngine:
         return self.geometry.stack()
 
     def double(self) -> DenseEngine:
-        """The problem as it was given, in double precision."""
-        double = self.terms.home.dtype == self.terms.home.xp.float64
-        return self.precise or (self if double else self._doubled)
+        """The same in double precision, on the costs as they were given."""
+        return self if self.terms.home.dtype == self.terms.home.xp.float64 else self._doubled
 
     @cached_property
     def _doubled(self) -> DenseEngine:
-        geometry = self.geometry.double()
+        geometry = self.exact or self.geometry.double()
         return DenseEngine(geometry, self.terms.at(geometry.home))
 
     def members(self, index: Any) -> DenseEngine:
         """Some problems of the batch only."""
-        precise = None if self.precise is None else self.precise.members(index)
-        return DenseEngine(self.geometry.members(index), self.terms.members(index), precise)
+        exact = None if self.exact is None else self.exact.members(index)
+        return DenseEngine(self.geometry.members(index), self.terms.members(index), exact)

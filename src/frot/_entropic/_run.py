@@ -41,16 +41,22 @@ class EntropicRun:
         _, n, m = problem.shape
         fits = 8 * DENSE_MATRICES * n * m <= problem.memory_budget
         search = _search(geometry, problem, tol, fits)
-        given = geometry if fits else _given(geometry, search)
-        exact, terms = _terms(problem, given), _terms(problem, search)
+        terms = Terms.of(
+            search.home,
+            problem.a[None],
+            problem.b[None],
+            problem.adversary,
+            problem.eps,
+            problem.scale,
+        )
         self.engine: Engine
         if fits:
-            precise = DenseEngine(given, exact)
-            self.engine = precise if search is given else DenseEngine(search, terms, precise)
+            self.engine = DenseEngine(search, terms, geometry)
+        elif FlashEngine.suits(search):
+            assert isinstance(search, PointGeometry)
+            self.engine = FlashEngine(search, terms, geometry)
         else:
-            streamed = StreamEngine(given, exact)
-            fast: Any = FlashEngine if FlashEngine.suits(search) else StreamEngine
-            self.engine = streamed if search is given else fast(search, terms, streamed)
+            self.engine = StreamEngine(search, terms, geometry)
         self.streams = not fits
 
     def start(self, alpha: np.ndarray | None, g: Any) -> tuple[Any, Any]:
@@ -100,16 +106,6 @@ class EntropicRun:
             float(proof.slack[0]),
             float(proof.plain_lower[0]),
         )
-
-
-def _terms(problem: Problem, geometry: Geometry) -> Terms:
-    a, b = problem.a[None], problem.b[None]
-    return Terms.of(geometry.home, a, b, problem.adversary, problem.eps, problem.scale)
-
-
-def _given(geometry: Geometry, search: Geometry) -> Geometry:
-    """The costs to prove bounds with: as they are, unless the search is on the same numbers."""
-    return search if search.home.dtype == search.home.xp.float64 else geometry
 
 
 def _geometry(problem: Problem) -> Geometry:

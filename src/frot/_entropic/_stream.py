@@ -40,7 +40,7 @@ class StreamEngine:
 
     geometry: Geometry
     terms: Terms
-    precise: StreamEngine | None = None
+    exact: Geometry | None = None
 
     @property
     def patience(self) -> float:
@@ -124,13 +124,12 @@ class StreamEngine:
         return xp.concat(parts, axis=1), at.g - terms.eps * most
 
     def double(self) -> StreamEngine:
-        """The problem as it was given, in double precision."""
-        double = self.terms.home.dtype == self.terms.home.xp.float64
-        return self.precise or (self if double else self._doubled)
+        """The same in double precision, on the costs as they were given."""
+        return self if self.terms.home.dtype == self.terms.home.xp.float64 else self._doubled
 
     @cached_property
     def _doubled(self) -> StreamEngine:
-        geometry = self.geometry.double()
+        geometry = self.exact or self.geometry.double()
         return StreamEngine(geometry, self.terms.at(geometry.home))
 
 
