@@ -14,7 +14,7 @@ from frot._batch_result import BatchResult
 from frot._batch_work import BatchWork
 from frot._costs import MEMORY_BUDGET
 from frot._entropic._dense import DenseEngine
-from frot._entropic._run import DENSE_MATRICES
+from frot._entropic._run import DENSE_MATRICES, SINGLE_TO
 from frot._entropic._terms import Terms
 from frot._errors import InputError, warn_caller
 from frot._groups import Groups
@@ -109,7 +109,9 @@ def solve_batch(
     if not (epss > 0.0).all():
         at = int(np.argmin(epss))
         raise InputError(f"X[{at}], Y[{at}]: all costs are zero, so eps is; pass eps as a number")
-    search = geometry.single() if place.dtype == place.xp.float32 else geometry
+    # Proofs are in double precision all the same, and what single cannot settle is taken up there.
+    small = place.dtype == place.xp.float32 or tol >= SINGLE_TO
+    search = geometry.single() if small else geometry
     scale = np.maximum(level, np.maximum(etas, epss))
     terms = Terms.of(search.home, a, b, adversary, epss, scale, etas)
     work = BatchWork(tol, max_iter, time_limit, begin)
