@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from frot._adversary import Simplex
-from frot._arrays import Home, find_home, to_numpy
-from frot._batch_input import batch_geometry, batch_points, batch_weights
+from frot._arrays import Home, to_numpy
+from frot._batch_input import batch_geometry, batch_home, batch_points, batch_weights
 from frot._batch_result import BatchResult
 from frot._batch_work import BatchWork
 from frot._costs import MEMORY_BUDGET
@@ -20,6 +20,10 @@ from frot._errors import InputError, warn_caller
 from frot._groups import Groups
 from frot._prepare import amount_at
 from frot._relative import Relative
+from frot._solvers import Entropic
+from frot._solvers._choose import check_limits
+from frot._solvers._drive import NOTHING
+from frot._status import Status
 from frot._validate import check_number, check_prior
 
 __all__ = ["solve_batch"]
@@ -81,7 +85,7 @@ def solve_batch(
     >>> abs(batch[2].value - one.value) < 1e-3 * one.value
     True
     """
-    home = find_home(X=X, Y=Y, a=a, b=b, prior=prior)
+    home = batch_home(X=X, Y=Y, a=a, b=b, prior=prior)
     X, Y = batch_points(X, "X", home), batch_points(Y, "Y", home)
     (count, n, d), (others, m, e) = X.shape, Y.shape
     if count != others or d != e:
@@ -99,7 +103,8 @@ def solve_batch(
     eps = eps if isinstance(eps, Relative) else check_number(eps, "eps")
     if amount_at(eps) == 0.0:
         raise InputError("eps: batches need eps > 0; pass eps=..., or use frot.solve in a loop")
-    tol = check_number(tol, "tol")
+    check_limits(Entropic(tol, max_iter, time_limit))
+    memory_budget = check_number(memory_budget, "memory_budget")
     begin = time.perf_counter()
     place = home or Home.of(np.zeros(1))
     geometry = batch_geometry(X, Y, parsed, metric, place)
@@ -137,7 +142,14 @@ def solve_batch(
 
 
 def _warn(result: BatchResult, tol: float) -> None:
-    late = [at for at, status in enumerate(result.status) if not status.ok]
+    # An optimum of zero cannot be had to a relative tolerance, and is right all the same.
+    unit = np.maximum(result.mean_cost, np.maximum(result.eta, result.eps))
+    zero = result.upper - result.lower <= NOTHING * unit
+    late = [
+        at
+        for at, status in enumerate(result.status)
+        if not status.ok and not (status is Status.PRECISION and zero[at])
+    ]
     if late:
         worst = max(late, key=lambda at: result.gap[at])
         warn_caller(

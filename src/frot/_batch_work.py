@@ -20,6 +20,8 @@ __all__ = ["BatchWork"]
 
 # Members that may be done are proven, and dropped, once they are this share of the work.
 DROP_AT = 0.2
+# Intervals of so few times what rounding may have done cannot be narrowed any more.
+WITHIN_DOUBT = 4.0
 
 
 class BatchWork:
@@ -36,26 +38,28 @@ class BatchWork:
     def run(self, whole: DenseEngine, members: np.ndarray) -> None:
         """Solve some members of the batch, dropping those that are done on the way.
 
-        What single precision leaves undone is taken up again in double.
+        What single precision leaves undone is taken up again in double; and since a hard member
+        may hurry the others to Newton steps too early, what is left then is solved alone.
         """
-        done, at = 0, None
-        engines = [whole] if whole.double() is whole else [whole, whole.double()]
-        for engine in engines:
-            terms = engine.terms
-            home = terms.home
-            alpha, g = at or (np.full((len(members), engine.geometry.shape[1]), 1.0), None)
-            alpha = home.bring(alpha)
-            alpha = alpha / home.xp.sum(alpha, axis=1, keepdims=True)
-            if len(members) < engine.geometry.shape[0]:
-                engine = engine.members(home.indices(members))
-            ascent = Ascent(engine, alpha, None if g is None else home.bring(g), self.tol)
-            members, done = self._climb(ascent, members, done)
-            if not len(members):
-                return
-            at = ascent.at.alpha, ascent.at.g
-            if not bool(home.xp.all(home.xp.isfinite(at[1]))):
-                at = None
-        self._stop(members, Status.STALLED, done)
+        precise = whole.double()
+        left, done = self._together(whole, members, 0)
+        if len(left) and precise is not whole:
+            left, done = self._together(precise, left, done)
+        for member in left:
+            last, steps = np.array([member]), done
+            if len(members) > 1:
+                last, steps = self._together(precise, last, done)
+            self._stop(last, Status.STALLED, steps)
+
+    def _together(
+        self, whole: DenseEngine, members: np.ndarray, done: int
+    ) -> tuple[np.ndarray, int]:
+        """Climb from nothing; return who is left, and the steps made."""
+        home, groups = whole.terms.home, whole.geometry.shape[1]
+        if len(members) < whole.geometry.shape[0]:
+            whole = whole.members(home.indices(members))
+        alpha = home.bring(np.full((len(members), groups), 1.0 / groups))
+        return self._climb(Ascent(whole, alpha, tol=self.tol), members, done)
 
     def _climb(self, ascent: Ascent, members: np.ndarray, done: int) -> tuple[np.ndarray, int]:
         """Climb until all are done, or nothing rises; return who is left, and the steps made."""
@@ -82,21 +86,26 @@ class BatchWork:
     def _prove(
         self, ascent: Ascent, members: np.ndarray, asked: np.ndarray, done: int
     ) -> np.ndarray:
-        """Certify some members; return which are within the tolerance."""
+        """Certify some members; return which are done."""
         engine, at, rows = ascent.engine, ascent.at, np.flatnonzero(asked)
         assert isinstance(engine, DenseEngine)
         if len(rows) < len(members):
             index = engine.terms.home.indices(rows)
             engine, at = engine.members(index), take(engine.terms.home.xp, index, at)
         proof = certify(engine, at)
-        lower, upper = to_numpy(proof.lower), to_numpy(proof.upper)
+        lower, upper, doubt = (
+            to_numpy(part)
+            for part in (proof.lower, proof.upper, proof.upper - proof.value + proof.slack)
+        )
         within = np.zeros(len(members), dtype=bool)
         for at_row, row in enumerate(rows):
             member = int(members[row])
             self._proofs[member] = (proof, at_row)
             if relative_gap(float(lower[at_row]), float(upper[at_row])) <= self.tol:
-                within[row] = True
                 self.status[member], self.iterations[member] = Status.CONVERGED, done
+            elif upper[at_row] - lower[at_row] <= WITHIN_DOUBT * doubt[at_row]:
+                self.status[member], self.iterations[member] = Status.PRECISION, done
+            within[row] = member in self.status
         return within
 
     def _stop(self, members: np.ndarray, status: Status, done: int) -> None:
