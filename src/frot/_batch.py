@@ -14,6 +14,7 @@ from frot._batch_result import BatchResult
 from frot._batch_work import BatchWork
 from frot._costs import MEMORY_BUDGET
 from frot._entropic._dense import DenseEngine
+from frot._entropic._geometry import PointGeometry
 from frot._entropic._run import DENSE_MATRICES, SINGLE_TO
 from frot._entropic._terms import Terms
 from frot._errors import InputError, warn_caller
@@ -26,7 +27,7 @@ from frot._solvers._drive import NOTHING
 from frot._status import Status
 from frot._validate import check_number, check_prior
 
-__all__ = ["solve_batch"]
+__all__ = ["run_batch", "solve_batch"]
 
 DEFAULT_EPS = Relative(0.05)
 
@@ -114,31 +115,50 @@ def solve_batch(
     if not (epss > 0.0).all():
         at = int(np.argmin(epss))
         raise InputError(f"X[{at}], Y[{at}]: all costs are zero, so eps is; pass eps as a number")
+    result = run_batch(
+        geometry, (a, b), adversary, (etas, epss), level, parsed, home,
+        BatchWork(tol, max_iter, time_limit, begin), memory_budget,
+    )  # fmt: skip
+    _warn(result, tol)
+    return result
+
+
+def run_batch(
+    geometry: PointGeometry,
+    weights: tuple[np.ndarray, np.ndarray],
+    adversary: Simplex,
+    amounts: tuple[np.ndarray, np.ndarray],
+    level: np.ndarray,
+    groups: Groups,
+    home: Home | None,
+    work: BatchWork,
+    memory_budget: float = MEMORY_BUDGET,
+) -> BatchResult:
+    """Solve a batch that has been checked; `amounts` are eta and eps, and `level` the mean cost."""
+    (etas, epss), place = amounts, home or Home.of(np.zeros(1))
+    count, _, n, m = geometry.shape
     # Proofs are in double precision all the same, and what single cannot settle is taken up there.
-    small = place.dtype == place.xp.float32 or tol >= SINGLE_TO
+    small = place.dtype == place.xp.float32 or work.tol >= SINGLE_TO
     search = geometry.single() if small else geometry
     scale = np.maximum(level, np.maximum(etas, epss))
-    terms = Terms.of(search.home, a, b, adversary, epss, scale, etas)
-    work = BatchWork(tol, max_iter, time_limit, begin)
+    terms = Terms.of(search.home, *weights, adversary, epss, scale, etas)
     per_part = max(1, int(memory_budget // (8 * DENSE_MATRICES * n * m)))
     whole = DenseEngine(search, terms, geometry)
     for start in range(0, count, per_part):
         work.run(whole, np.arange(start, min(start + per_part, count)))
-    result = BatchResult(
+    return BatchResult(
         status=tuple(work.status[at] for at in range(count)),
         proof=work.assembled(count),
         engine=whole.double(),
         iterations=tuple(work.iterations[at] for at in range(count)),
-        time=time.perf_counter() - begin,
+        time=time.perf_counter() - work.begin,
         eta=etas,
         eps=epss,
         mean_cost=level,
-        groups=parsed,
-        solver=f"solve_batch(tol={tol}, max_iter={max_iter})",
+        groups=groups,
+        solver=f"solve_batch(tol={work.tol}, max_iter={work.max_iter})",
         home=home,
     )
-    _warn(result, tol)
-    return result
 
 
 def _warn(result: BatchResult, tol: float) -> None:

@@ -28,7 +28,7 @@ class BatchWork:
     """The members' ascents: who is done, with what proof."""
 
     def __init__(self, tol: float, max_iter: int, time_limit: float | None, begin: float) -> None:
-        self.tol, self.max_iter = tol, max_iter
+        self.tol, self.max_iter, self.begin = tol, max_iter, begin
         self.until = np.inf if time_limit is None else begin + time_limit
         self.status: dict[int, Status] = {}
         self.iterations: dict[int, int] = {}

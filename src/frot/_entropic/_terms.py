@@ -24,7 +24,7 @@ class Terms:
         In units of cost; `scale` is the size of the objective.
     log_prior : array of shape (1, L), optional
     smooth : bool
-        Whether eta > 0.
+        Whether eta > 0, for some problem at least.
     source : Terms, optional
         The terms in double precision that these were rounded from: proofs are about those.
     """
@@ -56,7 +56,7 @@ class Terms:
             home.bring(np.reshape(eps, (-1, 1)) * column),
             home.bring(np.reshape(scale, (-1, 1)) * column),
             prior,
-            bool((eta > 0.0).all()),
+            bool((eta > 0.0).any()),
         )
         return terms.at(asked)
 
@@ -89,7 +89,8 @@ class Terms:
         if not self.smooth:
             return level[:, 0]
         with quiet():
-            score = (phi - level) / self.eta
+            # Next to others with an eta, a problem without one has the maximum alone.
+            score = (phi - level) / xp.where(self.eta > 0.0, self.eta, xp.ones_like(self.eta))
             if self.log_prior is not None:
                 score = score + self.log_prior
             top = xp.max(score, axis=1, keepdims=True)
