@@ -293,3 +293,13 @@ def test_bad_input_is_named(name):
     given: dict[str, Any] = {"X": X0, "Y": Y0, "groups": GROUPS, "eps": 0.2, **change}
     with pytest.raises(frot.InputError, match=message):
         frot.solve_batch(given.pop("X"), given.pop("Y"), **given)
+
+
+def test_shares_of_no_cost_beside_shares_of_some():
+    X, Y = clouds(13)
+    X[1], Y[1] = 2.0, 2.0
+    batch = frot.solve_batch(X, Y, GROUPS, eta=frot.relative(0.1), eps=0.2)
+    assert batch.value[1] == pytest.approx(0.0, abs=1e-12)
+    for at in (0, 2):
+        alone = frot.solve(X[at], Y[at], GROUPS, eta=frot.relative(0.1), eps=0.2)
+        check([batch[at]], [alone])

@@ -52,8 +52,10 @@ def directions(parts: list[Tensor], seed: int = 1) -> list[Tensor]:
     ways = [torch.randn(part.shape, dtype=part.dtype, generator=draw) for part in parts]
     for at in range(2, len(parts)):
         ways[at] = ways[at] * (parts[at] > 0.0)
-        ways[at] -= ways[at].mean(-1, keepdim=True) * (parts[at] > 0.0) * (
-            parts[at].shape[-1] / (parts[at] > 0.0).sum(-1, keepdim=True)
+        ways[at] -= (
+            ways[at].mean(-1, keepdim=True)
+            * (parts[at] > 0.0)
+            * (parts[at].shape[-1] / (parts[at] > 0.0).sum(-1, keepdim=True))
         )
     return ways
 
@@ -98,10 +100,11 @@ def test_gradients_at_zero_weights_are_one_sided_differences(name, side):
         moved = [part + t * way if k == side else part for k, part in enumerate(parts)]
         return float(loss(*moved))
 
-    h = 1e-4
+    # Self-transport of a lone point bends the cost sharply.
+    h = 1e-6
     # One-sided, of third order.
     exact = (-11 * at(0.0) + 18 * at(h) - 9 * at(2 * h) + 2 * at(3 * h)) / (6 * h)
-    assert float((got * way).sum()) == pytest.approx(exact, rel=1e-5)
+    assert float((got * way).sum()) == pytest.approx(exact, rel=1e-4)
 
 
 def test_gradcheck():
@@ -173,7 +176,7 @@ def test_debiased_loss_of_a_cloud_with_itself_is_zero(name):
     x.requires_grad_()
     value = loss(x, x)
     value.backward()
-    assert float(value) == pytest.approx(0.0, abs=1e-7)
+    assert value.item() == pytest.approx(0.0, abs=1e-7)
     assert x.grad is not None
     assert float(x.grad.abs().max()) < 1e-4
     other = x.detach().clone().requires_grad_()
@@ -255,7 +258,7 @@ def test_second_derivatives_are_refused():
     x, y = points(13)
     x.requires_grad_()
     (grad,) = torch.autograd.grad(FRWDLoss(eps=0.2)(x, y), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
+    with pytest.raises(RuntimeError, match="first derivatives only"):
         grad.sum().backward()
 
 
@@ -265,9 +268,9 @@ def test_subgradients_are_gradients_where_the_plan_is_unique(eta):
     loss = FRWDLoss(GROUPS, eta=eta, eps=0.0, subgradient=True)
     grads, ways = gradient(loss, parts), directions(parts)
     got = sum(float((grad * way).sum()) for grad, way in zip(grads, ways, strict=True))
-    assert got == pytest.approx(slope(loss, parts, ways, h=1e-5), rel=1e-3)
+    assert got == pytest.approx(slope(loss, parts, ways), rel=1e-5)
     assert float(loss(*parts)) == pytest.approx(
-        frot.solve(*(part.numpy() for part in parts), GROUPS, eta=eta).value, rel=1e-6
+        frot.solve(parts[0].numpy(), parts[1].numpy(), GROUPS, eta=eta).value, rel=1e-6
     )
 
 
@@ -277,7 +280,7 @@ def test_points_that_are_all_the_same(eps):
     loss = FRWDLoss(eps=eps)
     value = loss(x, torch.ones(4, 2, dtype=torch.float64))
     value.backward()
-    assert float(value) == pytest.approx(0.0, abs=1e-12)
+    assert value.item() == pytest.approx(0.0, abs=1e-12)
     assert x.grad is not None
     assert float(x.grad.abs().max()) < 1e-12
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ class Solved:
         """Collect what gradients need."""
 
         def bring(array: Any) -> Tensor:
-            return torch.as_tensor(array, device=device).double()
+            return torch.as_tensor(array, dtype=torch.float64, device=device)
 
         if isinstance(results, BatchResult):
             proof, (f, g) = results.proof, results.settled()
@@ -126,7 +127,7 @@ def solve_members(
     x, y, a, b = points
     log_prior = check_prior(prior, len(groups))
     etas, epss, level = (to_numpy(part) for part in amounts)
-    weights = tuple(_unit_mass(part) for part in (a, b))
+    weights = (_unit_mass(a), _unit_mass(b))
     fits = 8 * DENSE_MATRICES * x.shape[1] * y.shape[1] <= MEMORY_BUDGET
     with hearing():
         # The gap is asked for far below `tol`; only what misses `tol` itself is worth a warning.
@@ -141,8 +142,11 @@ def solve_members(
                 geometry, weights, adversary, (etas, epss), level, groups, home, work
             )
         else:
-            parts = zip(x, y, *weights, etas, epss, strict=True)
-            results = [_alone(*part, groups, prior, tol, max_iter) for part in parts]
+            results = [
+                _alone((x[at], y[at], *(w[at] for w in weights)), (etas[at], epss[at]), groups,
+                       prior, tol, max_iter)
+                for at in range(x.shape[0])
+            ]  # fmt: skip
     _warn(results, tol)
     return Solved.of(results, log_prior, x.device)
 
@@ -153,13 +157,16 @@ def _unit_mass(weights: Tensor) -> np.ndarray:
     return host / host.sum(axis=1, keepdims=True)
 
 
-def _alone(x, y, a, b, eta, eps, groups: Groups, prior: Any, tol: float, max_iter: int) -> Result:
+def _alone(
+    points: Any, amounts: Any, groups: Groups, prior: Any, tol: float, max_iter: int
+) -> Result:
+    """Solve one member, from tensors x and y and arrays a and b."""
+    (x, y, a, b), (eta, eps) = points, amounts
     if eps == 0.0:
         # On the host, since no solver without eps is anywhere else.
         a, b = (torch.as_tensor(part, device=x.device) for part in (a, b))
-        return solve(
-            x.double(), y.double(), groups, a=a, b=b, eta=float(eta), eps=0.0, prior=prior
-        )
+        asked = {"eta": float(eta), "eps": 0.0, "prior": prior, "tol": max(tol**2, NARROWEST)}
+        return solve(x.double(), y.double(), groups, a=a, b=b, **asked)
     home = find_home(x=x)
     assert home is not None
     costs: Any = device_points(x, y, groups, "sqeuclidean", home)
@@ -178,5 +185,6 @@ def _warn(results: Sequence[Result], tol: float) -> None:
         which = f" of member {worst}" if len(gaps) > 1 else ""
         warn_caller(
             f"FRWDLoss: gap {one.gap:.1e}{which} where {tol:.1e} was asked for; gradients are "
-            "rough. Raise eps or max_iter."
+            "rough. Raise eps or max_iter.",
+            str(Path(torch.__file__).parent),
         )

@@ -18,13 +18,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from frot._arrays import find_home
 from frot._batch_input import batch_weights
 from frot._errors import InputError
 from frot._groups import Groups
+from frot._prepare import amount_at
 from frot._relative import Relative
+from frot._solvers import Entropic
+from frot._solvers._choose import check_limits
 from frot._torch_solved import Solved, feature_weights, solve_members
 from frot._validate import check_choice, check_number
 
@@ -97,7 +99,8 @@ class FRWDLoss(nn.Module):
         self.max_iter = max_iter
         self.subgradient = subgradient
         self.result: Any = None
-        if not subgradient and not (isinstance(self.eps, Relative) or self.eps > 0.0):
+        check_limits(Entropic(self.tol, max_iter))
+        if not subgradient and amount_at(self.eps) == 0.0:
             raise InputError(
                 "eps: at eps = 0 the cost has kinks where the plan is not unique, so that there is "
                 "no gradient, only subgradients; pass eps > 0, or subgradient=True to take one"
@@ -153,9 +156,7 @@ class FRWDLoss(nn.Module):
         """Return the costs of the members, (B,), and the answers they come from."""
         level = _mean_cost(x, y, a, b, groups)
         eta, eps = (
-            amount.share * level
-            if isinstance(amount, Relative)
-            else torch.full_like(level, amount)
+            amount.share * level if isinstance(amount, Relative) else torch.full_like(level, amount)
             for amount in (self.eta, self.eps)
         )
         # Solved out here, so that warnings point at the caller and not into autograd.
@@ -176,8 +177,18 @@ class _Transport(torch.autograd.Function):
         return solved.values.to(x)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Any) -> Any:
+        with torch.no_grad():
+            found = _Transport.envelope(ctx, *grads)
+        if torch.is_grad_enabled():
+            # Asked to be differentiated again: constants would pass for zero derivatives.
+            used = (*grads, *ctx.saved_tensors)
+            found = [None if part is None else _Once.apply(part, *used) for part in found]
+        return tuple(found)
+
+    @staticmethod
+    def envelope(ctx: Any, *grads: Any) -> list[Any]:
+        """Return the derivatives by all arguments, plan and weights held fixed."""
         x, y, a, b, _, eps = ctx.saved_tensors
         solved: Solved = ctx.solved
         needs = ctx.needs_input_grad
@@ -202,7 +213,22 @@ class _Transport(torch.autograd.Function):
             inner = (a * solved.f).sum(1) + (b * solved.g).sum(1)
             inner = inner - (solved.alpha * solved.phi).sum(1)
             found[5] = grad * torch.where(eps > 0.0, inner / eps, 0.0)
-        return tuple(found)
+        return found
+
+
+class _Once(torch.autograd.Function):
+    """A derivative that has none of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, found: Tensor, *used: Tensor) -> Tensor:
+        return found.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(
+            "FRWDLoss has first derivatives only: its gradient holds plan and weights fixed, and "
+            "how these move is not known"
+        )
 
 
 def _mean_cost(x: Tensor, y: Tensor, a: Tensor, b: Tensor, groups: Groups) -> Tensor:
@@ -269,7 +295,10 @@ def _check(x: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         if part.numel() == 0:
             raise InputError(f"{name}: is empty (shape {tuple(part.shape)})")
         if not bool(torch.isfinite(part).all()):
-            raise InputError(f"{name}: has NaN or infinite entries; clip or drop them")
+            member = ""
+            if x.ndim == 3 and part.ndim > 1:
+                member = f"[{int(torch.nonzero(~torch.isfinite(part))[0, 0])}]"
+            raise InputError(f"{name}{member}: has NaN or infinite entries; clip or drop them")
     return x, y, a, b
 
 
