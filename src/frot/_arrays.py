@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +88,10 @@ class Home:
         """Whether reading a number costs no wait for a device."""
         return "cpu" in str(self.device).lower()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Modules cannot be pickled, their names can.
+        return _home_of, (self.xp.__name__, self.device, self.dtype)
+
     def bring(self, array: Any, dtype: Any = None) -> Any:
         """Return numbers as an array that lives here, in this precision unless told otherwise."""
         dtype = dtype or self.dtype
@@ -104,6 +109,10 @@ class Home:
     def double(self) -> Home:
         """The same place in double precision."""
         return Home(self.xp, self.device, self.xp.float64)
+
+
+def _home_of(library: str, device: Any, dtype: Any) -> Home:
+    return Home(importlib.import_module(library), device, dtype)
 
 
 def find_home(**arguments: Any) -> Home | None:

@@ -8,21 +8,26 @@ from typing import Any
 import numpy as np
 
 from frot._adversary import Simplex
-from frot._arrays import Home, find_home, to_numpy
-from frot._batch_input import batch_geometry, batch_points, batch_weights
+from frot._arrays import Home, to_numpy
+from frot._batch_input import batch_geometry, batch_home, batch_points, batch_weights
 from frot._batch_result import BatchResult
 from frot._batch_work import BatchWork
 from frot._costs import MEMORY_BUDGET
 from frot._entropic._dense import DenseEngine
-from frot._entropic._run import DENSE_MATRICES
+from frot._entropic._geometry import PointGeometry
+from frot._entropic._run import DENSE_MATRICES, SINGLE_TO
 from frot._entropic._terms import Terms
 from frot._errors import InputError, warn_caller
 from frot._groups import Groups
 from frot._prepare import amount_at
 from frot._relative import Relative
+from frot._solvers import Entropic
+from frot._solvers._choose import check_limits
+from frot._solvers._drive import NOTHING
+from frot._status import Status
 from frot._validate import check_number, check_prior
 
-__all__ = ["solve_batch"]
+__all__ = ["run_batch", "solve_batch"]
 
 DEFAULT_EPS = Relative(0.05)
 
@@ -81,7 +86,7 @@ def solve_batch(
     >>> abs(batch[2].value - one.value) < 1e-3 * one.value
     True
     """
-    home = find_home(X=X, Y=Y, a=a, b=b, prior=prior)
+    home = batch_home(X=X, Y=Y, a=a, b=b, prior=prior)
     X, Y = batch_points(X, "X", home), batch_points(Y, "Y", home)
     (count, n, d), (others, m, e) = X.shape, Y.shape
     if count != others or d != e:
@@ -99,7 +104,8 @@ def solve_batch(
     eps = eps if isinstance(eps, Relative) else check_number(eps, "eps")
     if amount_at(eps) == 0.0:
         raise InputError("eps: batches need eps > 0; pass eps=..., or use frot.solve in a loop")
-    tol = check_number(tol, "tol")
+    check_limits(Entropic(tol, max_iter, time_limit))
+    memory_budget = check_number(memory_budget, "memory_budget")
     begin = time.perf_counter()
     place = home or Home.of(np.zeros(1))
     geometry = batch_geometry(X, Y, parsed, metric, place)
@@ -109,33 +115,61 @@ def solve_batch(
     if not (epss > 0.0).all():
         at = int(np.argmin(epss))
         raise InputError(f"X[{at}], Y[{at}]: all costs are zero, so eps is; pass eps as a number")
-    search = geometry.single() if place.dtype == place.xp.float32 else geometry
-    scale = np.maximum(level, np.maximum(etas, epss))
-    terms = Terms.of(search.home, a, b, adversary, epss, scale, etas)
-    work = BatchWork(tol, max_iter, time_limit, begin)
-    per_part = max(1, int(memory_budget // (8 * DENSE_MATRICES * n * m)))
-    whole = DenseEngine(search, terms, geometry)
-    for start in range(0, count, per_part):
-        work.run(whole, np.arange(start, min(start + per_part, count)))
-    result = BatchResult(
-        status=tuple(work.status[at] for at in range(count)),
-        proof=work.assembled(count),
-        engine=whole.double(),
-        iterations=tuple(work.iterations[at] for at in range(count)),
-        time=time.perf_counter() - begin,
-        eta=etas,
-        eps=epss,
-        mean_cost=level,
-        groups=parsed,
-        solver=f"solve_batch(tol={tol}, max_iter={max_iter})",
-        home=home,
-    )
+    result = run_batch(
+        geometry, (a, b), adversary, (etas, epss), level, parsed, home,
+        BatchWork(tol, max_iter, time_limit, begin), memory_budget,
+    )  # fmt: skip
     _warn(result, tol)
     return result
 
 
+def run_batch(
+    geometry: PointGeometry,
+    weights: tuple[np.ndarray, np.ndarray],
+    adversary: Simplex,
+    amounts: tuple[np.ndarray, np.ndarray],
+    level: np.ndarray,
+    groups: Groups,
+    home: Home | None,
+    work: BatchWork,
+    memory_budget: float = MEMORY_BUDGET,
+) -> BatchResult:
+    """Solve a batch that has been checked; `amounts` are eta and eps, and `level` the mean cost."""
+    (etas, epss), place = amounts, home or Home.of(np.zeros(1))
+    count, _, n, m = geometry.shape
+    # Proofs are in double precision all the same, and what single cannot settle is taken up there.
+    small = place.dtype == place.xp.float32 or work.tol >= SINGLE_TO
+    search = geometry.single() if small else geometry
+    scale = np.maximum(level, np.maximum(etas, epss))
+    terms = Terms.of(search.home, *weights, adversary, epss, scale, etas)
+    per_part = max(1, int(memory_budget // (8 * DENSE_MATRICES * n * m)))
+    whole = DenseEngine(search, terms, geometry)
+    for start in range(0, count, per_part):
+        work.run(whole, np.arange(start, min(start + per_part, count)))
+    return BatchResult(
+        status=tuple(work.status[at] for at in range(count)),
+        proof=work.assembled(count),
+        engine=whole.double(),
+        iterations=tuple(work.iterations[at] for at in range(count)),
+        time=time.perf_counter() - work.begin,
+        eta=etas,
+        eps=epss,
+        mean_cost=level,
+        groups=groups,
+        solver=f"solve_batch(tol={work.tol}, max_iter={work.max_iter})",
+        home=home,
+    )
+
+
 def _warn(result: BatchResult, tol: float) -> None:
-    late = [at for at, status in enumerate(result.status) if not status.ok]
+    # An optimum of zero cannot be had to a relative tolerance, and is right all the same.
+    unit = np.maximum(result.mean_cost, np.maximum(result.eta, result.eps))
+    zero = result.upper - result.lower <= NOTHING * unit
+    late = [
+        at
+        for at, status in enumerate(result.status)
+        if not status.ok and not (status is Status.PRECISION and zero[at])
+    ]
     if late:
         worst = max(late, key=lambda at: result.gap[at])
         warn_caller(

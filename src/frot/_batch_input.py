@@ -6,14 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home, to_numpy
+from frot._arrays import Home, find_home, to_numpy
 from frot._entropic._device import device_points
 from frot._entropic._geometry import PointGeometry
 from frot._errors import InputError
 from frot._groups import Groups
 from frot._validate import check_points, check_weights
 
-__all__ = ["batch_geometry", "batch_points", "batch_weights"]
+__all__ = ["batch_geometry", "batch_home", "batch_points", "batch_weights"]
+
+
+def batch_home(**arguments: Any) -> Home | None:
+    """Return where the arrays live, those in lists too, None if that is NumPy."""
+    arrays = {}
+    for name, value in arguments.items():
+        if isinstance(value, list | tuple):
+            arrays |= {f"{name}[{at}]": member for at, member in enumerate(value)}
+        else:
+            arrays[name] = value
+    return find_home(**arrays)
 
 
 def batch_points(points: Any, name: str, home: Home | None) -> Any:
@@ -63,7 +74,7 @@ def batch_geometry(X: Any, Y: Any, groups: Groups, metric: str, home: Home) -> P
     xp = home.xp
     if metric == "cosine":
         alone = [
-            device_points(X[at, ...], Y[at, ...], groups, metric, home).geometry
+            device_points(X[at, ...], Y[at, ...], groups, metric, home, f"[{at}]").geometry
             for at in range(X.shape[0])
         ]
         first: Any = alone[0]

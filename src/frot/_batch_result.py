@@ -12,6 +12,7 @@ from frot._arrays import Home, to_numpy
 from frot._bounds import relative_gap
 from frot._entropic._certificate import Certificate
 from frot._entropic._dense import DenseEngine
+from frot._entropic._scaling import log_columns
 from frot._groups import Groups
 from frot._lazy_plan import Gibbs, LazyPlan
 from frot._result import Progress, Result
@@ -82,6 +83,25 @@ class BatchResult(Sequence[Result]):
         """Relative gaps, (B,)."""
         pairs = zip(self.lower, self.upper, strict=True)
         return np.array([relative_gap(float(low), float(high)) for low, high in pairs])
+
+    def plans(self) -> Any:
+        """Return all plans as one array of shape (B, n, m), in double precision."""
+        gibbs, proof = self._gibbs, self.proof
+        return gibbs.dense() + proof.left[:, :, None] * proof.right[:, None, :]
+
+    @property
+    def _gibbs(self) -> Gibbs:
+        proof = self.proof
+        return Gibbs(self.engine.geometry, self.engine.terms, proof.alpha, proof.f, proof.g)
+
+    def settled(self) -> tuple[Any, Any]:
+        r"""Return the potentials, (B, n) and (B, m), with g updated for f once more.
+
+        Columns without weight count for no error, so that sweeps may stop before their g is right.
+        """
+        proof, terms = self.proof, self.engine.terms
+        scores = self.engine.geometry.mix(proof.alpha)
+        return proof.f, log_columns(terms.home.xp, scores, terms.a, terms.eps, proof.f)
 
     def _out(self, array: Any) -> Any:
         return array if self.home is None else self.home.xp.astype(array, self.home.dtype)

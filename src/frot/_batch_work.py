@@ -10,100 +10,128 @@ import numpy as np
 
 from frot._arrays import Home, to_numpy
 from frot._bounds import relative_gap
-from frot._entropic._ascent import ascend
+from frot._entropic._ascent import Ascent
 from frot._entropic._certificate import Certificate, certify
 from frot._entropic._dense import DenseEngine
+from frot._entropic._engine import Point, gaps, take
 from frot._status import Status
 
 __all__ = ["BatchWork"]
 
-# Members that are done are dropped from the work once they are this share of it.
-DROP_AT = 0.5
+# Members that may be done are proven, and dropped, once they are this share of the work.
+DROP_AT = 0.2
+# Intervals of so few times what rounding may have done cannot be narrowed any more.
+WITHIN_DOUBT = 4.0
 
 
 class BatchWork:
     """The members' ascents: who is done, with what proof."""
 
     def __init__(self, tol: float, max_iter: int, time_limit: float | None, begin: float) -> None:
-        self.tol, self.max_iter = tol, max_iter
+        self.tol, self.max_iter, self.begin = tol, max_iter, begin
         self.until = np.inf if time_limit is None else begin + time_limit
         self.status: dict[int, Status] = {}
         self.iterations: dict[int, int] = {}
+        # Of every member the latest proof, and the row of it.
         self._proofs: dict[int, tuple[Certificate, int]] = {}
 
     def run(self, whole: DenseEngine, members: np.ndarray) -> None:
-        """Solve some members of the batch, dropping those that are done on the way."""
-        home = whole.terms.home
-        groups = whole.geometry.shape[1]
-        alpha, g, done = home.bring(np.full((len(members), groups), 1.0 / groups)), None, 0
-        while len(members):
-            engine = whole
-            if len(members) < whole.geometry.shape[0]:
-                engine = whole.members(home.indices(members))
-            left, at, done = self._climb(engine, members, alpha, g, done)
-            keep = home.indices(np.flatnonzero(left))
-            members = members[left]
-            if len(members):
-                alpha = home.xp.take(at.alpha, keep, axis=0)
-                g = home.xp.take(at.g, keep, axis=0)
+        """Solve some members of the batch, dropping those that are done on the way.
 
-    def _climb(
-        self, engine: DenseEngine, members: np.ndarray, alpha: Any, g: Any, done: int
-    ) -> tuple[np.ndarray, Any, int]:
-        """Climb until enough members are done; return who is left, where, and the steps made."""
-        xp = engine.terms.home.xp
-        left = np.ones(len(members), dtype=bool)
-        at: Any = None
-        for at in ascend(engine, alpha, g, self.tol):
+        What single precision leaves undone is taken up again in double; and since a hard member
+        may hurry the others to Newton steps too early, what is left then is solved alone.
+        """
+        precise = whole.double()
+        left, done = self._together(whole, members, 0)
+        if len(left) and precise is not whole:
+            left, done = self._together(precise, left, done)
+        for member in left:
+            last, steps = np.array([member]), done
+            if len(members) > 1:
+                last, steps = self._together(precise, last, done)
+            self._stop(last, Status.STALLED, steps)
+
+    def _together(
+        self, whole: DenseEngine, members: np.ndarray, done: int
+    ) -> tuple[np.ndarray, int]:
+        """Climb from nothing; return who is left, and the steps made."""
+        home, groups = whole.terms.home, whole.geometry.shape[1]
+        if len(members) < whole.geometry.shape[0]:
+            whole = whole.members(home.indices(members))
+        alpha = home.bring(np.full((len(members), groups), 1.0 / groups))
+        return self._climb(Ascent(whole, alpha, tol=self.tol), members, done)
+
+    def _climb(self, ascent: Ascent, members: np.ndarray, done: int) -> tuple[np.ndarray, int]:
+        """Climb until all are done, or nothing rises; return who is left, and the steps made."""
+        home = ascent.engine.terms.home
+        for at in ascent:
             done += 1
-            gap = (at.primal - at.dual) / xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
+            near = to_numpy(_distance(home.xp, at) <= self.tol)
             ended = done >= self.max_iter or time.perf_counter() > self.until
-            near = to_numpy(gap <= self.tol) & left
-            if near.sum() > DROP_AT * left.sum() or (near == left).all() or ended:
-                left &= ~self._prove(engine, members, at, near | ended, done)
-                if ended:
-                    late = Status.MAX_ITER if done >= self.max_iter else Status.TIME_LIMIT
-                    self._stop(members[left], late, done)
-                    return np.zeros_like(left), at, done
-                if left.sum() <= DROP_AT * len(left):
-                    return left, at, done
-        self._prove(engine, members, at, left, done)
-        self._stop(members[left], Status.STALLED, done)
-        return np.zeros_like(left), at, done
+            if not (ended or near.sum() > DROP_AT * len(near)):
+                continue
+            left = ~self._prove(ascent, members, near | ended, done)
+            if ended:
+                late = Status.MAX_ITER if done >= self.max_iter else Status.TIME_LIMIT
+                self._stop(members[left], late, done)
+                return members[:0], done
+            if not left.all():
+                members = members[left]
+                if not len(members):
+                    return members, done
+                ascent.keep(home.indices(np.flatnonzero(left)))
+        left = ~self._prove(ascent, members, np.ones(len(members), dtype=bool), done)
+        return members[left], done
 
     def _prove(
-        self, engine: DenseEngine, members: np.ndarray, at: Any, asked: np.ndarray, done: int
+        self, ascent: Ascent, members: np.ndarray, asked: np.ndarray, done: int
     ) -> np.ndarray:
-        """Certify a point; return which members are within the tolerance."""
+        """Certify some members; return which are done."""
+        engine, at, rows = ascent.engine, ascent.at, np.flatnonzero(asked)
+        assert isinstance(engine, DenseEngine)
+        if len(rows) < len(members):
+            index = engine.terms.home.indices(rows)
+            engine, at = engine.members(index), take(engine.terms.home.xp, index, at)
         proof = certify(engine, at)
-        lower, upper = to_numpy(proof.lower), to_numpy(proof.upper)
+        lower, upper, doubt = (
+            to_numpy(part)
+            for part in (proof.lower, proof.upper, proof.upper - proof.value + proof.slack)
+        )
         within = np.zeros(len(members), dtype=bool)
-        for row in np.flatnonzero(asked):
+        for at_row, row in enumerate(rows):
             member = int(members[row])
-            self._proofs[member] = (proof, int(row))
-            if relative_gap(float(lower[row]), float(upper[row])) <= self.tol:
-                within[row] = True
+            self._proofs[member] = (proof, at_row)
+            if relative_gap(float(lower[at_row]), float(upper[at_row])) <= self.tol:
                 self.status[member], self.iterations[member] = Status.CONVERGED, done
+            elif upper[at_row] - lower[at_row] <= WITHIN_DOUBT * doubt[at_row]:
+                self.status[member], self.iterations[member] = Status.PRECISION, done
+            within[row] = member in self.status
         return within
 
     def _stop(self, members: np.ndarray, status: Status, done: int) -> None:
         for member in members:
-            if self.status.get(int(member)) is not Status.CONVERGED:
-                self.status[int(member)], self.iterations[int(member)] = status, done
+            self.status[int(member)], self.iterations[int(member)] = status, done
 
     def assembled(self, count: int) -> Certificate:
         """Put the members' proofs together again."""
-        first, _ = self._proofs[0]
-        if all(self._proofs[at] == (first, at) for at in range(count)):
-            return first
-        xp = Home.of(first.value).xp
-        parts = {
-            field.name: xp.stack(
-                [getattr(proof, field.name)[row, ...] for proof, row in self._ordered(count)]
-            )
-            for field in fields(Certificate)
-        }
+        proofs = list({id(proof): proof for proof, _ in self._proofs.values()}.values())
+        home = Home.of(proofs[0].value)
+        starts = np.cumsum([0] + [proof.value.shape[0] for proof in proofs])
+        first = {id(proof): int(start) for proof, start in zip(proofs, starts, strict=False)}
+        latest = (self._proofs[member] for member in range(count))
+        index = home.indices([first[id(proof)] + row for proof, row in latest])
+        parts = {}
+        for field in fields(Certificate):
+            every = [getattr(proof, field.name) for proof in proofs]
+            joined = every[0] if len(every) == 1 else home.xp.concat(every, axis=0)
+            parts[field.name] = home.xp.take(joined, index, axis=0)
         return Certificate(**parts)
 
-    def _ordered(self, count: int) -> list[tuple[Certificate, int]]:
-        return [self._proofs[at] for at in range(count)]
+
+def _distance(xp: Any, at: Point) -> Any:
+    """Return how far members look from their optima, (B,).
+
+    The primal of inexact columns may come out below the dual: their error counts then.
+    """
+    gap = gaps(xp, at)
+    return xp.where(gap > 0.0, gap, at.error)

@@ -100,8 +100,10 @@ def require(module: str, extra: str) -> ModuleType:
         raise MissingDependencyError(message, name=package) from None
 
 
-def warn_caller(message: str) -> None:
+def warn_caller(message: str, *past: str) -> None:
     """Give a ConvergenceWarning that points at the line outside frot that led here.
+
+    Files in the directories `past` are passed over too: libraries that called frot for the user.
 
     Examples
     --------
@@ -115,9 +117,9 @@ def warn_caller(message: str) -> None:
     if (heard := _LISTENER.get()) is not None:
         heard.append(message)
         return
-    here = str(Path(__file__).parent)
+    inside = (str(Path(__file__).parent), *past)
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, ConvergenceWarning, stacklevel=level)
 

@@ -53,6 +53,14 @@ class Gibbs:
             block *= terms.a[:, part][:, :, None]
             yield part, block[0, :, :]
 
+    def dense(self) -> Any:
+        """Return the plans of a whole batch, (B, n, m)."""
+        terms, every = self.terms, slice(0, self.geometry.shape[2])
+        score = self._scores.block(every, self.g / terms.eps + terms.log(terms.b))
+        score += (self.f / terms.eps - self._scores.offset(every))[:, :, None]
+        with quiet():
+            return terms.a[:, :, None] * terms.home.xp.exp(score)
+
 
 class LazyPlan(Plan):
     """A plan whose entries are computed when they are used, a block of rows at a time.

@@ -7,40 +7,33 @@ Gradients are those of the envelope theorem: at the optimum, plan and weights ca
         \frac{\partial c_l(x_i, y_j)}{\partial x_i}, \qquad
     \frac{\partial}{\partial a_i} = f_i, \qquad
     \frac{\partial}{\partial \varepsilon} = \mathrm{KL}(\Pi | a b^\top), \qquad
-    \frac{\partial}{\partial \eta} = -\sum_l \alpha_l \log \alpha_l ,
+    \frac{\partial}{\partial \eta} = -\sum_l \alpha_l \log (\alpha_l / q_l) ,
 
 so that nothing is unrolled and memory does not depend on the number of iterations.
 """
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from frot._adversary import Simplex
 from frot._arrays import find_home
-from frot._costs import MEMORY_BUDGET
-from frot._entropic._device import device_points
-from frot._entropic._run import DENSE_MATRICES
-from frot._errors import ConvergenceWarning, InputError, warn_caller
+from frot._batch_input import batch_weights
+from frot._errors import InputError
 from frot._groups import Groups
-from frot._problem import Problem
+from frot._prepare import amount_at
 from frot._relative import Relative
-from frot._result import Result
-from frot._solve import solve
 from frot._solvers import Entropic
-from frot._validate import check_choice, check_number, check_prior, check_weights
+from frot._solvers._choose import check_limits
+from frot._torch_solved import Solved, feature_weights, solve_members
+from frot._validate import check_choice, check_number
 
 __all__ = ["FRWDLoss"]
 
 DEFAULT_EPS = Relative(0.05)
 METRICS = ("sqeuclidean", "cosine")
-# Gradients err by the root of the gap, so that the gap is asked for to the square of `tol`, down to
-# what double precision can prove.
-NARROWEST = 1e-12
 
 
 class FRWDLoss(nn.Module):
@@ -105,8 +98,9 @@ class FRWDLoss(nn.Module):
         self.tol = check_number(tol, "tol", strict=True)
         self.max_iter = max_iter
         self.subgradient = subgradient
-        self.result: Result | None = None
-        if not subgradient and not (isinstance(self.eps, Relative) or self.eps > 0.0):
+        self.result: Any = None
+        check_limits(Entropic(self.tol, max_iter))
+        if not subgradient and amount_at(self.eps) == 0.0:
             raise InputError(
                 "eps: at eps = 0 the cost has kinks where the plan is not unique, so that there is "
                 "no gradient, only subgradients; pass eps > 0, or subgradient=True to take one"
@@ -124,160 +118,147 @@ class FRWDLoss(nn.Module):
         x, y : tensors of shape (n, d) and (m, d), or (B, n, d) and (B, m, d)
             On one device and of one dtype, float32 or float64.
         a, b : tensors of shape (n,) and (m,), optional
-            Weights that sum to one; with a batch, of every member.
+            Weights that sum to one; with a batch of every member, or (B, n) and (B, m).
 
         Returns
         -------
         Tensor
-            A scalar, or one a member of the batch. ``self.result`` is the certified answer that the
-            last cost between x and y came from.
+            A scalar, or one a member of the batch. ``self.result`` is the certified answer, or the
+            batch of them, that the last cost between x and y came from. It keeps the detached
+            points and potentials, not the plan, until the next call; copies and pickles of the
+            module leave it out.
         """
         x, y, a, b = _check(x, y, a, b)
-        if x.ndim == 3:
-            if x.shape[0] != y.shape[0]:
-                raise InputError(
-                    f"x, y: are batches of {x.shape[0]} and {y.shape[0]}; they must be as many"
-                )
-            each = [self._one(x[at], y[at], a, b, f"[{at}]") for at in range(x.shape[0])]
-            return torch.stack(each)
-        return self._one(x, y, a, b)
-
-    def _one(self, x: Tensor, y: Tensor, a: Any, b: Any, member: str = "") -> Tensor:
-        n, m = len(x), len(y)
-        _check_mass(a, n, f"a{member}")
-        _check_mass(b, m, f"b{member}")
-        a = x.new_full((n,), 1.0 / n) if a is None else a
-        b = y.new_full((m,), 1.0 / m) if b is None else b
-        groups = Groups.parse(self.groups, x.shape[1], None)
+        alone = x.ndim == 2
+        if alone:
+            x, y = x[None], y[None]
+        a, b = _spread(a, x, "a"), _spread(b, y, "b")
+        groups = Groups.parse(self.groups, x.shape[2], None)
         if self.metric == "cosine":
-            x, y, groups = _on_spheres(x, groups, "x"), _on_spheres(y, groups, "y"), _apart(groups)
-        cross = self._cost(x, y, a, b, groups)
-        result = self.result
+            x, y = (_on_spheres(part, groups, name, alone) for part, name in ((x, "x"), (y, "y")))
+            groups = _apart(groups)
+        loss, self.result = self._cost(x, y, a, b, groups)
         if self.debias:
-            own = self._cost(x, x, a, a, groups) + self._cost(y, y, b, b, groups)
-            cross = cross - 0.5 * own
-        self.result = result
-        return cross
+            own = [self._cost(part, part, w, w, groups)[0] for part, w in ((x, a), (y, b))]
+            loss = loss - 0.5 * (own[0] + own[1])
+        if alone:
+            self.result = self.result[0]
+            return loss[0]
+        return loss
 
-    def _cost(self, x: Tensor, y: Tensor, a: Tensor, b: Tensor, groups: Groups) -> Tensor:
-        level: Any = None
-        if isinstance(self.eta, Relative) or isinstance(self.eps, Relative):
-            level = _mean_cost(x, y, a, b, groups)
+    def __getstate__(self) -> dict[str, Any]:
+        # The last result is no part of the module, and as large as the data it came from.
+        return {**self.__dict__, "result": None}
+
+    def _cost(
+        self, x: Tensor, y: Tensor, a: Tensor, b: Tensor, groups: Groups
+    ) -> tuple[Tensor, Any]:
+        """Return the costs of the members, (B,), and the answers they come from."""
+        level = _mean_cost(x, y, a, b, groups)
         eta, eps = (
-            amount.share * level if isinstance(amount, Relative) else x.new_tensor(amount)
+            amount.share * level if isinstance(amount, Relative) else torch.full_like(level, amount)
             for amount in (self.eta, self.eps)
         )
-        return _Transport.apply(x, y, a, b, eta, eps, groups, self)  # type: ignore[no-any-return]
+        # Solved out here, so that warnings point at the caller and not into autograd.
+        amounts = (eta.detach(), eps.detach(), level.detach())
+        points = (x.detach(), y.detach(), a.detach(), b.detach())
+        solved = solve_members(points, amounts, groups, self.prior, self.tol, self.max_iter)
+        value: Any = _Transport.apply(x, y, a, b, eta, eps, groups, solved)
+        return value, solved.results
 
 
 class _Transport(torch.autograd.Function):
-    """The solver forward, the envelope backward."""
+    """Values found by a solver forward, the envelope backward."""
 
     @staticmethod
-    def forward(ctx: Any, x, y, a, b, eta, eps, groups: Groups, loss: FRWDLoss) -> Tensor:
-        result = _solved(x, y, a, b, float(eta), float(eps), groups, loss)
-        ctx.result, ctx.groups = result, groups
-        ctx.save_for_backward(x, y, a, b)
-        loss.result = result
-        return x.new_tensor(result.value)
+    def forward(ctx: Any, x, y, a, b, eta, eps, groups: Groups, solved: Solved) -> Tensor:
+        ctx.solved, ctx.groups = solved, groups
+        ctx.save_for_backward(x, y, a, b, eta, eps)
+        return solved.values.to(x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        (grad,) = grads
-        x, y, a, b = ctx.saved_tensors
-        result: Result = ctx.result
-        needs = ctx.needs_input_grad
-        alpha = torch.as_tensor(result.alpha).to(x)
-        weights = _feature_weights(alpha, ctx.groups)
-        found: list[Any] = [None] * 8
-        if needs[0]:
-            moved = (result.plan @ y).to(x)
-            found[0] = 2.0 * grad * weights * (a[:, None] * x - moved)
-        if needs[1]:
-            moved = (result.plan.T @ x).to(y)
-            found[1] = 2.0 * grad * weights * (b[:, None] * y - moved)
-        if needs[2]:
-            found[2] = grad * torch.as_tensor(result.potentials[0]).to(a)
-        if needs[3]:
-            found[3] = grad * torch.as_tensor(result.potentials[1]).to(b)
-        if needs[4]:
-            found[4] = grad * _entropy(alpha)
-        if needs[5]:
-            found[5] = grad * _divergence(result, alpha, a, b)
+        with torch.no_grad():
+            found = _Transport.envelope(ctx, *grads)
+        if torch.is_grad_enabled():
+            # Asked to be differentiated again: constants would pass for zero derivatives.
+            used = (*grads, *ctx.saved_tensors)
+            found = [None if part is None else _Once.apply(part, *used) for part in found]
         return tuple(found)
 
+    @staticmethod
+    def envelope(ctx: Any, *grads: Any) -> list[Any]:
+        """Return the derivatives by all arguments, plan and weights held fixed."""
+        x, y, a, b, _, eps = ctx.saved_tensors
+        solved: Solved = ctx.solved
+        needs = ctx.needs_input_grad
+        # Differences of points far from the origin would lose what single precision has.
+        grad, a, b = grads[0].double(), a.double(), b.double()
+        centre = x.double().mean(dim=1, keepdim=True)
+        x1, y1 = x.double() - centre, y.double() - centre
+        weights = 2.0 * grad[:, None, None] * feature_weights(solved.alpha, ctx.groups)[:, None, :]
+        found: list[Any] = [None] * 8
+        if needs[0]:
+            found[0] = (weights * (a[:, :, None] * x1 - solved.ahead(y1))).to(x)
+        if needs[1]:
+            found[1] = (weights * (b[:, :, None] * y1 - solved.back(x1))).to(x)
+        if needs[2]:
+            found[2] = (grad[:, None] * solved.f).to(x)
+        if needs[3]:
+            found[3] = (grad[:, None] * solved.g).to(x)
+        if needs[4]:
+            found[4] = grad * solved.entropy
+        if needs[5]:
+            # What the value has besides costs and entropy of alpha is eps times the divergence.
+            inner = (a * solved.f).sum(1) + (b * solved.g).sum(1)
+            inner = inner - (solved.alpha * solved.phi).sum(1)
+            found[5] = grad * torch.where(eps > 0.0, inner / eps, 0.0)
+        return found
 
-def _solved(x, y, a, b, eta, eps, groups: Groups, loss: FRWDLoss) -> Result:
-    """Solve with tensors detached, in double precision unless the kernel has to be streamed."""
-    x, y, a, b = (part.detach() for part in (x, y, a, b))
-    if eps == 0.0:
-        parts = (part.double() for part in (a, b))
-        weights = dict(zip("ab", parts, strict=True))
-        return solve(x.double(), y.double(), groups, eta=eta, eps=0.0, prior=loss.prior, **weights)
-    n, m = len(x), len(y)
-    fits = 8 * DENSE_MATRICES * n * m <= MEMORY_BUDGET
-    home = find_home(x=x.double() if fits else x)
-    assert home is not None
-    weights = [
-        check_weights(part.double().cpu().numpy(), len(part), name, normalise=False)
-        for part, name in ((a, "a"), (b, "b"))
-    ]
-    adversary = Simplex(eta, check_prior(loss.prior, len(groups)))
-    costs: Any = device_points(x, y, groups, "sqeuclidean", home)
-    problem = Problem(costs, *weights, adversary=adversary, eps=eps, names=groups.names)
-    asked = max(loss.tol**2, NARROWEST) if fits else loss.tol
-    with warnings.catch_warnings():
-        # The gap is asked for far below `tol`; only what misses `tol` itself is worth a warning.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        result = Entropic(tol=asked, max_iter=loss.max_iter)(problem)
-    if result.gap > loss.tol:
-        warn_caller(
-            f"FRWDLoss: gap {result.gap:.1e} where {loss.tol:.1e} was asked for; gradients are "
-            "rough. Raise eps or max_iter."
+
+class _Once(torch.autograd.Function):
+    """A derivative that has none of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, found: Tensor, *used: Tensor) -> Tensor:
+        return found.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(
+            "FRWDLoss has first derivatives only: its gradient holds plan and weights fixed, and "
+            "how these move is not known"
         )
-    return result
-
-
-def _entropy(alpha: Tensor) -> Tensor:
-    return -torch.sum(torch.special.xlogy(alpha, alpha))
-
-
-def _divergence(result: Result, alpha: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """KL of the plan, from the value: what is left of it besides costs and entropy of alpha."""
-    f, g = (torch.as_tensor(part).to(a) for part in result.potentials)
-    phi = torch.as_tensor(result.phi).to(a)
-    return (a @ f + b @ g - alpha @ phi) / result.eps
-
-
-def _feature_weights(alpha: Tensor, groups: Groups) -> Tensor:
-    member: Any = groups.membership()
-    weights = alpha.new_zeros(member.shape[1])
-    sizes = torch.as_tensor(groups.offsets[1:] - groups.offsets[:-1], device=alpha.device)
-    flat = torch.as_tensor(groups.flat.copy(), device=alpha.device)
-    return weights.index_add(0, flat, alpha.repeat_interleave(sizes))
 
 
 def _mean_cost(x: Tensor, y: Tensor, a: Tensor, b: Tensor, groups: Groups) -> Tensor:
-    """The mean over groups of a^T C_l b, as a function of the points and weights."""
-    weights = _feature_weights(x.new_full((len(groups),), 1.0 / len(groups)), groups)
-    squares = a @ x**2 * b.sum() + b @ y**2 * a.sum() - 2.0 * (a @ x) * (b @ y)
-    return squares @ weights
+    """The mean over groups of a^T C_l b, (B,), as a function of the points and weights."""
+    a, b = a.double(), b.double()
+    # Squares are expanded, which takes points near the origin.
+    centre = x.detach().double().mean(dim=1, keepdim=True)
+    x, y = x.double() - centre, y.double() - centre
+    weights = feature_weights(x.new_full((1, len(groups)), 1.0 / len(groups)), groups)
+    mean_x, mean_y = (a[:, None, :] @ x)[:, 0], (b[:, None, :] @ y)[:, 0]
+    squares = (a[:, None, :] @ x**2)[:, 0] * b.sum(1, keepdim=True)
+    squares = squares + (b[:, None, :] @ y**2)[:, 0] * a.sum(1, keepdim=True)
+    return ((squares - 2.0 * mean_x * mean_y) * weights).sum(1).clamp(min=0.0)
 
 
-def _on_spheres(points: Tensor, groups: Groups, name: str) -> Tensor:
+def _on_spheres(points: Tensor, groups: Groups, name: str, alone: bool) -> Tensor:
     """Columns of every group, scaled so that squared distances are 1 - cos."""
     flat = torch.as_tensor(groups.flat.copy(), device=points.device)
     sizes = torch.as_tensor(groups.offsets[1:] - groups.offsets[:-1], device=points.device)
-    spread = points[:, flat]
+    spread = points[:, :, flat]
     owner = torch.arange(len(groups), device=points.device).repeat_interleave(sizes)
-    squares = points.new_zeros(len(points), len(groups)).index_add(1, owner, spread**2)
+    squares = spread.new_zeros(*points.shape[:2], len(groups)).index_add(2, owner, spread**2)
     if not bool((squares > 0.0).all()):
-        row, group = (int(at) for at in torch.nonzero(squares == 0.0)[0])
+        member, row, group = (int(at) for at in torch.nonzero(squares == 0.0)[0])
         raise InputError(
-            f"{name} row {row} is all zeros in group {groups.names[group]!r}, so it has no cosine; "
-            "drop such points or use metric='sqeuclidean'"
+            f"{name}{'' if alone else f'[{member}]'} row {row} is all zeros in group "
+            f"{groups.names[group]!r}, so it has no cosine; drop such points or use "
+            "metric='sqeuclidean'"
         )
-    return spread / torch.sqrt(2.0 * squares)[:, owner]
+    return spread / torch.sqrt(2.0 * squares)[:, :, owner]
 
 
 def _apart(groups: Groups) -> Groups:
@@ -304,16 +285,27 @@ def _check(x: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
             f"x, y: have shapes {tuple(x.shape)} and {tuple(y.shape)}; expected (points, "
             "features), or a batch of such"
         )
+    if x.ndim == 3 and x.shape[0] != y.shape[0]:
+        raise InputError(
+            f"x, y: are batches of {x.shape[0]} and {y.shape[0]}; they must be as many"
+        )
     if x.shape[-1] != y.shape[-1]:
         raise InputError(f"x, y: have {x.shape[-1]} and {y.shape[-1]} features")
     for name, part in parts.items():
         if part.numel() == 0:
             raise InputError(f"{name}: is empty (shape {tuple(part.shape)})")
         if not bool(torch.isfinite(part).all()):
-            raise InputError(f"{name}: has NaN or infinite entries; clip or drop them")
+            member = ""
+            if x.ndim == 3 and part.ndim > 1:
+                member = f"[{int(torch.nonzero(~torch.isfinite(part))[0, 0])}]"
+            raise InputError(f"{name}{member}: has NaN or infinite entries; clip or drop them")
     return x, y, a, b
 
 
-def _check_mass(weights: Any, size: int, name: str) -> None:
-    if weights is not None:
-        check_weights(weights.detach().cpu().numpy(), size, name, normalise=False)
+def _spread(weights: Tensor | None, points: Tensor, name: str) -> Tensor:
+    """Return weights of every member, (B, n)."""
+    count, size = points.shape[:2]
+    if weights is None:
+        return points.new_full((count, size), 1.0 / size)
+    batch_weights(weights.detach(), count, size, name, normalise=False)
+    return weights if weights.ndim == 2 else weights.expand(count, size)

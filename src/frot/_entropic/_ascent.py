@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from frot._entropic._dense import DenseEngine
-from frot._entropic._engine import Engine, Point, select
+from frot._entropic._engine import Engine, Point, gaps, select, take
 from frot._entropic._newton import newton_pays, newton_step
 from frot._entropic._terms import Terms
 
-__all__ = ["ascend", "mirror_step"]
+__all__ = ["Ascent", "ascend", "mirror_step"]
 
 # The step grows when the dual rose and shrinks when it fell.
 GROW, SHRINK = 1.3, 0.4
@@ -42,43 +42,89 @@ def mirror_step(terms: Terms, alpha: Any, phi: Any, step: Any) -> Any:
 
 
 def ascend(engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> Iterator[Point]:
-    """Yield points of rising dual value, each with the best potentials so far.
+    """Yield points of rising dual value, each with the best potentials so far."""
+    return iter(Ascent(engine, alpha, g, tol))
+
+
+class Ascent:
+    """Points of rising dual value, for a batch that may shrink on the way.
 
     Every member of a batch takes its own steps; one whose step failed stays where it was. The
     iterator ends when no step raises any dual value.
+
+    Parameters
+    ----------
+    engine : Engine
+    alpha, g : arrays of shape (B, L) and (B, m)
+        Where to start; without g from nothing.
+    tol : float
+        The gap that is asked for.
     """
-    terms = engine.terms
-    xp = terms.home.xp
-    at = engine.start(alpha) if g is None else engine.sweep(alpha, g, 1e-2)
-    step = 1.0 / terms.scale
-    # How closely to sweep: the error of the marginals enters the gap times the costs.
-    closeness = 1e-2 * xp.ones_like(at.dual)
-    newton = engine if isinstance(engine, DenseEngine) and newton_pays(engine) else None
-    patience, floor = engine.patience, max(0.1 * tol, 1e-12)
-    noise = 8.0 * float(xp.finfo(terms.home.dtype).eps)
-    for count in range(1_000_000):
-        yield at
-        gap = (at.primal - at.dual) / xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
-        worst = float(xp.max(gap))
-        if newton and (worst <= NEWTON_GAP or count >= NEWTON_AFTER or at.work > SLOW_SWEEPS):
-            yield from _newton(newton, at)
-            return
-        closeness = xp.minimum(closeness, xp.clip(patience * gap, floor, None))
-        ahead = engine.sweep(mirror_step(terms, at.alpha, at.phi, step), at.g, closeness)
+
+    def __init__(self, engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> None:
+        self.engine, self.floor = engine, max(0.1 * tol, 1e-12)
+        self._first = (alpha, g)
+        self.step = 1.0 / engine.terms.scale
+        # How closely to sweep: the error of the marginals enters the gap times the costs.
+        self.closeness = 1e-2 * engine.terms.home.xp.ones_like(self.step[:, 0])
+        self.at: Any = None
+        self.damping: Any = None
+        self.best: Any = None
+
+    def keep(self, index: Any) -> None:
+        """Go on with some members only, which do not notice."""
+        xp, engine = self.engine.terms.home.xp, self.engine
+        assert isinstance(engine, DenseEngine)
+        self.engine, self.at = engine.members(index), take(xp, index, self.at)
+        for name in ("step", "closeness", "damping", "best"):
+            if getattr(self, name) is not None:
+                setattr(self, name, xp.take(getattr(self, name), index, axis=0))
+
+    def __iter__(self) -> Iterator[Point]:
+        alpha, g = self._first
+        self.at = self.engine.start(alpha) if g is None else self.engine.sweep(alpha, g, 1e-2)
+        for count in range(1_000_000):
+            yield self.at
+            gap = gaps(self.engine.terms.home.xp, self.at)
+            if self._newton_suits(gap, count):
+                yield from self._newton()
+                return
+            self._mirror(gap)
+            if float(self.engine.terms.home.xp.max(self.step * self.engine.terms.scale)) < (
+                SMALLEST_STEP
+            ):
+                return
+
+    def _newton_suits(self, gap: Any, count: int) -> bool:
+        if not isinstance(self.engine, DenseEngine) or not newton_pays(self.engine):
+            return False
+        worst = float(self.engine.terms.home.xp.max(gap))
+        return worst <= NEWTON_GAP or count >= NEWTON_AFTER or self.at.work > SLOW_SWEEPS
+
+    def _mirror(self, gap: Any) -> None:
+        """Step on the weights, each member by its own length, and sweep there."""
+        engine, terms, at = self.engine, self.engine.terms, self.at
+        xp = terms.home.xp
+        noise = 8.0 * float(xp.finfo(terms.home.dtype).eps)
+        aim = xp.clip(engine.patience * gap, self.floor, None)
+        self.closeness = xp.minimum(self.closeness, aim)
+        ahead = engine.sweep(mirror_step(terms, at.alpha, at.phi, self.step), at.g, self.closeness)
         rose = ahead.dual >= at.dual - noise * xp.abs(at.dual)
-        at = select(xp, rose, ahead, at)
-        step = step * terms.pick(rose, GROW, SHRINK)
-        if float(xp.max(step * terms.scale)) < SMALLEST_STEP:
-            return
+        self.at = select(xp, rose, ahead, at)
+        self.step = self.step * terms.pick(rose, GROW, SHRINK)
 
+    def _newton(self) -> Iterator[Point]:
+        """Newton steps, until a number of them brings no member's values closer together."""
+        xp, idle = self.engine.terms.home.xp, 0
+        self.best = self._width()
+        while idle < NEWTON_PATIENCE:
+            assert isinstance(self.engine, DenseEngine)
+            self.at, self.damping = newton_step(self.engine, self.at, self.damping)
+            yield self.at
+            width = self._width()
+            idle = 0 if bool(xp.any(width < 0.9 * self.best)) else idle + 1
+            self.best = xp.minimum(self.best, width)
 
-def _newton(engine: DenseEngine, at: Point) -> Iterator[Point]:
-    """Newton steps, until a number of them brings no member's values closer together."""
-    xp, damping = engine.terms.home.xp, None
-    best, idle = xp.abs(at.primal - at.dual) + engine.terms.scale[:, 0] * at.error, 0
-    while idle < NEWTON_PATIENCE:
-        at, damping = newton_step(engine, at, damping)
-        yield at
-        width = xp.abs(at.primal - at.dual) + engine.terms.scale[:, 0] * at.error
-        idle = 0 if bool(xp.any(width < 0.9 * best)) else idle + 1
-        best = xp.minimum(best, width)
+    def _width(self) -> Any:
+        at = self.at
+        return abs(at.primal - at.dual) + self.engine.terms.scale[:, 0] * at.error

@@ -46,6 +46,7 @@ def coarse_engine(geometry: Geometry, terms: Terms) -> tuple[DenseEngine, Geomet
         terms,
         a=a / xp.sum(a, axis=1, keepdims=True),
         b=b / xp.sum(b, axis=1, keepdims=True),
+        source=None,
     )
     return DenseEngine(small, part), strip
 

@@ -80,11 +80,13 @@ class DeviceCosts:
         return to_numpy(take(flat, i * m + j, axis=1))
 
 
-def device_points(X: Any, Y: Any, groups: Groups, metric: Any, home: Home) -> DeviceCosts:
+def device_points(
+    X: Any, Y: Any, groups: Groups, metric: Any, home: Home, member: str = ""
+) -> DeviceCosts:
     """Squared Euclidean or cosine costs of points, centred in double precision.
 
     Cosine costs are half the squared distances of vectors of unit length, group by group, so that
-    a feature in two groups becomes two columns.
+    a feature in two groups becomes two columns. Errors name the `member` of a batch.
     """
     xp = home.xp
     X, Y = xp.astype(X, xp.float64), xp.astype(Y, xp.float64)
@@ -97,17 +99,17 @@ def device_points(X: Any, Y: Any, groups: Groups, metric: Any, home: Home) -> De
         ones[owner, np.arange(len(owner))] = 1.0
         W = double.bring(ones)
         X, Y = (
-            _unit(xp, xp.take(points, flat, axis=1), W, name, groups)
+            _unit(xp, xp.take(points, flat, axis=1), W, name + member, groups)
             for points, name in ((X, "X"), (Y, "Y"))
         )
         return DeviceCosts(PointGeometry(X[None, ...], Y[None, ...], 0.5 * W), home)
     centre = (xp.sum(X, axis=0) + xp.sum(Y, axis=0)) / (X.shape[0] + Y.shape[0])
     X, Y = X - centre, Y - centre
-    member: Any = groups.membership()
-    plain = member.shape[0] == member.shape[1] == len(member.indices) and bool(
-        (member.indices == np.arange(len(member.indices))).all()
+    pays: Any = groups.membership()
+    plain = pays.shape[0] == pays.shape[1] == len(pays.indices) and bool(
+        (pays.indices == np.arange(len(pays.indices))).all()
     )
-    W = None if plain else double.bring(member.toarray())
+    W = None if plain else double.bring(pays.toarray())
     return DeviceCosts(PointGeometry(X[None, ...], Y[None, ...], W), home)
 
 

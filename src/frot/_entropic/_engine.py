@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from frot._entropic._geometry import Geometry
 from frot._entropic._terms import Terms
 
-__all__ = ["Engine", "Point", "make_point", "select"]
+__all__ = ["Engine", "Point", "gaps", "make_point", "select", "take"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,3 +118,19 @@ def select(xp: Any, chosen: Any, yes: Point, no: Point) -> Point:
         where = xp.reshape(chosen, (-1,) + (1,) * (one.ndim - 1))
         parts[field.name] = xp.where(where, one, other)
     return Point(**parts)
+
+
+def take(xp: Any, index: Any, at: Point) -> Point:
+    """Return the point of some members only."""
+    parts = {}
+    for field in fields(Point):
+        part = getattr(at, field.name)
+        alone = field.name == "work" or part is None
+        parts[field.name] = part if alone else xp.take(part, index, axis=0)
+    return Point(**parts)
+
+
+def gaps(xp: Any, at: Point) -> Any:
+    """Return the relative gaps, (B,); where both values are zero there is none."""
+    size = xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
+    return (at.primal - at.dual) / xp.where(size > 0.0, size, xp.ones_like(size))

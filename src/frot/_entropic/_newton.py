@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from frot._entropic._dense import DenseEngine
 from frot._entropic._engine import Point, select
 
@@ -111,17 +113,29 @@ def _direction(engine: DenseEngine, at: Point, damping: Any) -> tuple[Any, Any]:
     gradient_a = terms.eps * slope
     # Eliminate g, then keep the sum of alpha: two small solves.
     right = xp.concat([gradient_g[:, :, None], xp.matrix_transpose(cross)], axis=2)
-    solved = xp.linalg.solve(gg, right)
+    solved = _solve(xp, gg, right)
     g0, gl = solved[:, :, :1], solved[:, :, 1:]
     reduced = aa - cross @ gl
     target = gradient_a[:, :, None] + cross @ g0
     ones = xp.ones((batch, count, 1), dtype=terms.home.dtype, device=terms.home.device)
-    pair = xp.linalg.solve(reduced, xp.concat([target, ones], axis=2))
+    pair = _solve(xp, reduced, xp.concat([target, ones], axis=2))
     free, level = pair[:, :, :1], pair[:, :, 1:]
     multiplier = xp.sum(free, axis=1, keepdims=True) / xp.sum(level, axis=1, keepdims=True)
     dalpha = free - multiplier * level
     dg = g0 + gl @ dalpha
     return dg[:, :, 0], dalpha[:, :, 0]
+
+
+def _solve(xp: Any, matrices: Any, right: Any) -> Any:
+    """Solve all systems; one that is singular gets NaN, and keeps no other from its answer."""
+    try:
+        return xp.linalg.solve(matrices, right)
+    # What NumPy and what PyTorch raise.
+    except (np.linalg.LinAlgError, RuntimeError):
+        if matrices.shape[0] == 1:
+            return xp.nan * right
+        alone = [slice(at, at + 1) for at in range(matrices.shape[0])]
+        return xp.concat([_solve(xp, matrices[at, ...], right[at, ...]) for at in alone], axis=0)
 
 
 def _tiny(terms: Any) -> float:

@@ -118,7 +118,9 @@ def _search(geometry: Geometry, problem: Problem, tol: float, fits: bool) -> Geo
     """The geometry to search on: single precision where the user's is, or where it pays."""
     if isinstance(problem.costs, DeviceCosts):
         home = problem.costs.home
-        return geometry.single() if home.dtype == home.xp.float32 else geometry
+        # What fits is searched in double precision where single could not get there.
+        single = home.dtype == home.xp.float32 and (tol >= SINGLE_TO or not fits)
+        return geometry.single() if single else geometry
     if fits or not isinstance(problem.costs, FactoredCosts):
         return geometry
     costs = problem.costs

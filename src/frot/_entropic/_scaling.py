@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from frot._arrays import Home, quiet
 
-__all__ = ["Relaxation", "Scaling", "settle", "sweep_to"]
+__all__ = ["Relaxation", "Scaling", "log_columns", "settle", "sweep_to"]
 
 # The rate is read over this many sweeps, and omega is trusted up to this.
 WINDOW = 10
@@ -130,7 +130,7 @@ def sweep_to(
             if not (_within(xp, u, bound) and _within(xp, v, bound)):
                 usable = xp.isfinite(u) & (u > 0.0)
                 f = f + eps * xp.where(usable, xp.log(xp.where(usable, u, 1.0)), 0.0)
-                g = _log_columns(xp, M, a, eps, f)
+                g = log_columns(xp, M, a, eps, f)
                 f, kernel = _kernel(xp, M, b, eps, g)
                 u, v = xp.ones_like(a), xp.ones_like(b)
                 columns = _transposed(kernel, a)
@@ -195,7 +195,7 @@ def _kernel(xp: Any, M: Any, b: Any, eps: Any, g: Any) -> tuple[Any, Any]:
         return -eps * (top + xp.log(rows)), kernel
 
 
-def _log_columns(xp: Any, M: Any, a: Any, eps: Any, f: Any) -> Any:
+def log_columns(xp: Any, M: Any, a: Any, eps: Any, f: Any) -> Any:
     """Return the column update g of the potential f in the log domain."""
     score = (f[:, :, None] - M) / eps[:, :, None]
     top = xp.max(score, axis=1)

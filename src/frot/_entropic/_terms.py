@@ -24,7 +24,9 @@ class Terms:
         In units of cost; `scale` is the size of the objective.
     log_prior : array of shape (1, L), optional
     smooth : bool
-        Whether eta > 0.
+        Whether eta > 0, for some problem at least.
+    source : Terms, optional
+        The terms in double precision that these were rounded from: proofs are about those.
     """
 
     home: Home
@@ -35,16 +37,18 @@ class Terms:
     scale: Any
     log_prior: Any = None
     smooth: bool = False
+    source: Terms | None = None
 
     @classmethod
     def of(
         cls, home: Home, a: Any, b: Any, adversary: Simplex, eps: Any, scale: Any, eta: Any = None
     ) -> Terms:
         """Bring the terms of problems to where their costs are; `eta` may differ by member."""
+        asked, home = home, home.double()
         column = np.ones((a.shape[0], 1))
         eta = (adversary.eta if eta is None else np.asarray(eta)[:, None]) * column
         prior = None if adversary.log_prior is None else home.bring(adversary.log_prior[None])
-        return cls(
+        terms = cls(
             home,
             home.bring(a),
             home.bring(b),
@@ -52,19 +56,22 @@ class Terms:
             home.bring(np.reshape(eps, (-1, 1)) * column),
             home.bring(np.reshape(scale, (-1, 1)) * column),
             prior,
-            bool((eta > 0.0).all()),
+            bool((eta > 0.0).any()),
         )
+        return terms.at(asked)
 
     def at(self, home: Home) -> Terms:
         """The same terms in the precision of another home."""
         if home.dtype == self.home.dtype:
             return self
+        if self.source is not None and home.dtype == self.source.home.dtype:
+            return self.source
 
         def cast(array: Any) -> Any:
             return None if array is None else home.xp.astype(array, home.dtype)
 
         arrays = (self.a, self.b, self.eta, self.eps, self.scale, self.log_prior)
-        return Terms(home, *map(cast, arrays), smooth=self.smooth)
+        return Terms(home, *map(cast, arrays), smooth=self.smooth, source=self)
 
     def members(self, index: Any) -> Terms:
         """The terms of some problems only."""
@@ -72,7 +79,8 @@ class Terms:
             name: self.home.xp.take(getattr(self, name), index, axis=0)
             for name in ("a", "b", "eta", "eps", "scale")
         }
-        return replace(self, **parts)
+        source = None if self.source is None else self.source.members(index)
+        return replace(self, **parts, source=source)
 
     def worst(self, phi: Any) -> Any:
         r"""Return :math:`G_\eta(\phi)`, (B,): what the best answer to the costs `phi` earns."""
@@ -81,7 +89,8 @@ class Terms:
         if not self.smooth:
             return level[:, 0]
         with quiet():
-            score = (phi - level) / self.eta
+            # Next to others with an eta, a problem without one has the maximum alone.
+            score = (phi - level) / xp.where(self.eta > 0.0, self.eta, xp.ones_like(self.eta))
             if self.log_prior is not None:
                 score = score + self.log_prior
             top = xp.max(score, axis=1, keepdims=True)

@@ -83,7 +83,7 @@ def choose_solver(
         raise InputError(f"solver: {solver!r} is neither a name nor a solver like Exact()")
     changes = {name: limit for name, limit in limits._asdict().items() if limit is not None}
     chosen: Any = replace(solver, **changes) if changes else solver  # type: ignore[type-var]
-    _check_limits(chosen)
+    check_limits(chosen)
     chosen.check(shape, eta, eps)
     return chosen
 
@@ -105,7 +105,8 @@ def _by_name(name: str, shape: tuple[int, ...], eta: float, eps: float) -> Solve
     return known[name]
 
 
-def _check_limits(solver: Solver) -> None:
+def check_limits(solver: Solver) -> None:
+    """Refuse a tolerance, a number of steps or a time that cannot be meant."""
     check_number(solver.tol, "tol")
     if not isinstance(solver.max_iter, Integral) or solver.max_iter < 1:
         raise InputError(f"max_iter: must be a whole number >= 1, got {solver.max_iter!r}")
