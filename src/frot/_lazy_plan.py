@@ -44,7 +44,7 @@ class Gibbs:
     def blocks(self, parts: Sequence[slice]) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of rows, each of shape (r, m)."""
         terms, scores = self.terms, self._scores
-        bias = self.g / terms.eps + terms.log(terms.b)
+        bias = self.g / terms.eps + terms.log_b
         for part in parts:
             block = scores.block(part, bias)
             block += (self.f[:, part] / terms.eps - scores.offset(part))[:, :, None]

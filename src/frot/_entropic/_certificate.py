@@ -102,7 +102,8 @@ def certify(engine: Engine, at: Point) -> Certificate:
         alpha=at.alpha,
         f=at.f,
         g=g,
-        dual_g=at.g,
+        # Columns without weight are not swept: any potential of theirs proves the same.
+        dual_g=at.g if terms.holes is None else xp.where(b > 0.0, at.g, plain_g),
         left=lack_a,
         right=right,
         plain_f=plain_f,

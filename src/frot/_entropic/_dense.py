@@ -60,8 +60,10 @@ class DenseEngine:
 
     def transforms(self, at: Point) -> tuple[Any, Any]:
         """Take minima of the mixed cost."""
-        xp = self.terms.home.xp
-        f = xp.min(at.mixed - at.g[:, None, :], axis=2)
+        xp, holes = self.terms.home.xp, self.terms.holes
+        # Columns without weight bind nothing: they take what the others leave them.
+        g = at.g if holes is None else at.g + holes
+        f = xp.min(at.mixed - g[:, None, :], axis=2)
         return f, xp.min(at.mixed - f[:, :, None], axis=1)
 
     @cached_property

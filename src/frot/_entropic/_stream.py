@@ -74,7 +74,7 @@ class StreamEngine:
         """Return f, the columns over b and phi of the plan of g with rows exact, in one pass."""
         xp, terms = self.terms.home.xp, self.terms
         scores = scores_at(self.geometry, terms, alpha)
-        bias = g / terms.eps + terms.log(terms.b)
+        bias = g / terms.eps + terms.log_b
         parts, masses, partials = [], 0.0, 0.0
         with quiet():
             for part in row_blocks(self.geometry):
@@ -95,7 +95,7 @@ class StreamEngine:
         """Pass once more, with f fixed."""
         xp, terms = self.terms.home.xp, self.terms
         scores = scores_at(self.geometry, terms, at.alpha)
-        bias = g / terms.eps + terms.log(terms.b)
+        bias = g / terms.eps + terms.log_b
         parts, masses, partials = [], 0.0, 0.0
         with quiet():
             for part in row_blocks(self.geometry):
@@ -116,7 +116,9 @@ class StreamEngine:
         parts, most = [], None
         for part in row_blocks(self.geometry):
             kernel = scores.block(part, at.g / terms.eps)
-            top = xp.max(kernel, axis=2)
+            # Columns without weight bind nothing: they take what the others leave them.
+            open_ = kernel if terms.holes is None else kernel + terms.holes[:, None, :]
+            top = xp.max(open_, axis=2)
             parts.append(terms.eps * (scores.offset(part) - top))
             kernel -= top[:, :, None]
             best = xp.max(kernel, axis=1)
