@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home, is_foreign, quiet, to_numpy
+from frot._arrays import Home, is_foreign, to_numpy
 from frot._entropic._blocks import row_blocks
+from frot._entropic._forming import form
 from frot._entropic._geometry import Geometry
 from frot._entropic._scores import Scores, scores_at
 from frot._entropic._terms import Terms
@@ -43,14 +44,8 @@ class Gibbs:
 
     def blocks(self, parts: Sequence[slice]) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of rows, each of shape (r, m)."""
-        terms, scores = self.terms, self._scores
-        bias = self.g / terms.eps + terms.log_b
-        for part in parts:
-            block = scores.block(part, bias)
-            block += (self.f[:, part] / terms.eps - scores.offset(part))[:, :, None]
-            with quiet():
-                block = terms.home.xp.exp(block)
-            block *= terms.a[:, part][:, :, None]
+        for part, block in form(self._scores, self.terms, self.f, self.g, parts):
+            block *= self.terms.a[:, part][:, :, None]
             yield part, block[0, :, :]
 
 

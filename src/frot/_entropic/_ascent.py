@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from frot._entropic._dense import DenseEngine
-from frot._entropic._engine import Engine, Point, select
+from frot._entropic._engine import Engine, Point, gap_of, select
 from frot._entropic._newton import newton_pays, newton_step
 from frot._entropic._terms import Terms
 
@@ -23,7 +23,7 @@ __all__ = ["ascend", "mirror_step"]
 
 # The step grows when the dual rose and shrinks when it fell.
 GROW, SHRINK = 1.3, 0.4
-SMALLEST_STEP = 1e-12
+SMALLEST_STEP, LARGEST_STEP = 1e-12, 1e9
 # Newton's region is entered once the gap is this small, after so many mirror steps, or when
 # Sinkhorn has become slow.
 NEWTON_GAP = 1e-4
@@ -58,7 +58,7 @@ def ascend(engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> Iter
     noise = 8.0 * float(xp.finfo(terms.home.dtype).eps)
     for count in range(1_000_000):
         yield at
-        gap = (at.primal - at.dual) / xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
+        gap = gap_of(xp, at)
         worst = float(xp.max(gap))
         if newton and (worst <= NEWTON_GAP or count >= NEWTON_AFTER or at.work > SLOW_SWEEPS):
             yield from _newton(newton, at)
@@ -67,7 +67,7 @@ def ascend(engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> Iter
         ahead = engine.sweep(mirror_step(terms, at.alpha, at.phi, step), at.g, closeness)
         rose = ahead.dual >= at.dual - noise * xp.abs(at.dual)
         at = select(xp, rose, ahead, at)
-        step = step * terms.pick(rose, GROW, SHRINK)
+        step = xp.minimum(step * terms.pick(rose, GROW, SHRINK), LARGEST_STEP / terms.scale)
         if float(xp.max(step * terms.scale)) < SMALLEST_STEP:
             return
 

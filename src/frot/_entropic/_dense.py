@@ -50,14 +50,6 @@ class DenseEngine:
             work=found.sweeps, mixed=mixed, plan=found.plan,
         )  # fmt: skip
 
-    def shrunk(self, at: Point, g: Any) -> tuple[Any, Any]:
-        """Scale the plan's columns."""
-        xp, terms = self.terms.home.xp, self.terms
-        plan = at.plan * xp.exp((g - at.g) / terms.eps)[:, None, :]
-        rows = xp.sum(plan, axis=2)
-        safe = xp.where(terms.a > 0.0, terms.a, xp.ones_like(terms.a))
-        return rows / safe, self.geometry.inner(plan)
-
     def transforms(self, at: Point) -> tuple[Any, Any]:
         """Take minima of the mixed cost."""
         xp, holes = self.terms.home.xp, self.terms.holes

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from frot._entropic._geometry import Geometry
 from frot._entropic._terms import Terms
 
-__all__ = ["Engine", "Point", "make_point", "select"]
+__all__ = ["Engine", "Point", "gap_of", "make_point", "select"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +74,6 @@ class Engine(Protocol):
         """Potentials for the weights, from the potential g."""
         ...
 
-    def shrunk(self, at: Point, g: Any) -> tuple[Any, Any]:
-        """Rows over a, (B, n), and phi, (B, L), of the plan with the potential g <= at.g."""
-        ...
-
     def transforms(self, at: Point) -> tuple[Any, Any]:
         """Feasible potentials of the problem without eps: two c-transforms from at.g."""
         ...
@@ -101,6 +97,12 @@ def make_point(
     dual = linear + xp.sum(terms.b * g, axis=1) + terms.reward(alpha)
     dual = dual - terms.eps[:, 0] * (xp.sum(masses, axis=1) - 1.0)
     return Point(alpha, f, g, phi, columns, error, dual, terms.worst(phi) + entropy, **kept)
+
+
+def gap_of(xp: Any, at: Point) -> Any:
+    """Return the gap between the two values over the larger in size, (B,); zero over zero is none."""
+    size = xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
+    return (at.primal - at.dual) / xp.where(size > 0.0, size, xp.ones_like(size))
 
 
 def select(xp: Any, chosen: Any, yes: Point, no: Point) -> Point:
