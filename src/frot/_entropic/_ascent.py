@@ -11,7 +11,7 @@ on potentials and weights take over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 from frot._entropic._dense import DenseEngine
@@ -29,8 +29,9 @@ SMALLEST_STEP, LARGEST_STEP = 1e-12, 1e9
 NEWTON_GAP = 1e-4
 NEWTON_AFTER = 25
 SLOW_SWEEPS = 300
-# Steps without progress before it is given up.
+# Steps without progress before it is left for mirror steps, and how often it is tried.
 NEWTON_PATIENCE = 8
+NEWTON_TRIES = 4
 
 
 def mirror_step(terms: Terms, alpha: Any, phi: Any, step: Any) -> Any:
@@ -56,13 +57,17 @@ def ascend(engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> Iter
     newton = engine if isinstance(engine, DenseEngine) and newton_pays(engine) else None
     patience, floor = engine.patience, max(0.1 * tol, 1e-12)
     noise = 8.0 * float(xp.finfo(terms.home.dtype).eps)
+    due, tries = NEWTON_AFTER, 0
     for count in range(1_000_000):
         yield at
         gap = gap_of(xp, at)
         worst = float(xp.max(gap))
-        if newton and (worst <= NEWTON_GAP or count >= NEWTON_AFTER or at.work > SLOW_SWEEPS):
-            yield from _newton(newton, at)
-            return
+        if newton and (worst <= NEWTON_GAP or count >= due or at.work > SLOW_SWEEPS):
+            at = yield from _newton(newton, at)
+            tries += 1
+            if tries == NEWTON_TRIES:
+                return
+            due = count + NEWTON_AFTER
         closeness = xp.minimum(closeness, xp.clip(patience * gap, floor, None))
         ahead = engine.sweep(mirror_step(terms, at.alpha, at.phi, step), at.g, closeness)
         rose = ahead.dual >= at.dual - noise * xp.abs(at.dual)
@@ -72,7 +77,7 @@ def ascend(engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> Iter
             return
 
 
-def _newton(engine: DenseEngine, at: Point) -> Iterator[Point]:
+def _newton(engine: DenseEngine, at: Point) -> Generator[Point, None, Point]:
     """Newton steps, until a number of them brings no member's values closer together."""
     xp, damping = engine.terms.home.xp, None
     best, idle = xp.abs(at.primal - at.dual) + engine.terms.scale[:, 0] * at.error, 0
@@ -82,3 +87,4 @@ def _newton(engine: DenseEngine, at: Point) -> Iterator[Point]:
         width = xp.abs(at.primal - at.dual) + engine.terms.scale[:, 0] * at.error
         idle = 0 if bool(xp.any(width < 0.9 * best)) else idle + 1
         best = xp.minimum(best, width)
+    return at
