@@ -70,7 +70,7 @@ class TestAlways:
 
     def test_tiny_eps_converges_or_says_not(self):
         eps = 1e-4 * float(M.max())
-        few = Sinkhorn(max_iter=50)(M, A, B, eps)
+        few = Sinkhorn(max_iter=5)(M, A, B, eps)
         assert not few.converged
         assert np.asarray(few.plan).sum() == pytest.approx(1.0, abs=1e-12)
         many = Sinkhorn(max_iter=100_000)(M, A, B, eps)

@@ -29,7 +29,8 @@ class Certificate:
     """Bounds of a batch, and the plans and potentials that prove them, in double precision.
 
     The plan of the upper bound is `weight` times that of `alpha`, `f` and `g` plus the product of
-    `left` and `right`; the lower bound without eps is that of `plain_f` and `plain_g`. Bounds have shape (B,).
+    `left` and `right`; the lower bound without eps is that of `plain_f` and `plain_g`. Bounds have
+    shape (B,).
     """
 
     value: Any

@@ -100,7 +100,7 @@ def make_point(
 
 
 def gap_of(xp: Any, at: Point) -> Any:
-    """Return the gap between the two values over the larger in size, (B,); zero over zero is none."""
+    """Return the gap between the values over the larger in size, (B,); of zeros there is none."""
     size = xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
     return (at.primal - at.dual) / xp.where(size > 0.0, size, xp.ones_like(size))
 

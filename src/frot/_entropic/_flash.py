@@ -34,7 +34,7 @@ class FlashEngine(StreamEngine):
     """First passes by fused kernels on tensor cores, the last ones by blocks; proofs in double.
 
     In full single precision the fused kernels are slower than blocks with cuBLAS (0.55 s against
-    0.18 s for a pass over 10^5 by 10^5 points of 64 features on an H200); in TF32 they take 0.065 s.
+    0.18 s for a pass over 10^5 by 10^5 points of 64 features on an H200); TF32 takes 0.065 s.
     """
 
     geometry: PointGeometry  # type: ignore[assignment]

@@ -1,8 +1,9 @@
 r"""Blocks of the plan that potentials make, formed in one way only.
 
-With a small eps the exponent :math:`(f_i + g_j - M_{ij}) / \varepsilon` is large before it cancels, and
-what rounding leaves of it depends on the order of the operations. Plans that are proven to be feasible
-and plans that are handed out therefore come from here, and are the same to the last bit.
+With a small eps the exponent :math:`(f_i + g_j - M_{ij}) / \varepsilon` is large before it
+cancels, and what rounding leaves of it depends on the order of the operations. Plans that are
+proven to be feasible and plans that are handed out therefore come from here, and are the same to
+the last bit.
 """
 
 from __future__ import annotations

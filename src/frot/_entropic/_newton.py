@@ -35,7 +35,7 @@ INSIDE = 0.99
 # Halvings of a step before the damping is raised, and how it moves.
 HALVINGS = 4
 LESS, MORE, LEAST, MOST = 0.01, 10.0, 1e-12, 1e6
-# Levenberg's share of the diagonal, at least: disconnected plans make the potentials' block singular.
+# Levenberg's share of the diagonal, at least: disconnected plans make the block singular.
 RIDGE = 1e-10
 
 
