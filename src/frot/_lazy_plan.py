@@ -244,7 +244,11 @@ class LazyPlan(Plan):
             raise TypeError("a plan's argmax takes no out; use np.asarray(plan)")
         xp = self.home.xp
         if axis is None:
-            return int(np.argmax(np.asarray(self)))
+            tops = [
+                (float(xp.max(block)), -part.start * self._shape[1] - int(xp.argmax(block)))
+                for part, block in self.blocks()
+            ]
+            return -max(tops)[1]
         if _is_rows(axis):
             rows = [xp.argmax(block, axis=1) for _, block in self.blocks()]
             return self._indices(xp.concat(rows, axis=0))

@@ -42,13 +42,11 @@ def log_of(prior: np.ndarray | None) -> Any:
 
 @pytest.mark.parametrize("budget", [2e9, 1000], ids=["dense", "streamed"])
 @given(problem=problems())
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_bounds_hold(budget: float, problem: tuple):
     X, Y, groups, a, b, stack, eta, eps, prior = problem
     options = {"a": a, "b": b, "eta": eta, "prior": prior}
-    result = quiet(
-        frot.solve, X, Y, groups, eps=eps, memory_budget=budget, max_iter=150, **options
-    )
+    result = quiet(frot.solve, X, Y, groups, eps=eps, memory_budget=budget, max_iter=150, **options)
     check_bounds(result, stack, a, b, log_of(prior))
     if budget > 1000:
         assert result.status in OK

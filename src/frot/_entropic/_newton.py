@@ -95,7 +95,9 @@ def _direction(engine: DenseEngine, at: Point, damping: Any) -> tuple[Any, Any]:
     scaled = xp.matrix_transpose(P) * inverse[:, None, :]
     masses = xp.sum(P, axis=1)
     # Columns without mass have nothing to move: a one on the diagonal leaves them alone.
-    ridge = xp.clip(damping / terms.scale, RIDGE, None)
+    # It has to be seen next to one: in single precision the least ridge is a larger one.
+    least = max(RIDGE, 8.0 * float(xp.finfo(terms.home.dtype).eps))
+    ridge = xp.clip(damping / terms.scale, least, None)
     diagonal = xp.where(masses > 0.0, masses * (1.0 + ridge), xp.ones_like(masses))
     eye = xp.eye(m, dtype=terms.home.dtype, device=terms.home.device)
     # The constant that f and g share is pinned by a rank-one term.
