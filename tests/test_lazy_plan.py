@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -46,7 +48,7 @@ def test_everything_is_what_the_dense_plan_says(make, blocks: str):
     if blocks == "blocks":
         assert len(list(plan.blocks())) == 7
     V, U = RNG.normal(size=(9, 3)), RNG.normal(size=(13, 2))
-    near = {"rel": 1e-13, "abs": 1e-16}
+    near: dict[str, Any] = {"rel": 1e-13, "abs": 1e-16}
     assert plan @ V == pytest.approx(whole @ V, rel=1e-12)
     assert plan @ V[:, 0] == pytest.approx(whole @ V[:, 0], rel=1e-12)
     assert pytest.approx(whole.T @ U, rel=1e-12) == plan.T @ U
@@ -139,7 +141,7 @@ class TestFactors:
     """Whole numbers are numbers, and what comes back is no coarser than what went in."""
 
     def test_whole_numbers(self):
-        tensors = {"a": torch.tensor(A), "b": torch.tensor(B)}
+        tensors: dict[str, Any] = {"a": torch.tensor(A), "b": torch.tensor(B)}
         plan = frot.solve(torch.tensor(X), torch.tensor(Y), eps=0.2, **tensors).plan
         labels = torch.eye(9, dtype=torch.int64)
         assert np.asarray(plan @ labels) == pytest.approx(np.asarray(plan))

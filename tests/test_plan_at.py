@@ -12,7 +12,7 @@ from tests.libraries import FOREIGN, Library
 
 RNG = np.random.default_rng(0)
 DENSE = RNG.random((4, 3)) * (RNG.random((4, 3)) < 0.7)
-SPARSE = Plan.from_arcs(*np.nonzero(DENSE), DENSE[np.nonzero(DENSE)], (4, 3))
+SPARSE = Plan.from_arcs(*Plan(DENSE).arcs(), (4, 3))
 
 
 @pytest.mark.parametrize("plan", [Plan(DENSE), SPARSE], ids=["dense", "sparse"])

@@ -28,7 +28,7 @@ def primal(
         return np.inf
     phi = np.einsum("lij,ij->l", stack, plan)
     eta = result.eta
-    worst = phi.max() if eta == 0.0 else eta * logsumexp(phi / eta + log_prior)
+    worst = phi.max() if eta == 0.0 else eta * float(np.asarray(logsumexp(phi / eta + log_prior)))
     return float(worst + result.eps * (plan[on] * np.log(plan[on] / product[on])).sum())
 
 

@@ -82,7 +82,12 @@ class TestSinglePrecision:
     groups = ((0, 1), (2, 3), (4, 5))
 
     def solve(self, **options: Any) -> frot.Result:
-        settings = {"a": self.a, "b": self.b, "eta": 0.0123456789, "eps": 0.3456789012} | options
+        settings: dict[str, Any] = {
+            "a": self.a,
+            "b": self.b,
+            "eta": 0.0123456789,
+            "eps": 0.3456789012,
+        } | options
         return frot.solve(self.X, self.Y, self.groups, memory_budget=1000, **settings)
 
     def test_weights_and_regularisation_are_not_rounded(self):
@@ -92,9 +97,12 @@ class TestSinglePrecision:
         assert result.lower <= self.solve(tol=1e-9).value <= result.upper
 
     def test_double_takes_over_where_single_can_do_no_more(self):
-        """At this eps exponents in single precision are right to a thousandth only."""
-        result = self.solve(eps=1e-3 * 12.0, tol=2e-5)
-        assert result.status is Status.CONVERGED
+        """Clusters this far apart leave no digit of the distances within them in single."""
+        far = np.where(np.arange(20) % 2, 300.0, -300.0)[:, None]
+        X, Y = (self.rng.normal(size=(20, 2)) + far for _ in range(2))
+        result = quiet(frot.solve, X, Y, eta=0.1, eps=0.5, memory_budget=10, max_iter=300)
+        assert result.gap < 0.02
+        assert result.lower <= frot.solve(X, Y, eta=0.1, eps=0.5).upper
 
     def test_scales_that_single_precision_does_not_have(self):
         for unit in (1e-18, 1e18):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -26,10 +28,10 @@ def test_points(library: Library, groups: str, metric: str):
     parsed = Groups.parse(LISTS[groups], 4)
     x, y = library(X), library(Y)
     found = device_points(x, y, parsed, metric, Home.of(x))
-    host = [np.asarray(library.host(points), dtype=float) for points in (x, y)]
+    x_host, y_host = (library.host(points).astype(float) for points in (x, y))
     make = FactoredCosts.cosine if metric == "cosine" else FactoredCosts.squared_euclidean
-    expected = make(*host, parsed)
-    near = {"rel": 1e-8, "abs": 1e-13}
+    expected = make(x_host, y_host, parsed)
+    near: dict[str, Any] = {"rel": 1e-8, "abs": 1e-13}
     assert found.shape == expected.shape
     assert found.independent(A, B) == pytest.approx(expected.independent(A, B), **near)
     assert found.magnitudes(A, B) == pytest.approx(expected.magnitudes(A, B), **near)

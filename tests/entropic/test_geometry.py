@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -36,7 +38,7 @@ def test_all_are_the_same_matrices(name: str):
     geometry = GEOMETRIES[name]
     alpha, plan = RNG.dirichlet(np.ones(3))[None], RNG.random((1, 6, 5))
     u, v = RNG.random((1, 6)), RNG.random((1, 5))
-    near = {"rel": 1e-12, "abs": 1e-13}
+    near: dict[str, Any] = {"rel": 1e-12, "abs": 1e-13}
     mixed = np.einsum("l,lij->ij", alpha[0], STACK)[None]
     assert geometry.shape == (1, 3, 6, 5)
     assert np.asarray(geometry.mix(bring(geometry, alpha))) == pytest.approx(mixed, **near)
