@@ -136,7 +136,9 @@ class BatchResult(Sequence[Result]):
             alpha=proof.alpha[at, :],
             phi=proof.phi[at, :],
             plan=LazyPlan(
-                [(1.0, gibbs)], [(proof.left[at, :], proof.right[at, :])], proof.phi[at, :]
+                [(float(proof.weight[at]), gibbs)],
+                [(proof.left[at, :], proof.right[at, :])],
+                proof.phi[at, :],
             ),
             potentials=(proof.f[at, :], proof.dual_g[at, :]),
             mean_cost=float(self.mean_cost[at]),

@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home, is_foreign, quiet, to_numpy
+from frot._arrays import Home, is_foreign, namespace, to_numpy
 from frot._entropic._blocks import row_blocks
+from frot._entropic._forming import form
 from frot._entropic._geometry import Geometry
 from frot._entropic._scores import Scores, scores_at
 from frot._entropic._terms import Terms
+from frot._errors import InputError
 from frot._plan import Arcs, Plan
+from frot._plan_at import entrywise
 
 __all__ = ["Gibbs", "LazyPlan"]
 
@@ -43,23 +46,15 @@ class Gibbs:
 
     def blocks(self, parts: Sequence[slice]) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of rows, each of shape (r, m)."""
-        terms, scores = self.terms, self._scores
-        bias = self.g / terms.eps + terms.log(terms.b)
-        for part in parts:
-            block = scores.block(part, bias)
-            block += (self.f[:, part] / terms.eps - scores.offset(part))[:, :, None]
-            with quiet():
-                block = terms.home.xp.exp(block)
-            block *= terms.a[:, part][:, :, None]
+        for part, block in form(self._scores, self.terms, self.f, self.g, parts):
+            block *= self.terms.a[:, part][:, :, None]
             yield part, block[0, :, :]
 
     def dense(self) -> Any:
         """Return the plans of a whole batch, (B, n, m)."""
-        terms, every = self.terms, slice(0, self.geometry.shape[2])
-        score = self._scores.block(every, self.g / terms.eps + terms.log(terms.b))
-        score += (self.f / terms.eps - self._scores.offset(every))[:, :, None]
-        with quiet():
-            return terms.a[:, :, None] * terms.home.xp.exp(score)
+        every = [slice(0, self.geometry.shape[2])]
+        ((_, whole),) = form(self._scores, self.terms, self.f, self.g, every)
+        return self.terms.a[:, :, None] * whole
 
 
 class LazyPlan(Plan):
@@ -76,6 +71,9 @@ class LazyPlan(Plan):
         Products u v^T to be added: what the rounding to the marginals put in.
     phi : array of shape (L,), optional
         The plan's group costs, where they are known.
+    out : Home, optional
+        Where arrays that come out go, and their precision: to where they are computed, in double
+        precision, if left out.
 
     Examples
     --------
@@ -86,15 +84,16 @@ class LazyPlan(Plan):
     (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
-    __slots__ = ("__dict__", "phi", "ranks", "terms")
+    __slots__ = ("__dict__", "out", "phi", "ranks", "terms")
 
     def __init__(
         self,
         terms: Sequence[tuple[float, Gibbs]],
         ranks: Sequence[tuple[Any, Any]] = (),
         phi: Any = None,
+        out: Home | None = None,
     ) -> None:
-        self.terms, self.ranks, self.phi = tuple(terms), tuple(ranks), phi
+        self.terms, self.ranks, self.phi, self.out = tuple(terms), tuple(ranks), phi, out
         _, _, n, m = self.terms[0][1].geometry.shape
         self._dense, self._arcs, self._csr, self._merged = None, None, None, True
         self._shape = (n, m)
@@ -103,6 +102,17 @@ class LazyPlan(Plan):
     def home(self) -> Home:
         """Where the entries are computed."""
         return self.terms[0][1].geometry.home
+
+    def at(self, home: Home) -> LazyPlan:
+        """The same plan for a user whose arrays live elsewhere or are of another precision."""
+        return LazyPlan(self.terms, self.ranks, self.phi, home)
+
+    def _give(self, found: Any, dtype: Any = None) -> Any:
+        """Hand an array out to where the user's are."""
+        out = self.out
+        if out is None:
+            return found if dtype is None else self.home.xp.astype(found, dtype)
+        return out.bring(found, dtype)
 
     @property
     def is_sparse(self) -> bool:
@@ -160,14 +170,17 @@ class LazyPlan(Plan):
 
     def dense(self) -> Any:
         """Return the plan as an array of shape (n, m): NumPy's, or that of the points' library."""
-        return self.native()
+        return self._give(self.native())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(to_numpy(self.native()), dtype=dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        dense = [np.asarray(x) if isinstance(x, Plan) else x for x in inputs]
-        return getattr(ufunc, method)(*dense, **kwargs)
+        if ufunc is np.matmul and method == "__call__" and not kwargs:
+            # NumPy asks here what ``array @ plan`` is, and a product needs no dense plan.
+            left, right = inputs
+            return left @ right if isinstance(left, Plan) else right.__rmatmul__(left)
+        return entrywise(self.out or self.home, ufunc, method, inputs, kwargs)
 
     def arcs(self) -> Arcs:
         """Return (rows, cols, mass) of all entries with mass."""
@@ -175,16 +188,24 @@ class LazyPlan(Plan):
 
     def _other(self, other: Any) -> tuple[Any, Any]:
         """Bring a factor here; return it and what to convert the product back to."""
-        home = self.home
-        if is_foreign(other):
-            return home.xp.astype(other, home.xp.float64), other.dtype
-        return home.bring(np.asarray(other, dtype=float), home.xp.float64), None
+        home, user = self.home, self.out or self.home
+        if not is_foreign(other):
+            return home.bring(np.asarray(other, dtype=float), home.xp.float64), None
+        its = Home.of(other)
+        if (its.library, its.device) != (user.library, user.device):
+            raise InputError(
+                f"plan: is of {user.library} on {user.device}, and its factor of {its.library} on "
+                f"{its.device}; convert the factor"
+            )
+        floating = user.xp.isdtype(other.dtype, "real floating")
+        if its.library != home.library:
+            other = home.bring(to_numpy(other), home.xp.float64)
+        return home.xp.astype(other, home.xp.float64), its.dtype if floating else None
 
     def __matmul__(self, other: Any) -> Any:
         xp = self.home.xp
         other, dtype = self._other(np.asarray(other) if isinstance(other, Plan) else other)
-        found = xp.concat([block @ other for _, block in self.blocks()], axis=0)
-        return found if dtype is None else xp.astype(found, dtype)
+        return self._give(xp.concat([block @ other for _, block in self.blocks()], axis=0), dtype)
 
     def __rmatmul__(self, other: Any) -> Any:
         return _transpose_product(self, other)
@@ -196,38 +217,47 @@ class LazyPlan(Plan):
 
     def rows(self, index: Any) -> Any:
         """Return the given row or rows, computed alone."""
-        xp = self.home.xp
-        many = np.atleast_1d(np.asarray(index))
         n = self._shape[0]
-        picked = []
-        for i in many:
-            at = int(i) + n if i < 0 else int(i)
-            if not 0 <= at < n:
-                raise IndexError(f"row {int(i)} of a plan of {n} rows")
-            picked += [block for _, block in self.blocks([slice(at, at + 1)])]
-        found = xp.concat(picked, axis=0)
-        return found[0, :] if np.ndim(index) == 0 else found
+        index = to_numpy(index) if is_foreign(index) else index
+        many = np.arange(n)[index]
+        picked = [
+            block
+            for at in np.atleast_1d(many).tolist()
+            for _, block in self.blocks([slice(at, at + 1)])
+        ]
+        if not picked:
+            picked = [block[:0, :] for _, block in self.blocks([slice(0, 1)])]
+        found = self._give(self.home.xp.concat(picked, axis=0))
+        return found[0, :] if np.ndim(many) == 0 else found
 
     def sum(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
         """Total mass, or the marginals."""
         if dtype is not None or out is not None:
             raise TypeError("a plan's sum takes no dtype and no out; use np.asarray(plan)")
         xp = self.home.xp
-        if axis in (1, -1):
-            return xp.concat([xp.sum(block, axis=1) for _, block in self.blocks()], axis=0)
+        if _is_rows(axis):
+            rows = [xp.sum(block, axis=1) for _, block in self.blocks()]
+            return self._give(xp.concat(rows, axis=0))
         total = None
         for _, block in self.blocks():
             part = xp.sum(block, axis=0)
             total = part if total is None else total + part
-        return float(xp.sum(total)) if axis is None else total
+        return float(xp.sum(total)) if axis is None else self._give(total)
 
-    def argmax(self, axis: int = 1, out: Any = None) -> Any:
-        """Where most of each row's (``axis=1``) or column's mass goes."""
+    def argmax(self, axis: int | None = 1, out: Any = None) -> Any:
+        """Where most of each row's (``axis=1``) or column's mass goes; None: the largest entry."""
         if out is not None:
             raise TypeError("a plan's argmax takes no out; use np.asarray(plan)")
         xp = self.home.xp
-        if axis in (1, -1):
-            return xp.concat([xp.argmax(block, axis=1) for _, block in self.blocks()], axis=0)
+        if axis is None:
+            tops = [
+                (float(xp.max(block)), -part.start * self._shape[1] - int(xp.argmax(block)))
+                for part, block in self.blocks()
+            ]
+            return -max(tops)[1]
+        if _is_rows(axis):
+            rows = [xp.argmax(block, axis=1) for _, block in self.blocks()]
+            return self._indices(xp.concat(rows, axis=0))
         best, where = None, None
         for part, block in self.blocks():
             top, at = xp.max(block, axis=0), xp.argmax(block, axis=0) + part.start
@@ -236,10 +266,16 @@ class LazyPlan(Plan):
             else:
                 where = xp.where(top > best, at, where)
                 best = xp.maximum(best, top)
-        return where
+        return self._indices(where)
+
+    def _indices(self, found: Any) -> Any:
+        out = self.out
+        if out is None or out.library == self.home.library:
+            return found
+        return out.indices(to_numpy(found))
 
     def __getitem__(self, key: Any) -> Any:
-        return np.asarray(self)[key]
+        return self._give(self.home.bring(np.asarray(self)[key], self.home.xp.float64))
 
     def __repr__(self) -> str:
         n, m = self.shape
@@ -261,15 +297,27 @@ class LazyPlan(Plan):
         return cls(terms, ranks, phi)
 
 
+def _is_rows(axis: int | None) -> bool:
+    """Whether a sum or maximum is over each row; other axes than NumPy's two do not exist."""
+    if axis not in (None, 0, 1, -1, -2):
+        raise ValueError(f"axis {axis!r} of a plan, which has the axes 0 and 1")
+    return axis in (1, -1)
+
+
 def _transpose_product(plan: LazyPlan, other: Any) -> Any:
     """Return other @ plan."""
-    xp = plan.home.xp
     other, dtype = plan._other(other)
     total = None
     for part, block in plan.blocks():
         product = other[..., part] @ block
         total = product if total is None else total + product
-    return total if dtype is None else xp.astype(total, dtype)
+    return plan._give(total, dtype)
+
+
+def _transposed(array: Any) -> Any:
+    if array.ndim < 2:
+        return array
+    return namespace(array).matrix_transpose(array)
 
 
 class TransposedPlan:
@@ -297,11 +345,18 @@ class TransposedPlan:
         for part, block in plan.blocks():
             product = xp.matrix_transpose(block) @ other[part, ...]
             total = product if total is None else total + product
-        return total if dtype is None else xp.astype(total, dtype)
+        return plan._give(total, dtype)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        found = self._plan @ _transposed(other)
+        return _transposed(found)
+
+    # Without this NumPy would take ``array @ plan.T`` apart entry by entry.
+    __array_ufunc__ = None
 
     def dense(self) -> Any:
         """Return the transposed plan as an array of shape (m, n)."""
-        return self._plan.home.xp.matrix_transpose(self._plan.dense())
+        return _transposed(self._plan.dense())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(np.asarray(self._plan).T, dtype=dtype)

@@ -6,10 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home, to_numpy
+from frot._arrays import Home, is_foreign, to_numpy
 from frot._plan import Plan
 
-__all__ = ["PlanAt"]
+__all__ = ["PlanAt", "entrywise"]
+
+
+def entrywise(home: Home, ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
+    """Apply a ufunc to dense plans and arrays: in the library of the plans where it has one."""
+    function = getattr(home.xp, ufunc.__name__, None)
+    if method == "__call__" and not kwargs and function and any(map(is_foreign, inputs)):
+        return function(*(x.dense() if isinstance(x, Plan) else x for x in inputs))
+    host = [
+        np.asarray(x) if isinstance(x, Plan) else to_numpy(x) if is_foreign(x) else x
+        for x in inputs
+    ]
+    return getattr(ufunc, method)(*host, **kwargs)
 
 
 class PlanAt(Plan):
@@ -39,6 +51,9 @@ class PlanAt(Plan):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(super().dense(), dtype=dtype)
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return entrywise(self.home, ufunc, method, inputs, kwargs)
+
     def __matmul__(self, other: Any) -> Any:
         return self._out(super().__matmul__(to_numpy(other)))
 
@@ -64,4 +79,4 @@ class PlanAt(Plan):
         return self.home.indices(super().argmax(axis, out))
 
     def __getitem__(self, key: Any) -> Any:
-        return self.dense()[key]
+        return self._out(np.asarray(super().dense()[key]))

@@ -101,4 +101,6 @@ def make_problem(make_costs: Callable[[], Any], terms: Terms, names: tuple[str, 
     if not np.isfinite(level) or level > LARGEST_COST:
         raise InputError("costs: are infinite or NaN; scale the points down, or check the metric")
     adversary = Simplex(amount_at(terms.eta, level), terms.log_prior)
-    return plain.having(adversary=adversary, eps=amount_at(terms.eps, level))
+    # Where nothing costs anything every eps gives a b^T, but it has to be one.
+    eps = amount_at(terms.eps, level or 1.0)
+    return plain.having(adversary=adversary, eps=eps)

@@ -169,20 +169,21 @@ class Result:
                 return home.bring(array)
             return home.xp.astype(array, home.dtype)
 
-        hosted = type(self.plan) is Plan
+        plan: Any = self.plan
         return replace(
             self,
             alpha=bring(self.alpha),
             phi=bring(self.phi),
             potentials=(bring(self.potentials[0]), bring(self.potentials[1])),
-            plan=PlanAt(self.plan, home) if hosted else self.plan,
+            plan=PlanAt(plan, home) if type(plan) is Plan else plan.at(home),
         )
 
     def summary(self, top: int = 10) -> str:
         """Return the answer as text: value, interval, status and the heaviest groups."""
         n, m = self.plan.shape
+        alpha, phi = to_numpy(self.alpha), to_numpy(self.phi)
         lines = [
-            f"Feature-robust transport of {n} to {m} points in {len(self.alpha)} groups",
+            f"Feature-robust transport of {n} to {m} points in {len(self.names)} groups",
             f"  value     {self.value:.10g}",
             f"  interval  [{self.lower:.10g}, {self.upper:.10g}]  (gap {self.gap:.1e})",
             f"  status    {self.status}: {self.status.sentence}",
@@ -193,11 +194,11 @@ class Result:
         ]
         width = max((len(self.names[i]) for i in self.ranking()[:top]), default=0)
         lines += [
-            f"    {self.names[i]:<{width}}  alpha {self.alpha[i]:.6f}  phi {self.phi[i]:.6g}"
+            f"    {self.names[i]:<{width}}  alpha {alpha[i]:.6f}  phi {phi[i]:.6g}"
             for i in self.ranking()[:top]
         ]
-        if len(self.alpha) > top:
-            lines.append(f"    ... and {len(self.alpha) - top} more")
+        if len(alpha) > top:
+            lines.append(f"    ... and {len(alpha) - top} more")
         return "\n".join(lines)
 
     def _plain_line(self) -> list[str]:

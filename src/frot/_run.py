@@ -36,7 +36,8 @@ class Run:
         """Solve on the support of the weights, unless the solver takes points without weight."""
         if getattr(self.solver, "takes_zero_weights", False):
             everyone = np.arange(len(problem.a)), np.arange(len(problem.b))
-            start = Start.parse(self.start, problem, *everyone)
+            plans = not getattr(self.solver, "any_library", False)
+            start = Start.parse(self.start, problem, *everyone, plans=plans)
             return self.solver(problem, start, self.callback, self.progress)
         small, rows, cols = problem.support()
         start = Start.parse(self.start, small, rows, cols)

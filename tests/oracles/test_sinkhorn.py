@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from frot import InputError, Sinkhorn
+from tests.libraries import LIBRARIES, Library
 from tests.reference import sinkhorn_plan
 from tests.strategies import Given, cost_problems
 
@@ -70,7 +71,7 @@ class TestAlways:
 
     def test_tiny_eps_converges_or_says_not(self):
         eps = 1e-4 * float(M.max())
-        few = Sinkhorn(max_iter=50)(M, A, B, eps)
+        few = Sinkhorn(max_iter=5)(M, A, B, eps)
         assert not few.converged
         assert np.asarray(few.plan).sum() == pytest.approx(1.0, abs=1e-12)
         many = Sinkhorn(max_iter=100_000)(M, A, B, eps)
@@ -101,3 +102,47 @@ class TestAlways:
         with pytest.raises(InputError, match="eps: Sinkhorn needs eps > 0"):
             Sinkhorn()(M, A, B, 0.0)
         assert Sinkhorn().entropic
+
+
+class TestAnyLibrary:
+    @pytest.mark.parametrize("library", LIBRARIES, ids=str)
+    @pytest.mark.parametrize("share", [1e-4, 1e-2, 1.0])
+    def test_the_error_that_is_claimed_is_the_real_one(self, library: Library, share: float):
+        tol = 1e-6 if library.precision == "float64" else 1e-4
+        cost, a, b = library(M), library(A), library(B)
+        found = Sinkhorn(tol=tol, max_iter=3_000)(cost, a, b, share * float(M.max()))
+        plan = np.asarray(found.plan)
+        assert np.isfinite(plan).all()
+        given = np.asarray(library.host(b), dtype=float)
+        rounding = 1e-12 if library.precision == "float64" else 3e-5
+        assert plan.sum() == pytest.approx(1.0, abs=rounding)
+        off = np.abs(plan.sum(axis=0) - given).sum()
+        assert (off <= tol + rounding) == found.converged or abs(off - tol) <= rounding
+        if share >= 1e-2:
+            assert found.converged
+            expected = sinkhorn_plan(M, A, B, share * float(M.max()))
+            assert plan == pytest.approx(expected, abs=max(10 * tol, rounding))
+        assert type(found.f) is type(cost)
+        assert found.g.dtype == cost.dtype
+
+    @pytest.mark.parametrize("library", LIBRARIES, ids=str)
+    def test_a_start_of_the_same_kind(self, library: Library):
+        cost, a, b = library(M), library(A), library(B)
+        cold = Sinkhorn(tol=1e-5)(cost, a, b, 0.05)
+        warm = Sinkhorn(tol=1e-4, max_iter=1)(cost, a, b, 0.05, start=cold.g)
+        assert cold.converged
+        assert warm.converged
+
+
+class TestWithoutWeight:
+    @given(cost_problems(most_groups=1, negative=True), st.sampled_from([1e-4, 1e-2, 1.0]))
+    def test_no_nan_and_no_mass_where_none_belongs(self, given: Given, share):
+        cost = given.stack[0]
+        eps = share * max(float(np.abs(cost).max()), 1e-6)
+        for start in (None, np.zeros(len(given.b))):
+            found = Sinkhorn(max_iter=200)(cost, given.a, given.b, eps, start)
+            plan = np.asarray(found.plan)
+            assert plan.sum(axis=1) == pytest.approx(given.a, abs=1e-9)
+            assert (plan[:, given.b == 0.0] == 0.0).all()
+            assert np.isfinite(found.f).all()
+            assert np.isfinite(found.g).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import frot
@@ -80,3 +81,44 @@ def test_a_solver_of_ones_own():
 
     lazy = Lazy()
     assert chosen(lazy) is lazy
+
+
+class TestEpsLeftOut:
+    """Exact while it is the road to the answer, a little eps beyond; `res.solver` tells."""
+
+    points = np.random.default_rng(0).normal(size=(9, 3))
+
+    def test_small_problems_are_exact(self):
+        result = frot.solve(self.points, self.points[:4])
+        assert result.solver.startswith("Exact")
+        assert result.eps == 0.0
+
+    def test_large_ones_get_a_little_eps(self, monkeypatch):
+        monkeypatch.setattr("frot._prepare.EXACT_UP_TO", 9 * 4 - 1)
+        result = frot.solve(self.points, self.points[:4])
+        assert result.solver.startswith("Entropic")
+        assert result.eps == pytest.approx(0.02 * result.mean_cost)
+        exact = frot.solve(self.points, self.points[:4], eps=0.0)
+        assert exact.solver.startswith("Exact")
+        lower, upper = result.unregularised
+        assert lower <= exact.value <= upper
+
+    def test_a_number_is_obeyed(self, monkeypatch):
+        for most in (0, 10**9):
+            monkeypatch.setattr("frot._prepare.EXACT_UP_TO", most)
+            costs = np.random.default_rng(1).random((2, 3, 3))
+            assert frot.solve_costs(costs, eps=0.0).solver.startswith("Exact")
+            assert frot.solve_costs(costs, eps=0.1).eps == 0.1
+            assert frot.solve_costs(costs, eps=0.1).solver.startswith("Entropic")
+
+    def test_a_solver_that_is_named_is_taken(self, monkeypatch):
+        monkeypatch.setattr("frot._prepare.EXACT_UP_TO", 0)
+        result = frot.solve(self.points, self.points[:4], eps=0, solver="exact")
+        assert result.solver.startswith("Exact")
+        with pytest.raises(frot.InputError, match="eps: Entropic needs eps > 0"):
+            frot.solve(self.points, self.points[:4], eps=0, solver="entropic")
+
+    def test_a_distance_has_none(self, monkeypatch):
+        expected = frot.distance(self.points, self.points[:4])
+        monkeypatch.setattr("frot._prepare.EXACT_UP_TO", 0)
+        assert frot.distance(self.points, self.points[:4]) == expected

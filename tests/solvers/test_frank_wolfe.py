@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import frot
 from frot import FrankWolfe, Simplex, Sinkhorn, Status
+from frot._lazy_plan import LazyPlan
 from frot._solvers._frank_wolfe import line_search
 from tests.reference import algorithm_2, linear_program, quiet, smooth_max
 from tests.strategies import seeds
@@ -130,6 +131,34 @@ class TestBetterSteps:
             frot.solve_costs(STACK, A, B, eta=ETA, eps=1e-3, solver=solver)
         messages = [str(warning.message) for warning in caught]
         assert any("did not reach its tolerance in 3 of 3 calls" in text for text in messages)
+
+
+class TestLazyAverages:
+    """With Sinkhorn the average is kept as what it is made of."""
+
+    X, Y = RNG.normal(size=(14, 3)), RNG.normal(size=(11, 3)) + 0.5
+
+    @pytest.mark.parametrize("budget", [2e9, 100])
+    @pytest.mark.parametrize("step", ["paper", "line_search", "fully_corrective"])
+    def test_no_dense_plan_is_made_on_the_way(self, monkeypatch, step, budget):
+        monkeypatch.setattr(LazyPlan, "native", lambda self: pytest.fail("a plan was formed"))
+        solver = FrankWolfe(oracle=Sinkhorn(), step=step, max_iter=5)
+        options = {"eta": 0.5, "eps": 0.3, "memory_budget": budget}
+        result = quiet(frot.solve, self.X, self.Y, solver=solver, **options)
+        assert isinstance(result.plan, LazyPlan)
+        assert len(result.plan.terms) == 5 if step == "paper" else len(result.plan.terms) <= 5
+        assert result.plan.sum(axis=1) == pytest.approx(np.full(14, 1 / 14), abs=1e-13)
+        exact = frot.solve(self.X, self.Y, eta=0.5)
+        assert result.lower <= exact.value <= result.upper
+
+    def test_points_without_weight_leave_it_lazy(self):
+        a = np.where(np.arange(14) % 2, 1 / 7, 0.0)
+        solver = FrankWolfe(oracle=Sinkhorn(), step="paper", max_iter=3)
+        result = quiet(frot.solve, self.X, self.Y, a=a, eta=0.5, eps=0.3, solver=solver)
+        assert isinstance(result.plan, LazyPlan)
+        assert result.plan.sum(axis=1) == pytest.approx(a, abs=1e-14)
+        small = quiet(frot.solve, self.X[1::2], self.Y, eta=0.5, eps=0.3, solver=solver)
+        assert np.asarray(result.plan)[1::2] == pytest.approx(np.asarray(small.plan), abs=1e-5)
 
 
 class TestLineSearch:

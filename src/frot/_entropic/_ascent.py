@@ -23,14 +23,15 @@ __all__ = ["Ascent", "ascend", "mirror_step"]
 
 # The step grows when the dual rose and shrinks when it fell.
 GROW, SHRINK = 1.3, 0.4
-SMALLEST_STEP = 1e-12
+SMALLEST_STEP, LARGEST_STEP = 1e-12, 1e9
 # Newton's region is entered once the gap is this small, after so many mirror steps, or when
 # Sinkhorn has become slow.
 NEWTON_GAP = 1e-4
 NEWTON_AFTER = 25
 SLOW_SWEEPS = 300
-# Steps without progress before it is given up.
+# Steps without progress before it is left for mirror steps, and how often it is tried.
 NEWTON_PATIENCE = 8
+NEWTON_TRIES = 4
 
 
 def mirror_step(terms: Terms, alpha: Any, phi: Any, step: Any) -> Any:
@@ -83,23 +84,27 @@ class Ascent:
     def __iter__(self) -> Iterator[Point]:
         alpha, g = self._first
         self.at = self.engine.start(alpha) if g is None else self.engine.sweep(alpha, g, 1e-2)
+        due, tries = NEWTON_AFTER, 0
         for count in range(1_000_000):
             yield self.at
-            gap = gaps(self.engine.terms.home.xp, self.at)
-            if self._newton_suits(gap, count):
+            terms = self.engine.terms
+            gap = gaps(terms.home.xp, self.at)
+            if self._newton_suits(gap, count >= due):
                 yield from self._newton()
-                return
+                tries += 1
+                if tries == NEWTON_TRIES:
+                    return
+                due, terms = count + NEWTON_AFTER, self.engine.terms
+                gap = gaps(terms.home.xp, self.at)
             self._mirror(gap)
-            if float(self.engine.terms.home.xp.max(self.step * self.engine.terms.scale)) < (
-                SMALLEST_STEP
-            ):
+            if float(terms.home.xp.max(self.step * self.engine.terms.scale)) < SMALLEST_STEP:
                 return
 
-    def _newton_suits(self, gap: Any, count: int) -> bool:
+    def _newton_suits(self, gap: Any, due: bool) -> bool:
         if not isinstance(self.engine, DenseEngine) or not newton_pays(self.engine):
             return False
         worst = float(self.engine.terms.home.xp.max(gap))
-        return worst <= NEWTON_GAP or count >= NEWTON_AFTER or self.at.work > SLOW_SWEEPS
+        return worst <= NEWTON_GAP or due or self.at.work > SLOW_SWEEPS
 
     def _mirror(self, gap: Any) -> None:
         """Step on the weights, each member by its own length, and sweep there."""
@@ -111,7 +116,8 @@ class Ascent:
         ahead = engine.sweep(mirror_step(terms, at.alpha, at.phi, self.step), at.g, self.closeness)
         rose = ahead.dual >= at.dual - noise * xp.abs(at.dual)
         self.at = select(xp, rose, ahead, at)
-        self.step = self.step * terms.pick(rose, GROW, SHRINK)
+        step = self.step * terms.pick(rose, GROW, SHRINK)
+        self.step = xp.minimum(step, LARGEST_STEP / terms.scale)
 
     def _newton(self) -> Iterator[Point]:
         """Newton steps, until a number of them brings no member's values closer together."""

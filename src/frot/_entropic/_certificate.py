@@ -19,6 +19,7 @@ from typing import Any
 
 from frot._arrays import quiet
 from frot._entropic._engine import Engine, Point
+from frot._entropic._forming import measure
 
 __all__ = ["Certificate", "certify"]
 
@@ -27,8 +28,9 @@ __all__ = ["Certificate", "certify"]
 class Certificate:
     """Bounds of a batch, and the plans and potentials that prove them, in double precision.
 
-    The plan of the upper bound is that of `alpha`, `f` and `g` plus the product of `left` and
-    `right`; the lower bound without eps is that of `plain_f` and `plain_g`. Bounds have shape (B,).
+    The plan of the upper bound is `weight` times that of `alpha`, `f` and `g` plus the product of
+    `left` and `right`; the lower bound without eps is that of `plain_f` and `plain_g`. Bounds have
+    shape (B,).
     """
 
     value: Any
@@ -42,6 +44,7 @@ class Certificate:
     f: Any
     g: Any
     dual_g: Any
+    weight: Any
     left: Any
     right: Any
     plain_f: Any
@@ -63,8 +66,12 @@ def certify(engine: Engine, at: Point) -> Certificate:
     tiny = float(xp.finfo(terms.home.dtype).smallest_normal)
     with quiet():
         g = at.g - terms.eps * xp.log(xp.clip(at.columns, 1.0, None))
-    rows, phi = precise.shrunk(at, g)
-    kept = b * xp.clip(at.columns, None, 1.0)
+    rows, masses, phi = measure(geometry, terms, at.alpha, at.f, g)
+    # Rounding in the exponents may leave rows or columns too heavy still: all shrink alike.
+    safe = xp.where(b > 0.0, b, xp.ones_like(b))
+    excess = xp.maximum(xp.max(rows, axis=1), xp.max(masses / safe, axis=1))
+    weight = 1.0 / xp.clip(excess, 1.0, None)[:, None]
+    rows, kept, phi = rows * weight, masses * weight, phi * weight
     lack_a, lack_b = xp.clip(a - a * rows, 0.0, None), xp.clip(b - kept, 0.0, None)
     # Rounding leaves next to nothing on one side and nothing on the other: then nothing lacks.
     total = xp.minimum(xp.sum(lack_a, axis=1), xp.sum(lack_b, axis=1))
@@ -77,9 +84,9 @@ def certify(engine: Engine, at: Point) -> Certificate:
     linear = xp.sum(a * rows * at.f, axis=1) + xp.sum(kept * g, axis=1)
     entropy = linear - xp.sum(at.alpha * phi, axis=1)
     mass = xp.sum(a * rows, axis=1)
-    entropy = entropy - eps * mass * xp.log(mass)
-    for lack, weight in ((lack_a, a), (right * share, b)):
-        ratio = lack / share / xp.clip(weight, tiny, None)
+    entropy = entropy + eps * mass * (xp.log(weight[:, 0]) - xp.log(mass))
+    for lack, full in ((lack_a, a), (right * share, b)):
+        ratio = lack / share / xp.clip(full, tiny, None)
         entropy = entropy + eps * xp.sum(lack * xp.log(xp.clip(ratio, tiny, None)), axis=1)
     value = terms.worst(whole) + entropy
     # Costs may be off by some doubt each; the objective grows with every one of them.
@@ -102,7 +109,9 @@ def certify(engine: Engine, at: Point) -> Certificate:
         alpha=at.alpha,
         f=at.f,
         g=g,
-        dual_g=at.g,
+        # Columns without weight are not swept: any potential of theirs proves the same.
+        dual_g=at.g if terms.holes is None else xp.where(b > 0.0, at.g, plain_g),
+        weight=weight[:, 0],
         left=lack_a,
         right=right,
         plain_f=plain_f,

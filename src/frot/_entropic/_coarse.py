@@ -10,6 +10,7 @@ import numpy as np
 from frot._arrays import quiet, to_numpy
 from frot._entropic._blocks import row_blocks
 from frot._entropic._dense import DenseEngine
+from frot._entropic._engine import gaps
 from frot._entropic._geometry import CostsGeometry, Geometry, PointGeometry
 from frot._entropic._terms import Terms
 
@@ -94,8 +95,7 @@ def coarse_weights(geometry: Geometry, terms: Terms, alpha: Any) -> tuple[Any, A
     xp = terms.home.xp
     at = None
     for count, at in enumerate(ascend(engine, alpha, tol=ACCURACY)):
-        gap = (at.primal - at.dual) / xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
-        if count >= 50 or float(gap[0]) <= ACCURACY:
+        if count >= 50 or float(gaps(xp, at)[0]) <= ACCURACY:
             break
     assert at is not None
     return at.alpha, _extend(engine.terms, strip, at.alpha, at.f, row_blocks(strip))

@@ -50,18 +50,12 @@ class DenseEngine:
             work=found.sweeps, mixed=mixed, plan=found.plan,
         )  # fmt: skip
 
-    def shrunk(self, at: Point, g: Any) -> tuple[Any, Any]:
-        """Scale the plan's columns."""
-        xp, terms = self.terms.home.xp, self.terms
-        plan = at.plan * xp.exp((g - at.g) / terms.eps)[:, None, :]
-        rows = xp.sum(plan, axis=2)
-        safe = xp.where(terms.a > 0.0, terms.a, xp.ones_like(terms.a))
-        return rows / safe, self.geometry.inner(plan)
-
     def transforms(self, at: Point) -> tuple[Any, Any]:
         """Take minima of the mixed cost."""
-        xp = self.terms.home.xp
-        f = xp.min(at.mixed - at.g[:, None, :], axis=2)
+        xp, holes = self.terms.home.xp, self.terms.holes
+        # Columns without weight bind nothing: they take what the others leave them.
+        g = at.g if holes is None else at.g + holes
+        f = xp.min(at.mixed - g[:, None, :], axis=2)
         return f, xp.min(at.mixed - f[:, :, None], axis=1)
 
     @cached_property

@@ -142,5 +142,5 @@ def stays(solver: Any, terms: Any, metric: Any = "sqeuclidean", p: float = 1.0) 
     """
     squared = (metric == "sqeuclidean" and p == 1.0) or (metric == "euclidean" and p == 2.0)
     known = squared or (metric == "cosine" and p == 1.0)
-    entropic = getattr(solver, "takes_zero_weights", False)
-    return bool(entropic and known and terms.normalise != "regret")
+    at_home = getattr(solver, "any_library", False)
+    return bool(at_home and known and terms.normalise != "regret")

@@ -74,10 +74,6 @@ class Engine(Protocol):
         """Potentials for the weights, from the potential g."""
         ...
 
-    def shrunk(self, at: Point, g: Any) -> tuple[Any, Any]:
-        """Rows over a, (B, n), and phi, (B, L), of the plan with the potential g <= at.g."""
-        ...
-
     def transforms(self, at: Point) -> tuple[Any, Any]:
         """Feasible potentials of the problem without eps: two c-transforms from at.g."""
         ...

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from frot._arrays import Home
-from frot._costs._protocol import UNIT, Costs
+from frot._costs._protocol import UNIT, Costs, blocks
 from frot._plan import Plan
 
 __all__ = ["CostsGeometry", "Geometry", "PointGeometry", "StackGeometry"]
@@ -318,9 +318,14 @@ class CostsGeometry:
 
     def mix_error(self, alpha: Any) -> Any:
         """Bound the rounding of an entry of the mixed cost."""
-        relative, absolute = self.costs.rounding(alpha[0])
+        relative, base = self.costs.rounding(alpha[0])
+        absolute = base
         if relative > 0.0:
-            absolute += relative * float(np.abs(self.costs.mix(alpha[0])).max())
+            # Blocks of rows: a problem that is streamed has no room for the whole matrix.
+            _, n, m = self.costs.shape
+            for part in blocks(n, 16 * m):
+                mixed = self.rows(part).mix(alpha)
+                absolute = max(absolute, base + relative * float(np.abs(mixed).max()))
         return np.array([absolute])
 
     def inner_error(self, phi: Any) -> Any:

@@ -11,7 +11,8 @@ With :math:`P` the plan, :math:`A = \mathrm{diag}(a)`, and for every group its r
         \mathrm{diag}((\eta + \delta + s) / \alpha)
     \end{pmatrix}
 
-in (g, alpha), with a damping delta that keeps steps short until they are trusted, and s what a
+in (g, alpha), with a damping delta that keeps steps short until they are trusted (of g too, as a
+share of the diagonal), and s what a
 group earns less than the mixture does: as in interior-point methods, this takes weights that the
 optimum does not use to zero without stopping the others on the way.
 """
@@ -36,7 +37,7 @@ INSIDE = 0.99
 # Halvings of a step before the damping is raised, and how it moves.
 HALVINGS = 4
 LESS, MORE, LEAST, MOST = 0.01, 10.0, 1e-12, 1e6
-# Levenberg's share of the diagonal: disconnected plans make the potentials' block singular.
+# Levenberg's share of the diagonal, at least: disconnected plans make the block singular.
 RIDGE = 1e-10
 
 
@@ -96,7 +97,10 @@ def _direction(engine: DenseEngine, at: Point, damping: Any) -> tuple[Any, Any]:
     scaled = xp.matrix_transpose(P) * inverse[:, None, :]
     masses = xp.sum(P, axis=1)
     # Columns without mass have nothing to move: a one on the diagonal leaves them alone.
-    diagonal = xp.where(masses > 0.0, masses * (1.0 + RIDGE), xp.ones_like(masses))
+    # It has to be seen next to one: in single precision the least ridge is a larger one.
+    least = max(RIDGE, 8.0 * float(xp.finfo(terms.home.dtype).eps))
+    ridge = xp.clip(damping / terms.scale, least, None)
+    diagonal = xp.where(masses > 0.0, masses * (1.0 + ridge), xp.ones_like(masses))
     eye = xp.eye(m, dtype=terms.home.dtype, device=terms.home.device)
     # The constant that f and g share is pinned by a rank-one term.
     gg = diagonal[:, :, None] * eye - scaled @ P + masses[:, :, None] * masses[:, None, :]

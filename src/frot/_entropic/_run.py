@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from frot._bounds import Lower, Upper
-from frot._costs import FactoredCosts
+from frot._costs import FactoredCosts, RescaledCosts
 from frot._entropic._certificate import Certificate, certify
 from frot._entropic._coarse import coarse_weights
 from frot._entropic._dense import DenseEngine
@@ -26,6 +26,7 @@ __all__ = ["EntropicRun"]
 DENSE_MATRICES = 5
 # Beyond this accuracy single precision cannot be trusted to lead the way.
 SINGLE_TO = 2e-5
+SINGLE_RANGE = 1e15
 
 
 class EntropicRun:
@@ -40,7 +41,9 @@ class EntropicRun:
         geometry = _geometry(problem)
         _, n, m = problem.shape
         fits = 8 * DENSE_MATRICES * n * m <= problem.memory_budget
-        search = _search(geometry, problem, tol, fits)
+        if not fits:
+            geometry = _points(problem.costs) or geometry
+        search = _search(geometry, problem, tol)
         terms = Terms.of(
             search.home,
             problem.a[None],
@@ -84,7 +87,7 @@ class EntropicRun:
         ranks = []
         if bool(terms.home.xp.any(proof.left > 0.0)):
             ranks = [(proof.left[0, :], proof.right[0, :])]
-        return LazyPlan([(1.0, gibbs)], ranks, proof.phi[0, :])
+        return LazyPlan([(float(proof.weight[0]), gibbs)], ranks, proof.phi[0, :])
 
     def upper(self, proof: Certificate) -> Upper:
         """The objective of the plan, with and without its entropy."""
@@ -114,17 +117,26 @@ def _geometry(problem: Problem) -> Geometry:
     return CostsGeometry(problem.costs)
 
 
-def _search(geometry: Geometry, problem: Problem, tol: float, fits: bool) -> Geometry:
+def _points(costs: Any) -> PointGeometry | None:
+    """The points behind factored costs: a pass over them is one product and one exponential."""
+    factor = np.ones((1, 1))
+    if isinstance(costs, RescaledCosts) and not costs.shift.any():
+        costs, factor = costs.base, costs.scale[:, None]
+    if not isinstance(costs, FactoredCosts):
+        return None
+    member = costs.membership.toarray() * costs.scale * factor
+    return PointGeometry(costs.X[None], costs.Y[None], member)
+
+
+def _search(geometry: Geometry, problem: Problem, tol: float) -> Geometry:
     """The geometry to search on: single precision where the user's is, or where it pays."""
+    # Squares of costs, and costs over eps, have to be numbers in single precision too.
+    if not 1.0 / SINGLE_RANGE < problem.scale < SINGLE_RANGE:
+        return geometry
     if isinstance(problem.costs, DeviceCosts):
         home = problem.costs.home
-        # What fits is searched in double precision where single could not get there.
-        single = home.dtype == home.xp.float32 and (tol >= SINGLE_TO or not fits)
+        single = home.dtype == home.xp.float32 and tol >= SINGLE_TO
         return geometry.single() if single else geometry
-    if fits or not isinstance(problem.costs, FactoredCosts):
-        return geometry
-    costs = problem.costs
-    member = costs.membership.toarray() * costs.scale
-    points = PointGeometry(costs.X[None], costs.Y[None], member)
     # On a CPU exponentials are four times as fast in single precision.
-    return points.single() if tol >= SINGLE_TO else points
+    pays = isinstance(geometry, PointGeometry) and tol >= SINGLE_TO
+    return geometry.single() if pays else geometry

@@ -106,6 +106,7 @@ def sweep_to(
     home = home or Home.of(M)
     xp = home.xp
     bound = float(xp.finfo(home.dtype).max) ** 0.2
+    first, on = g, b > 0.0
     f, kernel = _kernel(xp, M, b, eps, g)
     u, v = xp.ones_like(a), xp.ones_like(b)
     relaxation = Relaxation(home, M.shape[0])
@@ -147,7 +148,9 @@ def sweep_to(
         kernel *= (a * u)[:, :, None]
         kernel *= (b * v)[:, None, :]
         f, g = f + eps * xp.log(u), g + eps * xp.log(v)
-    return Scaling(f, g, kernel, v * columns, sweeps, error)
+    # Columns without weight are right whatever their potential is.
+    columns = xp.where(on, v * columns, xp.ones_like(v))
+    return Scaling(f, xp.where(on, g, first), kernel, columns, sweeps, error)
 
 
 def settle(
@@ -183,8 +186,13 @@ def _within(xp: Any, scaling: Any, bound: float) -> bool:
 
 
 def _kernel(xp: Any, M: Any, b: Any, eps: Any, g: Any) -> tuple[Any, Any]:
-    """One row update in the log domain, then the kernel it makes: its rows sum to one under b."""
-    kernel = g[:, None, :] - M
+    """One row update in the log domain, then the kernel it makes: its rows sum to one under b.
+
+    Columns without weight must not set the scale of the others: ones stand in for them.
+    """
+    on = b > 0.0
+    full = bool(xp.all(on))
+    kernel = (g if full else xp.where(on, g, -xp.inf))[:, None, :] - M
     kernel /= eps[:, :, None]
     top = xp.max(kernel, axis=2)
     kernel -= top[:, :, None]
@@ -192,12 +200,13 @@ def _kernel(xp: Any, M: Any, b: Any, eps: Any, g: Any) -> tuple[Any, Any]:
         kernel = xp.exp(kernel)
         rows = _times(kernel, b)
         kernel /= rows[:, :, None]
+        kernel = kernel if full else xp.where(on[:, None, :], kernel, xp.ones_like(kernel))
         return -eps * (top + xp.log(rows)), kernel
 
 
 def log_columns(xp: Any, M: Any, a: Any, eps: Any, f: Any) -> Any:
     """Return the column update g of the potential f in the log domain."""
-    score = (f[:, :, None] - M) / eps[:, :, None]
+    score = (xp.where(a > 0.0, f, -xp.inf)[:, :, None] - M) / eps[:, :, None]
     top = xp.max(score, axis=1)
     with quiet():
         return -eps * (top + xp.log(_transposed(xp.exp(score - top[:, None, :]), a)))

@@ -74,7 +74,7 @@ class StreamEngine:
         """Return f, the columns over b and phi of the plan of g with rows exact, in one pass."""
         xp, terms = self.terms.home.xp, self.terms
         scores = scores_at(self.geometry, terms, alpha)
-        bias = g / terms.eps + terms.log(terms.b)
+        bias = g / terms.eps + terms.log_b
         parts, masses, partials = [], 0.0, 0.0
         with quiet():
             for part in row_blocks(self.geometry):
@@ -91,24 +91,6 @@ class StreamEngine:
         columns = xp.where(terms.b > 0.0, masses / safe, xp.ones_like(terms.b))
         return xp.concat(parts, axis=1), columns, scores.total(partials, terms.a, masses)
 
-    def shrunk(self, at: Point, g: Any) -> tuple[Any, Any]:
-        """Pass once more, with f fixed."""
-        xp, terms = self.terms.home.xp, self.terms
-        scores = scores_at(self.geometry, terms, at.alpha)
-        bias = g / terms.eps + terms.log(terms.b)
-        parts, masses, partials = [], 0.0, 0.0
-        with quiet():
-            for part in row_blocks(self.geometry):
-                kernel = scores.block(part, bias)
-                kernel += (at.f[:, part] / terms.eps - scores.offset(part))[:, :, None]
-                kernel = xp.exp(kernel)
-                weights = terms.a[:, part]
-                parts.append(xp.sum(kernel, axis=2))
-                masses = masses + (weights[:, None, :] @ kernel)[:, 0, :]
-                partials = partials + scores.partial(part, kernel, weights)
-        rows = xp.concat(parts, axis=1)
-        return rows, scores.total(partials, terms.a * rows, masses)
-
     def transforms(self, at: Point) -> tuple[Any, Any]:
         """Take minima over blocks; f of a block is all that g's minimum needs of it."""
         xp, terms = self.terms.home.xp, self.terms
@@ -116,7 +98,9 @@ class StreamEngine:
         parts, most = [], None
         for part in row_blocks(self.geometry):
             kernel = scores.block(part, at.g / terms.eps)
-            top = xp.max(kernel, axis=2)
+            # Columns without weight bind nothing: they take what the others leave them.
+            open_ = kernel if terms.holes is None else kernel + terms.holes[:, None, :]
+            top = xp.max(open_, axis=2)
             parts.append(terms.eps * (scores.offset(part) - top))
             kernel -= top[:, :, None]
             best = xp.max(kernel, axis=1)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from frot._adversary import Simplex
-from frot._arrays import Home, quiet
+from frot._arrays import Home, quiet, to_numpy
 
 __all__ = ["Terms"]
 
@@ -25,8 +26,11 @@ class Terms:
     log_prior : array of shape (1, L), optional
     smooth : bool
         Whether eta > 0, for some problem at least.
-    source : Terms, optional
-        The terms in double precision that these were rounded from: proofs are about those.
+    exact : Terms, optional
+        The same in double precision as they were given, where these are rounded to single: bounds
+        have to be about the problem that was asked for.
+    holes : array of shape (B, m), optional
+        Minus infinity at columns without weight and zero elsewhere; None where all have some.
     """
 
     home: Home
@@ -37,50 +41,60 @@ class Terms:
     scale: Any
     log_prior: Any = None
     smooth: bool = False
-    source: Terms | None = None
+    exact: Terms | None = None
+    holes: Any = None
 
     @classmethod
     def of(
         cls, home: Home, a: Any, b: Any, adversary: Simplex, eps: Any, scale: Any, eta: Any = None
     ) -> Terms:
         """Bring the terms of problems to where their costs are; `eta` may differ by member."""
-        asked, home = home, home.double()
         column = np.ones((a.shape[0], 1))
         eta = (adversary.eta if eta is None else np.asarray(eta)[:, None]) * column
-        prior = None if adversary.log_prior is None else home.bring(adversary.log_prior[None])
-        terms = cls(
-            home,
-            home.bring(a),
-            home.bring(b),
-            home.bring(eta),
-            home.bring(np.reshape(eps, (-1, 1)) * column),
-            home.bring(np.reshape(scale, (-1, 1)) * column),
-            prior,
+        bring = home.double().bring
+        zero = to_numpy(b) == 0.0
+        exact = cls(
+            home.double(),
+            bring(a),
+            bring(b),
+            bring(eta),
+            bring(np.reshape(eps, (-1, 1)) * column),
+            bring(np.reshape(scale, (-1, 1)) * column),
+            None if adversary.log_prior is None else bring(adversary.log_prior[None]),
             bool((eta > 0.0).any()),
+            holes=bring(np.where(zero, -np.inf, 0.0)) if zero.any() else None,
         )
-        return terms.at(asked)
+        return exact.at(home)
 
     def at(self, home: Home) -> Terms:
         """The same terms in the precision of another home."""
         if home.dtype == self.home.dtype:
             return self
-        if self.source is not None and home.dtype == self.source.home.dtype:
-            return self.source
+        if self.exact is not None and home.dtype == self.exact.home.dtype:
+            return self.exact
 
         def cast(array: Any) -> Any:
             return None if array is None else home.xp.astype(array, home.dtype)
 
         arrays = (self.a, self.b, self.eta, self.eps, self.scale, self.log_prior)
-        return Terms(home, *map(cast, arrays), smooth=self.smooth, source=self)
+        holes = cast(self.holes)
+        return Terms(home, *map(cast, arrays), smooth=self.smooth, exact=self, holes=holes)
+
+    @cached_property
+    def log_b(self) -> Any:
+        """The logarithm of b; minus infinity at columns without weight, which take no mass."""
+        found = self.log(self.b)
+        return found if self.holes is None else found + self.holes
 
     def members(self, index: Any) -> Terms:
         """The terms of some problems only."""
         parts = {
             name: self.home.xp.take(getattr(self, name), index, axis=0)
-            for name in ("a", "b", "eta", "eps", "scale")
+            for name in ("a", "b", "eta", "eps", "scale", "holes")
+            if getattr(self, name) is not None
         }
-        source = None if self.source is None else self.source.members(index)
-        return replace(self, **parts, source=source)
+        exact = None if self.exact is None else self.exact.members(index)
+        return replace(self, exact=exact, **parts)
 
     def worst(self, phi: Any) -> Any:
         r"""Return :math:`G_\eta(\phi)`, (B,): what the best answer to the costs `phi` earns."""

@@ -54,6 +54,10 @@ class Driven(ABC):
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
         """Yield what each step has found."""
 
+    def before_any(self, problem: Problem) -> Offer:
+        """Return bounds that need no step, for a run that was stopped before its first."""
+        return Offer(_any_upper(problem), _any_lower(problem))
+
     @abstractmethod
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
@@ -79,6 +83,7 @@ class Driven(ABC):
                 callback=callback,
                 progress=progress,
                 keep_last=self.keep_last,
+                before_any=self.before_any,
             )
         finally:
             # Generators that were not run to their end still have something to say.
@@ -96,6 +101,7 @@ def drive(
     callback: Callback | None = None,
     progress: bool = False,
     keep_last: bool = False,
+    before_any: Callable[[Problem], Offer] | None = None,
 ) -> Result:
     """Run an algorithm until its interval is within `tol` or a limit is met.
 
@@ -146,8 +152,13 @@ def drive(
         status = Status.INTERRUPTED
     except TimeoutError:
         status = Status.TIME_LIMIT
-    upper = upper if upper is not None else _any_upper(problem)
-    lower = lower if lower is not None else _any_lower(problem)
+    if upper is None or lower is None:
+        known = (
+            before_any(problem) if before_any else Offer(_any_upper(problem), _any_lower(problem))
+        )
+        upper, lower = upper or known.upper, lower or known.lower
+    assert upper is not None
+    assert lower is not None
     gap = relative_gap(lower.bound, upper.bound)
     elapsed = time.perf_counter() - begin
     width = upper.bound - lower.bound

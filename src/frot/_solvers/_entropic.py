@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from frot._bounds import relative_gap
 from frot._entropic._ascent import ascend
+from frot._entropic._engine import Engine, Point
 from frot._entropic._run import EntropicRun
 from frot._errors import InputError
 from frot._problem import Problem
@@ -19,6 +21,8 @@ __all__ = ["Entropic"]
 
 # Points that may be within the tolerance are certified, and one in so many others.
 PROVE_EVERY = 20
+# Certificates in a row that bring nothing before single precision is given up.
+SINGLE_PATIENCE = 3
 
 
 @dataclass(frozen=True)
@@ -84,13 +88,43 @@ class Entropic(Driven):
         """Points without weight get the potentials that the others leave them."""
         return True
 
+    @property
+    def any_library(self) -> bool:
+        """Arrays of other libraries are worked on where they are."""
+        return True
+
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
         """Climb, and prove an interval whenever it may be within the tolerance."""
         run = EntropicRun(problem, self.tol)
-        xp = run.engine.terms.home.xp
-        alpha, g = run.start(start.alpha, start.g)
-        since, last, at = 0, np.inf, None
-        for at in ascend(run.engine, alpha, g, self.tol):
+        engine = run.engine
+        at = yield from self._climb(run, engine, *run.start(start.alpha, start.g))
+        precise = engine.double()
+        if at is not None and precise is not engine:
+            # Single precision led as far as it could: go on from there in double.
+            home = precise.terms.home
+            alpha, g = home.xp.astype(at.alpha, home.dtype), home.xp.astype(at.g, home.dtype)
+            if bool(home.xp.all(home.xp.isfinite(g))):
+                alpha = alpha / home.xp.sum(alpha, axis=1, keepdims=True)
+                yield from self._climb(run, precise, alpha, g)
+
+    def before_any(self, problem: Problem) -> Offer:
+        """Equal weights and one pass over the rows: an upper bound has to count the entropy too."""
+        run = EntropicRun(problem, self.tol)
+        engine = run.engine.double()
+        alpha = engine.terms.home.bring(np.full((1, problem.shape[0]), 1.0 / problem.shape[0]))
+        g = engine.terms.home.xp.zeros_like(engine.terms.b)
+        return Offer(*run.certify(engine.sweep(alpha, g, float("inf"))))
+
+    def _climb(
+        self, run: EntropicRun, engine: Engine, alpha: Any, g: Any
+    ) -> Generator[Offer, None, Point | None]:
+        """Climb with one engine; return where it can get no further, None if nobody can.
+
+        The first point is certified whatever it is worth, since the run may be stopped any time.
+        """
+        xp = engine.terms.home.xp
+        since, best, idle, at = PROVE_EVERY, np.inf, 0, None
+        for at in ascend(engine, alpha, g, self.tol):
             gap = relative_gap(float(at.dual[0]), float(at.primal[0]))
             # The primal of inexact columns may come out below the dual: their error counts too.
             gap = max(gap, float(at.error[0]) if gap == 0.0 else 0.0)
@@ -99,9 +133,13 @@ class Entropic(Driven):
                 yield Offer()
                 continue
             upper, lower = run.certify(at)
-            since, last = 0, upper.bound - lower.bound
+            since, width = 0, upper.bound - lower.bound
             yield Offer(upper, lower)
-            if last <= 4.0 * (upper.bound - upper.value + lower.slack):
-                return
+            if width <= 4.0 * (upper.bound - upper.value + lower.slack):
+                return None
+            idle, best = (0, width) if width < 0.9 * best else (idle + 1, best)
+            if idle >= SINGLE_PATIENCE and engine.double() is not engine:
+                return at
         if at is not None and bool(xp.all(xp.isfinite(at.dual))):
             yield Offer(*run.certify(at))
+        return at

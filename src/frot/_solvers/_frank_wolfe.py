@@ -12,7 +12,7 @@ from frot._adversary import Simplex
 from frot._bounds import Upper, relative_gap, upper_bound
 from frot._errors import InputError, warn_caller
 from frot._lazy_plan import LazyPlan
-from frot._oracles import NetworkSimplex, Oracle
+from frot._oracles import NetworkSimplex, Oracle, Sinkhorn
 from frot._problem import Problem
 from frot._solvers._corrective import best_mixture
 from frot._solvers._drive import Driven, Offer
@@ -76,6 +76,11 @@ class FrankWolfe(Driven):
     def keep_last(self) -> bool:
         """The paper returns its last plan, better or not."""
         return self.step == "paper"
+
+    @property
+    def takes_zero_weights(self) -> bool:
+        """With Sinkhorn they cost nothing, and plans stay lazy."""
+        return isinstance(self.oracle, Sinkhorn)
 
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
         """Step by the chosen rule, and say at the end if the oracle failed on the way."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._arrays import to_numpy
 from frot._errors import InputError
 from frot._feasible import round_plan
 from frot._plan import Plan
@@ -14,6 +15,11 @@ from frot._problem import Problem
 from frot._result import Result
 
 __all__ = ["Start"]
+
+
+def _host(values: Any) -> np.ndarray:
+    """Numbers of any library as NumPy's."""
+    return np.asarray(to_numpy(values), dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,32 +48,41 @@ class Start:
             Start.check(start.alpha, shape)
             Start.check(start.plan, shape)
             return
-        if isinstance(start, Plan):
-            start = start.dense()
+        plan = isinstance(start, Plan)
         try:
-            array = np.asarray(start, dtype=float)
+            array = None if plan else _host(start)
         except (TypeError, ValueError):
             raise InputError("start: must be weights, a plan or a Result") from None
-        if array.shape not in (shape[:1], shape[1:]):
+        found = tuple(start.shape) if array is None else array.shape
+        if found not in (shape[:1], shape[1:]):
             raise InputError(
-                f"start: shape {array.shape} is neither weights {shape[:1]} nor a plan "
+                f"start: shape {found} is neither weights {shape[:1]} nor a plan "
                 f"{shape[1:]}; pass one of these or a Result"
             )
+        # Entries of a `Plan` are what they should be, and to form them may take too much memory.
+        if array is None:
+            return
         if not np.isfinite(array).all() or (array < 0.0).any() or not array.any():
             raise InputError("start: must be finite, >= 0 and not all zero")
 
     @classmethod
-    def parse(cls, start: Any, problem: Problem, rows: np.ndarray, cols: np.ndarray) -> Start:
+    def parse(
+        cls, start: Any, problem: Problem, rows: np.ndarray, cols: np.ndarray, plans: bool = True
+    ) -> Start:
         """Read what `check` lets through.
 
-        `rows` and `cols` are the points of the user's data that `problem` still has.
+        `rows` and `cols` are the points of the user's data that `problem` still has; a solver that
+        has no use for `plans` need not have them formed.
         """
         if start is None:
             return cls()
         if isinstance(start, Result):
-            known = cls.parse(start.plan, problem, rows, cols)
-            return cls(start.alpha / start.alpha.sum(), known.plan, start.potentials[1][cols])
-        array = start.dense() if isinstance(start, Plan) else np.asarray(start, dtype=float)
+            known = cls.parse(start.plan, problem, rows, cols, plans) if plans else cls()
+            alpha, g = _host(start.alpha), _host(start.potentials[1])
+            return cls(alpha / alpha.sum(), known.plan, g[cols])
+        if isinstance(start, Plan) and not plans:
+            return cls()
+        array = np.asarray(start, dtype=float) if isinstance(start, Plan) else _host(start)
         if array.ndim == 1:
             # Dividing by the largest first keeps huge weights from summing to infinity.
             array = array / array.max()
