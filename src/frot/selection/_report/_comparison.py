@@ -47,7 +47,8 @@ def comparison_panel(view: View, what: str, number: int = 0) -> str:
         f"<p>{n:,} samples of <strong>{escape(view.labels[0])}</strong> against {m:,} of "
         f"<strong>{escape(view.labels[1])}</strong>. The plan costs {result.value:.6g}; the "
         f"optimum is proven to lie in "
-        f"<strong>[{result.lower:.6g},&nbsp;{result.upper:.6g}]</strong>, a relative gap of {result.gap:.1e}. "
+        f"<strong>[{result.lower:.6g},&nbsp;{result.upper:.6g}]</strong>, a relative gap of "
+        f"{result.gap:.1e}. "
         f'<span class="badge{open_badge}">{escape(str(result.status))}</span> '
         f"{escape(result.status.sentence)}</p>\n"
         f"<p>η = {result.eta:.4g}; α has a perplexity of <strong>{result.perplexity:.1f}</strong> "
