@@ -71,7 +71,7 @@ def _named(flag: str, panel: str, text: str, metavar: str) -> Any:
 
 
 GROUPS = "each, prefix, or a .gmt, .json, .csv or .tsv file of groups."
-TOP = "How many to select; below 1, a fraction."
+TOP = "How many to select; below 1, a fraction. By default 50, at most half."
 ETA = "Entropy of the weights: auto, or a number."
 CHECKPOINT = "Keep finished permutations here; by default beside --out until done."
 
@@ -79,7 +79,7 @@ CHECKPOINT = "Keep finished permutations here; by default beside --out until don
 def select(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Table of samples, a row each.")],
     label: Annotated[str, _option("Data", "Column of the classes.", "COLUMN")],
-    top: Annotated[str, _option("Selection", TOP, "NUMBER")] = "50",
+    top: Annotated[str | None, _option("Selection", TOP, "NUMBER")] = None,
     groups: Annotated[str, _option("Data", GROUPS, "GROUPS")] = "each",
     ids: Annotated[
         str | None, _named("--id", "Data", "Column of samples' names.", "COLUMN")
@@ -139,7 +139,7 @@ def select(
 
     files = SelectFiles(data, out, report, checkpoint)
     files.check()
-    number = _number(top, "top")
+    given = None if top is None else _number(top, "top")
     if not workers:
         raise InputError("workers: 0 processes do nothing; give 1 or more, or -1 for all cores")
     if block is not None and not permutations:
@@ -150,6 +150,7 @@ def select(
     samples = read_samples(data, **columns)
     parsed = samples.groups(groups)
     n, d = samples.shape
+    number = max(1, min(50, len(parsed) // 2)) if given is None else given
     remark(f"{n:,} samples of {d:,} features, {len(set(samples.y.tolist()))} classes")
     _note(samples, ids, parsed)
     options = _given(

@@ -28,18 +28,18 @@ def show_selection(
     single = len(selector.groups_) == selector.n_features_in_ and selector.groups_.in_order
     what = "feature" if single else "group"
     tested = getattr(selector, "permutation_", None)
-    table = Table(box=box.SIMPLE_HEAVY)
-    table.add_column("rank", justify="right")
-    table.add_column(what, overflow="fold")
-    headings = ["score", "shift", "shape", "misalignment", "α"]
+    table = Table(box=box.SIMPLE_HEAVY, pad_edge=False, collapse_padding=True)
+    table.add_column("rank", justify="right", no_wrap=True)
+    table.add_column(what, overflow="fold", min_width=8)
+    headings = ["score", "shift", "shape", "misaligned", "α"]
     headings += ["p", "q"] if tested is not None else []
-    headings += ["frequency"] if stability is not None else []
+    headings += ["stable"] if stability is not None else []
     for heading in headings:
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     for group in shown:
         parts = (selector.shift_, selector.shape_, selector.misalignment_)
-        cells = [f"{selector.scores_[group]:.4g}", *(f"{part[group]:.4f}" for part in parts)]
-        cells.append(f"{selector.alpha_[group]:.3g}")
+        cells = [f"{selector.scores_[group]:.4g}", *(f"{part[group]:.3f}" for part in parts)]
+        cells.append(f"{selector.alpha_[group]:.2g}")
         if tested is not None:
             cells += [f"{tested.p[group]:.2g}", f"{tested.q[group]:.2g}"]
         if stability is not None:
