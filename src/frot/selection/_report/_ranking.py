@@ -97,9 +97,7 @@ def permutation_section(test: PermutationTest, what: str) -> str:
         f"{1 / (1 + count):.2g}."
     )
     if test.by_feature:
-        text += (
-            f" The statistic of a {what} is of that {what} alone, so that its p holds by itself."
-        )
+        text += f" The statistic is of one {what} alone, so that each p holds by itself."
     else:
         text += (
             f" The statistic comes from the plan, which serves all {what}s at once: these p-values "
