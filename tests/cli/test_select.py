@@ -142,7 +142,7 @@ def test_a_run_that_does_not_converge_is_three(run, data):
         (["data.csv", "--label", "class", "--block", "batch"], "give --permutations too"),
         (["data.csv", "--label", "class", "--id", "who"], "id: data.csv has no column 'who'"),
         (["data.csv", "--label", "class", "--ignore", "x"], "no column 'x' to ignore"),
-        (["data.csv", "--label", "class", "--groups", "no.gmt"], "cannot read no.gmt: No such file"),
+        (["data.csv", "--label", "class", "--groups", "no.gmt"], "cannot read no.gmt: No such"),
         (["data.csv", "--label", "class", "--top", 900],
          "top: 900 features are asked for but there are 41; ask for 41 at most"),
         (["data.csv", "--label", "class", "--top", "many"], "top: 'many' is no number"),

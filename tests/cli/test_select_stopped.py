@@ -13,18 +13,8 @@ from frot.selection import FROTSelector, permutation_test, read_samples
 from tests.selection.data_files import read_tsv
 
 COUNT = 100
-WORDS = [
-    "--label",
-    "y",
-    "--top",
-    "5",
-    "--permutations",
-    str(COUNT),
-    "--statistic",
-    "phi",
-    "--tol",
-    "0.1",
-]
+WORDS = ["--label", "y", "--top", "5", "--permutations", str(COUNT), "--statistic", "phi"]
+WORDS += ["--tol", "0.1"]
 WORDS += ["--out", "genes.tsv", "--no-progress"]
 
 

@@ -1,5 +1,6 @@
 import re
 import sys
+from typing import Any
 
 import numpy as np
 import pandas
@@ -42,7 +43,11 @@ def page(evil, tmp_path_factory):
     selector, X, y = evil
     path = tmp_path_factory.mktemp("report") / "page.html"
     names = [f"<{i}>" for i in range(len(y))]
-    options = {"title": "A & <B>", "call": 'f("<&>")', "command": "frot select 'a b'"}
+    options: dict[str, Any] = {
+        "title": "A & <B>",
+        "call": 'f("<&>")',
+        "command": "frot select 'a b'",
+    }
     assert write_selection_report(selector, X, y, path, sample_names=names, **options) == path
     return path.read_text(encoding="utf-8")
 

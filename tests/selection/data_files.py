@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -17,7 +18,7 @@ def frame(classes: int = 2) -> pandas.DataFrame:
     """Patients, class, batch, a remark, and genes of which the first three differ."""
     X, y = planted(d=GENES, classes=classes)
     table = pandas.DataFrame(X, columns=pandas.Index([f"gene{i}" for i in range(GENES)]))
-    table.insert(0, "patient", [f"P{i:02d}" for i in range(len(y))])
+    table.insert(0, "patient", np.array([f"P{i:02d}" for i in range(len(y))]))
     table.insert(3, "class", y)
     table.insert(5, "batch", np.arange(len(y)) % 2)
     table["remark"] = "fine"
@@ -32,14 +33,14 @@ def write(path: Path, classes: int = 2) -> Path:
         table.to_parquet(path)
     elif kind == ".npz":
         genes = [name for name in table if str(name).startswith("gene")]
-        np.savez(
-            path,
-            X=table[genes].to_numpy(),
-            genes=np.array(genes),
-            ids=table["patient"].to_numpy(dtype=str),
-            batch=table["batch"].to_numpy(),
-            **{"class": table["class"].to_numpy(dtype=str)},
-        )
+        arrays: dict[str, Any] = {
+            "X": table[genes].to_numpy(),
+            "genes": np.array(genes),
+            "ids": table["patient"].to_numpy(dtype=str),
+            "batch": table["batch"].to_numpy(),
+            "class": table["class"].to_numpy(dtype=str),
+        }
+        np.savez(path, **arrays)
     else:
         table.to_csv(path, sep="\t" if ".tsv" in kind else ",", index=False)
     return path

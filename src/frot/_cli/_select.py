@@ -144,7 +144,7 @@ def select(
         raise InputError("workers: 0 processes do nothing; give 1 or more, or -1 for all cores")
     if block is not None and not permutations:
         raise InputError("block: is what permutations stay within; give --permutations too")
-    columns = {"label": label} | _given(block=(block, None), ids=(ids, None))
+    columns: dict[str, Any] = {"label": label} | _given(block=(block, None), ids=(ids, None))
     if ignore:
         columns["ignore"] = tuple(ignore)
     samples = read_samples(data, **columns)

@@ -6,7 +6,7 @@ import base64
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,7 +51,7 @@ def text_cell(text: str) -> str:
     return f'<td class="text">{escape(text)}</td>'
 
 
-def number_cell(value: float, form: str) -> str:
+def number_cell(value: Any, form: str) -> str:
     """Make a cell of a number, which sorts by its exact value; a dash where there is none.
 
     Examples

@@ -183,9 +183,7 @@ def _summary(selector: FROTSelector, classes: str, n: int, d: int, what: str) ->
     )
     etas = sorted(result.eta for result in results)
     eta = f"{etas[0]:.4g}" if len(etas) == 1 else f"{etas[0]:.4g} to {etas[-1]:.4g}"
-    how = (
-        " (auto: perplexity of three times the number selected)" if params["eta"] == "auto" else ""
-    )
+    how = ", chosen by the perplexity of α" if params["eta"] == "auto" else ""
     open_count = sum(not result.status.ok for result in results)
     facts = [
         ("Samples", f"{n:,}: {classes}"),
