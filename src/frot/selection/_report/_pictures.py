@@ -40,8 +40,11 @@ def draw_parts(view: View) -> Figure:
     alpha = view.comparison.alpha
     right.barh(place, alpha[view.top], color=ORANGE, height=0.74)
     uniform = 1.0 / len(alpha)
-    right.axvline(uniform, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
-    right.set_xlabel("weight α   (dashed: all alike)")
+    # Of thousands of features it would lie on the axis.
+    seen = uniform > 0.02 * float(alpha[view.top].max())
+    if seen:
+        right.axvline(uniform, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
+    right.set_xlabel("weight α   (dashed: all alike)" if seen else "weight α")
     right.set_title("Weights of the worst case", loc="left", fontsize=11)
     for axes in (left, right):
         tidy(axes)
