@@ -1,4 +1,4 @@
-"""The command line: ``frot demo``, ``solve``, ``reproduce`` and ``doctor``."""
+"""The command line: ``frot demo``, ``solve``, ``select``, ``reproduce`` and ``doctor``."""
 
 from __future__ import annotations
 

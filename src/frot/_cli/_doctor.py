@@ -24,6 +24,8 @@ OPTIONAL = {
     "pyarrow": (".parquet files", '"frot[tables]"'),
     "polars": ("DataFrames", "polars"),
     "joblib": ("frot.pairwise over processes", '"frot[parallel]"'),
+    "scikit-learn": ("frot.selection, frot select", '"frot[selection]"'),
+    "anndata": (".h5ad files", '"frot[anndata]"'),
     "distributed": ("frot.pairwise over a Dask cluster", '"dask[distributed]"'),
     "torch": ("tensors on CPU and GPU, frot.torch.FRWDLoss", '"frot[torch]"'),
     "flash-sinkhorn": ("streaming on tensor cores", '"frot[cuda]"'),

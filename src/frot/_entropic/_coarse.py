@@ -47,7 +47,9 @@ def coarse_engine(geometry: Geometry, terms: Terms) -> tuple[DenseEngine, Geomet
         terms,
         a=a / xp.sum(a, axis=1, keepdims=True),
         b=b / xp.sum(b, axis=1, keepdims=True),
-        source=None,
+        exact=None,
+        # Points are drawn by their weight, so that none of the sample is without.
+        holes=None,
     )
     return DenseEngine(small, part), strip
 

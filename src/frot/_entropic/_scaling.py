@@ -107,13 +107,13 @@ def sweep_to(
     xp = home.xp
     bound = float(xp.finfo(home.dtype).max) ** 0.2
     first, on = g, b > 0.0
-    f, kernel = _kernel(xp, M, b, eps, g)
-    u, v = xp.ones_like(a), xp.ones_like(b)
+    f, kernel, u = _kernel(xp, M, b, eps, g)
+    v = xp.ones_like(b)
     relaxation = Relaxation(home, M.shape[0])
     sweeps = 0
     exact: Any = u
     with quiet():
-        masses = columns = _transposed(kernel, a)
+        masses = columns = _transposed(kernel, a * u)
         error = xp.sum(b * xp.abs(columns - 1.0), axis=1)
         while sweeps < limit and not bool(xp.all(error <= tol)):
             # Plain sweeps are few at first; looking makes the host wait for a device.
@@ -132,9 +132,9 @@ def sweep_to(
                 usable = xp.isfinite(u) & (u > 0.0)
                 f = f + eps * xp.where(usable, xp.log(xp.where(usable, u, 1.0)), 0.0)
                 g = log_columns(xp, M, a, eps, f)
-                f, kernel = _kernel(xp, M, b, eps, g)
-                u, v = xp.ones_like(a), xp.ones_like(b)
-                columns = _transposed(kernel, a)
+                f, kernel, u = _kernel(xp, M, b, eps, g)
+                v = xp.ones_like(b)
+                columns = _transposed(kernel, a * u)
                 relaxation.forget()
             exact, masses = u, columns
             if relaxation.active:
@@ -185,8 +185,8 @@ def _within(xp: Any, scaling: Any, bound: float) -> bool:
     return bool(xp.all(inside))
 
 
-def _kernel(xp: Any, M: Any, b: Any, eps: Any, g: Any) -> tuple[Any, Any]:
-    """One row update in the log domain, then the kernel it makes: its rows sum to one under b.
+def _kernel(xp: Any, M: Any, b: Any, eps: Any, g: Any) -> tuple[Any, Any, Any]:
+    """One row update in the log domain: f, the kernel it makes, and the scaling u of its rows.
 
     Columns without weight must not set the scale of the others: ones stand in for them.
     """
@@ -199,9 +199,12 @@ def _kernel(xp: Any, M: Any, b: Any, eps: Any, g: Any) -> tuple[Any, Any]:
     with quiet():
         kernel = xp.exp(kernel)
         rows = _times(kernel, b)
+        if full:
+            # The scaling of the rows is a vector; dividing by it would be a pass over the matrix.
+            return -eps * top, kernel, 1.0 / rows
         kernel /= rows[:, :, None]
-        kernel = kernel if full else xp.where(on[:, None, :], kernel, xp.ones_like(kernel))
-        return -eps * (top + xp.log(rows)), kernel
+        kernel = xp.where(on[:, None, :], kernel, xp.ones_like(kernel))
+        return -eps * (top + xp.log(rows)), kernel, xp.ones_like(rows)
 
 
 def log_columns(xp: Any, M: Any, a: Any, eps: Any, f: Any) -> Any:

@@ -20,6 +20,8 @@ from frot.selection._baselines import (  # noqa: E402
 from frot.selection._compare import Comparison  # noqa: E402
 from frot.selection._decomposition import Parts  # noqa: E402
 from frot.selection._permutation import PermutationTest, permutation_test  # noqa: E402
+from frot.selection._report import write_selection_report  # noqa: E402
+from frot.selection._samples import Samples, read_samples  # noqa: E402
 from frot.selection._selector import FROTSelector  # noqa: E402
 from frot.selection._stability import StabilitySelection, stability_selection  # noqa: E402
 
@@ -28,12 +30,15 @@ __all__ = [
     "FROTSelector",
     "Parts",
     "PermutationTest",
+    "Samples",
     "StabilitySelection",
     "correlation_score",
     "mmd_score",
     "mrmr_scores",
     "permutation_test",
     "rank_genes",
+    "read_samples",
     "stability_selection",
     "wasserstein_score",
+    "write_selection_report",
 ]

@@ -1,0 +1,27 @@
+"""A real browser without a window, where there is one."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def browser():
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("needs chromium and chromium-driver (apt-get install chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    # The sandbox and /dev/shm are often not to be had in containers.
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(word)
+    options.add_argument("--window-size=1200,1000")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    browser.set_page_load_timeout(60)
+    yield browser
+    browser.quit()

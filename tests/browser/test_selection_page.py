@@ -1,0 +1,159 @@
+"""The report of a selection as Chromium sees it."""
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+
+from frot.selection import FROTSelector, write_selection_report
+from tests.selection.planted import planted
+
+GENES = 60
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = planted(d=GENES, classes=3)
+    frame = pandas.DataFrame(X, columns=pandas.Index([f"GENE{i}" for i in range(GENES)]))
+    selector = FROTSelector(5).fit(frame, y)
+    selector.permutation_test(frame, y, n_permutations=49)
+    return selector, frame, y
+
+
+@pytest.fixture(scope="module")
+def address(fitted, tmp_path_factory):
+    selector, X, y = fitted
+    path = tmp_path_factory.mktemp("page") / "genes.html"
+    return write_selection_report(selector, X, y, path, call="selector.fit(X, y)").as_uri()
+
+
+@pytest.fixture
+def page(browser, address):
+    browser.get_log("browser")  # of pages before
+    browser.get_log("performance")
+    browser.get(address)
+    yield browser
+    assert [entry["message"] for entry in browser.get_log("browser")] == []
+
+
+def column(page, number, table="ranking"):
+    script = """return Array.from(document.getElementById(arguments[0]).tBodies[0].rows)
+        .filter(row => !row.hidden).map(row => row.cells[arguments[1]].dataset.value
+        ?? row.cells[arguments[1]].textContent);"""
+    return page.execute_script(script, table, number)
+
+
+def click_head(page, text):
+    script = """const heads = document.querySelectorAll("#ranking th");
+        const head = Array.from(heads).find(head => head.innerText.trim().startsWith(arguments[0]));
+        head.querySelector("button").click(); return head.getAttribute("aria-sort");"""
+    return page.execute_script(script, text)
+
+
+def test_it_loads_everything_from_itself(page, address):
+    assert page.title == "Feature selection by robust optimal transport"
+    messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
+    requests = [m for m in messages if m["method"] == "Network.requestWillBeSent"]
+    fetched = {request["params"]["request"]["url"].split(":")[0] for request in requests}
+    assert fetched <= {"file", "data"}
+    files = {r["params"]["request"]["url"] for r in requests} - {address}
+    assert not any(url.startswith("file:") for url in files)
+
+
+def test_every_picture_is_there(page):
+    script = "return Array.from(document.images, i => [i.complete, i.naturalWidth, i.alt.length]);"
+    pictures = page.execute_script(script)
+    assert len(pictures) == 3 * 4 + 1
+    assert all(complete and width > 400 and words for complete, width, words in pictures)
+
+
+def test_clicking_a_heading_sorts(page, fitted):
+    selector = fitted[0]
+    assert [int(float(value)) for value in column(page, 0)] == list(range(1, GENES + 1))
+    assert click_head(page, "shape") == "descending"
+    values = np.array(column(page, 4), dtype=float)
+    assert values == pytest.approx(np.sort(selector.shape_)[::-1])
+    assert click_head(page, "shape") == "ascending"
+    assert np.array(column(page, 4), dtype=float) == pytest.approx(np.sort(selector.shape_))
+    assert click_head(page, "q") == "ascending"
+    assert np.array(column(page, 8), dtype=float) == pytest.approx(np.sort(selector.p_values[1]))
+    assert click_head(page, "feature") == "ascending"
+    # GENE2 comes before GENE10.
+    assert column(page, 1) == [f"GENE{i}" for i in range(GENES)]
+    assert len(page.find_elements("css selector", "#ranking [aria-sort]")) == 1
+
+
+def test_the_keyboard_sorts_too(page):
+    from selenium.webdriver.common.keys import Keys
+
+    button = page.find_element("css selector", "#ranking th:nth-child(2) button")
+    button.send_keys(Keys.ENTER)
+    assert column(page, 1)[0] == "GENE0"
+
+
+def test_the_box_searches(page):
+    box = page.find_element("css selector", "input[type=search]")
+    box.send_keys("gene1")
+    found = column(page, 1)
+    assert set(found) == {"GENE1", *(f"GENE{i}" for i in range(10, 20))}
+    assert page.find_element("id", "found").text == f"11 of {GENES} rows match"
+    box.send_keys("9 gene5")
+    assert set(column(page, 1)) == {"GENE19", "GENE5", *(f"GENE{i}" for i in range(50, 60))}
+    click_head(page, "score")
+    assert len(column(page, 1)) == 12
+    box.clear()
+    box.send_keys("none of these")
+    assert column(page, 1) == []
+    box.clear()
+    box.send_keys(" ")
+    assert len(column(page, 1)) == GENES
+    assert page.find_element("id", "found").text == ""
+
+
+def test_one_comparison_at_a_time(page):
+    tabs = page.find_elements("css selector", "[role=tab]")
+    panels = page.find_elements("css selector", "[role=tabpanel]")
+    assert [panel.is_displayed() for panel in panels] == [True, False, False]
+    page.execute_script("arguments[0].click()", tabs[2])
+    assert [panel.is_displayed() for panel in panels] == [False, False, True]
+    assert tabs[2].get_attribute("aria-selected") == "true"
+    from selenium.webdriver.common.keys import Keys
+
+    tabs[2].send_keys(Keys.ARROW_LEFT)
+    assert [panel.is_displayed() for panel in panels] == [False, True, False]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1200])
+def test_it_fits_and_can_be_read(page, scheme, width):
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        wide = page.execute_script("return document.documentElement.scrollWidth")
+        assert wide <= width
+        script = """const of = (element, name) => getComputedStyle(element)[name];
+            return [of(document.querySelector("td"), "color"),
+                    of(document.querySelector("section"), "backgroundColor"),
+                    of(document.querySelector(".soft"), "color"), of(document.body,
+                    "backgroundColor")];"""
+        ink, card, soft, ground = map(luminance, page.execute_script(script))
+        assert (ink > card) == (scheme == "dark")
+        assert contrast(ink, card) >= 7.0
+        assert min(contrast(soft, card), contrast(soft, ground)) >= 4.5
+    finally:
+        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of "rgb(r, g, b)", as the WCAG define it."""
+    values = np.array(colour[colour.index("(") + 1 : -1].split(",")[:3], dtype=float) / 255.0
+    linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(one: float, other: float) -> float:
+    return (max(one, other) + 0.05) / (min(one, other) + 0.05)

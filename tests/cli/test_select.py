@@ -1,0 +1,237 @@
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from frot._cli._select_call import SelectCall
+from frot.selection import FROTSelector, read_samples
+from tests.selection.data_files import frame, read_tsv, write
+
+SIGNAL = {"gene0", "gene1", "gene2"}
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write(tmp_path / "data.csv")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz", ".parquet", ".npz"])
+def test_every_kind_of_file(run, tmp_path, suffix):
+    path = write(tmp_path / f"data{suffix}")
+    done = run("select", path.name, "--label", "class", "--top", 3, "--out", "genes.tsv",
+               "--ignore", "batch")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "3 of 40 features selected." in done.stdout
+    rows = read_tsv(tmp_path / "genes.tsv")
+    assert {row["feature"] for row in rows if row["selected"] == "1"} == SIGNAL
+    assert [int(row["rank"]) for row in rows] == list(range(1, 41))
+    samples = read_samples(path, "class", ignore=["batch"])
+    selector = FROTSelector(3, groups=samples.groups()).fit(samples.X, samples.y)
+    scores = selector.scores_[np.argsort(selector.ranking_)]
+    assert [float(row["score"]) for row in rows] == pytest.approx(scores, rel=1e-6)
+    assert {row["q"] for row in rows} == {""}
+    result = selector.result_
+    assert f"optimum in [{result.lower:.8g}, {result.upper:.8g}]" in done.stdout
+    assert f"eta {result.eta:.4g}, perplexity {result.perplexity:.1f} of 40" in done.stdout
+    assert "40 samples of 40 features, 2 classes" in done.stderr
+
+
+def test_columns_of_text_are_named(run, data):
+    done = run("select", data.name, "--label", "class", "--top", 3)
+    assert done.exit_code == 0
+    assert re.search(r"warning: 'remark': text, and so no feature", done.stderr)
+    assert "patient" not in done.stderr  # it names the samples
+    done = run("select", data.name, "--label", "class", "--id", "remark", "--ignore", "patient")
+    assert "warning" not in done.stderr
+    assert "20 of 41 features selected." in done.stdout  # half, the batch being a number
+
+
+def test_permutations_and_stability(run, data, tmp_path):
+    words = ["--label", "class", "--top", 3, "--permutations", 99, "--block", "batch"]
+    words += ["--stability", 3, "--out", "genes.tsv", "--seed", 4]
+    done = run("select", data.name, *words)
+    assert done.exit_code == 0, done.output
+    rows = read_tsv(tmp_path / "genes.tsv")
+    assert all(float(row["p"]) == 0.01 for row in rows[:3])
+    assert all(0.0 <= float(row["frequency"]) <= 1.0 for row in rows)
+    assert re.search(r"99 permutations of shift: \d+ features with q <= 0.05", done.stdout)
+    # What an unfinished run would leave is gone.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv", "genes.tsv"]
+    samples = read_samples(data, "class", block="batch")
+    fitted = FROTSelector(3, groups=samples.groups()).fit(samples.X, samples.y)
+    test = fitted.permutation_test(
+        samples.X, samples.y, n_permutations=99, block=samples.block, random_state=4
+    )
+    assert [float(row["p"]) for row in rows] == pytest.approx(test.p[np.argsort(fitted.ranking_)])
+
+
+def test_a_named_checkpoint_is_kept_and_grows(run, data, tmp_path):
+    words = ["select", data.name, "--label", "class", "--checkpoint", "done.permutations"]
+    assert run(*words, "--permutations", 20).exit_code == 0
+    small = (tmp_path / "done.permutations").stat().st_size
+    assert run(*words, "--permutations", 40).exit_code == 0
+    assert (tmp_path / "done.permutations").stat().st_size > 1.8 * small
+    other = run(*words, "--permutations", 40, "--statistic", "shape")
+    assert other.exit_code == 2
+    assert "is of other data or options; give another path" in other.stderr
+
+
+def test_statistics_of_the_plan_say_what_they_mean(run, data):
+    words = ["--label", "class", "--permutations", 5, "--statistic", "phi"]
+    done = run("select", data.name, *words)
+    assert done.exit_code == 0
+    assert "p and q of phi are right if nothing differs, and too small" in done.stdout
+
+
+def test_the_page(run, data, tmp_path):
+    done = run("select", data.name, "--label", "class", "--top", 3, "--report", "genes.html")
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "genes.html").read_text(encoding="utf-8")
+    assert "data.csv by class" in page
+    assert "frot select data.csv --label class --top 3 --report genes.html" in page
+    assert "P00" in page
+    assert "Wrote genes.html" in done.stdout
+
+
+def test_groups_from_a_file(run, data, tmp_path):
+    sets = [["SIGNAL", "-", *sorted(SIGNAL)], ["NOISE", "-", "gene7", "gene8"], ["NONE", "-", "x"]]
+    (tmp_path / "sets.gmt").write_text("\n".join("\t".join(one) for one in sets) + "\n")
+    words = ["--label", "class", "--top", 1, "--groups", "sets.gmt", "--report", "page.html"]
+    done = run("select", data.name, *words)
+    assert done.exit_code == 0, done.output
+    assert "1 of 2 groups selected." in done.stdout
+    assert "warning: 1 set" in done.stderr
+    assert re.search(r"1 +SIGNAL", done.stdout)
+
+
+def test_three_classes(run, tmp_path):
+    write(tmp_path / "data.csv", classes=3)
+    words = ["--label", "class", "--top", 3, "--multiclass", "ovo", "--score", "alpha"]
+    done = run("select", "data.csv", *words, "--ignore", "batch", "--rows", 0)
+    assert done.exit_code == 0, done.output
+    assert len(re.findall(r" vs .*optimum in", done.stdout)) == 3
+
+
+def test_missing_values(run, data):
+    table = frame()
+    table.loc[4, "gene7"] = np.nan
+    table.to_csv(data, index=False)
+    done = run("select", data.name, "--label", "class")
+    assert done.exit_code == 2
+    assert "give --missing impute or --missing drop" in done.stderr
+    assert run("select", data.name, "--label", "class", "--missing", "impute").exit_code == 0
+
+
+def test_a_run_that_does_not_converge_is_three(run, data):
+    words = ["--label", "class", "--top", 3, "--tol", 1e-9, "--max-iter", 2]
+    done = run("select", data.name, *words)
+    assert done.exit_code == 3
+    assert "MAX_ITER" in done.stdout
+    assert "warning: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["no.csv", "--label", "class"], "no.csv does not exist; give the path of a file"),
+        (["data.txt", "--label", "class"], "unknown suffix '.txt'; known are .csv"),
+        (["data.csv", "--label", "kind"], "label: data.csv has no column 'kind'; it has 'patient'"),
+        (["data.csv", "--label", "class", "--permutations", 9, "--block", "site"],
+         "block: data.csv has no column 'site'"),
+        (["data.csv", "--label", "class", "--block", "batch"], "give --permutations too"),
+        (["data.csv", "--label", "class", "--id", "who"], "id: data.csv has no column 'who'"),
+        (["data.csv", "--label", "class", "--ignore", "x"], "no column 'x' to ignore"),
+        (["data.csv", "--label", "class", "--groups", "no.gmt"], "cannot read no.gmt: No such"),
+        (["data.csv", "--label", "class", "--top", 900],
+         "top: 900 features are asked for but there are 41; ask for 41 at most"),
+        (["data.csv", "--label", "class", "--top", "many"], "top: 'many' is no number"),
+        (["data.csv", "--label", "class", "--eta", "big"], "eta: 'big' is no number"),
+        (["data.csv", "--label", "class", "--eta", "-1"], "eta: must be"),
+        (["data.csv", "--label", "class", "--workers", 0], "workers: 0 processes"),
+        (["data.csv", "--label", "remark"], "label: has 1 class (fine) with samples"),
+        (["data.csv", "--label", "patient"], "class P00 has one sample"),
+        (["data.csv", "--label", "class", "--out", "no/g.tsv"], "no does not exist; make that"),
+        (["data.csv", "--label", "class", "--out", "g.txt"], "g.txt must end in .tsv or .csv"),
+        (["data.csv", "--label", "class", "--report", "g.pdf"], "g.pdf must end in .html"),
+        (["data.csv", "--label", "class", "--out", "data.csv"], "is the data itself"),
+        (["broken.csv", "--label", "class"], "line 3, column 'gene1': 'oops' is not a number"),
+        (["ragged.csv", "--label", "class"], "ragged.csv, line 3: 1 cells where there should be"),
+        (["empty.csv", "--label", "class"], "empty.csv holds no samples"),
+        (["unlabelled.csv", "--label", "class"], "1 samples, the first in row 2, have no 'class'"),
+        (["noise.npz", "--label", "class"], "noise.npz is not a file of plain numbers"),
+        (["noise.parquet", "--label", "class"], "cannot read noise.parquet"),
+        (["points.npy", "--label", "class"], "points.npy holds no labels; save an .npz file"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_two_and_one_sentence(run, data, tmp_path, words, message):
+    (tmp_path / "broken.csv").write_text("class,gene1\na,1\na,oops\nb,2\nb,3\n")
+    (tmp_path / "ragged.csv").write_text("class,gene1\na,1\na\nb,2\n")
+    (tmp_path / "unlabelled.csv").write_text("class,gene1\na,1\n,1\nb,2\n")
+    (tmp_path / "empty.csv").write_text("class,gene1\n")
+    for name in ("noise.npz", "noise.parquet"):
+        (tmp_path / name).write_bytes(b"not what the name says")
+    done = run("select", *words)
+    assert done.exit_code == 2, done.output
+    assert message in done.stderr
+    assert "Traceback" not in done.output
+    assert sum(line.startswith("error: ") for line in done.stderr.splitlines()) == 1
+
+
+def test_anndata_files(run, tmp_path):
+    anndata = pytest.importorskip("anndata", reason="anndata is not installed")
+    from scipy import sparse
+
+    table = frame()
+    genes = [name for name in table if str(name).startswith("gene")]
+    obs = table[["class", "batch"]].copy()
+    obs.index = table["patient"].to_numpy()
+    adata = anndata.AnnData(sparse.csr_matrix(np.maximum(table[genes].to_numpy(), 0.0)), obs=obs)
+    adata.var_names = genes
+    adata.write_h5ad(tmp_path / "data.h5ad")
+    assert sparse.issparse(read_samples(tmp_path / "data.h5ad", "class").X)
+    words = ["--label", "class", "--top", 3, "--permutations", 9, "--block", "batch"]
+    done = run("select", "data.h5ad", *words, "--out", "genes.tsv", "--report", "page.html")
+    assert done.exit_code == 0, done.output
+    rows = read_tsv(tmp_path / "genes.tsv")
+    assert {row["feature"] for row in rows[:3]} == SIGNAL
+    assert "P00" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    done = run("select", "data.h5ad", "--label", "kind")
+    assert "label: data.h5ad has no column 'kind'; it has 'class', 'batch'" in done.stderr
+
+
+def test_unreadable_anndata_files(run, tmp_path):
+    pytest.importorskip("anndata", reason="anndata is not installed")
+    (tmp_path / "noise.h5ad").write_bytes(b"not what the name says")
+    done = run("select", "noise.h5ad", "--label", "class")
+    assert done.exit_code == 2
+    assert "cannot read noise.h5ad" in done.stderr
+
+
+def test_anndata_that_is_not_installed(run, tmp_path, monkeypatch):
+    (tmp_path / "data.h5ad").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    done = run("select", "data.h5ad", "--label", "class")
+    assert done.exit_code == 2
+    assert 'anndata is not installed; pip install "frot[anndata]"' in done.stderr
+
+
+def test_the_python_call_gives_the_same(run, data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("select", data.name, "--label", "class", "--top", 4, "--eta", 0.3, "--permutations",
+               9, "--block", "batch", "--stability", 2, "--seed", 3, "--out", "g.tsv")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    call = SelectCall(
+        data.relative_to(tmp_path), 4, "each", {"label": "class", "block": "batch"}, {"eta": 0.3},
+        {"n_permutations": 9, "statistic": "shift", "random_state": 3},
+        {"n_pairs": 2, "random_state": 3},
+    )  # fmt: skip
+    names: dict = {}
+    exec(call.python, names)
+    selector, rows = names["selector"], read_tsv(tmp_path / "g.tsv")
+    order = np.argsort(selector.ranking_)
+    assert [row["feature"] for row in rows] == [selector.groups_.names[i] for i in order]
+    assert [float(row["q"]) for row in rows] == pytest.approx(selector.permutation_.q[order])
+    frequency = names["stability"].frequency[order]
+    assert [float(row["frequency"]) for row in rows] == pytest.approx(frequency)
+    assert "--block batch --stability 2 --seed 3" in call.command
