@@ -24,7 +24,7 @@ EPS = 0.01
 ETAS = (0.1, 0.01)
 TOL = 1e-4
 # A loop is given up after this many seconds, or steps in which its gap no longer falls.
-LIMIT, STALLED = 20.0, 100
+LIMIT, STALLED = 12.0, 100
 
 
 class _EndError(Exception):

@@ -142,11 +142,11 @@ def _ott_solvers(cell: _Cell) -> Iterator[tuple[str, Callable[[], Any]]]:
     os.environ.setdefault(
         "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     )
-    import jax
-    import jax.numpy as jnp
-    from ott.geometry import geometry
-    from ott.problems.linear import linear_problem
-    from ott.solvers.linear import acceleration, sinkhorn
+    import jax  # pyright: ignore[reportMissingImports]
+    import jax.numpy as jnp  # pyright: ignore[reportMissingImports]
+    from ott.geometry import geometry  # pyright: ignore[reportMissingImports]
+    from ott.problems.linear import linear_problem  # pyright: ignore[reportMissingImports]
+    from ott.solvers.linear import acceleration, sinkhorn  # pyright: ignore[reportMissingImports]
 
     jax.config.update("jax_enable_x64", True)
     a, b, M = (jnp.asarray(array) for array in (cell.a, cell.b, cell.M))
