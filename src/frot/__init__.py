@@ -10,6 +10,7 @@ from __future__ import annotations
 from frot._adversary import Simplex
 from frot._batch import solve_batch
 from frot._batch_result import BatchResult
+from frot._chosen import Chosen
 from frot._errors import ConvergenceWarning, InputError, MissingDependencyError, SolverError
 from frot._groups import Groups
 from frot._lazy_plan import LazyPlan
@@ -18,6 +19,7 @@ from frot._pairwise import pairwise
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._relative import relative
+from frot._relatives._srw import srw
 from frot._report import write_report
 from frot._result import Progress, Result
 from frot._solve import distance, solve, solve_costs
@@ -30,6 +32,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BatchResult",
+    "Chosen",
     "ConvergenceWarning",
     "Entropic",
     "Exact",
@@ -57,6 +60,7 @@ __all__ = [
     "solve",
     "solve_batch",
     "solve_costs",
+    "srw",
     "toy",
     "write_report",
 ]

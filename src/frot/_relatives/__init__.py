@@ -1,0 +1,1 @@
+"""Relatives of feature-robust transport, all behind the same result."""
