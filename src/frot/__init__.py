@@ -19,7 +19,21 @@ from frot._pairwise import pairwise
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._relative import relative
-from frot._relatives._srw import srw
+from frot._relatives import (
+    Box,
+    CappedSimplex,
+    Ellipsoid,
+    Polyhedron,
+    Polytope,
+    cutting_set,
+    equitable,
+    generalised_max_sliced,
+    max_min,
+    max_sliced,
+    sliced,
+    srw,
+    wasserstein,
+)
 from frot._report import write_report
 from frot._result import Progress, Result
 from frot._solve import distance, solve, solve_costs
@@ -32,8 +46,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BatchResult",
+    "Box",
+    "CappedSimplex",
     "Chosen",
     "ConvergenceWarning",
+    "Ellipsoid",
     "Entropic",
     "Exact",
     "FrankWolfe",
@@ -44,6 +61,8 @@ __all__ = [
     "MissingDependencyError",
     "NetworkSimplex",
     "Plan",
+    "Polyhedron",
+    "Polytope",
     "Problem",
     "Progress",
     "Result",
@@ -52,16 +71,23 @@ __all__ = [
     "SolverError",
     "Status",
     "Table",
+    "cutting_set",
     "distance",
+    "equitable",
+    "generalised_max_sliced",
+    "max_min",
+    "max_sliced",
     "pairwise",
     "read_pair",
     "read_table",
     "relative",
+    "sliced",
     "solve",
     "solve_batch",
     "solve_costs",
     "srw",
     "toy",
+    "wasserstein",
     "write_report",
 ]
 

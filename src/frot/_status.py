@@ -28,6 +28,7 @@ class Status(Enum):
     LOWER_BOUND = (
         "The search is not convex: the value is a lower bound of the truth, and the best one found."
     )
+    ESTIMATE = "The value is an average over random slices; the interval holds the truth."
 
     @property
     def sentence(self) -> str:

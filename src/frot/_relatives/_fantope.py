@@ -113,7 +113,7 @@ def best_planes(
     >>> found = best_planes(planes, 1, np.array([0.9, 0.1]), 1.0, 1e-8)
     >>> found.weights.round(6), round(found.upper, 6)
     (array([0.5, 0.5]), 1.0)
-    """  # noqa: D205, D400
+    """  # noqa: D205
     count, size = len(planes), planes.shape[1]
     flat = planes.reshape(count, -1)
     best: Mixture | None = None
@@ -144,9 +144,7 @@ def best_planes(
         mu *= SHRINK
 
 
-def _curvature(
-    planes: np.ndarray, vectors: np.ndarray, omega: np.ndarray, mu: float
-) -> np.ndarray:
+def _curvature(planes: np.ndarray, vectors: np.ndarray, omega: np.ndarray, mu: float) -> np.ndarray:
     """Second derivatives of the smoothed maximum along every pair of planes."""
     turned = vectors.T @ planes @ vectors
     other = 1.0 - omega

@@ -7,7 +7,7 @@ import numpy as np
 from frot._feasible import northwest
 from frot._plan import Arcs
 
-__all__ = ["line_arcs", "line_cost"]
+__all__ = ["line_arcs", "line_cost", "line_potential"]
 
 
 def line_arcs(x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> Arcs:
@@ -34,3 +34,27 @@ def line_cost(x: np.ndarray, y: np.ndarray, arcs: Arcs) -> float:
     """
     rows, cols, mass = arcs
     return float(mass @ (x[rows] - y[cols]) ** 2)
+
+
+def line_potential(x: np.ndarray, y: np.ndarray, arcs: Arcs) -> np.ndarray:
+    """Return the potential g that goes with a monotone plan of squared costs.
+
+    Where the plan steps in both sides at once, an arc without mass links the two: squared costs
+    on a line are such that any of them will do. Points without mass are kept out of the way.
+
+    Examples
+    --------
+    >>> x, y, half = np.array([0.0, 1.0]), np.array([1.0, 3.0]), np.array([0.5, 0.5])
+    >>> line_potential(x, y, line_arcs(x, y, half, half))
+    array([0., 8.])
+    """
+    rows, cols, _ = arcs
+    # From one column to the next by way of a row that is next to both of them.
+    moves = np.flatnonzero(cols[1:] != cols[:-1])
+    left, right, row = cols[moves], cols[moves + 1], rows[moves]
+    steps = (x[row] - y[right]) ** 2 - (x[row] - y[left]) ** 2
+    reach = (np.ptp(np.append(x, y))) ** 2
+    values = np.append(0.0, np.cumsum(steps))
+    g = np.full(len(y), float(values.min()) - reach)
+    g[np.append(cols[:1], right)] = values
+    return g

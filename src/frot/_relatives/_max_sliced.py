@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from frot._bounds import lower_bound
 from frot._chosen import Chosen
 from frot._costs import FactoredCosts
 from frot._costs._protocol import summation
@@ -17,7 +18,7 @@ from frot._groups import Groups
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._relatives._displacement import Displacements, reduce_points
-from frot._relatives._line import line_arcs, line_cost
+from frot._relatives._line import line_arcs, line_cost, line_potential
 from frot._relatives._pair import Limits, Pair, check_count, check_limits, check_pair, transport_at
 from frot._result import Progress, Result
 from frot._status import Status
@@ -344,13 +345,13 @@ def _finish(
     arcs = line_arcs(x, y, pair.a, pair.b)
     plan = round_plan(Plan.from_arcs(*arcs, (len(x), len(y))), pair.a, pair.b)
     value = float(line.inner(plan)[0])
-    found = transport_at(problem)
-    lower = min(found.lower.bound, value)
+    found = lower_bound(problem, np.ones(1), line_potential(x, y, arcs))
+    lower = min(found.bound, value)
     upper = max(upper, lower)
     each = FactoredCosts.squared_euclidean(pair.X, pair.Y, Groups.each(pair.X.shape[1]))
     phi = each.inner(plan) if len(shares) == pair.X.shape[1] else np.full(len(shares), value)
     # Where even the relaxed maximum is no more than this, the search has found the truth.
-    closed = upper - lower <= max(1e-9 * upper, 4.0 * summation(plan) * upper)
+    closed = np.isfinite(upper) and upper - lower <= max(1e-9 * upper, 4.0 * summation(plan) * upper)
     return Result(
         value=value,
         lower=lower,
@@ -359,7 +360,7 @@ def _finish(
         alpha=shares / shares.sum(),
         phi=phi,
         plan=plan,
-        potentials=(found.lower.f, found.lower.g),
+        potentials=(found.f, found.g),
         mean_cost=pair.problem.mean_cost,
         names=chosen.names or tuple(f"parameter {index}" for index in range(len(shares))),
         solver=solver,

@@ -138,5 +138,3 @@ def transport_at(problem: Problem, alpha: np.ndarray | None = None) -> At:
     mixed = problem.costs.mix(weights)
     found = NetworkSimplex()(mixed, problem.a, problem.b)
     return At(found.plan, lower_bound(problem, weights, found.g, mixed))
-
-

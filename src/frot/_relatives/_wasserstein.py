@@ -16,7 +16,9 @@ from frot._validate import check_number
 __all__ = ["wasserstein"]
 
 
-def wasserstein(X: Any, Y: Any, *, p: float = 2.0, metric: Any = "euclidean", **options: Any) -> Result:
+def wasserstein(
+    X: Any, Y: Any, *, p: float = 2.0, metric: Any = "euclidean", **options: Any
+) -> Result:
     r"""Ordinary transport in all features: `solve` with one group.
 
     .. math::
