@@ -133,7 +133,7 @@ def test_lines_are_transported_by_sorting(seed):
 
 
 @settings(max_examples=40, deadline=None)
-@given(hnp.arrays(float, 6, elements={"min_value": -3, "max_value": 3, "width": 16}))
+@given(hnp.arrays(float, 6, elements={"min_value": -3, "max_value": 3}))
 def test_fantope_weights_are_feasible_and_nearly_best(values):
     for k in (1, 3, 6):
         for mu in (1e-8, 1e-2, 10.0):
@@ -148,8 +148,8 @@ def test_best_planes_closes_its_gap():
     draw = np.random.default_rng(3)
     roots = draw.normal(size=(12, 6, 6))
     planes = roots @ roots.transpose(0, 2, 1)
-    found = best_planes(planes, 2, np.full(12, 1 / 12), 0.1, 1e-7, max_iter=200)
-    assert found.upper - found.lower <= 1e-7
+    found = best_planes(planes, 2, np.full(12, 1 / 12), 0.1, 1e-4, max_iter=200)
+    assert found.upper - found.lower <= 1e-4
     assert np.linalg.eigvalsh(found.omega).max() <= 1.0 + 1e-9
     assert np.trace(found.omega) == pytest.approx(2.0)
 

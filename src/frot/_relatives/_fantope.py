@@ -12,6 +12,7 @@ and both :math:`\Omega` and the second derivative are explicit in V's eigenvecto
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +21,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 __all__ = ["Mixture", "best_planes", "fantope_weights", "top_sum"]
 
 # Share of the way to the edge of the simplex that a step may go.
-SHARE = 0.9
-# Barrier after each solve, and Newton steps for each barrier.
-SHRINK = 0.25
-STEPS = 8
+SHARE = 0.95
+# What is left of the barrier after a step that went well.
+SHRINK = 0.3
 
 
 def top_sum(eigenvalues: np.ndarray, k: int) -> float:
@@ -51,18 +51,21 @@ def fantope_weights(eigenvalues: np.ndarray, k: int, mu: float) -> np.ndarray:
     size = len(eigenvalues)
     if k == size:
         return np.ones(size)
-    # At these levels every weight is below, or above, k / r.
+    # Levels are measured from an eigenvalue next to them, so that a small mu costs no digits.
+    scores = (eigenvalues - np.sort(eigenvalues)[size - k]) / mu
+    # At the ends every weight is above, or below, k / r.
     share = k / size
-    offset = mu * (1.0 / (1.0 - share) - 1.0 / share)
-    low, high = float(eigenvalues.min()) - offset, float(eigenvalues.max()) - offset
-    level = 0.5 * (low + high)
-    for _ in range(100):
-        weights, slopes = _weight((eigenvalues - level) / mu)
+    offset = 1.0 / (1.0 - share) - 1.0 / share
+    low, high = float(scores.min()) - offset, float(scores.max()) - offset
+    level = min(max(0.0, low), high)
+    weights = np.full(size, share)
+    for _ in range(200):
+        weights, slopes = _weight(scores - level)
         excess = float(weights.sum()) - k
-        if abs(excess) <= 1e-14 * k:
+        if abs(excess) <= 1e-15 * k or not low < high:
             break
         low, high = (level, high) if excess > 0.0 else (low, level)
-        level += excess * mu / max(float(slopes.sum()), 1e-300)
+        level += excess / max(float(slopes.sum()), 1e-300)
         if not low < level < high:
             level = 0.5 * (low + high)
     # What is left over is rounding; scaling it away keeps the trace right.
@@ -84,7 +87,6 @@ class Mixture(NamedTuple):
     omega: np.ndarray
     lower: float
     upper: float
-    mu: float
 
 
 def best_planes(
@@ -114,71 +116,142 @@ def best_planes(
     >>> found.weights.round(6), round(found.upper, 6)
     (array([0.5, 0.5]), 1.0)
     """  # noqa: D205
-    count, size = len(planes), planes.shape[1]
-    flat = planes.reshape(count, -1)
+    flat = planes.reshape(len(planes), -1)
+    floor = 0.05 * tol / (2 * planes.shape[1] + len(planes))
+    mu = max(mu, floor)
+    slack = mu / weights
+    here = _look(flat, weights, k, mu)
     best: Mixture | None = None
     steps = 0
     while True:
-        moved = True
-        for _ in range(STEPS):
-            steps += 1
-            values, vectors = eigh((weights @ flat).reshape(size, size), driver="evd")
-            omega = fantope_weights(values, k, mu)
-            answer = (vectors * omega) @ vectors.T
-            slopes = flat @ answer.ravel()
-            lower, upper = float(slopes.min()), top_sum(values, k)
-            if best is None or upper - lower < best.upper - best.lower:
-                best = Mixture(weights, answer, lower, upper, mu)
-            if upper - lower <= tol or steps >= max_iter:
-                return best
-            if k == size:
-                hessian = np.zeros((count, count))
-            else:
-                hessian = _curvature(planes, vectors, omega, mu)
-            length, weights = _move(weights, slopes, hessian, mu)
-            moved = length > 1e-10
-            if length > 0.99:
-                break
-        if not moved:
+        step = _direction(planes, here, weights, slack, k, mu)
+        answer = here.answer
+        # Where the step is short, the answer it leads to is feasible and much closer to the best.
+        if step is not None and k < planes.shape[1] and step[1] < mu:
+            answer = _ahead(flat, here, step[0], mu)
+        best = _better(best, flat, answer, weights, here)
+        if step is None or best.upper - best.lower <= tol or steps >= max_iter:
             return best
-        mu *= SHRINK
+        steps += 1
+        change, decrement = step
+        # With slack / weight in the place of mu / weight^2 steps stay long near the edge.
+        new_slack = (mu - slack * change) / weights
+        length = min(1.0, _room(weights, change))
+        trial, there = weights, here
+        for _ in range(12):
+            trial = weights + length * change
+            trial = trial / trial.sum()
+            there = _look(flat, trial, k, mu)
+            if _merit(there, trial, mu) <= _merit(here, weights, mu) - 1e-4 * length * decrement:
+                break
+            length *= 0.4
+        move = new_slack - slack
+        slack = slack + min(1.0, _room(slack, move)) * move
+        weights, here = trial, there
+        if decrement <= 0.5 * mu:
+            # Below this the barrier is less than the tolerance, and only rounding is left.
+            mu = max(SHRINK * mu, floor)
+            here = _look(flat, weights, k, mu)
+
+
+class _Look(NamedTuple):
+    """The smoothed maximum at a mixture: its value, the answer, and what moves it."""
+
+    value: float
+    upper: float
+    vectors: np.ndarray
+    omega: np.ndarray
+    answer: np.ndarray
+    slopes: np.ndarray
+
+
+def _look(flat: np.ndarray, weights: np.ndarray, k: int, mu: float) -> _Look:
+    size = math.isqrt(flat.shape[1])
+    values, vectors = eigh((weights @ flat).reshape(size, size), driver="evd")
+    omega = fantope_weights(values, k, mu)
+    answer = (vectors * omega) @ vectors.T
+    barrier = (
+        0.0 if k == size else float(np.log(omega).sum() + np.log((1.0 - omega).clip(1e-300)).sum())
+    )
+    value = float(omega @ values) + mu * barrier
+    return _Look(value, top_sum(values, k), vectors, omega, answer, flat @ answer.ravel())
+
+
+def _better(
+    best: Mixture | None,
+    flat: np.ndarray,
+    answer: np.ndarray,
+    weights: np.ndarray,
+    at: _Look,
+) -> Mixture:
+    """Keep the mixture and the answer that have proven most, each for itself."""
+    lower = float((flat @ answer.ravel()).min())
+    if best is None:
+        return Mixture(weights, answer, lower, at.upper)
+    if lower > best.lower:
+        best = best._replace(omega=answer, lower=lower)
+    return best._replace(weights=weights, upper=at.upper) if at.upper < best.upper else best
+
+
+def _ahead(flat: np.ndarray, at: _Look, change: np.ndarray, mu: float) -> np.ndarray:
+    """The adversary's answer after the step, to first order."""
+    size = len(at.omega)
+    tilt = at.vectors.T @ (change @ flat).reshape(size, size) @ at.vectors
+    ease = _ease(at.omega)
+    diagonal = np.diagonal(ease)
+    shift = ease * tilt
+    np.einsum("ii->i", shift)[:] -= diagonal * (diagonal @ np.diagonal(tilt) / diagonal.sum())
+    turned = np.diag(at.omega) + shift / mu
+    values = np.linalg.eigvalsh(turned)
+    if values[0] < 0.0 or values[-1] > 1.0:
+        return at.answer
+    return at.vectors @ turned @ at.vectors.T
+
+
+def _ease(omega: np.ndarray) -> np.ndarray:
+    """Divided differences of the weights times mu, in a form that no tie upsets."""
+    other = 1.0 - omega
+    return 1.0 / (1.0 / np.outer(other, other).clip(1e-300) + 1.0 / np.outer(omega, omega))
+
+
+def _merit(at: _Look, weights: np.ndarray, mu: float) -> float:
+    return at.value - mu * float(np.log(weights).sum())
+
+
+def _room(values: np.ndarray, change: np.ndarray) -> float:
+    """How far a step may go before a value that must stay positive is next to zero."""
+    falling = change < 0.0
+    if not falling.any():
+        return 1.0
+    return SHARE * float((-values[falling] / change[falling]).min())
+
+
+def _direction(
+    planes: np.ndarray, at: _Look, weights: np.ndarray, slack: np.ndarray, k: int, mu: float
+) -> tuple[np.ndarray, float] | None:
+    """Newton's direction on the simplex, and how much it promises."""
+    matrix = np.diag(slack / weights)
+    if k < planes.shape[1]:
+        matrix += _curvature(planes, at.vectors, at.omega, mu)
+    scale = 1.0 / np.sqrt(np.diagonal(matrix))
+    try:
+        factor = cho_factor(matrix * np.outer(scale, scale) + 1e-13 * np.eye(len(weights)))
+    except (LinAlgError, ValueError):
+        return None
+    gradient = at.slopes - mu / weights
+    sides = np.column_stack([gradient, np.ones(len(weights))]) * scale[:, None]
+    back = cho_solve(factor, sides) * scale[:, None]
+    change = back[:, 0].sum() / back[:, 1].sum() * back[:, 1] - back[:, 0]
+    return change, float(max(-(change @ gradient), 0.0))
 
 
 def _curvature(planes: np.ndarray, vectors: np.ndarray, omega: np.ndarray, mu: float) -> np.ndarray:
     """Second derivatives of the smoothed maximum along every pair of planes."""
     turned = vectors.T @ planes @ vectors
-    other = 1.0 - omega
-    # The divided differences of the weights, in a form that no tie of eigenvalues upsets.
-    ease = 1.0 / (1.0 / np.outer(other, other).clip(1e-300) + 1.0 / np.outer(omega, omega))
+    ease = _ease(omega)
     flat = turned.reshape(len(planes), -1)
     hessian = (flat * ease.ravel()) @ flat.T
     diagonal = np.diagonal(ease)
     pull = np.einsum("tii,i->t", turned, diagonal)
     # Moving along all eigenvalues at once changes nothing, since the trace is fixed.
     return (hessian - np.outer(pull, pull) / diagonal.sum()) / mu
-
-
-def _move(
-    weights: np.ndarray, slopes: np.ndarray, hessian: np.ndarray, mu: float
-) -> tuple[float, np.ndarray]:
-    """Take one damped Newton step of F - mu sum log w on the simplex."""
-    matrix = hessian + np.diag(mu / weights**2)
-    scale = 1.0 / np.sqrt(np.diagonal(matrix))
-    try:
-        factor = cho_factor(matrix * np.outer(scale, scale) + 1e-13 * np.eye(len(weights)))
-    except (LinAlgError, ValueError):
-        return 0.0, weights
-    gradient = slopes - mu / weights
-    sides = np.column_stack([gradient, np.ones(len(weights))]) * scale[:, None]
-    back = cho_solve(factor, sides) * scale[:, None]
-    level = back[:, 0].sum() / back[:, 1].sum()
-    step = level * back[:, 1] - back[:, 0]
-    # The decrement of a self-concordant function says how far a full step may be trusted.
-    decrement = float(np.sqrt(max(-(step @ gradient) / mu, 0.0)))
-    length = 1.0 if decrement < 0.25 else 1.0 / (1.0 + decrement)
-    shrinking = step < 0.0
-    if shrinking.any():
-        length = max(length, 0.0)
-        length = min(length, SHARE * float((-weights[shrinking] / step[shrinking]).min()))
-    moved = weights + length * step
-    return length, moved / moved.sum()

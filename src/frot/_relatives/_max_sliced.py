@@ -351,7 +351,9 @@ def _finish(
     each = FactoredCosts.squared_euclidean(pair.X, pair.Y, Groups.each(pair.X.shape[1]))
     phi = each.inner(plan) if len(shares) == pair.X.shape[1] else np.full(len(shares), value)
     # Where even the relaxed maximum is no more than this, the search has found the truth.
-    closed = np.isfinite(upper) and upper - lower <= max(1e-9 * upper, 4.0 * summation(plan) * upper)
+    closed = np.isfinite(upper) and upper - lower <= max(
+        1e-9 * upper, 4.0 * summation(plan) * upper
+    )
     return Result(
         value=value,
         lower=lower,

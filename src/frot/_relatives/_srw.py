@@ -29,10 +29,14 @@ __all__ = ["srw"]
 
 # Directions beyond k that the adversary may mix in.
 EXTRA = 20
+# Directions of an answer enter the basis where this much of them is not in it yet.
+NEW = 0.03
 # Up to this many features they are all in the basis.
 WHOLE = 64
-# How far back towards the best answer so far the next one is tried: steadier, and so faster.
+# How far back towards the best answer so far the next one is tried, once one was no better, and
+# what is left of that after one that was: steadier, and so faster.
 BACK = 0.6
+SHORTER = 0.9
 # Share of the gap to which mixtures of known plans are solved.
 SOLVE_TO = 0.3
 # Plans kept; beyond it those without weight go.
@@ -137,6 +141,7 @@ class _Rounds:
     factor: np.ndarray | None = None
     lower: float = -np.inf
     upper: float = np.inf
+    back: float = 0.0
 
     @classmethod
     def begin(cls, pair: Pair, k: int) -> _Rounds:
@@ -169,13 +174,20 @@ class _Rounds:
             before = (self.lower, self.upper)
             omega = self._mix()
             upper, vectors = self._judge(Plan.combine(self.plans, self.weights))
-            values, turn = eigh(omega)
-            order = np.argsort(-values)
-            values, own = values[order].clip(0.0, 1.0), self.basis @ turn[:, order]
-            yield Offer(upper, self._answer(own * np.sqrt(values)))
             if not self.whole:
-                self.basis = _widened(vectors, own[:, : self.k + EXTRA])
+                # The leading directions have moved with the mixture: answer in those of today.
+                values, turn = eigh(omega, subset_by_index=self._heaviest())
+                own = (self.basis @ turn) * np.sqrt(values.clip(0.0, 1.0))
+                self.basis = _widened(vectors, own)
+                omega = self._mix()
+            values, turn = eigh(omega)
+            factor = (self.basis @ turn) * np.sqrt(values.clip(0.0, 1.0))
+            yield Offer(upper, self._answer(factor))
             idle = 0 if (self.lower, self.upper) != before else idle + 1
+
+    def _heaviest(self) -> list[int]:
+        size = self.basis.shape[1]
+        return [max(0, size - self.k - EXTRA), size - 1]
 
     def _mix(self) -> np.ndarray:
         """Weigh the plans, and return the adversary's answer in the basis."""
@@ -206,8 +218,8 @@ class _Rounds:
 
     def _answer(self, factor: np.ndarray) -> Lower:
         """Transport at Omega = factor factor^T, a way back towards the best one so far."""
-        if self.factor is not None:
-            parts = (np.sqrt(1.0 - BACK) * factor, np.sqrt(BACK) * self.factor)
+        if self.factor is not None and self.back > 0.01:
+            parts = (np.sqrt(1.0 - self.back) * factor, np.sqrt(self.back) * self.factor)
             factor = np.hstack(parts)
         # Eigenvalues may exceed one by rounding; a little less costs next to nothing.
         factor = factor * (1.0 - 8.0 * UNIT)
@@ -216,7 +228,9 @@ class _Rounds:
         plan, lower = transport_at(Problem(costs, self.pair.a, self.pair.b))
         slack = 8.0 * UNIT * float(np.sqrt(self.at.features)) * self.at.squares
         bound = max(lower.bound - slack, 0.0)
-        if bound > self.lower or self.factor is None:
+        better = bound > self.lower or self.factor is None
+        self.back = SHORTER * self.back if better else BACK + SHORTER * (1.0 - BACK) * self.back
+        if better:
             self.lower = max(bound, self.lower)
             most = self.at.features if self.whole else 2 * (self.k + EXTRA)
             self.factor = _thin(factor, most)
@@ -251,7 +265,7 @@ def _widened(vectors: np.ndarray, own: np.ndarray) -> np.ndarray:
     rest = own - vectors @ (vectors.T @ own)
     rest -= vectors @ (vectors.T @ rest)
     basis, triangle, _ = qr(rest, mode="economic", pivoting=True)
-    new = basis[:, np.abs(np.diagonal(triangle)) > 1e-6]
+    new = basis[:, np.abs(np.diagonal(triangle)) > NEW]
     # What is nearly nothing has lost its right angles to the rest.
     new -= vectors @ (vectors.T @ new)
     return np.hstack([vectors, np.linalg.qr(new)[0]])
