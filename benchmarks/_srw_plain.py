@@ -64,7 +64,7 @@ def _to_eigenspace(omega: np.ndarray, V: np.ndarray, k: int, t: int) -> np.ndarr
 def _projected(omega: np.ndarray, V: np.ndarray, k: int, t: int) -> np.ndarray:
     step = np.sqrt(2.0 * k) / (np.linalg.norm(V) * np.sqrt(t + 1.0))
     values, U = np.linalg.eigh(omega + step * V)
-    low, high = values.min() - 1.0, values.max()
+    low, high, level = values.min() - 1.0, values.max(), 0.0
     for _ in range(100):
         level = 0.5 * (low + high)
         low, high = (level, high) if np.clip(values - level, 0, 1).sum() > k else (low, level)

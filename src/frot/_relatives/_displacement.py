@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh, qr
@@ -45,7 +46,8 @@ def reduce_points(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     if count > X.shape[1]:
         return X, Y, None
     # All differences lie in the span of the centred points, of dimension n + m - 1 at most.
-    basis, triangle, _ = qr(np.vstack([X, Y])[:-1].T, mode="economic", pivoting=True)
+    factors: Any = qr(np.vstack([X, Y])[:-1].T, mode="economic", pivoting=True)
+    basis, triangle, _ = factors
     heights = np.abs(np.diagonal(triangle))
     rank = max(1, int((heights > 4.0 * UNIT * heights[0]).sum()))
     basis = np.ascontiguousarray(basis[:, :rank])
@@ -117,14 +119,17 @@ class Displacements:
             matrix = self._whole.of(plan)
             values, vectors = eigh(matrix, subset_by_index=[size - count, size - 1])
             return values, vectors, self._doubt(plan, float(np.trace(matrix)))
-        operator = LinearOperator(
+        # SciPy's stubs do not know its keyword arguments.
+        make: Any = LinearOperator
+        lanczos: Any = eigsh
+        operator = make(
             (size, size),
-            matvec=lambda v: self.apply(plan, v.ravel()),  # type: ignore[call-arg]
-            matmat=lambda v: self.apply(plan, v),  # type: ignore[call-arg]
+            matvec=lambda v: self.apply(plan, v.ravel()),
+            matmat=lambda v: self.apply(plan, v),
             dtype=float,
         )
         first = None if start is None else start.sum(axis=1)
-        values, vectors = eigsh(operator, k=count, which="LA", v0=first, tol=1e-9)
+        values, vectors = lanczos(operator, k=count, which="LA", v0=first, tol=1e-9)
         vectors, _ = np.linalg.qr(vectors)
         image = self.apply(plan, vectors)
         small = vectors.T @ image

@@ -71,7 +71,7 @@ def sliced(
     begin = time.perf_counter()
     costs = pair.costs
     n, m, d = len(costs.X), len(costs.Y), costs.X.shape[1]
-    root = ot.sliced_wasserstein_distance(
+    root: Any = ot.sliced_wasserstein_distance(
         costs.X, costs.Y, pair.a, pair.b, n_projections=count, seed=seed
     )
     difference = pair.a @ costs.X - pair.b @ costs.Y

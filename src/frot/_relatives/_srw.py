@@ -264,7 +264,8 @@ def _widened(vectors: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of both spans, without what they share."""
     rest = own - vectors @ (vectors.T @ own)
     rest -= vectors @ (vectors.T @ rest)
-    basis, triangle, _ = qr(rest, mode="economic", pivoting=True)
+    factors: Any = qr(rest, mode="economic", pivoting=True)
+    basis, triangle, _ = factors
     new = basis[:, np.abs(np.diagonal(triangle)) > NEW]
     # What is nearly nothing has lost its right angles to the rest.
     new -= vectors @ (vectors.T @ new)
