@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh, qr
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from frot._costs._protocol import UNIT
 from frot._plan import Plan
@@ -119,6 +118,9 @@ class Displacements:
             matrix = self._whole.of(plan)
             values, vectors = eigh(matrix, subset_by_index=[size - count, size - 1])
             return values, vectors, self._doubt(plan, float(np.trace(matrix)))
+        # Imported here, since it would make `import frot` wait.
+        from scipy.sparse.linalg import LinearOperator, eigsh
+
         # SciPy's stubs do not know its keyword arguments.
         make: Any = LinearOperator
         lanczos: Any = eigsh

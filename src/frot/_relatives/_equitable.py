@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import linprog
 
 from frot._arrays import find_home, to_numpy
 from frot._bounds import Lower, Upper, lower_bound
@@ -175,6 +174,9 @@ class _Pool:
 
     def _solve(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Solve the linear program on the known arcs; return the parts, lambda and g."""
+        # Imported here, since it would make `import frot` wait.
+        from scipy.optimize import linprog
+
         groups, rows, cols = np.nonzero(self.known)
         count, n, m = self.stack.shape
         # In these units no number is large or small for HiGHS's absolute tolerances.

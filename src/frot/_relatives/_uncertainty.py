@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.optimize import linprog
 
 from frot._errors import InputError
 from frot._relatives._pair import check_count
@@ -252,6 +251,9 @@ class Polyhedron:
 
     def best(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
         """Maximise <alpha, phi> by HiGHS."""
+        # Imported here, since it would make `import frot` wait.
+        from scipy.optimize import linprog
+
         unit = float(np.abs(phi).max(initial=0.0)) or 1.0
         E, e = self.equal or (None, None)
         found = linprog(
