@@ -23,9 +23,9 @@ from frot._problem import Problem
 from frot._relatives._pair import check_limits
 from frot._relatives._uncertainty import Uncertainty
 from frot._result import Result
+from frot._run import Run
 from frot._solvers import Exact
 from frot._solvers._drive import Callback, Offer, drive
-from frot._solvers._start import Start
 from frot._validate import check_costs, check_names
 
 __all__ = ["cutting_set"]
@@ -181,7 +181,8 @@ class _Cuts:
         width = relative_gap(self.lower, self.upper) if np.isfinite(self.upper) else 1.0
         tol = max(min(0.1 * width, 1e-3), 0.1 * self.tol)
         with hearing():
-            found = Exact(tol=tol)(master, Start(plan=self.plan))
+            # Points without weight are left out on the way, and come back with potentials.
+            found = Run(Exact(tol=tol), self.plan, None, False)(master)
         mixed = np.asarray(found.alpha @ np.stack(self.alphas))
         slack = float(found.alpha @ error)
         lower = Lower(found.lower - slack, mixed, *found.potentials, slack)
