@@ -21,12 +21,14 @@ __all__ = ["Displacements", "reduce_points"]
 
 # Up to this many features the matrix is formed and its eigenvectors are LAPACK's.
 DENSE_FEATURES = 2_000
+# Up to this many features points are turned whenever that saves coordinates.
+SMALL = 500
 # Plans of up to this many arcs times features are summed over differences of points.
 PRECISE_UP_TO = 100_000
 
 
 def reduce_points(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Centre the points, and turn them into as few coordinates as there are points.
+    """Centre the points, and turn them into as few coordinates as there are points, if that pays.
 
     Returns
     -------
@@ -42,7 +44,8 @@ def reduce_points(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     centre = (X.sum(axis=0) + Y.sum(axis=0)) / (len(X) + len(Y))
     X, Y = X - centre, Y - centre
     count = len(X) + len(Y)
-    if count > X.shape[1]:
+    # Turning costs as much as several rounds; it has to save more than it costs.
+    if count > X.shape[1] or (2 * count > X.shape[1] > SMALL):
         return X, Y, None
     # All differences lie in the span of the centred points, of dimension n + m - 1 at most.
     factors: Any = qr(np.vstack([X, Y])[:-1].T, mode="economic", pivoting=True)

@@ -180,7 +180,8 @@ class _Pool:
         groups, rows, cols = np.nonzero(self.known)
         count, n, m = self.stack.shape
         # In these units no number is large or small for HiGHS's absolute tolerances.
-        unit = float(self.stack[self.known].max()) or 1.0
+        largest = float(self.stack[self.known].max()) or 1.0
+        unit = max(min(self.upper, largest), 1e-6 * largest)
         mass = 1.0 / max(n, m)
         at = np.arange(len(groups))
         ends = sparse.csr_array(
