@@ -1,6 +1,6 @@
 """The relatives against their plain forms.
 
-    python benchmarks/relatives.py [--target 0.01] [--limit 120] [--large]
+    python benchmarks/relatives.py [--target 0.0025] [--limit 300] [--large]
 
 Same process, one thread, same problem, same relative gap. Subspace-robust transport runs against
 both published algorithms (Paty & Cuturi 2019) in dense form, whose bounds are looked at off the
@@ -164,8 +164,8 @@ def _shared_program(C: np.ndarray) -> float:
 def main() -> None:
     """Run the comparisons."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--target", type=float, default=0.01, help="relative gap to reach")
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds for each peer")
+    parser.add_argument("--target", type=float, default=0.0025, help="relative gap to reach")
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds for each peer")
     parser.add_argument("--large", action="store_true", help="SRW at d = 8,256, n = 4,000, alone")
     parser.add_argument("--skip-subspace", action="store_true")
     arguments = parser.parse_args()
