@@ -10,6 +10,7 @@ from __future__ import annotations
 from frot._adversary import Simplex
 from frot._batch import solve_batch
 from frot._batch_result import BatchResult
+from frot._chosen import Chosen
 from frot._errors import ConvergenceWarning, InputError, MissingDependencyError, SolverError
 from frot._groups import Groups
 from frot._lazy_plan import LazyPlan
@@ -18,6 +19,21 @@ from frot._pairwise import pairwise
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._relative import relative
+from frot._relatives import (
+    Box,
+    CappedSimplex,
+    Ellipsoid,
+    Polyhedron,
+    Polytope,
+    cutting_set,
+    equitable,
+    generalised_max_sliced,
+    max_min,
+    max_sliced,
+    sliced,
+    srw,
+    wasserstein,
+)
 from frot._report import write_report
 from frot._result import Progress, Result
 from frot._solve import distance, solve, solve_costs
@@ -30,7 +46,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BatchResult",
+    "Box",
+    "CappedSimplex",
+    "Chosen",
     "ConvergenceWarning",
+    "Ellipsoid",
     "Entropic",
     "Exact",
     "FrankWolfe",
@@ -41,6 +61,8 @@ __all__ = [
     "MissingDependencyError",
     "NetworkSimplex",
     "Plan",
+    "Polyhedron",
+    "Polytope",
     "Problem",
     "Progress",
     "Result",
@@ -49,15 +71,23 @@ __all__ = [
     "SolverError",
     "Status",
     "Table",
+    "cutting_set",
     "distance",
+    "equitable",
+    "generalised_max_sliced",
+    "max_min",
+    "max_sliced",
     "pairwise",
     "read_pair",
     "read_table",
     "relative",
+    "sliced",
     "solve",
     "solve_batch",
     "solve_costs",
+    "srw",
     "toy",
+    "wasserstein",
     "write_report",
 ]
 

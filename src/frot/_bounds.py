@@ -191,4 +191,7 @@ def relative_gap(lower: float, upper: float) -> float:
     """
     if upper <= lower:
         return 0.0
+    # Against a bound that is not known, all of the interval is open.
+    if np.isinf(upper) or np.isinf(lower):
+        return 1.0
     return float((upper - lower) / max(abs(upper), abs(lower), TINY))

@@ -10,6 +10,7 @@ import numpy as np
 
 from frot._arrays import Home, to_numpy
 from frot._bounds import relative_gap
+from frot._chosen import Chosen
 from frot._groups import Groups
 from frot._plan import Plan
 from frot._plan_at import PlanAt
@@ -80,6 +81,8 @@ class Result:
         As they were asked for.
     points, groups :
         The points and the groups of their features, where the costs came from points.
+    chosen : Chosen, optional
+        What the adversary chose, in the relatives of feature-robust transport (`srw`, ...).
 
     Examples
     --------
@@ -108,6 +111,7 @@ class Result:
     points: tuple[np.ndarray, np.ndarray] | None = None
     groups: Groups | None = None
     plain: tuple[float, float] | None = None
+    chosen: Chosen | None = None
 
     @property
     def unregularised(self) -> tuple[float, float]:
@@ -182,14 +186,21 @@ class Result:
         """Return the answer as text: value, interval, status and the heaviest groups."""
         n, m = self.plan.shape
         alpha, phi = to_numpy(self.alpha), to_numpy(self.phi)
+        title = f"Feature-robust transport of {n} to {m} points in {len(self.names)} groups"
+        if self.chosen is not None:
+            title = f"Transport of {n} to {m} points by {self.solver.partition('(')[0]}"
         lines = [
-            f"Feature-robust transport of {n} to {m} points in {len(self.names)} groups",
+            title,
             f"  value     {self.value:.10g}",
             f"  interval  [{self.lower:.10g}, {self.upper:.10g}]  (gap {self.gap:.1e})",
             f"  status    {self.status}: {self.status.sentence}",
             f"  solver    {self.solver}, {self.iterations} iterations, {self.time:.3g} s",
             f"  plan      {self.plan.nnz} arcs, mass {self.plan.sum():.6g}",
             *self._plain_line(),
+        ]
+        if self.chosen is not None:
+            return "\n".join([*lines, f"  chosen    {self.chosen.describe()}"])
+        lines += [
             f"  groups    {self.perplexity:.3g} in effect; the heaviest:",
         ]
         width = max((len(self.names[i]) for i in self.ranking()[:top]), default=0)

@@ -25,6 +25,10 @@ class Status(Enum):
     STOPPED = "Stopped by the callback; this is the best certified answer found until then."
     PRECISION = "The interval is as narrow as double precision allows for costs of this range."
     STALLED = "The algorithm cannot narrow the interval any further."
+    LOWER_BOUND = (
+        "The search is not convex: the value is a lower bound of the truth, and the best one found."
+    )
+    ESTIMATE = "The value is an average over random slices; the interval holds the truth."
 
     @property
     def sentence(self) -> str:
