@@ -15,7 +15,7 @@ import warnings
 
 import frot
 from _common import table
-from frot._entropic import _flash, _stream
+from frot._entropic import _certificate, _flash, _stream
 
 GROUPS, FEATURES = 8, 64
 
@@ -40,18 +40,20 @@ class Counter:
     def __init__(self) -> None:
         self.single = self.double = 0.0
 
-    def watch(self, kind: type, name: str, products: float) -> None:
-        """Count every call of a method as so many products of n m d multiplications."""
-        inner = getattr(kind, name)
+    def watch(self, owner, name: str, products: float) -> None:
+        """Count every call of a pass as so many products of n m d multiplications."""
+        inner = getattr(owner, name)
 
-        def counted(engine, *arguments):
-            if str(engine.terms.home.dtype).endswith("64"):
+        def counted(first, *arguments):
+            # An engine, or the geometry that it is about.
+            home = getattr(first, "geometry", first).home
+            if str(home.dtype).endswith("64"):
                 self.double += products
             else:
                 self.single += products
-            return inner(engine, *arguments)
+            return inner(first, *arguments)
 
-        setattr(kind, name, counted)
+        setattr(owner, name, counted)
 
 
 def points(torch, n: int):
@@ -85,8 +87,8 @@ def main() -> None:
         _flash.FlashEngine.suits = staticmethod(lambda geometry: False)  # type: ignore[method-assign]
     counter = Counter()
     counter.watch(_stream.StreamEngine, "sweep_once", 4.0)
-    counter.watch(_flash.FlashEngine, "sweep_once", 4.0)
-    counter.watch(_stream.StreamEngine, "shrunk", 4.0)
+    counter.watch(_flash._TensorCores, "sweep_once", 4.0)
+    counter.watch(_certificate, "measure", 4.0)
     counter.watch(_stream.StreamEngine, "transforms", 2.0)
     name = torch.cuda.get_device_name()
     rates = matrix_rate(torch, torch.float32), matrix_rate(torch, torch.float64)

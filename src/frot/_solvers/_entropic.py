@@ -21,6 +21,8 @@ __all__ = ["Entropic"]
 
 # Points that may be within the tolerance are certified, and one in so many others.
 PROVE_EVERY = 20
+# A gap of this many tolerances is a step or two from the end.
+NEAR = 30.0
 # Certificates in a row that bring nothing before single precision is given up.
 SINGLE_PATIENCE = 3
 
@@ -115,12 +117,17 @@ class Entropic(Driven):
         g = engine.terms.home.xp.zeros_like(engine.terms.b)
         return Offer(*run.certify(engine.sweep(alpha, g, float("inf"))))
 
+    @property
+    def _unhurried(self) -> bool:
+        return self.time_limit is None and self.max_iter > PROVE_EVERY
+
     def _climb(
         self, run: EntropicRun, engine: Engine, alpha: Any, g: Any
     ) -> Generator[Offer, None, Point | None]:
         """Climb with one engine; return where it can get no further, None if nobody can.
 
-        The first point is certified whatever it is worth, since the run may be stopped any time.
+        The first point is certified whatever it is worth, since the run may be stopped any time;
+        unless that takes long, nothing but Ctrl-C can stop it soon, and the end is near anyway.
         """
         xp = engine.terms.home.xp
         since, best, idle, at = PROVE_EVERY, np.inf, 0, None
@@ -129,6 +136,8 @@ class Entropic(Driven):
             # The primal of inexact columns may come out below the dual: their error counts too.
             gap = max(gap, float(at.error[0]) if gap == 0.0 else 0.0)
             since += 1
+            if run.streams and not np.isfinite(best) and self._unhurried and gap <= NEAR * self.tol:
+                since = min(since, PROVE_EVERY - 1)
             if gap > self.tol and since < PROVE_EVERY:
                 yield Offer()
                 continue
