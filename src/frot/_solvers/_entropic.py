@@ -135,9 +135,9 @@ class Entropic(Driven):
             gap = relative_gap(float(at.dual[0]), float(at.primal[0]))
             # The primal of inexact columns may come out below the dual: their error counts too.
             gap = max(gap, float(at.error[0]) if gap == 0.0 else 0.0)
+            if since == PROVE_EVERY and run.streams and self._unhurried and gap <= NEAR * self.tol:
+                since = 0
             since += 1
-            if run.streams and not np.isfinite(best) and self._unhurried and gap <= NEAR * self.tol:
-                since = min(since, PROVE_EVERY - 1)
             if gap > self.tol and since < PROVE_EVERY:
                 yield Offer()
                 continue
