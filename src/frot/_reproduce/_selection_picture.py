@@ -55,5 +55,10 @@ def draw_selection(numbers: dict[str, Any]) -> Figure:
     for axes in list(grid.flat)[max(0, len(sets) - columns) : len(sets)]:
         axes.set_xlabel("features selected")
     handles, labels = grid.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=10)
+    # A single panel is too narrow for all names side by side.
+    wide = 4 if columns > 1 else 2
+    size = 10 if columns > 1 else 8
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=wide, frameon=False, fontsize=size
+    )
     return figure
