@@ -13,13 +13,13 @@ from frot._batch_input import batch_geometry, batch_home, batch_points, batch_we
 from frot._batch_result import BatchResult
 from frot._batch_work import BatchWork
 from frot._costs import MEMORY_BUDGET
-from frot._entropic._dense import DenseEngine
+from frot._entropic._dense import DenseEngine, dense_bytes
 from frot._entropic._geometry import PointGeometry
-from frot._entropic._run import DENSE_MATRICES, SINGLE_TO
+from frot._entropic._run import SINGLE_TO
 from frot._entropic._terms import Terms
 from frot._errors import InputError, warn_caller
 from frot._groups import Groups
-from frot._prepare import amount_at
+from frot._prepare import amount_at, check_amount
 from frot._relative import Relative
 from frot._solvers import Entropic
 from frot._solvers._choose import check_limits
@@ -100,8 +100,7 @@ def solve_batch(
     a = batch_weights(a, count, n, "a", normalise_weights)
     b = batch_weights(b, count, m, "b", normalise_weights)
     adversary = Simplex(0.0, check_prior(prior, len(parsed)))
-    eta = eta if isinstance(eta, Relative) else check_number(eta, "eta")
-    eps = eps if isinstance(eps, Relative) else check_number(eps, "eps")
+    eta, eps = check_amount(eta, "eta"), check_amount(eps, "eps")
     if amount_at(eps) == 0.0:
         raise InputError("eps: batches need eps > 0; pass eps=..., or use frot.solve in a loop")
     check_limits(Entropic(tol, max_iter, time_limit))
@@ -142,7 +141,7 @@ def run_batch(
     search = geometry.single() if small else geometry
     scale = np.maximum(level, np.maximum(etas, epss))
     terms = Terms.of(search.home, *weights, adversary, epss, scale, etas)
-    per_part = max(1, int(memory_budget // (8 * DENSE_MATRICES * n * m)))
+    per_part = max(1, int(memory_budget // dense_bytes(n, m)))
     whole = DenseEngine(search, terms, geometry)
     for start in range(0, count, per_part):
         work.run(whole, np.arange(start, min(start + per_part, count)))

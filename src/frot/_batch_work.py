@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from frot._bounds import relative_gap
 from frot._entropic._ascent import Ascent
 from frot._entropic._certificate import Certificate, certify
 from frot._entropic._dense import DenseEngine
-from frot._entropic._engine import Point, gaps, take
+from frot._entropic._engine import distances, take
 from frot._status import Status
 
 __all__ = ["BatchWork"]
@@ -66,7 +65,7 @@ class BatchWork:
         home = ascent.engine.terms.home
         for at in ascent:
             done += 1
-            near = to_numpy(_distance(home.xp, at) <= self.tol)
+            near = to_numpy(distances(home.xp, at) <= self.tol)
             ended = done >= self.max_iter or time.perf_counter() > self.until
             if not (ended or near.sum() > DROP_AT * len(near)):
                 continue
@@ -126,12 +125,3 @@ class BatchWork:
             joined = every[0] if len(every) == 1 else home.xp.concat(every, axis=0)
             parts[field.name] = home.xp.take(joined, index, axis=0)
         return Certificate(**parts)
-
-
-def _distance(xp: Any, at: Point) -> Any:
-    """Return how far members look from their optima, (B,).
-
-    The primal of inexact columns may come out below the dual: their error counts then.
-    """
-    gap = gaps(xp, at)
-    return xp.where(gap > 0.0, gap, at.error)

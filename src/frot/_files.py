@@ -10,7 +10,20 @@ from pathlib import Path
 
 from frot._errors import InputError
 
-__all__ = ["make_folder", "replacing"]
+__all__ = ["check_writable", "make_folder", "replacing"]
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a path that no file can be written to.
+
+    Examples
+    --------
+    >>> check_writable(Path(tempfile.mkdtemp()) / "a.txt")
+    """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give the path of a file")
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} does not exist; make that folder first")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from frot._validate import (
     check_weights,
 )
 
-__all__ = ["Terms", "amount_at", "check_terms", "make_problem"]
+__all__ = ["Terms", "amount_at", "check_amount", "check_terms", "make_problem"]
 
 # Up to this many pairs of points `Exact` is the road to the answer: a minute at worst, and it ends
 # at the optimum itself. Beyond, and on devices it cannot use, there is a little eps.
@@ -72,12 +72,17 @@ def check_terms(
     a = check_weights(a, n, "a", normalise_weights)
     b = check_weights(b, m, "b", normalise_weights)
     how = check_choice(normalise, "normalise", NORMALISATIONS)
-    eta = eta if isinstance(eta, Relative) else check_number(eta, "eta")
+    eta = check_amount(eta, "eta")
     if eps is None:
         needed = on_device or n * m > EXACT_UP_TO
         eps = DEFAULT_EPS if eps_if_needed and needed else 0.0
-    eps = eps if isinstance(eps, Relative) else check_number(eps, "eps")
+    eps = check_amount(eps, "eps")
     return Terms(a, b, eta, eps, check_prior(prior, count), how)
+
+
+def check_amount(amount: Any, name: str) -> float | Relative:
+    """Return an amount of regularisation: a number >= 0, or a share as it is."""
+    return amount if isinstance(amount, Relative) else check_number(amount, name)
 
 
 def amount_at(amount: float | Relative, mean_cost: Any = 1.0) -> Any:

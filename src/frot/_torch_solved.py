@@ -19,8 +19,8 @@ from frot._batch_input import batch_geometry
 from frot._batch_result import BatchResult
 from frot._batch_work import BatchWork
 from frot._costs import MEMORY_BUDGET
+from frot._entropic._dense import dense_bytes
 from frot._entropic._device import device_points
-from frot._entropic._run import DENSE_MATRICES
 from frot._errors import hearing, warn_caller
 from frot._groups import Groups
 from frot._problem import Problem
@@ -128,7 +128,7 @@ def solve_members(
     log_prior = check_prior(prior, len(groups))
     etas, epss, level = (to_numpy(part) for part in amounts)
     weights = (_unit_mass(a), _unit_mass(b))
-    fits = 8 * DENSE_MATRICES * x.shape[1] * y.shape[1] <= MEMORY_BUDGET
+    fits = dense_bytes(x.shape[1], y.shape[1]) <= MEMORY_BUDGET
     with hearing():
         # The gap is asked for far below `tol`; only what misses `tol` itself is worth a warning.
         results: Any

@@ -20,10 +20,11 @@ import torch
 from torch import Tensor, nn
 
 from frot._arrays import find_home
+from frot._batch import DEFAULT_EPS
 from frot._batch_input import batch_weights
 from frot._errors import InputError
 from frot._groups import Groups
-from frot._prepare import amount_at
+from frot._prepare import amount_at, check_amount
 from frot._relative import Relative
 from frot._solvers import Entropic
 from frot._solvers._choose import check_limits
@@ -32,7 +33,6 @@ from frot._validate import check_choice, check_number
 
 __all__ = ["FRWDLoss"]
 
-DEFAULT_EPS = Relative(0.05)
 METRICS = ("sqeuclidean", "cosine")
 
 
@@ -90,8 +90,7 @@ class FRWDLoss(nn.Module):
     ) -> None:
         super().__init__()
         self.groups = groups
-        self.eta = eta if isinstance(eta, Relative) else check_number(eta, "eta")
-        self.eps = eps if isinstance(eps, Relative) else check_number(eps, "eps")
+        self.eta, self.eps = check_amount(eta, "eta"), check_amount(eps, "eps")
         self.debias = debias
         self.metric = check_choice(metric, "metric", METRICS)
         self.prior = prior

@@ -84,7 +84,7 @@ def test_sweeps_get_as_close_as_they_are_asked_to():
 
 
 def test_momentum_reads_the_rate_and_retreats():
-    momentum = _Momentum(np)
+    momentum = _Momentum()
     for power in range(5):
         momentum.update(0.9**power)
     assert momentum.rate == pytest.approx(0.9)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from frot._cli._call import Call
 from frot._errors import InputError, require
-from frot._files import replacing
+from frot._files import check_writable, replacing
 
 if TYPE_CHECKING:
     from frot._group_arrays import GroupArrays
@@ -31,12 +31,8 @@ class Outputs:
     def check(self) -> None:
         """Refuse what could not be written, before an hour of solving is lost to it."""
         for path in (self.result, self.report, self.picture):
-            if path is None:
-                continue
-            if path.is_dir():
-                raise InputError(f"{path} is a folder; give the path of a file")
-            if not path.parent.is_dir():
-                raise InputError(f"{path.parent} does not exist; make that folder first")
+            if path is not None:
+                check_writable(path)
         for path, kinds in ((self.result, (".npz",)), (self.picture, PICTURES)):
             if path is not None and path.suffix.lower() not in kinds:
                 raise InputError(f"{path} must end in {', '.join(kinds)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._errors import InputError
-from frot._files import replacing
+from frot._files import check_writable, replacing
 
 if TYPE_CHECKING:
     from frot.selection import FROTSelector, StabilitySelection
@@ -62,10 +62,7 @@ class SelectFiles:
         for path in (self.table, self.page, self.checkpoint):
             if path is None:
                 continue
-            if path.is_dir():
-                raise InputError(f"{path} is a folder; give the path of a file")
-            if not path.parent.is_dir():
-                raise InputError(f"{path.parent} does not exist; make that folder first")
+            check_writable(path)
             if path.resolve() == self.data.resolve():
                 raise InputError(f"{path} is the data itself; give the path of another file")
         for path, kinds in ((self.table, TABLES), (self.page, PAGES)):

@@ -13,7 +13,7 @@ from frot._costs._separable import SeparableCosts
 from frot._costs._stacked import StackedCosts
 from frot._groups import Groups
 
-__all__ = ["MEMORY_BUDGET", "build_costs"]
+__all__ = ["MEMORY_BUDGET", "build_costs", "is_squared"]
 
 # A stack may take this much; beyond it costs are recomputed.
 MEMORY_BUDGET = 2_000_000_000
@@ -24,6 +24,17 @@ STACK_PAYS_FROM = 13
 
 # On one feature all of these are |x - y|.
 ONE_FEATURE_ABSOLUTE = frozenset({"cityblock", "euclidean", "chebyshev", "minkowski"})
+
+
+def is_squared(metric: object, p: float) -> bool:
+    """Whether d(x, y)^p is the squared Euclidean distance, under either name.
+
+    Examples
+    --------
+    >>> is_squared("euclidean", 2.0), is_squared("euclidean", 1.0)
+    (True, False)
+    """
+    return (metric == "sqeuclidean" and p == 1.0) or (metric == "euclidean" and p == 2.0)
 
 
 def build_costs(
@@ -52,8 +63,7 @@ def build_costs(
     """
     count, n, m = len(groups), len(X), len(Y)
     fits = 8 * count * n * m <= memory_budget
-    squared = metric == "sqeuclidean" and p == 1.0
-    squared = squared or (metric == "euclidean" and p == 2.0)
+    squared = is_squared(metric, p)
     if squared or (metric == "cosine" and p == 1.0):
         make = FactoredCosts.squared_euclidean if squared else FactoredCosts.cosine
         wide = len(groups.flat) > STACK_PAYS_FROM * count

@@ -11,10 +11,23 @@ from frot._entropic._geometry import Geometry
 from frot._entropic._scaling import Scaling, settle, sweep_to
 from frot._entropic._terms import Terms
 
-__all__ = ["DenseEngine"]
+__all__ = ["DenseEngine", "dense_bytes"]
 
 # Sweeps between two steps on the weights at most.
 SWEEPS = 2_000
+# Matrices of n m entries that are held at a time.
+MATRICES = 5
+
+
+def dense_bytes(n: int, m: int) -> int:
+    """Return what one problem of n by m points takes with its kernel kept.
+
+    Examples
+    --------
+    >>> dense_bytes(1000, 1000)
+    40000000
+    """
+    return 8 * MATRICES * n * m
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from frot._arrays import Home, to_numpy
+from frot._costs._build import is_squared
 from frot._entropic._geometry import Geometry, PointGeometry, StackGeometry
 from frot._errors import InputError
 from frot._groups import Groups
@@ -140,7 +141,6 @@ def stays(solver: Any, terms: Any, metric: Any = "sqeuclidean", p: float = 1.0) 
 
     Only the entropic solver works in other libraries, for costs that are factored or given.
     """
-    squared = (metric == "sqeuclidean" and p == 1.0) or (metric == "euclidean" and p == 2.0)
-    known = squared or (metric == "cosine" and p == 1.0)
+    known = is_squared(metric, p) or (metric == "cosine" and p == 1.0)
     at_home = getattr(solver, "any_library", False)
     return bool(at_home and known and terms.normalise != "regret")

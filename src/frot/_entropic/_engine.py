@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from frot._entropic._geometry import Geometry
 from frot._entropic._terms import Terms
 
-__all__ = ["Engine", "Point", "gaps", "make_point", "select", "take"]
+__all__ = ["Engine", "Point", "distances", "gaps", "make_point", "select", "take"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,3 +130,12 @@ def gaps(xp: Any, at: Point) -> Any:
     """Return the relative gaps, (B,); where both values are zero there is none."""
     size = xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
     return (at.primal - at.dual) / xp.where(size > 0.0, size, xp.ones_like(size))
+
+
+def distances(xp: Any, at: Point) -> Any:
+    """Return how far members look from their optima, (B,).
+
+    The primal of inexact columns may come out below the dual: their error counts then.
+    """
+    gap = gaps(xp, at)
+    return xp.where(gap > 0.0, gap, at.error)

@@ -10,7 +10,7 @@ from frot._bounds import Lower, Upper
 from frot._costs import FactoredCosts, RescaledCosts
 from frot._entropic._certificate import Certificate, certify
 from frot._entropic._coarse import coarse_weights
-from frot._entropic._dense import DenseEngine
+from frot._entropic._dense import DenseEngine, dense_bytes
 from frot._entropic._device import DeviceCosts
 from frot._entropic._engine import Engine, Point
 from frot._entropic._flash import FlashEngine
@@ -22,8 +22,6 @@ from frot._problem import Problem
 
 __all__ = ["EntropicRun"]
 
-# Matrices of n m entries that a dense engine holds at a time.
-DENSE_MATRICES = 5
 # Beyond this accuracy single precision cannot be trusted to lead the way.
 SINGLE_TO = 2e-5
 SINGLE_RANGE = 1e15
@@ -40,7 +38,7 @@ class EntropicRun:
         self.problem = problem
         geometry = _geometry(problem)
         _, n, m = problem.shape
-        fits = 8 * DENSE_MATRICES * n * m <= problem.memory_budget
+        fits = dense_bytes(n, m) <= problem.memory_budget
         if not fits:
             geometry = _points(problem.costs) or geometry
         search = _search(geometry, problem, tol)

@@ -74,7 +74,7 @@ class _CostScores:
 
     def __init__(self, geometry: Geometry, terms: Terms, alpha: Any) -> None:
         self.geometry, self.alpha = geometry, alpha
-        self.eps, self.xp = terms.eps[:, :, None], terms.home.xp
+        self.eps = terms.eps[:, :, None]
 
     def block(self, part: slice, bias: Any) -> Any:
         found = self.geometry.rows(part).mix(self.alpha)

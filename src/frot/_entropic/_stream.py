@@ -55,7 +55,7 @@ class StreamEngine:
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
         """Pass over the kernel until the columns are right."""
         xp, terms = self.terms.home.xp, self.terms
-        momentum = _Momentum(xp)
+        momentum = _Momentum()
         limit = PASSES if limit is None else limit
         previous, count = g, 0
         while True:
@@ -120,8 +120,7 @@ class StreamEngine:
 class _Momentum:
     """Chebyshev's scheme, with the rate read from the errors of plain sweeps."""
 
-    def __init__(self, xp: Any) -> None:
-        self.xp = xp
+    def __init__(self) -> None:
         self.rate = 0.0
         self._errors: list[float] = []
         self._retreats = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from string import Template
+from frot._report._shell import shell
 
 __all__ = ["PAGE"]
 
@@ -64,21 +64,7 @@ table.querySelectorAll("th").forEach((head, column) => head.addEventListener("cl
 }));
 """
 
-PAGE = Template(
-    f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,">
-<title>$title</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<main>
-<h1>$title</h1>
-<p class="soft">$subtitle</p>
-<section>
+_BODY = """<section>
 <h2>Answer</h2>
 <div class="value">$value</div>
 <p>is the objective of the plan found; the optimum is proven to lie in
@@ -105,11 +91,6 @@ $rows
 </table>
 </div>
 </section>
-$calls
-<footer>$footer</footer>
-</main>
-<script>{_SCRIPT}</script>
-</body>
-</html>
-"""
-)
+$calls"""
+
+PAGE = shell(_STYLE, _SCRIPT, _BODY)

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from frot._bounds import relative_gap
 from frot._entropic._ascent import ascend
-from frot._entropic._engine import Engine, Point
+from frot._entropic._engine import Engine, Point, distances
 from frot._entropic._run import EntropicRun
 from frot._errors import InputError
 from frot._problem import Problem
@@ -132,9 +131,7 @@ class Entropic(Driven):
         xp = engine.terms.home.xp
         since, best, idle, at = PROVE_EVERY, np.inf, 0, None
         for at in ascend(engine, alpha, g, self.tol):
-            gap = relative_gap(float(at.dual[0]), float(at.primal[0]))
-            # The primal of inexact columns may come out below the dual: their error counts too.
-            gap = max(gap, float(at.error[0]) if gap == 0.0 else 0.0)
+            gap = float(distances(xp, at)[0])
             if since == PROVE_EVERY and run.streams and self._unhurried and gap <= NEAR * self.tol:
                 since = 0
             since += 1

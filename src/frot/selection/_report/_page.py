@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from string import Template
-
+from frot._report._shell import shell
 from frot.selection._report._script import SCRIPT
 
 __all__ = ["PAGE"]
@@ -77,25 +76,4 @@ footer { color: var(--soft); font-size: .85rem; margin-top: 20px; }
   figure, tr { break-inside: avoid; } }
 """
 
-PAGE = Template(
-    f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,">
-<title>$title</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<main>
-<h1>$title</h1>
-<p class="soft">$subtitle</p>
-$body
-<footer>$footer</footer>
-</main>
-<script>{SCRIPT}</script>
-</body>
-</html>
-"""
-)
+PAGE = shell(_STYLE, SCRIPT, "$body")
