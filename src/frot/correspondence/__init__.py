@@ -1,0 +1,1 @@
+"""Semantic correspondence: two photographs, every layer of a network, nothing to pick."""
