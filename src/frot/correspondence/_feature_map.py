@@ -52,7 +52,6 @@ class FeatureMap:
 class Grid:
     """Cells over an image, row by row; cell (y, x) has its centre at stride (x, y).
 
-
     Parameters
     ----------
     h, w : int

@@ -4,7 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["interpolation", "resize"]
+__all__ = ["interpolation", "resize", "sampling"]
+
+
+def sampling(places: np.ndarray, count: int) -> np.ndarray:
+    """Return the matrix that reads `count` samples of a line at fractional places, (k, count).
+
+    What lies beyond the ends has the value of the ends.
+
+    Examples
+    --------
+    >>> sampling(np.array([-1.0, 0.25, 1.0]), 2)
+    array([[1.  , 0.  ],
+           [0.75, 0.25],
+           [0.  , 1.  ]])
+    """
+    place = np.clip(np.asarray(places, dtype=float), 0.0, count - 1)
+    # Rounding must not put the last place beyond the last sample.
+    low = np.minimum(place.astype(int), max(count - 2, 0))
+    part = place - low
+    matrix = np.zeros((len(place), count))
+    rows = np.arange(len(place))
+    matrix[rows, low] = 1.0 - part
+    if count > 1:
+        matrix[rows, low + 1] = part
+    return matrix
 
 
 def interpolation(old: int, new: int, align_corners: bool) -> np.ndarray:
@@ -27,16 +51,7 @@ def interpolation(old: int, new: int, align_corners: bool) -> np.ndarray:
         place = np.arange(new) * ((old - 1) / (new - 1) if new > 1 else 0.0)
     else:
         place = (np.arange(new) + 0.5) * (old / new) - 0.5
-    place = np.clip(place, 0.0, old - 1)
-    # Rounding must not put the last place beyond the last sample.
-    low = np.minimum(place.astype(int), max(old - 2, 0))
-    part = place - low
-    matrix = np.zeros((new, old))
-    rows = np.arange(new)
-    matrix[rows, low] = 1.0 - part
-    if old > 1:
-        matrix[rows, low + 1] = part
-    return matrix
+    return sampling(place, old)
 
 
 def resize(maps: np.ndarray, h: int, w: int, align_corners: bool) -> np.ndarray:

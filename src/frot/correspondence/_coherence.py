@@ -1,0 +1,74 @@
+"""Coherence of a layer: do neighbours match neighbours? It needs no label, and noise has none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from frot._arrays import Home, to_numpy
+from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence._layers import LayerPair, _inverse, _lengths, at_most
+
+__all__ = ["coherence", "coherences"]
+
+# Layers that are no better than chance keep this much, so that logarithms exist.
+LEAST = 1e-6
+
+
+def coherence(source: FeatureMap, target: FeatureMap, home: Home) -> float:
+    r"""Return how coherently a layer matches two images, from 0 (by chance) to 1.
+
+    On the layer's own grids, j(i) is the cosine nearest neighbour in the target of cell i of the
+    source. The statistic is the share s of adjacent pairs of cells, across and down, whose matches
+    are adjacent in the same direction within one cell, less its chance value :math:`c = 9/m`:
+
+    .. math:: \frac{s - c}{1 - c}, \qquad
+        s = \operatorname{mean}_{i \sim i'} \,[\, \|j(i') - j(i) - (i' - i)\|_\infty \le 1 \,]
+
+    and the geometric mean of both directions.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> layer = FeatureMap("a", rng.normal(size=(16, 9, 7)), 8, 43)
+    >>> coherence(layer, layer, Home.of(np.zeros(1)))
+    1.0
+    """
+    xp = home.xp
+    F, G = (_unit_vectors(home, layer) for layer in (source, target))
+    cosines = F @ xp.matrix_transpose(G)
+    there = _one_way(to_numpy(xp.argmax(cosines, axis=1)), source, target)
+    back = _one_way(to_numpy(xp.argmax(cosines, axis=0)), target, source)
+    return float(np.sqrt(there * back))
+
+
+def coherences(layers: LayerPair) -> np.ndarray:
+    """Return the coherence of every layer, (L,), finer layers on the common grids."""
+    return np.array(
+        [
+            coherence(
+                at_most(one, layers.source_grid), at_most(other, layers.target_grid), layers.home
+            )
+            for one, other in zip(layers.source, layers.target, strict=True)
+        ]
+    )
+
+
+def _unit_vectors(home: Home, layer: FeatureMap) -> Any:
+    xp = home.xp
+    values = home.bring(layer.values)
+    flat = xp.matrix_transpose(xp.reshape(values, (layer.channels, layer.grid.count)))
+    return flat * _inverse(xp, _lengths(xp, flat))[:, None]
+
+
+def _one_way(matches: np.ndarray, source: FeatureMap, target: FeatureMap) -> float:
+    """The share of neighbours that stay neighbours, beyond chance."""
+    grid, other = source.grid, target.grid
+    y, x = np.divmod(matches.reshape(grid.h, grid.w), other.w)
+    across = (np.abs(np.diff(x, axis=1) - 1) <= 1) & (np.abs(np.diff(y, axis=1)) <= 1)
+    down = (np.abs(np.diff(y, axis=0) - 1) <= 1) & (np.abs(np.diff(x, axis=0)) <= 1)
+    count = across.size + down.size
+    chance = min(9.0 / other.count, 0.99)
+    share = (across.sum() + down.sum()) / count if count else 0.0
+    return max((share - chance) / (1.0 - chance), LEAST)

@@ -1,0 +1,89 @@
+"""How much mass a cell has to move: where the network sees the object, or where a user says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from frot._errors import InputError
+from frot.correspondence._backbone import Classifying
+from frot.correspondence._feature_map import Grid
+from frot.correspondence._interpolate import resize, sampling
+
+__all__ = ["MASSES", "class_activation", "mask_mass", "staircase"]
+
+MASSES = ("uniform", "cam", "cam-top")
+# Scales of the image that the activations are added over; the last is made from the one before.
+SCALES = (1.0, 1.5, 2.0)
+# What a cell weighs where the map, from 0 to 1, is above these levels.
+LEVELS = (0.4, 0.5, 0.6)
+WEIGHTS = np.array([0.5, 0.8, 0.9, 1.0])
+SMALL = 1e-5
+
+
+def class_activation(backbone: Any, image: np.ndarray, kind: str) -> np.ndarray:
+    r"""Return where the network's classifier looks, from 0 to 1, shape (h, w) of the image.
+
+    "cam-top" is the map of the most probable class, stretched to [0, 1] (the paper's words).
+    "cam" takes the two most probable classes at three sizes of the image: each map is
+
+    .. math:: (\mathrm{cam} - \min \mathrm{cam}) / \max \mathrm{cam},
+
+    the larger of the classes counts, and the sizes are added up and divided by their maximum.
+    """
+    if not isinstance(backbone, Classifying):
+        raise InputError(
+            f"mass: backbone {backbone.name!r} has no classifier to take class activation maps "
+            "from; use mass='uniform' or pass masks"
+        )
+    h, w = image.shape[:2]
+    if kind == "cam-top":
+        cam = resize(backbone.class_maps(image, 1), h, w, align_corners=True)[0]
+        low, high = float(cam.min()), float(cam.max())
+        return (cam - low) / max(high - low, SMALL)
+    total = np.zeros((h, w), dtype=np.float32)
+    at = image
+    for scale in SCALES:
+        size = (int(h * scale), int(w * scale))
+        at = np.moveaxis(resize(np.moveaxis(at, -1, 0), *size, align_corners=True), 0, -1)
+        maps = resize(backbone.class_maps(at, 2), h, w, align_corners=True)
+        lows, highs = maps.min(axis=(1, 2), keepdims=True), maps.max(axis=(1, 2), keepdims=True)
+        total += ((maps - lows) / np.maximum(highs, SMALL)).max(axis=0)
+    return total / (float(total.max()) + SMALL)
+
+
+def staircase(activation: np.ndarray, grid: Grid) -> np.ndarray:
+    """Return weights of the cells, (n,), from the activation at their centre pixels.
+
+    0.5 where it is low, 0.8 above 0.4, 0.9 above 0.5, 1 above 0.6; divided by their sum.
+
+    Examples
+    --------
+    >>> staircase(np.array([[0.0, 1.0]]), Grid(1, 2, 1.0, 1.0)).round(3)
+    array([0.333, 0.667])
+    """
+    h, w = activation.shape
+    x, y = grid.centres.astype(int).T
+    there = activation[np.minimum(y, h - 1), np.minimum(x, w - 1)]
+    weights = WEIGHTS[np.searchsorted(LEVELS, there, side="left")]
+    return weights / weights.sum()
+
+
+def mask_mass(mask: Any, size: tuple[int, int], ratio: float, grid: Grid, name: str) -> np.ndarray:
+    """Return weights of the cells, (n,), from a user's mask over the photograph's own pixels."""
+    mask = np.asarray(mask)
+    if mask.shape != size:
+        raise InputError(
+            f"{name}: has shape {mask.shape}, but the photograph has {size} (height, width)"
+        )
+    mask = mask.astype(float)
+    if not np.isfinite(mask).all() or (mask < 0.0).any():
+        raise InputError(f"{name}: has entries that are negative or not numbers; use weights >= 0")
+    h, w = size
+    down = sampling(np.arange(grid.h) * grid.stride / ratio, h)
+    across = sampling(np.arange(grid.w) * grid.stride / ratio, w)
+    weights = (down @ mask @ across.T).ravel()
+    if weights.sum() <= 0.0:
+        raise InputError(f"{name}: is zero at every cell; mark the object with positive values")
+    return weights / weights.sum()

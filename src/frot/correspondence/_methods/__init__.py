@@ -1,0 +1,26 @@
+"""Ways to match the cells of two images, one a file, behind one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from frot.correspondence._methods._cosine import hyperpixel, nearest
+from frot.correspondence._methods._frot import feature_robust
+from frot.correspondence._methods._max_min import worst_layer
+from frot.correspondence._methods._one_cost import concatenated, most_coherent, scot, uniform
+from frot.correspondence._methods._outcome import Outcome, Setting
+from frot.correspondence._methods._srw import subspace_robust
+
+__all__ = ["METHODS", "Outcome", "Setting"]
+
+METHODS: dict[str, Callable[[Setting], Outcome]] = {
+    "frot": feature_robust,
+    "ot": concatenated,
+    "uniform": uniform,
+    "nn": nearest,
+    "best-layer": most_coherent,
+    "hpf": hyperpixel,
+    "scot": scot,
+    "srw": subspace_robust,
+    "max-min": worst_layer,
+}

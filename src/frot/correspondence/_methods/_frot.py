@@ -1,0 +1,14 @@
+"""Feature-robust transport: the adversary weighs the layers."""
+
+from __future__ import annotations
+
+from frot.correspondence._methods._outcome import Outcome, Setting
+
+__all__ = ["feature_robust"]
+
+
+def feature_robust(setting: Setting) -> Outcome:
+    """The plan that is best against the worst mix of layers that is plausible under the prior."""
+    layers = setting.layers
+    result = setting.transport(layers.costs, layers.names, setting.a, setting.b, setting.q)
+    return setting.transported(result)
