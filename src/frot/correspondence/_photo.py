@@ -175,7 +175,7 @@ def _from_array(source: Any, name: str) -> np.ndarray:
         values = np.asarray(source)
     except Exception:
         values = np.asarray(None)
-    if values.dtype.kind not in "buf" or values.dtype.kind == "u" and values.itemsize > 2:
+    if values.dtype.kind not in "buf" or (values.dtype.kind == "u" and values.itemsize > 2):
         raise InputError(
             f"{name} has type {type(source).__name__} of {values.dtype}; give a path, a PIL image, "
             "or an array of uint8, uint16, or floats in [0, 1]"
