@@ -94,7 +94,8 @@ class OnnxBackbone:
             outputs.append(self._classifier.maps)
         self._input = inputs[0].name
         self._model = reading.pruned(model, outputs, axis)
-        self._session: Any = None
+        # A file that onnxruntime refuses is refused now, not at the first photograph.
+        self._session: Any = _session(self._model, self.name)
 
     @property
     def fingerprint(self) -> str:
@@ -131,9 +132,8 @@ class OnnxBackbone:
         ready = self._prepare(image)[None]
         if self._layout == "NCHW":
             ready = ready.transpose(0, 3, 1, 2)
-        runtime = require("onnxruntime", "correspondence")
         if self._session is None:
-            self._session = _session(runtime, self._model, self.name)
+            self._session = _session(self._model, self.name)
         try:
             values = self._session.run(names, {self._input: np.ascontiguousarray(ready)})
         except Exception as error:
@@ -208,7 +208,8 @@ def _named(found: Sequence[str], graph: Any) -> dict[str, str]:
     return names
 
 
-def _session(runtime: Any, model: bytes, name: str) -> Any:
+def _session(model: bytes, name: str) -> Any:
+    runtime = require("onnxruntime", "correspondence")
     options = runtime.SessionOptions()
     options.log_severity_level = 3
     # onnxruntime does not look at what worker processes are told about their threads.

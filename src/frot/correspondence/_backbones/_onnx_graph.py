@@ -14,11 +14,11 @@ __all__ = ["Classifier", "Geometry", "find_classifier", "find_sums", "geometries
 
 _POOLS = ("MaxPool", "AveragePool", "LpPool")
 # Each cell of the output depends on the same cell of the inputs.
-_CELLWISE = frozenset(
-    "Relu LeakyRelu PRelu Elu Selu Celu Gelu Clip Sigmoid HardSigmoid HardSwish Mish Tanh Softplus "
-    "Erf Sqrt Pow Neg Abs Exp BatchNormalization InstanceNormalization LRN Identity Dropout Cast "
-    "Add Sub Mul Div Min Max Sum Concat Pad QuantizeLinear DequantizeLinear".split()
-)
+_CELLWISE = """
+    Relu LeakyRelu PRelu Elu Selu Celu Gelu Clip Sigmoid HardSigmoid HardSwish Mish Tanh Softplus
+    Erf Sqrt Pow Neg Abs Exp BatchNormalization InstanceNormalization LRN Identity Dropout Cast
+    Add Sub Mul Div Min Max Sum Concat Pad QuantizeLinear DequantizeLinear
+"""
 _RESHAPES = frozenset(("Reshape", "Flatten", "Squeeze", "Dropout", "Identity", "Cast"))
 
 
@@ -67,6 +67,7 @@ def geometries(graph: Any, source: str, axis: int) -> dict[str, Geometry]:
     """
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     known = {source: Geometry(1, 1, axis)}
+    cellwise = set(_CELLWISE.split())
     for node in graph.node:
         inputs = [known[name] for name in node.input if name in known]
         if not inputs:
@@ -89,7 +90,7 @@ def geometries(graph: Any, source: str, axis: int) -> dict[str, Geometry]:
             known[node.output[0]] = Geometry(
                 widest.stride * stride, widest.receptive_field + spread * widest.stride, 1
             )
-        elif node.op_type in _CELLWISE:
+        elif node.op_type in cellwise:
             for output in node.output:
                 known[output] = replace(widest, stride=max(g.stride for g in inputs))
     return known

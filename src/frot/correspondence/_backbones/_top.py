@@ -27,7 +27,8 @@ def top_maps(maps: np.ndarray, weights: np.ndarray, scores: np.ndarray, classes:
 
     Examples
     --------
-    >>> top_maps(np.ones((2, 1, 1)), np.array([[1.0, 1.0], [2.0, 2.0]]), np.array([2, 4]), 1).tolist()
+    >>> weights = np.array([[1.0, 1.0], [2.0, 2.0]])
+    >>> top_maps(np.ones((2, 1, 1)), weights, np.array([2.0, 4.0]), 1).tolist()
     [[[4.0]]]
     """
     if not 1 <= classes <= len(weights):

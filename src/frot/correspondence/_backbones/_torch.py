@@ -86,8 +86,6 @@ class TorchBackbone:
             choose_layers(parts, [_bare(part) for part in layers.values()], self.name)
         else:
             self._parts = self._choose(parts, layers)
-        if not self._parts:
-            raise InputError(f"{self.name} has no residual sums or convolutions; name its layers")
         self.layers: tuple[str, ...] = tuple(self._parts)
         self._hash: str | None = None
 
@@ -144,12 +142,17 @@ class TorchBackbone:
         if found and trace.stem is not None:
             found.insert(0, trace.stem[0])
         found = found or list(dict.fromkeys(trace.convolutions))
-        available = found if layers is None else [*found, *(p for p in parts if p not in found)]
-        numbered = [
-            found[layer] if isinstance(layer, int) and 0 <= layer < len(found) else layer
-            for layer in (found if layers is None else layers)
+        if not found:
+            raise InputError(f"{self.name} has no residual sums or convolutions; name its layers")
+        if layers is None:
+            return {part: part for part in found}
+        # Places count in the list of found layers, names in everything there is.
+        named = [
+            layer if isinstance(layer, str) else choose_layers(found, [layer], self.name)[0]
+            for layer in layers
         ]
-        return {part: part for part in choose_layers(available, numbered, self.name)}
+        available = [*found, *(part for part in parts if part not in found)]
+        return {part: part for part in choose_layers(available, named, self.name)}
 
     def _probe(self) -> Any:
         problem: Exception | None = None

@@ -173,7 +173,9 @@ class Trace(TorchDispatchMode):
             # Given the spread of the averages this is linear, and its bias is the same everywhere.
             spread = (first.var(dim=-1, correction=0) + args[4]).sqrt()
             centred = (maps - maps.mean(dim=0)) / spread.reshape(())
-            self._averages[output] = centred if args[2] is None else centred * args[2][:, None, None]
+            self._averages[output] = (
+                centred if args[2] is None else centred * args[2][:, None, None]
+            )
         elif func is _ATEN.addmm.default:
             self.head = (maps, args[2].t(), output)
         elif func is _ATEN.mm.default:
