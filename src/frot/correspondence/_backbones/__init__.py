@@ -1,0 +1,1 @@
+"""Networks behind one protocol."""

@@ -1,0 +1,276 @@
+"""Any torch module, by the names of its parts."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from frot._errors import InputError, require
+from frot._fingerprint import fingerprint
+from frot.correspondence._backbones._choose import choose_layers
+from frot.correspondence._backbones._preprocess import preprocessing
+from frot.correspondence._backbones._top import top_maps
+from frot.correspondence._feature_map import FeatureMap
+
+__all__ = ["TorchBackbone"]
+
+# Sides of the image that a module is first tried on; transformers often take one size alone.
+_PROBES = (128, 224, 256, 384, 518)
+
+
+class TorchBackbone:
+    """A torch module whose layers are read while it runs.
+
+    A layer is named after a part of the module, as in ``module.named_modules()``. Where that part
+    adds a residual, its map is the sum, copied before any activation overwrites it; elsewhere, or
+    with ``:output`` behind the name, it is what the part returns. By default the layers are the
+    stem after its max-pool and every residual sum, or every convolution where there are no
+    residuals. Tokens become grids, and those that belong to no cell are dropped.
+
+    The module is run in evaluation mode without gradients, and is left as it was found.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Takes a batch of images (1, 3, h, w).
+    layers : sequence of str or int, or mapping of str to str, optional
+        Names of parts or places in the default list; a mapping gives each part a name of its own.
+    mean, std, scale, colour :
+        The input is (scale x - mean) / std; ImageNet's mean and standard deviation by default.
+    device : str or torch.device, optional
+        Where to run; a module that is elsewhere is copied there.
+    name : str, optional
+        By default the name of the module's class.
+    call : dict, optional
+        More arguments of the module's forward pass.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = torch.nn.Sequential(
+    ...     torch.nn.Conv2d(3, 4, 3, stride=2, padding=1), torch.nn.ReLU(inplace=True)
+    ... )
+    >>> (map,) = TorchBackbone(network).extract(np.zeros((32, 48, 3), dtype="float32"))
+    >>> map.name, map.values.shape, map.stride, map.receptive_field
+    ('0', (4, 16, 24), 2, 3)
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        layers: Sequence[str | int] | Mapping[str, str] | None = None,
+        *,
+        mean: Sequence[float] | float | None = None,
+        std: Sequence[float] | float | None = None,
+        scale: float = 1.0,
+        colour: str = "RGB",
+        device: Any = None,
+        name: str | None = None,
+        call: Mapping[str, Any] | None = None,
+    ) -> None:
+        torch = require("torch", "correspondence")
+        if not isinstance(module, torch.nn.Module):
+            raise InputError(f"module is a {type(module).__name__}; give a torch.nn.Module")
+        self._prepare = preprocessing(colour, mean, std, scale)
+        self.name = name or type(module).__name__
+        self._module = _placed(torch, module, device)
+        self._call = dict(call or {})
+        parts = [part for part, _ in module.named_modules() if part]
+        if isinstance(layers, Mapping):
+            self._parts = dict(layers)
+            choose_layers(parts, [_bare(part) for part in layers.values()], self.name)
+        else:
+            self._parts = self._choose(parts, layers)
+        self.layers: tuple[str, ...] = tuple(self._parts)
+        self._hash: str | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the weights, the structure, the layers and the preprocessing."""
+        if self._hash is None:
+            weights = hashlib.sha256()
+            for key, value in sorted(self._module.state_dict().items()):
+                weights.update(f"{key} {tuple(value.shape)} {value.dtype}".encode())
+                raw = value.detach().cpu().contiguous()
+                weights.update(raw.reshape(-1).view(_torch().uint8).numpy().tobytes())
+            self._hash = fingerprint(
+                weights=weights.hexdigest(),
+                structure=repr(self._module),
+                parts=list(self._parts.items()),
+                prepare=self._prepare,
+                call=self._call,
+            )
+        return self._hash
+
+    def extract(self, image: np.ndarray) -> list[FeatureMap]:
+        """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
+        ready = self._prepare(image)
+        trace, outputs = self._run(ready, set(self._parts.values()))
+        return [self._map(name, trace, outputs, ready.shape[:2]) for name in self.layers]
+
+    def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
+        """Return class activation maps of the most probable classes, shape (classes, h, w).
+
+        The classifier is the matrix that the module applies to maps averaged over their cells.
+        """
+        trace, _ = self._run(self._prepare(image), set())
+        if trace.head is None:
+            raise InputError(
+                f"{self.name} has no classifier on averaged maps, so it has no class activation "
+                "maps; weigh the cells in another way or take another backbone"
+            )
+        maps, weights, scores = (value.float().cpu().numpy() for value in trace.head)
+        return top_maps(maps, weights, scores.ravel(), classes)
+
+    def __repr__(self) -> str:
+        return f"TorchBackbone({self.name}, {len(self.layers)} layers)"
+
+    def _choose(self, parts: list[str], layers: Sequence[str | int] | None) -> dict[str, str]:
+        """Name the default layers, by running the module once, or those asked for."""
+        if layers is not None and all(isinstance(layer, str) for layer in layers):
+            asked = {_bare(str(layer)): str(layer) for layer in layers}
+            if set(asked) <= set(parts):
+                chosen = choose_layers(parts, list(asked), self.name)
+                return {asked[part]: asked[part] for part in chosen}
+        trace = self._probe()
+        found = list(trace.sums)
+        if found and trace.stem is not None:
+            found.insert(0, trace.stem[0])
+        found = found or list(dict.fromkeys(trace.convolutions))
+        if not found:
+            raise InputError(f"{self.name} has no residual sums or convolutions; name its layers")
+        if layers is None:
+            return {part: part for part in found}
+        # Places count in the list of found layers, names in everything there is.
+        named = [
+            layer if isinstance(layer, str) else choose_layers(found, [layer], self.name)[0]
+            for layer in layers
+        ]
+        available = [*found, *(part for part in parts if part not in found)]
+        return {part: part for part in choose_layers(available, named, self.name)}
+
+    def _probe(self) -> Any:
+        problem: Exception | None = None
+        for side in _PROBES:
+            try:
+                return self._run(np.zeros((side, side, 3), dtype=np.float32), set())[0]
+            except InputError as error:
+                problem = problem or error
+        raise InputError(f"{self.name} cannot be run on an image: {problem}")
+
+    def _run(self, ready: np.ndarray, wanted: set[str]) -> tuple[Any, dict[str, Any]]:
+        torch = _torch()
+        from frot.correspondence._backbones._trace import Trace
+
+        trace = Trace(wanted)
+        example = next((p for p in self._module.parameters() if p.is_floating_point()), None)
+        image = torch.from_numpy(np.ascontiguousarray(ready.transpose(2, 0, 1)[None]))
+        if example is not None:
+            image = image.to(device=example.device, dtype=example.dtype)
+        trace.start(image)
+        with torch.no_grad(), _evaluating(self._module), _watching(self._module, trace) as outputs:
+            for part in wanted:
+                outputs.setdefault(_bare(part), None)
+            try:
+                with trace:
+                    self._module(image, **self._call)
+            except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
+                raise InputError(
+                    f"{self.name} cannot take an image of {ready.shape[1]} x {ready.shape[0]} "
+                    f"pixels: {(str(error).splitlines() or [repr(error)])[0]}"
+                ) from error
+        return trace, outputs
+
+    def _map(
+        self, name: str, trace: Any, outputs: dict[str, Any], size: tuple[int, ...]
+    ) -> FeatureMap:
+        from frot.correspondence._backbones._trace import as_map
+
+        part = self._parts[name]
+        if part in trace.sums:
+            seen, value = trace.sums[part]
+        elif trace.stem is not None and part == trace.stem[0]:
+            _, seen, value = trace.stem
+        else:
+            seen, value = outputs.get(_bare(part)) or (None, None)
+        if value is None:
+            raise InputError(f"layers names {part!r}, which {self.name} does not run")
+        try:
+            values = as_map(value, seen).float().cpu().numpy()
+        except ValueError as error:
+            raise InputError(f"layers names {part!r} of {self.name}: {error}") from None
+        stride = seen.stride if seen is not None else max(1, round(size[0] / values.shape[1]))
+        field = seen.receptive_field if seen is not None else stride
+        return FeatureMap(name, np.ascontiguousarray(values), stride, field)
+
+
+def _torch() -> Any:
+    return require("torch", "correspondence")
+
+
+def _bare(part: str) -> str:
+    return part.removesuffix(":output")
+
+
+def _placed(torch: Any, module: Any, device: Any) -> Any:
+    if device is None:
+        return module
+    try:
+        device = torch.device(device)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device is {device}: {str(error).splitlines()[0]}") from None
+    if all(p.device == device for p in (*module.parameters(), *module.buffers())):
+        return module
+    return copy.deepcopy(module).to(device)
+
+
+@contextmanager
+def _evaluating(module: Any) -> Iterator[None]:
+    modes = [(part, part.training) for part in module.modules()]
+    try:
+        module.eval()
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+@contextmanager
+def _watching(module: Any, trace: Any) -> Iterator[dict[str, Any]]:
+    """Keep `trace.inside`, and copy what the parts return that the yielded dictionary names."""
+    outputs: dict[str, Any] = {}
+    hooks = []
+
+    def enter(name: str) -> Any:
+        return lambda _part, _args: trace.inside.append(name)
+
+    def leave(name: str) -> Any:
+        def hook(_part: Any, _args: Any, output: Any) -> None:
+            trace.inside.pop()
+            if name in outputs and (value := _first_tensor(output)) is not None:
+                outputs[name] = (trace.sight(value), value.detach().clone())
+
+        return hook
+
+    try:
+        for name, part in module.named_modules():
+            hooks.append(part.register_forward_pre_hook(enter(name)))
+            hooks.append(part.register_forward_hook(leave(name)))
+        yield outputs
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _first_tensor(output: Any) -> Any:
+    if isinstance(output, Mapping):
+        output = list(output.values())
+    if isinstance(output, list | tuple):
+        return next((found for part in output if (found := _first_tensor(part)) is not None), None)
+    return output if isinstance(output, _torch().Tensor) else None

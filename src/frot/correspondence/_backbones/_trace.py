@@ -1,0 +1,241 @@
+"""Watch a torch module at work: what its tensors see, which sums join residuals, what is averaged.
+
+Every operation passes through here as it runs, so that nothing depends on how the module is
+written, and a sum is copied before an activation overwrites it in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakTensorKeyDictionary
+
+__all__ = ["Sight", "Trace", "as_map"]
+
+_ATEN = torch.ops.aten
+_SUMS = (_ATEN.add.Tensor, _ATEN.add_.Tensor)
+_MAX_POOLS = (_ATEN.max_pool2d_with_indices.default, _ATEN.max_pool2d.default)
+_MEANS = (_ATEN.mean.dim, _ATEN._adaptive_avg_pool2d.default, _ATEN.avg_pool2d.default)
+_POOLS = (*_MAX_POOLS, _ATEN.avg_pool2d.default)
+_SAME_VALUES = (
+    _ATEN.view.default,
+    _ATEN._unsafe_view.default,
+    _ATEN.reshape.default,
+    _ATEN.squeeze.dim,
+    _ATEN.squeeze.dims,
+    _ATEN.squeeze.default,
+    _ATEN.clone.default,
+    _ATEN.detach.default,
+    _ATEN.flatten.using_ints,
+)
+_NORMS = (_ATEN.native_batch_norm.default, _ATEN._native_batch_norm_legit_no_training.default)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What the cells of a tensor see of the input.
+
+    Parameters
+    ----------
+    stride : int
+        Pixels between neighbouring cells.
+    receptive_field : int
+        Pixels across, along convolutions and pools; what attention and averages over the whole
+        image add is not counted.
+    grid : tuple of int
+        Rows and columns of cells.
+    """
+
+    stride: int
+    receptive_field: int
+    grid: tuple[int, int]
+
+
+class Trace(TorchDispatchMode):
+    """Follow the image through a module.
+
+    Parameters
+    ----------
+    keep : collection of str
+        Names of the sums and stems to copy.
+
+    Attributes
+    ----------
+    inside : list of str
+        Names of the modules that are being run, the innermost last; kept by the caller's hooks.
+    sums : dict
+        The last residual sum of each module, by the module's name, in the order of the network: a
+        pair of its sight and, where it is to be kept, its copy.
+    stem : tuple or None
+        The module with the first max-pool, if that comes before any sum, and the same of it.
+    convolutions : list of str
+        Modules that end in a convolution, or in the normalisation after one.
+    head : tuple or None
+        Maps that are averaged over their cells, shape (channels, h, w), the matrix that is then
+        applied, shape (classes, channels), and what comes out.
+    """
+
+    def __init__(self, keep: Collection[str] = ()) -> None:
+        super().__init__()
+        self.inside: list[str] = []
+        self.sums: dict[str, tuple[Sight, torch.Tensor | None]] = {}
+        self.stem: tuple[str, Sight, torch.Tensor | None] | None = None
+        self.convolutions: list[str] = []
+        self.head: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = None
+        self._keep = keep
+        # None: made from the image, but no longer known where each value looks.
+        self._sights = WeakTensorKeyDictionary()
+        self._averages = WeakTensorKeyDictionary()
+        self._convolved = WeakTensorKeyDictionary()
+
+    def start(self, image: torch.Tensor) -> None:
+        """Say which tensor is the image, of shape (1, 3, h, w)."""
+        self._sights[image] = Sight(1, 1, (image.shape[2], image.shape[3]))
+
+    def sight(self, tensor: torch.Tensor) -> Sight | None:
+        """Return what the cells of a tensor see, where that is known."""
+        return self._sights.get(tensor)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        output = result[0] if isinstance(result, tuple | list) and result else result
+        if isinstance(output, torch.Tensor):
+            inputs = [value for value in _tensors(args) if value in self._sights]
+            if inputs:
+                outputs = result if isinstance(result, tuple | list) else (result,)
+                self._follow(func, args, inputs, [o for o in outputs if torch.is_tensor(o)])
+        return result
+
+    def _follow(
+        self, func: Any, args: Sequence[Any], inputs: list[Any], outputs: list[torch.Tensor]
+    ) -> None:
+        output, first = outputs[0], inputs[0]
+        seen = self._sights[first]
+        if func is _ATEN.convolution.default:
+            window = [(k - 1) * d for k, d in zip(args[1].shape[2:], args[5], strict=True)]
+            seen = None if args[6] else _through(seen, window, args[3], output)
+            self._name_convolution(output)
+        elif func in _POOLS:
+            window = [size - 1 for size in _two(args[1])]
+            stride = args[2] if len(args) > 2 and args[2] else args[1]
+            seen = _through(seen, window, stride, output)
+            if func in _MAX_POOLS and seen and not self.sums and self.stem is None:
+                name = self._here() or "stem"
+                self.stem = (name, seen, output.clone() if name in self._keep else None)
+        else:
+            seen = _along([self._sights[value] for value in inputs], output)
+            if func in _NORMS and first in self._convolved:
+                self.convolutions.remove(self._convolved[first])
+                self._name_convolution(output)
+        for value in outputs:
+            self._sights[value] = seen
+        if func in _SUMS and len(inputs) == 2 and inputs[0].shape == inputs[1].shape:
+            self._record_sum(output, seen)
+        self._follow_head(func, args, first, output)
+
+    def _record_sum(self, output: torch.Tensor, seen: Sight | None) -> None:
+        if seen is None or not _is_map(output, seen):
+            return
+        name = self._here() or f"sum_{len(self.sums) + 1}"
+        # A block of attention adds twice; what leaves it is the second sum.
+        self.sums.pop(name, None)
+        self.sums[name] = (seen, output.clone() if name in self._keep else None)
+
+    def _name_convolution(self, output: torch.Tensor) -> None:
+        if name := self._here():
+            self._convolved[output] = name
+            self.convolutions.append(name)
+
+    def _here(self) -> str:
+        return self.inside[-1] if self.inside else ""
+
+    def _follow_head(
+        self, func: Any, args: Sequence[Any], first: torch.Tensor, output: torch.Tensor
+    ) -> None:
+        seen = self._sights.get(first)
+        if func in _MEANS:
+            if seen and _is_map(first, seen) and output.numel() == first.numel() // _cells(seen):
+                self._averages[output] = as_map(first, seen)
+            return
+        averaged = args[1] if func is _ATEN.addmm.default else first
+        maps = self._averages.get(averaged)
+        if maps is None:
+            return
+        if func in _SAME_VALUES:
+            self._averages[output] = maps
+        elif func is _ATEN.native_layer_norm.default:
+            # Given the spread of the averages this is linear, and its bias is the same everywhere.
+            spread = (first.var(dim=-1, correction=0) + args[4]).sqrt()
+            centred = (maps - maps.mean(dim=0)) / spread.reshape(())
+            self._averages[output] = (
+                centred if args[2] is None else centred * args[2][:, None, None]
+            )
+        elif func is _ATEN.addmm.default:
+            self.head = (maps, args[2].t(), output)
+        elif func is _ATEN.mm.default:
+            self.head = (maps, args[1].t(), output)
+        elif func is _ATEN.linear.default:
+            self.head = (maps, args[1], output)
+
+
+def as_map(tensor: torch.Tensor, seen: Sight | None) -> torch.Tensor:
+    """Return a tensor of one image as a map (channels, h, w); tokens before the cells' are cut."""
+    if tensor.ndim == 4:
+        last = seen is not None and tuple(tensor.shape[1:3]) == seen.grid != tensor.shape[2:]
+        return tensor[0].permute(2, 0, 1) if last else tensor[0]
+    if tensor.ndim == 3 and seen is not None and tensor.shape[1] >= _cells(seen):
+        cells = tensor[0, tensor.shape[1] - _cells(seen) :]
+        return cells.T.reshape(-1, *seen.grid)
+    raise ValueError(f"a tensor of shape {tuple(tensor.shape)} is no map")
+
+
+def _cells(seen: Sight) -> int:
+    return seen.grid[0] * seen.grid[1]
+
+
+def _is_map(tensor: torch.Tensor, seen: Sight) -> bool:
+    if tensor.ndim == 3:
+        return tensor.shape[1] >= _cells(seen)
+    return tensor.ndim == 4 and seen.grid in (tuple(tensor.shape[2:]), tuple(tensor.shape[1:3]))
+
+
+def _through(
+    seen: Sight | None, window: Sequence[int], stride: Any, output: torch.Tensor
+) -> Sight | None:
+    """Return what is seen through windows of `window` + 1 cells, a stride apart."""
+    if seen is None or output.ndim != 4:
+        return None
+    return Sight(
+        seen.stride * max(_two(stride)),
+        seen.receptive_field + max(window) * seen.stride,
+        (output.shape[2], output.shape[3]),
+    )
+
+
+def _along(sights: Sequence[Sight | None], output: torch.Tensor) -> Sight | None:
+    """Return what is seen along the longest of the paths that end in `output`."""
+    fitting = [
+        seen for seen in sights if seen is not None and (output.ndim != 4 or _is_map(output, seen))
+    ]
+    return max(fitting, key=lambda seen: seen.receptive_field, default=None)
+
+
+def _two(size: Any) -> list[int]:
+    values = [size] if isinstance(size, int) else list(size)
+    return values if len(values) == 2 else values * 2
+
+
+def _tensors(args: Sequence[Any]) -> list[torch.Tensor]:
+    found = []
+    for value in args:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            found.extend(part for part in value if isinstance(part, torch.Tensor))
+    return found

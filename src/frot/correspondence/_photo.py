@@ -1,0 +1,227 @@
+"""Photographs as they are matched: red, green and blue in [0, 1], the right way up."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from frot._errors import InputError, require
+from frot.correspondence._interpolate import resize
+
+__all__ = ["MAX_PIXELS", "MIN_SIDE", "Photo", "read_photo"]
+
+MIN_SIDE = 32
+MAX_PIXELS = 89_000_000  # just under what Pillow itself calls a decompression bomb
+_SHORTEST = 8  # cells at stride 4 would be fewer than two below it
+
+
+@dataclass(frozen=True, eq=False)
+class Photo:
+    """A photograph.
+
+    Parameters
+    ----------
+    pixels : array of shape (H, W, 3)
+        Red, green and blue in [0, 1], single precision, upright.
+    name : str
+        What it is called in messages and pictures.
+
+    Examples
+    --------
+    >>> Photo(np.zeros((375, 500, 3), dtype="float32"), "cat.jpg").size
+    (375, 500)
+    """
+
+    pixels: np.ndarray
+    name: str = "image"
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width in pixels."""
+        return int(self.pixels.shape[0]), int(self.pixels.shape[1])
+
+    def resized(self, side: int = 300, enlarge: bool = True) -> tuple[np.ndarray, float]:
+        """Return the picture with a longer side of about `side`, and the ratio to this one.
+
+        The ratio r is `side` over the longer side, in single precision, and both sides are cut to
+        whole pixels, so that a longer side of 291 gives 299. Bilinear, without antialiasing.
+
+        Parameters
+        ----------
+        side : int
+            The longer side that is wanted, in pixels.
+        enlarge : bool
+            Whether smaller pictures grow; otherwise they are returned as they are, with ratio 1.
+
+        Returns
+        -------
+        image : array of shape (h, w, 3)
+            Single precision.
+        ratio : float
+            A point at x here is at `ratio` x there.
+
+        Examples
+        --------
+        >>> image, ratio = Photo(np.zeros((375, 500, 3), dtype="float32")).resized(300)
+        >>> image.shape, round(ratio, 6)
+        ((225, 300, 3), 0.6)
+        """
+        if side < MIN_SIDE:
+            raise InputError(f"side is {side}; give at least {MIN_SIDE} pixels")
+        height, width = self.size
+        ratio = np.float32(side / max(height, width))
+        if ratio >= 1 and not enlarge:
+            return self.pixels, 1.0
+        # The product is in single precision too: that is what decides between 299 and 300.
+        h, w = int(np.float32(height) * ratio), int(np.float32(width) * ratio)
+        if min(h, w) < _SHORTEST:
+            raise InputError(
+                f"{self.name} is {width} x {height} pixels and would be {w} x {h} at side={side}; "
+                "crop it or give a larger side"
+            )
+        maps = np.ascontiguousarray(np.moveaxis(self.pixels, 2, 0))
+        image = resize(maps, h, w, align_corners=False)
+        return np.ascontiguousarray(np.moveaxis(image, 0, 2)), float(ratio)
+
+
+def read_photo(source: Any, name: str | None = None) -> Photo:
+    """Read a photograph from wherever it is.
+
+    Parameters
+    ----------
+    source : path, PIL image, array or Photo
+        Files and PIL images may be grey, RGB, with a palette or a transparent background (laid
+        over white), CMYK or of 16 bits, and are turned upright as their EXIF data say. Arrays are
+        (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), of uint8, uint16, bool, or floats in [0, 1].
+    name : str, optional
+        What to call it; by default the name of the file, or "image".
+
+    Raises
+    ------
+    InputError
+        If it is missing or no picture, if a side is under 32 pixels, or if there are more than 89
+        million pixels.
+
+    Examples
+    --------
+    >>> read_photo(np.full((40, 60), 255, dtype="uint8")).pixels[0, 0].tolist()
+    [1.0, 1.0, 1.0]
+    """
+    if isinstance(source, Photo):
+        return source if name is None else Photo(source.pixels, name)
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        return _finish(_read_file(path), name or path.name)
+    if hasattr(source, "getbands") and hasattr(source, "convert"):
+        called = name or Path(str(getattr(source, "filename", "") or "image")).name
+        return _finish(_from_pil(source, called), called)
+    called = name or "image"
+    return _finish(_from_array(source, called), called)
+
+
+def _read_file(path: Path) -> np.ndarray:
+    pil = require("PIL.Image", "correspondence")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give the path of a picture")
+    if not path.exists():
+        raise InputError(f"{path} does not exist; give the path of a picture")
+    try:
+        with warnings.catch_warnings():
+            # Sizes are checked here, against one limit, by an error.
+            warnings.simplefilter("ignore", pil.DecompressionBombWarning)
+            with pil.open(path) as image:
+                return _from_pil(image, path.name)
+    except pil.DecompressionBombError:
+        raise InputError(_too_large(path.name)) from None
+    except pil.UnidentifiedImageError:
+        raise InputError(f"{path} is not a picture that Pillow can read") from None
+    except InputError:
+        raise
+    # Damaged files make Pillow's decoders raise all of these.
+    except (OSError, SyntaxError, ValueError, EOFError, IndexError) as error:
+        raise InputError(f"{path} cannot be read, it may be cut short: {error}") from None
+
+
+def _from_pil(image: Any, name: str) -> np.ndarray:
+    pil = require("PIL.Image", "correspondence")
+    upright = require("PIL.ImageOps", "correspondence").exif_transpose
+    _check_size(image.height, image.width, name)
+    image = upright(image)
+    if image.mode.startswith("I"):
+        values = np.asarray(image)
+        if values.size and (values.min() < 0 or values.max() > 65535):
+            raise InputError(f"{name} has values beyond 16 bits; give an array in [0, 1] instead")
+        return _from_array(values.astype(np.uint16), name)
+    if image.mode == "F":
+        return _from_array(np.asarray(image), name)
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        white = pil.new("RGBA", image.size, (255, 255, 255, 255))
+        image = pil.alpha_composite(white, image)
+    try:
+        image = image.convert("RGB")
+    except ValueError:
+        raise InputError(f"{name} has mode {image.mode}; convert it to RGB first") from None
+    return _from_array(np.asarray(image), name)
+
+
+def _from_array(source: Any, name: str) -> np.ndarray:
+    try:
+        values = np.asarray(source)
+    except Exception:
+        values = np.asarray(None)
+    if values.dtype.kind not in "buf" or (values.dtype.kind == "u" and values.itemsize > 2):
+        raise InputError(
+            f"{name} has type {type(source).__name__} of {values.dtype}; give a path, a PIL image, "
+            "or an array of uint8, uint16, or floats in [0, 1]"
+        )
+    if values.ndim == 2:
+        values = values[:, :, None]
+    if values.ndim != 3 or values.shape[2] not in (1, 3, 4):
+        hint = "; move the colours to the last axis" if values.shape[:1] in ((1,), (3,)) else ""
+        raise InputError(
+            f"{name} has shape {np.shape(source)}; give (H, W), (H, W, 3) or (H, W, 4){hint}"
+        )
+    _check_size(values.shape[0], values.shape[1], name)
+    if values.dtype.kind == "f":
+        low, high = float(values.min()), float(values.max())
+        if not np.isfinite(low) or not np.isfinite(high):
+            raise InputError(f"{name} holds values that are not finite; replace them first")
+        # Interpolation elsewhere overshoots by rounding; anything more is another scale.
+        if low < -1e-3 or high > 1 + 1e-3:
+            raise InputError(
+                f"{name} has floats from {low:g} to {high:g}; divide by 255, or give uint8"
+            )
+        values = np.clip(values.astype(np.float32), 0.0, 1.0)
+    elif values.dtype.kind == "u":
+        values = values.astype(np.float32) / np.float32(np.iinfo(values.dtype).max)
+    else:
+        values = values.astype(np.float32)
+    if values.shape[2] == 1:
+        return np.repeat(values, 3, axis=2)
+    if values.shape[2] == 4:
+        opacity = values[:, :, 3:]
+        return values[:, :, :3] * opacity + (1 - opacity)
+    return values
+
+
+def _check_size(height: int, width: int, name: str) -> None:
+    if min(height, width) < MIN_SIDE:
+        raise InputError(
+            f"{name} is {width} x {height} pixels; give at least {MIN_SIDE} pixels a side"
+        )
+    if height * width > MAX_PIXELS:
+        raise InputError(_too_large(name))
+
+
+def _too_large(name: str) -> str:
+    return f"{name} has more than {MAX_PIXELS:,} pixels, the limit; make it smaller first"
+
+
+def _finish(pixels: np.ndarray, name: str) -> Photo:
+    return Photo(np.ascontiguousarray(pixels, dtype=np.float32), name)

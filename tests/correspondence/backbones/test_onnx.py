@@ -1,0 +1,183 @@
+"""Graphs that are written out here, so that every figure is known."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from frot._errors import InputError
+from frot.correspondence._backbones._onnx import OnnxBackbone
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+IMAGE = np.random.default_rng(0).random((40, 56, 3), dtype=np.float32)
+
+
+def write(path, *, layout="NCHW", residual=True, gemm=True, constants=False, side=32, inputs=1):
+    """A stem, two residual blocks (or plain convolutions), global average, classifier."""
+    rng = np.random.default_rng(1)
+    weights, nodes = {}, []
+
+    def conv(name, source, shape, stride=1, pad=None):
+        values = rng.normal(size=shape) / np.prod(shape[1:]) ** 0.5
+        weights[name + ".w"] = values.astype(np.float32)
+        pad = (shape[2] - 1) // 2 if pad is None else pad
+        nodes.append(
+            helper.make_node(
+                "Conv", [source, name + ".w"], [name], strides=[stride] * 2, pads=[pad] * 4
+            )
+        )
+        return name
+
+    x = "image"
+    if layout == "NHWC":
+        nodes.append(helper.make_node("Transpose", [x], ["first"], perm=[0, 3, 1, 2]))
+        x = "first"
+    x = conv("a", x, (6, 3, 7, 7), 2)
+    nodes.append(helper.make_node("Relu", [x], ["a.relu"]))
+    nodes.append(
+        helper.make_node(
+            "MaxPool", ["a.relu"], ["pooled"], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4
+        )
+    )
+    x = "pooled"
+    for block, (inputs_, outputs, stride) in enumerate([(6, 6, 1), (6, 8, 2)]):
+        y = conv(f"b{block}", x, (outputs, inputs_, 3, 3), stride)
+        if residual:
+            if stride > 1:
+                x = conv(f"d{block}", x, (outputs, inputs_, 1, 1), stride)
+            nodes.append(helper.make_node("Add", [y, x], [f"added{block}"]))
+            y = f"added{block}"
+        nodes.append(helper.make_node("Relu", [y], [f"out{block}"]))
+        x = f"out{block}"
+    nodes.append(helper.make_node("GlobalAveragePool", [x], ["averaged"]))
+    nodes.append(helper.make_node("Flatten", ["averaged"], ["flat"]))
+    weights["fc.b"] = rng.normal(size=4).astype(np.float32)
+    matrix = rng.normal(size=(4, 8)).astype(np.float32)
+    if gemm:
+        weights["fc.w"] = matrix
+        nodes.append(helper.make_node("Gemm", ["flat", "fc.w", "fc.b"], ["scores"], transB=1))
+    else:
+        weights["fc.w"] = matrix.T.copy()
+        nodes.append(helper.make_node("MatMul", ["flat", "fc.w"], ["product"]))
+        nodes.append(helper.make_node("Add", ["product", "fc.b"], ["scores"]))
+    shape = [1, 3, side, side] if layout == "NCHW" else [1, side, side, 3]
+    initial = [numpy_helper.from_array(value, key) for key, value in weights.items()]
+    if constants:
+        made = [helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in initial]
+        nodes, initial = made + nodes, []
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [
+            helper.make_tensor_value_info(f"image{i or ''}", TensorProto.FLOAT, shape)
+            for i in range(inputs)
+        ],
+        [helper.make_tensor_value_info("scores", TensorProto.FLOAT, None)],
+        initial,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, path)
+    return path
+
+
+@pytest.mark.parametrize("constants", [False, True])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_sums_strides_and_fields_come_from_the_graph(tmp_path, layout, constants):
+    path = write(tmp_path / "small.onnx", layout=layout, constants=constants)
+    backbone = OnnxBackbone(path, layout=layout)
+    maps = backbone.extract(IMAGE)
+    assert [one.name for one in maps] == ["stem", "sum_1", "sum_2"] == list(backbone.layers)
+    assert [(one.stride, one.receptive_field) for one in maps] == [(4, 11), (4, 19), (8, 27)]
+    assert [one.values.shape for one in maps] == [(6, 10, 14), (6, 10, 14), (8, 5, 7)]
+    assert maps[1].values.min() < 0 <= maps[0].values.min()
+    assert backbone.name == "small"
+    again = pickle.loads(pickle.dumps(backbone))
+    np.testing.assert_array_equal(again.extract(IMAGE)[2].values, maps[2].values)
+    assert again.fingerprint == backbone.fingerprint
+
+
+@pytest.mark.parametrize("gemm", [False, True])
+def test_class_maps(tmp_path, gemm):
+    runtime = pytest.importorskip("onnxruntime")
+    path = write(tmp_path / "small.onnx", gemm=gemm)
+    backbone = OnnxBackbone(path)
+    session = runtime.InferenceSession(str(path))
+    small = IMAGE[:32, :32]
+    ready = np.ascontiguousarray(backbone._prepare(small).transpose(2, 0, 1)[None])
+    (scores,) = session.run(None, {"image": ready})
+    maps = backbone.class_maps(small, 3)
+    order = np.argsort(-scores[0])[:3]
+    bias = backbone._classifier.bias if backbone._classifier else np.zeros(0)
+    np.testing.assert_allclose(
+        maps.mean(axis=(1, 2)) + bias[order], scores[0][order], rtol=1e-4, atol=1e-5
+    )
+    assert backbone.class_maps(IMAGE, 1).shape == (1, 5, 7)
+
+
+def test_colours_and_scale(tmp_path):
+    path = write(tmp_path / "small.onnx")
+    plain = OnnxBackbone(path, mean=0.0)
+    turned = OnnxBackbone(path, mean=[0, 0, 0], colour="BGR")
+    np.testing.assert_allclose(
+        plain.extract(IMAGE)[0].values, turned.extract(IMAGE[..., ::-1])[0].values, atol=1e-6
+    )
+    large = OnnxBackbone(path, scale=255.0)
+    np.testing.assert_allclose(
+        255 * plain.extract(IMAGE)[0].values, large.extract(IMAGE)[0].values, rtol=1e-4, atol=1e-3
+    )
+    assert len({one.fingerprint for one in (plain, turned, large, OnnxBackbone(path))}) == 4
+
+
+def test_layers_by_name_place_and_tensor(tmp_path):
+    path = write(tmp_path / "small.onnx")
+    assert OnnxBackbone(path, layers=["sum_2", "stem"]).layers == ("stem", "sum_2")
+    assert OnnxBackbone(path, layers=[1]).layers == ("sum_1",)
+    maps = OnnxBackbone(path, layers=["out0", "sum_1", "sum_2"]).extract(IMAGE)
+    assert [one.name for one in maps] == ["sum_1", "out0", "sum_2"]
+    np.testing.assert_array_equal(maps[1].values, np.maximum(maps[0].values, 0))
+    with pytest.raises(InputError, match="does not have"):
+        OnnxBackbone(path, layers=["sum_9"])
+
+
+def test_a_graph_without_residuals(tmp_path):
+    backbone = OnnxBackbone(write(tmp_path / "plain.onnx", residual=False))
+    assert backbone.layers == ("convolution_1", "convolution_2", "convolution_3")
+    assert [one.stride for one in backbone.extract(IMAGE)] == [2, 4, 8]
+
+
+def test_files_that_cannot_be_used(tmp_path):
+    path = write(tmp_path / "small.onnx")
+    with pytest.raises(InputError, match="try layout='NHWC'"):
+        OnnxBackbone(write(tmp_path / "last.onnx", layout="NHWC"))
+    with pytest.raises(InputError, match="layout is 'HW'"):
+        OnnxBackbone(path, layout="HW")
+    with pytest.raises(InputError, match="2 inputs"):
+        OnnxBackbone(write(tmp_path / "two.onnx", inputs=2))
+    with pytest.raises(InputError, match="does not exist"):
+        OnnxBackbone(tmp_path / "none.onnx")
+    for name, content in (("page", b"<html></html>"), ("cut", path.read_bytes()[:900])):
+        broken = tmp_path / f"{name}.onnx"
+        broken.write_bytes(content)
+        with pytest.raises(InputError, match="not an ONNX file, or is cut short"):
+            OnnxBackbone(broken)
+    empty = tmp_path / "empty.onnx"
+    empty.write_bytes(b"")
+    with pytest.raises(InputError, match="not an ONNX file"):
+        OnnxBackbone(empty)
+
+
+def test_a_graph_without_a_classifier(tmp_path):
+    path = write(tmp_path / "small.onnx")
+    model = onnx.load(path)
+    kept = [node for node in model.graph.node if node.op_type not in ("Gemm", "Flatten")]
+    del model.graph.node[:]
+    model.graph.node.extend(kept)
+    model.graph.output[0].name = "averaged"
+    onnx.save(model, tmp_path / "headless.onnx")
+    backbone = OnnxBackbone(tmp_path / "headless.onnx")
+    assert len(backbone.extract(IMAGE)) == 3
+    with pytest.raises(InputError, match="no classifier"):
+        backbone.class_maps(IMAGE, 1)

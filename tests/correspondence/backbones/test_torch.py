@@ -1,0 +1,264 @@
+import pickle
+
+import numpy as np
+import pytest
+
+from frot._errors import InputError
+from frot.correspondence._backbones._torch import TorchBackbone
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+IMAGE = np.random.default_rng(0).random((48, 64, 3), dtype=np.float32)
+
+
+class Block(nn.Module):
+    """A residual block whose last activation overwrites the sum."""
+
+    def __init__(self, inputs, outputs, stride=1, added_in_place=True):
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, 3, stride, 1)
+        self.norm = nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.down = nn.Conv2d(inputs, outputs, 1, stride)
+        self.added_in_place = added_in_place
+
+    def forward(self, x):
+        y = self.norm(self.conv(x))
+        if self.added_in_place:
+            y += self.down(x)
+        else:
+            y = y + self.down(x)
+        return self.relu(y)
+
+
+class Residual(nn.Module):
+    def __init__(self, classes=5):
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 7, 2, 3)
+        self.relu = nn.ReLU(inplace=True)
+        self.pool = nn.MaxPool2d(3, 2, 1)
+        self.blocks = nn.Sequential(Block(8, 8), Block(8, 12, 2, added_in_place=False))
+        self.dropout = nn.Dropout(0.5)
+        self.fc = nn.Linear(12, classes)
+
+    def forward(self, x):
+        x = self.blocks(self.pool(self.relu(self.first(x))))
+        return self.fc(self.dropout(torch.flatten(nn.functional.adaptive_avg_pool2d(x, 1), 1)))
+
+
+@pytest.fixture(scope="module")
+def network():
+    torch.manual_seed(0)
+    return Residual().eval()
+
+
+def by_hand(network, backbone):
+    """The maps, from the parts one after the other."""
+    x = torch.from_numpy(backbone._prepare(IMAGE).transpose(2, 0, 1)[None].copy())
+    maps = []
+    with torch.no_grad():
+        x = nn.functional.max_pool2d(torch.relu(network.first(x)), 3, 2, 1)
+        maps.append(x)
+        for block in network.blocks:
+            x = block.norm(block.conv(x)) + block.down(x)
+            maps.append(x)
+            x = torch.relu(x)
+    return [value[0].numpy() for value in maps], x[0].numpy()
+
+
+def test_sums_are_taken_before_the_activation_that_overwrites_them(network):
+    backbone = TorchBackbone(network)
+    assert backbone.layers == ("pool", "blocks.0", "blocks.1")
+    maps = backbone.extract(IMAGE)
+    wanted, _ = by_hand(network, backbone)
+    for one, value in zip(maps, wanted, strict=True):
+        np.testing.assert_allclose(one.values, value, atol=1e-5)
+    assert maps[1].values.min() < 0
+    assert [(one.stride, one.receptive_field) for one in maps] == [(4, 11), (4, 19), (8, 27)]
+
+
+def test_outputs_where_they_are_asked_for(network):
+    backbone = TorchBackbone(network, ["blocks.1:output", "blocks.0", "first"])
+    assert backbone.layers == ("first", "blocks.0", "blocks.1:output")
+    first, before, after = backbone.extract(IMAGE)
+    wanted, last = by_hand(network, backbone)
+    np.testing.assert_allclose(before.values, wanted[1], atol=1e-5)
+    np.testing.assert_allclose(after.values, last, atol=1e-5)
+    # The ReLU after the first convolution works in place, too.
+    assert first.values.min() < 0
+    assert (first.stride, first.receptive_field) == (2, 7)
+
+
+def test_layers_by_place_and_under_other_names(network):
+    assert TorchBackbone(network, [0, 2]).layers == ("pool", "blocks.1")
+    assert TorchBackbone(network, [0, "blocks.1.conv"]).layers == ("pool", "blocks.1.conv")
+    named = TorchBackbone(network, {"late": "blocks.1"})
+    assert named.layers == ("late",)
+    assert named.extract(IMAGE)[0].name == "late"
+
+
+@pytest.mark.parametrize(
+    ("layers", "words"),
+    [
+        (["block.1"], r"does not have; nearest: blocks\.1"),
+        ([7], "0 to"),
+        ([-1], "0 to"),
+        ([], "empty"),
+        ({"late": "nothing"}, "does not have"),
+        (["fc"], "is no map"),
+    ],
+)
+def test_layers_that_are_not_there(network, layers, words):
+    with pytest.raises(InputError, match=words):
+        TorchBackbone(network, layers).extract(IMAGE)
+
+
+def test_a_part_that_is_never_run():
+    class Lazy(Residual):
+        def forward(self, x):
+            return self.first(x)
+
+    with pytest.raises(InputError, match="does not run"):
+        TorchBackbone(Lazy(), ["fc"]).extract(IMAGE)
+
+
+def test_class_maps_are_what_the_classifier_averages(network):
+    backbone = TorchBackbone(network)
+    _, last = by_hand(network, backbone)
+    x = torch.from_numpy(backbone._prepare(IMAGE).transpose(2, 0, 1)[None].copy())
+    with torch.no_grad():
+        scores = network(x)[0].numpy()
+    best = np.argsort(-scores)[:2]
+    maps = backbone.class_maps(IMAGE, 2)
+    weights = network.fc.weight.detach().numpy()
+    np.testing.assert_allclose(maps, np.einsum("ck,kyx->cyx", weights[best], last), atol=1e-5)
+    np.testing.assert_allclose(
+        maps.mean(axis=(1, 2)) + network.fc.bias.detach().numpy()[best], scores[best], atol=1e-5
+    )
+    with pytest.raises(InputError, match="classes is 6"):
+        backbone.class_maps(IMAGE, 6)
+    with pytest.raises(InputError, match="no classifier"):
+        TorchBackbone(nn.Sequential(nn.Conv2d(3, 4, 3))).class_maps(IMAGE, 1)
+
+
+def test_the_module_is_left_as_it_was(network):
+    module = Residual()
+    module.blocks[1].eval()
+    before = {name: part.training for name, part in module.named_modules()}
+    weights = {name: value.clone() for name, value in module.state_dict().items()}
+    backbone = TorchBackbone(module)
+    backbone.extract(IMAGE)
+    assert {name: part.training for name, part in module.named_modules()} == before
+    assert all(torch.equal(weights[name], value) for name, value in module.state_dict().items())
+    assert not any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
+    assert all(p.grad is None and p.requires_grad for p in module.parameters())
+
+
+def test_hooks_are_removed_after_a_failure():
+    class Failing(Residual):
+        def forward(self, x):
+            super().forward(x)
+            if x.shape[2] == 48:
+                raise RuntimeError("out of luck")
+            return x
+
+    module = Failing().train()
+    backbone = TorchBackbone(module)
+    with pytest.raises(InputError, match="64 x 48 pixels: out of luck"):
+        backbone.extract(IMAGE)
+    assert not any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
+    assert all(part.training for part in module.modules())
+
+
+def test_without_residuals_the_convolutions_are_taken():
+    plain = nn.Sequential(
+        nn.Conv2d(3, 4, 3, 1, 1),
+        nn.BatchNorm2d(4),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(2),
+        nn.Conv2d(4, 6, 3, 1, 1, dilation=1),
+        nn.ReLU(inplace=True),
+        nn.AvgPool2d(2),
+        nn.Conv2d(6, 7, 3, 1, 2, dilation=2),
+    )
+    maps = TorchBackbone(plain.eval()).extract(IMAGE)
+    assert [one.name for one in maps] == ["1", "4", "7"]
+    assert [one.stride for one in maps] == [1, 2, 4]
+    # 3; 3 + 1 + 2 * 2; that + 2 + 4 * 4
+    assert [one.receptive_field for one in maps] == [3, 8, 26]
+    assert maps[1].values.min() < 0
+
+
+def test_receptive_fields_are_what_gradients_say(network):
+    maps = TorchBackbone(network).extract(IMAGE)
+    image = torch.rand(1, 3, 65, 65, requires_grad=True)
+    x = network.pool(torch.relu(network.first(image)))
+    for block, one in zip(network.blocks, maps[1:], strict=True):
+        x = block(x)
+        middle = x.shape[2] // 2
+        (slope,) = torch.autograd.grad(x[0, :, middle, middle].sum(), image, retain_graph=True)
+        rows = torch.nonzero(slope[0].abs().sum(dim=(0, 2))).ravel()
+        # Max-pools pass on one cell of each window: the reach is at most what is stated.
+        assert int(rows[-1] - rows[0]) + 1 <= one.receptive_field
+        assert abs(float(rows.double().mean()) - one.stride * middle) < one.receptive_field / 4
+
+
+def test_half_precision_modules_give_single_precision_maps(network):
+    torch.manual_seed(0)
+    half = Residual().eval().to(torch.bfloat16)
+    for one, other in zip(
+        TorchBackbone(half).extract(IMAGE), TorchBackbone(network).extract(IMAGE), strict=True
+    ):
+        assert one.values.dtype == np.float32
+        assert np.abs(one.values - other.values).max() < 0.1
+
+
+def test_the_fingerprint_is_that_of_everything_that_matters(network):
+    one = TorchBackbone(network).fingerprint
+    assert one == TorchBackbone(network).fingerprint
+    other = Residual()
+    others = [
+        TorchBackbone(network, [0, 1]),
+        TorchBackbone(network, scale=255.0),
+        TorchBackbone(network, colour="BGR"),
+        TorchBackbone(other),
+    ]
+    assert len({one, *(backbone.fingerprint for backbone in others)}) == 5
+    again = pickle.loads(pickle.dumps(TorchBackbone(network)))
+    assert again.fingerprint == one
+    np.testing.assert_array_equal(
+        again.extract(IMAGE)[2].values, TorchBackbone(network).extract(IMAGE)[2].values
+    )
+
+
+def test_bad_arguments(network):
+    with pytest.raises(InputError, match=r"torch\.nn\.Module"):
+        TorchBackbone("resnet101")
+    with pytest.raises(InputError, match="device is"):
+        TorchBackbone(network, device="moon")
+    with pytest.raises(InputError, match="colour"):
+        TorchBackbone(network, colour="rgb")
+    with pytest.raises(InputError, match="std"):
+        TorchBackbone(network, mean=0, std=0)
+    with pytest.raises(InputError, match="mean is"):
+        TorchBackbone(network, mean=[1, 2])
+    with pytest.raises(InputError, match="scale"):
+        TorchBackbone(network, scale=-1)
+    with pytest.raises(InputError, match="no residual sums or convolutions"):
+        TorchBackbone(nn.Flatten())
+    with pytest.raises(InputError, match="cannot be run"):
+        TorchBackbone(nn.Linear(7, 2))
+    backbone = TorchBackbone(network)
+    for image in (IMAGE[..., 0], IMAGE.transpose(2, 0, 1), (IMAGE * 255).astype(np.uint8)):
+        with pytest.raises(InputError, match=r"give \(h, w, 3\) floats"):
+            backbone.extract(image)
+    with pytest.raises(InputError, match="not finite"):
+        backbone.extract(IMAGE * np.nan)
+
+
+def test_a_copy_goes_to_another_device(network):
+    backbone = TorchBackbone(network, [0], device="meta")
+    assert next(network.parameters()).device.type == "cpu"
+    assert next(backbone._module.parameters()).device.type == "meta"
+    assert TorchBackbone(network, device="cpu")._module is network
