@@ -9,9 +9,10 @@ import numpy as np
 
 from frot._arrays import Home, to_numpy
 from frot._costs._build import is_squared
-from frot._entropic._geometry import Geometry, PointGeometry, StackGeometry
+from frot._entropic._geometry import DeviceGeometry, PointGeometry, StackGeometry
 from frot._errors import InputError
 from frot._groups import Groups
+from frot._plan import Plan
 
 __all__ = ["DeviceCosts", "device_points", "device_stack", "on_accelerator", "stays"]
 
@@ -22,13 +23,13 @@ class DeviceCosts:
 
     Parameters
     ----------
-    geometry : Geometry
+    geometry : DeviceGeometry
         One problem, in double precision.
     home : Home
         Where the user's arrays live, and the precision to search in.
     """
 
-    geometry: Geometry
+    geometry: DeviceGeometry
     home: Home
 
     @property
@@ -39,8 +40,8 @@ class DeviceCosts:
 
     @property
     def nonnegative(self) -> bool:
-        """Squares are; a stack may be anything."""
-        return isinstance(self.geometry, PointGeometry)
+        """Whether no cost is known to be negative."""
+        return self.geometry.nonnegative
 
     def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return phi of the product plan, on the host."""
@@ -49,36 +50,20 @@ class DeviceCosts:
 
     def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the mean size of every group's costs, on the host."""
-        if isinstance(self.geometry, StackGeometry):
-            sizes = StackGeometry(self.home.xp.abs(self.geometry.C))
-            return DeviceCosts(sizes, self.home).independent(a, b)
-        return self.independent(a, b)
+        bring = self.home.double().bring
+        return to_numpy(self.geometry.sizes(bring(a[None]), bring(b[None])))[0]
 
     def rescaled(self, scale: np.ndarray) -> DeviceCosts:
         """The costs times a factor each."""
-        factor = self.home.double().bring(scale)
-        if isinstance(self.geometry, PointGeometry):
-            eye = np.eye(len(scale))
-            member = self.geometry.membership
-            member = self.home.double().bring(eye) if member is None else member
-            geometry = PointGeometry(self.geometry.X, self.geometry.Y, factor[:, None] * member)
-            return DeviceCosts(geometry, self.home)
-        C = self.geometry.stack()
-        return DeviceCosts(StackGeometry(C * factor[None, :, None, None]), self.home)
+        return DeviceCosts(self.geometry.rescaled(scale), self.home)
 
     def at(self, rows: np.ndarray, cols: np.ndarray, groups: Any = None) -> np.ndarray:
         """Return the costs at a few arcs, on the host."""
-        take = self.home.xp.take
-        i, j = self.home.indices(rows), self.home.indices(cols)
-        if isinstance(self.geometry, PointGeometry):
-            X = to_numpy(take(self.geometry.X, i, axis=1))[0]
-            Y = to_numpy(take(self.geometry.Y, j, axis=1))[0]
-            gaps = (X - Y) ** 2
-            member = self.geometry.membership
-            return gaps.T if member is None else to_numpy(member) @ gaps.T
-        count, n, m = self.shape
-        flat = self.home.xp.reshape(self.geometry.stack(), (count, n * m))
-        return to_numpy(take(flat, i * m + j, axis=1))
+        return to_numpy(self.geometry.at(self.home.indices(rows), self.home.indices(cols)))
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Bound the rounding of a plan's costs, on the host."""
+        return to_numpy(self.geometry.inner_error(self.home.double().bring(phi[None])))[0]
 
 
 def device_points(

@@ -14,7 +14,7 @@ from frot._arrays import Home
 from frot._costs._protocol import UNIT, Costs, blocks
 from frot._plan import Plan
 
-__all__ = ["CostsGeometry", "Geometry", "PointGeometry", "StackGeometry"]
+__all__ = ["CostsGeometry", "DeviceGeometry", "Geometry", "PointGeometry", "StackGeometry"]
 
 
 class Geometry(Protocol):
@@ -68,6 +68,27 @@ class Geometry(Protocol):
 
     def single(self) -> Geometry:
         """The same costs in single precision, where that is possible."""
+        ...
+
+
+class DeviceGeometry(Geometry, Protocol):
+    """Costs of one problem that need not be on the host: all that a `Problem` asks about them."""
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no cost is known to be negative."""
+        ...
+
+    def sizes(self, u: Any, v: Any) -> Any:
+        """Return <u v^T, |C_l|>: (1, n) and (1, m) to (1, L)."""
+        ...
+
+    def rescaled(self, factor: Any) -> DeviceGeometry:
+        """The costs times a factor each, (L,) on the host."""
+        ...
+
+    def at(self, rows: Any, cols: Any) -> Any:
+        """Return the costs at K arcs, (L, K)."""
         ...
 
 
@@ -164,6 +185,29 @@ class PointGeometry:
         ones = home.xp.ones((batch, 1), dtype=home.dtype, device=home.device)
         return home.xp.stack([self.mix(ones * eye[None, k, :]) for k in range(count)], axis=1)
 
+    @property
+    def nonnegative(self) -> bool:
+        """Squares are."""
+        return True
+
+    def sizes(self, u: Any, v: Any) -> Any:
+        """Return the costs of u v^T, which are their own size."""
+        return self.product(u, v)
+
+    def rescaled(self, factor: Any) -> PointGeometry:
+        """What a group pays for a feature, times its factor."""
+        member = (
+            self.home.bring(np.eye(len(factor))) if self.membership is None else self.membership
+        )
+        return replace(self, membership=self.home.bring(factor)[:, None] * member)
+
+    def at(self, rows: Any, cols: Any) -> Any:
+        """Return the costs at the arcs from differences."""
+        xp = self.home.xp
+        gaps = xp.take(self.X, rows, axis=1)[0, ...] - xp.take(self.Y, cols, axis=1)[0, ...]
+        squares = xp.matrix_transpose(gaps * gaps)
+        return squares if self.membership is None else self.membership @ squares
+
     def _peaks(self) -> Any:
         xp = self.home.xp
         return xp.maximum(xp.max(xp.abs(self.X), axis=1) ** 2, xp.max(xp.abs(self.Y), axis=1) ** 2)
@@ -244,6 +288,24 @@ class StackGeometry:
     def stack(self) -> Any:
         """The stack itself."""
         return self.C
+
+    @property
+    def nonnegative(self) -> bool:
+        """A stack may be anything."""
+        return False
+
+    def sizes(self, u: Any, v: Any) -> Any:
+        """Return the mean sizes, of a stack of sizes."""
+        return StackGeometry(self.home.xp.abs(self.C)).product(u, v)
+
+    def rescaled(self, factor: Any) -> StackGeometry:
+        """The stack times its factors."""
+        return StackGeometry(self.C * self.home.bring(factor)[None, :, None, None])
+
+    def at(self, rows: Any, cols: Any) -> Any:
+        """Return entries of the stack."""
+        flat = self._flat()[0, ...]
+        return self.home.xp.take(flat, rows * self.shape[3] + cols, axis=1)
 
     def mix_error(self, alpha: Any) -> Any:
         """Bound the error of a sum of L terms."""

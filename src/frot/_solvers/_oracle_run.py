@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from frot._arrays import to_numpy
 from frot._bounds import Lower, lower_bound
 from frot._entropic._certificate import certify
 from frot._entropic._run import EntropicRun
@@ -71,4 +72,4 @@ class OracleRun:
             proof.plain_g[0, :],
             float(proof.slack[0]),
         )
-        return Found(run.plan(proof), proof.phi[0, :]), lower
+        return Found(run.plan(proof), to_numpy(proof.phi[0, :])), lower
