@@ -1,0 +1,8 @@
+"""Photographs with points that belong together: loaders for the public layouts of four sets."""
+
+from __future__ import annotations
+
+from frot.correspondence._datasets._pair_set import PairSet
+from frot.correspondence._datasets._pf_willow import pf_willow
+
+__all__ = ["PairSet", "pf_willow"]
