@@ -52,11 +52,11 @@ class TestBroken:
 
     def test_not_a_file_of_matlab(self, root):
         (root / "car(G)" / "photo_1.mat").write_text("nothing")
-        self.check(root, "it cannot be read")
+        self.check(root, "photo_1.mat cannot be read")
 
     def test_without_its_variable(self, root):
         savemat(root / "car(G)" / "photo_1.mat", {"other": [1.0]})
-        self.check(root, "it has no pts_coord")
+        self.check(root, "photo_1.mat has no pts_coord")
 
     def test_too_few_points(self, root):
         savemat(root / "car(G)" / "photo_1.mat", {"pts_coord": np.ones((2, 9))})

@@ -10,7 +10,14 @@ import numpy as np
 
 from frot._errors import require
 
-__all__ = ["BrokenAnnotationError", "check_points", "extent", "matched_points", "photo_size"]
+__all__ = [
+    "BrokenAnnotationError",
+    "check_points",
+    "extent",
+    "matched_points",
+    "photo_size",
+    "read_mat",
+]
 
 # Annotators click on borders, and MATLAB counts from one.
 SLACK = 1.0
@@ -40,10 +47,10 @@ def photo_size(path: Path) -> tuple[int, int]:
     return h, w
 
 
-def check_points(points: Any, photo: Path, what: str) -> np.ndarray:
+def check_points(points: Any, photo: Path, what: str, slack: float = SLACK) -> np.ndarray:
     """Return points of shape (k, 2) that lie in the photograph, or refuse them.
 
-    Points beyond a border by no more than a pixel are put on it.
+    Points beyond a border by no more than `slack` pixels are put on it.
     """
     try:
         points = np.asarray(points, dtype=float)
@@ -56,7 +63,7 @@ def check_points(points: Any, photo: Path, what: str) -> np.ndarray:
     h, w = photo_size(photo)
     last = np.array([w - 1.0, h - 1.0])
     inside = np.clip(points, 0.0, last)
-    if (far := np.abs(points - inside).max()) > SLACK:
+    if (far := np.abs(points - inside).max()) > slack:
         raise BrokenAnnotationError(
             f"a {what} point is {far:.1f} pixels outside of {photo.name}, {w} x {h}"
         )
@@ -88,3 +95,22 @@ def extent(points: np.ndarray) -> float:
     if length <= 0.0:
         raise BrokenAnnotationError("its target points are all one, so that nothing has a size")
     return length
+
+
+def read_mat(path: Path, name: str) -> np.ndarray:
+    """Return one array of a file of MATLAB's, as floats."""
+    from scipy.io import loadmat
+
+    if not path.is_file():
+        raise BrokenAnnotationError(f"{path} is missing")
+    try:
+        content = loadmat(path)
+    # SciPy has no error of its own for files that are none.
+    except Exception as error:
+        raise BrokenAnnotationError(f"{path.name} cannot be read: {error}") from None
+    if name not in content:
+        raise BrokenAnnotationError(f"{path.name} has no {name}")
+    try:
+        return np.asarray(content[name], dtype=float)
+    except (TypeError, ValueError):
+        raise BrokenAnnotationError(f"{name} of {path.name} is not numbers") from None

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from frot._errors import InputError
+from frot._names import quote_some
 from frot.datasets._places import folders
 
-__all__ = ["Origin", "locate"]
+__all__ = ["Origin", "check_parts", "check_split", "locate"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,21 @@ def locate(
         f"{origin.name} is not in {where}: its folder holds {origin.expected}; "
         f"get it from {origin.source}{fix}"
     )
+
+
+def check_parts(folder: Path, parts: Sequence[str], origin: Origin) -> None:
+    """Refuse a folder that lacks a part, and say which."""
+    if absent := [str(folder / part) for part in parts if not (folder / part).exists()]:
+        raise InputError(
+            f"{origin.name} in {folder} is incomplete: {', '.join(absent)} not there; "
+            f"get it from {origin.source}"
+        )
+
+
+def check_split(split: str, splits: Sequence[str], name: str) -> None:
+    """Refuse a split that a data set does not have."""
+    if split not in splits:
+        raise InputError(f"split={split!r} is not one of {name}; give {quote_some(splits)}")
 
 
 def _candidates(place: Path, names: Sequence[str]) -> list[Path]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+from functools import partial
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,14 +16,25 @@ from frot.correspondence._datasets._annotation import (
     check_points,
     extent,
     matched_points,
+    read_mat,
 )
-from frot.correspondence._datasets._locate import Origin, locate
+from frot.correspondence._datasets._collect import collect
+from frot.correspondence._datasets._locate import Origin, check_split, locate
 from frot.correspondence._datasets._pair_set import PairSet
 from frot.correspondence._datasets._tables import read_rows
 from frot.correspondence._pair import Pair
 from frot.datasets import _digest
 
-__all__ = ["CLASSES", "ORIGIN", "PAIRS", "PROTOCOL", "is_pf_willow", "pf_willow"]
+__all__ = [
+    "CLASSES",
+    "ORIGIN",
+    "PAIRS",
+    "PROTOCOL",
+    "altered",
+    "is_pf_willow",
+    "parts",
+    "pf_willow",
+]
 
 CLASSES = (
     "car(G)",
@@ -50,7 +61,7 @@ PROTOCOL = "PF-WILLOW: a point is right within t times the larger side of the ta
 DIGEST = "35ef3b1d25c067b4748134b67722e4e8065eb105c399fec530e0fada6258ed24"
 
 
-def pf_willow(root: str | os.PathLike[str] | None = None) -> PairSet:
+def pf_willow(root: str | os.PathLike[str] | None = None, split: str = "test") -> PairSet:
     """Load the 900 ordered pairs of PF-WILLOW, from either of its public layouts.
 
     The raw release has a folder for each class, with ``<image>.png`` and ``<image>.mat``
@@ -63,6 +74,7 @@ def pf_willow(root: str | os.PathLike[str] | None = None) -> PairSet:
     root : path, optional
         The data set's folder, or one above it. Without it: the folder that ``FROT_DATA`` names,
         ``../shared/data`` and the cache; what is found there has to be the release, by its SHA-256.
+    split : {"test"}
 
     Raises
     ------
@@ -77,6 +89,7 @@ def pf_willow(root: str | os.PathLike[str] | None = None) -> PairSet:
     ...
     frot._errors.InputError: PF-WILLOW is not in ...: its folder holds test_pairs.csv with ...
     """
+    check_split(split, ("test",), ORIGIN.name)
     folder = locate(ORIGIN, root, is_pf_willow)
     if (folder / LIST).is_file():
         pairs, skipped = _listed(folder)
@@ -88,12 +101,24 @@ def pf_willow(root: str | os.PathLike[str] | None = None) -> PairSet:
                 f"anew from {ORIGIN.source}"
             )
         pairs, skipped = _raw(folder)
-    return PairSet(ORIGIN.name, tuple(pairs), tuple(skipped), PROTOCOL)
+    return PairSet(ORIGIN.name, pairs, skipped, PROTOCOL)
 
 
 def is_pf_willow(folder: Path) -> bool:
     """Return whether a folder is in one of the two layouts."""
     return (folder / LIST).is_file() or any((folder / name).is_dir() for name in CLASSES)
+
+
+def parts(folder: Path, split: str) -> tuple[str, ...]:
+    """Return what the folder has to hold: of the raw layout, every class."""
+    return (LIST,) if (folder / LIST).is_file() else CLASSES
+
+
+def altered(folder: Path) -> list[str]:
+    """Say if the files of the raw layout are not those of the release."""
+    if (folder / LIST).is_file() or digest(folder) == DIGEST:
+        return []
+    return [f"the files in {folder} are not those of the release, by their SHA-256"]
 
 
 def digest(folder: Path) -> str:
@@ -107,46 +132,46 @@ def digest(folder: Path) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def _raw(folder: Path) -> tuple[list[Pair], list[str]]:
-    pairs, skipped = [], []
+def _raw(folder: Path) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+    points: dict[str, dict[Path, np.ndarray]] = {name: {} for name in CLASSES}
+    broken_files = []
     for name in CLASSES:
-        points = {}
         for path in sorted((folder / name).glob("*.mat")):
             photo = path.with_suffix(".png")
             try:
-                points[photo] = check_points(_read_points(path), photo, "annotated")
+                points[name][photo] = check_points(_read_points(path), photo, "annotated")
             except BrokenAnnotationError as broken:
-                skipped.append(f"{name}/{path.name} was skipped: {broken}")
-        for source, target in permutations(points, 2):
-            id = f"{name}/{source.stem}-{target.stem}"
-            try:
-                pairs.append(_pair(id, source, target, points[source], points[target]))
-            except BrokenAnnotationError as broken:
-                skipped.append(f"{id} was skipped: {broken}")
-    return pairs, skipped
+                broken_files.append(f"{name}/{path.name} was skipped: {broken}")
+    pairs, skipped = collect(
+        (f"{name}/{source.stem}-{target.stem}", partial(_pair, source, target, ours, theirs))
+        for name, those in points.items()
+        for (source, ours), (target, theirs) in permutations(those.items(), 2)
+    )
+    return pairs, (*broken_files, *skipped)
 
 
-def _listed(folder: Path) -> tuple[list[Pair], list[str]]:
-    pairs, skipped = [], []
-    for number, row in read_rows(folder / LIST):
-        try:
-            if len(row) < 2 + 4 * POINTS:
-                raise BrokenAnnotationError(f"it has {len(row)} columns, not {2 + 4 * POINTS}")
-            source, target = (_photo(folder, name) for name in row[:2])
-            try:
-                x = np.array([float(cell) for cell in row[2 : 2 + 4 * POINTS]])
-            except ValueError:
-                raise BrokenAnnotationError("its points are not numbers") from None
-            ours, theirs = (x.reshape(2, 2, POINTS).transpose(0, 2, 1)) - 1.0
-            id = f"{source.parent.name}/{source.stem}-{target.stem}"
-            pairs.append(_pair(id, source, target, ours, theirs))
-        except BrokenAnnotationError as broken:
-            skipped.append(f"line {number} of {LIST} was skipped: {broken}")
-    return pairs, skipped
+def _listed(folder: Path) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+    return collect(
+        (f"line {number} of {LIST}", partial(_read_row, folder, row))
+        for number, row in read_rows(folder / LIST)
+    )
 
 
-def _pair(id: str, source: Path, target: Path, ours: np.ndarray, theirs: np.ndarray) -> Pair:
+def _read_row(folder: Path, row: list[str]) -> Pair:
+    if len(row) < 2 + 4 * POINTS:
+        raise BrokenAnnotationError(f"it has {len(row)} columns, not {2 + 4 * POINTS}")
+    source, target = (_photo(folder, name) for name in row[:2])
+    try:
+        numbers = np.array([float(cell) for cell in row[2 : 2 + 4 * POINTS]])
+    except ValueError:
+        raise BrokenAnnotationError("its points are not numbers") from None
+    ours, theirs = numbers.reshape(2, 2, POINTS).transpose(0, 2, 1) - 1.0
+    return _pair(source, target, ours, theirs)
+
+
+def _pair(source: Path, target: Path, ours: np.ndarray, theirs: np.ndarray) -> Pair:
     ours, theirs = matched_points(ours, theirs, source, target)
+    id = f"{source.parent.name}/{source.stem}-{target.stem}"
     return Pair(id, source, target, ours, theirs, source.parent.name, extent(theirs))
 
 
@@ -158,17 +183,8 @@ def _photo(folder: Path, name: str) -> Path:
     return next((path for path in tails if path.is_file()), tails[0])
 
 
-def _read_points(path: Path) -> Any:
-    from scipy.io import loadmat
-
-    try:
-        content = loadmat(path)
-    # SciPy has no error of its own for files that are none.
-    except Exception as error:
-        raise BrokenAnnotationError(f"it cannot be read: {error}") from None
-    if "pts_coord" not in content:
-        raise BrokenAnnotationError("it has no pts_coord")
-    points = np.asarray(content["pts_coord"])
+def _read_points(path: Path) -> np.ndarray:
+    points = read_mat(path, "pts_coord")
     if points.shape != (2, POINTS):
         raise BrokenAnnotationError(f"its pts_coord is of shape {points.shape}, not (2, {POINTS})")
-    return points.T.astype(float) - 1.0
+    return points.T - 1.0
