@@ -1,0 +1,116 @@
+"""What every annotation must be before a pair is made of it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from frot._errors import require
+
+__all__ = [
+    "BrokenAnnotationError",
+    "check_points",
+    "extent",
+    "matched_points",
+    "photo_size",
+    "read_mat",
+]
+
+# Annotators click on borders, and MATLAB counts from one.
+SLACK = 1.0
+
+
+class BrokenAnnotationError(Exception):
+    """An annotation that cannot be used; the message says why, without the pair's name."""
+
+
+@lru_cache(maxsize=4096)
+def photo_size(path: Path) -> tuple[int, int]:
+    """Return height and width of a photograph, read off its header.
+
+    Raises
+    ------
+    BrokenAnnotationError
+        If there is none, or it cannot be read.
+    """
+    image: Any = require("PIL.Image", "correspondence")
+    try:
+        with image.open(path) as opened:
+            w, h = opened.size
+    except FileNotFoundError:
+        raise BrokenAnnotationError(f"the photograph {path} is missing") from None
+    except (OSError, image.DecompressionBombError):
+        raise BrokenAnnotationError(f"{path} is no photograph that can be read") from None
+    return h, w
+
+
+def check_points(points: Any, photo: Path, what: str, slack: float = SLACK) -> np.ndarray:
+    """Return points of shape (k, 2) that lie in the photograph, or refuse them.
+
+    Points beyond a border by no more than `slack` pixels are put on it.
+    """
+    try:
+        points = np.asarray(points, dtype=float)
+    except (TypeError, ValueError):
+        raise BrokenAnnotationError(f"its {what} points are not numbers") from None
+    if points.ndim != 2 or points.shape[1] != 2 or not len(points):
+        raise BrokenAnnotationError(f"its {what} points are not pairs of x and y")
+    if not np.isfinite(points).all():
+        raise BrokenAnnotationError(f"its {what} points are not all finite")
+    h, w = photo_size(photo)
+    last = np.array([w - 1.0, h - 1.0])
+    inside = np.clip(points, 0.0, last)
+    if (far := np.abs(points - inside).max()) > slack:
+        raise BrokenAnnotationError(
+            f"a {what} point is {far:.1f} pixels outside of {photo.name}, {w} x {h}"
+        )
+    return inside
+
+
+def matched_points(
+    source: Any, target: Any, source_photo: Path, target_photo: Path
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return checked points of both photographs, as many in one as in the other."""
+    first = check_points(source, source_photo, "source")
+    second = check_points(target, target_photo, "target")
+    if len(first) != len(second):
+        raise BrokenAnnotationError(
+            f"it has {len(first)} source points and {len(second)} target points"
+        )
+    return first, second
+
+
+def extent(points: np.ndarray) -> float:
+    """Return the larger of width and height of the points' box.
+
+    Examples
+    --------
+    >>> extent(np.array([[0.0, 0.0], [3.0, 8.0]]))
+    8.0
+    """
+    length = float((points.max(axis=0) - points.min(axis=0)).max())
+    if length <= 0.0:
+        raise BrokenAnnotationError("its target points are all one, so that nothing has a size")
+    return length
+
+
+def read_mat(path: Path, name: str) -> np.ndarray:
+    """Return one array of a file of MATLAB's, as floats."""
+    from scipy.io import loadmat
+
+    if not path.is_file():
+        raise BrokenAnnotationError(f"{path} is missing")
+    try:
+        content = loadmat(path)
+    # SciPy has no error of its own for files that are none.
+    except Exception as error:
+        raise BrokenAnnotationError(f"{path.name} cannot be read: {error}") from None
+    if name not in content:
+        raise BrokenAnnotationError(f"{path.name} has no {name}")
+    try:
+        return np.asarray(content[name], dtype=float)
+    except (TypeError, ValueError):
+        raise BrokenAnnotationError(f"{name} of {path.name} is not numbers") from None

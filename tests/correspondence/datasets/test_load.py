@@ -1,0 +1,225 @@
+import csv
+import json
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+from frot import InputError
+from frot.correspondence._datasets import PAIR_SETS, load_pairs, verify_pairs
+from frot.correspondence._score import mask_score, outline_mask
+from tests.correspondence import generated
+
+MADE = {
+    "pf-willow": generated.pf_willow,
+    "spair": generated.spair,
+    "pf-pascal": generated.pf_pascal,
+    "caltech": generated.caltech,
+}
+
+
+@pytest.mark.parametrize("name", PAIR_SETS)
+def test_every_set_loads_and_says_how_it_is_scored(name, tmp_path):
+    pairs = load_pairs(name, MADE[name](tmp_path))
+    assert pairs.skipped == ()
+    assert len(pairs) > 0
+    assert pairs.protocol.startswith(pairs.name.split(" ")[0])
+    for pair in pairs:
+        assert pair.source.is_file()
+        assert pair.target.is_file()
+        assert pair.length > 0.0
+
+
+def test_spair(tmp_path):
+    pairs = load_pairs("spair", generated.spair(tmp_path / "SPair-71k").parent)
+    assert pairs.name == "SPair-71k test"
+    assert pairs.counts == {"cat": 2, "tvmonitor": 1}
+    pair = pairs.pairs[1]
+    assert pair.id == "000001-2008_000000-2008_000001:tvmonitor"
+    assert pair.length == 40.0  # the longer side of the box, not the extent of the points
+    assert pair.tags["viewpoint_variation"] == "1"
+    np.testing.assert_allclose(pair.target_points, generated.move(pair.source_points))
+
+
+def test_pf_pascal(tmp_path):
+    root = generated.pf_pascal(tmp_path)
+    (pair,) = load_pairs("pf-pascal", root)
+    assert (pair.category, pair.length) == ("cat", generated.WIDTH)
+    assert len(pair.source_points) == 4  # one point is not seen in either
+    np.testing.assert_allclose(pair.source_points, generated.points(6)[2:])
+    np.testing.assert_allclose(pair.target_points, generated.move(pair.source_points))
+    training = load_pairs("pf-pascal", root, "trn")
+    assert len(training) == 1
+    assert training.skipped == (
+        "line 3 of trn_pairs.csv was skipped: it is a mirrored copy of another pair",
+    )
+
+
+def test_caltech(tmp_path):
+    pairs = load_pairs("caltech", generated.caltech(tmp_path))
+    (pair,) = pairs
+    assert pairs.score == "masks"
+    assert pair.category == "anchor"
+    h, w = generated.HEIGHT, generated.WIDTH
+    truth = outline_mask(pair.target_points, h, w)
+    found = outline_mask(generated.move(pair.source_points), h, w)
+    assert truth.sum() > 200
+    assert mask_score(found, truth).iou > 0.97
+
+
+class TestBroken:
+    """What is broken is left out and named, whatever the data set."""
+
+    def one(self, pairs, count, *reasons):
+        assert len(pairs) == count
+        assert len(pairs.skipped) == 1
+        for reason in reasons:
+            assert reason in pairs.skipped[0]
+
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            ({"src_kps": [[1.0, 2.0]]}, "it has 1 source points and 4 target points"),
+            ({"src_kps": [[1.0], [2.0]]}, "its source points are not pairs of x and y"),
+            ({"trg_kps": [["a", 1.0]]}, "its target points are not numbers"),
+            ({"kps_ids": ["0"]}, "it has 4 points and 1 names for them"),
+            ({"trg_bndbox": [1, 2, 3]}, "its box is [1, 2, 3], not four numbers"),
+            ({"trg_bndbox": [5, 5, 5, 5]}, "its box [5, 5, 5, 5] is empty"),
+            ({"src_imsize": [500, 375, 3]}, "is 64 x 48, and annotated as [500, 375, 3]"),
+            ({"src_kps": None}, "its source points are not"),
+            ({"src_imsize": None}, "its parts are not lists where lists belong"),
+        ],
+    )
+    def test_annotations_of_spair(self, tmp_path, change, reason):
+        root = generated.spair(tmp_path)
+        (path,) = (root / "PairAnnotation" / "test").glob("000001*")
+        path.write_text(json.dumps(json.loads(path.read_text()) | change))
+        pairs = load_pairs("spair", root)
+        self.one(pairs, 2, "000001-2008_000000-2008_000001:tvmonitor was skipped: ", reason)
+
+    def test_files_of_spair(self, tmp_path):
+        root = generated.spair(tmp_path)
+        (first,) = (root / "PairAnnotation" / "test").glob("000000*")
+        first.write_text('{"src_kps": [')
+        (second,) = (root / "PairAnnotation" / "test").glob("000001*")
+        second.unlink()
+        third = next((root / "PairAnnotation" / "test").glob("000002*"))
+        third.write_text("{}")
+        with (root / "Layout" / "large" / "test.txt").open("a") as file:
+            file.write("what\n")
+        with pytest.raises(InputError, match=r"has no pair that can be used; the first: 000000.*"):
+            load_pairs("spair", root)
+        (root / "Layout" / "large" / "val.txt").write_text("")
+        found = verify_pairs("spair", root)
+        for reason in ("no JSON", "json is missing", "has no src_imsize", "id-source-target:class"):
+            assert sum(reason in text for text in found.missing) == 1
+
+    def test_a_line_that_is_there_twice(self, tmp_path):
+        root = generated.spair(tmp_path)
+        layout = root / "Layout" / "large" / "test.txt"
+        layout.write_text(layout.read_text() + layout.read_text().split()[0] + "\n")
+        self.one(load_pairs("spair", root), 3, "was there before")
+
+    @pytest.mark.parametrize(
+        ("row", "reason"),
+        [
+            (["a.jpg", "b.jpg"], "it has 2 columns"),
+            (["a.jpg", "b.jpg", 21], "its class is '21', not a number from 1 to 20"),
+            (["a.jpg", "b.jpg", 0], "its class is '0'"),
+            (["a.jpg", "b.jpg", "cat"], "its class is 'cat'"),
+            (["a.jpg", "b.jpg", 8], "a.mat is missing"),
+        ],
+    )
+    def test_lines_of_pf_pascal(self, tmp_path, row, reason):
+        root = generated.pf_pascal(tmp_path)
+        with (root / "test_pairs.csv").open("a") as file:
+            file.write(",".join(map(str, row)) + "\n")
+        self.one(load_pairs("pf-pascal", root), 1, "line 3 of test_pairs.csv", reason)
+
+    @pytest.mark.parametrize(
+        ("kps", "reason"),
+        [
+            (np.full((6, 2), np.nan), "no point is seen in both"),
+            (np.ones((5, 2)), "it has 5 source points and 6 target points"),
+            (np.ones(3), "has kps of shape (1, 3)"),
+        ],
+    )
+    def test_annotations_of_pf_pascal(self, tmp_path, kps, reason):
+        root = generated.pf_pascal(tmp_path)
+        path = root / "Annotations" / "cat" / "2008_000000.mat"
+        savemat(path, {"kps": kps, "bbox": [[5.0, 5.0, 50.0, 40.0]]})
+        with pytest.raises(InputError, match=r"has no pair that can be used"):
+            load_pairs("pf-pascal", root)
+        assert any(reason in text for text in verify_pairs("pf-pascal", root).missing)
+
+    @pytest.mark.parametrize(
+        ("column", "text", "reason"),
+        [
+            (3, "1,2", "its source outline has 2 x and 5 y"),
+            (3, "1,2,x,4,5", "its outline is not of numbers"),
+            (5, "1,1,1,1,1,nan", "its target points are not all finite"),
+            (0, "anchor/none.jpg", "none.jpg is missing"),
+        ],
+    )
+    def test_lines_of_caltech(self, tmp_path, column, text, reason):
+        root = generated.caltech(tmp_path)
+        path = root / "test_pairs_caltech_with_category.csv"
+        with path.open(newline="") as file:
+            rows = list(csv.reader(file))
+        bad = list(rows[1])
+        bad[column] = text
+        generated.write_rows(path, [*rows, bad])
+        self.one(load_pairs("caltech", root), 1, "line 3 of ", reason)
+
+
+class TestVerify:
+    def test_what_is_there_is_counted_against_what_was_published(self, tmp_path):
+        found = verify_pairs("spair", generated.spair(tmp_path))
+        assert (found.found, found.published) == (3, 12234)
+        assert found.missing == ("3 pairs are there where 12234 were published",)
+
+    def test_mirrored_copies_are_no_fault(self, tmp_path):
+        found = verify_pairs("pf-pascal", generated.pf_pascal(tmp_path), "trn")
+        assert found.missing == ("2 pairs are there where 2940 were published",)
+
+    @pytest.mark.parametrize(
+        ("name", "part"),
+        [
+            ("spair", "JPEGImages"),
+            ("pf-pascal", "Annotations"),
+            ("caltech", "101_ObjectCategories"),
+        ],
+    )
+    def test_a_part_that_is_missing(self, tmp_path, name, part):
+        root = MADE[name](tmp_path)
+        (root / part).rename(root / "elsewhere")
+        found = verify_pairs(name, root)
+        assert not found.complete
+        assert len(found.missing) == 1
+        assert found.missing[0].startswith(f"{root / part} is missing; get it from https://")
+        with pytest.raises(InputError, match=rf"is incomplete: .*{part} not there; get it from"):
+            load_pairs(name, root)
+
+    def test_pf_willow_of_two_classes(self, tmp_path):
+        found = verify_pairs("pf-willow", generated.pf_willow(tmp_path))
+        assert len(found.missing) == 8
+        assert str(found).count("\n") == 6
+        assert str(found).endswith("and 3 more")
+
+    def test_pf_willow_that_is_not_the_release(self, tmp_path):
+        from frot.correspondence._datasets._pf_willow import CLASSES
+
+        root = generated.pf_willow(tmp_path, CLASSES, photos=2)
+        found = verify_pairs("pf-willow", root)
+        assert found.found == 20
+        assert found.missing[0] == "20 pairs are there where 900 were published"
+        assert "not those of the release" in found.missing[1]
+
+
+def test_names_and_splits_that_are_none(tmp_path):
+    with pytest.raises(InputError, match=r"name='tss' is not a set of pairs; give one of 'pf-wil"):
+        load_pairs("tss", tmp_path)
+    with pytest.raises(InputError, match=r"split='train' is not one of SPair-71k; give 'trn'"):
+        load_pairs("spair", tmp_path, "train")
+    with pytest.raises(InputError, match=r"split='val' is not one of PF-WILLOW; give 'test'"):
+        load_pairs("pf-willow", tmp_path, "val")
