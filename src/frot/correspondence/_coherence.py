@@ -8,7 +8,7 @@ import numpy as np
 
 from frot._arrays import Home, to_numpy
 from frot.correspondence._feature_map import FeatureMap
-from frot.correspondence._layers import LayerPair, _inverse, _lengths, at_most
+from frot.correspondence._layers import LayerPair, at_most, inverse, lengths
 
 __all__ = ["coherence", "coherences"]
 
@@ -59,7 +59,7 @@ def _unit_vectors(home: Home, layer: FeatureMap) -> Any:
     xp = home.xp
     values = home.bring(layer.values)
     flat = xp.matrix_transpose(xp.reshape(values, (layer.channels, layer.grid.count)))
-    return flat * _inverse(xp, _lengths(xp, flat))[:, None]
+    return flat * inverse(xp, lengths(xp, flat))[:, None]
 
 
 def _one_way(matches: np.ndarray, source: FeatureMap, target: FeatureMap) -> float:

@@ -1,4 +1,4 @@
-"""The layers of two images on common grids: cosines, costs and norms, computed once for all."""
+"""The layers of two images on common grids, computed once for all methods of matching."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from frot._arrays import Home
-from frot._errors import InputError
 from frot.correspondence._feature_map import FeatureMap, Grid
+from frot.correspondence._grid_costs import GridGeometry, layer_costs
 from frot.correspondence._interpolate import interpolation, resize
 
-__all__ = ["LayerPair", "at_most", "common_grid"]
+__all__ = ["LayerPair", "at_most", "common_grid", "inverse", "lengths"]
 
 
-def common_grid(maps: Sequence[FeatureMap], stride: float | None) -> Grid:
-    """Return the grid that all layers are brought to.
+def common_grid(maps: Sequence[FeatureMap], stride: float | None) -> int:
+    """Return the number of the layer whose grid all others are brought to.
 
-    It is that of the first layer (the paper's choice) where no stride is asked for, otherwise that
-    of the first layer with this stride or a larger one.
+    It is the first layer (the paper's choice) where no stride is asked for, otherwise the first
+    with this stride or a larger one.
 
     Examples
     --------
     >>> maps = [FeatureMap("fine", np.zeros((1, 8, 8)), 4, 11),
     ...         FeatureMap("coarse", np.zeros((1, 4, 4)), 8, 43)]
-    >>> common_grid(maps, None).stride, common_grid(maps, 8).stride
-    (4.0, 8.0)
+    >>> common_grid(maps, None), common_grid(maps, 8)
+    (0, 1)
     """
     if stride is None:
-        return maps[0].grid
-    for layer in maps:
-        if layer.stride >= stride:
-            return layer.grid
-    return maps[-1].grid
+        return 0
+    large = [k for k, layer in enumerate(maps) if layer.stride >= stride]
+    return large[0] if large else len(maps) - 1
 
 
 def at_most(layer: FeatureMap, grid: Grid) -> FeatureMap:
@@ -53,35 +53,32 @@ def at_most(layer: FeatureMap, grid: Grid) -> FeatureMap:
 
 @dataclass(frozen=True, eq=False)
 class LayerPair:
-    r"""Two images as a network's layers see them, cell against cell.
-
-    .. math::
-        \cos_l(i, j) = \frac{\langle (U_s F_l)_i, (U_t G_l)_j \rangle}
-        {\|(U_s F_l)_i\| \, \|(U_t G_l)_j\|}, \qquad C_l = 2 - 2 \cos_l
-
-    with F and G the features on the layer's own grids, and U the bilinear interpolation to the
-    common ones (corners aligned). Interpolation is linear, so products are formed on the coarse
-    grids and interpolated afterwards. A cell without any activation has cosine zero with all.
+    """Two images as a network's layers see them, cell against cell.
 
     Parameters
     ----------
-    source, target : sequences of FeatureMap
+    source, target : tuples of FeatureMap
         The same layers of both images.
-    source_grid, target_grid : Grid
-        The common grids.
-    home : Home
-        Array library, device and precision to work in.
+    grid_of : int
+        The layer whose cells are matched.
+    device : str or torch device, optional
+        Where to work; NumPy if left out.
     """
 
     source: tuple[FeatureMap, ...]
     target: tuple[FeatureMap, ...]
-    source_grid: Grid
-    target_grid: Grid
-    home: Home
+    grid_of: int = 0
+    device: Any = None
 
-    def __post_init__(self) -> None:
-        if [layer.name for layer in self.source] != [layer.name for layer in self.target]:
-            raise InputError("source, target: have different layers; extract both alike")
+    @cached_property
+    def costs(self) -> GridGeometry:
+        """The layers' costs 2 - 2 cos, never stacked where that would be large."""
+        return layer_costs(self.source, self.target, grid_of=self.grid_of, device=self.device)
+
+    @property
+    def home(self) -> Home:
+        """Where arrays live."""
+        return self.costs.home
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,18 +86,22 @@ class LayerPair:
         return tuple(layer.name for layer in self.source)
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """(L, n, m)."""
-        return (len(self.source), self.source_grid.count, self.target_grid.count)
+    def source_grid(self) -> Grid:
+        """The cells of the source."""
+        return self.source[self.grid_of].grid
 
-    def only(self, chosen: Sequence[int]) -> LayerPair:
-        """Some of the layers."""
-        picked = [tuple(side[k] for k in chosen) for side in (self.source, self.target)]
-        return LayerPair(*picked, self.source_grid, self.target_grid, self.home)
+    @property
+    def target_grid(self) -> Grid:
+        """The cells of the target."""
+        return self.target[self.grid_of].grid
+
+    def mixed(self, alpha: np.ndarray) -> Any:
+        """Return the costs of the layers mixed with weights, (n, m)."""
+        return self.costs.mix(self.home.bring(alpha[None, :]))[0, ...]
 
     @cached_property
     def norms(self) -> tuple[Any, Any]:
-        """Lengths of the interpolated vectors, (L, n) and (L, m)."""
+        """Lengths of the layers' vectors on the common grids, (L, n) and (L, m)."""
         return (
             self._norms(self.source, self.source_grid),
             self._norms(self.target, self.target_grid),
@@ -108,7 +109,7 @@ class LayerPair:
 
     def _norms(self, maps: Sequence[FeatureMap], grid: Grid) -> Any:
         xp = self.home.xp
-        return xp.stack([_lengths(xp, self._upsampled(layer, grid)) for layer in maps])
+        return xp.stack([lengths(xp, self._upsampled(layer, grid)) for layer in maps])
 
     def _upsampled(self, layer: FeatureMap, grid: Grid) -> Any:
         """The layer's vectors on the common grid, (n, channels)."""
@@ -125,51 +126,38 @@ class LayerPair:
         return xp.matrix_transpose(xp.reshape(maps, (channels, grid.count)))
 
     @cached_property
-    def inner(self) -> Any:
-        """Inner products of the interpolated vectors, (L, n, m)."""
-        return self.home.xp.stack([self._products(k) for k in range(len(self.source))])
+    def concatenated(self) -> Any:
+        """Cosines of the vectors of all layers put end to end as they are, (n, m)."""
+        xp = self.home.xp
+        total: Any = 0.0
+        for k in range(len(self.source)):
+            total = total + self._products(k)
+        left, right = (inverse(xp, xp.sqrt(xp.sum(norms**2, axis=0))) for norms in self.norms)
+        return xp.clip(total * left[:, None] * right[None, :], -1.0, 1.0)
 
     def _products(self, k: int) -> Any:
-        """Inner products of one layer, formed on the coarser of the grids of each side."""
+        """Inner products of one layer, formed on its own grids where these are coarser."""
         xp = self.home.xp
         one, other = self.source[k], self.target[k]
         F, coarse_s = self._thin(one, self.source_grid)
         G, coarse_t = self._thin(other, self.target_grid)
         found = F @ xp.matrix_transpose(G)
         if coarse_t:
-            found = xp.matrix_transpose(
-                self._interpolated(_as_maps(xp, found, other.grid), self.target_grid)
-            )
+            maps = xp.reshape(found, (found.shape[0], other.grid.h, other.grid.w))
+            found = xp.matrix_transpose(self._interpolated(maps, self.target_grid))
         if coarse_s:
-            turned = _as_maps(xp, xp.matrix_transpose(found), one.grid)
-            found = self._interpolated(turned, self.source_grid)
+            turned = xp.matrix_transpose(found)
+            maps = xp.reshape(turned, (turned.shape[0], one.grid.h, one.grid.w))
+            found = self._interpolated(maps, self.source_grid)
         return found
 
     def _thin(self, layer: FeatureMap, grid: Grid) -> tuple[Any, bool]:
         """The layer's vectors on its own grid where that has fewer cells than the common one."""
-        if layer.grid.count < grid.count:
-            values = self.home.bring(layer.values)
-            flat = self.home.xp.reshape(values, (layer.channels, layer.grid.count))
-            return self.home.xp.matrix_transpose(flat), True
-        return self._upsampled(layer, grid), False
-
-    @cached_property
-    def cosines(self) -> Any:
-        """Cosines of the interpolated vectors, (L, n, m)."""
-        left, right = (_inverse(self.home.xp, norms) for norms in self.norms)
-        return self.home.xp.clip(self.inner * left[:, :, None] * right[:, None, :], -1.0, 1.0)
-
-    @property
-    def costs(self) -> Any:
-        """C_l = 2 - 2 cos_l, (L, n, m)."""
-        return 2.0 - 2.0 * self.cosines
-
-    @cached_property
-    def concatenated(self) -> Any:
-        """Cosines of the vectors of all layers put end to end as they are, (n, m)."""
-        xp = self.home.xp
-        left, right = (_inverse(xp, xp.sqrt(xp.sum(norms**2, axis=0))) for norms in self.norms)
-        return xp.clip(xp.sum(self.inner, axis=0) * left[:, None] * right[None, :], -1.0, 1.0)
+        if layer.grid.count >= grid.count:
+            return self._upsampled(layer, grid), False
+        values = self.home.bring(layer.values)
+        flat = self.home.xp.reshape(values, (layer.channels, layer.grid.count))
+        return self.home.xp.matrix_transpose(flat), True
 
     def vectors(self) -> tuple[Any, Any]:
         """The layers' vectors, each of unit length, put end to end: (n, d) and (m, d)."""
@@ -179,22 +167,18 @@ class LayerPair:
             (self.source, self.source_grid, self.norms[0]),
             (self.target, self.target_grid, self.norms[1]),
         ):
-            scale = _inverse(xp, norms)
+            scale = inverse(xp, norms)
             parts = [self._upsampled(f, grid) * scale[k, :, None] for k, f in enumerate(maps)]
             sides.append(xp.concat(parts, axis=1))
         return sides[0], sides[1]
 
 
-def _lengths(xp: Any, vectors: Any) -> Any:
+def lengths(xp: Any, vectors: Any) -> Any:
+    """Return the lengths of vectors, (k, channels) to (k,)."""
     return xp.sqrt(xp.sum(vectors * vectors, axis=1))
 
 
-def _inverse(xp: Any, norms: Any) -> Any:
-    """One over the norms; zero where there is no vector, so that its cosines are zero."""
+def inverse(xp: Any, norms: Any) -> Any:
+    """Return one over the norms; zero where there is no vector, so that its cosines are zero."""
     ones = xp.ones_like(norms)
     return xp.where(norms > 0.0, 1.0 / xp.where(norms > 0.0, norms, ones), 0.0 * ones)
-
-
-def _as_maps(xp: Any, products: Any, grid: Grid) -> Any:
-    """Columns over a grid as maps: (k, h w) to (k, h, w)."""
-    return xp.reshape(products, (products.shape[0], grid.h, grid.w))

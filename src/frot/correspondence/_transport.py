@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from frot._arrays import Home
-from frot._errors import ConvergenceWarning
-from frot._oracles import Sinkhorn
 from frot._result import Result
 from frot._solve import solve_costs
-from frot._solvers import Entropic, FrankWolfe
+from frot._solvers import Entropic
+from frot.correspondence._layer_solve import paper_solver, solve_layers
+from frot.correspondence._layers import LayerPair
 
 __all__ = ["Transporting"]
-
-# Mass in wrong columns that the paper's steps are allowed.
-STEP_TOL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -50,31 +45,19 @@ class Transporting:
     normalise: str = "none"
 
     def __call__(
-        self,
-        stack: Any,
-        names: Sequence[str],
-        a: np.ndarray,
-        b: np.ndarray,
-        prior: np.ndarray | None = None,
+        self, layers: LayerPair, a: np.ndarray, b: np.ndarray, prior: np.ndarray | None = None
     ) -> Result:
-        """Solve for a stack of costs, (L, n, m)."""
-        bring = Home.of(stack).bring
-        a, b, prior = bring(a), bring(b), None if prior is None else bring(prior)
-        with warnings.catch_warnings():
-            if self.steps is None:
-                solver = Entropic(tol=self.tol)
-            else:
-                # So few steps are never meant to converge; the interval says how far they are.
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                oracle = Sinkhorn(tol=STEP_TOL)
-                solver = FrankWolfe(oracle, step="paper", tol=1e-12, max_iter=self.steps)
-            return solve_costs(
-                stack, a, b, eta=self.eta, eps=self.eps, prior=prior, names=names,
-                normalise_weights=True,
-                normalise=self.normalise, solver=solver,
-            )  # fmt: skip
+        """Solve for all layers."""
+        solver = Entropic(tol=self.tol) if self.steps is None else paper_solver(self.steps)
+        return solve_layers(
+            layers.costs, a, b, names=layers.names, eta=self.eta, eps=self.eps, prior=prior,
+            normalise=self.normalise, solver=solver,
+        )  # fmt: skip
 
     def alone(self, cost: Any, name: str, a: np.ndarray, b: np.ndarray) -> Result:
         """Solve for one cost, (n, m): ordinary transport."""
-        one = Transporting(0.0, self.eps, self.tol)
-        return one(cost[None, ...], (name,), a, b)
+        bring = Home.of(cost).bring
+        return solve_costs(
+            cost[None, ...], bring(a), bring(b), eps=self.eps, names=(name,),
+            normalise_weights=True, solver=Entropic(tol=self.tol),
+        )  # fmt: skip

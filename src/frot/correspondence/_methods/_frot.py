@@ -9,6 +9,5 @@ __all__ = ["feature_robust"]
 
 def feature_robust(setting: Setting) -> Outcome:
     """The plan that is best against the worst mix of layers that is plausible under the prior."""
-    layers = setting.layers
-    result = setting.transport(layers.costs, layers.names, setting.a, setting.b, setting.q)
-    return setting.transported(result)
+    result = setting.transport(setting.layers, setting.a, setting.b, setting.q)
+    return setting.transported(result.plan, result.alpha, result)

@@ -13,10 +13,8 @@ def worst_layer(setting: Setting) -> Outcome:
     """The paper's appendix: one-hot weights on the layer whose own transport costs most."""
     layers = setting.layers
     found = [
-        setting.transport.alone(
-            2.0 - 2.0 * layers.cosines[k, ...], layers.names[k], setting.a, setting.b
-        )
-        for k in range(len(layers.names))
+        setting.transport.alone(layers.mixed(setting.alone(k)), name, setting.a, setting.b)
+        for k, name in enumerate(layers.names)
     ]
     worst = int(np.argmax([result.value for result in found]))
-    return setting.transported(found[worst], np.eye(len(found))[worst])
+    return setting.transported(found[worst].plan, setting.alone(worst), found[worst])

@@ -53,6 +53,16 @@ class Setting:
         """Where arrays live."""
         return self.layers.home
 
+    @property
+    def equal(self) -> np.ndarray:
+        """Equal weights, (L,)."""
+        count = len(self.layers.names)
+        return np.full(count, 1.0 / count)
+
+    def alone(self, layer: int) -> np.ndarray:
+        """All weight on one layer, (L,)."""
+        return np.eye(len(self.layers.names))[layer]
+
     @cached_property
     def coherences(self) -> np.ndarray:
         """Coherence of every layer, (L,)."""
@@ -61,31 +71,30 @@ class Setting:
     @cached_property
     def q(self) -> np.ndarray | None:
         """The prior on the layers, (L,); None is the paper's entropy."""
-        if isinstance(self.prior, str) and self.prior == "uniform":
+        if not isinstance(self.prior, str):
+            return np.asarray(self.prior, dtype=float)
+        if self.prior == "uniform":
             return None
-        if isinstance(self.prior, str):
-            raised = self.coherences**self.power
-            return raised / raised.sum()
-        return np.asarray(self.prior, dtype=float)
+        raised = self.coherences**self.power
+        return raised / raised.sum()
 
     def votes(self, plan: Any) -> Any:
         r"""Return :math:`(n \Pi)^e`, (n, m)."""
         xp = self.home.xp
-        scaled = xp.clip(self.home.bring(to_numpy(plan)) * float(plan.shape[0]), 0.0, None)
+        scaled = xp.clip(plan * float(plan.shape[0]), 0.0, None)
         return xp.sqrt(scaled) if self.exponent == 0.5 else scaled**self.exponent
 
-    def transported(self, result: Result, alpha: np.ndarray | None = None) -> Outcome:
+    def transported(self, plan: Any, alpha: Any, result: Result | None) -> Outcome:
         """The outcome of a plan, with its cost in every layer."""
-        plan = np.asarray(result.plan)
-        weights = to_numpy(result.alpha) if alpha is None else alpha
-        return Outcome(self.votes(plan), weights, self.phi(plan), result, plan)
+        plan = self.home.bring(plan if result is None else _dense(plan))
+        phi = to_numpy(self.layers.costs.inner(plan[None, ...]))[0]
+        weights = to_numpy(alpha).astype(float)
+        return Outcome(self.votes(plan), weights, phi.astype(float), result, plan)
 
-    def phi(self, plan: np.ndarray) -> np.ndarray:
-        """What the plan costs in every layer, (L,)."""
-        xp = self.home.xp
-        flat = xp.reshape(self.layers.cosines, (len(self.layers.names), -1))
-        mass = xp.reshape(self.home.bring(plan), (-1,))
-        return 2.0 * float(plan.sum()) - 2.0 * to_numpy(flat @ mass).astype(float)
+
+def _dense(plan: Any) -> Any:
+    """A plan of the library, or a matrix already."""
+    return plan.dense() if hasattr(plan, "dense") else plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,4 +118,4 @@ class Outcome:
     alpha: np.ndarray
     phi: np.ndarray | None = None
     result: Result | None = None
-    plan: np.ndarray | None = None
+    plan: Any = None

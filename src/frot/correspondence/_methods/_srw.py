@@ -30,7 +30,7 @@ def subspace_robust(setting: Setting) -> Outcome:
     X, Y = (to_numpy(side).astype(float) for side in setting.layers.vectors())
     k = min(setting.rank, X.shape[1])
     plan = np.outer(setting.a, setting.b)
-    result = None
+    U = np.zeros((X.shape[1], k))
     for step in range(STEPS):
         U = _directions(X, Y, plan, k)
         P, Q = X @ U, Y @ U
@@ -40,14 +40,11 @@ def subspace_robust(setting: Setting) -> Outcome:
             bring(np.maximum(cost, 0.0)), f"{k} directions", setting.a, setting.b
         )
         gamma = 2.0 / (2.0 + step)
-        plan = (1.0 - gamma) * plan + gamma * np.asarray(result.plan)
-    count = len(setting.layers.names)
+        plan = (1.0 - gamma) * plan + gamma * to_numpy(result.plan.dense()).astype(float)
     # Layers share the directions: their part is the length of the directions in their features.
-    lengths = (U**2).sum(axis=1)
     ends = np.cumsum([layer.channels for layer in setting.layers.source])[:-1]
-    shares = np.array([part.sum() for part in np.split(lengths, ends)])
-    assert len(shares) == count
-    return Outcome(setting.votes(plan), shares / shares.sum(), setting.phi(plan), result, plan)
+    shares = np.array([part.sum() for part in np.split((U**2).sum(axis=1), ends)])
+    return setting.transported(plan, shares / shares.sum(), None)
 
 
 def _directions(X: np.ndarray, Y: np.ndarray, plan: np.ndarray, k: int) -> np.ndarray:
