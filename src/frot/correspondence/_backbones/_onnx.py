@@ -44,6 +44,8 @@ class OnnxBackbone:
         1, or 255 where the network wants bytes: the input is (scale x - mean) / std.
     layers : sequence of str or int, optional
         Which layers: their names or places, or any names of tensors in the graph. By default all.
+    names : sequence of str, optional
+        Other names for the layers that are found, in their order.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class OnnxBackbone:
         std: Sequence[float] | float | None = None,
         scale: float = 1.0,
         layers: Sequence[str | int] | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         if layout not in ("NCHW", "NHWC"):
             raise InputError(f"layout is {layout!r}; give 'NCHW' or 'NHWC'")
@@ -76,6 +79,10 @@ class OnnxBackbone:
         _check_input(inputs, layout, axis, Path(path))
         known = reading.geometries(graph, inputs[0].name, axis)
         tensors = _named(reading.find_sums(graph, known), graph)
+        if names is not None:
+            if len(names) != len(tensors):
+                raise InputError(f"{path} has {len(tensors)} layers, but names has {len(names)}")
+            tensors = dict(zip(names, tensors.values(), strict=True))
         for layer in [] if layers is None or isinstance(layers, str) else layers:
             if isinstance(layer, str) and layer not in tensors and layer in known:
                 tensors[layer] = layer
@@ -86,7 +93,7 @@ class OnnxBackbone:
         available = sorted(tensors, key=lambda name: order[tensors[name]])
         self.layers: tuple[str, ...] = choose_layers(available, layers, self.name)
         self._tensors = {name: tensors[name] for name in self.layers}
-        self._geometry = {name: known[tensors[name]] for name in self.layers}
+        self.geometry = {name: known[tensors[name]] for name in self.layers}
         self._classifier = reading.find_classifier(graph, known)
         self._axis = axis if self._classifier is None else known[self._classifier.maps].axis
         outputs = list(self._tensors.values())
@@ -110,7 +117,7 @@ class OnnxBackbone:
         values = self._run(list(self._tensors.values()), image)
         maps = []
         for name, value in zip(self.layers, values, strict=True):
-            seen = self._geometry[name]
+            seen = self.geometry[name]
             value = np.ascontiguousarray(np.moveaxis(value[0], seen.axis - 1, 0))
             maps.append(FeatureMap(name, value, seen.stride, seen.receptive_field))
         return maps
@@ -166,17 +173,23 @@ def _load(path: Path) -> Any:
 
 
 def _constants_to_initializers(onnx: Any, graph: Any) -> None:
-    """Some writers keep weights in Constant nodes; all are to be found in one place."""
+    """Some writers keep weights in Constant nodes, or share them; find all in one place."""
+    constants = {tensor.name: tensor for tensor in graph.initializer}
     kept = []
     for node in graph.node:
-        value = next((part for part in node.attribute if part.name == "value"), None)
-        if node.op_type == "Constant" and value is not None:
-            tensor = onnx.TensorProto()
-            tensor.CopyFrom(value.t)
-            tensor.name = node.output[0]
-            graph.initializer.append(tensor)
-        else:
+        value = next((part.t for part in node.attribute if part.name == "value"), None)
+        if node.op_type == "Identity" and node.input[0] in constants:
+            value = constants[node.input[0]]
+        elif node.op_type != "Constant":
+            value = None
+        if value is None:
             kept.append(node)
+            continue
+        tensor = onnx.TensorProto()
+        tensor.CopyFrom(value)
+        tensor.name = node.output[0]
+        graph.initializer.append(tensor)
+        constants[tensor.name] = tensor
     if len(kept) < len(graph.node):
         copies = [type(node).FromString(node.SerializeToString()) for node in kept]
         del graph.node[:]

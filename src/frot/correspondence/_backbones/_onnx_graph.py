@@ -34,11 +34,14 @@ class Geometry:
         Pixels across that a cell sees.
     axis : int
         Where the channels are: 1 or 3.
+    channels : int or None
+        How many, where the graph says so.
     """
 
     stride: int
     receptive_field: int
     axis: int
+    channels: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +91,12 @@ def geometries(graph: Any, source: str, axis: int) -> dict[str, Geometry]:
                 for size, gap in zip(window, attributes.get("dilations") or [1, 1], strict=True)
             )
             known[node.output[0]] = Geometry(
-                widest.stride * stride, widest.receptive_field + spread * widest.stride, 1
+                widest.stride * stride,
+                widest.receptive_field + spread * widest.stride,
+                1,
+                shapes.get(node.input[1], (None,))[0]
+                if node.op_type == "Conv"
+                else widest.channels,
             )
         elif node.op_type in cellwise:
             for output in node.output:
