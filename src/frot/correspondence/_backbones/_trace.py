@@ -48,11 +48,14 @@ class Sight:
         image add is not counted.
     grid : tuple of int
         Rows and columns of cells.
+    start : float
+        Where the first cell is centred, in pixels; 0 where windows are padded alike on both sides.
     """
 
     stride: int
     receptive_field: int
     grid: tuple[int, int]
+    start: float = 0.0
 
 
 class Trace(TorchDispatchMode):
@@ -119,12 +122,13 @@ class Trace(TorchDispatchMode):
         seen = self._sights[first]
         if func is _ATEN.convolution.default:
             window = [(k - 1) * d for k, d in zip(args[1].shape[2:], args[5], strict=True)]
-            seen = None if args[6] else _through(seen, window, args[3], output)
+            seen = None if args[6] else _through(seen, window, args[3], args[4], output)
             self._name_convolution(output)
         elif func in _POOLS:
             window = [size - 1 for size in _two(args[1])]
             stride = args[2] if len(args) > 2 and args[2] else args[1]
-            seen = _through(seen, window, stride, output)
+            padding = args[3] if len(args) > 3 else 0
+            seen = _through(seen, window, stride, padding, output)
             if func in _MAX_POOLS and seen and not self.sums and self.stem is None:
                 name = self._here() or "stem"
                 self.stem = (name, seen, output.clone() if name in self._keep else None)
@@ -206,7 +210,7 @@ def _is_map(tensor: torch.Tensor, seen: Sight) -> bool:
 
 
 def _through(
-    seen: Sight | None, window: Sequence[int], stride: Any, output: torch.Tensor
+    seen: Sight | None, window: Sequence[int], stride: Any, padding: Any, output: torch.Tensor
 ) -> Sight | None:
     """Return what is seen through windows of `window` + 1 cells, a stride apart."""
     if seen is None or output.ndim != 4:
@@ -215,6 +219,7 @@ def _through(
         seen.stride * max(_two(stride)),
         seen.receptive_field + max(window) * seen.stride,
         (output.shape[2], output.shape[3]),
+        seen.start + (max(window) / 2 - max(_two(padding))) * seen.stride,
     )
 
 
