@@ -101,16 +101,19 @@ class OnnxBackbone:
             outputs.append(self._classifier.maps)
         self._input = inputs[0].name
         self._model = reading.pruned(model, outputs, axis)
+        self._hash: str | None = None
         # A file that onnxruntime refuses is refused now, not at the first photograph.
         self._session: Any = _session(self._model, self.name)
 
     @property
     def fingerprint(self) -> str:
         """A hash of the weights, the layers and the preprocessing."""
-        model = hashlib.sha256(self._model).hexdigest()
-        return fingerprint(
-            model=model, tensors=self._tensors, layout=self._layout, prepare=self._prepare
-        )
+        if self._hash is None:
+            model = hashlib.sha256(self._model).hexdigest()
+            self._hash = fingerprint(
+                model=model, tensors=self._tensors, layout=self._layout, prepare=self._prepare
+            )
+        return self._hash
 
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
         """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
