@@ -7,7 +7,7 @@ import pytest
 
 from frot._errors import InputError
 from frot.correspondence._backbone import Classifying
-from frot.correspondence._backbones._arrays import ArrayBackbone, image_key
+from frot.correspondence._backbones._arrays import ArrayBackbone, extract_named, image_key
 from frot.correspondence._backbones._choose import SomeLayers
 from frot.correspondence._backbones._onnx import OnnxBackbone
 from frot.correspondence._backbones._resolve import resolve_backbone
@@ -72,6 +72,11 @@ def test_mobilenet_wants_its_own_weights(tmp_path):
     torch.save({"conv1.weight": torch.zeros(3)}, path)
     with pytest.raises(InputError, match="no weights for MobileNetV2"):
         resolve_backbone("mobilenetv2", path)
+
+
+def test_modules_have_no_names_for_images():
+    backbone = resolve_backbone(torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3)))
+    assert extract_named(backbone, "cat.jpg", IMAGE)[0].channels == 4
 
 
 def test_modules_bring_their_own_colours():
@@ -147,6 +152,7 @@ def test_some_layers_of_a_backbone():
     some = resolve_backbone(arrays, layers=["b"])
     assert isinstance(some, SomeLayers)
     assert [one.name for one in some.extract(IMAGE)] == ["b"]
+    assert [one.name for one in extract_named(some, "cat.jpg", IMAGE)] == ["b"]
     assert some.fingerprint != arrays.fingerprint
     with pytest.raises(InputError, match="no classifier"):
         some.class_maps(IMAGE, 1)

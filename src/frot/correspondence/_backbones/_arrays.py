@@ -8,10 +8,11 @@ import numpy as np
 
 from frot._errors import InputError
 from frot._fingerprint import fingerprint
+from frot.correspondence._backbone import Backbone
 from frot.correspondence._backbones._preprocess import check_image
 from frot.correspondence._feature_map import FeatureMap
 
-__all__ = ["ArrayBackbone", "image_key"]
+__all__ = ["ArrayBackbone", "extract_named", "image_key"]
 
 
 def image_key(image: np.ndarray) -> str:
@@ -23,6 +24,20 @@ def image_key(image: np.ndarray) -> str:
     True
     """
     return fingerprint(image=check_image(image))
+
+
+def extract_named(backbone: Backbone, name: str, image: np.ndarray) -> list[FeatureMap]:
+    """Return the maps of an image, from a backbone that may know images by name.
+
+    Examples
+    --------
+    >>> image = np.zeros((64, 96, 3), dtype="float32")
+    >>> backbone = ArrayBackbone({"cat.jpg": {"patches": np.ones((5, 4, 6))}})
+    >>> [one.name for one in extract_named(backbone, "cat.jpg", image)]
+    ['patches']
+    """
+    by_name = getattr(backbone, "extract_named", None)
+    return backbone.extract(image) if by_name is None else by_name(name, image)
 
 
 class ArrayBackbone:

@@ -10,6 +10,7 @@ import numpy as np
 from frot._errors import InputError
 from frot._fingerprint import fingerprint
 from frot.correspondence._backbone import Backbone, Classifying
+from frot.correspondence._backbones._arrays import extract_named
 from frot.correspondence._feature_map import FeatureMap
 
 __all__ = ["SomeLayers", "choose_layers", "refuse_classes"]
@@ -90,6 +91,11 @@ class SomeLayers:
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
         """Return the chosen maps of an image of shape (h, w, 3) in [0, 1]."""
         return [one for one in self.backbone.extract(image) if one.name in self.layers]
+
+    def extract_named(self, name: str, image: np.ndarray) -> list[FeatureMap]:
+        """Return the chosen maps of an image that the other may know by name."""
+        maps = extract_named(self.backbone, name, image)
+        return [one for one in maps if one.name in self.layers]
 
     def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
         """Return the other's class activation maps, shape (classes, h, w)."""

@@ -173,19 +173,20 @@ class TorchBackbone:
         """Return how many pixels go before the image, and what its sides become multiples of.
 
         Patches begin at the image's corner, so their centres are half a patch off the places that
-        cells have here, stride times index. Half a patch of border puts them there. Where layers
-        differ in that, no border is right for all, and there is none.
+        cells have here, stride times index. Half a patch of border puts them there. Convolutions
+        get none: their layers begin at different places, and no border is right for all.
         """
         try:
             trace, outputs = self._probe(set(self._parts.values()))
-            sights = {self._found(part, trace, outputs)[0] for part in self._parts.values()}
+            sights = [self._found(part, trace, outputs)[0] for part in self._parts.values()]
         except InputError:
             return 0, 1
-        if len({seen and (seen.start, seen.stride) for seen in sights}) == 1:
-            seen = sights.pop()
-            if seen is not None and seen.stride > 1 and seen.start > 0:
-                return int(seen.start + 0.5), seen.stride
-        return 0, 1
+        first = sights[0]
+        patches = all(
+            seen is not None and seen.stride == seen.receptive_field == first.stride > 1
+            for seen in sights
+        )
+        return (int(first.start + 0.5), first.stride) if patches else (0, 1)
 
     def _probe(self, wanted: set[str]) -> tuple[Any, dict[str, Any]]:
         problem: Exception | None = None
