@@ -12,6 +12,7 @@ from frot.correspondence._backbones._choose import SomeLayers
 from frot.correspondence._backbones._onnx import OnnxBackbone
 from frot.correspondence._backbones._resolve import resolve_backbone
 from frot.correspondence._backbones._torch import TorchBackbone
+from frot.correspondence._backbones._weights import find_weights
 from frot.correspondence._feature_map import FeatureMap
 
 torch = pytest.importorskip("torch")
@@ -166,3 +167,13 @@ def test_nothing_heavy_is_imported_before_it_is_needed():
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_weights_are_found_below_the_folder_of_data(tmp_path, monkeypatch):
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "net.pth").touch()
+    (tmp_path / "other.pth").touch()
+    assert find_weights("net.pth", tmp_path) == tmp_path / "weights" / "net.pth"
+    monkeypatch.setenv("FROT_DATA", str(tmp_path))
+    assert find_weights("other.pth") == tmp_path / "other.pth"
+    assert find_weights("third.pth", tmp_path) is None

@@ -146,6 +146,9 @@ class Trace(TorchDispatchMode):
             self._sights[value] = seen
         if func in _SUMS and len(inputs) == 2 and inputs[0].shape == inputs[1].shape:
             self._record_sum(output, seen)
+        if seen is not None and _is_map(output, seen):
+            # Maps follow, so what was taken for a classifier was the gate of a block.
+            self.head = None
         self._follow_head(func, args, first, output)
 
     def _record_sum(self, output: torch.Tensor, seen: Sight | None) -> None:
@@ -210,7 +213,7 @@ def _cells(seen: Sight) -> int:
 
 def _is_map(tensor: torch.Tensor, seen: Sight) -> bool:
     if tensor.ndim == 3:
-        return tensor.shape[1] >= _cells(seen)
+        return tensor.shape[0] == 1 and tensor.shape[1] >= _cells(seen)
     return tensor.ndim == 4 and seen.grid in (tuple(tensor.shape[2:]), tuple(tensor.shape[1:3]))
 
 
