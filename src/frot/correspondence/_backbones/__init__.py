@@ -1,1 +1,31 @@
 """Networks behind one protocol."""
+
+from __future__ import annotations
+
+from frot.correspondence._backbones._arrays import ArrayBackbone, extract_named, image_key
+from frot.correspondence._backbones._choose import SomeLayers
+from frot.correspondence._backbones._efficientnet import default_backbone, efficientnet_lite2
+from frot.correspondence._backbones._mobilenet import mobilenetv2
+from frot.correspondence._backbones._onnx import OnnxBackbone
+from frot.correspondence._backbones._resnet import resnet
+from frot.correspondence._backbones._resolve import BACKBONES, resolve_backbone
+from frot.correspondence._backbones._torch import TorchBackbone
+from frot.correspondence._backbones._transformers import transformers_backbone
+from frot.correspondence._backbones._weights import find_weights
+
+__all__ = [
+    "BACKBONES",
+    "ArrayBackbone",
+    "OnnxBackbone",
+    "SomeLayers",
+    "TorchBackbone",
+    "default_backbone",
+    "efficientnet_lite2",
+    "extract_named",
+    "find_weights",
+    "image_key",
+    "mobilenetv2",
+    "resnet",
+    "resolve_backbone",
+    "transformers_backbone",
+]

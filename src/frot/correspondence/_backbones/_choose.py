@@ -5,9 +5,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from frot._errors import InputError
+import numpy as np
 
-__all__ = ["choose_layers"]
+from frot._errors import InputError
+from frot._fingerprint import fingerprint
+from frot.correspondence._backbone import Backbone, Classifying
+from frot.correspondence._backbones._arrays import extract_named
+from frot.correspondence._feature_map import FeatureMap
+
+__all__ = ["SomeLayers", "choose_layers", "refuse_classes"]
 
 
 def choose_layers(
@@ -52,3 +58,55 @@ def choose_layers(
     if not wanted:
         raise InputError("layers is empty; name at least one, or leave it out to take all")
     return tuple(name for name in available if name in wanted)
+
+
+class SomeLayers:
+    """A backbone that gives some of another's layers.
+
+    Parameters
+    ----------
+    backbone : Backbone
+        The other.
+    layers : sequence of str or int
+        Names, or places counted from 0.
+
+    Examples
+    --------
+    >>> from frot.correspondence._backbones._arrays import ArrayBackbone
+    >>> features = {"cat.jpg": {"low": np.zeros((3, 9, 9)), "high": np.zeros((5, 3, 3))}}
+    >>> SomeLayers(ArrayBackbone(features), [1]).layers
+    ('high',)
+    """
+
+    def __init__(self, backbone: Backbone, layers: Sequence[str | int]) -> None:
+        self.backbone = backbone
+        self.name = backbone.name
+        self.layers: tuple[str, ...] = choose_layers(backbone.layers, layers, backbone.name)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the other backbone and the choice."""
+        return fingerprint(backbone=self.backbone.fingerprint, layers=list(self.layers))
+
+    def extract(self, image: np.ndarray) -> list[FeatureMap]:
+        """Return the chosen maps of an image of shape (h, w, 3) in [0, 1]."""
+        return [one for one in self.backbone.extract(image) if one.name in self.layers]
+
+    def extract_named(self, name: str, image: np.ndarray) -> list[FeatureMap]:
+        """Return the chosen maps of an image that the other may know by name."""
+        maps = extract_named(self.backbone, name, image)
+        return [one for one in maps if one.name in self.layers]
+
+    def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
+        """Return the other's class activation maps, shape (classes, h, w)."""
+        if not isinstance(self.backbone, Classifying):
+            raise refuse_classes(self.name)
+        return self.backbone.class_maps(image, classes)
+
+
+def refuse_classes(name: str) -> InputError:
+    """Return what is raised where a network has no classifier to look with."""
+    return InputError(
+        f"{name} has no classifier on averaged maps, so it has no class activation maps; weigh the "
+        "cells in another way or take another backbone"
+    )

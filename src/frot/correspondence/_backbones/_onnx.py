@@ -13,7 +13,7 @@ import numpy as np
 from frot._errors import InputError, require
 from frot._fingerprint import fingerprint
 from frot.correspondence._backbones import _onnx_graph as reading
-from frot.correspondence._backbones._choose import choose_layers
+from frot.correspondence._backbones._choose import choose_layers, refuse_classes
 from frot.correspondence._backbones._preprocess import preprocessing
 from frot.correspondence._backbones._top import top_maps
 from frot.correspondence._feature_map import FeatureMap
@@ -101,16 +101,19 @@ class OnnxBackbone:
             outputs.append(self._classifier.maps)
         self._input = inputs[0].name
         self._model = reading.pruned(model, outputs, axis)
+        self._hash: str | None = None
         # A file that onnxruntime refuses is refused now, not at the first photograph.
         self._session: Any = _session(self._model, self.name)
 
     @property
     def fingerprint(self) -> str:
         """A hash of the weights, the layers and the preprocessing."""
-        model = hashlib.sha256(self._model).hexdigest()
-        return fingerprint(
-            model=model, tensors=self._tensors, layout=self._layout, prepare=self._prepare
-        )
+        if self._hash is None:
+            model = hashlib.sha256(self._model).hexdigest()
+            self._hash = fingerprint(
+                model=model, tensors=self._tensors, layout=self._layout, prepare=self._prepare
+            )
+        return self._hash
 
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
         """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
@@ -125,10 +128,7 @@ class OnnxBackbone:
     def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
         """Return class activation maps of the most probable classes, shape (classes, h, w)."""
         if self._classifier is None:
-            raise InputError(
-                f"{self.name} has no classifier on averaged maps, so it has no class activation "
-                "maps; weigh the cells in another way or take another backbone"
-            )
+            raise refuse_classes(self.name)
         (value,) = self._run([self._classifier.maps], image)
         maps = np.moveaxis(value[0], self._axis - 1, 0)
         weights = self._classifier.weights

@@ -19,6 +19,8 @@ _CELLWISE = """
     Erf Sqrt Pow Neg Abs Exp BatchNormalization InstanceNormalization LRN Identity Dropout Cast
     Add Sub Mul Div Min Max Sum Concat Pad QuantizeLinear DequantizeLinear
 """
+# The same where the channels are last.
+_LAST_AXIS = frozenset(("MatMul", "LayerNormalization"))
 _RESHAPES = frozenset(("Reshape", "Flatten", "Squeeze", "Dropout", "Identity", "Cast"))
 
 
@@ -98,7 +100,7 @@ def geometries(graph: Any, source: str, axis: int) -> dict[str, Geometry]:
                 if node.op_type == "Conv"
                 else widest.channels,
             )
-        elif node.op_type in cellwise:
+        elif node.op_type in cellwise or (node.op_type in _LAST_AXIS and widest.axis == 3):
             for output in node.output:
                 known[output] = replace(widest, stride=max(g.stride for g in inputs))
     return known

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from frot._errors import InputError, require
 from frot._fingerprint import fingerprint
-from frot.correspondence._backbones._choose import choose_layers
+from frot.correspondence._backbones._choose import choose_layers, refuse_classes
 from frot.correspondence._backbones._preprocess import preprocessing
 from frot.correspondence._backbones._top import top_maps
 from frot.correspondence._feature_map import FeatureMap
 
 __all__ = ["TorchBackbone"]
 
+# Hooks belong to the module, so two threads must not run one module at the same time.
+_ONE_AT_A_TIME = threading.Lock()
 # Sides of the image that a module is first tried on; transformers often take one size alone.
 _PROBES = (128, 224, 256, 384, 518)
 
@@ -74,18 +75,16 @@ class TorchBackbone:
         call: Mapping[str, Any] | None = None,
     ) -> None:
         torch = require("torch", "correspondence")
+        from frot.correspondence._backbones._module_state import placed
+
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module is a {type(module).__name__}; give a torch.nn.Module")
         self._prepare = preprocessing(colour, mean, std, scale)
         self.name = name or type(module).__name__
-        self._module = _placed(torch, module, device)
+        self._module = placed(module, device)
         self._call = dict(call or {})
-        parts = [part for part, _ in module.named_modules() if part]
-        if isinstance(layers, Mapping):
-            self._parts = dict(layers)
-            choose_layers(parts, [_bare(part) for part in layers.values()], self.name)
-        else:
-            self._parts = self._choose(parts, layers)
+        self._parts = self._choose([layers] if isinstance(layers, str | int) else layers)
+        self._border = self._find_border()
         self.layers: tuple[str, ...] = tuple(self._parts)
         self._hash: str | None = None
 
@@ -109,7 +108,7 @@ class TorchBackbone:
 
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
         """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
-        ready = self._prepare(image)
+        ready = self._ready(image)
         trace, outputs = self._run(ready, set(self._parts.values()))
         return [self._map(name, trace, outputs, ready.shape[:2]) for name in self.layers]
 
@@ -118,27 +117,43 @@ class TorchBackbone:
 
         The classifier is the matrix that the module applies to maps averaged over their cells.
         """
-        trace, _ = self._run(self._prepare(image), set())
+        trace, _ = self._run(self._ready(image), set())
         if trace.head is None:
-            raise InputError(
-                f"{self.name} has no classifier on averaged maps, so it has no class activation "
-                "maps; weigh the cells in another way or take another backbone"
-            )
+            raise refuse_classes(self.name)
         maps, weights, scores = (value.float().cpu().numpy() for value in trace.head)
         return top_maps(maps, weights, scores.ravel(), classes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        from frot.correspondence._backbones._module_state import without_local_hooks
+
+        return {**self.__dict__, "_module": without_local_hooks(self._module)}
 
     def __repr__(self) -> str:
         return f"TorchBackbone({self.name}, {len(self.layers)} layers)"
 
-    def _choose(self, parts: list[str], layers: Sequence[str | int] | None) -> dict[str, str]:
-        """Name the default layers, by running the module once, or those asked for."""
+    def _ready(self, image: np.ndarray) -> np.ndarray:
+        before, multiple = self._border
+        ready = self._prepare(image)
+        if before == 0:
+            return ready
+        sides = [(before, -(before + side) % multiple) for side in ready.shape[:2]]
+        return np.pad(ready, [*sides, (0, 0)], mode="edge")
+
+    def _choose(self, layers: Sequence[str | int] | Mapping[str, str] | None) -> dict[str, str]:
+        """Name the parts asked for, or those that are found by running the module once."""
+        parts = [part for part, _ in self._module.named_modules() if part]
+        if isinstance(layers, Mapping):
+            choose_layers(parts, [_bare(part) for part in layers.values()], self.name)
+            return dict(layers)
         if layers is not None and all(isinstance(layer, str) for layer in layers):
             asked = {_bare(str(layer)): str(layer) for layer in layers}
             if set(asked) <= set(parts):
                 chosen = choose_layers(parts, list(asked), self.name)
                 return {asked[part]: asked[part] for part in chosen}
-        trace = self._probe()
-        found = list(trace.sums)
+        trace, _ = self._probe(set())
+        # Parts without parts of their own add inside a block, as some normalisations do.
+        blocks = [p for p in trace.sums if p not in parts or _has_parts(self._module, p)]
+        found = blocks or list(trace.sums)
         if found and trace.stem is not None:
             found.insert(0, trace.stem[0])
         found = found or list(dict.fromkeys(trace.convolutions))
@@ -154,17 +169,37 @@ class TorchBackbone:
         available = [*found, *(part for part in parts if part not in found)]
         return {part: part for part in choose_layers(available, named, self.name)}
 
-    def _probe(self) -> Any:
+    def _find_border(self) -> tuple[int, int]:
+        """Return how many pixels go before the image, and what its sides become multiples of.
+
+        Patches begin at the image's corner, so their centres are half a patch off the places that
+        cells have here, stride times index. Half a patch of border puts them there. Convolutions
+        get none: their layers begin at different places, and no border is right for all.
+        """
+        try:
+            trace, outputs = self._probe(set(self._parts.values()))
+            sights = [self._found(part, trace, outputs)[0] for part in self._parts.values()]
+        except InputError:
+            return 0, 1
+        first = sights[0]
+        patches = all(
+            seen is not None and seen.stride == seen.receptive_field == first.stride > 1
+            for seen in sights
+        )
+        return (int(first.start + 0.5), first.stride) if patches else (0, 1)
+
+    def _probe(self, wanted: set[str]) -> tuple[Any, dict[str, Any]]:
         problem: Exception | None = None
         for side in _PROBES:
             try:
-                return self._run(np.zeros((side, side, 3), dtype=np.float32), set())[0]
+                return self._run(np.zeros((side, side, 3), dtype=np.float32), wanted)
             except InputError as error:
                 problem = problem or error
         raise InputError(f"{self.name} cannot be run on an image: {problem}")
 
     def _run(self, ready: np.ndarray, wanted: set[str]) -> tuple[Any, dict[str, Any]]:
         torch = _torch()
+        from frot.correspondence._backbones._module_state import evaluating, watching
         from frot.correspondence._backbones._trace import Trace
 
         trace = Trace(wanted)
@@ -173,12 +208,18 @@ class TorchBackbone:
         if example is not None:
             image = image.to(device=example.device, dtype=example.dtype)
         trace.start(image)
-        with torch.no_grad(), _evaluating(self._module), _watching(self._module, trace) as outputs:
+        module = self._module
+        with (
+            _ONE_AT_A_TIME,
+            torch.no_grad(),
+            evaluating(module),
+            watching(module, trace) as outputs,
+        ):
             for part in wanted:
                 outputs.setdefault(_bare(part), None)
             try:
                 with trace:
-                    self._module(image, **self._call)
+                    module(image, **self._call)
             except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
                 raise InputError(
                     f"{self.name} cannot take an image of {ready.shape[1]} x {ready.shape[0]} "
@@ -192,14 +233,7 @@ class TorchBackbone:
         from frot.correspondence._backbones._trace import as_map
 
         part = self._parts[name]
-        if part in trace.sums:
-            seen, value = trace.sums[part]
-        elif trace.stem is not None and part == trace.stem[0]:
-            _, seen, value = trace.stem
-        else:
-            seen, value = outputs.get(_bare(part)) or (None, None)
-        if value is None:
-            raise InputError(f"layers names {part!r}, which {self.name} does not run")
+        seen, value = self._found(part, trace, outputs)
         try:
             values = as_map(value, seen).float().cpu().numpy()
         except ValueError as error:
@@ -207,6 +241,16 @@ class TorchBackbone:
         stride = seen.stride if seen is not None else max(1, round(size[0] / values.shape[1]))
         field = seen.receptive_field if seen is not None else stride
         return FeatureMap(name, np.ascontiguousarray(values), stride, field)
+
+    def _found(self, part: str, trace: Any, outputs: dict[str, Any]) -> tuple[Any, Any]:
+        if part in trace.sums:
+            return trace.sums[part]
+        if trace.stem is not None and part == trace.stem[0]:
+            return trace.stem[1:]
+        found = outputs.get(_bare(part))
+        if found is None:
+            raise InputError(f"layers names {part!r}, which {self.name} does not run")
+        return found
 
 
 def _torch() -> Any:
@@ -217,60 +261,5 @@ def _bare(part: str) -> str:
     return part.removesuffix(":output")
 
 
-def _placed(torch: Any, module: Any, device: Any) -> Any:
-    if device is None:
-        return module
-    try:
-        device = torch.device(device)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device is {device}: {str(error).splitlines()[0]}") from None
-    if all(p.device == device for p in (*module.parameters(), *module.buffers())):
-        return module
-    return copy.deepcopy(module).to(device)
-
-
-@contextmanager
-def _evaluating(module: Any) -> Iterator[None]:
-    modes = [(part, part.training) for part in module.modules()]
-    try:
-        module.eval()
-        yield
-    finally:
-        for part, mode in modes:
-            part.training = mode
-
-
-@contextmanager
-def _watching(module: Any, trace: Any) -> Iterator[dict[str, Any]]:
-    """Keep `trace.inside`, and copy what the parts return that the yielded dictionary names."""
-    outputs: dict[str, Any] = {}
-    hooks = []
-
-    def enter(name: str) -> Any:
-        return lambda _part, _args: trace.inside.append(name)
-
-    def leave(name: str) -> Any:
-        def hook(_part: Any, _args: Any, output: Any) -> None:
-            trace.inside.pop()
-            if name in outputs and (value := _first_tensor(output)) is not None:
-                outputs[name] = (trace.sight(value), value.detach().clone())
-
-        return hook
-
-    try:
-        for name, part in module.named_modules():
-            hooks.append(part.register_forward_pre_hook(enter(name)))
-            hooks.append(part.register_forward_hook(leave(name)))
-        yield outputs
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-def _first_tensor(output: Any) -> Any:
-    if isinstance(output, Mapping):
-        output = list(output.values())
-    if isinstance(output, list | tuple):
-        return next((found for part in output if (found := _first_tensor(part)) is not None), None)
-    return output if isinstance(output, _torch().Tensor) else None
+def _has_parts(module: Any, name: str) -> bool:
+    return any(True for _ in module.get_submodule(name).children())

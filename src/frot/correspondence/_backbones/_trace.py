@@ -32,7 +32,12 @@ _SAME_VALUES = (
     _ATEN.detach.default,
     _ATEN.flatten.using_ints,
 )
-_NORMS = (_ATEN.native_batch_norm.default, _ATEN._native_batch_norm_legit_no_training.default)
+_NORMS = (
+    _ATEN.native_batch_norm.default,
+    _ATEN._native_batch_norm_legit_no_training.default,
+    _ATEN.cudnn_batch_norm.default,
+    _ATEN.miopen_batch_norm.default,
+)
 
 
 @dataclass(frozen=True)
@@ -48,11 +53,14 @@ class Sight:
         image add is not counted.
     grid : tuple of int
         Rows and columns of cells.
+    start : float
+        Where the first cell is centred, in pixels; 0 where windows are padded alike on both sides.
     """
 
     stride: int
     receptive_field: int
     grid: tuple[int, int]
+    start: float = 0.0
 
 
 class Trace(TorchDispatchMode):
@@ -119,12 +127,13 @@ class Trace(TorchDispatchMode):
         seen = self._sights[first]
         if func is _ATEN.convolution.default:
             window = [(k - 1) * d for k, d in zip(args[1].shape[2:], args[5], strict=True)]
-            seen = None if args[6] else _through(seen, window, args[3], output)
+            seen = None if args[6] else _through(seen, window, args[3], args[4], output)
             self._name_convolution(output)
         elif func in _POOLS:
             window = [size - 1 for size in _two(args[1])]
             stride = args[2] if len(args) > 2 and args[2] else args[1]
-            seen = _through(seen, window, stride, output)
+            padding = args[3] if len(args) > 3 else 0
+            seen = _through(seen, window, stride, padding, output)
             if func in _MAX_POOLS and seen and not self.sums and self.stem is None:
                 name = self._here() or "stem"
                 self.stem = (name, seen, output.clone() if name in self._keep else None)
@@ -137,6 +146,9 @@ class Trace(TorchDispatchMode):
             self._sights[value] = seen
         if func in _SUMS and len(inputs) == 2 and inputs[0].shape == inputs[1].shape:
             self._record_sum(output, seen)
+        if seen is not None and _is_map(output, seen):
+            # Maps follow, so what was taken for a classifier was the gate of a block.
+            self.head = None
         self._follow_head(func, args, first, output)
 
     def _record_sum(self, output: torch.Tensor, seen: Sight | None) -> None:
@@ -201,12 +213,12 @@ def _cells(seen: Sight) -> int:
 
 def _is_map(tensor: torch.Tensor, seen: Sight) -> bool:
     if tensor.ndim == 3:
-        return tensor.shape[1] >= _cells(seen)
+        return tensor.shape[0] == 1 and tensor.shape[1] >= _cells(seen)
     return tensor.ndim == 4 and seen.grid in (tuple(tensor.shape[2:]), tuple(tensor.shape[1:3]))
 
 
 def _through(
-    seen: Sight | None, window: Sequence[int], stride: Any, output: torch.Tensor
+    seen: Sight | None, window: Sequence[int], stride: Any, padding: Any, output: torch.Tensor
 ) -> Sight | None:
     """Return what is seen through windows of `window` + 1 cells, a stride apart."""
     if seen is None or output.ndim != 4:
@@ -215,6 +227,7 @@ def _through(
         seen.stride * max(_two(stride)),
         seen.receptive_field + max(window) * seen.stride,
         (output.shape[2], output.shape[3]),
+        seen.start + (max(window) / 2 - max(_two(padding))) * seen.stride,
     )
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from frot._errors import InputError, require
+from frot.datasets._places import folders
 
-__all__ = ["fill", "read_weights"]
+__all__ = ["fill", "find_weights", "read_weights"]
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
 
@@ -61,6 +62,24 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
     if all(key.startswith("module.") for key in named):
         named = {key.removeprefix("module."): value for key, value in named.items()}
     return named
+
+
+def find_weights(name: str, root: str | os.PathLike[str] | None = None) -> Path | None:
+    """Return where a weight file is among the data that are at hand, or None.
+
+    It may lie in ``weights`` below `root`, below the folder that ``FROT_DATA`` names, and below
+    the other folders in which data sets are looked for.
+
+    Examples
+    --------
+    >>> find_weights("no-such-network.pth") is None
+    True
+    """
+    for folder in folders(root):
+        for path in (folder / "weights" / name, folder / name):
+            if path.is_file():
+                return path
+    return None
 
 
 def fill(module: Any, weights: Mapping[str, Any], path: object, network: str) -> None:
