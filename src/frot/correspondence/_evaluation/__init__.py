@@ -5,5 +5,6 @@ from __future__ import annotations
 from frot.correspondence._evaluation._record import Record
 from frot.correspondence._evaluation._result import Evaluation, read_evaluation
 from frot.correspondence._evaluation._run import evaluate
+from frot.correspondence._evaluation._table import ResultTable, result_table
 
-__all__ = ["Evaluation", "Record", "evaluate", "read_evaluation"]
+__all__ = ["Evaluation", "Record", "ResultTable", "evaluate", "read_evaluation", "result_table"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ import numpy as np
 from frot._errors import InputError
 from frot.correspondence._evaluation._record import Record
 from frot.correspondence._evaluation._store import Store
+from frot.correspondence._evaluation._table import THRESHOLDS, ResultTable, result_table
 from frot.correspondence._score import Estimate, Per, pck, pck_difference
 
 __all__ = ["Evaluation", "read_evaluation"]
@@ -127,6 +128,28 @@ class Evaluation:
         return Evaluation(
             self.name, records, self.skipped, self.protocol, self.score, self.settings
         )
+
+    def table(
+        self,
+        thresholds: Sequence[float] = THRESHOLDS,
+        *,
+        label: str | None = None,
+        others: bool = True,
+        every: bool = False,
+    ) -> ResultTable:
+        """Return the per-class table, with what others report beside it.
+
+        Parameters
+        ----------
+        thresholds : sequence of float
+            At which points are scored, per image and per point.
+        label : str, optional
+            What to call the method; by default what its settings call it.
+        others, every : bool
+            As for `result_table`.
+        """
+        name = label or self.settings.get("method", "ours")
+        return result_table({name: self}, thresholds, others=others, every=every)
 
     def _of(self, category: str | None) -> list[Record]:
         found = [one for one in self.done if category is None or one.category == category]
