@@ -151,6 +151,26 @@ class TestResume:
         with pytest.raises(InputError, match=r"another matcher: its fingerprint has changed;"):
             run(pairs, same, tmp_path / "store", resume=True)
 
+    def test_settings_may_be_a_dataclass_and_the_network_is_named(self, pairs, tmp_path):
+        @dataclass(frozen=True)
+        class Settings:
+            eta: float
+
+        class Matcher(generated.Warp):
+            def __init__(self, eta: float, name: str) -> None:
+                object.__setattr__(self, "settings", Settings(eta))
+                object.__setattr__(self, "backbone", SimpleNamespace(name=name, layers=("a", "b")))
+                object.__setattr__(self, "off", 0.0)
+                object.__setattr__(self, "fingerprint", f"{eta} {name}")
+
+        run(pairs, Matcher(0.3, "resnet50"), tmp_path / "store", limit=1)
+        with pytest.raises(
+            InputError, match=r"eta was 0.3 and is 0.1; backbone was resnet50 and is resnet101;"
+        ):
+            run(pairs, Matcher(0.1, "resnet101"), tmp_path / "store", resume=True)
+        settings = read_evaluation(tmp_path / "store").settings
+        assert settings == {"eta": "0.3", "backbone": "resnet50", "layers": "2"}
+
     def test_another_data_set_is_refused(self, pairs, noting, tmp_path):
         run(pairs, noting, tmp_path / "store", limit=1)
         with pytest.raises(InputError, match=r"is of PF-WILLOW, not of other; give another path"):

@@ -86,7 +86,14 @@ def test_the_run_is_killed_and_goes_on(pairs, tmp_path, how, workers):
     words = [sys.executable, str(script), str(tmp_path), str(workers)]
     complaint = tmp_path / "stderr"
     with complaint.open("w") as stderr:
-        process = subprocess.Popen(words, env=environment, stderr=stderr, start_new_session=True)
+        process = subprocess.Popen(
+            words,
+            env=environment,
+            stderr=stderr,
+            start_new_session=True,
+            # A parent that ignores SIGINT would hand that on.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
     try:
         wait_for(tmp_path / "first", 4, process)
         process.send_signal(how)

@@ -231,12 +231,16 @@ def _about(pairs: PairSet, matcher: Any) -> dict[str, Any]:
 
 def _settings(matcher: Any) -> dict[str, str]:
     """What a matcher says of itself, in words, for tables and for messages."""
-    named = getattr(matcher, "settings", None)
-    if isinstance(named, Mapping):
-        return {str(name): str(value) for name, value in named.items()}
-    if is_dataclass(matcher):
-        return {one.name: repr(getattr(matcher, one.name)) for one in fields(matcher)}
-    return {"matcher": getattr(matcher, "__qualname__", type(matcher).__qualname__)}
+    named = getattr(matcher, "settings", matcher)
+    if is_dataclass(named):
+        named = {one.name: getattr(named, one.name) for one in fields(named)}
+    if not isinstance(named, Mapping):
+        named = {"matcher": getattr(matcher, "__qualname__", type(matcher).__qualname__)}
+    if (backbone := getattr(matcher, "backbone", None)) is not None:
+        layers = getattr(backbone, "layers", ())
+        known = {"backbone": getattr(backbone, "name", backbone), "layers": len(layers)}
+        named = {**named, **known}
+    return {str(name): str(value) for name, value in named.items()}
 
 
 def _check_same(store: Store, about: Mapping[str, Any]) -> None:
