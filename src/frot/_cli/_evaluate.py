@@ -221,6 +221,5 @@ def _show(found: Evaluation, table: ResultTable) -> None:
         said = ", ".join(f"{name} {weight:.3f}" for name, weight in layers)
         say(f"Layers by their mean weight: {said}")
     if found.failed:
-        warn(
-            f"{len(found.failed)} of {len(found.records)} pairs failed; --retry-failed does them again"
-        )
+        count = f"{len(found.failed)} of {len(found.records)}"
+        warn(f"{count} pairs failed; --retry-failed does them again")

@@ -257,6 +257,7 @@ class TestStore:
         with Store(tmp_path / "store", None) as store:
             (record,) = store.records().values()
             assert store.about == {"a": [1]}
+        assert [path.name for path in tmp_path.iterdir()] == ["store"]
         np.testing.assert_array_equal(record.errors, errors)
         assert record.points.shape == (3, 2)
         assert record.warnings == ("w",)

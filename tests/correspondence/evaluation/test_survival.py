@@ -149,8 +149,8 @@ class TestDask:
         killer.join()
         assert len(found.done) == 12
         assert found.pck(1e-9).value == 1.0
-        # Only what the victim was about may have been done twice.
-        assert sum(matcher.calls.values()) <= 12 + 2
+        # Only what was in flight, two for each worker, may have been done twice.
+        assert sum(matcher.calls.values()) <= 12 + 4
         client.wait_for_workers(2, timeout=60)
         assert victim not in client.run(os.getpid).values()
 

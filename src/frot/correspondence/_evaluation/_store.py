@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -42,8 +43,9 @@ NAMES = tuple(column.partition(" ")[0] for column in COLUMNS)
 class Store:
     """An open file of finished pairs; `about` is what it was begun for.
 
-    When `add` returns, its pair is on the disk: whatever ends the process, the file holds every
-    pair that was added and nothing by halves. The file is locked while it is open.
+    When `add` returns, its pair is committed: whatever ends the process, the file holds every pair
+    that was added and nothing by halves. (A power cut may cost the last few, not the file.) While
+    it is open, and after a kill, a second file ending in ``-wal`` belongs to it. It is locked.
 
     Parameters
     ----------
@@ -85,6 +87,9 @@ class Store:
             # Held until it is closed: two runs at a time would do everything twice.
             self._file.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._begin(about)
+            # Commits are appended to a log, 100 times as fast as rewriting pages in place.
+            self._file.execute("PRAGMA journal_mode = WAL")
+            self._file.execute("PRAGMA synchronous = NORMAL")
         except sqlite3.Error as error:
             self._file.close()
             if "locked" in str(error):
@@ -125,7 +130,10 @@ class Store:
         return {row[0]: _record(row) for row in rows}
 
     def close(self) -> None:
-        """Close the file and give up the lock."""
+        """Close the file and give up the lock; what was in the log is in the file then."""
+        # A disk that is full leaves the log, from which the file can be opened all the same.
+        with suppress(sqlite3.Error):
+            self._file.execute("PRAGMA journal_mode = DELETE")
         self._file.close()
 
     def __enter__(self) -> Store:
