@@ -12,7 +12,8 @@ import numpy as np
 from frot._errors import InputError
 from frot.correspondence._evaluation._record import Record
 from frot.correspondence._evaluation._store import Store
-from frot.correspondence._evaluation._table import THRESHOLDS, ResultTable, result_table
+from frot.correspondence._evaluation._summary import THRESHOLDS, result_table
+from frot.correspondence._evaluation._table import ResultTable
 from frot.correspondence._score import Estimate, Per, pck, pck_difference
 
 __all__ = ["Evaluation", "read_evaluation"]

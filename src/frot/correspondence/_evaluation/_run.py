@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import fields, is_dataclass
 from typing import Any, Literal
 
 from frot._errors import InputError, require
-from frot._fingerprint import fingerprint
 from frot._progress import counting_bar
 from frot._spread import check_n_jobs, spread
 from frot.correspondence._datasets import PairSet
-from frot.correspondence._evaluation._record import Record
+from frot.correspondence._evaluation._about import check_same, describe
 from frot.correspondence._evaluation._result import Evaluation
 from frot.correspondence._evaluation._store import Store
+from frot.correspondence._evaluation._surviving import Send, surviving
 from frot.correspondence._evaluation._work import Task, carried, match_pair
 from frot.correspondence._pair import Pair
 
 __all__ = ["evaluate"]
-
-# What joblib and Dask raise when the process that ran a task is no more.
-DEATHS = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker")
-DIED = "the process that matched it died, twice; it may need more memory than there is"
 
 
 def evaluate(
@@ -93,9 +88,9 @@ def evaluate(
     _check(pairs, backend)
     workers = _workers(workers)
     chosen = pairs.first(limit)
-    about = _about(pairs, matcher)
+    about = describe(pairs, matcher)
     with Store(store, about, resume) as kept:
-        _check_same(kept, about)
+        check_same(kept, about)
         known = kept.records()
         if retry_failed:
             known = {id: one for id, one in known.items() if one.failure is None}
@@ -107,7 +102,7 @@ def evaluate(
         try:
             with bar as show, _ready(matcher, backend, workers if left else 1) as (carrier, send):
                 tasks = [Task(pair, carrier, pairs.score == "masks") for pair in left]
-                with closing(_survive(send, tasks)) as records:
+                with closing(surviving(send, tasks)) as records:
                     for record in records:
                         kept.add(record)
                         done += 1
@@ -126,9 +121,6 @@ def evaluate(
     )
 
 
-Send = Callable[[Iterable[Task]], Generator[Record, None, None]]
-
-
 @contextmanager
 def _ready(matcher: Any, backend: str, workers: int) -> Iterator[tuple[Any, Send]]:
     """Yield the matcher in the form it travels in, and what does tasks with it."""
@@ -139,46 +131,6 @@ def _ready(matcher: Any, backend: str, workers: int) -> Iterator[tuple[Any, Send
     where = {"backend": "dask"} if backend == "dask" else {"backend": "loky", "n_jobs": workers}
     with carried(matcher, by_file=backend == "loky") as carrier, joblib.parallel_config(**where):
         yield carrier, lambda tasks: spread(match_pair, tasks, at_once=True)
-
-
-def _survive(send: Send, tasks: Sequence[Task]) -> Generator[Record, None, None]:
-    """Yield a record for every task, though processes may die.
-
-    Nobody can tell which of the tasks in flight took its process down. Each of them is done by
-    itself; the one that is alone when its process dies has failed.
-    """
-    left = {task.pair.id: task for task in tasks}
-    while left:
-        sent: list[Task] = []
-        try:
-            with closing(send(_noted(list(left.values()), sent))) as records:
-                for record in records:
-                    del left[record.id]
-                    yield record
-        except Exception as error:
-            if not _is_death(error):
-                raise
-        else:
-            return
-        for task in [task for task in sent if task.pair.id in left]:
-            try:
-                (record,) = send([task])
-            except Exception as error:
-                if not _is_death(error):
-                    raise
-                record = Record(task.pair.id, task.pair.category, failure=DIED)
-            del left[record.id]
-            yield record
-
-
-def _noted(tasks: Iterable[Task], sent: list[Task]) -> Iterator[Task]:
-    for task in tasks:
-        sent.append(task)
-        yield task
-
-
-def _is_death(error: Exception) -> bool:
-    return any(kind.__name__ in DEATHS for kind in type(error).__mro__)
 
 
 def _grouped(pairs: Sequence[Pair]) -> list[Pair]:
@@ -211,57 +163,6 @@ def _workers(workers: Any) -> int:
         return check_n_jobs(workers) or 1
     except InputError as error:
         raise InputError(str(error).replace("n_jobs", "workers")) from None
-
-
-def _about(pairs: PairSet, matcher: Any) -> dict[str, Any]:
-    from frot import __version__
-
-    known = getattr(matcher, "fingerprint", None)
-    return {
-        "data set": pairs.name,
-        "pairs": pairs.fingerprint,
-        "matcher": known if isinstance(known, str) else fingerprint(matcher=matcher),
-        "settings": _settings(matcher),
-        "protocol": pairs.protocol,
-        "score": pairs.score,
-        "skipped": list(pairs.skipped),
-        "version": __version__,
-    }
-
-
-def _settings(matcher: Any) -> dict[str, str]:
-    """What a matcher says of itself, in words, for tables and for messages."""
-    named = getattr(matcher, "settings", matcher)
-    if is_dataclass(named):
-        named = {one.name: getattr(named, one.name) for one in fields(named)}
-    if not isinstance(named, Mapping):
-        named = {"matcher": getattr(matcher, "__qualname__", type(matcher).__qualname__)}
-    if (backbone := getattr(matcher, "backbone", None)) is not None:
-        layers = getattr(backbone, "layers", ())
-        known = {"backbone": getattr(backbone, "name", backbone), "layers": len(layers)}
-        named = {**named, **known}
-    return {str(name): str(value) for name, value in named.items()}
-
-
-def _check_same(store: Store, about: Mapping[str, Any]) -> None:
-    """Refuse to go on with other work, and say what is other about it."""
-    was = store.about
-    if was["data set"] != about["data set"]:
-        difference = f"is of {was['data set']}, not of {about['data set']}"
-    elif was["pairs"] != about["pairs"]:
-        difference = f"is of other pairs, points or photographs of {about['data set']}"
-    elif was["matcher"] != about["matcher"]:
-        names = dict.fromkeys([*was["settings"], *about["settings"]])
-        changed = [
-            f"{name} was {was['settings'].get(name)} and is {about['settings'].get(name)}"
-            for name in names
-            if was["settings"].get(name) != about["settings"].get(name)
-        ]
-        what = "; ".join(changed) or "its fingerprint has changed"
-        difference = f"was begun with another matcher: {what}"
-    else:
-        return
-    raise InputError(f"store: {store.path} {difference}; give another path")
 
 
 def _how_to_go_on(store: Store, done: int, count: int) -> str:
