@@ -71,13 +71,13 @@ def evaluate(
     data: Annotated[DataSet, typer.Argument(help="The data set.")],
     root: Annotated[Path | None, _option("Data", ROOT, "FOLDER")] = None,
     split: Annotated[
-        Split, _option("Data", "Part of spair and pf-pascal [default: test].")
+        Split, _option("Data", "Part of spair and pf-pascal; test by default.")
     ] = Split.test,
     limit: Annotated[int | None, _option("Data", LIMIT, "COUNT", min=1)] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Say what is missing.", rich_help_panel="Data")
     ] = False,
-    method: Annotated[Method | None, _option("Matching", "How to match [default: frot].")] = None,
+    method: Annotated[Method | None, _option("Matching", "How to match; frot by default.")] = None,
     backbone: Annotated[str | None, _option("Matching", BACKBONE, "NAME")] = None,
     weights: Annotated[
         Path | None, _option("Matching", "File of the network's weights.", "FILE")
