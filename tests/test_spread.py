@@ -131,3 +131,20 @@ def test_a_plain_loop_does_not_load_joblib():
         "sys.exit('joblib' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize(("at_once", "batch"), [(False, "auto"), (True, 1)])
+def test_short_tasks_are_not_sent_in_batches_if_results_are_wanted_at_once(
+    at_once, batch, monkeypatch
+):
+    seen = []
+
+    class Parallel(joblib.Parallel):
+        def __init__(self, **options):
+            seen.append(options["batch_size"])
+            super().__init__(**options)
+
+    monkeypatch.setattr(joblib, "Parallel", Parallel)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        assert set(spread(square, range(50), at_once=at_once)) == SQUARES
+    assert seen == [batch]

@@ -48,6 +48,7 @@ def spread(
     tasks: Iterable[Task],
     n_jobs: int | None = None,
     prepare: Callable[[], object] = bool,
+    at_once: bool = False,
 ) -> Generator[Found, None, None]:
     """Yield ``work(task)`` for every task, in the order in which they are finished.
 
@@ -66,6 +67,9 @@ def spread(
         Called before each task by workers other than this process. Large libraries are loaded
         here: joblib takes a process that grows after its first task for one that leaks, and
         starts another.
+    at_once : bool
+        Whether every result is to be here as soon as it is there. Otherwise joblib sends short
+        tasks in batches, whose results come together.
 
     Examples
     --------
@@ -84,7 +88,7 @@ def spread(
     elif n_jobs is None and joblib.effective_n_jobs(None) == 1:
         yield from map(alone, tasks)
     elif backend.supports_return_generator:
-        yield from _as_they_come(joblib, work, tasks, n_jobs)
+        yield from _as_they_come(joblib, work, tasks, n_jobs, at_once)
     else:
         yield from _in_rounds(joblib, work, tasks, n_jobs)
 
@@ -95,9 +99,14 @@ def _prepared(prepare: Callable[[], object], work: Callable[[Task], Found], task
 
 
 def _as_they_come(
-    joblib: Any, work: Callable[[Task], Found], tasks: Iterable[Task], n_jobs: int | None
+    joblib: Any,
+    work: Callable[[Task], Found],
+    tasks: Iterable[Task],
+    n_jobs: int | None,
+    at_once: bool,
 ) -> Generator[Found, None, None]:
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    batch = 1 if at_once else "auto"
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=batch)
     found = parallel(joblib.delayed(work)(task) for task in tasks)
     try:
         # Not "yield from", which would close joblib's iterator where its warning is heard.

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from frot._cli._console import complain
 from frot._cli._demo import demo
 from frot._cli._doctor import doctor
+from frot._cli._evaluate import evaluate
 from frot._cli._exit import BAD_INPUT, FAILED, INTERRUPTED
 from frot._cli._reproduce import reproduce
 from frot._cli._select import select
@@ -69,5 +70,6 @@ def root(
 app.command()(demo)
 app.command()(solve)
 app.command()(select)
+app.command()(evaluate)
 app.command()(reproduce)
 app.command()(doctor)

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import csv
+from typing import Any
+
+import pytest
+
+from frot import correspondence
+from frot.correspondence._evaluation import read_evaluation
+from tests.correspondence import generated
+
+
+class Matcher(generated.Warp):
+    """Stands for the real one: knows the truth, and what it was made with."""
+
+    made: tuple[dict[str, Any], ...] = ()
+    calls = 0
+    stop_at: int | None = None
+    bad = ""
+
+    def __init__(self, **options: Any) -> None:
+        type(self).made = (*self.made, options)
+        object.__setattr__(self, "off", 0.0)
+        object.__setattr__(self, "fingerprint", f"{options.get('eta', 'default')}------")
+        object.__setattr__(self, "settings", {"method": "frot", **options})
+
+    def __call__(self, source: Any, target: Any) -> Any:
+        if type(self).calls == self.stop_at:
+            raise KeyboardInterrupt
+        type(self).calls += 1
+        if self.bad and self.bad in str(source):
+            raise ValueError("it is bad")
+        return super().__call__(source, target)
+
+
+@pytest.fixture
+def matcher(monkeypatch):
+    class Fresh(Matcher):
+        pass
+
+    monkeypatch.setattr(correspondence, "Matcher", Fresh, raising=False)
+    return Fresh
+
+
+@pytest.fixture
+def root(tmp_path):
+    return generated.pf_willow(tmp_path / "data")
+
+
+def test_a_table_and_its_files(run, matcher, root, tmp_path):
+    done = run(
+        "evaluate", "pf-willow", "--root", root, "--csv", "t.csv", "--latex", "t.tex"
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "12 pairs of PF-WILLOW, kept in pf-willow-frot-default-.sqlite" in done.stderr
+    for text in ("PCK 0.1 per image", "PCK 0.1 per point", "car(G)", "OT-HPF", "76.2", "SCOT"):
+        assert text in done.stdout
+    assert "a point is right within t times the larger side" in done.stdout
+    assert "Layers by their mean weight: last 0.750, first 0.250" in done.stdout
+    with (tmp_path / "t.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert rows[1]["method"] == "frot"
+    assert rows[1]["all"] == "100.0"
+    assert r"\toprule" in (tmp_path / "t.tex").read_text()
+    assert len(read_evaluation(tmp_path / "pf-willow-frot-default-.sqlite").records) == 12
+
+
+def test_options_are_the_matchers(run, matcher, root):
+    words = ["--method", "best-layer", "--eta", 0.5, "--eps", 0.2, "--no-hough"]
+    words += ["--backbone", "resnet101", "--weights", "r.pth", "--preset", "scot", "--limit", 1]
+    done = run("evaluate", "pf-willow", "--root", root, *words)
+    assert done.exit_code == 0, done.output
+    assert matcher.made == (
+        {
+            "backbone": "resnet101",
+            "weights": matcher.made[0]["weights"],
+            "preset": "scot",
+            "method": "best-layer",
+            "eta": 0.5,
+            "eps": 0.2,
+            "hough": False,
+        },
+    )
+    assert str(matcher.made[0]["weights"]) == "r.pth"
+    assert matcher.calls == 1
+    assert "best-layer" in done.stdout
+
+
+def test_ctrl_c_and_on(run, matcher, root, tmp_path):
+    words = ["evaluate", "pf-willow", "--root", root, "--store", "s.sqlite"]
+    matcher.stop_at = 5
+    done = run(*words)
+    assert done.exit_code == 130
+    assert "5 of 12 pairs are kept in s.sqlite; the same command with --resume goes" in done.stderr
+    matcher.stop_at = None
+    refused = run(*words)
+    assert refused.exit_code == 2
+    assert "s.sqlite is there already; pass --resume to go on from it" in refused.stderr
+    other = run(*words, "--resume", "--eta", 0.7)
+    assert other.exit_code == 2
+    assert "begun with another matcher: eta was None and is 0.7" in other.stderr
+    assert run(*words, "--resume").exit_code == 0
+    assert matcher.calls == 12
+
+
+def test_failures_are_counted_named_and_tried_again(run, matcher, root):
+    words = ["evaluate", "pf-willow", "--root", root, "--store", "s.sqlite"]
+    matcher.bad = "duck(S)/photo_0"
+    done = run(*words)
+    assert done.exit_code == 1
+    assert "2 pairs failed and are left out: duck(S)/photo_0-photo_1 (ValueError" in done.stdout
+    assert "2 of 12 pairs failed; --retry-failed does them again" in done.stderr
+    matcher.bad = ""
+    assert run(*words, "--resume").exit_code == 1
+    assert run(*words, "--resume", "--retry-failed").exit_code == 0
+    assert matcher.calls == 14
+
+
+@pytest.mark.parametrize("name", ["spair", "pf-pascal", "caltech"])
+def test_the_other_sets(run, matcher, name, tmp_path):
+    made = {"spair": generated.spair, "pf-pascal": generated.pf_pascal}
+    root = made.get(name, generated.caltech)(tmp_path / "data")
+    done = run("evaluate", name, "--root", root)
+    assert done.exit_code == 0, done.output
+    assert ("IoU" if name == "caltech" else "PCK 0.1 per image") in done.stdout
+
+
+def test_every_published_row(run, matcher, tmp_path):
+    root = generated.spair(tmp_path / "data")
+    assert "FROT eta=2.0" not in run("evaluate", "spair", "--root", root).stdout
+    done = run("evaluate", "spair", "--root", root, "--resume", "--every")
+    assert "FROT eta=2.0" in done.stdout
+
+
+def test_what_is_missing(run, matcher, root, tmp_path):
+    done = run("evaluate", "pf-willow", "--root", root, "--verify")
+    assert done.exit_code == 1
+    assert "PF-WILLOW in" in done.stdout
+    assert "car(M) is missing; get it from https://" in done.stdout
+    absent = run("evaluate", "spair", "--root", tmp_path / "data")
+    assert absent.exit_code == 2
+    assert "SPair-71k is not in" in absent.stderr
+    assert "get it from https://" in absent.stderr
+    assert matcher.made == ()
+
+
+def test_files_that_cannot_be_written_are_refused_before_the_work(run, matcher, root):
+    done = run("evaluate", "pf-willow", "--root", root, "--csv", "nowhere/t.csv")
+    assert done.exit_code == 2
+    assert "nowhere does not exist" in done.stderr
+    assert matcher.made == ()
+
+
+def test_a_cluster_that_does_not_answer(run, matcher, root, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+
+    def client(address: str, timeout: float) -> Any:
+        raise OSError("timed out")
+
+    monkeypatch.setattr(distributed, "Client", client)
+    done = run("evaluate", "pf-willow", "--root", root, "--dask", "tcp://127.0.0.1:9")
+    assert done.exit_code == 2
+    assert "dask: no scheduler answers at tcp://127.0.0.1:9 (timed out)" in done.stderr
+    assert matcher.calls == 0
