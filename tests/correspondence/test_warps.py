@@ -70,7 +70,8 @@ def test_a_thin_plate_goes_through_its_targets_after_a_homography_too():
 
 def test_what_folds_is_refused():
     held = np.array([[0.0, 0.0], [100.0, 0.0], [0.0, 100.0], [100.0, 100.0], [50.0, 50.0]])
-    moved = held + [[0, 0], [0, 0], [0, 0], [0, 0], [90, 0]]
+    moved = held.copy()
+    moved[4, 0] += 90.0
     with pytest.raises(InputError, match="folds"):
         Warp.thin_plate(held, moved).apply(np.zeros((100, 100)))
 
