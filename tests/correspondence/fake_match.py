@@ -97,6 +97,14 @@ class FakeMatch:
     def plan(self) -> np.ndarray:
         return self.a[:, None] * self.scores / self.scores.sum(axis=1, keepdims=True)
 
+    @cached_property
+    def carried(self) -> np.ndarray:
+        """Displacement and confidence of the cells, a row of them a row."""
+        grid, scores = self.source_grid, self.scores
+        moves = self.target_grid.centres[scores.argmax(axis=1)] - grid.centres
+        sure = np.clip(8.0 * scores.max(axis=1) / scores.sum(axis=1), 0.0, 1.0)
+        return np.column_stack([moves, sure]).reshape(grid.h, -1)
+
     def transfer(self, points: object) -> FakeTransfer:
         """Move points by the mean displacement of the cells that see them."""
         p = np.asarray(points, dtype=float).reshape(-1, 2)
@@ -104,15 +112,17 @@ class FakeMatch:
         if ((p < 0) | (p > [w - 1, h - 1])).any():
             raise InputError(f"points: lie outside the photograph of {w} x {h} pixels")
         near = p * self.source_ratio
-        boxes = self.source_grid.boxes
-        sees = ((near[:, None] >= boxes[:, :2]) & (near[:, None] <= boxes[:, 2:])).all(axis=2)
-        sees = sees / sees.sum(axis=1, keepdims=True)
-        best = self.scores.argmax(axis=1)
-        moves = self.target_grid.centres[best] - self.source_grid.centres
-        sure = self.scores.max(axis=1) / self.scores.sum(axis=1)
-        return FakeTransfer(
-            (near + sees @ moves) / self.target_ratio, sees @ np.clip(8.0 * sure, 0.0, 1.0)
+        grid = self.source_grid
+        reach = grid.receptive_field // 2
+        # A box is an interval of columns times one of rows.
+        column, row = (
+            np.abs(near[:, [axis]] - grid.stride * np.arange(count)) <= reach
+            for axis, count in ((0, grid.w), (1, grid.h))
         )
+        sums = (row @ self.carried).reshape(len(p), grid.w, 3)
+        means = (column[:, :, None] * sums).sum(axis=1)
+        means /= column.sum(axis=1, keepdims=True) * row.sum(axis=1, keepdims=True)
+        return FakeTransfer((near + means[:, :2]) / self.target_ratio, means[:, 2])
 
     def heatmap(self, point: object) -> np.ndarray:
         near = np.asarray(point, dtype=float) * self.source_ratio

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def plot_heatmap(match: Matched, point: Any, ax: Axes | None = None) -> Figure:
         _mark(left, chosen[0])
         left.set_title(_name(match.source), loc="left", fontsize=10, color=INK)
     else:
-        figure, right = ax.figure, ax
+        figure, right = cast(Any, ax.figure), ax
     draw_photo(right, match.target)
     _overlay(right, heat, match.target.size)
     _mark(right, moved.points[0])
