@@ -38,6 +38,7 @@ def test_what_users_wrote_is_escaped(page):
 
 def test_the_answer_and_the_layers_are_there(page):
     match = fake_match()
+    assert match.result is not None
     assert f"[{match.result.lower:.8g},&nbsp;{match.result.upper:.8g}]" in page
     assert 'class="badge">CONVERGED' in page
     weights = re.findall(r'data-value="([^"]+)"', page)
@@ -66,7 +67,8 @@ class Large(FakeMatch):
         return np.broadcast_to(row, (self.source_grid.count, self.target_grid.count))
 
     def transfer(self, points):
-        return FakeTransfer(np.asarray(points, dtype=float), np.ones(len(points)))
+        same = np.asarray(points, dtype=float)
+        return FakeTransfer(same, np.ones(len(same)))
 
 
 def test_the_largest_page_is_below_five_megabytes(tmp_path):

@@ -14,7 +14,9 @@ const A = data.a, B = data.b, grid = data.grid;
 const places = new Uint16Array(bytes(data.places).buffer), sure = bytes(data.sure);
 const raw = bytes(data.cells).buffer, scores = bytes(data.scores), rest = bytes(data.rest);
 const cells = data.wide ? new Uint32Array(raw) : new Uint16Array(raw);
-const heat = at("heat"), ink = heat.getContext("2d"), picture = at("photo-a");
+const heat = at("heat"), picture = at("photo-a");
+// Written pixel by pixel, so it had better not live on the graphics card.
+const ink = heat.getContext("2d", {willReadFrequently: true});
 heat.width = B.w; heat.height = B.h;
 const colours = new Uint8ClampedArray(4 * 256);
 for (let level = 0; level < 256; level++) {
