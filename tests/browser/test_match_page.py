@@ -146,23 +146,24 @@ def test_the_heat_map_is_hottest_where_the_scores_are(page, match):
         0, 0, c.width, c.height).data).filter((_, k) => k % 4 === 3)];"""
     grid = match.target_grid
     rows = heat_rows(match.scores, grid)
-    for point in ((60.0, 60.0), (200.0, 200.0)):
+    for point in ((60.0, 60.0), (200.0, 200.0), (358.0, 0.0)):
         click(page, match, point)
         settle(page)
         w, h, opaque = page.execute_script(script)
         assert (h, w) == (grid.h, grid.w)
-        centres = match.source_grid.centres / match.source_ratio
-        cell = int(((centres - point) ** 2).sum(axis=1).argmin())
         drawn = (np.array(opaque).reshape(h, w) / 255 / 0.8) ** 2
-        assert drawn == pytest.approx(rows.row(cell, grid), abs=0.02)
+        expected = rows.heat(np.multiply(point, match.source_ratio), match.source_grid, grid)
+        assert drawn == pytest.approx(expected, abs=0.02)
         # On the screen the hottest cell is at its centre in the photograph.
         left, top, width, height = box(page, "heat")
         there = box(page, "photo-b")
         hottest = np.array(np.unravel_index(drawn.argmax(), drawn.shape))[::-1]
         screen = np.array([left, top]) + (hottest + 0.5) * [width / w, height / h]
         pixel = (screen - there[:2]) / there[2:] * [472, 360] - 0.5
-        best = grid.centres[match.scores[cell].argmax()] / match.target_ratio
-        assert pixel == pytest.approx(best, abs=0.2)
+        heat = match.heatmap(point)
+        assert heat[tuple(pixel.round().astype(int)[::-1])] > 0.95
+        best = np.unravel_index(heat.argmax(), heat.shape)[::-1]
+        assert pixel == pytest.approx(best, abs=1.0)
 
 
 def test_hovering_shows_and_leaving_goes_back(page, match):

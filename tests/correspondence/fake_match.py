@@ -7,11 +7,11 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 import pytest
+from scipy.ndimage import map_coordinates
 
 import frot
 from frot import InputError
 from frot.correspondence._feature_map import Grid
-from frot.correspondence._interpolate import interpolation
 from frot.correspondence._warps import Warp, random_thin_plate
 
 LAYERS = tuple(f"stage{stage}.{block}" for stage, count in ((1, 3), (2, 4), (3, 6), (4, 3))
@@ -125,11 +125,14 @@ class FakeMatch:
         return FakeTransfer((near + means[:, :2]) / self.target_ratio, means[:, 2])
 
     def heatmap(self, point: object) -> np.ndarray:
+        """Mean of the scores, as shares, of the cells within a stride of the point."""
+        grid, (h, w), ratio = self.target_grid, self.target.size, self.target_ratio
         near = np.asarray(point, dtype=float) * self.source_ratio
-        cell = ((self.source_grid.centres - near) ** 2).sum(axis=1).argmin()
-        grid, (h, w) = self.target_grid, self.target.size
-        heat = self.scores[cell].reshape(grid.h, grid.w)
-        heat = interpolation(grid.h, h, True) @ heat @ interpolation(grid.w, w, True).T
+        apart = np.linalg.norm(self.source_grid.centres - near, axis=1)
+        rows = self.scores[apart <= max(self.stride, apart.min())].astype(float)
+        cells = (rows / rows.sum(axis=1, keepdims=True)).mean(axis=0).reshape(grid.h, grid.w)
+        places = np.mgrid[:h, :w] * ratio / self.stride
+        heat = map_coordinates(cells, places, order=1, mode="nearest")
         return (heat / heat.max()).astype(np.float32)
 
 

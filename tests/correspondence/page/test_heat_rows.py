@@ -3,6 +3,7 @@ import pytest
 
 from frot.correspondence._feature_map import Grid
 from frot.correspondence._page._heat_rows import heat_rows
+from tests.correspondence.fake_match import fake_match
 
 GRID = Grid(18, 25, 8.0, 8.0)
 
@@ -58,3 +59,18 @@ def test_more_cells_than_two_bytes_count():
     scores = np.zeros((1, grid.count))
     scores[0, 79_999] = 3.0
     assert heat_rows(scores, grid).row(0, grid)[1, -1] == 1.0
+
+
+def test_the_heat_of_a_point_is_that_of_the_match():
+    match = fake_match()
+    grid, ratio = match.target_grid, match.target_ratio
+    rows = heat_rows(match.scores, grid)
+    for point in np.random.default_rng(0).uniform([0, 0], [359, 299], (20, 2)):
+        made = rows.heat(point * match.source_ratio, match.source_grid, grid)
+        heat = match.heatmap(point)
+        # At the pixels next to the centres of the cells; between them both are smooth.
+        x, y = (grid.centres / ratio).round().astype(int).T
+        inside = (x < 472) & (y < 360)
+        seen = heat[y[inside], x[inside]]
+        assert made.ravel()[inside] == pytest.approx(seen, abs=0.1)
+        assert np.abs(made.ravel()[inside] - seen).mean() < 0.01

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from frot.correspondence._feature_map import Grid
 from frot.correspondence._page._sampled import sample
 from tests.correspondence.fake_match import FakePhoto, FakeTransfer, fake_match
 
@@ -37,6 +38,7 @@ def test_a_small_photograph_has_every_pixel():
 def test_everything_may_go_to_one_place():
     class Still:
         source = FakePhoto(np.zeros((4, 6, 3)), "still")
+        source_grid = target_grid = Grid(1, 1, 8.0, 8.0)
 
         def transfer(self, points):
             return FakeTransfer(np.full((len(points), 2), 7.0), np.ones(len(points)))

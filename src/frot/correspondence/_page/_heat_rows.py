@@ -33,12 +33,15 @@ class HeatRows:
         Cells of the target along a side of a block.
     rest : uint8 array of shape (n, blocks)
         Means over what is not kept, of blocks row by row.
+    shares : float32 array of shape (n,)
+        Share of the row's sum that its largest score is.
     """
 
     cells: np.ndarray
     scores: np.ndarray
     block: int
     rest: np.ndarray
+    shares: np.ndarray
 
     def row(self, cell: int, grid: Grid) -> np.ndarray:
         """Return a row as the page draws it, shape (h, w), in [0, 1]."""
@@ -46,6 +49,16 @@ class HeatRows:
         made = self.rest[cell][y * -(-grid.w // self.block) + x].astype(float).ravel()
         made[self.cells[cell]] = self.scores[cell]
         return made.reshape(grid.h, grid.w) / 255.0
+
+    def heat(self, point: np.ndarray, source: Grid, grid: Grid) -> np.ndarray:
+        """Return the mean of the rows around a point of the source's grid, over its maximum.
+
+        Those whose cells are within a stride of it, each as shares of its sum.
+        """
+        apart = np.linalg.norm(source.centres - point, axis=1)
+        near = np.flatnonzero(apart <= max(source.stride, apart.min())).tolist()
+        mean = sum(self.shares[cell] * self.row(cell, grid) for cell in near)
+        return mean / max(np.max(mean), 1e-30)
 
 
 def heat_rows(scores: np.ndarray, grid: Grid, most: int = MAX_KEPT) -> HeatRows:
@@ -68,15 +81,17 @@ def heat_rows(scores: np.ndarray, grid: Grid, most: int = MAX_KEPT) -> HeatRows:
     cells = np.empty((n, kept), dtype="<u2" if m <= 65_536 else "<u4")
     values = np.empty((n, kept), dtype=np.uint8)
     rest = np.empty((n, blocks), dtype=np.uint8)
+    shares = np.empty(n, dtype="<f4")
     for start in range(0, n, _AT_ONCE):
         part = np.clip(np.asarray(scores[start : start + _AT_ONCE], dtype=np.float32), 0.0, None)
         part = part / np.maximum(part.max(axis=1, keepdims=True), np.float32(1e-30))
         best = np.argpartition(part, m - kept, axis=1)[:, m - kept :]
         rows = slice(start, start + len(part))
+        shares[rows] = 1.0 / np.maximum(part.sum(axis=1, dtype=float), 1.0)
         cells[rows] = best
         values[rows] = (255.0 * np.take_along_axis(part, best, axis=1)).round()
         left = np.ones_like(part)
         np.put_along_axis(left, best, 0.0, axis=1)
         means = (part * left) @ owner / np.maximum(left @ owner, 1.0)
         rest[rows] = (255.0 * means).round()
-    return HeatRows(cells, values, block, rest)
+    return HeatRows(cells, values, block, rest, shares)

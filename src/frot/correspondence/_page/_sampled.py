@@ -12,8 +12,8 @@ __all__ = ["Sampled", "sample"]
 
 # With these many points every second pixel of a photograph of 500 x 400 is one.
 MAX_POINTS = 60_000
-# Points moved at a time, since moving them may take an array of points times cells.
-_AT_ONCE = 4_096
+# Points times cells at a time, since moving points may take arrays of that many.
+_AT_ONCE = 4_000_000
 _LEVELS = 65_535
 
 
@@ -52,10 +52,8 @@ def sample(match: Matched, most: int = MAX_POINTS) -> Sampled:
         step += 1
     x, y = np.arange(0, w, step), np.arange(0, h, step)
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2).astype(float)
-    parts = [
-        match.transfer(points[start : start + _AT_ONCE])
-        for start in range(0, len(points), _AT_ONCE)
-    ]
+    many = max(1, _AT_ONCE // max(match.source_grid.count, match.target_grid.count))
+    parts = [match.transfer(points[at : at + many]) for at in range(0, len(points), many)]
     found = np.concatenate([np.asarray(part.points, dtype=float) for part in parts])
     sure = np.concatenate([np.asarray(part.confidence, dtype=float) for part in parts])
     low, high = found.min(axis=0), found.max(axis=0)

@@ -13,6 +13,7 @@ const bytes = text => Uint8Array.from(atob(text), letter => letter.charCodeAt(0)
 const A = data.a, B = data.b, grid = data.grid;
 const places = new Uint16Array(bytes(data.places).buffer), sure = bytes(data.sure);
 const raw = bytes(data.cells).buffer, scores = bytes(data.scores), rest = bytes(data.rest);
+const shares = new Float32Array(bytes(data.shares).buffer);
 const cells = data.wide ? new Uint32Array(raw) : new Uint16Array(raw);
 const heat = at("heat"), picture = at("photo-a");
 // Written pixel by pixel, so it had better not live on the graphics card.
@@ -32,19 +33,35 @@ const put = (marker, x, y, photo) => {
   marker.style.top = 100 * (y + 0.5) / photo.height + "%";
   marker.dataset.x = x; marker.dataset.y = y;
 };
-let drawn = -1;
+// The cells of A within a stride of a point, or else the nearest.
+function around(x, y) {
+  const near = [], u = x * A.ratio / A.stride, v = y * A.ratio / A.stride;
+  for (let row = Math.floor(v) - 1; row <= v + 1; row++)
+    for (let col = Math.floor(u) - 1; col <= u + 1; col++)
+      if (row >= 0 && col >= 0 && row < A.h && col < A.w && Math.hypot(col - u, row - v) <= 1)
+        near.push(row * A.w + col);
+  if (near.length) return near;
+  return [clip(Math.round(v), A.h - 1) * A.w + clip(Math.round(u), A.w - 1)];
+}
+let drawn = "";
 function paint(x, y) {
-  const column = clip(Math.round(x * A.ratio / A.stride), A.w - 1);
-  const cell = clip(Math.round(y * A.ratio / A.stride), A.h - 1) * A.w + column;
-  if (cell === drawn) return;
-  drawn = cell;
-  const image = ink.createImageData(B.w, B.h), level = new Uint8Array(B.w * B.h);
-  const blocks = Math.ceil(B.w / data.block), first = cell * data.blocks;
-  for (let row = 0, k = 0; row < B.h; row++) for (let col = 0; col < B.w; col++, k++)
-    level[k] = rest[first + Math.floor(row / data.block) * blocks + Math.floor(col / data.block)];
-  for (let k = cell * data.kept; k < (cell + 1) * data.kept; k++) level[cells[k]] = scores[k];
-  for (let k = 0; k < level.length; k++)
-    image.data.set(colours.subarray(4 * level[k], 4 * level[k] + 4), 4 * k);
+  const near = around(x, y), key = near.join();
+  if (key === drawn) return;
+  drawn = key;
+  const count = B.w * B.h, sum = new Float32Array(count), one = new Uint8Array(count);
+  const blocks = Math.ceil(B.w / data.block);
+  for (const cell of near) {
+    const first = cell * data.blocks;
+    for (let row = 0, k = 0; row < B.h; row++) for (let col = 0; col < B.w; col++, k++)
+      one[k] = rest[first + Math.floor(row / data.block) * blocks + Math.floor(col / data.block)];
+    for (let k = cell * data.kept; k < (cell + 1) * data.kept; k++) one[cells[k]] = scores[k];
+    for (let k = 0; k < count; k++) sum[k] += shares[cell] * one[k];
+  }
+  const most = sum.reduce((a, b) => Math.max(a, b), 0) || 1, image = ink.createImageData(B.w, B.h);
+  for (let k = 0; k < count; k++) {
+    const level = Math.round(255 * sum[k] / most);
+    image.data.set(colours.subarray(4 * level, 4 * level + 4), 4 * k);
+  }
   ink.putImageData(image, 0, 0);
 }
 const digits = value => value.toFixed(1).replace(/[.]0(?![0-9])/, "");

@@ -140,5 +140,6 @@ def _data(match: Matched, sampled: Sampled, heat: HeatRows) -> dict[str, Any]:
         "block": heat.block,
         "blocks": heat.rest.shape[1],
         "rest": array_text(heat.rest),
+        "shares": array_text(heat.shares),
         "colours": COLOURS,
     }
