@@ -91,19 +91,24 @@ def test_a_grid(run, made):
 
 
 def test_options_reach_the_matcher(run, made):
-    words = ["--backbone", "resnet101", "--weights", "w.pth", "--layers", "stem, top"]
+    words = ["--backbone", "resnet101", "--weights", "w.pth", "--layers", "stem, 7"]
     words += ["--method", "ot", "--preset", "scot", "--eta", 0.5, "--eps", 0.05]
-    words += ["--prior", "uniform", "--no-hough", "--device", "cpu"]
+    words += ["--prior", "uniform", "--no-hough", "--device", "cpu", "--layer", 3]
+    words += ["--normalise", "mean", "--mass", "cam", "--side", 400]
     assert run("match", "a.png", "b.png", *words).exit_code == 0
     assert made["options"] == {
         "backbone": "resnet101",
         "weights": "w.pth",
-        "layers": ["stem", "top"],
+        "layers": ["stem", 7],
+        "layer": 3,
         "method": "ot",
         "preset": "scot",
         "eta": 0.5,
         "eps": 0.05,
         "prior": "uniform",
+        "normalise": "mean",
+        "mass": "cam",
+        "side": 400,
         "hough": False,
         "device": "cpu",
     }
@@ -134,11 +139,13 @@ def test_files_are_written(run, made, tmp_path):
 
 
 def test_a_method_without_transport(run, made, tmp_path):
-    made["match"] = replace(made["match"], result=None, method="nn")
+    made["match"] = replace(made["match"], result=None, method="nn", phi=None)
     done = run("match", "a.png", "b.png", "--json", "m.json")
     assert done.exit_code == 0
     assert "optimum" not in done.stdout
-    assert json.loads((tmp_path / "m.json").read_text("utf-8"))["result"] is None
+    numbers = json.loads((tmp_path / "m.json").read_text("utf-8"))
+    assert numbers["result"] is None
+    assert numbers["phi"] == {}
 
 
 def test_stopped_before_the_tolerance(run, made):
@@ -193,10 +200,10 @@ def test_a_photograph_that_is_none(run, made, tmp_path, content):
 def test_the_call_can_be_run_again():
     from pathlib import Path
 
-    options = {"layers": ["a", "b"], "hough": True, "eta": 0.5}
+    options = {"layers": ["a", 2], "hough": True, "eta": 0.5}
     call = MatchCall(Path("a.png"), Path("b.png"), (), 4, options)
-    assert call.command == "frot match a.png b.png --grid 4 --layers a,b --hough --eta 0.5"
-    assert "Matcher(layers=['a', 'b'], hough=True, eta=0.5)('a.png', 'b.png')" in call.python
+    assert call.command == "frot match a.png b.png --grid 4 --layers a,2 --hough --eta 0.5"
+    assert "Matcher(layers=['a', 2], hough=True, eta=0.5)('a.png', 'b.png')" in call.python
     assert "transfer" not in call.python
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -16,6 +16,9 @@ from frot.correspondence._warps import Warp, random_thin_plate
 
 LAYERS = tuple(f"stage{stage}.{block}" for stage, count in ((1, 3), (2, 4), (3, 6), (4, 3))
                for block in range(count))  # fmt: skip
+
+
+COSTS = dict(zip(LAYERS, np.linspace(0.4, 1.1, len(LAYERS)).tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,7 @@ class FakeMatch:
     target_cam: np.ndarray | None = None
     method: str = "frot"
     seconds: float = 0.25
+    phi: dict[str, float] | None = field(default_factory=lambda: dict(COSTS))
 
     @cached_property
     def source_ratio(self) -> float:
@@ -81,10 +85,6 @@ class FakeMatch:
     def alpha(self) -> dict[str, float]:
         weights = np.exp(-0.5 * ((np.arange(len(LAYERS)) - 11) / 2.0) ** 2)
         return dict(zip(LAYERS, (weights / weights.sum()).tolist(), strict=True))
-
-    @cached_property
-    def phi(self) -> dict[str, float]:
-        return dict(zip(LAYERS, np.linspace(0.4, 1.1, len(LAYERS)).tolist(), strict=True))
 
     @cached_property
     def scores(self) -> np.ndarray:

@@ -23,6 +23,7 @@ def _option(panel: str, text: str, metavar: str | None = None, **more: Any) -> A
 BACKBONE = "Network: efficientnet-lite2 by default, resnet101, an .onnx file, ..."
 METHOD = "frot (default), ot, uniform, nn, best-layer, hpf, scot, srw or max-min."
 POINTS = "Points of A, x,y in pixels; as many as you like."
+MASS = "Weights of the cells: uniform, or cam, where the network's classifier looks."
 PRIOR = "Prior on the layers: coherence (default) or uniform, the paper's."
 
 
@@ -42,6 +43,9 @@ def match(
     layers: Annotated[
         str | None, _option("Matching", "Only these layers, names with commas.", "NAMES")
     ] = None,
+    layer: Annotated[
+        str | None, _option("Matching", "The layer of --method best-layer.", "NAME")
+    ] = None,
     method: Annotated[str | None, _option("Matching", METHOD, "NAME")] = None,
     preset: Annotated[
         str | None, _option("Matching", "Settings by name: frot-paper or scot.", "NAME")
@@ -51,6 +55,13 @@ def match(
     ] = None,
     eps: Annotated[float | None, _option("Matching", "Entropy of the plan.", "COST")] = None,
     prior: Annotated[str | None, _option("Matching", PRIOR, "NAME")] = None,
+    normalise: Annotated[
+        str | None, _option("Matching", "Of costs: none, mean or regret.", "HOW")
+    ] = None,
+    mass: Annotated[str | None, _option("Matching", MASS, "HOW")] = None,
+    side: Annotated[
+        int | None, _option("Matching", "Pixels of the longer side, matched at.", "COUNT")
+    ] = None,
     hough: Annotated[
         bool | None, _option("Matching", "Let displacements vote (regularised Hough matching).")
     ] = None,
@@ -96,12 +107,16 @@ def match(
         for name, value in {
             "backbone": backbone,
             "weights": None if weights is None else str(weights),
-            "layers": None if layers is None else [name.strip() for name in layers.split(",")],
+            "layers": None if layers is None else [_layer(name) for name in layers.split(",")],
+            "layer": None if layer is None else _layer(layer),
             "method": method,
             "preset": preset,
             "eta": eta,
             "eps": eps,
             "prior": prior,
+            "normalise": normalise,
+            "mass": mass,
+            "side": side,
             "hough": hough,
             "device": device,
         }.items()
@@ -138,6 +153,12 @@ def _matching(matcher: Any, options: dict[str, Any], source: Any, target: Any) -
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         warn(text)
     return matched
+
+
+def _layer(word: str) -> str | int:
+    """A layer by its name, or by its number from 0."""
+    word = word.strip()
+    return int(word) if word.isdigit() else word
 
 
 def _size(photo: Any) -> str:

@@ -45,7 +45,7 @@ class MatchCall:
             if name == "hough":
                 words.append("--hough" if value else "--no-hough")
             else:
-                words += [f"--{name}", ",".join(value) if name == "layers" else str(value)]
+                words += [f"--{name}", _text(value)]
         return shlex.join(words)
 
     @property
@@ -62,3 +62,7 @@ class MatchCall:
         if self.points:
             lines.append(f"moved = match.transfer({parse_points(self.points).tolist()})")
         return "\n".join(lines)
+
+
+def _text(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

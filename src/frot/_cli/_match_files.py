@@ -79,7 +79,7 @@ def numbers(match: Matched, points: np.ndarray, moved: Moved) -> dict[str, Any]:
             {"source": point, "target": place, "confidence": sure} for point, place, sure in rows
         ],
         "alpha": {name: float(weight) for name, weight in match.alpha.items()},
-        "phi": {name: float(cost) for name, cost in match.phi.items()},
+        "phi": {name: float(cost) for name, cost in (match.phi or {}).items()},
         "method": match.method,
         "seconds": float(match.seconds),
         "result": None

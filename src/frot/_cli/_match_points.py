@@ -42,7 +42,7 @@ def parse_points(words: Sequence[str]) -> np.ndarray:
 def check_inside(points: np.ndarray, photo: Any) -> None:
     """Refuse points outside the photograph, before the work."""
     h, w = photo.size
-    out = ((points < 0.0) | (points > [w - 1, h - 1])).any(axis=1)
+    out = ((points < -0.5) | (points > [w - 0.5, h - 0.5])).any(axis=1)
     if out.any():
         x, y = points[out][0]
         raise InputError(

@@ -1,8 +1,10 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from frot.correspondence._feature_map import Grid
-from frot.correspondence._page._heat_rows import heat_rows
+from frot.correspondence._page._heat_rows import Reach, heat_rows, reach_of
 from tests.correspondence.fake_match import fake_match
 
 GRID = Grid(18, 25, 8.0, 8.0)
@@ -74,3 +76,32 @@ def test_the_heat_of_a_point_is_that_of_the_match():
         seen = heat[y[inside], x[inside]]
         assert made.ravel()[inside] == pytest.approx(seen, abs=0.1)
         assert np.abs(made.ravel()[inside] - seen).mean() < 0.01
+
+
+@pytest.mark.parametrize(
+    ("mode", "radius", "expected"),
+    [
+        ("near", None, (1.0, False)),
+        ("soft", 12.0, (1.5, False)),
+        ("argmax", None, (0.0, False)),
+        ("boxes", None, (9 / 8, True)),
+    ],
+)
+def test_a_match_says_which_cells_it_reads(mode, radius, expected):
+    reading = SimpleNamespace(mode=mode, radius=radius)
+    match = SimpleNamespace(transferring=reading, source_grid=Grid(9, 9, 8.0, 19.0))
+    assert reach_of(match) == expected
+    assert reach_of(fake_match()) == (1.0, False)
+
+
+def test_which_cells_count():
+    source = Grid(5, 5, 8.0, 19.0)
+    scores = np.eye(25)
+    rows = heat_rows(scores, source)
+    at = np.array([16.0, 16.0])
+    for reach, cells in (
+        (Reach(0.0, False), [12]),
+        (Reach(1.0, False), [7, 11, 12, 13, 17]),
+        (Reach(1.0, True), [6, 7, 8, 11, 12, 13, 16, 17, 18]),
+    ):
+        assert np.flatnonzero(rows.heat(at, source, source, reach)).tolist() == cells

@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from frot.correspondence._feature_map import Grid
 
-__all__ = ["HeatRows", "heat_rows"]
+__all__ = ["NEAR", "HeatRows", "Reach", "heat_rows", "reach_of"]
 
 # Three bytes each.
 MAX_KEPT = 400_000
 # Along the longer side of the target, for what is not kept.
 _BLOCKS = 12
 _AT_ONCE = 256
+
+
+class Reach(NamedTuple):
+    """Which cells are around a point: how far, and in a square or in a circle."""
+
+    strides: float
+    square: bool
+
+
+NEAR = Reach(1.0, False)
+
+
+def reach_of(match: Any) -> Reach:
+    """Return which cells the match itself reads a point off, where it says so."""
+    reading = getattr(match, "transferring", None)
+    grid = match.source_grid
+    if reading is None:
+        return NEAR
+    if reading.mode == "argmax":
+        return Reach(0.0, False)
+    if reading.mode == "boxes":
+        return Reach(grid.receptive_field // 2 / grid.stride, True)
+    return NEAR if reading.radius is None else Reach(reading.radius / grid.stride, False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +74,13 @@ class HeatRows:
         made[self.cells[cell]] = self.scores[cell]
         return made.reshape(grid.h, grid.w) / 255.0
 
-    def heat(self, point: np.ndarray, source: Grid, grid: Grid) -> np.ndarray:
+    def heat(self, point: np.ndarray, source: Grid, grid: Grid, reach: Reach = NEAR) -> np.ndarray:
         """Return the mean of the rows around a point of the source's grid, over its maximum.
 
-        Those whose cells are within a stride of it, each as shares of its sum.
+        Each as shares of its sum.
         """
-        apart = np.linalg.norm(source.centres - point, axis=1)
-        near = np.flatnonzero(apart <= max(source.stride, apart.min())).tolist()
+        apart = np.linalg.norm(source.centres - point, np.inf if reach.square else 2, axis=1)
+        near = np.flatnonzero(apart <= max(reach.strides * source.stride, apart.min())).tolist()
         mean = sum(self.shares[cell] * self.row(cell, grid) for cell in near)
         return mean / max(np.max(mean), 1e-30)
 

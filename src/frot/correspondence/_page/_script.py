@@ -33,13 +33,13 @@ const put = (marker, x, y, photo) => {
   marker.style.top = 100 * (y + 0.5) / photo.height + "%";
   marker.dataset.x = x; marker.dataset.y = y;
 };
-// The cells of A within a stride of a point, or else the nearest.
+// The cells of A around a point, or else the nearest.
+const far = data.square ? (x, y) => Math.max(Math.abs(x), Math.abs(y)) : Math.hypot;
 function around(x, y) {
-  const near = [], u = x * A.ratio / A.stride, v = y * A.ratio / A.stride;
-  for (let row = Math.floor(v) - 1; row <= v + 1; row++)
-    for (let col = Math.floor(u) - 1; col <= u + 1; col++)
-      if (row >= 0 && col >= 0 && row < A.h && col < A.w && Math.hypot(col - u, row - v) <= 1)
-        near.push(row * A.w + col);
+  const near = [], u = x * A.ratio / A.stride, v = y * A.ratio / A.stride, reach = data.reach;
+  for (let row = Math.max(0, Math.ceil(v - reach)); row <= v + reach && row < A.h; row++)
+    for (let col = Math.max(0, Math.ceil(u - reach)); col <= u + reach && col < A.w; col++)
+      if (far(col - u, row - v) <= reach) near.push(row * A.w + col);
   if (near.length) return near;
   return [clip(Math.round(v), A.h - 1) * A.w + clip(Math.round(u), A.w - 1)];
 }
@@ -116,9 +116,9 @@ picture.addEventListener("pointermove", event => {
 });
 picture.addEventListener("pointerleave", () => { over = false; show(pinned); });
 picture.addEventListener("keydown", event => {
-  const far = event.shiftKey ? 10 : 1, [column, row] = near(pinned.x, pinned.y);
-  const next = {ArrowLeft: [column - far, row], ArrowRight: [column + far, row],
-    ArrowUp: [column, row - far], ArrowDown: [column, row + far], Home: [0, row],
+  const steps = event.shiftKey ? 10 : 1, [column, row] = near(pinned.x, pinned.y);
+  const next = {ArrowLeft: [column - steps, row], ArrowRight: [column + steps, row],
+    ArrowUp: [column, row - steps], ArrowDown: [column, row + steps], Home: [0, row],
     End: [grid.across - 1, row], PageUp: [column, 0], PageDown: [column, grid.down - 1]}[event.key];
   if (!next || event.ctrlKey || event.altKey || event.metaKey) return;
   event.preventDefault();
