@@ -80,7 +80,8 @@ def match(
 ) -> None:
     """Match two photographs of the same kind of object, by all layers of a network at once.
 
-    Without --points and --grid some sixteen points on the object are chosen.
+    Without --points and --grid some sixteen points on the object are chosen, or, where no weights
+    say where it is, the surest ones.
 
     Exit codes: 0 solved, 2 bad input, 3 stopped before the tolerance.
     """

@@ -47,11 +47,17 @@ def test_points_of_the_object_are_on_it(count):
     assert (np.diff(points[:, 1]) > 0.0).all()
 
 
-def test_without_an_object_points_are_everywhere_but_at_the_edge():
-    points = object_points(uniform(), 40)
-    assert len(points) == 40
-    assert points.min(axis=0) == pytest.approx([36, 30], abs=10)
-    assert points.max(axis=0) == pytest.approx([324, 270], abs=10)
+def test_without_an_object_points_are_the_surest_that_are_apart():
+    match = uniform()
+    points = object_points(match, 20)
+    assert len(points) == 20
+    assert (points >= [36, 30]).all()
+    assert (points <= [323, 269]).all()
+    assert (np.diff(points[:, 1]) > 0.0).all()
+    apart = np.linalg.norm(points[:, None] - points, axis=2) + 1e9 * np.eye(20)
+    assert apart.min() >= 0.5 * np.sqrt(287 * 239 / 20)
+    others = match.transfer(grid_points((300, 360), 20)).confidence
+    assert match.transfer(points).confidence.mean() > others.mean() + 0.1
 
 
 def test_nothing_to_choose():

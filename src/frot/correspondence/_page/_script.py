@@ -12,6 +12,7 @@ const at = id => document.getElementById(id);
 const bytes = text => Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
 const A = data.a, B = data.b, grid = data.grid;
 const places = new Uint16Array(bytes(data.places).buffer), sure = bytes(data.sure);
+const surest = Math.max(sure.reduce((a, b) => Math.max(a, b), 0), 1) / 255;
 const raw = bytes(data.cells).buffer, scores = bytes(data.scores), rest = bytes(data.rest);
 const shares = new Float32Array(bytes(data.shares).buffer);
 const cells = data.wide ? new Uint32Array(raw) : new Uint16Array(raw);
@@ -77,7 +78,7 @@ function point(column, row) {
 function show(now) {
   put(at("mark-a"), now.x, now.y, A); put(at("mark-b"), now.u, now.v, B);
   at("mark-b").dataset.confidence = now.sure;
-  at("mark-b").style.opacity = 0.35 + 0.65 * now.sure;
+  at("mark-b").style.opacity = 0.55 + 0.45 * now.sure / surest;
   paint(now.x, now.y);
   const beyond = now.u < -0.5 || now.v < -0.5 || now.u > B.width - 0.5 || now.v > B.height - 0.5;
   at("said-a").textContent = digits(now.x) + ", " + digits(now.y);

@@ -79,7 +79,8 @@ def _draw_lines(axes: Any, chosen: np.ndarray, found: np.ndarray, sure: np.ndarr
     colours = _colours(len(chosen))
     lines = np.stack([chosen, found], axis=1)
     faded = colours.copy()
-    faded[:, 3] = 0.15 + 0.85 * sure
+    # Against the surest, since a share of many votes is a small number even where it is right.
+    faded[:, 3] = 0.3 + 0.7 * sure / max(float(sure.max()), 1e-12)
     _draw_segments(axes, lines, faded, 1.4, "lines")
     _draw_points(axes, chosen, colours, "source")
     _draw_points(axes, found, colours, "found")

@@ -55,9 +55,10 @@ def grid_points(size: tuple[int, int], count: int, box: Any = None) -> np.ndarra
 def object_points(match: Matched, count: int = 16) -> np.ndarray:
     """Return about so many points of the source's object, evenly spread, from top to bottom.
 
-    The object is where the cells have most weight. Where all weigh the same it is taken to be
-    anywhere but at the edges. No two points are at the same height, so that lines from one
-    photograph to the other do not lie on each other.
+    The object is where the cells have most weight. Where all weigh the same it is anybody's guess:
+    then these are the surest of eight times as many points away from the edges, kept apart from
+    each other. No two points are at the same height, so that lines from one photograph to the
+    other do not lie on each other.
     """
     if count < 1:
         raise InputError(f"points: {count} points cannot be chosen; give one or more")
@@ -65,7 +66,8 @@ def object_points(match: Matched, count: int = 16) -> np.ndarray:
     mass = np.asarray(match.a, dtype=float)
     heavy = mass >= _HEAVY * mass.max()
     if heavy.all():
-        return _spread(_MARGIN * np.array([w, h, -w, -h]) + [0, 0, w - 1, h - 1], count)
+        box = _MARGIN * np.array([w, h, -w, -h]) + [0, 0, w - 1, h - 1]
+        return _surest(match, _spread(box, 8 * count), count, box)
     centres = match.source_grid.centres / match.source_ratio
     reach = 0.5 * match.source_grid.stride / match.source_ratio
     ends = centres[heavy].min(axis=0) - reach, centres[heavy].max(axis=0) + reach
@@ -91,6 +93,17 @@ def as_points(match: Matched, points: Any) -> np.ndarray:
     if given.ndim != 2 or given.shape[1] != 2 or not len(given):
         raise InputError(f"points: shape {given.shape} is not (k, 2); give x and y of each")
     return given
+
+
+def _surest(match: Matched, points: np.ndarray, count: int, box: np.ndarray) -> np.ndarray:
+    """Return the surest points that are half as far from each other as evenly spread ones."""
+    apart = 0.5 * float(np.sqrt(np.prod(box[2:] - box[:2]) / count))
+    sure = np.asarray(match.transfer(points).confidence)
+    kept: list[int] = []
+    for one in np.argsort(-sure, kind="stable").tolist():
+        if len(kept) < count and all(np.linalg.norm(points[kept] - points[one], axis=1) >= apart):
+            kept.append(one)
+    return points[sorted(kept)]
 
 
 def _spread(box: np.ndarray, count: int) -> np.ndarray:
