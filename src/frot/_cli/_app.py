@@ -12,6 +12,7 @@ from frot._cli._demo import demo
 from frot._cli._doctor import doctor
 from frot._cli._evaluate import evaluate
 from frot._cli._exit import BAD_INPUT, FAILED, INTERRUPTED
+from frot._cli._match import match
 from frot._cli._reproduce import reproduce
 from frot._cli._select import select
 from frot._cli._solve import solve
@@ -70,6 +71,7 @@ def root(
 app.command()(demo)
 app.command()(solve)
 app.command()(select)
+app.command()(match)
 app.command()(evaluate)
 app.command()(reproduce)
 app.command()(doctor)

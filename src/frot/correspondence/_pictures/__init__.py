@@ -1,0 +1,18 @@
+"""Pictures of a match. Needs matplotlib, from the extra ``frot[plot]``, when called."""
+
+from __future__ import annotations
+
+from frot.correspondence._pictures._heat import plot_cam, plot_heatmap, plot_weights
+from frot.correspondence._pictures._layers import plot_layers
+from frot.correspondence._pictures._matches import plot_matches
+from frot.correspondence._pictures._points import grid_points, object_points
+
+__all__ = [
+    "grid_points",
+    "object_points",
+    "plot_cam",
+    "plot_heatmap",
+    "plot_layers",
+    "plot_matches",
+    "plot_weights",
+]

@@ -1,0 +1,286 @@
+"""The page of a match as Chromium sees it: points are clicked, keys are pressed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from frot.correspondence._page import write_match_page
+from frot.correspondence._page._heat_rows import heat_rows
+from tests.correspondence.fake_match import fake_match
+
+LISTED = np.array([[100.25, 80.5], [220.5, 140.0], [30.0, 290.0]])
+WINDOWS = [(1300, 900, 1), (700, 1400, 1), (360, 800, 2)]
+
+
+@pytest.fixture(scope="module")
+def match():
+    return fake_match()
+
+
+@pytest.fixture(scope="module")
+def address(match, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "match.html"
+    return write_match_page(match, path, LISTED).as_uri()
+
+
+@pytest.fixture
+def page(browser, address):
+    browser.get_log("browser")  # of pages before
+    browser.get_log("performance")
+    browser.get(address)
+    yield browser
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert [entry["message"] for entry in browser.get_log("browser")] == []
+
+
+def resize(page, width, height, scale=1):
+    size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": False}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def box(page, identity):
+    script = """const e = document.getElementById(arguments[0]);
+        e.scrollIntoView({block: "center"}); const b = e.getBoundingClientRect();
+        return [b.left, b.top, b.width, b.height];"""
+    return np.array(page.execute_script(script, identity))
+
+
+def spot(page, photo, mark, size):
+    """Where a marker's middle is, in pixels of the photograph, by what is on the screen."""
+    script = """const at = id => document.getElementById(id).getBoundingClientRect();
+        const p = at(arguments[0]), m = at(arguments[1]);
+        return [(m.left + m.width / 2 - p.left) / p.width, (m.top + m.height / 2 - p.top) /
+                p.height];"""
+    h, w = size
+    return np.array(page.execute_script(script, photo, mark)) * [w, h] - 0.5
+
+
+def mouse(page, kind, x, y):
+    event = {"type": kind, "x": float(x), "y": float(y), "button": "none", "clickCount": 0}
+    if kind != "mouseMoved":
+        event |= {"button": "left", "clickCount": 1}
+    page.execute_cdp_cmd("Input.dispatchMouseEvent", event)
+
+
+def aim(page, match, point):
+    """Where a point of A is on the screen."""
+    left, top, width, height = box(page, "photo-a")
+    h, w = match.source.size
+    share = (np.asarray(point, dtype=float) + 0.5) / [w, h]
+    return np.array([left, top]) + share * [width, height]
+
+
+def click(page, match, point):
+    x, y = aim(page, match, point)
+    for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+        mouse(page, kind, x, y)
+
+
+def settle(page):
+    page.execute_async_script(
+        "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done));"
+    )
+
+
+def found(page, match):
+    return spot(page, "photo-b", "mark-b", match.target.size)
+
+
+def test_it_loads_everything_from_itself(page, address):
+    messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
+    requests = [m for m in messages if m["method"] == "Network.requestWillBeSent"]
+    urls = {request["params"]["request"]["url"] for request in requests}
+    assert {url for url in urls if not url.startswith("data:")} == {address}
+    script = "return Array.from(document.images, i => [i.complete, i.naturalWidth, i.alt]);"
+    assert page.execute_script(script) == [
+        [True, 360, "cat.png"],
+        [True, 472, "bent <cat>.png"],
+    ]
+
+
+@pytest.mark.parametrize(("width", "height", "scale"), WINDOWS)
+def test_a_click_in_a_lands_in_b_where_transfer_says(page, match, width, height, scale):
+    resize(page, width, height, scale)
+    points = np.random.default_rng(width).integers([0, 0], [180, 150], (12, 2)) * 2.0
+    # The first and the last point of the grid.
+    points = np.vstack([points, [[0.0, 0.0], [358.0, 298.0]]])
+    # Where the photograph is shrunk, a pixel of the screen is more than one of the photograph, and
+    # browsers say only in which pixel of the screen a click was.
+    off = 0.1 if box(page, "photo-a")[2] >= 360 else 2.1
+    for clicked in points:
+        click(page, match, clicked)
+        settle(page)
+        shown = spot(page, "photo-a", "mark-a", match.source.size)
+        assert shown == pytest.approx(clicked, abs=off)
+        point = 2.0 * np.abs((shown / 2.0).round())
+        assert shown == pytest.approx(point, abs=0.1)
+        moved = match.transfer([point])
+        there, sure = moved.points[0], moved.confidence[0]
+        assert found(page, match) == pytest.approx(there, abs=1.0)
+        mark = page.find_element("id", "mark-b")
+        assert float(mark.get_attribute("data-x")) == pytest.approx(there[0], abs=0.01)
+        assert float(mark.get_attribute("data-confidence")) == pytest.approx(sure, abs=0.003)
+        said = [page.find_element("id", f"said-{which}").text for which in "abc"]
+        assert said[0] == f"{point[0]:g}, {point[1]:g}"
+        place = said[1].removesuffix(" (beyond the edge)")
+        assert [float(word) for word in place.split(", ")] == pytest.approx(there, abs=0.06)
+        assert float(said[2].removesuffix(" %")) == pytest.approx(100 * sure, abs=0.8)
+
+
+def test_between_the_points_of_the_grid_the_nearest_is_taken(page, match):
+    for point, expected in (((101.4, 80.7), (102, 80)), ((359.4, 299.4), (358, 298))):
+        click(page, match, point)
+        settle(page)
+        assert spot(page, "photo-a", "mark-a", match.source.size) == pytest.approx(
+            expected, abs=0.1
+        )
+        there = match.transfer([expected]).points[0]
+        assert found(page, match) == pytest.approx(there, abs=0.2)
+
+
+def test_the_heat_map_is_hottest_where_the_scores_are(page, match):
+    script = """const c = document.getElementById("heat");
+        return [c.width, c.height, Array.from(c.getContext("2d").getImageData(
+        0, 0, c.width, c.height).data).filter((_, k) => k % 4 === 3)];"""
+    grid = match.target_grid
+    rows = heat_rows(match.scores, grid)
+    for point in ((60.0, 60.0), (200.0, 200.0), (358.0, 0.0)):
+        click(page, match, point)
+        settle(page)
+        w, h, opaque = page.execute_script(script)
+        assert (h, w) == (grid.h, grid.w)
+        drawn = (np.array(opaque).reshape(h, w) / 255 / 0.8) ** 2
+        expected = rows.heat(np.multiply(point, match.source_ratio), match.source_grid, grid)
+        assert drawn == pytest.approx(expected, abs=0.02)
+        # On the screen the hottest cell is at its centre in the photograph.
+        left, top, width, height = box(page, "heat")
+        there = box(page, "photo-b")
+        hottest = np.array(np.unravel_index(drawn.argmax(), drawn.shape))[::-1]
+        screen = np.array([left, top]) + (hottest + 0.5) * [width / w, height / h]
+        pixel = (screen - there[:2]) / there[2:] * [472, 360] - 0.5
+        heat = match.heatmap(point)
+        assert heat[tuple(pixel.round().astype(int)[::-1])] > 0.95
+        best = np.unravel_index(heat.argmax(), heat.shape)[::-1]
+        assert pixel == pytest.approx(best, abs=1.0)
+
+
+def test_hovering_shows_and_leaving_goes_back(page, match):
+    click(page, match, (80.0, 100.0))
+    settle(page)
+    mouse(page, "mouseMoved", *aim(page, match, (240.0, 180.0)))
+    settle(page)
+    there = match.transfer([[240.0, 180.0]]).points[0]
+    assert found(page, match) == pytest.approx(there, abs=0.2)
+    mouse(page, "mouseMoved", 2, 2)
+    settle(page)
+    back = match.transfer([[80.0, 100.0]]).points[0]
+    assert found(page, match) == pytest.approx(back, abs=0.2)
+    page.find_element("id", "follow").click()
+    mouse(page, "mouseMoved", *aim(page, match, (240.0, 180.0)))
+    settle(page)
+    assert found(page, match) == pytest.approx(back, abs=0.2)
+
+
+def test_the_keyboard_moves_the_point(page, match):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    ActionChains(page).send_keys(Keys.TAB).perform()
+    photo = page.find_element("id", "photo-a")
+    assert page.switch_to.active_element == photo
+    assert (
+        page.execute_script("return getComputedStyle(arguments[0]).outlineStyle", photo) != "none"
+    )
+    click(page, match, (100.0, 100.0))
+    mouse(page, "mouseMoved", 2, 2)
+    before = page.execute_script("return scrollY")
+    steps = [
+        ([Keys.ARROW_RIGHT, Keys.ARROW_DOWN], (102, 102)),
+        ([Keys.ARROW_LEFT] * 3 + [Keys.ARROW_UP], (96, 100)),
+        ([Keys.HOME, Keys.ARROW_LEFT], (0, 100)),
+        ([Keys.END, Keys.PAGE_DOWN], (358, 298)),
+        ([Keys.PAGE_UP], (358, 0)),
+    ]
+    for keys, point in steps:
+        ActionChains(page).send_keys(*keys).perform()
+        settle(page)
+        assert spot(page, "photo-a", "mark-a", match.source.size) == pytest.approx(point, abs=0.1)
+        there = match.transfer([point]).points[0]
+        assert found(page, match) == pytest.approx(there, abs=0.2)
+    ActionChains(page).key_down(Keys.SHIFT).send_keys(Keys.ARROW_DOWN).key_up(Keys.SHIFT).perform()
+    assert spot(page, "photo-a", "mark-a", match.source.size) == pytest.approx((358, 20), abs=0.1)
+    # The keys moved the point, and not the page.
+    assert page.execute_script("return scrollY") == before
+    there = match.transfer([[358.0, 20.0]]).points[0]
+    said = page.find_element("id", "aloud").get_attribute("textContent")
+    assert said.startswith(f"Point 358, 20 of A is at {there[0]:.0f}"[:-1])
+
+
+def test_listed_points_are_shown_exactly(page, match):
+    from selenium.webdriver.common.keys import Keys
+
+    moved = match.transfer(LISTED)
+    buttons = page.find_elements("css selector", "#points button")
+    for number, button in enumerate(buttons):
+        button.send_keys(Keys.ENTER)
+        mark = page.find_element("id", "mark-b")
+        there = [float(mark.get_attribute(f"data-{axis}")) for axis in "xy"]
+        assert there == pytest.approx(moved.points[number], abs=1e-9)
+        (line,) = page.find_elements("css selector", "#points tr.on")
+        assert line.text.split()[0] == str(number + 1)
+    click(page, match, (10.0, 10.0))
+    assert not page.find_elements("css selector", "#points tr.on")
+
+
+def test_it_begins_with_the_surest(page, match):
+    surest = match.transfer(LISTED).confidence.argmax()
+    (line,) = page.find_elements("css selector", "#points tr.on")
+    assert line.text.split()[0] == str(surest + 1)
+
+
+def test_the_heat_map_can_be_put_out(page):
+    heat = page.find_element("id", "heat")
+    assert heat.is_displayed()
+    page.find_element("id", "warm").click()
+    assert not heat.is_displayed()
+
+
+def test_bars_are_as_long_as_the_weights(page, match):
+    script = """return Array.from(document.querySelectorAll("#layers .bar div"),
+        bar => bar.getBoundingClientRect().width);"""
+    widths = np.array(page.execute_script(script))
+    weights = np.array(list(match.alpha.values()))
+    assert widths / widths.max() == pytest.approx(weights / weights.max(), abs=0.01)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1200])
+def test_it_fits_and_can_be_read(page, scheme, width):
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    resize(page, width, 900)
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    script = """const of = (which, name) => getComputedStyle(document.querySelector(which))[name];
+        return [of("td", "color"), of("section", "backgroundColor"), of(".soft", "color"),
+                of("body", "backgroundColor"), of(".badge", "backgroundColor")];"""
+    ink, card, soft, ground, badge = map(luminance, page.execute_script(script))
+    assert (ink > card) == (scheme == "dark")
+    assert contrast(ink, card) >= 7.0
+    assert min(contrast(soft, card), contrast(soft, ground), contrast(1.0, badge)) >= 4.5
+    photos = [box(page, f"photo-{which}") for which in "ab"]
+    assert all(photo[3] <= 0.7 * 900 for photo in photos)
+    for photo, (h, w) in zip(photos, ((300, 360), (360, 472)), strict=True):
+        assert photo[2] / photo[3] == pytest.approx(w / h, rel=0.01)
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of "rgb(r, g, b)", as the WCAG define it."""
+    values = np.array(colour[colour.index("(") + 1 : -1].split(",")[:3], dtype=float) / 255.0
+    linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(one: float, other: float) -> float:
+    return (max(one, other) + 0.05) / (min(one, other) + 0.05)

@@ -1,0 +1,220 @@
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import frot
+from frot import InputError
+from frot._cli._match_call import MatchCall
+from tests.correspondence.fake_match import FakePhoto, fake_match
+
+
+@pytest.fixture
+def made(monkeypatch, tmp_path):
+    """Stand in for the network: what `Matcher` was asked for, and a match of two cats."""
+    match = fake_match()
+    calls: dict = {"options": None, "photos": None, "match": match}
+
+    class Matcher:
+        def __init__(self, **options):
+            if options.get("method") == "magic":
+                raise InputError("method: 'magic' is none of frot, ot")
+            calls["options"] = options
+
+        def __call__(self, a, b):
+            calls["photos"] = (a, b)
+            return calls["match"]
+
+    def read_photo(path):
+        if not path.exists():
+            raise InputError(f"{path} does not exist")
+        if path.read_bytes()[:3] != b"cat":
+            raise InputError(f"{path} is no picture that can be read")
+        photo = match.source if path.name == "a.png" else match.target
+        return FakePhoto(photo.pixels, path.name)
+
+    import frot.correspondence as library
+
+    monkeypatch.setattr(library, "Matcher", Matcher, raising=False)
+    monkeypatch.setattr(library, "read_photo", read_photo, raising=False)
+    for name in ("a.png", "b.png"):
+        (tmp_path / name).write_bytes(b"cat")
+    return calls
+
+
+def rows_of(done):
+    """Numbers of the table that was printed: x, y, x, y, confidence."""
+    lines = [line.split() for line in done.stdout.splitlines()]
+    lines = [words for words in lines if len(words) == 6 and words[-1].endswith("%")]
+    return np.array([[float(word.strip(",%")) for word in words[1:]] for words in lines])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--points", "120,80", "--points", "60.5,200"),
+        ("--points", "120,80", "60.5,200"),
+        ("--points", "120,80 60.5,200"),
+        ("--points", "120,80; 60.5,200", "--top", "2"),
+    ],
+)
+def test_points_go_where_the_library_says(run, made, words):
+    done = run("match", "a.png", "b.png", *words)
+    assert done.exit_code == 0, done.output
+    moved = made["match"].transfer([[120.0, 80.0], [60.5, 200.0]])
+    expected = np.column_stack([[[120, 80], [60.5, 200]], moved.points, 100 * moved.confidence])
+    assert rows_of(done) == pytest.approx(expected, abs=0.51)
+    assert made["options"] == {}
+    assert [photo.name for photo in made["photos"]] == ["a.png", "b.png"]
+
+
+def test_layers_interval_and_status_are_printed(run, made):
+    done = run("match", "a.png", "b.png", "--top", 2, "--rows", 3)
+    assert "Heaviest of 16 layers: stage3.4 0.202, stage3.3 0.178" in done.stdout
+    result = made["match"].result
+    assert f"optimum in [{result.lower:.8g}, {result.upper:.8g}]" in done.stdout
+    assert "CONVERGED: The interval is within the tolerance." in done.stdout
+    assert len(rows_of(done)) == 3
+    assert "... and 12 more points" in done.stdout
+    assert "360 x 300 to 472 x 360 pixels" in done.stderr
+
+
+def test_a_grid(run, made):
+    done = run("match", "a.png", "b.png", "--grid", 6, "--rows", 100)
+    points = rows_of(done)[:, :2]
+    assert len(points) == 6 * 5
+    assert points[0] == pytest.approx([29.5, 29.5])
+    assert points[-1] == pytest.approx([329.5, 269.5])
+
+
+def test_options_reach_the_matcher(run, made):
+    words = ["--backbone", "resnet101", "--weights", "w.pth", "--layers", "stem, 7"]
+    words += ["--method", "ot", "--preset", "scot", "--eta", 0.5, "--eps", 0.05]
+    words += ["--prior", "uniform", "--no-hough", "--device", "cpu", "--layer", 3]
+    words += ["--normalise", "mean", "--mass", "cam", "--side", 400]
+    assert run("match", "a.png", "b.png", *words).exit_code == 0
+    assert made["options"] == {
+        "backbone": "resnet101",
+        "weights": "w.pth",
+        "layers": ["stem", 7],
+        "layer": 3,
+        "method": "ot",
+        "preset": "scot",
+        "eta": 0.5,
+        "eps": 0.05,
+        "prior": "uniform",
+        "normalise": "mean",
+        "mass": "cam",
+        "side": 400,
+        "hough": False,
+        "device": "cpu",
+    }
+    run("match", "a.png", "b.png", "--hough")
+    assert made["options"] == {"hough": True}
+
+
+def test_files_are_written(run, made, tmp_path):
+    files = ["--out", "m.png", "--report", "m.html", "--json", "m.json"]
+    done = run("match", "a.png", "b.png", "--points", "120,80", "--eta", 0.5, *files)
+    assert done.exit_code == 0, done.output
+    assert [line for line in done.stdout.splitlines() if line.startswith("Wrote")] == [
+        "Wrote m.png",
+        "Wrote m.html",
+        "Wrote m.json",
+    ]
+    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "m.html").read_text("utf-8")
+    assert "frot match a.png b.png --points 120,80 --eta 0.5" in page
+    numbers = json.loads((tmp_path / "m.json").read_text("utf-8"))
+    moved = made["match"].transfer([[120.0, 80.0]])
+    (point,) = numbers["points"]
+    assert point["target"] == pytest.approx(moved.points[0])
+    assert point["confidence"] == pytest.approx(moved.confidence[0])
+    assert numbers["alpha"] == made["match"].alpha
+    assert numbers["result"]["status"] == "CONVERGED"
+    assert numbers["target"]["size"] == [360, 472]
+
+
+def test_a_method_without_transport(run, made, tmp_path):
+    made["match"] = replace(made["match"], result=None, method="nn", phi=None)
+    done = run("match", "a.png", "b.png", "--json", "m.json")
+    assert done.exit_code == 0
+    assert "optimum" not in done.stdout
+    numbers = json.loads((tmp_path / "m.json").read_text("utf-8"))
+    assert numbers["result"] is None
+    assert numbers["phi"] == {}
+
+
+def test_stopped_before_the_tolerance(run, made):
+    open_result = replace(made["match"].result, status=frot.Status.MAX_ITER)
+    made["match"] = replace(made["match"], result=open_result)
+    done = run("match", "a.png", "b.png")
+    assert done.exit_code == 3
+    assert "MAX_ITER" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--points", "120"], "points: '120' is no point; write x,y such as 120,80"),
+        (["--points", "1,2,3"], "points: '1,2,3' is no point"),
+        (["--points", "a,b"], "points: 'a,b' is no point"),
+        (["--points", "nan,2"], "points: 'nan,2' is no point"),
+        (["--points", " "], "points: none are given"),
+        (["--points", "500,20"], "points: 500,20 is outside a.png, which is 360 x 300 pixels"),
+        (["--points=-1,20"], "points: -1,20 is outside"),
+        (["--points", "1,2", "--grid", "3"], "grid: points are given already"),
+        (["--grid", "0"], "grid: 0 points a side"),
+        (["third.png"], "third.png: a match is of two photographs"),
+        (["--method", "magic"], "method: 'magic' is none of"),
+        (["--out", "m.txt"], "m.txt must end in .png or"),
+        (["--out", "no/m.png"], "no does not exist"),
+        (["--report", "m.pdf"], "m.pdf must end in .html"),
+        (["--json", "m.html"], "m.html must end in .json"),
+        (["--out", "b.png"], "b.png is one of the photographs"),
+    ],
+)
+def test_bad_input_is_one_line_before_the_work(run, made, words, text):
+    done = run("match", "a.png", "b.png", *words)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert text in line
+    assert made["photos"] is None
+
+
+@pytest.mark.parametrize("content", [None, b"text"])
+def test_a_photograph_that_is_none(run, made, tmp_path, content):
+    (tmp_path / "b.png").unlink()
+    if content:
+        (tmp_path / "b.png").write_bytes(content)
+    done = run("match", "a.png", "b.png")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: b.png ")
+    assert made["photos"] is None
+
+
+def test_the_call_can_be_run_again():
+    from pathlib import Path
+
+    options = {"layers": ["a", 2], "hough": True, "eta": 0.5}
+    call = MatchCall(Path("a.png"), Path("b.png"), (), 4, options)
+    assert call.command == "frot match a.png b.png --grid 4 --layers a,2 --hough --eta 0.5"
+    assert "Matcher(layers=['a', 2], hough=True, eta=0.5)('a.png', 'b.png')" in call.python
+    assert "transfer" not in call.python
+
+
+def test_help_is_there_and_brings_no_heavy_library(run):
+    done = run("match", "--help")
+    assert done.exit_code == 0
+    assert "Usage: frot match" in done.output
+    code = (
+        "import sys; from typer.testing import CliRunner; from frot._cli._app import app\n"
+        "assert CliRunner().invoke(app, ['match', '--help']).exit_code == 0\n"
+        "print([name for name in ('matplotlib', 'PIL', 'ot', 'torch') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,115 @@
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+from frot import InputError
+from frot._plot._style import GREEN
+from frot.correspondence._pictures import plot_matches
+from frot.correspondence._pictures._matches import RED
+from frot.correspondence._pictures._side_by_side import SideBySide
+from tests.correspondence.fake_match import fake_match
+
+POINTS = np.array([[100.0, 80.0], [220.5, 140.0], [180.0, 260.0]])
+
+
+@pytest.fixture(scope="module")
+def match():
+    return fake_match()
+
+
+def pictures(figure) -> list[Any]:
+    return figure.axes[0].images
+
+
+def drawn(figure, gid) -> Any:
+    (artist,) = figure.axes[0].findobj(lambda artist: artist.get_gid() == gid)
+    return artist
+
+
+def test_the_second_photograph_stands_beside_the_first_as_high(match):
+    first, second = pictures(plot_matches(match, POINTS))
+    assert first.get_extent() == [-0.5, 359.5, 299.5, -0.5]
+    left, right, bottom, top = second.get_extent()
+    assert left > 359.5
+    assert (bottom, top) == (299.5, -0.5)
+    assert (right - left) / (bottom - top) == pytest.approx(472 / 360)
+    assert second.get_array().shape == (360, 472, 3)
+
+
+def test_markers_are_where_the_points_are(match):
+    figure = plot_matches(match, POINTS)
+    moved = match.transfer(POINTS)
+    assert np.asarray(drawn(figure, "source").get_offsets()) == pytest.approx(POINTS)
+    # A pixel of the target is 300 / 360 units wide, from the left edge of its picture on.
+    left = figure.axes[0].images[1].get_extent()[0]
+    places = (moved.points + 0.5) * (300 / 360) + [left, -0.5]
+    assert np.asarray(drawn(figure, "found").get_offsets()) == pytest.approx(places)
+    ends = np.array([[line[0], line[-1]] for line in drawn(figure, "lines").get_segments()])
+    assert ends == pytest.approx(np.stack([POINTS, places], axis=1))
+
+
+def test_one_colour_in_both_and_fainter_where_less_sure(match):
+    figure = plot_matches(match, POINTS)
+    colours = drawn(figure, "source").get_facecolors()
+    assert np.array_equal(colours, drawn(figure, "found").get_facecolors())
+    assert len({tuple(colour) for colour in colours}) == 3
+    lines = drawn(figure, "lines").get_colors()
+    assert lines[:, :3] == pytest.approx(colours[:, :3])
+    sure = match.transfer(POINTS).confidence
+    assert np.array_equal(np.argsort(lines[:, 3]), np.argsort(sure))
+    assert [text.get_text() for text in figure.axes[0].texts] == [f"{s:.0%}" for s in sure]
+
+
+def test_right_is_green_and_wrong_is_red(match):
+    off = np.array([[3.0, 0.0], [0.0, 4.0], [30.0, 40.0]])
+    truth = match.transfer(POINTS).points + off
+    figure = plot_matches(match, POINTS, targets=truth, threshold=4.0)
+    expected = [to_rgba(GREEN), to_rgba(GREEN), to_rgba(RED)]
+    assert drawn(figure, "found").get_facecolors() == pytest.approx(np.array(expected))
+    both = SideBySide(match.source.size, match.target.size)
+    assert np.asarray(drawn(figure, "truth").get_offsets()) == pytest.approx(both.place(truth))
+    lengths = [np.linalg.norm(line[1] - line[0]) for line in drawn(figure, "errors").get_segments()]
+    assert np.array(lengths) / both.scale == pytest.approx([3.0, 4.0, 50.0])
+    assert "2 of 3 within 4 pixels" in figure.axes[0].get_title("left")
+
+
+def test_the_usual_threshold_is_a_tenth_of_the_extent(match):
+    truth = match.transfer(POINTS).points
+    extent = np.ptp(truth, axis=0).max()
+    figure = plot_matches(match, POINTS, targets=truth)
+    assert f"3 of 3 within {0.1 * extent:.3g} pixels" in figure.axes[0].get_title("left")
+
+
+def test_into_axes_of_the_user(match):
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    assert plot_matches(match, 5, right) is figure
+    assert len(right.images) == 2
+    assert not left.images
+
+
+def test_names_are_not_mathematics_and_numbers_do_not_crowd(match):
+    named = replace(match, source=replace(match.source, name="a$b$c.png"))
+    figure = plot_matches(named, 60)
+    assert r"a\$b\$c.png" in figure.axes[0].get_title("left")
+    assert not figure.axes[0].texts
+    figure.draw_without_rendering()
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"points": [1.0, 2.0, 3.0]}, "points: shape"),
+        ({"points": np.zeros((0, 2))}, "points: shape"),
+        ({"points": 0}, "points: 0"),
+        ({"points": [[900.0, 20.0]]}, "outside"),
+        ({"points": POINTS, "targets": POINTS[:2]}, "targets: shape"),
+    ],
+)
+def test_bad_input(match, given, text):
+    with pytest.raises(InputError, match=text):
+        plot_matches(match, **given)
