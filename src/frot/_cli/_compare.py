@@ -26,6 +26,8 @@ METHODS = (
 )
 CURVE = "Of generalised_max_sliced: circular, linear or cubic."
 PICTURES = (".png", ".svg", ".pdf", ".jpg", ".webp")
+# Columns of a terminal below which the table has one less.
+WIDE = 92
 COLOURS = {"CONVERGED": "green", "FAILED": "red"}
 
 
@@ -128,15 +130,18 @@ def _show(found: Comparison) -> None:
     # What was chosen is told below: as a column it would leave no room for the numbers.
     table = Table(box=box.SIMPLE_HEAVY, pad_edge=False, collapse_padding=True)
     table.add_column("method", overflow="fold", min_width=10)
-    for head in ("value", "interval", "gap", "status", "s", "memory"):
-        justify = "left" if head == "status" else "right"
-        table.add_column(head, justify=justify, no_wrap=head in ("interval", "status"))
+    heads = ["value", "interval", "gap", "status", "seconds", "memory"]
+    if console().width < WIDE:
+        # The interval tells the gap too; what is cut off tells nothing.
+        heads.remove("gap")
+    for head in heads:
+        kind: dict[str, Any] = {"justify": "left" if head == "status" else "right"}
+        short = "s" if head == "seconds" else head
+        table.add_column(short, **kind, overflow="fold", no_wrap=head in ("interval", "status"))
     for row in found.rows:
-        cells = row.cells
-        figures = [Text(cells[name]) for name in ("value", "interval", "gap")]
-        status = Text(row.status, COLOURS.get(row.status, "yellow"))
-        ends = [Text(cells[name]) for name in ("seconds", "memory")]
-        table.add_row(Text(row.title, "bold"), *figures, status, *ends)
+        cells = {name: Text(text) for name, text in row.cells.items()}
+        cells["status"].stylize(COLOURS.get(row.status, "yellow"))
+        table.add_row(Text(row.title, "bold"), *(cells[head] for head in heads))
     console().print(table)
     for row in found.rows:
         verb, colour = ("failed:", "red") if row.result is None else ("chose", "")

@@ -92,7 +92,7 @@ class Row:
             chose = chose.replace("direction", "parameters", 1)
         return {
             "method": self.title,
-            "value": f"{result.value:.6g}",
+            "value": f"{result.value:.5g}",
             "interval": f"[{_number(result.lower)}, {_number(result.upper)}]",
             "gap": f"{result.gap:.1e}" if math.isfinite(result.upper) else UNBOUNDED,
             "status": str(result.status),
@@ -150,7 +150,7 @@ def megabytes(size: int) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.6g}" if math.isfinite(value) else UNBOUNDED
+    return f"{value:.5g}" if math.isfinite(value) else UNBOUNDED
 
 
 def _finite(value: float) -> float | None:

@@ -255,14 +255,13 @@ def _shown_features(comparison: Comparison, features: tuple[int, int] | None) ->
     if d <= 2:
         return list(range(d))
     total = np.zeros(d)
+    groups = comparison.groups
     for row in comparison.answered:
-        values = shares_of(row).values
-        if row.method == "ot":
+        if row.method not in ("frot", "max_min", "srw", "max_sliced"):
             continue
-        if len(values) == len(comparison.groups) and row.method in ("frot", "max_min", "equitable"):
-            groups = comparison.groups
-            each = np.repeat(values / groups.sizes, groups.sizes)
-            values = np.bincount(groups.flat, each, d)
+        values = shares_of(row).values
+        if row.method in ("frot", "max_min"):
+            values = np.bincount(groups.flat, np.repeat(values / groups.sizes, groups.sizes), d)
         total += values / max(float(values.sum()), 1e-300)
     return sorted(int(feature) for feature in np.argsort(-total, kind="stable")[:2])
 

@@ -28,14 +28,16 @@ _STYLE = """
 #methods td, #methods th, #relations td, #relations th { text-align: right; white-space: nowrap; }
 #methods .text, #relations .text { text-align: left; }
 #methods td.text { white-space: normal; min-width: 7em; overflow-wrap: anywhere; }
-#methods td:first-child { min-width: 15em; }
+#methods td:first-child { min-width: 13em; }
 #relations th { padding: 6px 10px; font-weight: 600; }
 #relations td.long { white-space: normal; }
 tr.failed td { color: #a33b00; }
-.badge { font-size: .75rem; padding: 0 9px; } .badge.failed { background: #b00020; }
+.badge { font-size: .75rem; padding: 0 9px; white-space: nowrap; }
+.badge.failed { background: #b00020; }
 tr.failed small { color: inherit !important; }
 td small { display: block; color: var(--soft); font-size: .8rem; }
-dl { margin-bottom: 22px; }
+dl { margin-bottom: 22px;
+  grid-template-columns: repeat(auto-fill, minmax(min(300px, 100%), 1fr)); }
 ul { margin: 12px 0 0; padding-left: 1.2em; } li { margin-bottom: 4px; }
 """
 
@@ -210,6 +212,7 @@ def _relations(comparison: Comparison) -> str:
     return (
         "<section>\n<h2>What must hold between them</h2>\n"
         '<p class="soft">Proven: the intervals do not overlap. Consistent: they do.</p>\n'
+        '<div class="scroll" tabindex="0" role="region" aria-label="Relations">\n'
         f'<table id="relations">\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{lines}\n'
-        "</tbody>\n</table>\n</section>"
+        "</tbody>\n</table>\n</div>\n</section>"
     )
