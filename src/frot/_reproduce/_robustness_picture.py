@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from frot._plot._style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
 from frot._reproduce._robustness_data import CLOUDS
-from frot._reproduce._robustness_runs import METHODS
+from frot._reproduce._robustness_runs import METHODS, PROVEN
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,6 +53,13 @@ def _lines(axes: Any, points: list[dict[str, Any]], key: str, measured: str) -> 
         values = [point[method][measured] for point in points]
         style = {"color": colour, "marker": marker, "linestyle": dashes, "markersize": size}
         axes.plot(at, values, label=name, linewidth=1.8, markeredgecolor="white", **style)
+        if method != "srw":
+            continue
+        # Hollow where only bounds are known.
+        open_at = [k for k, point in enumerate(points) if point[method]["gap"] > PROVEN]
+        hollow = {**style, "linestyle": "none", "markerfacecolor": "white", "zorder": 5}
+        if open_at:
+            axes.plot([at[k] for k in open_at], [values[k] for k in open_at], **hollow)
 
 
 def _dress(grid: Any) -> None:
