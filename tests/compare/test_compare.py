@@ -80,6 +80,9 @@ def test_values_are_in_one_unit_and_in_the_order_of_the_theorems(found):
 def test_a_theorem_that_does_not_apply_is_not_told():
     X, Y = clouds(12)
     wide = frot.compare(X, Y, "frot,srw,max_min,max_sliced", groups=[3, 1], k=2)
+    fits = frot.compare(X, Y, "frot,srw", groups=[3, 1], k=np.int64(3))
+    assert [(one.left, one.right) for one in fits.relations] == [("FROT", "SRW")]
+    assert json.loads(json.dumps(fits.to_dict()))["k"] == 3
     pairs = {(one.left, one.right) for one in wide.relations}
     assert ("FROT", "SRW") not in pairs
     assert ("max-min", "max-sliced") not in pairs
@@ -167,6 +170,7 @@ def test_a_solver_that_returns_its_best_when_interrupted_ends_the_rest(monkeypat
         ({"groups": [3, 3]}, "the sizes add up to 6"),
         ({"tol": -1.0}, "tol"),
         ({"time_limit": 0.0}, "time_limit"),
+        ({"seed": -1}, "seed"),
         ({"feature_names": ["a"]}, "feature_names has 1 names for 4 features"),
         ({"a": [1.0]}, "a"),
     ],

@@ -104,6 +104,7 @@ def compare(
         check_number(time_limit, "time_limit", strict=True)
     if tol is not None:
         check_number(tol, "tol")
+    check_number(seed, "seed")
     weights = {"a": a, "b": b, "normalise_weights": normalise_weights}
     points = (pair.X, pair.Y)
     # Bars are for terminals; elsewhere they would leave empty lines.

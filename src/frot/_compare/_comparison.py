@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -142,7 +143,7 @@ class Comparison:
             "points": [len(X), len(Y)],
             "features": X.shape[1],
             "groups": list(self.groups.names),
-            "k": self.k,
+            "k": int(self.k) if isinstance(self.k, Integral) else str(self.k),
             "notes": list(self.notes),
             "memory_measure": self.measure,
             "interrupted": self.interrupted,

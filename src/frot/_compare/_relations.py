@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from frot._compare._row import Row
@@ -54,7 +55,7 @@ def relations_of(rows: Sequence[Row], sizes: Sequence[int], k: Any) -> tuple[Rel
 
 
 def _theorems(largest: int, k: Any) -> list[tuple[str, str, str, bool]]:
-    fits = isinstance(k, int) and largest <= k
+    fits = isinstance(k, Integral) and largest <= int(k)
     return [
         ("max_min", "frot", "the adversary chooses before the plan, and a single group", True),
         ("equitable", "frot", "each group pays for its part of the plan only", True),
