@@ -3,6 +3,7 @@
 import json
 import tracemalloc
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas
@@ -80,7 +81,8 @@ def test_values_are_in_one_unit_and_in_the_order_of_the_theorems(found):
 def test_a_theorem_that_does_not_apply_is_not_told():
     X, Y = clouds(12)
     wide = frot.compare(X, Y, "frot,srw,max_min,max_sliced", groups=[3, 1], k=2)
-    fits = frot.compare(X, Y, "frot,srw", groups=[3, 1], k=np.int64(3))
+    three: Any = np.int64(3)
+    fits = frot.compare(X, Y, "frot,srw", groups=[3, 1], k=three)
     assert [(one.left, one.right) for one in fits.relations] == [("FROT", "SRW")]
     assert json.loads(json.dumps(fits.to_dict()))["k"] == 3
     pairs = {(one.left, one.right) for one in wide.relations}

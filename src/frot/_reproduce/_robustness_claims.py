@@ -29,7 +29,7 @@ def claims(numbers: dict[str, Any]) -> tuple[Verdict, ...]:
         _verdict("FROT and SRW", "FROT's value moves no more under noise than SRW's.",
                  _against_srw(level)),
         _verdict("errors", "With n points the error of robust values is below that of OT's, and "
-                 "falls with n.", _errors(numbers["over_n"])),
+                 "is less with the most than with the fewest.", _errors(numbers["over_n"])),
         _verdict("choices", "The adversaries find the two informative features.",
                  _choices(level)),
         _verdict("plans", "Robust plans are about as good on these features as without noise.",
