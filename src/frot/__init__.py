@@ -11,6 +11,7 @@ from frot._adversary import Simplex
 from frot._batch import solve_batch
 from frot._batch_result import BatchResult
 from frot._chosen import Chosen
+from frot._compare import Comparison, compare
 from frot._errors import ConvergenceWarning, InputError, MissingDependencyError, SolverError
 from frot._groups import Groups
 from frot._lazy_plan import LazyPlan
@@ -34,7 +35,7 @@ from frot._relatives import (
     srw,
     wasserstein,
 )
-from frot._report import write_report
+from frot._report import write_comparison_report, write_report
 from frot._result import Progress, Result
 from frot._solve import distance, solve, solve_costs
 from frot._solvers import Entropic, Exact, FrankWolfe, LinearProgram
@@ -49,6 +50,7 @@ __all__ = [
     "Box",
     "CappedSimplex",
     "Chosen",
+    "Comparison",
     "ConvergenceWarning",
     "Ellipsoid",
     "Entropic",
@@ -71,6 +73,7 @@ __all__ = [
     "SolverError",
     "Status",
     "Table",
+    "compare",
     "cutting_set",
     "distance",
     "equitable",
@@ -88,6 +91,7 @@ __all__ = [
     "srw",
     "toy",
     "wasserstein",
+    "write_comparison_report",
     "write_report",
 ]
 

@@ -46,3 +46,25 @@ def test_an_unknown_figure(run):
     done = run("reproduce", "fig9")
     assert done.exit_code == 2
     assert "fig9" in done.stderr
+
+
+def test_robustness_has_its_own_claims(run, monkeypatch, tmp_path):
+    from frot._reproduce import Check, Reproduction, Verdict, _robustness
+
+    def fake(n, seed, *, progress):
+        from frot._plot._style import new_figure
+
+        checks = (Check(f"{n} points of seed {seed}", True),)
+        verdict = Verdict("values", "a claim", checks, "Robustness,")
+        return Reproduction("robustness", {}, (verdict,), lambda: new_figure(1, 1))
+
+    monkeypatch.setattr(_robustness, "robustness", fake)
+    done = run("reproduce", "robustness", "-n", 7, "--seed", 3, "--out", "made")
+    assert done.exit_code == 0
+    assert "Robustness, values: reproduced" in done.stdout
+    assert "claim  a claim" in done.stdout
+    assert "7 points of seed 3" in done.stdout
+    assert (tmp_path / "made" / "robustness.json").exists()
+    refused = run("reproduce", "robustness", "--splits", 3)
+    assert refused.exit_code == 2
+    assert "--splits is for selection; leave it out for robustness" in refused.stderr

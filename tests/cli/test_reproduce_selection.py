@@ -64,7 +64,7 @@ def test_a_stopped_run_says_how_to_go_on(run, monkeypatch):
     [
         (["fig1", "--splits", 3], "--splits is for selection; leave it out for fig1"),
         (["all", "--sets", "colon"], "--sets is for selection"),
-        (["selection", "-n", 10], "-n is for fig1 and fig2"),
+        (["selection", "-n", 10], "-n is for other figures"),
         (["selection", "--sets", "colno"], "name='colno' is not a data set"),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from frot._cli._compare import compare
 from frot._cli._console import complain
 from frot._cli._demo import demo
 from frot._cli._doctor import doctor
@@ -70,6 +71,7 @@ def root(
 
 app.command()(demo)
 app.command()(solve)
+app.command()(compare)
 app.command()(select)
 app.command()(match)
 app.command()(evaluate)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from frot._group_arrays import GroupArrays
     from frot._result import Result
 
-__all__ = ["Projection", "project"]
+__all__ = ["Projection", "checked_features", "project"]
 
 
 class Projection(NamedTuple):
@@ -48,7 +48,7 @@ def project(
         raise InputError("features: the result has no points, only costs; leave features out")
     X, Y = result.points
     names = feature_names or _names(result, X.shape[1])
-    chosen = _checked(features, X.shape[1]) if features is not None else None
+    chosen = checked_features(features, X.shape[1]) if features is not None else None
     title = ""
     if chosen is None:
         chosen, title = _heaviest(result, X.shape[1], groups)
@@ -65,7 +65,8 @@ def project(
     return _components(X[:, chosen], Y[:, chosen], title)
 
 
-def _checked(features: tuple[int, int], d: int) -> list[int]:
+def checked_features(features: tuple[int, int], d: int) -> list[int]:
+    """Return two features of d, each of which there is."""
     chosen = [int(feature) for feature in features]
     if len(chosen) != 2:
         raise InputError(f"features: {len(chosen)} given; a picture has two axes, give two")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from frot._group_arrays import GroupArrays
     from frot._result import Result
 
-__all__ = ["definitions", "group_heads", "group_rows", "images"]
+__all__ = ["calls", "definitions", "group_heads", "group_rows", "image", "images"]
 
 
 def definitions(facts: Sequence[tuple[str, str]], wide: Sequence[str] = ()) -> str:
@@ -43,14 +43,15 @@ def images(result: Result, groups: GroupArrays | None, feature_names: Sequence[s
         return f'<p class="soft">No pictures: {escape(str(error))}</p>'
     return "\n".join(
         [
-            _image(plan, "The transport plan"),
-            _image(plot_alpha(result), "Weights and costs of the heaviest groups"),
-            _image(plot_convergence(result), "Bounds and gap over the iterations"),
+            image(plan, "The transport plan"),
+            image(plot_alpha(result), "Weights and costs of the heaviest groups"),
+            image(plot_convergence(result), "Bounds and gap over the iterations"),
         ]
     )
 
 
-def _image(figure: Figure, text: str) -> str:
+def image(figure: Figure, text: str) -> str:
+    """Draw a figure into the page; `text` says what is on it to who cannot see it."""
     from frot._plot._style import png
 
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
@@ -83,3 +84,15 @@ def group_rows(result: Result, groups: GroupArrays | None, count: int) -> str:
             f'<td data-value="{phi!r}">{phi:.6g}</td></tr>'
         )
     return "\n".join(rows)
+
+
+def calls(call: str, command: str) -> str:
+    """Show how to get the page again, in Python and on the command line."""
+    blocks = [
+        f"<p>{label}</p>\n<pre><code>{escape(text)}</code></pre>"
+        for label, text in (("In Python", call), ("On the command line", command))
+        if text
+    ]
+    if not blocks:
+        return ""
+    return "<section>\n<h2>To get this again</h2>\n" + "\n".join(blocks) + "\n</section>"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from frot._report._shell import shell
 
-__all__ = ["PAGE"]
+__all__ = ["PAGE", "SCRIPT", "STYLE"]
 
-_STYLE = """
+STYLE = """
 :root { --ink: #1c2733; --soft: #5b6875; --line: #dfe4ea; --ground: #f6f8fa; --blue: #0072b2; }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink);
@@ -49,7 +49,7 @@ footer { color: var(--soft); font-size: .85rem; margin-top: 20px; }
 """
 
 # A stable sort of the rows by the column clicked; a second click turns it around.
-_SCRIPT = """
+SCRIPT = """
 const table = document.querySelector("table"), body = table.tBodies[0];
 table.querySelectorAll("th").forEach((head, column) => head.addEventListener("click", () => {
   const down = head.getAttribute("aria-sort") !== "descending" && head.dataset.kind === "number"
@@ -93,4 +93,4 @@ $rows
 </section>
 $calls"""
 
-PAGE = shell(_STYLE, _SCRIPT, _BODY)
+PAGE = shell(STYLE, SCRIPT, _BODY)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from frot._files import replacing
-from frot._report._parts import definitions, group_heads, group_rows, images
+from frot._report._parts import calls, definitions, group_heads, group_rows, images
 from frot._report._template import PAGE
 
 if TYPE_CHECKING:
@@ -117,17 +117,6 @@ def render(
         groups_note=note,
         heads=group_heads(groups),
         rows=group_rows(result, groups, shown),
-        calls=_calls(call, command),
+        calls=calls(call, command),
         footer=f"frot {version('frot')} · {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
     )
-
-
-def _calls(call: str, command: str) -> str:
-    blocks = [
-        f"<p>{label}</p>\n<pre><code>{escape(text)}</code></pre>"
-        for label, text in (("In Python", call), ("On the command line", command))
-        if text
-    ]
-    if not blocks:
-        return ""
-    return "<section>\n<h2>To get this again</h2>\n" + "\n".join(blocks) + "\n</section>"

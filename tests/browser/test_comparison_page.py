@@ -1,0 +1,93 @@
+"""The report of a comparison as Chromium sees it."""
+
+import json
+
+import numpy as np
+import pytest
+
+import frot
+
+
+@pytest.fixture(scope="module")
+def found():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(2, 25, 6))
+    Y[:, :2] += 2.0 * np.sign(Y[:, :2])
+    methods = "frot,srw,max_sliced,generalised_max_sliced,sliced,max_min,ot,equitable"
+    return frot.compare(X, Y, methods, k=7)
+
+
+@pytest.fixture(scope="module")
+def address(found, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "compare.html"
+    return frot.write_comparison_report(found, path, call="frot.compare(X, Y)").as_uri()
+
+
+@pytest.fixture
+def page(browser, address):
+    browser.get_log("browser")  # of pages before
+    browser.get_log("performance")
+    browser.get(address)
+    yield browser
+    assert [entry["message"] for entry in browser.get_log("browser")] == []
+
+
+def column(page, number):
+    script = """return Array.from(document.getElementById("methods").tBodies[0].rows)
+        .map(row => row.cells[arguments[0]].dataset.value ?? row.cells[arguments[0]].innerText);"""
+    return page.execute_script(script, number)
+
+
+def click_head(page, text):
+    script = """const heads = document.querySelectorAll("#methods th");
+        const head = Array.from(heads).find(head => head.innerText.trim().startsWith(arguments[0]));
+        head.querySelector("button").click(); return head.getAttribute("aria-sort");"""
+    return page.execute_script(script, text)
+
+
+def test_it_loads_everything_from_itself(page, address):
+    assert page.title == "Robust transports side by side"
+    messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
+    requests = [m for m in messages if m["method"] == "Network.requestWillBeSent"]
+    urls = {request["params"]["request"]["url"] for request in requests} - {address}
+    assert all(url.startswith("data:") for url in urls)
+
+
+def test_every_picture_is_there(page):
+    script = "return Array.from(document.images, i => [i.complete, i.naturalWidth, i.alt.length]);"
+    pictures = page.execute_script(script)
+    assert len(pictures) == 3
+    assert all(complete and width > 400 and words for complete, width, words in pictures)
+
+
+def test_clicking_a_heading_sorts_and_failed_ones_go_to_an_end(page, found):
+    assert [name.split("\n")[0] for name in column(page, 0)] == [row.title for row in found.rows]
+    assert click_head(page, "Value") == "descending"
+    assert click_head(page, "Value") == "ascending"
+    values = np.array(column(page, 1), dtype=float)
+    known = sorted(row.result.value for row in found.answered)
+    assert values[:-1] == pytest.approx(known)
+    assert column(page, 0)[-1].startswith("SRW")
+    assert click_head(page, "Method") == "ascending"
+    assert column(page, 0)[0].startswith("equitable")
+
+
+def test_a_failed_method_says_why(page):
+    row = page.find_element("css selector", "tr.failed")
+    assert "k: must be from 1 to 6" in row.text
+    assert "FAILED" in row.text
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_it_fits(page, width):
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        wide = page.execute_script("return document.documentElement.scrollWidth")
+        assert wide <= width
+        if width == 1200:
+            script = """const box = document.querySelector(".scroll");
+                return box.scrollWidth <= box.clientWidth;"""
+            assert page.execute_script(script)
+    finally:
+        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
