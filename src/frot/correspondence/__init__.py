@@ -1,1 +1,129 @@
-"""Semantic correspondence: two photographs, every layer of a network, nothing to pick."""
+"""Semantic correspondence: two photographs, every layer of a network, nothing to pick.
+
+>>> from frot.correspondence import Matcher
+>>> from skimage.data import chelsea
+>>> match = Matcher(side=96)(chelsea(), chelsea()[:, ::-1])
+>>> match.method, len(match.alpha)
+('frot', 21)
+"""
+
+from __future__ import annotations
+
+from frot.correspondence._backbone import Backbone, Classifying
+from frot.correspondence._backbones import (
+    ArrayBackbone,
+    OnnxBackbone,
+    TorchBackbone,
+    default_backbone,
+    efficientnet_lite2,
+    find_weights,
+    image_key,
+    mobilenetv2,
+    resnet,
+    resolve_backbone,
+)
+from frot.correspondence._coherence import coherence
+from frot.correspondence._datasets import (
+    PAIR_SETS,
+    PairSet,
+    Verification,
+    load_pairs,
+    pf_willow,
+    verify_pairs,
+)
+from frot.correspondence._evaluation import (
+    Evaluation,
+    Record,
+    ResultTable,
+    evaluate,
+    read_evaluation,
+    result_table,
+)
+from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
+from frot.correspondence._feature_map import FeatureMap, Grid
+from frot.correspondence._match import Match
+from frot.correspondence._matcher import Matcher
+from frot.correspondence._page import write_match_page
+from frot.correspondence._pair import Pair
+from frot.correspondence._photo import Photo, read_photo
+from frot.correspondence._pictures import (
+    grid_points,
+    object_points,
+    plot_cam,
+    plot_heatmap,
+    plot_layers,
+    plot_matches,
+    plot_weights,
+)
+from frot.correspondence._score import (
+    Estimate,
+    mask_score,
+    pck,
+    pck_difference,
+    point_errors,
+)
+from frot.correspondence._settings import PRESETS, Settings
+from frot.correspondence._transfer import Transfer
+from frot.correspondence._warps import (
+    Warp,
+    random_affine,
+    random_homography,
+    random_thin_plate,
+)
+
+__all__ = [
+    "PAIR_SETS",
+    "PRESETS",
+    "ArrayBackbone",
+    "Backbone",
+    "CachedBackbone",
+    "Classifying",
+    "Estimate",
+    "Evaluation",
+    "FeatureCache",
+    "FeatureMap",
+    "Grid",
+    "Match",
+    "Matcher",
+    "OnnxBackbone",
+    "Pair",
+    "PairSet",
+    "Photo",
+    "Record",
+    "ResultTable",
+    "Settings",
+    "TorchBackbone",
+    "Transfer",
+    "Verification",
+    "Warp",
+    "coherence",
+    "default_backbone",
+    "efficientnet_lite2",
+    "evaluate",
+    "find_weights",
+    "grid_points",
+    "image_key",
+    "load_pairs",
+    "mask_score",
+    "mobilenetv2",
+    "object_points",
+    "pck",
+    "pck_difference",
+    "pf_willow",
+    "plot_cam",
+    "plot_heatmap",
+    "plot_layers",
+    "plot_matches",
+    "plot_weights",
+    "point_errors",
+    "random_affine",
+    "random_homography",
+    "random_thin_plate",
+    "read_evaluation",
+    "read_photo",
+    "resnet",
+    "resolve_backbone",
+    "result_table",
+    "verify_pairs",
+    "write_match_page",
+]

@@ -8,6 +8,7 @@ import numpy as np
 
 from frot._errors import InputError
 from frot.correspondence._backbone import Classifying
+from frot.correspondence._backbones._choose import refuse_classes
 from frot.correspondence._feature_map import Grid
 from frot.correspondence._interpolate import resize, sampling
 
@@ -33,10 +34,7 @@ def class_activation(backbone: Any, image: np.ndarray, kind: str) -> np.ndarray:
     the larger of the classes counts, and the sizes are added up and divided by their maximum.
     """
     if not isinstance(backbone, Classifying):
-        raise InputError(
-            f"mass: backbone {backbone.name!r} has no classifier to take class activation maps "
-            "from; use mass='uniform' or pass masks"
-        )
+        raise refuse_classes(backbone.name)
     h, w = image.shape[:2]
     if kind == "cam-top":
         cam = resize(backbone.class_maps(image, 1), h, w, align_corners=True)[0]

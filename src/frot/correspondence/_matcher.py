@@ -14,7 +14,7 @@ import numpy as np
 from frot._errors import InputError
 from frot._fingerprint import fingerprint
 from frot._validate import check_choice
-from frot.correspondence._backbones import resolve_backbone
+from frot.correspondence._backbones import extract_named, resolve_backbone
 from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
 from frot.correspondence._feature_map import FeatureMap, Grid
 from frot.correspondence._hough import hough as hough_votes
@@ -207,7 +207,7 @@ radius, side, enlarge, stride, rank : optional
             return self._seen[key]
         settings = self.settings
         image, ratio = photo.resized(settings.side, settings.enlarge)
-        maps = tuple(self.backbone.extract(image))
+        maps = tuple(extract_named(self.backbone, photo.name, image))
         activation = None
         if settings.mass != "uniform":
             activation = class_activation(self.backbone, image, settings.mass)

@@ -49,10 +49,11 @@ class Settings:
         Weights of the cells; see `frot.correspondence`.
     exponent : float
         Votes are :math:`(n \Pi)^e`.
-    transfer : {"near", "boxes", "argmax", "soft"}
+    transfer : {"median", "near", "boxes", "argmax", "soft"}
         How points are read off.
     radius : float, optional
-        Pixels of the resized photograph within which cells are near; a stride if None.
+        Pixels of the resized photograph within which cells are near; a stride if None (for
+        "median" the standard deviation of their weights; one and a half strides).
     side : int
         Longer side that photographs are resized to.
     enlarge : bool
@@ -75,7 +76,7 @@ class Settings:
     normalise: str = "none"
     mass: str = "uniform"
     exponent: float = 0.5
-    transfer: str = "near"
+    transfer: str = "median"
     radius: float | None = None
     side: int = 320
     enlarge: bool = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,17 @@ from frot.correspondence._interpolate import sampling
 
 __all__ = ["TRANSFERS", "Transfer", "Transferring"]
 
-TRANSFERS = ("near", "boxes", "argmax", "soft")
-# The window of the soft argmax, in cells.
-WINDOW = 15
+TRANSFERS = ("median", "near", "boxes", "argmax", "soft")
+# The windows, in cells, within which a match is a centre of gravity rather than the best cell.
+WINDOWS = {"median": 3, "soft": 15}
+# How far "median" looks, in strides, where no radius is given; the others look one stride far.
+SPREAD = 1.5
+# Cells that weigh less than this share of the closest one are left out.
+FAINT = 0.01
 # A match within this many cells of the answer counts as agreeing with it.
 AGREES = 2.0
+# Points that are moved at once: their weights are a matrix of points and cells.
+AT_ONCE = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,37 +46,41 @@ class Transfer:
 class Transferring:
     r"""Scores between the cells of two grids, read off at points.
 
-    A point moves by the mean displacement of the cells around it,
+    A point moves by the mean (or median) displacement of the cells around it,
 
-    .. math:: t(p) = p + \operatorname{mean}_{i \in N(p)} (d_{i} - c_i), \qquad
-        j^*(i) = \arg\max_j \mathrm{score}_{ij}
+    .. math:: t(p) = p + \operatorname{mean}_{i \in N(p)} (d_i - c_i), \qquad
+        d_i = c_{j^*(i)}, \quad j^*(i) = \arg\max_j \mathrm{score}_{ij}
 
     Parameters
     ----------
     scores : array of shape (n, m)
     source, target : Grid
     home : Home
-    mode : {"near", "boxes", "argmax", "soft"}
-        Which cells N(p) are around a point and where each one lies in the target: those whose
-        centres are within a stride of it ("near", "soft"), all that see it ("boxes", with
-        :math:`d_i` the best cell's centre), or the closest one ("argmax"). "soft" takes for
-        :math:`d_i` the centre of gravity of the scores around the best cell.
+    mode : {"median", "near", "boxes", "argmax", "soft"}
+        "median" takes the weighted median of the displacements, x and y apart, with Gaussian
+        weights around the point: cells that went astray do not matter as long as they are the
+        fewer. "near" takes the mean over cells whose centres are within a stride, "boxes" over
+        all cells that see the point, "argmax" the closest cell. "soft" is "near" with :math:`d_i`
+        the centre of gravity of the scores in 15 x 15 cells around the best one ("median" does
+        so in 3 x 3, for places between cells).
     radius : float, optional
-        Pixels instead of one stride.
+        Pixels instead of one stride; the standard deviation of "median" instead of one and a half.
     """
 
     scores: Any
     source: Grid
     target: Grid
     home: Home
-    mode: str = "near"
+    mode: str = "median"
     radius: float | None = None
 
     def around(self, points: np.ndarray) -> np.ndarray:
         """Return the weights of the source's cells around each point, (k, n), rows sum to one."""
-        centres = self.source.centres
-        apart = np.linalg.norm(points[:, None, :] - centres[None, :, :], axis=2)
+        apart = _apart(points, self.source.centres)
         closest = apart <= apart.min(axis=1, keepdims=True)
+        if self.mode == "median":
+            spread = SPREAD * self.source.stride if self.radius is None else self.radius
+            return _gaussian(apart, spread)
         if self.mode == "argmax":
             chosen = closest
         elif self.mode == "boxes":
@@ -85,27 +95,42 @@ class Transferring:
 
     def __call__(self, points: np.ndarray) -> Transfer:
         """Move points, (k, 2), all in pixels of the grids."""
+        parts = [
+            self._moved(points[start : start + AT_ONCE])
+            for start in range(0, max(len(points), 1), AT_ONCE)
+        ]
+        return Transfer(
+            np.concatenate([part.points for part in parts]),
+            np.concatenate([part.confidence for part in parts]),
+        )
+
+    def _moved(self, points: np.ndarray) -> Transfer:
         weights = self.around(points)
         used = np.flatnonzero(weights.any(axis=0))
+        weights = weights[:, used]
         rows = to_numpy(self.home.xp.take(self.scores, self.home.indices(used), axis=0))
         rows = rows.astype(float)
-        lands = self._lands(rows)
-        moved = points + weights[:, used] @ (lands - self.source.centres[used])
-        return Transfer(moved, self._confidence(weights[:, used] @ _shares(rows), moved))
+        moves = self._lands(rows) - self.source.centres[used]
+        moved = points + (_medians(weights, moves) if self.mode == "median" else weights @ moves)
+        return Transfer(moved, self._confidence(weights @ _shares(rows), moved))
 
     def _lands(self, rows: np.ndarray) -> np.ndarray:
         """Where some cells of the source lie in the target, (k, 2)."""
         best = rows.argmax(axis=1)
         centres = self.target.centres
-        if self.mode != "soft":
+        if self.mode not in WINDOWS:
             return centres[best]
-        reach = WINDOW // 2
+        reach = WINDOWS[self.mode] // 2
         y, x = np.divmod(np.arange(self.target.count), self.target.w)
         near = (np.abs(y - y[best][:, None]) <= reach) & (np.abs(x - x[best][:, None]) <= reach)
-        return _shares(np.where(near, rows, 0.0)) @ centres
+        near = np.where(near, rows, 0.0)
+        # A cell without any score stays where the first of equals is.
+        alone = near.sum(axis=1) <= 0.0
+        near[alone, best[alone]] = 1.0
+        return _shares(near) @ centres
 
     def _confidence(self, votes: np.ndarray, moved: np.ndarray) -> np.ndarray:
-        apart = np.linalg.norm(moved[:, None, :] - self.target.centres[None, :, :], axis=2)
+        apart = _apart(moved, self.target.centres)
         close = apart <= np.maximum(AGREES * self.target.stride, apart.min(axis=1, keepdims=True))
         return np.clip((votes * close).sum(axis=1), 0.0, 1.0)
 
@@ -121,7 +146,9 @@ class Transferring:
         ratio : float
             Pixels of the grid a pixel of the target.
         """
-        weights = self.around(point[None])
+        # A median looks far to be safe; a picture of where a point may be is of its own cells.
+        local = self if self.mode != "median" else replace(self, mode="near", radius=None)
+        weights = local.around(point[None])
         used = np.flatnonzero(weights[0])
         rows = to_numpy(self.home.xp.take(self.scores, self.home.indices(used), axis=0))
         votes = weights[0, used] @ _shares(rows.astype(float))
@@ -131,6 +158,35 @@ class Transferring:
         across = sampling(np.arange(w) * ratio / grid.stride, grid.w)
         heat = down @ votes.reshape(grid.h, grid.w) @ across.T
         return (heat / max(heat.max(), np.finfo(float).tiny)).astype(np.float32)
+
+
+def _apart(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Distances between points and centres, (k, n), a coordinate at a time: no (k, n, 2) array."""
+    x = points[:, :1] - centres[:, 0]
+    y = points[:, 1:] - centres[:, 1]
+    x *= x
+    y *= y
+    x += y
+    return np.sqrt(x, out=x)
+
+
+def _gaussian(apart: np.ndarray, spread: float) -> np.ndarray:
+    """Weights that fall off with the distance, (k, n), rows sum to one."""
+    # Relative to the closest cell, so that a point far from all of them has weights too.
+    nearest = apart.min(axis=1, keepdims=True)
+    weights = np.exp(-0.5 * (apart**2 - nearest**2) / max(spread, 1e-9) ** 2)
+    weights[weights < FAINT] = 0.0
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _medians(weights: np.ndarray, moves: np.ndarray) -> np.ndarray:
+    """Weighted medians of the displacements (n, 2), x and y apart, for every row of weights."""
+    found = np.empty((len(weights), 2))
+    for axis in (0, 1):
+        order = np.argsort(moves[:, axis], kind="stable")
+        reached = np.cumsum(weights[:, order], axis=1) >= 0.5 - 1e-12
+        found[:, axis] = moves[order, axis][reached.argmax(axis=1)]
+    return found
 
 
 def _shares(rows: np.ndarray) -> np.ndarray:

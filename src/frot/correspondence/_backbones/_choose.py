@@ -107,6 +107,6 @@ class SomeLayers:
 def refuse_classes(name: str) -> InputError:
     """Return what is raised where a network has no classifier to look with."""
     return InputError(
-        f"{name} has no classifier on averaged maps, so it has no class activation maps; weigh the "
-        "cells in another way or take another backbone"
+        f"{name} has no classifier on averaged maps, so it has no class activation maps; use "
+        "mass='uniform', pass masks, or take another backbone"
     )

@@ -32,7 +32,7 @@ def reach_of(match: Any) -> Reach:
     """Return which cells the match itself reads a point off, where it says so."""
     reading = getattr(match, "transferring", None)
     grid = match.source_grid
-    if reading is None:
+    if reading is None or reading.mode == "median":
         return NEAR
     if reading.mode == "argmax":
         return Reach(0.0, False)
