@@ -1,6 +1,6 @@
-r"""A proven bound on the sum of the k largest eigenvalues, from vectors that only claim to be right.
+r"""A proven bound on the sum of the k largest eigenvalues, from vectors that may be wrong.
 
-For any orthonormal or not U, any c >= 0 and any level t,
+For any U, orthonormal or not, any c >= 0 and any level t,
 
 .. math::
     V \preceq t I + U \,\mathrm{diag}(c)\, U^\top

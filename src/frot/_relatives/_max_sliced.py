@@ -234,6 +234,7 @@ def _climb(at: Displacements, start: np.ndarray, limits: Limits) -> Iterator[Sli
     """
     now = _slice(start, at.X @ start, at.Y @ start, at.a, at.b)
     yield now
+    longest = 4.0
     for _ in range(limits.max_iter):
         rows, cols, mass = now.arcs
         pull = np.bincount(rows, mass * (now.x[rows] - now.y[cols]), len(at.X)) @ at.X
@@ -243,11 +244,13 @@ def _climb(at: Displacements, start: np.ndarray, limits: Limits) -> Iterator[Sli
             return
         # The power method's step first; shorter ones where the plan changes on the way.
         step = pull / norm - now.at
-        for length in 0.5 ** np.arange(-2, 12):
+        for length in longest * 0.5 ** np.arange(14):
             w = now.at + length * step
             w = w / np.linalg.norm(w)
             new = _slice(w, at.X @ w, at.Y @ w, at.a, at.b)
             if new.cost > now.cost:
+                # Steps are seldom much longer than the last one was.
+                longest = min(2.0 * length, 4.0)
                 break
         else:
             return

@@ -33,7 +33,7 @@ LAST = 1e-4
 # A stage ends where its own gap is this share of eps.
 DONE = 1.0
 # Steps without the end of a stage after which nothing more is to be expected.
-PATIENCE = 100
+PATIENCE = 400
 # Directions kept beyond k to begin with.
 EXTRA = 20
 SWEEPS = 300
@@ -118,6 +118,11 @@ class Smoothed:
         return self.cost - self.bias * self.eps
 
     @property
+    def done(self) -> bool:
+        """Whether the problem at this smoothness is solved."""
+        return self.inner <= DONE * self.eps
+
+    @property
     def over(self) -> bool:
         """Whether exact steps should take over."""
         return self.waited > PATIENCE or self.eps < self.least
@@ -130,8 +135,10 @@ class Smoothed:
 
     def step(self) -> np.ndarray:
         """Answer the average, transport roughly at the answer, and move; return the factor."""
-        if self.inner <= DONE * self.eps:
+        if self.done:
             self.eps, self.tau, self.waited = SHRINK * self.eps, SHRINK * self.tau, 0
+            # Sharper plans have less entropy to pay for.
+            self.bias *= 0.85
         self.waited += 1
         factor = self.factor()
         mixed = _squared_distances(self.at.X @ factor, self.at.Y @ factor)
@@ -173,7 +180,7 @@ class Smoothed:
             return self.vectors
         image = self.at.apply(plan, self.vectors)
         image -= self.vectors @ (self.vectors.T @ image)
-        # Columns that are all but zero are rounding, and QR turns them into directions all the same.
+        # Columns that are all but zero are rounding; QR makes directions of them all the same.
         both = np.hstack([self.vectors, image])[:, :size]
         return np.linalg.qr(both)[0]
 

@@ -21,7 +21,15 @@ from frot._plan import Plan
 from frot._problem import Problem
 from frot._relatives._displacement import Displacements, reduce_points
 from frot._relatives._fantope import best_planes, top_sum
-from frot._relatives._pair import At, Limits, Pair, check_count, check_limits, check_pair, transport_at
+from frot._relatives._pair import (
+    At,
+    Limits,
+    Pair,
+    check_count,
+    check_limits,
+    check_pair,
+    transport_at,
+)
 from frot._relatives._smoothed import Smoothed
 from frot._result import Result
 from frot._solvers._drive import Callback, Offer, drive
@@ -46,8 +54,12 @@ PLANS_KEPT = 150
 IDLE = 40
 # From this many pairs of points on, smoothed steps come first.
 SMOOTH_FROM = 10_000
+# Smoothed steps a round at most.
+STEPS = 5
 # Bounds are proven on the way whenever they should have come this much closer.
-CLOSER = 0.5
+CLOSER = 0.3
+# So many rounds are proven in any case.
+PROVEN_EVERY = 10
 # Share of the gap, or of the tolerance, that a proof may give away.
 ROOM = 0.05
 
@@ -200,20 +212,25 @@ class _Rounds:
         smooth = Smoothed.begin(self.at, self.k, self.plans[0], values, self.basis @ turn)
         if not self.at.dense:
             smooth.refine()
-        turn_number = 1
+        number = 1
         while not smooth.over:
-            factor = smooth.step()
-            turn_number += 1
-            last = turn_number >= most
-            # Bounds that are wanted now: within the tolerance, much closer, or the last ones.
-            wanted = max(0.93 * tol * smooth.upper, CLOSER * (self.upper - self.lower))
+            factor, wanted = smooth.vectors, 0.0
+            for _ in range(STEPS):
+                factor = smooth.step()
+                # Bounds that are wanted now: within the tolerance, or much closer if that is cheap.
+                much = CLOSER * (self.upper - self.lower) if self.at.dense else 0.0
+                wanted = max(0.93 * tol * smooth.upper, much)
+                if smooth.done or smooth.upper - max(self.lower, smooth.lower) <= wanted:
+                    break
+            number += 1
+            due = number >= most or number % PROVEN_EVERY == 0
             lower = upper = None
-            if last or smooth.upper - max(self.lower, smooth.lower) <= wanted:
+            if due or smooth.upper - max(self.lower, smooth.lower) <= wanted:
                 _, lower = self._exact(factor)
                 smooth.learn(lower.bound)
                 if lower.bound > self.lower:
                     self.lower, self.factor = lower.bound, factor
-            if last or smooth.upper - self.lower <= wanted:
+            if due or smooth.upper - self.lower <= wanted:
                 smooth.refine()
                 upper = self._prove(smooth.plan, smooth.values, smooth.vectors)
             yield Offer(upper, lower)
