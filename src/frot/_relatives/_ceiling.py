@@ -14,10 +14,10 @@ vectors need few digits, and it takes a tenth of the time of an eigendecompositi
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg import eigh, get_lapack_funcs
 
 from frot._costs._protocol import UNIT
 
@@ -71,7 +71,8 @@ def ceiling(
         np.einsum("ii->i", matrix)[:] += level
         trace = float(np.trace(matrix))
         # The transpose is the same matrix in the order that LAPACK works in place on.
-        _, failed = dpotrf(matrix.T, lower=0, overwrite_a=1, clean=0)
+        factorise: Any = get_lapack_funcs("potrf", (matrix,))
+        _, failed = factorise(matrix.T, lower=0, overwrite_a=1, clean=0)
         if not failed:
             # What a factorisation that ran through can have been off by, in every direction.
             return bound + 2.0 * k * (size + 4.0) * UNIT * trace

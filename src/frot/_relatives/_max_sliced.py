@@ -98,15 +98,13 @@ def max_sliced(
     x, y, turned = reduce_points(pair.costs.X, pair.costs.Y)
     at = Displacements(x, y, pair.a, pair.b)
     plain = transport_at(pair.problem)
-    values, vectors, doubt = at.top(plain.plan, 1)
-    upper = float(values[-1]) + doubt
+    upper, leading = _highest(at, round_plan(plain.plan, pair.a, pair.b))
     rng = np.random.default_rng(seed)
     means = pair.a @ x - pair.b @ y
-    starts = [vectors[:, -1], means, *rng.normal(size=(tries, x.shape[1]))]
+    starts = [leading, means, *rng.normal(size=(tries, x.shape[1]))]
     best, history = _climb_all(at, starts, limits, begin, upper)
     plan = Plan.from_arcs(*best.arcs, (len(x), len(y)))
-    values, _, doubt = at.top(round_plan(plan, pair.a, pair.b), 1)
-    upper = min(upper, float(values[-1]) + doubt)
+    upper = min(upper, _highest(at, round_plan(plan, pair.a, pair.b))[0])
     direction = best.at if turned is None else turned @ best.at
     direction = direction / np.linalg.norm(direction)
     # A direction and its negative are the same; show the one whose largest entry is positive.
@@ -193,6 +191,15 @@ def generalised_max_sliced(
     label = getattr(defining_function, "__name__", defining_function)
     name = f"generalised_max_sliced({label}, restarts={tries})"
     return _finish(pair, (best.x, best.y), chosen, best.at**2, np.inf, name, history, begin)
+
+
+def _highest(at: Displacements, plan: Plan) -> tuple[float, np.ndarray]:
+    """Return a bound on the largest eigenvalue of a plan's displacements, and its vector."""
+    values, vectors, doubt = at.top(plan, 1)
+    bound = float(values[-1]) + doubt
+    if not np.isfinite(bound):
+        bound = at.proven(plan, values, vectors, 1, 1e-3 * float(values[-1]))
+    return bound, vectors[:, -1]
 
 
 def _late(elapsed: float, limits: Limits) -> bool:
