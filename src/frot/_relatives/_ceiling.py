@@ -49,15 +49,14 @@ def ceiling(
     --------
     >>> matrix = np.diag([1.0, 2.0, 5.0])
     >>> found = ceiling(matrix.copy, np.array([2.0, 5.0]), np.eye(3)[:, 1:], 1, 0.1)
-    >>> 5.0 <= found <= 5.1
+    >>> 5.0 <= found <= 5.1001
     True
     """
     size = len(vectors)
-    share = 0.5 * room / max(k, 1)
-    level = float(np.sort(values)[len(values) - k]) + share
-    above = np.maximum(values - level, 0.0) + share
-    # Directions well below the level need no help to stay there.
-    above[values < level - 4.0 * share] = 0.0
+    share = room / k
+    least = float(np.sort(values)[len(values) - k])
+    # Every direction is left some distance from the level: what rough vectors need.
+    level, above = least + share, np.maximum(values - least, 0.0)
     lengths = np.einsum("ik,ik->k", vectors, vectors)
     bound = k * level + float(above @ lengths)
     if room > 0.0 and level > 0.0:

@@ -54,6 +54,8 @@ PLANS_KEPT = 150
 IDLE = 40
 # From this many pairs of points on, smoothed steps come first.
 SMOOTH_FROM = 10_000
+# Products with V before the first step, where eigenvectors would take too long.
+REFINED = 10
 # Smoothed steps a round at most.
 STEPS = 5
 # Bounds are proven on the way whenever they should have come this much closer.
@@ -211,7 +213,9 @@ class _Rounds:
         values, turn = eigh(plane)
         smooth = Smoothed.begin(self.at, self.k, self.plans[0], values, self.basis @ turn)
         if not self.at.dense:
-            smooth.refine()
+            # Answers along wrong directions would do more harm than these products cost.
+            for _ in range(REFINED):
+                smooth.refine()
         number = 1
         while not smooth.over:
             factor, wanted = smooth.vectors, 0.0
