@@ -33,7 +33,7 @@ LAST = 1e-4
 # A stage ends where its own gap is this share of eps.
 DONE = 1.0
 # Steps without the end of a stage after which nothing more is to be expected.
-PATIENCE = 400
+PATIENCE = 200
 # Directions kept beyond k to begin with.
 EXTRA = 20
 SWEEPS = 300
@@ -168,7 +168,8 @@ class Smoothed:
         trial = self._answer(here + self.length * (there - here)).cost(there - here)
         # The slope is monotone: where it vanishes by the secant is close to the best length.
         length = self.length * slope / (slope - trial) if trial > slope else 1.0
-        length = min(max(length, 0.01), 1.0) if slope < 0.0 else 0.01
+        # Far beyond the trial the secant promises too much: mass finds directions not seen yet.
+        length = min(max(length, 0.01), 2.0 * self.length, 1.0) if slope < 0.0 else 0.01
         self.length = max(length, 0.05)
         self.plan = Plan(_between(self.plan, new, length))
         self._turn(basis, here + length * (there - here))
