@@ -250,3 +250,35 @@ def test_torch_tensors_come_back_as_such():
     X, Y = hypercube(5, 3)
     res = frot.srw(torch.tensor(X), torch.tensor(Y), k=2)
     assert isinstance(res.alpha, torch.Tensor)
+
+
+def test_single_features_are_sorted_and_others_are_not():
+    X, Y = np.random.default_rng(1).normal(size=(2, 25, 6))
+    X[:, 0] = X[:, 0].round()
+    a = np.random.default_rng(0).dirichlet(np.ones(25))
+    a[3], a = 0.0, a / (a.sum() - a[3])
+    each = [
+        frot.wasserstein(X[:, [at]], Y[:, [at]], a=a, normalise_weights=True) for at in range(6)
+    ]
+    res = frot.max_min(X, Y, "each", a=a, normalise_weights=True)
+    best = max(each, key=lambda one: one.value)
+    assert res.value == pytest.approx(best.value, rel=1e-9)
+    assert res.status is Status.CONVERGED
+    # Sorting has shown that no other can win.
+    assert res.iterations == 1
+    mixed = frot.max_min(X, Y, [[0], [1, 2], [3, 4, 5]], a=a, normalise_weights=True)
+    pairs = [
+        frot.wasserstein(X[:, g], Y[:, g], a=a, normalise_weights=True) for g in ([1, 2], [3, 4, 5])
+    ]
+    assert mixed.value == pytest.approx(max(each[0].value, *(p.value for p in pairs)), rel=1e-9)
+
+
+def test_max_sliced_beyond_dense_features_is_still_bounded(monkeypatch):
+    from frot._relatives import _displacement
+
+    X, Y = np.random.default_rng(1).normal(size=(2, 30, 20))
+    dense = frot.max_sliced(X, Y, restarts=2)
+    monkeypatch.setattr(_displacement, "DENSE_FEATURES", 5)
+    res = frot.max_sliced(X, Y, restarts=2)
+    assert res.lower == pytest.approx(dense.lower, rel=1e-3)
+    assert res.value <= res.upper <= dense.upper * 1.01

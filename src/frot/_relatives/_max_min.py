@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from frot._bounds import relative_gap
+from frot._bounds import lower_bound, relative_gap
 from frot._chosen import Chosen
 from frot._costs import MEMORY_BUDGET, build_costs
+from frot._costs._protocol import UNIT
+from frot._feasible import round_plan
 from frot._groups import Groups
 from frot._plan import Plan
 from frot._prepare import check_terms, make_problem
 from frot._problem import Problem
-from frot._relatives._pair import check_pair, transport_at
+from frot._relatives._line import line_arcs, line_cost, line_potential
+from frot._relatives._pair import At, check_pair, transport_at
 from frot._result import Progress, Result
 from frot._solvers._drive import NOTHING
 from frot._status import Status
@@ -44,7 +47,8 @@ def max_min(
     The adversary has to pick a single group, before it sees the plan, so this never exceeds
     `solve`; over all *mixed* costs the two are equal, since the problem is then convex-concave.
     Groups are tried by the cost of a plan that is good for the best one so far, which is an upper
-    bound: those that cannot win are not solved.
+    bound: those that cannot win are not solved. Groups of one feature under squared distances are
+    transported by sorting.
 
     Parameters
     ----------
@@ -75,15 +79,48 @@ def max_min(
     problem = make_problem(
         lambda: build_costs(pair.X, pair.Y, parsed, metric, p, MEMORY_BUDGET), terms, parsed.names
     ).having(points=(pair.X, pair.Y), groups=parsed)
-    return _search(problem, begin, seconds).at(pair.home)
+    squared = (metric, p) in (("sqeuclidean", 1.0), ("euclidean", 2.0))
+    lines = _lines(parsed) if squared else {}
+    return _search(problem, lines, begin, seconds).at(pair.home)
 
 
-def _search(problem: Problem, begin: float, time_limit: float | None) -> Result:
+def _lines(groups: Groups) -> dict[int, np.ndarray]:
+    """Return the groups of one feature, and that feature."""
+    return {at: flat for at, (_, flat) in enumerate(groups) if len(flat) == 1}
+
+
+def _line_plan(problem: Problem, feature: np.ndarray) -> tuple[Plan, float]:
+    """Return the best plan in one feature, and what its cost does not exceed."""
+    assert problem.points is not None
+    x, y = (points[:, feature[0]] for points in problem.points)
+    arcs = line_arcs(x, y, problem.a, problem.b)
+    plan = round_plan(Plan.from_arcs(*arcs, (len(x), len(y))), problem.a, problem.b)
+    # All terms are positive, and each is right to some units in its last place.
+    return plan, line_cost(x, y, plan.arcs()) * (1.0 + (plan.count + 8.0) * UNIT)
+
+
+def _transport(problem: Problem, alpha: np.ndarray, feature: np.ndarray | None) -> At:
+    """Transport exactly in one group: by sorting where that is one feature."""
+    if feature is None:
+        return transport_at(problem, alpha)
+    assert problem.points is not None
+    x, y = (points[:, feature[0]] for points in problem.points)
+    plan, _ = _line_plan(problem, feature)
+    # Ties and points without mass: sorting again gives the arcs in the order of the line.
+    g = line_potential(x, y, line_arcs(x, y, problem.a, problem.b))
+    return At(plan, lower_bound(problem, alpha, g, problem.costs.mix(alpha)))
+
+
+def _search(
+    problem: Problem, lines: dict[int, np.ndarray], begin: float, time_limit: float | None
+) -> Result:
     """Solve group by group, the most promising first, until no other can win."""
     count = problem.shape[0]
     # Any plan's cost in a group bounds that group's own transport from above.
     above = problem.independent + problem.costs.doubt(problem.independent, _product(problem))
     lowers, uppers = np.full(count, -np.inf), above.copy()
+    for group, feature in lines.items():
+        uppers[group] = min(uppers[group], _line_plan(problem, feature)[1])
     best: Any = None
     history: list[Progress] = []
     status = Status.CONVERGED
@@ -99,7 +136,7 @@ def _search(problem: Problem, begin: float, time_limit: float | None) -> Result:
         open_groups.discard(group)
         alpha = np.zeros(count)
         alpha[group] = 1.0
-        found = transport_at(problem, alpha)
+        found = _transport(problem, alpha, lines.get(group))
         phi = problem.costs.inner(found.plan)
         np.minimum(uppers, phi + problem.costs.doubt(phi, found.plan), out=uppers)
         lowers[group] = min(found.lower.bound, uppers[group])

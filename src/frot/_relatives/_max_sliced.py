@@ -98,15 +98,13 @@ def max_sliced(
     x, y, turned = reduce_points(pair.costs.X, pair.costs.Y)
     at = Displacements(x, y, pair.a, pair.b)
     plain = transport_at(pair.problem)
-    values, vectors, doubt = at.top(plain.plan, 1)
-    upper = float(values[-1]) + doubt
+    upper, leading = _highest(at, round_plan(plain.plan, pair.a, pair.b))
     rng = np.random.default_rng(seed)
     means = pair.a @ x - pair.b @ y
-    starts = [vectors[:, -1], means, *rng.normal(size=(tries, x.shape[1]))]
+    starts = [leading, means, *rng.normal(size=(tries, x.shape[1]))]
     best, history = _climb_all(at, starts, limits, begin, upper)
     plan = Plan.from_arcs(*best.arcs, (len(x), len(y)))
-    values, _, doubt = at.top(round_plan(plan, pair.a, pair.b), 1)
-    upper = min(upper, float(values[-1]) + doubt)
+    upper = min(upper, _highest(at, round_plan(plan, pair.a, pair.b))[0])
     direction = best.at if turned is None else turned @ best.at
     direction = direction / np.linalg.norm(direction)
     # A direction and its negative are the same; show the one whose largest entry is positive.
@@ -195,6 +193,15 @@ def generalised_max_sliced(
     return _finish(pair, (best.x, best.y), chosen, best.at**2, np.inf, name, history, begin)
 
 
+def _highest(at: Displacements, plan: Plan) -> tuple[float, np.ndarray]:
+    """Return a bound on the largest eigenvalue of a plan's displacements, and its vector."""
+    values, vectors, doubt = at.top(plan, 1)
+    bound = float(values[-1]) + doubt
+    if not np.isfinite(bound):
+        bound = at.proven(plan, values, vectors, 1, 1e-3 * float(values[-1]))
+    return bound, vectors[:, -1]
+
+
 def _late(elapsed: float, limits: Limits) -> bool:
     return limits.time_limit is not None and elapsed >= limits.time_limit
 
@@ -234,6 +241,7 @@ def _climb(at: Displacements, start: np.ndarray, limits: Limits) -> Iterator[Sli
     """
     now = _slice(start, at.X @ start, at.Y @ start, at.a, at.b)
     yield now
+    longest = 4.0
     for _ in range(limits.max_iter):
         rows, cols, mass = now.arcs
         pull = np.bincount(rows, mass * (now.x[rows] - now.y[cols]), len(at.X)) @ at.X
@@ -243,11 +251,13 @@ def _climb(at: Displacements, start: np.ndarray, limits: Limits) -> Iterator[Sli
             return
         # The power method's step first; shorter ones where the plan changes on the way.
         step = pull / norm - now.at
-        for length in 0.5 ** np.arange(-2, 12):
+        for length in longest * 0.5 ** np.arange(14):
             w = now.at + length * step
             w = w / np.linalg.norm(w)
             new = _slice(w, at.X @ w, at.Y @ w, at.a, at.b)
             if new.cost > now.cost:
+                # Steps are seldom much longer than the last one was.
+                longest = min(2.0 * length, 4.0)
                 break
         else:
             return

@@ -21,7 +21,16 @@ from frot._plan import Plan
 from frot._problem import Problem
 from frot._relatives._displacement import Displacements, reduce_points
 from frot._relatives._fantope import best_planes, top_sum
-from frot._relatives._pair import Pair, check_count, check_limits, check_pair, transport_at
+from frot._relatives._pair import (
+    At,
+    Limits,
+    Pair,
+    check_count,
+    check_limits,
+    check_pair,
+    transport_at,
+)
+from frot._relatives._smoothed import Smoothed
 from frot._result import Result
 from frot._solvers._drive import Callback, Offer, drive
 
@@ -43,6 +52,18 @@ SOLVE_TO = 0.3
 PLANS_KEPT = 150
 # Rounds without any progress after which nothing more is to be expected.
 IDLE = 40
+# From this many pairs of points on, smoothed steps come first.
+SMOOTH_FROM = 10_000
+# Products with V before the first step, where eigenvectors would take too long.
+REFINED = 10
+# Smoothed steps a round at most.
+STEPS = 5
+# Bounds are proven on the way whenever they should have come this much closer.
+CLOSER = 0.3
+# So many rounds are proven in any case.
+PROVEN_EVERY = 10
+# Share of the gap, or of the tolerance, that a proof may give away.
+ROOM = 0.05
 
 
 def srw(
@@ -70,10 +91,12 @@ def srw(
     is the sum of the k largest eigenvalues of :math:`V_\Pi` at a feasible plan, the lower bound an
     exact transport at a feasible :math:`\Omega`. k = d is :math:`W_2^2`; k = 1 bounds `max_sliced`.
 
-    Each round finds the best mixture of all plans known so far against the smoothed Fantope
-    (Newton steps in a basis of about 2 k directions), then transports at the answer. Nothing of
-    size d x d is formed beyond 2,000 features: eigenvectors are then Lanczos's, and memory is
-    O((n + m) d + n m).
+    First both sides are smoothed, and entropic plans averaged; every round is a few sweeps and
+    products with about k directions. Bounds are proven only once they should have become much
+    closer. Then each round finds the best mixture of all plans known so far against the smoothed
+    Fantope (Newton steps in a basis of about 2 k directions), and transports exactly at the
+    answer. Memory is O((n + m) d + n m): features beyond the number of points are turned away, so
+    a matrix of their size squared is no more than that, and it is formed for proofs only.
 
     Parameters
     ----------
@@ -87,7 +110,7 @@ def srw(
     tol : float
         Relative gap at which to stop.
     max_iter : int
-        Rounds at most, each with one exact transport.
+        Rounds at most, each with one transport.
     time_limit : float, optional
         Seconds.
     callback, progress :
@@ -112,7 +135,7 @@ def srw(
     k = check_count(k, "k", pair.X.shape[1], " (the number of features)")
     limits = check_limits(tol, max_iter, time_limit)
     begin = time.perf_counter()
-    rounds = _Rounds.begin(pair, k)
+    rounds = _Rounds.begin(pair, k, limits)
     first = rounds.first()
     result = drive(
         chain([first], rounds.offers()),
@@ -135,6 +158,7 @@ class _Rounds:
     k: int
     at: Displacements
     turned: np.ndarray | None
+    limits: Limits
     plans: list[Plan] = field(default_factory=list)
     weights: np.ndarray = field(default_factory=lambda: np.ones(1))
     basis: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
@@ -144,11 +168,11 @@ class _Rounds:
     back: float = 0.0
 
     @classmethod
-    def begin(cls, pair: Pair, k: int) -> _Rounds:
+    def begin(cls, pair: Pair, k: int, limits: Limits) -> _Rounds:
         """Centre the points, and turn them where they are fewer than their features."""
         X, Y, turned = reduce_points(pair.costs.X, pair.costs.Y)
         # In fewer coordinates than k the subspace holds them all.
-        return cls(pair, min(k, X.shape[1]), Displacements(X, Y, pair.a, pair.b), turned)
+        return cls(pair, min(k, X.shape[1]), Displacements(X, Y, pair.a, pair.b), turned, limits)
 
     @property
     def whole(self) -> bool:
@@ -160,14 +184,65 @@ class _Rounds:
         """Plain transport, which answers Omega = (k / d) I."""
         plan, plain = transport_at(self.pair.problem)
         share = self.k / self.at.features
-        self.plans = [plan]
-        upper, vectors = self._judge(plan)
-        self.basis = np.eye(self.at.features) if self.whole else vectors
+        self.plans = [round_plan(plan, self.pair.a, self.pair.b)]
+        upper = self._trace(self.plans[0])
+        if self.at.dense:
+            judged, self.basis = self._judge(plan)
+            upper = judged or upper
+        else:
+            # Any directions will do where it would take long to find the best.
+            draw = np.random.default_rng(0).normal(size=(self.at.features, self.k + EXTRA))
+            self.basis = np.linalg.qr(self.at.apply(plan, draw))[0]
+        self.upper = min(self.upper, upper.bound)
         self.lower = share * plain.bound
         lower = replace(plain, bound=self.lower, slack=share * plain.slack)
         return Offer(upper, lower)
 
     def offers(self) -> Iterator[Offer]:
+        """Average smoothed plans as long as that helps, then mix exact ones."""
+        if len(self.at.X) * len(self.at.Y) >= SMOOTH_FROM and self.upper > 1e-9 * self.at.squares:
+            yield from self._smoothed()
+        elif self.whole:
+            self.basis = np.eye(self.at.features)
+        yield from self._mixtures()
+
+    def _smoothed(self) -> Iterator[Offer]:
+        """Average entropic plans, and prove bounds whenever they should be much closer."""
+        tol, most = self.limits.tol, self.limits.max_iter
+        plane = self.at.moments(self.plans[0], self.basis)
+        values, turn = eigh(plane)
+        smooth = Smoothed.begin(self.at, self.k, self.plans[0], values, self.basis @ turn)
+        if not self.at.dense:
+            # Answers along wrong directions would do more harm than these products cost.
+            for _ in range(REFINED):
+                smooth.refine()
+        number = 1
+        while not smooth.over:
+            factor, wanted = smooth.vectors, 0.0
+            for _ in range(STEPS):
+                factor = smooth.step()
+                # Bounds that are wanted now: within the tolerance, or much closer if that is cheap.
+                much = CLOSER * (self.upper - self.lower) if self.at.dense else 0.0
+                wanted = max(0.93 * tol * smooth.upper, much)
+                if smooth.done or smooth.upper - max(self.lower, smooth.lower) <= wanted:
+                    break
+            number += 1
+            due = number >= most or number % PROVEN_EVERY == 0
+            lower = upper = None
+            if due or smooth.upper - max(self.lower, smooth.lower) <= wanted:
+                _, lower = self._exact(factor)
+                smooth.learn(lower.bound)
+                if lower.bound > self.lower:
+                    self.lower, self.factor = lower.bound, factor
+            if due or smooth.upper - self.lower <= wanted:
+                smooth.refine()
+                upper = self._prove(smooth.plan, smooth.values, smooth.vectors)
+            yield Offer(upper, lower)
+        self.plans = [round_plan(smooth.plan, self.pair.a, self.pair.b), *self.plans]
+        self.weights = np.array([0.9, 0.1])
+        self.basis = np.eye(self.at.features) if self.whole else smooth.vectors
+
+    def _mixtures(self) -> Iterator[Offer]:
         """Mix the known plans, transport at the adversary's answer, and widen the basis."""
         idle = 0
         while idle < IDLE:
@@ -206,38 +281,64 @@ class _Rounds:
             self.weights = self.weights[kept] / self.weights[kept].sum()
         return found.omega
 
-    def _judge(self, plan: Plan) -> tuple[Upper, np.ndarray]:
-        """Return the objective of a plan and its leading directions."""
+    def _trace(self, plan: Plan) -> Upper:
+        """All eigenvalues bound the k largest: what needs no eigenvectors."""
+        costs = self.pair.costs
+        phi = costs.inner(plan)
+        bound = float((phi + costs.doubt(phi, plan))[0])
+        return Upper(bound, float(phi[0]), plan, phi)
+
+    def _judge(self, plan: Plan) -> tuple[Upper | None, np.ndarray]:
+        """Return the objective of a plan, if it is worth a proof, and its leading directions."""
         plan = round_plan(plan, self.pair.a, self.pair.b)
         start = self.factor if self.factor is not None and not self.whole else None
         values, vectors, doubt = self.at.top(plan, self.k + EXTRA, start)
+        if not np.isfinite(doubt):
+            near = top_sum(values, self.k) - self.lower <= CLOSER * (self.upper - self.lower)
+            return (self._prove(plan, values, vectors) if near else None), vectors
         value = max(top_sum(values, self.k), 0.0)
         bound = value + doubt
         self.upper = min(self.upper, bound)
         return Upper(bound, value, plan, np.array([value])), vectors
+
+    def _prove(self, plan: Plan, values: np.ndarray, vectors: np.ndarray) -> Upper:
+        """Return the objective of a plan whose leading eigenvectors are about known."""
+        plan = round_plan(plan, self.pair.a, self.pair.b)
+        value = max(top_sum(values, self.k), 0.0)
+        room = ROOM * max(self.limits.tol * value, value - self.lower)
+        bound = self.at.proven(plan, values, vectors, self.k, room)
+        self.upper = min(self.upper, bound)
+        return Upper(bound, value, plan, np.array([value]))
+
+    def _exact(self, factor: np.ndarray) -> At:
+        """Transport exactly at Omega = factor factor^T."""
+        values = np.linalg.eigvalsh(factor.T @ factor)
+        # What exceeds the Fantope is rounding; a little less costs next to nothing.
+        excess = max(1.0, float(values[-1]), float(values.sum()) / self.k)
+        factor = factor * ((1.0 - 8.0 * UNIT) / np.sqrt(excess))
+        X, Y = self.at.X @ factor, self.at.Y @ factor
+        costs = FactoredCosts.squared_euclidean(X, Y, Groups.parse("all", X.shape[1], None))
+        plan, lower = transport_at(Problem(costs, self.pair.a, self.pair.b))
+        slack = 8.0 * UNIT * float(np.sqrt(self.at.features)) * self.at.squares
+        bound = max(lower.bound - slack, 0.0)
+        return At(plan, replace(lower, bound=bound, slack=lower.slack + slack))
 
     def _answer(self, factor: np.ndarray) -> Lower:
         """Transport at Omega = factor factor^T, a way back towards the best one so far."""
         if self.factor is not None and self.back > 0.01:
             parts = (np.sqrt(1.0 - self.back) * factor, np.sqrt(self.back) * self.factor)
             factor = np.hstack(parts)
-        # Eigenvalues may exceed one by rounding; a little less costs next to nothing.
-        factor = factor * (1.0 - 8.0 * UNIT)
-        X, Y = self.at.X @ factor, self.at.Y @ factor
-        costs = FactoredCosts.squared_euclidean(X, Y, Groups.parse("all", X.shape[1], None))
-        plan, lower = transport_at(Problem(costs, self.pair.a, self.pair.b))
-        slack = 8.0 * UNIT * float(np.sqrt(self.at.features)) * self.at.squares
-        bound = max(lower.bound - slack, 0.0)
-        better = bound > self.lower or self.factor is None
+        plan, lower = self._exact(factor)
+        better = lower.bound > self.lower or self.factor is None
         self.back = SHORTER * self.back if better else BACK + SHORTER * (1.0 - BACK) * self.back
         if better:
-            self.lower = max(bound, self.lower)
+            self.lower = max(lower.bound, self.lower)
             most = self.at.features if self.whole else 2 * (self.k + EXTRA)
             self.factor = _thin(factor, most)
         if not any(_same(plan, known) for known in self.plans):
             self.plans.append(plan)
             self.weights = np.append(0.9 * self.weights, 0.1)
-        return replace(lower, bound=bound, slack=lower.slack + slack)
+        return lower
 
     def finish(self, result: Result, seconds: float) -> Result:
         """Say which directions were chosen, in the features that came in."""
