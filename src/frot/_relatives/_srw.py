@@ -195,6 +195,9 @@ class _Rounds:
             self.basis = np.linalg.qr(self.at.apply(plan, draw))[0]
         self.upper = min(self.upper, upper.bound)
         self.lower = share * plain.bound
+        if self.whole:
+            # What proves the bound so far is where answers are held back to.
+            self.factor = np.sqrt(share) * np.eye(self.at.features)
         lower = replace(plain, bound=self.lower, slack=share * plain.slack)
         return Offer(upper, lower)
 
