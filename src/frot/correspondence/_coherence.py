@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -14,6 +15,7 @@ __all__ = ["coherence", "coherences"]
 
 # Layers that are no better than chance keep this much, so that logarithms exist.
 LEAST = 1e-6
+_KNOWN: WeakKeyDictionary[LayerPair, np.ndarray] = WeakKeyDictionary()
 
 
 def coherence(source: FeatureMap, target: FeatureMap, home: Home) -> float:
@@ -45,6 +47,13 @@ def coherence(source: FeatureMap, target: FeatureMap, home: Home) -> float:
 
 def coherences(layers: LayerPair) -> np.ndarray:
     """Return the coherence of every layer, (L,), finer layers on the common grids."""
+    # Several settings may ask it of the same two photographs.
+    if layers not in _KNOWN:
+        _KNOWN[layers] = _coherences(layers)
+    return _KNOWN[layers].copy()
+
+
+def _coherences(layers: LayerPair) -> np.ndarray:
     return np.array(
         [
             coherence(

@@ -6,7 +6,8 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from frot._errors import InputError
 from frot._fingerprint import fingerprint
 from frot._validate import check_choice
-from frot.correspondence._backbones import extract_named, resolve_backbone
+from frot.correspondence._backbones import SomeLayers, extract_named, resolve_backbone
 from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
 from frot.correspondence._feature_map import FeatureMap, Grid
 from frot.correspondence._hough import hough as hough_votes
@@ -28,7 +29,7 @@ from frot.correspondence._settings import PRESETS, Settings
 from frot.correspondence._transfer import Transferring
 from frot.correspondence._transport import Transporting
 
-__all__ = ["Matcher"]
+__all__ = ["Matcher", "Sight"]
 
 # Photographs whose features are kept in memory: data sets come in runs of the same ones.
 REMEMBERED = 16
@@ -51,6 +52,27 @@ class _Seen:
     ratio: float
     maps: tuple[FeatureMap, ...]
     activation: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """Two photographs as the network sees them: what every method starts from.
+
+    Attributes
+    ----------
+    source, target :
+        The photographs with their features.
+    layers : LayerPair
+        Their layers, cell against cell.
+    a, b : arrays of shape (n,) and (m,)
+        Weights of the cells.
+    """
+
+    source: _Seen
+    target: _Seen
+    layers: LayerPair
+    a: np.ndarray
+    b: np.ndarray
 
 
 class Matcher:
@@ -170,33 +192,81 @@ radius, side, enlarge, stride, rank : optional
             Weights of the pixels, instead of `mass`: where the object is.
         """
         began = time.perf_counter()
-        settings = self.settings
+        sight = self.look(source, target, source_mask=source_mask, target_mask=target_mask)
+        match = self.match(sight, self.solve(sight))
+        return replace(match, seconds=time.perf_counter() - began)
+
+    def look(
+        self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None
+    ) -> Sight:
+        """Return what matching two photographs starts from, whatever the method."""
         one, other = self.see(source), self.see(target)
         layers = self.layer_pair(one, other)
-        masks = (source_mask, target_mask)
-        grids = (layers.source_grid, layers.target_grid)
-        a, b = (
-            self._mass(seen, mask, grid, name)
-            for seen, mask, grid, name in zip(
-                (one, other), masks, grids, ("source_mask", "target_mask"), strict=True
-            )
-        )
-        setting = self.setting(layers, a, b)
-        outcome = METHODS[settings.method](setting)
-        transferring = self.transferring(layers, outcome, one, other)
-        has_prior = settings.method == "frot" and setting.q is not None
+        a = self._mass(one, source_mask, layers.source_grid, "source_mask")
+        b = self._mass(other, target_mask, layers.target_grid, "target_mask")
+        return Sight(one, other, layers, a, b)
+
+    def solve(self, sight: Sight) -> Outcome:
+        """Return what the method makes of two photographs."""
+        return METHODS[self.settings.method](self.setting(sight.layers, sight.a, sight.b))
+
+    def match(self, sight: Sight, outcome: Outcome) -> Match:
+        """Return the match that an outcome amounts to, after Hough matching where asked."""
+        one, other, layers = sight.source, sight.target, sight.layers
         return Match(
-            one.photo, other.photo, *grids, one.ratio, other.ratio, a, b,
+            one.photo, other.photo, layers.source_grid, layers.target_grid,
+            one.ratio, other.ratio, sight.a, sight.b,
             alpha=_named(layers.names, outcome.alpha),
             phi=None if outcome.phi is None else _named(layers.names, outcome.phi),
-            prior=_named(layers.names, setting.q) if has_prior else None,
+            prior=None if outcome.prior is None else _named(layers.names, outcome.prior),
             result=outcome.result,
-            method=settings.method,
-            seconds=time.perf_counter() - began,
+            method=self.settings.method,
+            seconds=0.0,
             source_cam=_at_photo(one), target_cam=_at_photo(other),
-            transferring=transferring,
+            transferring=self.transferring(layers, outcome, one, other),
             raw_plan=outcome.plan,
         )  # fmt: skip
+
+    def having(self, *, layer: str | int | None = None, **changes: Any) -> Matcher:
+        """Return a matcher with other settings and the same network.
+
+        The two share the photographs that they remember, unless they look at them otherwise.
+
+        Examples
+        --------
+        >>> matcher = Matcher(side=96)
+        >>> matcher.having(method="uniform", hough=False)
+        Matcher(efficientnet-lite2, method='uniform', hough=False, side=96)
+        """
+        other = copy(self)
+        other.settings = self.settings.having(**changes).check()
+        other._check_prior()
+        if layer is not None:
+            other.layer = _layer_number(layer, self.backbone.layers)
+        mine, its = self.settings, other.settings
+        if (mine.side, mine.enlarge, mine.mass) != (its.side, its.enlarge, its.mass):
+            other._seen = OrderedDict()
+        return other
+
+    def with_layers(self, layers: Sequence[str | int]) -> Matcher:
+        """Return a matcher with some of the layers, which remembers what this one has seen.
+
+        Examples
+        --------
+        >>> Matcher(side=96).with_layers([0, 3]).backbone.layers
+        ('block_0', 'block_3')
+        """
+        other = copy(self)
+        other.backbone = SomeLayers(self.backbone, layers)
+        names = other.backbone.layers
+        kept = None if self.layer is None else self.backbone.layers[self.layer]
+        other.layer = list(names).index(kept) if kept in names else None
+        other._check_prior()
+        other._seen = OrderedDict(
+            (key, replace(seen, maps=tuple(one for one in seen.maps if one.name in names)))
+            for key, seen in self._seen.items()
+        )
+        return other
 
     def see(self, source: Any) -> _Seen:
         """Return a photograph's features, from memory where it was seen lately."""

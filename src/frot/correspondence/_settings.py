@@ -27,7 +27,8 @@ class Settings:
     ----------
     method : str
         "frot", or one of "ot" (layers put end to end), "uniform" (mean of the layers' costs),
-        "nn" (cosine nearest neighbour), "best-layer", "hpf", "scot", "srw", "max-min".
+        "weighted" (their mean weighted by the prior), "nn" (cosine nearest neighbour),
+        "best-layer", "hpf", "scot", "srw", "max-min".
     hough : bool
         Whether votes are weighed by regularised Hough matching.
     eta : float

@@ -7,7 +7,13 @@ from collections.abc import Callable
 from frot.correspondence._methods._cosine import hyperpixel, nearest
 from frot.correspondence._methods._frot import feature_robust
 from frot.correspondence._methods._max_min import worst_layer
-from frot.correspondence._methods._one_cost import concatenated, most_coherent, scot, uniform
+from frot.correspondence._methods._one_cost import (
+    concatenated,
+    most_coherent,
+    scot,
+    uniform,
+    weighted,
+)
 from frot.correspondence._methods._outcome import Outcome, Setting
 from frot.correspondence._methods._srw import subspace_robust
 
@@ -17,6 +23,7 @@ METHODS: dict[str, Callable[[Setting], Outcome]] = {
     "frot": feature_robust,
     "ot": concatenated,
     "uniform": uniform,
+    "weighted": weighted,
     "nn": nearest,
     "best-layer": most_coherent,
     "hpf": hyperpixel,

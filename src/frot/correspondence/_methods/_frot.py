@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from frot.correspondence._methods._outcome import Outcome, Setting
 
 __all__ = ["feature_robust"]
@@ -10,4 +12,4 @@ __all__ = ["feature_robust"]
 def feature_robust(setting: Setting) -> Outcome:
     """The plan that is best against the worst mix of layers that is plausible under the prior."""
     result = setting.transport(setting.layers, setting.a, setting.b, setting.q)
-    return setting.transported(result.plan, result.alpha, result)
+    return replace(setting.transported(result.plan, result.alpha, result), prior=setting.q)

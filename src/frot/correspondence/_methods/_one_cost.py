@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from frot._arrays import to_numpy
 from frot.correspondence._methods._outcome import Outcome, Setting
 
-__all__ = ["concatenated", "most_coherent", "scot", "uniform"]
+__all__ = ["concatenated", "most_coherent", "scot", "uniform", "weighted"]
 
 
 def uniform(setting: Setting) -> Outcome:
@@ -15,6 +17,14 @@ def uniform(setting: Setting) -> Outcome:
     cost = setting.layers.mixed(setting.equal)
     result = setting.transport.alone(cost, "mean of layers", setting.a, setting.b)
     return setting.transported(result.plan, setting.equal, result)
+
+
+def weighted(setting: Setting) -> Outcome:
+    """Transport with the mean of the layers' costs, weighted by the prior: no adversary."""
+    alpha = setting.equal if setting.q is None else setting.q / setting.q.sum()
+    cost = setting.layers.mixed(alpha)
+    result = setting.transport.alone(cost, "weighted mean of layers", setting.a, setting.b)
+    return replace(setting.transported(result.plan, alpha, result), prior=setting.q)
 
 
 def concatenated(setting: Setting) -> Outcome:

@@ -112,6 +112,8 @@ class Outcome:
     result : Result, optional
         The transport behind it.
     plan : array of shape (n, m), optional
+    prior : array of shape (L,), optional
+        The weights that the layers had beforehand, where the method took notice of some.
     """
 
     votes: Any
@@ -119,3 +121,4 @@ class Outcome:
     phi: np.ndarray | None = None
     result: Result | None = None
     plan: Any = None
+    prior: np.ndarray | None = None
