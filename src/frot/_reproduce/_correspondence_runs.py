@@ -1,0 +1,171 @@
+"""Every pair in every way, on several workers, each kept on disk as soon as it is finished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+
+from frot._checkpoint import Checkpoint
+from frot._errors import hearing
+from frot._files import make_folder
+from frot._fingerprint import fingerprint
+from frot._reproduce._correspondence_choices import READINGS
+from frot._reproduce._networks import network
+from frot._reproduce._pair_runs import Choice
+from frot._spread import spread
+from frot._status import Status
+from frot.correspondence import Matcher, Pair, PairSet, point_errors
+
+__all__ = ["Runs", "match_pair", "run_network"]
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """What all choices made of all pairs with one network.
+
+    Attributes
+    ----------
+    errors : array of shape (pairs, choices, readings, points)
+        In units of the object's size; NaN where a choice was not run.
+    alpha : array of shape (pairs, choices, L)
+    seconds : array of shape (pairs, choices)
+        For solving; features and costs are shared.
+    """
+
+    network: str
+    layers: tuple[str, ...]
+    choices: tuple[str, ...]
+    errors: np.ndarray
+    alpha: np.ndarray
+    seconds: np.ndarray
+
+
+def match_pair(
+    matcher: Matcher, pair: Pair, choices: Mapping[str, Choice], skipped: Sequence[str] = ()
+) -> np.ndarray:
+    """Return errors, weights and seconds of every choice, (choices, 4 k + L + 1) for k points."""
+    sight = matcher.look(pair.source, pair.target)
+    _ = sight.layers.costs
+    count, size = len(pair.source_points), len(sight.layers.names)
+    found = np.full((len(choices), len(READINGS) * count + size + 1), np.nan)
+    for row, (name, choice) in zip(found, choices.items(), strict=True):
+        if name in skipped:
+            continue
+        way = choice.of(matcher)
+        # Runs that stop at their limit say so in their status.
+        with hearing():
+            outcome = way.solve(sight)
+        if outcome.result is not None and outcome.result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        errors = [
+            point_errors(
+                way.having(transfer=transfer, hough=hough)
+                .match(sight, outcome)
+                .transfer(pair.source_points)
+                .points,
+                pair.target_points,
+                pair.length,
+            )
+            for transfer, hough in READINGS
+        ]
+        row[:-1] = np.concatenate([*errors, outcome.alpha])
+        row[-1] = 0.0 if outcome.result is None else outcome.result.time
+    return found
+
+
+def run_network(
+    name: str,
+    pairs: PairSet,
+    choices: Mapping[str, Choice],
+    rare: Sequence[str] = (),
+    *,
+    every: int = 10,
+    workers: int = 1,
+    folder: Path | None = None,
+    tick: Callable[[int], None] = lambda count: None,
+) -> Runs:
+    """Match all pairs in every way, taking up a run that was stopped.
+
+    Parameters
+    ----------
+    name : str
+        Of the network.
+    pairs : PairSet
+        Pairs of the same number of points.
+    choices : mapping of str to Choice
+    rare : sequence of str
+        Choices for one pair in `every` only.
+    workers : int
+        Processes.
+    folder : path, optional
+        Where finished pairs are kept; without it nothing is.
+    tick : callable
+        Called with the number of pairs that became available, old ones at once.
+    """
+    matcher = Matcher(network(name))
+    with _kept(name, matcher, pairs, choices, rare, every, folder) as kept:
+        done = {k: v for k, v in kept.done.items() if k < len(pairs.pairs)} if kept else {}
+        tick(len(done))
+        missing = [index for index in range(len(pairs.pairs)) if index not in done]
+        work = partial(_numbered, name, pairs.pairs, dict(choices), tuple(rare), every)
+        for index, found in spread(work, missing, workers, _prepare):
+            if kept is not None:
+                kept.add(index, found)
+            done[index] = found
+            tick(1)
+    layers = matcher.backbone.layers
+    rows = np.stack([done[index] for index in range(len(pairs.pairs))])
+    points = (rows.shape[2] - len(layers) - 1) // len(READINGS)
+    errors = rows[:, :, : points * len(READINGS)]
+    shape = (len(rows), len(choices), len(READINGS), points)
+    return Runs(
+        name, layers, tuple(choices), errors.reshape(shape),
+        rows[:, :, points * len(READINGS) : -1], rows[:, :, -1],
+    )  # fmt: skip
+
+
+def _prepare() -> None:
+    """One thread a worker: they share the processors."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@cache
+def _own(name: str) -> Matcher:
+    """The worker's own matcher: a network is too large to send with every pair."""
+    return Matcher(network(name))
+
+
+def _numbered(
+    name: str,
+    pairs: Sequence[Pair],
+    choices: Mapping[str, Choice],
+    rare: Sequence[str],
+    every: int,
+    index: int,
+) -> tuple[int, np.ndarray]:
+    return index, match_pair(_own(name), pairs[index], choices, rare if index % every else ())
+
+
+def _kept(
+    name: str,
+    matcher: Matcher,
+    pairs: PairSet,
+    choices: Mapping[str, Choice],
+    rare: Sequence[str],
+    every: int,
+    folder: Path | None,
+) -> AbstractContextManager[Checkpoint | None]:
+    if folder is None:
+        return nullcontext()
+    ways = {key: choice.of(matcher).fingerprint for key, choice in choices.items()}
+    about = fingerprint(
+        ways=ways, pairs=pairs.fingerprint, readings=READINGS, rare=tuple(rare), every=every
+    )
+    return Checkpoint(make_folder(folder) / f"{name}-{len(pairs.pairs)}.checkpoint", about)
