@@ -77,8 +77,8 @@ class GridGeometry:
         """Return the mixed cost, (1, n, m)."""
         xp, work = self.home.xp, self.work
         weights = alpha[0, :] * self.home.bring(self.scale)
-        out = xp.zeros(self.shape[2:], dtype=work.dtype, device=work.device)
-        out += xp.astype(2.0 * xp.sum(weights), work.dtype)
+        level = 2.0 * float(xp.sum(weights))
+        out = xp.full(self.shape[2:], level, dtype=work.dtype, device=work.device)
         weights = xp.astype(-2.0 * weights, work.dtype)
         for part in self.parts:
             part.add(out, xp.take(weights, work.indices(part.layers), axis=0), *self.span)
@@ -352,7 +352,7 @@ def _coarse(
     xp = home.xp
     (_, hs, ws), (_, ht, wt) = (maps[layers[0]].values.shape for maps in (source, target))
     lines = _lines(source[layers[0]], ends[0]), _lines(target[layers[0]], ends[1])
-    K = xp.empty((hs, len(layers), ws, wt, ht), dtype=home.dtype, device=home.device)
+    K = xp.empty((hs, ws, len(layers), wt, ht), dtype=home.dtype, device=home.device)
     scales: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     for slot, layer in enumerate(layers):
         F, G = _brought(source[layer], home), _brought(target[layer], home)
@@ -360,7 +360,7 @@ def _coarse(
             found.append(inverse_norms(maps, home, *line))
         left = xp.reshape(F, (F.shape[0], hs * ws))
         right = xp.reshape(xp.matrix_transpose(G), (G.shape[0], wt * ht))
-        K[:, slot, ...] = xp.reshape(xp.matrix_transpose(left) @ right, (hs, ws, wt, ht))
+        K[:, :, slot, ...] = xp.reshape(xp.matrix_transpose(left) @ right, (hs, ws, wt, ht))
     ds = home.bring(np.stack(scales[0]))
     dt = home.bring(np.stack(scales[1]).reshape(len(layers), -1))
     return CoarseLayers(tuple(layers), K, *lines, ds, dt)

@@ -27,6 +27,9 @@ __all__ = ["CoarseLayers", "FactoredLayers", "KeptLayers", "Part"]
 
 # Fine cells across a tile: fewer need fewer coarse columns each, more make larger products.
 TILE = 12
+# What rows that are worked on together may take.
+BLOCK_BYTES = 500_000
+PRODUCT_BYTES = 8_000_000
 
 
 class Part(Protocol):
@@ -76,8 +79,11 @@ class KeptLayers:
         return Home.of(self.values)
 
     def add(self, out: Any, weights: Any, start: int, stop: int) -> None:
-        """One product a row."""
-        out += (weights[None, None, :] @ self.values[start:stop, :, :])[:, 0, :]
+        """A few rows at a time, so that they are read and written once."""
+        for part in _blocks(self.home, start, stop, out.shape[1]):
+            rows = out[part.start - start : part.stop - start, :]
+            for k in range(self.values.shape[1]):
+                rows += weights[k] * self.values[part, k, :]
 
     def sums(self, plan: Any, start: int, stop: int) -> Any:
         """Sums along rows in working precision, of rows in double."""
@@ -130,7 +136,9 @@ class FactoredLayers:
             ],
             axis=0,
         )
-        out += (self.X[start:stop, :] * each) @ xp.matrix_transpose(self.Y)
+        Y = xp.matrix_transpose(self.Y)
+        for part in _blocks(self.home, start, stop, out.shape[1], PRODUCT_BYTES):
+            out[part.start - start : part.stop - start, :] += (self.X[part, :] * each) @ Y
 
     def sums(self, plan: Any, start: int, stop: int) -> Any:
         """One product over all channels, then sums of each layer's."""
@@ -157,7 +165,10 @@ class FactoredLayers:
 
 
 class _Tile(NamedTuple):
-    """Fine cells (rows of `out`), their weights (cells, slots, layers, columns), and K's rows."""
+    """Fine cells, their weights, and the rows of K that these are for.
+
+    Weights are of shape (lines, cells, columns, slots, layers), values (columns, slots, layers, m).
+    """
 
     cells: tuple[int, int, slice, slice]
     weights: Any
@@ -170,7 +181,7 @@ class CoarseLayers:
 
     Parameters
     ----------
-    K : array of shape (hs, layers, ws, wt, ht)
+    K : array of shape (hs, ws, layers, wt, ht)
         Products of the vectors of the source's cells with the target's.
     source, target : pairs of Line
         Down and across.
@@ -193,78 +204,85 @@ class CoarseLayers:
     def only(self, which: int) -> CoarseLayers:
         """One layer of them, as the first of all."""
         one = slice(which, which + 1)
-        return replace(self, layers=(0,), K=self.K[:, one, ...], ds=self.ds[one], dt=self.dt[one])
+        return replace(
+            self, layers=(0,), K=self.K[:, :, one, ...], ds=self.ds[one], dt=self.dt[one]
+        )
 
-    def _row(self, k: int, columns: slice) -> Any:
-        """Row k of the source's coarse grid against all fine cells of the target, (p, m)."""
-        xp, home = self.home.xp, self.home
-        picked = self.K[k, :, columns, :, :]
-        count, width, wt, ht = picked.shape
-        down, across = (home.bring(line.matrix.T) for line in self.target)
-        found = xp.reshape(picked, (count * width * wt, ht)) @ down
-        found = xp.reshape(found, (count * width, wt, down.shape[1]))
-        found = xp.reshape(xp.matrix_transpose(found), (count * width * down.shape[1], wt))
-        found = xp.reshape(found @ across, (count, width, down.shape[1] * across.shape[1]))
-        found *= self.dt[:, None, :]
+    def _row(self, k: int, down: Any, across: Any) -> Any:
+        """Row k of the source's coarse grid against all fine cells of the target, (ws, L, m)."""
+        xp = self.home.xp
+        _, ws, count, wt, ht = self.K.shape
+        fine = down.shape[1]
+        found = xp.reshape(self.K[k, ...], (ws * count * wt, ht)) @ down
+        found = xp.matrix_transpose(xp.reshape(found, (ws * count, wt, fine)))
+        found = xp.reshape(found, (ws * count * fine, wt)) @ across
+        found = xp.reshape(found, (ws, count, fine * across.shape[1]))
+        found *= self.dt
         return found
 
     def _tiles(self, start: int, stop: int) -> Iterator[_Tile]:
-        """Cut rows start..stop into tiles between two coarse rows and a few coarse columns."""
+        """Cut rows start..stop into tiles between two coarse rows and a few coarse columns.
+
+        The two rows alternate between the slots of a buffer, so that each is worked out once.
+        """
         xp, home = self.home.xp, self.home
         down, across = self.source
+        sides = [home.bring(line.matrix.T) for line in self.target]
+        _, ws, count, _, _ = self.K.shape
+        slots = min(2, down.old)
+        room = (ws, slots, count, self.dt.shape[1])
+        buffer = xp.empty(room, dtype=home.dtype, device=home.device)
+        held = [-1] * slots
         pieces = max(1, round(across.new / TILE))
         edges = np.linspace(0, across.new, pieces + 1).astype(int)
         for first, last, left, right in _rectangles(start, stop, across.new):
-            for begin, end in pairwise(edges.tolist()):
-                x0, x1 = max(begin, left), min(end, right)
-                if x0 >= x1:
-                    continue
-                c0 = int(across.low[x0])
-                c1 = min(int(across.low[x1 - 1]) + 2, across.old)
-                sideways = home.bring(across.matrix[x0:x1, c0:c1])
-                rows: dict[int, Any] = {}
-                lines = np.arange(first, last)
-                for k in np.unique(down.low[first:last]).tolist():
-                    here = lines[down.low[first:last] == k]
-                    y0, y1 = int(here[0]), int(here[-1]) + 1
-                    needed = [at for at in (k, k + 1) if at < down.old]
-                    rows = {at: rows.get(at) for at in needed}
-                    for at in needed:
-                        if rows[at] is None:
-                            rows[at] = self._row(at, slice(c0, c1))
-                    taps = home.bring(down.taps[y0:y1, : len(needed)])
+            lows = down.low[first:last]
+            for k in np.unique(lows).tolist():
+                for at in range(k, k + slots):
+                    if held[at % slots] != at:
+                        buffer[:, at % slots, :, :] = self._row(at, *sides)
+                        held[at % slots] = at
+                here = first + np.flatnonzero(lows == k)
+                y0, y1 = int(here[0]), int(here[-1]) + 1
+                taps = down.taps[y0:y1, :slots]
+                taps = home.bring(taps if k % slots == 0 else taps[:, ::-1].copy())
+                for begin, end in pairwise(edges.tolist()):
+                    x0, x1 = max(begin, left), min(end, right)
+                    if x0 >= x1:
+                        continue
+                    c0 = int(across.low[x0])
+                    c1 = min(int(across.low[x1 - 1]) + 2, across.old)
+                    sideways = home.bring(across.matrix[x0:x1, c0:c1])
                     scale = xp.permute_dims(self.ds[:, y0:y1, x0:x1], (1, 2, 0))
                     weights = (
-                        taps[:, None, :, None, None]
-                        * scale[:, :, None, :, None]
-                        * sideways[None, :, None, None, :]
+                        sideways[None, :, :, None, None]
+                        * taps[:, None, None, :, None]
+                        * scale[:, :, None, None, :]
                     )
                     lines_in, across_in = slice(y0 - first, y1 - first), slice(x0 - left, x1 - left)
                     cells = (first * across.new + left - start, right - left, lines_in, across_in)
-                    yield _Tile(cells, weights, xp.stack([rows[at] for at in needed], axis=0))
+                    yield _Tile(cells, weights, buffer[c0:c1, ...])
 
     def add(self, out: Any, weights: Any, start: int, stop: int) -> None:
         """One product a tile."""
         xp, m = self.home.xp, out.shape[1]
         for cells, shares, values in self._tiles(start, stop):
             ny, nx = shares.shape[:2]
-            factor = xp.reshape(shares * weights[:, None], (ny * nx, -1))
+            factor = xp.reshape(shares * weights, (ny * nx, -1))
             found = factor @ xp.reshape(values, (-1, m))
             rows = _view(xp, out, cells)
             rows += xp.reshape(found, (ny, nx, m))
 
     def sums(self, plan: Any, start: int, stop: int) -> Any:
-        """The transposed product of every tile, against K's rows."""
+        """The plan's rows of a tile times K's rows, weighted."""
         xp, m = self.home.xp, plan.shape[1]
         total = 0.0
         for cells, shares, values in self._tiles(start, stop):
-            ny, nx, slots, count, width = shares.shape
-            factor = xp.reshape(shares, (ny * nx, slots * count * width))
+            ny, nx = shares.shape[:2]
             block = xp.reshape(_view(xp, plan, cells), (ny * nx, m))
-            pooled = xp.reshape(xp.matrix_transpose(factor) @ block, values.shape)
-            pooled *= values
-            rows = xp.sum(pooled, axis=3)
-            total = total + xp.sum(rows, axis=(0, 2), dtype=xp.float64)
+            found = block @ xp.matrix_transpose(xp.reshape(values, (-1, m)))
+            found = xp.reshape(found, shares.shape) * shares
+            total = total + xp.sum(found, axis=(0, 1, 2, 3), dtype=xp.float64)
         return total
 
     def product(self, u: Any, v: Any, start: int, stop: int) -> Any:
@@ -277,10 +295,10 @@ class CoarseLayers:
         lines = self.target
         shape = (count, lines[0].new, lines[1].new)
         right = _pooled(home, xp.reshape(self.dt * v[None, :], shape), lines)
+        hs, ws = self.K.shape[:2]
         found = []
         for k in range(count):
-            hs, ws = self.K.shape[0], self.K.shape[2]
-            rows = xp.reshape(self.K[:, k, ...], (hs * ws, -1))
+            rows = xp.reshape(self.K[:, :, k, ...], (hs * ws, -1))
             found.append(
                 xp.reshape(left[k], (-1,)) @ rows @ xp.reshape(xp.matrix_transpose(right[k]), (-1,))
             )
@@ -296,7 +314,7 @@ class CoarseLayers:
         target = _corners(home, self.target, cols, wide)
         for y, x, share in source:
             for v, u, other in target:
-                picked = self.K[y, :, x, u, v]
+                picked = self.K[y, x, :, u, v]
                 total = total + picked * (share * other)[:, None]
         total = xp.matrix_transpose(xp.reshape(total, (-1, count)))
         ds = xp.take(xp.reshape(self.ds, (count, -1)), rows, axis=1)
@@ -308,6 +326,12 @@ class CoarseLayers:
         return replace(
             self, K=astype(self.K, dtype), ds=astype(self.ds, dtype), dt=astype(self.dt, dtype)
         )
+
+
+def _blocks(home: Home, start: int, stop: int, m: int, size: int = BLOCK_BYTES) -> list[slice]:
+    """Cut rows into blocks that stay in a core's cache; on a device one block is as good."""
+    step = max(1, size // (8 * m)) if home.on_host else stop - start
+    return [slice(at, min(at + step, stop)) for at in range(start, stop, step)]
 
 
 def _rectangles(start: int, stop: int, width: int) -> list[tuple[int, int, int, int]]:

@@ -1,0 +1,198 @@
+"""One pair of images after another, of the same shapes: from coarse maps to the paper's plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from frot._errors import InputError
+from frot.correspondence._cuda._operands import Operands, make_groups, padded
+from frot.correspondence._cuda._plain import TorchSteps
+
+__all__ = ["PairSteps", "has_triton"]
+
+
+def has_triton() -> bool:
+    """Whether Triton can be imported."""
+    try:
+        import triton  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+class PairSteps:
+    r"""The paper's three steps on a stack of cosines in half precision.
+
+    Everything is written to buffers that are allocated once, by a fixed sequence of launches, so
+    that `capture` can put it into a CUDA graph; `run` replays that, or launches one by one.
+
+    Parameters
+    ----------
+    source, target : sequences of tuples
+        Shapes (channels, h, w) of the layers' maps.
+    eta, eps : float
+    steps, sweeps : int
+        T, and Sinkhorn's sweeps in each.
+    grid_of : int
+        The layer whose cells are matched.
+    device : str or torch device
+    kernels : {"triton", "torch"}, optional
+        Triton's where it is installed and the device is CUDA's, if left out.
+
+    Attributes
+    ----------
+    maps : list of pairs of tensors
+        Where the maps go, by group: (layers, channels, h, w) of either image.
+    a, b, log_prior : tensors
+        Padded weights of the cells, and log q; uniform until they are written.
+    plan, phi, alpha, error : tensors
+        What comes out: (n, m), (L,) in the order of `order`, and the columns' L1 error.
+    """
+
+    def __init__(
+        self,
+        source: Sequence[tuple[int, ...]],
+        target: Sequence[tuple[int, ...]],
+        *,
+        eta: float = 0.3,
+        eps: float = 0.1,
+        steps: int = 3,
+        sweeps: int = 10,
+        grid_of: int = 0,
+        device: Any = "cuda",
+        kernels: str | None = None,
+        dtype: torch.dtype | None = None,
+        last_phi: bool = True,
+    ) -> None:
+        self.device = torch.device(device)
+        cuda = self.device.type == "cuda"
+        if kernels is None:
+            kernels = "triton" if cuda and has_triton() else "torch"
+        if kernels not in ("triton", "torch"):
+            raise InputError(f"kernels: is {kernels!r}; use 'triton' or 'torch'")
+        self.eta, self.eps, self.steps, self.sweeps = eta, eps, steps, sweeps
+        self.last_phi = last_phi
+        self.dtype = dtype or (torch.float16 if cuda else torch.float32)
+        ends = tuple(source[grid_of][1:]), tuple(target[grid_of][1:])
+        self.shape = ends[0][0] * ends[0][1], ends[1][0] * ends[1][1]
+        self.groups = make_groups(source, target)
+        self.order = [layer for group in self.groups for layer in group.layers]
+        self.operands = [
+            Operands(group, ends[0], ends[1], self.device, self.dtype) for group in self.groups
+        ]
+        count = len(source)
+        n, m = self.shape
+        rows, cols = padded(n), padded(m)
+        self.maps = [
+            tuple(
+                self._room(len(group.layers), group.channels, *size)
+                for size in (group.source, group.target)
+            )
+            for group in self.groups
+        ]
+        self.a, self.b = self._room(rows), self._room(cols)
+        self.a[:n], self.b[:m] = 1.0 / n, 1.0 / m
+        self.log_prior, self.alpha, self.phi = (self._room(count) for _ in range(3))
+        self.stack = self._room(count, rows, cols, dtype=self.dtype)
+        self.K = self._room(steps, rows, cols, dtype=self.dtype)
+        self.u, self.v = self._room(steps, rows), self._room(steps, cols)
+        self.h = self._room(cols)
+        self.errors = self._room(steps)
+        self.plan = self._room(n, m)
+        shape = (count, rows, cols)
+        if kernels == "triton":
+            from frot.correspondence._cuda._kernels import TritonSteps
+
+            self.work: Any = TritonSteps(shape, self.device)
+        else:
+            self.work = TorchSteps(shape, self.device)
+        self.streams = [torch.cuda.Stream(self.device) for _ in self.groups] if cuda else []
+        self.graph: Any = None
+
+    def _room(self, *size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        return torch.zeros(size, dtype=dtype, device=self.device)
+
+    def put(self, source: Sequence[Any], target: Sequence[Any]) -> None:
+        """Copy maps (channels, h, w) of all layers, arrays or tensors, to where they are used."""
+        for group, (F, G) in zip(self.groups, self.maps, strict=True):
+            for slot, layer in enumerate(group.layers):
+                F[slot].copy_(torch.as_tensor(source[layer]))
+                G[slot].copy_(torch.as_tensor(target[layer]))
+
+    def cosines(self) -> None:
+        """Fill the stack, and phi of the product plan from the means of its factors.
+
+        Groups do not wait for each other: their small launches leave a device idle.
+        """
+        first = 0
+        here = torch.cuda.current_stream(self.device) if self.streams else None
+        for k, (make, (F, G)) in enumerate(zip(self.operands, self.maps, strict=True)):
+            part = slice(first, first + len(F))
+            first = part.stop
+            if here is None:
+                self._group(make, F, G, part)
+                continue
+            self.streams[k].wait_stream(here)
+            with torch.cuda.stream(self.streams[k]):
+                self._group(make, F, G, part)
+        for stream in self.streams if here is not None else ():
+            here.wait_stream(stream)
+
+    def _group(self, make: Operands, F: Any, G: Any, part: slice) -> None:
+        X, Y = make(F, G)
+        torch.bmm(X, Y.mT, out=self.stack[part])
+        # Weights of cells are small numbers for half precision.
+        left = torch.matmul((self.a * len(self.a)).to(X.dtype), X).float() / len(self.a)
+        right = torch.matmul((self.b * len(self.b)).to(Y.dtype), Y).float() / len(self.b)
+        self.phi[part] = 2.0 - 2.0 * (left * right).sum(dim=1)
+
+    def take_steps(self) -> None:
+        """Take the steps on the stack, from phi."""
+        work, factor = self.work, 2.0 / self.eps
+        self.alpha.copy_(torch.softmax(self.phi / self.eta + self.log_prior, dim=0))
+        self.h.zero_()
+        self.v.fill_(1.0)
+        for step in range(self.steps):
+            K, u, v = self.K[step], self.u[step], self.v[step]
+            work.absorb(self.stack, self.alpha, self.h, self.b, factor, K)
+            for _ in range(self.sweeps):
+                work.sweep(K, self.a, self.b, u, v, True)
+            # Rows exact at the end.
+            work.sweep(K, self.a, self.b, u, v, False)
+            self.errors[step] = work.error()
+            if step + 1 < self.steps:
+                self.h += v.log()
+            if step + 1 < self.steps or self.last_phi:
+                gamma = 2.0 / (2.0 + step)
+                work.weigh(
+                    self.stack, K, self.a, self.b, u, v,
+                    self.phi, self.log_prior, self.alpha, gamma, self.eta,
+                )  # fmt: skip
+        work.blend(self.K, self.a, self.b, self.u, self.v, self.plan)
+
+    def launch(self) -> None:
+        """Everything from maps to plan, launched one by one."""
+        self.cosines()
+        self.take_steps()
+
+    def capture(self) -> None:
+        """Put everything into one CUDA graph, which `run` then replays."""
+        side = torch.cuda.Stream(self.device)
+        side.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(side):
+            for _ in range(2):
+                self.launch()
+        torch.cuda.current_stream(self.device).wait_stream(side)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.launch()
+
+    def run(self) -> None:
+        """Fill `plan`, `phi`, `alpha` and `errors` from `maps`, `a`, `b` and `log_prior`."""
+        if self.graph is None:
+            self.launch()
+        else:
+            self.graph.replay()
