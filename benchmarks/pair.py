@@ -59,7 +59,7 @@ def on_the_host(shrink: int, eta: float, eps: float, certified: bool) -> None:
     print(f"ratios: time {peer_time / our_time:.1f}x, memory {peaks[0] / peaks[1]:.1f}x")
     same = float((plan.argmax(axis=1) == found.plan.argmax(axis=1)).mean())
     print(f"plans {np.abs(plan - found.plan).sum():.1e} apart in L1, phi "
-          f"{np.abs(phi - found.phi).max():.1e}, same best match in {same:.2%} of rows")  # fmt: skip
+          f"{np.abs(phi - found.phi).max():.1e}, same best match in {same:.2%}")  # fmt: skip
     if certified:
         seconds, proven = fastest(lambda: solve_layers(costs, eta=eta, eps=eps), repeats=1)
         print(
@@ -69,7 +69,7 @@ def on_the_host(shrink: int, eta: float, eps: float, certified: bool) -> None:
 
 def main() -> None:
     """Read the options and run."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--eta", type=float, default=0.3)
     parser.add_argument("--eps", type=float, default=0.1)
     parser.add_argument("--shrink", type=int, default=1, help="divides channels and grids")

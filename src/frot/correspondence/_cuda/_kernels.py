@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false, reportIndexIssue=false
 """Triton kernels on a stack of cosines: what the steps need of it, each in one pass.
 
 Shapes are padded: the stack is (L, rows, cols), kernels (rows, cols); rows and columns without
@@ -45,8 +46,8 @@ def _absorb(
     sum0 = tl.zeros((P,), dtype=tl.float32)
     sum1 = tl.zeros((R,), dtype=tl.float32)
     row = S + i.to(tl.int64) * m
-    for l in tl.static_range(L):
-        w = tl.load(weights + l)
+    for layer in tl.static_range(L):
+        w = tl.load(weights + layer)
         sum0 += w * tl.load(row + j0).to(tl.float32)
         sum1 += w * tl.load(row + j1, mask=on1, other=0.0).to(tl.float32)
         row += stride_l

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,11 +17,7 @@ __all__ = ["PairSteps", "has_triton"]
 
 def has_triton() -> bool:
     """Whether Triton can be imported."""
-    try:
-        import triton  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return importlib.util.find_spec("triton") is not None
 
 
 class PairSteps:
@@ -76,7 +73,8 @@ class PairSteps:
         self.eta, self.eps, self.steps, self.sweeps = eta, eps, steps, sweeps
         self.last_phi = last_phi
         self.dtype = dtype or (torch.float16 if cuda else torch.float32)
-        ends = tuple(source[grid_of][1:]), tuple(target[grid_of][1:])
+        (_, h, w), (_, H, W) = source[grid_of], target[grid_of]
+        ends = (h, w), (H, W)
         self.shape = ends[0][0] * ends[0][1], ends[1][0] * ends[1][1]
         self.groups = make_groups(source, target)
         self.order = [layer for group in self.groups for layer in group.layers]
@@ -138,8 +136,9 @@ class PairSteps:
             self.streams[k].wait_stream(here)
             with torch.cuda.stream(self.streams[k]):
                 self._group(make, F, G, part)
-        for stream in self.streams if here is not None else ():
-            here.wait_stream(stream)
+        if here is not None:
+            for stream in self.streams:
+                here.wait_stream(stream)
 
     def _group(self, make: Operands, F: Any, G: Any, part: slice) -> None:
         X, Y = make(F, G)
