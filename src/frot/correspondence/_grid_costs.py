@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home
+from frot._arrays import Home, namespace
 from frot._errors import InputError
 from frot.correspondence._feature_map import FeatureMap
 from frot.correspondence._grid_lines import Line, inverse_norms
 from frot.correspondence._grid_parts import CoarseLayers, FactoredLayers, KeptLayers, Part
 
-__all__ = ["BUDGET", "GridGeometry", "layer_costs"]
+__all__ = ["BUDGET", "GridGeometry", "check_maps", "layer_costs"]
 
 # Bytes of cosines that may be kept as matrices.
 BUDGET = 256_000_000
@@ -214,7 +214,9 @@ def layer_costs(
     >>> float(costs.mix(np.array([[0.5, 0.5]], dtype="float32"))[0].diagonal().max().round(6))
     0.0
     """
-    _check(source, target, grid_of, dtype)
+    check_maps(source, target, grid_of)
+    if dtype not in ("float32", "float64"):
+        raise InputError(f"dtype: is {dtype!r}; use 'float32' or 'float64'")
     home = _home(device, dtype)
     ends = [(maps[grid_of].grid.h, maps[grid_of].grid.w) for maps in (source, target)]
     n, m = (h * w for h, w in ends)
@@ -259,9 +261,7 @@ def _home(device: Any, dtype: str) -> Home:
     return Home.of(torch.zeros(1, dtype=getattr(torch, dtype), device=device))
 
 
-def _check(
-    source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_of: int, dtype: str
-) -> None:
+def check_maps(source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_of: int) -> None:
     """Refuse maps that do not belong together."""
     if len(source) == 0 or len(source) != len(target):
         raise InputError(
@@ -270,8 +270,6 @@ def _check(
         )
     if not -len(source) <= grid_of < len(source):
         raise InputError(f"grid_of: is {grid_of}, but there are {len(source)} layers")
-    if dtype not in ("float32", "float64"):
-        raise InputError(f"dtype: is {dtype!r}; use 'float32' or 'float64'")
     for one, other in zip(source, target, strict=True):
         if one.channels != other.channels or one.channels == 0:
             raise InputError(
@@ -281,7 +279,7 @@ def _check(
         for maps, name in ((one, "source"), (other, "target")):
             if 0 in maps.values.shape:
                 raise InputError(f"{name}: layer {maps.name!r} has no cells; use a larger image")
-            if not np.isfinite(maps.values).all():
+            if not bool(namespace(maps.values).isfinite(maps.values).all()):
                 raise InputError(
                     f"{name}: layer {maps.name!r} has values that are infinite or NaN; check the "
                     "network's input"

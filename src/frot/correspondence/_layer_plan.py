@@ -19,7 +19,7 @@ from frot._errors import InputError
 from frot._validate import check_number, check_prior, check_weights
 from frot.correspondence._grid_costs import GridGeometry
 
-__all__ = ["LayerPlan", "paper_plan"]
+__all__ = ["LayerPlan", "check_steps", "paper_plan"]
 
 # Rows that are worked on at a time, in bytes: they stay in a core's cache.
 BLOCK_BYTES = 2_000_000
@@ -92,10 +92,8 @@ def paper_plan(
     """
     _, count, n, m = costs.shape
     weights = [check_weights(x, k, name, True) for x, k, name in ((a, n, "a"), (b, m, "b"))]
-    adversary = Simplex(check_number(eta, "eta", strict=True), check_prior(prior, count))
-    eps = check_number(eps, "eps", strict=True)
-    if steps < 1:
-        raise InputError(f"steps: must be >= 1, got {steps!r}")
+    check_steps(eta, eps, steps)
+    adversary = Simplex(eta, check_prior(prior, count))
     home = costs.home
     left, right = (home.bring(x) for x in weights)
     phi = to_numpy(costs.product(left[None, :], right[None, :]))[0].astype(float)
@@ -115,6 +113,14 @@ def paper_plan(
         worst, sweeps = max(worst, error), sweeps + used
         del kernel
     return LayerPlan(plan, adversary.best(phi)[1], phi, worst, sweeps)
+
+
+def check_steps(eta: Any, eps: Any, steps: Any) -> None:
+    """Refuse what the paper's steps cannot do."""
+    check_number(eta, "eta", strict=True)
+    check_number(eps, "eps", strict=True)
+    if steps < 1:
+        raise InputError(f"steps: must be >= 1, got {steps!r}")
 
 
 def _blocks(home: Home, matrix: Any) -> Iterator[slice]:

@@ -93,7 +93,7 @@ class PairSteps:
         ]
         self.a, self.b = self._room(rows), self._room(cols)
         self.a[:n], self.b[:m] = 1.0 / n, 1.0 / m
-        self.log_prior, self.alpha, self.phi = (self._room(count) for _ in range(3))
+        self.log_prior, self.alpha, self.phi, self.first = (self._room(count) for _ in range(4))
         self.stack = self._room(count, rows, cols, dtype=self.dtype)
         self.K = self._room(steps, rows, cols, dtype=self.dtype)
         self.u, self.v = self._room(steps, rows), self._room(steps, cols)
@@ -148,16 +148,24 @@ class PairSteps:
         right = torch.matmul((self.b * len(self.b)).to(Y.dtype), Y).float() / len(self.b)
         self.phi[part] = 2.0 - 2.0 * (left * right).sum(dim=1)
 
-    def take_steps(self) -> None:
-        """Take the steps on the stack, from phi."""
+    def take_steps(self, sweeps: int | None = None, afresh: bool = False) -> None:
+        """Take the steps on the stack from the phi of the product plan.
+
+        `afresh` takes them once more, where phi has moved on.
+        """
+        sweeps = self.sweeps if sweeps is None else sweeps
         work, factor = self.work, 2.0 / self.eps
+        if afresh:
+            self.phi.copy_(self.first)
+        else:
+            self.first.copy_(self.phi)
         self.alpha.copy_(torch.softmax(self.phi / self.eta + self.log_prior, dim=0))
         self.h.zero_()
         self.v.fill_(1.0)
         for step in range(self.steps):
             K, u, v = self.K[step], self.u[step], self.v[step]
             work.absorb(self.stack, self.alpha, self.h, self.b, factor, K)
-            for _ in range(self.sweeps):
+            for _ in range(sweeps):
                 work.sweep(K, self.a, self.b, u, v, True)
             # Rows exact at the end.
             work.sweep(K, self.a, self.b, u, v, False)
