@@ -14,22 +14,23 @@ import torch
 import triton
 import triton.language as tl
 
-__all__ = ["TritonSteps", "Tuning"]
+__all__ = ["Steps", "Tuning", "spread", "unit_vectors"]
 
 
 @dataclass(frozen=True)
 class Tuning:
     """How the work is cut; what was fastest at n = 4,275 and 34 layers on an H200."""
 
-    absorb_warps: int = 8
-    rows: int = 4
-    programs: int = 264
-    sweep_warps: int = 8
+    absorb_warps: int = 4
+    rows: int = 2
+    programs: int = 132
+    sweep_warps: int = 16
+    stages: int = 1
     columns: int = 32
-    chunk: int = 64
+    chunk: int = 128
     block: int = 128
     unroll: int = 2
-    parts: int = 1056
+    parts: int = 528
     phi_warps: int = 4
 
 
@@ -64,32 +65,36 @@ def _absorb(
 @triton.jit
 def _sweep(
     K, a, b, v, u, partial, n, m,
-    ROWS: tl.constexpr, PROGRAMS: tl.constexpr, P: tl.constexpr, R: tl.constexpr,
+    ROWS: tl.constexpr, PROGRAMS: tl.constexpr, STAGES: tl.constexpr,
+    P: tl.constexpr, R: tl.constexpr,
 ):  # fmt: skip
-    """Rows of a program: u = 1 / K (b v), and what they add to the columns K^T (a u)."""
+    """Rows of a program: u = 1 / K (b v), and what they add to the columns K^T (a u).
+
+    Sums stay in the layout of the rows until the end: to change it takes longer than to add.
+    """
     program = tl.program_id(0)
-    j0 = tl.arange(0, P)
-    j1 = P + tl.arange(0, R)
+    j0 = tl.arange(0, P)[None, :]
+    j1 = P + tl.arange(0, R)[None, :]
     on1 = j1 < m
     w0 = tl.load(b + j0) * tl.load(v + j0)
     w1 = tl.load(b + j1, mask=on1, other=0.0) * tl.load(v + j1, mask=on1, other=0.0)
-    sum0 = tl.zeros((P,), dtype=tl.float32)
-    sum1 = tl.zeros((R,), dtype=tl.float32)
-    for first in range(program * ROWS, n, PROGRAMS * ROWS):
-        i = first + tl.arange(0, ROWS)
+    sum0 = tl.zeros((ROWS, P), dtype=tl.float32)
+    sum1 = tl.zeros((ROWS, R), dtype=tl.float32)
+    for first in tl.range(program * ROWS, n, PROGRAMS * ROWS, num_stages=STAGES):
+        i = first + tl.arange(0, ROWS)[:, None]
         live = i < n
-        row = K + i.to(tl.int64)[:, None] * m
-        k0 = tl.load(row + j0[None, :], mask=live[:, None], other=0.0).to(tl.float32)
-        k1 = tl.load(row + j1[None, :], mask=live[:, None] & on1[None, :], other=0.0).to(tl.float32)
-        total = tl.sum(k0 * w0[None, :], axis=1) + tl.sum(k1 * w1[None, :], axis=1)
+        row = K + i.to(tl.int64) * m
+        k0 = tl.load(row + j0, mask=live, other=0.0).to(tl.float32)
+        k1 = tl.load(row + j1, mask=live & on1, other=0.0).to(tl.float32)
+        total = tl.sum(k0 * w0, axis=1, keep_dims=True) + tl.sum(k1 * w1, axis=1, keep_dims=True)
         scaling = 1.0 / tl.maximum(total, 1e-30)
         tl.store(u + i, scaling, mask=live)
         mass = tl.load(a + i, mask=live, other=0.0) * scaling
-        sum0 += tl.sum(k0 * mass[:, None], axis=0)
-        sum1 += tl.sum(k1 * mass[:, None], axis=0)
+        sum0 += k0 * mass
+        sum1 += k1 * mass
     out = partial + program * m
-    tl.store(out + j0, sum0)
-    tl.store(out + j1, sum1, mask=on1)
+    tl.store(out + j0, tl.sum(sum0, axis=0, keep_dims=True))
+    tl.store(out + j1, tl.sum(sum1, axis=0, keep_dims=True), mask=on1)
 
 
 @triton.jit
@@ -121,18 +126,22 @@ def _columns(
 @triton.jit
 def _cosines(
     S, K, a, u, b, v, partial, n, m, stride_l, rows,
-    L: tl.constexpr, LAYERS: tl.constexpr, BLOCK: tl.constexpr, UNROLL: tl.constexpr,
+    L: tl.constexpr, LAYERS: tl.constexpr, P: tl.constexpr, R: tl.constexpr,
+    BLOCK: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
     """Some rows and columns: the plan times every layer's cosines, summed."""
     block, part = tl.program_id(0), tl.program_id(1)
-    j = block * BLOCK + tl.arange(0, BLOCK)
+    j = block * BLOCK + tl.arange(0, BLOCK)[None, :]
     on = j < m
-    layer = tl.arange(0, LAYERS)
-    here = (layer < L)[:, None] & on[None, :]
-    total = tl.zeros((LAYERS, BLOCK), dtype=tl.float32)
+    layer0 = tl.arange(0, P)[:, None]
+    layer1 = P + tl.arange(0, R)[:, None]
+    here1 = (layer1 < L) & on
+    sum0 = tl.zeros((P, BLOCK), dtype=tl.float32)
+    sum1 = tl.zeros((R, BLOCK), dtype=tl.float32)
     first = part * rows
     last = tl.minimum(first + rows, n)
-    at = S + layer.to(tl.int64)[:, None] * stride_l + j[None, :]
+    at0 = S + layer0.to(tl.int64) * stride_l + j
+    at1 = S + layer1.to(tl.int64) * stride_l + j
     for start in range(first, last, UNROLL):
         for k in tl.static_range(UNROLL):
             # Beyond the last row the last one is read again, and weighs nothing.
@@ -140,11 +149,12 @@ def _cosines(
             mass = tl.where(start + k < last, tl.load(a + i) * tl.load(u + i), 0.0)
             offset = i.to(tl.int64) * m
             plan = mass * tl.load(K + offset + j, mask=on, other=0.0).to(tl.float32)
-            cosines = tl.load(at + offset, mask=here, other=0.0).to(tl.float32)
-            total += cosines * plan[None, :]
+            sum0 += tl.load(at0 + offset, mask=on, other=0.0).to(tl.float32) * plan
+            sum1 += tl.load(at1 + offset, mask=here1, other=0.0).to(tl.float32) * plan
     scale = tl.load(b + j, mask=on, other=0.0) * tl.load(v + j, mask=on, other=0.0)
-    sums = tl.sum(total * scale[None, :], axis=1)
-    tl.store(partial + (part * tl.num_programs(0) + block) * LAYERS + layer, sums)
+    out = partial + (part * tl.num_programs(0) + block) * LAYERS
+    tl.store(out + layer0, tl.sum(sum0 * scale, axis=1, keep_dims=True))
+    tl.store(out + layer1, tl.sum(sum1 * scale, axis=1, keep_dims=True), mask=layer1 < L)
 
 
 @triton.jit
@@ -175,28 +185,113 @@ def _weigh(
 
 @triton.jit
 def _blend(
-    K, a, b, u, v, out, rows, cols, n, m, stride,
-    STEPS: tl.constexpr, BLOCK: tl.constexpr,
+    K, a, b, u, v, out, rows, cols, m, stride,
+    STEPS: tl.constexpr, P: tl.constexpr, R: tl.constexpr,
 ):  # fmt: skip
     """A row of the average of the steps' plans, without the padding."""
     i = tl.program_id(0)
-    mass = tl.load(a + i)
-    for first in range(0, m, BLOCK):
-        j = first + tl.arange(0, BLOCK)
-        on = j < m
-        total = tl.zeros((BLOCK,), dtype=tl.float32)
-        for step in tl.static_range(STEPS):
-            # gamma = 2 / (2 + t) leaves the step t with 2 (t + 1) / (T (T + 1)).
-            share = 2.0 * (step + 1) / (STEPS * (STEPS + 1))
-            left = share * mass * tl.load(u + step * rows + i)
-            right = tl.load(v + step * cols + j, mask=on, other=0.0)
-            kernel = tl.load(K + step * stride + i.to(tl.int64) * cols + j, mask=on, other=0.0)
-            total += left * right * kernel.to(tl.float32)
-        total *= tl.load(b + j, mask=on, other=0.0)
-        tl.store(out + i.to(tl.int64) * m + j, total, mask=on)
+    j0 = tl.arange(0, P)
+    j1 = P + tl.arange(0, R)
+    on0 = j0 < m
+    on1 = j1 < m
+    sum0 = tl.zeros((P,), dtype=tl.float32)
+    sum1 = tl.zeros((R,), dtype=tl.float32)
+    row = K + i.to(tl.int64) * cols
+    for step in tl.static_range(STEPS):
+        # gamma = 2 / (2 + t) leaves the step t with 2 (t + 1) / (T (T + 1)).
+        share = 2.0 * (step + 1) / (STEPS * (STEPS + 1))
+        left = share * tl.load(a + i) * tl.load(u + step * rows + i)
+        k0 = tl.load(row + step * stride + j0).to(tl.float32)
+        k1 = tl.load(row + step * stride + j1, mask=on1, other=0.0).to(tl.float32)
+        sum0 += left * tl.load(v + step * cols + j0) * k0
+        sum1 += left * tl.load(v + step * cols + j1, mask=on1, other=0.0) * k1
+    into = out + i.to(tl.int64) * m
+    tl.store(into + j0, sum0 * tl.load(b + j0), mask=on0)
+    tl.store(into + j1, sum1 * tl.load(b + j1, mask=on1, other=0.0), mask=on1)
 
 
-class TritonSteps:
+@triton.jit
+def _unit(
+    maps, unit, norms, cells, channels, width,
+    CELLS: tl.constexpr, CHANNELS: tl.constexpr,
+):  # fmt: skip
+    """Some cells of a layer: vectors from (channels, cells) to (width, channels) at unit length."""
+    block, layer = tl.program_id(0), tl.program_id(1)
+    i = block * CELLS + tl.arange(0, CELLS)[None, :]
+    on = i < cells
+    source = maps + layer.to(tl.int64) * channels * cells + i
+    total = tl.zeros((CHANNELS, CELLS), dtype=tl.float32)
+    for first in range(0, channels, CHANNELS):
+        c = first + tl.arange(0, CHANNELS)[:, None]
+        part = tl.load(source + c * cells, mask=on & (c < channels), other=0.0).to(tl.float32)
+        total += part * part
+    squares = tl.sum(total, axis=0, keep_dims=True)
+    inverse = tl.where(squares > 0.0, 1.0 / tl.sqrt(tl.maximum(squares, 1e-37)), 0.0)
+    tl.store(norms + layer * width + i, tl.sqrt(squares), mask=i < width)
+    into = unit + layer.to(tl.int64) * width * channels + i * channels
+    for first in range(0, channels, CHANNELS):
+        c = first + tl.arange(0, CHANNELS)[:, None]
+        part = tl.load(source + c * cells, mask=on & (c < channels), other=0.0).to(tl.float32)
+        value = (part * inverse).to(unit.dtype.element_ty)
+        tl.store(into + c, value, mask=(i < width) & (c < channels))
+
+
+@triton.jit
+def _spread(
+    grams, norms, corners, weights, out, n, rows, width,
+    CELLS: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """Some fine cells of a layer: rows of D U N, four entries each among zeros."""
+    block, layer = tl.program_id(0), tl.program_id(1)
+    i = block * CELLS + tl.arange(0, CELLS)
+    on = i < n
+    gram = grams + layer.to(tl.int64) * width * width
+    length = norms + layer * width
+    squares = tl.zeros((CELLS,), dtype=tl.float32)
+    whole = tl.zeros((CELLS,), dtype=tl.float32)
+    for p in tl.static_range(4):
+        cell = tl.load(corners + i * 4 + p, mask=on, other=0)
+        share = tl.load(weights + i * 4 + p, mask=on, other=0.0) * tl.load(length + cell)
+        whole += share
+        for q in tl.static_range(4):
+            other = tl.load(corners + i * 4 + q, mask=on, other=0)
+            beside = tl.load(weights + i * 4 + q, mask=on, other=0.0) * tl.load(length + other)
+            squares += share * beside * tl.load(gram + cell * width + other)
+    # Rounding of a vector that cancels between its corners must not become a direction.
+    alive = squares > 1e-6 * whole * whole
+    scale = tl.where(alive, 1.0 / tl.sqrt(tl.where(alive, squares, 1.0)), 0.0)
+    j = tl.arange(0, WIDTH)[None, :]
+    value = tl.zeros((CELLS, WIDTH), dtype=tl.float32)
+    for p in tl.static_range(4):
+        cell = tl.load(corners + i * 4 + p, mask=on, other=0)
+        share = tl.load(weights + i * 4 + p, mask=on, other=0.0) * tl.load(length + cell) * scale
+        value += tl.where(j == cell[:, None], share[:, None], 0.0)
+    into = out + layer.to(tl.int64) * rows * width + i[:, None] * width + j
+    tl.store(into, value.to(out.dtype.element_ty), mask=(i < rows)[:, None] & (j < width))
+
+
+def unit_vectors(maps: Any, width: int, dtype: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return unit vectors (layers, width, channels) and lengths of maps (layers, channels, cells)."""
+    count, channels, cells = maps.shape
+    unit = torch.empty((count, width, channels), dtype=dtype, device=maps.device)
+    norms = torch.empty((count, width), dtype=torch.float32, device=maps.device)
+    _unit[(-(-width // 32), count)](maps, unit, norms, cells, channels, width, 32, 64, num_warps=4)
+    return unit, norms
+
+
+def spread(grams: Any, norms: Any, corners: Any, weights: Any, rows: int, dtype: Any) -> Any:
+    """Return D U N, (layers, rows, width), from products of coarse vectors and their lengths."""
+    count, width, _ = grams.shape
+    out = torch.empty((count, rows, width), dtype=dtype, device=grams.device)
+    cells = 16
+    _spread[(-(-rows // cells), count)](
+        grams, norms, corners, weights, out, len(corners), rows, width,
+        cells, triton.next_power_of_2(width), num_warps=4,
+    )  # fmt: skip
+    return out
+
+
+class Steps:
     """The steps' operations on a CUDA device (or in Triton's interpreter).
 
     Parameters
@@ -215,6 +310,8 @@ class TritonSteps:
         self.whole = 1 << (m.bit_length() - 1)
         self.rest = max(16, triton.next_power_of_2(max(1, m - self.whole)))
         self.layers = max(16, triton.next_power_of_2(layers))
+        self.most = 1 << (layers.bit_length() - 1)
+        self.few = triton.next_power_of_2(max(1, layers - self.most))
         self.programs = min(tuning.programs, -(-n // tuning.rows))
         self.blocks = -(-m // tuning.block)
         self.rows = max(1, -(-n // max(1, tuning.parts // self.blocks)))
@@ -224,7 +321,7 @@ class TritonSteps:
             return torch.zeros(size, dtype=torch.float32, device=device)
 
         self.columns = room(self.programs, m)
-        self.errors = room(-(-m // tuning.columns))
+        self.error_blocks = -(-m // tuning.columns)
         self.sums = room(self.parts * self.blocks, self.layers)
 
     def absorb(self, S: Any, weights: Any, h: Any, b: Any, factor: float, K: Any) -> None:
@@ -235,16 +332,17 @@ class TritonSteps:
             num_warps=self.tuning.absorb_warps,
         )  # fmt: skip
 
-    def sweep(self, K: Any, a: Any, b: Any, u: Any, v: Any, update: bool) -> None:
-        """Write u = 1 / K (b v), then, to update, v = 1 / K^T (a u); the error is that before."""
+    def sweep(self, K: Any, a: Any, b: Any, u: Any, v: Any, errors: Any, update: bool) -> None:
+        """Write u = 1 / K (b v) and the columns' errors, then, to update, v = 1 / K^T (a u)."""
         _, n, m = self.shape
         tuning = self.tuning
         _sweep[(self.programs,)](
-            K, a, b, v, u, self.columns, n, m, tuning.rows, self.programs, self.whole, self.rest,
+            K, a, b, v, u, self.columns, n, m,
+            tuning.rows, self.programs, tuning.stages, self.whole, self.rest,
             num_warps=tuning.sweep_warps,
         )  # fmt: skip
-        _columns[(len(self.errors),)](
-            self.columns, b, v, self.errors, m,
+        _columns[(self.error_blocks,)](
+            self.columns, b, v, errors, m,
             self.programs, update, tuning.chunk, tuning.columns, num_warps=4,
         )  # fmt: skip
 
@@ -257,19 +355,19 @@ class TritonSteps:
         tuning = self.tuning
         _cosines[(self.blocks, self.parts)](
             S, K, a, u, b, v, self.sums, n, m, n * m, self.rows,
-            layers, self.layers, tuning.block, tuning.unroll, num_warps=tuning.phi_warps,
+            layers, self.layers, self.most, self.few, tuning.block, tuning.unroll,
+            num_warps=tuning.phi_warps,
         )  # fmt: skip
         _weigh[(1,)](
             self.sums, phi, log_prior, alpha, len(self.sums), gamma, eta,
-            layers, self.layers, 64, num_warps=8,
+            layers, self.layers, 128, num_warps=16,
         )  # fmt: skip
-
-    def error(self) -> torch.Tensor:
-        """Mass in wrong columns before the last update."""
-        return self.errors.sum()
 
     def blend(self, K: Any, a: Any, b: Any, u: Any, v: Any, out: Any) -> None:
         """Write the average of the plans of all steps."""
         steps, rows, cols = K.shape
         n, m = out.shape
-        _blend[(n,)](K, a, b, u, v, out, rows, cols, n, m, rows * cols, steps, 1024, num_warps=4)
+        _blend[(n,)](
+            K, a, b, u, v, out, rows, cols, m, rows * cols, steps, self.whole, self.rest,
+            num_warps=8,
+        )  # fmt: skip

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from frot._errors import InputError
+from frot.correspondence._cuda import _plain
 from frot.correspondence._cuda._operands import Operands, make_groups, padded
-from frot.correspondence._cuda._plain import TorchSteps
 
 __all__ = ["PairSteps", "has_triton"]
 
@@ -45,8 +45,9 @@ class PairSteps:
         Where the maps go, by group: (layers, channels, h, w) of either image.
     a, b, log_prior : tensors
         Padded weights of the cells, and log q; uniform until they are written.
-    plan, phi, alpha, error : tensors
-        What comes out: (n, m), (L,) in the order of `order`, and the columns' L1 error.
+    plan, phi, alpha, errors : tensors
+        What comes out: (n, m), (L,) in the order of `order`, and the L1 errors of the columns of
+        every step, (steps, blocks of columns).
     """
 
     def __init__(
@@ -78,8 +79,13 @@ class PairSteps:
         self.shape = ends[0][0] * ends[0][1], ends[1][0] * ends[1][1]
         self.groups = make_groups(source, target)
         self.order = [layer for group in self.groups for layer in group.layers]
+        if kernels == "triton":
+            from frot.correspondence._cuda import _kernels as module
+        else:
+            module = _plain
         self.operands = [
-            Operands(group, ends[0], ends[1], self.device, self.dtype) for group in self.groups
+            Operands(group, ends[0], ends[1], self.device, self.dtype, module)
+            for group in self.groups
         ]
         count = len(source)
         n, m = self.shape
@@ -98,15 +104,9 @@ class PairSteps:
         self.K = self._room(steps, rows, cols, dtype=self.dtype)
         self.u, self.v = self._room(steps, rows), self._room(steps, cols)
         self.h = self._room(cols)
-        self.errors = self._room(steps)
         self.plan = self._room(n, m)
-        shape = (count, rows, cols)
-        if kernels == "triton":
-            from frot.correspondence._cuda._kernels import TritonSteps
-
-            self.work: Any = TritonSteps(shape, self.device)
-        else:
-            self.work = TorchSteps(shape, self.device)
+        self.work: Any = module.Steps((count, rows, cols), self.device)
+        self.errors = self._room(steps, self.work.error_blocks)
         self.streams = [torch.cuda.Stream(self.device) for _ in self.groups] if cuda else []
         self.graph: Any = None
 
@@ -166,10 +166,9 @@ class PairSteps:
             K, u, v = self.K[step], self.u[step], self.v[step]
             work.absorb(self.stack, self.alpha, self.h, self.b, factor, K)
             for _ in range(sweeps):
-                work.sweep(K, self.a, self.b, u, v, True)
+                work.sweep(K, self.a, self.b, u, v, self.errors[step], True)
             # Rows exact at the end.
-            work.sweep(K, self.a, self.b, u, v, False)
-            self.errors[step] = work.error()
+            work.sweep(K, self.a, self.b, u, v, self.errors[step], False)
             if step + 1 < self.steps:
                 self.h += v.log()
             if step + 1 < self.steps or self.last_phi:
@@ -179,6 +178,13 @@ class PairSteps:
                     self.phi, self.log_prior, self.alpha, gamma, self.eta,
                 )  # fmt: skip
         work.blend(self.K, self.a, self.b, self.u, self.v, self.plan)
+
+    @property
+    def error(self) -> float:
+        """A bound on the plan's mass in wrong columns, from the errors of the steps."""
+        each = self.errors.sum(dim=1).tolist()
+        share = 2.0 / (self.steps * (self.steps + 1))
+        return sum(share * (step + 1) * found for step, found in enumerate(each))
 
     def launch(self) -> None:
         """Everything from maps to plan, launched one by one."""

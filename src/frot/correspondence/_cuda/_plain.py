@@ -6,14 +6,43 @@ from typing import Any
 
 import torch
 
-__all__ = ["TorchSteps"]
+__all__ = ["Steps", "spread", "unit_vectors"]
 
 # Rows at a time where a whole stack in single precision would not fit.
 ROWS = 256
 TINY = 1e-30
 
 
-class TorchSteps:
+def unit_vectors(maps: Any, width: int, dtype: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return unit vectors (layers, width, channels) and lengths of maps (layers, channels, cells)."""
+    count, channels, cells = maps.shape
+    norms = torch.zeros((count, width), dtype=torch.float32, device=maps.device)
+    norms[:, :cells] = maps.float().square().sum(dim=1).sqrt()
+    unit = torch.zeros((count, width, channels), dtype=dtype, device=maps.device)
+    inverse = torch.where(norms > 0.0, norms, torch.inf).reciprocal()[:, None, :cells]
+    unit[:, :cells] = (maps * inverse).mT
+    return unit, norms
+
+
+def spread(grams: Any, norms: Any, corners: Any, weights: Any, rows: int, dtype: Any) -> Any:
+    """Return D U N, (layers, rows, width), from products of coarse vectors and their lengths."""
+    count, width, _ = grams.shape
+    n = len(corners)
+    where = corners.long()
+    shares = weights * norms[:, where.flatten()].reshape(count, n, 4)
+    pairs = (where[:, :, None] * width + where[:, None, :]).flatten()
+    products = grams.flatten(1)[:, pairs].reshape(count, n, 4, 4)
+    squares = (products * shares[:, :, :, None] * shares[:, :, None, :]).sum(dim=(2, 3))
+    # Rounding of a vector that cancels between its corners must not become a direction.
+    alive = squares > 1e-6 * shares.sum(dim=2).square()
+    scale = torch.where(alive, squares, torch.inf).rsqrt()
+    out = torch.zeros((count, rows, width), dtype=dtype, device=grams.device)
+    values = (shares * scale[:, :, None]).to(dtype)
+    out[:, :n].scatter_add_(2, where.expand(count, n, 4), values)
+    return out
+
+
+class Steps:
     """The steps' operations in PyTorch, on any device.
 
     Parameters
@@ -24,7 +53,7 @@ class TorchSteps:
 
     def __init__(self, shape: tuple[int, int, int], device: Any) -> None:
         self.shape = shape
-        self._error = torch.zeros((), device=device)
+        self.error_blocks = 1
 
     def absorb(self, S: Any, weights: Any, h: Any, b: Any, factor: float, K: Any) -> None:
         """Write exp(h + factor * mixed cosines), its rows' maxima one, to K."""
@@ -35,12 +64,12 @@ class TorchSteps:
             score = bias + factor * score
             K[rows] = (score - score.amax(dim=1, keepdim=True)).exp()
 
-    def sweep(self, K: Any, a: Any, b: Any, u: Any, v: Any, update: bool) -> None:
-        """Write u = 1 / K (b v), then, to update, v = 1 / K^T (a u); the error is that before."""
+    def sweep(self, K: Any, a: Any, b: Any, u: Any, v: Any, errors: Any, update: bool) -> None:
+        """Write u = 1 / K (b v) and the columns' errors, then, to update, v = 1 / K^T (a u)."""
         kernel = K.float()
         u.copy_(1.0 / (kernel @ (b * v)).clamp(min=TINY))
         columns = (a * u) @ kernel
-        self._error.copy_((b * (v * columns - 1.0).abs()).sum())
+        errors.copy_((b * (v * columns - 1.0).abs()).sum())
         if update:
             v.copy_(torch.where(b > 0.0, 1.0 / columns.clamp(min=TINY), 1.0))
 
@@ -56,10 +85,6 @@ class TorchSteps:
             total += torch.einsum("lij,ij->l", S[:, rows].float(), plan)
         phi += gamma * (2.0 - 2.0 * total - phi)
         alpha.copy_(torch.softmax(phi / eta + log_prior, dim=0))
-
-    def error(self) -> torch.Tensor:
-        """Mass in wrong columns before the last update."""
-        return self._error
 
     def blend(self, K: Any, a: Any, b: Any, u: Any, v: Any, out: Any) -> None:
         """Write the average of the plans of all steps."""

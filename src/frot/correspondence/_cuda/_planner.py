@@ -36,7 +36,7 @@ class PairPlanner:
     steps : int
         T.
     tol : float
-        L1 error of the columns, of the worst step.
+        L1 error of the plan's columns.
     sweeps : int
         Sinkhorn's sweeps in each step at first.
     grid_of : int
@@ -85,11 +85,11 @@ class PairPlanner:
         known = np.zeros(len(source)) if log_prior is None else log_prior
         work.log_prior[:] = torch.as_tensor(known[work.order])
         work.run()
-        used, error = work.sweeps, float(work.errors.max())
+        used, error = work.sweeps, work.error
         while not error <= self.tol and used < MOST_SWEEPS:
             used *= 4
             work.take_steps(used, afresh=True)
-            error = float(work.errors.max())
+            error = work.error
         if not error <= self.tol:
             costs = layer_costs(source, target, grid_of=self.grid_of, device=self.device)
             return paper_plan(
