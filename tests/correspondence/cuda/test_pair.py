@@ -86,7 +86,7 @@ def test_triton_agrees_with_plain_torch_in_its_interpreter():
     code = """
 import torch
 from tests.correspondence.cuda.test_pair import some_maps, steps_of
-options = dict(device="cpu", dtype=torch.float16, sweeps=2, steps=2)
+options = dict(device="cpu", sweeps=2, steps=2)
 one, other = (steps_of(*some_maps(), kernels=k, **options) for k in ("triton", "torch"))
 assert (one.plan - other.plan).abs().sum() <= 1e-5
 assert (one.phi - other.phi).abs().max() <= 1e-5
@@ -101,7 +101,7 @@ assert abs(one.error - other.error) <= 1e-5
 @pytest.mark.skipif(not (CUDA and TRITON), reason="needs a CUDA device and Triton")
 def test_triton_agrees_with_plain_torch_on_a_device():
     one, other = (steps_of(*some_maps(), kernels=kind) for kind in ("triton", "torch"))
-    assert (one.plan - other.plan).abs().sum() <= 1e-4
+    assert (one.plan - other.plan).abs().sum() <= 1e-3
     replayed = steps_of(*some_maps())
     replayed.capture()
     replayed.plan.fill_(torch.nan)
@@ -122,7 +122,7 @@ def test_a_line_of_one_cell_is_spread_over_all():
     unit = torch.zeros(1, side.width, 4)
     unit[:, :2, 0] = 1.0
     lengths = torch.ones(1, side.width)
-    found = spread(products(unit), lengths, side.corners, side.weights, side.rows, torch.float32)
+    found = spread(products(unit), lengths, side, torch.float32)
     assert torch.allclose(found[0, :3, :2], torch.tensor([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]))
     assert not found[0, 3:].any()
 

@@ -14,7 +14,12 @@ import torch
 import triton
 import triton.language as tl
 
-__all__ = ["Steps", "Tuning", "spread", "unit_vectors"]
+__all__ = ["Steps", "Tuning", "gather", "spread", "unit_vectors"]
+
+# Fine cells and columns of a tile of interpolated vectors; cells, channels and warps of one of
+# vectors that are scaled.
+TILE = (16, 256)
+UNIT = (32, 128, 8)
 
 
 @dataclass(frozen=True)
@@ -23,13 +28,13 @@ class Tuning:
 
     absorb_warps: int = 4
     rows: int = 2
-    programs: int = 132
-    sweep_warps: int = 16
-    stages: int = 1
+    programs: int = 264
+    sweep_warps: int = 8
+    stages: int = 3
     columns: int = 32
     chunk: int = 128
     block: int = 128
-    unroll: int = 2
+    unroll: int = 4
     parts: int = 528
     phi_warps: int = 4
 
@@ -237,18 +242,10 @@ def _unit(
 
 
 @triton.jit
-def _spread(
-    grams, norms, corners, weights, out, n, rows, width,
-    CELLS: tl.constexpr, WIDTH: tl.constexpr,
-):  # fmt: skip
-    """Some fine cells of a layer: rows of D U N, four entries each among zeros."""
-    block, layer = tl.program_id(0), tl.program_id(1)
-    i = block * CELLS + tl.arange(0, CELLS)
-    on = i < n
-    gram = grams + layer.to(tl.int64) * width * width
-    length = norms + layer * width
-    squares = tl.zeros((CELLS,), dtype=tl.float32)
-    whole = tl.zeros((CELLS,), dtype=tl.float32)
+def _scale(gram, length, corners, weights, i, on, width):
+    """One over the length of what interpolation makes of the corners of cells i."""
+    squares = tl.zeros_like(i).to(tl.float32)
+    whole = tl.zeros_like(i).to(tl.float32)
     for p in tl.static_range(4):
         cell = tl.load(corners + i * 4 + p, mask=on, other=0)
         share = tl.load(weights + i * 4 + p, mask=on, other=0.0) * tl.load(length + cell)
@@ -259,34 +256,87 @@ def _spread(
             squares += share * beside * tl.load(gram + cell * width + other)
     # Rounding of a vector that cancels between its corners must not become a direction.
     alive = squares > 1e-6 * whole * whole
-    scale = tl.where(alive, 1.0 / tl.sqrt(tl.where(alive, squares, 1.0)), 0.0)
-    j = tl.arange(0, WIDTH)[None, :]
+    return tl.where(alive, 1.0 / tl.sqrt(tl.where(alive, squares, 1.0)), 0.0)
+
+
+@triton.jit
+def _spread(
+    grams, norms, corners, weights, out, n, rows, width,
+    CELLS: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """Some fine cells of a layer: rows of D U N, four entries each among zeros."""
+    block, part, layer = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    i = block * CELLS + tl.arange(0, CELLS)[:, None]
+    on = i < n
+    length = norms + layer * width
+    gram = grams + layer.to(tl.int64) * width * width
+    scale = _scale(gram, length, corners, weights, i, on, width)
+    j = part * WIDTH + tl.arange(0, WIDTH)[None, :]
     value = tl.zeros((CELLS, WIDTH), dtype=tl.float32)
     for p in tl.static_range(4):
         cell = tl.load(corners + i * 4 + p, mask=on, other=0)
         share = tl.load(weights + i * 4 + p, mask=on, other=0.0) * tl.load(length + cell) * scale
-        value += tl.where(j == cell[:, None], share[:, None], 0.0)
-    into = out + layer.to(tl.int64) * rows * width + i[:, None] * width + j
-    tl.store(into, value.to(out.dtype.element_ty), mask=(i < rows)[:, None] & (j < width))
+        value += tl.where(j == cell, share, 0.0)
+    into = out + layer.to(tl.int64) * rows * width + i * width + j
+    tl.store(into, value.to(out.dtype.element_ty), mask=(i < rows) & (j < width))
+
+
+@triton.jit
+def _gather(
+    table, grams, norms, corners, weights, out, n, rows, width, count,
+    CELLS: tl.constexpr, COUNT: tl.constexpr,
+):  # fmt: skip
+    """Some fine cells of a layer: rows of (D U N) table, four rows of the table each."""
+    block, part, layer = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    i = block * CELLS + tl.arange(0, CELLS)[:, None]
+    on = i < n
+    length = norms + layer * width
+    gram = grams + layer.to(tl.int64) * width * width
+    scale = _scale(gram, length, corners, weights, i, on, width)
+    j = part * COUNT + tl.arange(0, COUNT)[None, :]
+    here = j < count
+    value = tl.zeros((CELLS, COUNT), dtype=tl.float32)
+    source = table + layer.to(tl.int64) * width * count
+    for p in tl.static_range(4):
+        cell = tl.load(corners + i * 4 + p, mask=on, other=0)
+        share = tl.load(weights + i * 4 + p, mask=on, other=0.0) * tl.load(length + cell) * scale
+        value += share * tl.load(source + cell * count + j, mask=here, other=0.0).to(tl.float32)
+    into = out + layer.to(tl.int64) * rows * count + i * count + j
+    tl.store(into, value.to(out.dtype.element_ty), mask=(i < rows) & here)
 
 
 def unit_vectors(maps: Any, width: int, dtype: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return unit vectors (layers, width, channels) and lengths of maps (layers, channels, cells)."""
+    """Return unit vectors (layers, width, channels) and lengths of (layers, channels, cells)."""
     count, channels, cells = maps.shape
     unit = torch.empty((count, width, channels), dtype=dtype, device=maps.device)
     norms = torch.empty((count, width), dtype=torch.float32, device=maps.device)
-    _unit[(-(-width // 32), count)](maps, unit, norms, cells, channels, width, 32, 64, num_warps=4)
+    block, part, warps = UNIT
+    _unit[(-(-width // block), count)](
+        maps, unit, norms, cells, channels, width, block, part, num_warps=warps
+    )
     return unit, norms
 
 
-def spread(grams: Any, norms: Any, corners: Any, weights: Any, rows: int, dtype: Any) -> Any:
+def spread(grams: Any, norms: Any, side: Any, dtype: Any) -> torch.Tensor:
     """Return D U N, (layers, rows, width), from products of coarse vectors and their lengths."""
     count, width, _ = grams.shape
-    out = torch.empty((count, rows, width), dtype=dtype, device=grams.device)
-    cells = 16
-    _spread[(-(-rows // cells), count)](
-        grams, norms, corners, weights, out, len(corners), rows, width,
-        cells, triton.next_power_of_2(width), num_warps=4,
+    out = torch.empty((count, side.rows, width), dtype=dtype, device=grams.device)
+    cells, part = TILE
+    _spread[(-(-side.rows // cells), -(-width // part), count)](
+        grams, norms, side.corners, side.weights, out, len(side.corners), side.rows, width,
+        cells, part, num_warps=4,
+    )  # fmt: skip
+    return out
+
+
+def gather(table: Any, grams: Any, norms: Any, side: Any) -> torch.Tensor:
+    """Return (D U N) table, (layers, rows, k), of a table (layers, width, k)."""
+    count, width, across = table.shape
+    out = torch.empty((count, side.rows, across), dtype=table.dtype, device=table.device)
+    cells, part = TILE
+    _gather[(-(-side.rows // cells), -(-across // part), count)](
+        table, grams, norms, side.corners, side.weights, out, len(side.corners), side.rows, width,
+        across, cells, part, num_warps=4,
     )  # fmt: skip
     return out
 

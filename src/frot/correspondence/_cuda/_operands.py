@@ -16,7 +16,8 @@ All of it is a fixed sequence of operations on the device, so that it can be cap
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ import torch
 from frot.correspondence._cuda import _plain
 from frot.correspondence._grid_lines import Line
 
-__all__ = ["Group", "Operands", "Side", "make_groups", "padded", "products"]
+__all__ = ["Beside", "Group", "Operands", "Side", "make_groups", "padded", "products"]
 
 # Matrix products are slow on sides that are no multiples of these.
 FINE, COARSE = 64, 8
@@ -75,6 +76,29 @@ def make_groups(
     return [Group(tuple(layers), *key) for key, layers in found.items()]
 
 
+class Beside:
+    """A second stream of launches: small ones leave a device idle. Without CUDA there is one."""
+
+    def __init__(self, device: Any) -> None:
+        cuda = torch.device(device).type == "cuda"
+        self.stream = torch.cuda.Stream(device) if cuda else None
+
+    @contextmanager
+    def launching(self) -> Iterator[None]:
+        """Launch here what needs nothing that comes after."""
+        if self.stream is None:
+            yield
+            return
+        self.stream.wait_stream(torch.cuda.current_stream(self.stream.device))
+        with torch.cuda.stream(self.stream):
+            yield
+
+    def join(self) -> None:
+        """Let the first stream wait for this one."""
+        if self.stream is not None:
+            torch.cuda.current_stream(self.stream.device).wait_stream(self.stream)
+
+
 class Side:
     """Interpolation of the coarse cells of one image: four corners for each of n fine cells."""
 
@@ -112,7 +136,7 @@ class Operands:
     dtype : torch dtype
         Half precision; single where half is not fast.
     kernels : module
-        What `unit_vectors` and `spread` are from.
+        What `unit_vectors`, `gather` and `spread` are from.
     """
 
     def __init__(
@@ -125,27 +149,33 @@ class Operands:
         kernels: Any = _plain,
     ) -> None:
         self.group, self.dtype, self.kernels = group, dtype, kernels
+        self.beside = Beside(device)
         self.sides = Side(group.source, source, device), Side(group.target, target, device)
 
     def __call__(self, F: torch.Tensor, G: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return X (layers, padded n, k) and Y (layers, padded m, k) of maps (layers, c, h, w)."""
         left, right = self.sides
         if self.group.by_channels:
-            return self._vectors(F, left), self._vectors(G, right)
-        (unit, shares), (other, Y) = self._coarse(F, left), self._coarse(G, right)
-        return torch.bmm(shares, torch.bmm(unit, other.mT)), Y
+            with self.beside.launching():
+                Y = self._vectors(G, right)
+            X = self._vectors(F, left)
+            self.beside.join()
+            return X, Y
+        with self.beside.launching():
+            other, *target = self._coarse(G, right)
+            Y = self.kernels.spread(*target, right, self.dtype)
+        unit, grams, norms = self._coarse(F, left)
+        self.beside.join()
+        return self.kernels.gather(torch.bmm(unit, other.mT), grams, norms, left), Y
 
     def _vectors(self, maps: torch.Tensor, side: Side) -> torch.Tensor:
         """Interpolate to vectors of unit length, (layers, padded n, channels)."""
         if side.same:
             return self.kernels.unit_vectors(maps.flatten(2), side.rows, self.dtype)[0]
-        unit, shares = self._coarse(maps, side)
-        return torch.bmm(shares, unit)
+        unit, grams, norms = self._coarse(maps, side)
+        return self.kernels.gather(unit, grams, norms, side)
 
-    def _coarse(self, maps: torch.Tensor, side: Side) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return coarse vectors at unit length, (layers, width, channels), and D U N."""
+    def _coarse(self, maps: torch.Tensor, side: Side) -> tuple[torch.Tensor, ...]:
+        """Return coarse vectors at unit length, (layers, width, channels), products, lengths."""
         unit, norms = self.kernels.unit_vectors(maps.flatten(2), side.width, self.dtype)
-        shares = self.kernels.spread(
-            products(unit), norms, side.corners, side.weights, side.rows, self.dtype
-        )
-        return unit, shares
+        return unit, products(unit), norms

@@ -10,7 +10,7 @@ import torch
 
 from frot._errors import InputError
 from frot.correspondence._cuda import _plain
-from frot.correspondence._cuda._operands import Operands, make_groups, padded
+from frot.correspondence._cuda._operands import Beside, Operands, make_groups, padded
 
 __all__ = ["PairSteps", "has_triton"]
 
@@ -107,7 +107,7 @@ class PairSteps:
         self.plan = self._room(n, m)
         self.work: Any = module.Steps((count, rows, cols), self.device)
         self.errors = self._room(steps, self.work.error_blocks)
-        self.streams = [torch.cuda.Stream(self.device) for _ in self.groups] if cuda else []
+        self.streams = [Beside(self.device) for _ in self.groups]
         self.graph: Any = None
 
     def _room(self, *size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -121,32 +121,26 @@ class PairSteps:
                 G[slot].copy_(torch.as_tensor(target[layer]))
 
     def cosines(self) -> None:
-        """Fill the stack, and phi of the product plan from the means of its factors.
-
-        Groups do not wait for each other: their small launches leave a device idle.
-        """
+        """Fill the stack, and phi of the product plan; groups do not wait for each other."""
         first = 0
-        here = torch.cuda.current_stream(self.device) if self.streams else None
-        for k, (make, (F, G)) in enumerate(zip(self.operands, self.maps, strict=True)):
+        for stream, make, (F, G) in zip(self.streams, self.operands, self.maps, strict=True):
             part = slice(first, first + len(F))
+            with stream.launching():
+                self._group(make, F, G, part)
             first = part.stop
-            if here is None:
-                self._group(make, F, G, part)
-                continue
-            self.streams[k].wait_stream(here)
-            with torch.cuda.stream(self.streams[k]):
-                self._group(make, F, G, part)
-        if here is not None:
-            for stream in self.streams:
-                here.wait_stream(stream)
+        for stream in self.streams:
+            stream.join()
 
     def _group(self, make: Operands, F: Any, G: Any, part: slice) -> None:
+        """Multiply the factors, and the means of the factors."""
         X, Y = make(F, G)
+        with make.beside.launching():
+            # Weights of cells are small numbers for half precision.
+            left = torch.matmul((self.a * len(self.a)).to(X.dtype), X).float() / len(self.a)
+            right = torch.matmul((self.b * len(self.b)).to(Y.dtype), Y).float() / len(self.b)
+            self.phi[part] = 2.0 - 2.0 * (left * right).sum(dim=1)
         torch.bmm(X, Y.mT, out=self.stack[part])
-        # Weights of cells are small numbers for half precision.
-        left = torch.matmul((self.a * len(self.a)).to(X.dtype), X).float() / len(self.a)
-        right = torch.matmul((self.b * len(self.b)).to(Y.dtype), Y).float() / len(self.b)
-        self.phi[part] = 2.0 - 2.0 * (left * right).sum(dim=1)
+        make.beside.join()
 
     def take_steps(self, sweeps: int | None = None, afresh: bool = False) -> None:
         """Take the steps on the stack from the phi of the product plan.
