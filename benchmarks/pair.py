@@ -17,6 +17,7 @@ from _common import fastest, peak_memory, table  # isort: skip  (sets the number
 import numpy as np
 import torch
 
+from _pair_device import on_a_device
 from _pair_plain import plain_plan, plain_stack, synthetic_maps
 from frot.correspondence._grid_costs import layer_costs
 from frot.correspondence._layer_plan import LayerPlan, paper_plan
@@ -74,7 +75,11 @@ def main() -> None:
     parser.add_argument("--eps", type=float, default=0.1)
     parser.add_argument("--shrink", type=int, default=1, help="divides channels and grids")
     parser.add_argument("--certified", action="store_true", help="the optimum with its interval")
+    parser.add_argument("--cuda", action="store_true", help="on a CUDA device instead")
     options = parser.parse_args()
+    if options.cuda:
+        on_a_device(*synthetic_maps(options.shrink), options.eta, options.eps, STEPS)
+        return
     on_the_host(options.shrink, options.eta, options.eps, options.certified)
 
 

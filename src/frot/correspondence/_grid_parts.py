@@ -26,7 +26,7 @@ from frot.correspondence._grid_lines import Line
 __all__ = ["CoarseLayers", "FactoredLayers", "KeptLayers", "Part"]
 
 # Fine cells across a tile: fewer need fewer coarse columns each, more make larger products.
-TILE = 12
+TILE = 8
 # What rows that are worked on together may take.
 BLOCK_BYTES = 500_000
 PRODUCT_BYTES = 8_000_000
