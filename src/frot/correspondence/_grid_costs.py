@@ -23,8 +23,10 @@ from frot.correspondence._grid_parts import CoarseLayers, FactoredLayers, KeptLa
 
 __all__ = ["BUDGET", "GridGeometry", "check_maps", "layer_costs"]
 
-# Bytes of cosines that may be kept as matrices.
+# Bytes of cosines that may be kept as matrices, on the host and on a device, where anything else
+# would be made of thousands of small launches.
 BUDGET = 256_000_000
+DEVICE_BUDGET = 8_000_000_000
 # Layers of fewer channels are as fast from their vectors.
 FEW_CHANNELS = 100
 
@@ -177,7 +179,7 @@ def layer_costs(
     grid_of: int = 0,
     device: Any = None,
     dtype: str = "float32",
-    budget: float = BUDGET,
+    budget: float | None = None,
 ) -> GridGeometry:
     r"""Return the costs of all layers between the cells of two images.
 
@@ -196,9 +198,9 @@ def layer_costs(
         Where to work: with PyTorch on that device, with NumPy if left out.
     dtype : {"float32", "float64"}
         Working precision. Bounds of certificates count its rounding.
-    budget : float
+    budget : float, optional
         Bytes of cosines that may be kept as matrices; the rest is worked out from coarse products
-        whenever it is needed.
+        whenever it is needed. 256 MB if left out, 8 GB on a device.
 
     Returns
     -------
@@ -222,10 +224,14 @@ def layer_costs(
     n, m = (h * w for h, w in ends)
     count, itemsize = len(source), np.dtype(dtype).itemsize
     channels = np.array([one.channels for one in source])
+    if budget is None:
+        budget = BUDGET if home.on_host else DEVICE_BUDGET
     all_kept = count * n * m * itemsize <= budget
     fine, coarse = _sorted_layers(source, target, n, m)
     parts: list[Part] = []
-    if all_kept:
+    if all_kept and not home.on_host:
+        parts.append(KeptLayers(tuple(range(count)), _on_device(source, target, grid_of, home)))
+    elif all_kept:
         values = home.xp.empty((n, count, m), dtype=home.dtype, device=home.device)
         _keep_fine(values, fine, fine, source, target, home, ends)
         for layers in coarse:
@@ -251,6 +257,19 @@ def layer_costs(
             parts.append(FactoredLayers(tuple(rest), tuple(channels[rest].tolist()), X, Y))
         parts += [_coarse(layers, source, target, home, ends) for layers in coarse]
     return GridGeometry(tuple(parts), (n, m), channels, home, np.ones(count), (0, n))
+
+
+def _on_device(
+    source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_of: int, home: Home
+) -> Any:
+    """Return all cosines, (n, L, m), by a few large products."""
+    from frot.correspondence._cuda._pair import cosine_factors
+
+    n, m = source[grid_of].grid.count, target[grid_of].grid.count
+    values = home.xp.empty((n, len(source), m), dtype=home.dtype, device=home.device)
+    for layer, X, Y in cosine_factors(source, target, grid_of, home.device, home.dtype):
+        values[:, layer, :] = X[:n, :] @ Y[:m, :].mT
+    return values
 
 
 def _home(device: Any, dtype: str) -> Home:

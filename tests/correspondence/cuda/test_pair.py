@@ -14,7 +14,7 @@ import torch
 
 from frot import InputError
 from frot.correspondence._cuda._operands import Side, make_groups, padded, products
-from frot.correspondence._cuda._pair import PairSteps
+from frot.correspondence._cuda._pair import PairSteps, cosine_factors
 from frot.correspondence._cuda._plain import spread
 from frot.correspondence._grid_costs import layer_costs
 from frot.correspondence._layer_plan import paper_plan
@@ -107,6 +107,17 @@ def test_triton_agrees_with_plain_torch_on_a_device():
     replayed.plan.fill_(torch.nan)
     replayed.run()
     assert torch.allclose(one.plan, replayed.plan, atol=1e-7)
+
+
+@pytest.mark.parametrize(("dtype", "close"), [(torch.float32, 1e-6), (torch.float64, 1e-12)])
+def test_factors_give_the_cosines_in_any_precision(dtype, close):
+    source, target = some_maps()
+    stack = plain_stack(source, target)
+    found = {
+        layer: 2.0 - 2.0 * (X[:63] @ Y[:88].mT)
+        for layer, X, Y in cosine_factors(source, target, 0, "cpu", dtype)
+    }
+    assert max(np.abs(found[k].numpy() - stack[k]).max() for k in range(7)) <= close
 
 
 def test_layers_are_sorted_by_what_they_share():

@@ -18,8 +18,8 @@ __all__ = ["Steps", "Tuning", "gather", "spread", "unit_vectors"]
 
 # Fine cells and columns of a tile of interpolated vectors; cells, channels and warps of one of
 # vectors that are scaled.
-TILE = (16, 256)
-UNIT = (32, 128, 8)
+TILE = (32, 128)
+UNIT = (16, 256, 8)
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ def _scale(gram, length, corners, weights, i, on, width):
         for q in tl.static_range(4):
             other = tl.load(corners + i * 4 + q, mask=on, other=0)
             beside = tl.load(weights + i * 4 + q, mask=on, other=0.0) * tl.load(length + other)
-            squares += share * beside * tl.load(gram + cell * width + other)
+            squares += share * beside * tl.load(gram + cell * width + other).to(tl.float32)
     # Rounding of a vector that cancels between its corners must not become a direction.
     alive = squares > 1e-6 * whole * whole
     return tl.where(alive, 1.0 / tl.sqrt(tl.where(alive, squares, 1.0)), 0.0)

@@ -54,6 +54,11 @@ class Group:
     target: tuple[int, int]
 
     @property
+    def size(self) -> int:
+        """Length of all its factors' rows together, which is what the products cost."""
+        return len(self.layers) * min(self.channels, self.target[0] * self.target[1])
+
+    @property
     def by_channels(self) -> bool:
         """Whether the factors are vectors, rather than sums over coarse cells."""
         return self.channels <= self.target[0] * self.target[1]
@@ -102,7 +107,13 @@ class Beside:
 class Side:
     """Interpolation of the coarse cells of one image: four corners for each of n fine cells."""
 
-    def __init__(self, coarse: tuple[int, int], fine: tuple[int, int], device: Any) -> None:
+    def __init__(
+        self,
+        coarse: tuple[int, int],
+        fine: tuple[int, int],
+        device: Any,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
         down, across = (Line.between(*sizes) for sizes in zip(coarse, fine, strict=True))
         corners, weights = [], []
         for i in range(2):
@@ -115,14 +126,14 @@ class Side:
         self.rows = padded(fine[0] * fine[1])
         self.width = padded(coarse[0] * coarse[1], COARSE)
         self.corners = torch.tensor(np.stack(corners, axis=1), dtype=torch.int32, device=device)
-        self.weights = torch.tensor(np.stack(weights, axis=1), dtype=torch.float32, device=device)
+        self.weights = torch.tensor(np.stack(weights, axis=1), dtype=dtype, device=device)
 
 
 def products(unit: torch.Tensor) -> torch.Tensor:
-    """Return the products of the cells of each layer in single precision."""
+    """Return the products of the cells of each layer, in more than their own precision."""
     if unit.is_cuda and unit.dtype == torch.float16:
         return torch.bmm(unit, unit.mT, out_dtype=torch.float32)
-    return torch.bmm(unit.float(), unit.float().mT)
+    return torch.bmm(unit.double(), unit.double().mT)
 
 
 class Operands:
@@ -137,6 +148,8 @@ class Operands:
         Half precision; single where half is not fast.
     kernels : module
         What `unit_vectors`, `gather` and `spread` are from.
+    beside : Beside, optional
+        Where the target's factor is made.
     """
 
     def __init__(
@@ -147,10 +160,15 @@ class Operands:
         device: Any,
         dtype: torch.dtype = torch.float16,
         kernels: Any = _plain,
+        beside: Beside | None = None,
     ) -> None:
         self.group, self.dtype, self.kernels = group, dtype, kernels
-        self.beside = Beside(device)
-        self.sides = Side(group.source, source, device), Side(group.target, target, device)
+        self.beside = beside or Beside(device)
+        exact = torch.promote_types(dtype, torch.float32)
+        self.sides = (
+            Side(group.source, source, device, exact),
+            Side(group.target, target, device, exact),
+        )
 
     def __call__(self, F: torch.Tensor, G: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return X (layers, padded n, k) and Y (layers, padded m, k) of maps (layers, c, h, w)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -11,13 +11,33 @@ import torch
 from frot._errors import InputError
 from frot.correspondence._cuda import _plain
 from frot.correspondence._cuda._operands import Beside, Operands, make_groups, padded
+from frot.correspondence._feature_map import FeatureMap
 
-__all__ = ["PairSteps", "has_triton"]
+__all__ = ["PairSteps", "cosine_factors", "has_triton"]
 
 
 def has_triton() -> bool:
     """Whether Triton can be imported."""
     return importlib.util.find_spec("triton") is not None
+
+
+def cosine_factors(
+    source: Sequence[FeatureMap],
+    target: Sequence[FeatureMap],
+    grid_of: int,
+    device: Any,
+    dtype: torch.dtype,
+) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+    """Yield every layer with the two factors of its cosines, padded, in any precision."""
+    shapes = [[tuple(one.values.shape) for one in maps] for maps in (source, target)]
+    (_, h, w), (_, H, W) = (side[grid_of] for side in shapes)
+    for group in make_groups(*shapes):
+        F, G = (
+            torch.stack([torch.as_tensor(maps[k].values, device=device) for k in group.layers])
+            for maps in (source, target)
+        )
+        X, Y = Operands(group, (h, w), (H, W), device, dtype)(F.to(dtype), G.to(dtype))
+        yield from zip(group.layers, X, Y, strict=True)
 
 
 class PairSteps:
@@ -83,9 +103,14 @@ class PairSteps:
             from frot.correspondence._cuda import _kernels as module
         else:
             module = _plain
+        # The largest group has a stream of its own; more streams would take more workspaces.
+        largest = max(group.size for group in self.groups)
+        pair = [(Beside(self.device), Beside(self.device)) for _ in range(2)]
+        lanes = [pair[group.size < largest] for group in self.groups]
+        self.streams = [stream for stream, _ in lanes]
         self.operands = [
-            Operands(group, ends[0], ends[1], self.device, self.dtype, module)
-            for group in self.groups
+            Operands(group, ends[0], ends[1], self.device, self.dtype, module, beside)
+            for group, (_, beside) in zip(self.groups, lanes, strict=True)
         ]
         count = len(source)
         n, m = self.shape
@@ -107,7 +132,6 @@ class PairSteps:
         self.plan = self._room(n, m)
         self.work: Any = module.Steps((count, rows, cols), self.device)
         self.errors = self._room(steps, self.work.error_blocks)
-        self.streams = [Beside(self.device) for _ in self.groups]
         self.graph: Any = None
 
     def _room(self, *size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -121,14 +145,14 @@ class PairSteps:
                 G[slot].copy_(torch.as_tensor(target[layer]))
 
     def cosines(self) -> None:
-        """Fill the stack, and phi of the product plan; groups do not wait for each other."""
+        """Fill the stack, and phi of the product plan; the largest group waits for no other."""
         first = 0
         for stream, make, (F, G) in zip(self.streams, self.operands, self.maps, strict=True):
             part = slice(first, first + len(F))
             with stream.launching():
                 self._group(make, F, G, part)
             first = part.stop
-        for stream in self.streams:
+        for stream in set(self.streams):
             stream.join()
 
     def _group(self, make: Operands, F: Any, G: Any, part: slice) -> None:

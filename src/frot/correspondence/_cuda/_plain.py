@@ -16,8 +16,9 @@ TINY = 1e-30
 def unit_vectors(maps: Any, width: int, dtype: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """Return unit vectors (layers, width, channels) and lengths of (layers, channels, cells)."""
     count, channels, cells = maps.shape
-    norms = torch.zeros((count, width), dtype=torch.float32, device=maps.device)
-    norms[:, :cells] = maps.float().square().sum(dim=1).sqrt()
+    exact = torch.float64 if dtype == torch.float64 else torch.float32
+    norms = torch.zeros((count, width), dtype=exact, device=maps.device)
+    norms[:, :cells] = maps.to(exact).square().sum(dim=1).sqrt()
     unit = torch.zeros((count, width, channels), dtype=dtype, device=maps.device)
     inverse = torch.where(norms > 0.0, norms, torch.inf).reciprocal()[:, None, :cells]
     unit[:, :cells] = (maps * inverse).mT
