@@ -229,8 +229,8 @@ def layer_costs(
     all_kept = count * n * m * itemsize <= budget
     fine, coarse = _sorted_layers(source, target, n, m)
     parts: list[Part] = []
-    if all_kept and not home.on_host:
-        parts.append(KeptLayers(tuple(range(count)), _on_device(source, target, grid_of, home)))
+    if all_kept and home.library == "torch":
+        parts.append(KeptLayers(tuple(range(count)), _by_torch(source, target, grid_of, home)))
     elif all_kept:
         values = home.xp.empty((n, count, m), dtype=home.dtype, device=home.device)
         _keep_fine(values, fine, fine, source, target, home, ends)
@@ -259,7 +259,7 @@ def layer_costs(
     return GridGeometry(tuple(parts), (n, m), channels, home, np.ones(count), (0, n))
 
 
-def _on_device(
+def _by_torch(
     source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_of: int, home: Home
 ) -> Any:
     """Return all cosines, (n, L, m), by a few large products."""

@@ -82,9 +82,14 @@ def test_weights_of_cells_and_layers_count():
 
 @pytest.mark.skipif(not TRITON, reason="Triton is not installed")
 def test_triton_agrees_with_plain_torch_in_its_interpreter():
-    # The interpreter has to be chosen before Triton is imported, and is slow.
+    # The interpreter has to be chosen before Triton is imported, and is slow. Some versions of it
+    # cannot read the bound of a loop from some versions of NumPy.
     code = """
-import torch
+import numpy as np
+try:
+    int(np.ones(1))
+except TypeError:
+    raise SystemExit(77)
 from tests.correspondence.cuda.test_pair import some_maps, steps_of
 options = dict(device="cpu", sweeps=2, steps=2)
 one, other = (steps_of(*some_maps(), kernels=k, **options) for k in ("triton", "torch"))
@@ -95,6 +100,8 @@ assert abs(one.error - other.error) <= 1e-5
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode == 77:
+        pytest.skip("this NumPy turns no array into a number, which Triton's interpreter needs")
     assert done.returncode == 0, done.stderr
 
 

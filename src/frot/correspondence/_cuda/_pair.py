@@ -217,6 +217,9 @@ class PairSteps:
             for _ in range(2):
                 self.launch()
         torch.cuda.current_stream(self.device).wait_stream(side)
+        torch.cuda.synchronize(self.device)
+        # What the launches above have used cannot be used by the graph, which has its own.
+        torch.cuda.empty_cache()
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
             self.launch()
