@@ -17,7 +17,7 @@ from frot._adversary import Simplex
 from frot._arrays import Home, quiet, to_numpy
 from frot._errors import InputError
 from frot._validate import check_number, check_prior, check_weights
-from frot.correspondence._grid_costs import GridGeometry
+from frot.correspondence._grid_geometry import GridGeometry
 
 __all__ = ["LayerPlan", "check_steps", "paper_plan"]
 

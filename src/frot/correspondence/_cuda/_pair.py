@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from frot._errors import InputError
-from frot.correspondence._cuda import _plain
+from frot.correspondence._cuda import _plain, _plain_factors
 from frot.correspondence._cuda._operands import Beside, Operands, make_groups, padded
 from frot.correspondence._feature_map import FeatureMap
 
@@ -100,16 +100,18 @@ class PairSteps:
         self.groups = make_groups(source, target)
         self.order = [layer for group in self.groups for layer in group.layers]
         if kernels == "triton":
-            from frot.correspondence._cuda import _kernels as module
+            from frot.correspondence._cuda import _factor_kernels, _kernels
+
+            factors, module = _factor_kernels, _kernels
         else:
-            module = _plain
+            factors, module = _plain_factors, _plain
         # The largest group has a stream of its own; more streams would take more workspaces.
         largest = max(group.size for group in self.groups)
         pair = [(Beside(self.device), Beside(self.device)) for _ in range(2)]
         lanes = [pair[group.size < largest] for group in self.groups]
         self.streams = [stream for stream, _ in lanes]
         self.operands = [
-            Operands(group, ends[0], ends[1], self.device, self.dtype, module, beside)
+            Operands(group, ends[0], ends[1], self.device, self.dtype, factors, beside)
             for group, (_, beside) in zip(self.groups, lanes, strict=True)
         ]
         count = len(source)
