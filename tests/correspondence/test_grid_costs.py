@@ -7,10 +7,11 @@ import pytest
 
 from frot import InputError
 from frot._arrays import to_numpy
+from frot.correspondence._coarse_layers import CoarseLayers
 from frot.correspondence._feature_map import FeatureMap
 from frot.correspondence._grid_costs import layer_costs
 from frot.correspondence._grid_lines import Line, inverse_norms
-from frot.correspondence._grid_parts import CoarseLayers, FactoredLayers, KeptLayers
+from frot.correspondence._grid_parts import FactoredLayers, KeptLayers
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 
 N, M = 63, 88

@@ -70,3 +70,11 @@ def test_a_stack_without_room_is_refused(pair, monkeypatch):
     monkeypatch.setattr("frot.correspondence._layer_solve.MEMORY_BUDGET", 1000.0)
     with pytest.raises(frot.InputError, match="need a stack of"):
         solve_layers(layer_costs(source, target), normalise="regret")
+
+
+def test_kernels_are_kept_whatever_their_size(pair, monkeypatch):
+    source, target, _ = pair
+    expected = solve_layers(layer_costs(source, target))
+    monkeypatch.setattr("frot._entropic._dense.MATRICES", 10_000_000)
+    found = solve_layers(layer_costs(source, target))
+    assert found.value == expected.value

@@ -10,8 +10,9 @@ from frot._arrays import Home
 from frot._costs import StackedCosts
 from frot._entropic import _coarse
 from frot._entropic._coarse import coarse_start, coarse_weights
+from frot._entropic._costs_geometry import CostsGeometry
 from frot._entropic._dense import DenseEngine
-from frot._entropic._geometry import CostsGeometry, PointGeometry
+from frot._entropic._geometry import PointGeometry
 from frot._entropic._terms import Terms
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from frot._costs import FactoredCosts, RescaledCosts, StackedCosts
-from frot._entropic._geometry import CostsGeometry, Geometry, PointGeometry, StackGeometry
+from frot._entropic._costs_geometry import CostsGeometry
+from frot._entropic._geometry import Geometry, PointGeometry, StackGeometry
 from frot._groups import Groups
 from tests.entropic.bounds import stack_of
 

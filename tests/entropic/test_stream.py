@@ -11,8 +11,9 @@ from frot._arrays import Home
 from frot._costs import StackedCosts
 from frot._entropic import _blocks
 from frot._entropic._certificate import certify
+from frot._entropic._costs_geometry import CostsGeometry
 from frot._entropic._dense import DenseEngine
-from frot._entropic._geometry import CostsGeometry, Geometry, PointGeometry
+from frot._entropic._geometry import Geometry, PointGeometry
 from frot._entropic._stream import StreamEngine, _Momentum
 from frot._entropic._terms import Terms
 

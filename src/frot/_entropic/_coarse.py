@@ -9,9 +9,10 @@ import numpy as np
 
 from frot._arrays import quiet, to_numpy
 from frot._entropic._blocks import row_blocks
+from frot._entropic._costs_geometry import CostsGeometry
 from frot._entropic._dense import DenseEngine
 from frot._entropic._engine import gaps
-from frot._entropic._geometry import CostsGeometry, Geometry, PointGeometry
+from frot._entropic._geometry import Geometry, PointGeometry
 from frot._entropic._terms import Terms
 
 __all__ = ["coarse_start", "coarse_weights"]

@@ -10,11 +10,12 @@ from frot._bounds import Lower, Upper
 from frot._costs import FactoredCosts, RescaledCosts
 from frot._entropic._certificate import Certificate, certify
 from frot._entropic._coarse import coarse_weights
+from frot._entropic._costs_geometry import CostsGeometry
 from frot._entropic._dense import DenseEngine, dense_bytes
 from frot._entropic._device import DeviceCosts
 from frot._entropic._engine import Engine, Point
 from frot._entropic._flash import FlashEngine
-from frot._entropic._geometry import CostsGeometry, Geometry, PointGeometry
+from frot._entropic._geometry import Geometry, PointGeometry
 from frot._entropic._stream import StreamEngine
 from frot._entropic._terms import Terms
 from frot._lazy_plan import Gibbs, LazyPlan

@@ -10,164 +10,26 @@ every vector to unit length and multiplying would give, and never formed where i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home
+from frot._arrays import Home, namespace
 from frot._errors import InputError
+from frot.correspondence._coarse_layers import CoarseLayers
 from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence._grid_geometry import GridGeometry
 from frot.correspondence._grid_lines import Line, inverse_norms
-from frot.correspondence._grid_parts import CoarseLayers, FactoredLayers, KeptLayers, Part
+from frot.correspondence._grid_parts import FactoredLayers, KeptLayers, Part
 
-__all__ = ["BUDGET", "GridGeometry", "layer_costs"]
+__all__ = ["BUDGET", "check_maps", "layer_costs"]
 
-# Bytes of cosines that may be kept as matrices.
+# Bytes of cosines that may be kept as matrices, on the host and on a device, where anything else
+# would be made of thousands of small launches.
 BUDGET = 256_000_000
+DEVICE_BUDGET = 8_000_000_000
 # Layers of fewer channels are as fast from their vectors.
 FEW_CHANNELS = 100
-
-
-@dataclass(frozen=True, eq=False)
-class GridGeometry:
-    """Costs of L layers between n and m cells: a batch of one for the entropic engines.
-
-    Parameters
-    ----------
-    parts : tuple of Part
-        The layers, in whatever form, in working precision.
-    size : tuple of int
-        (n, m).
-    channels : array of shape (L,)
-        What a cosine is a sum over, for the bounds on rounding.
-    home : Home
-        Where results go, and their precision; bounds are about the parts' own.
-    scale : array of shape (L,)
-        Factors of the costs.
-    span : tuple of int
-        The rows that are looked at.
-    """
-
-    parts: tuple[Part, ...]
-    size: tuple[int, int]
-    channels: np.ndarray
-    home: Home
-    scale: np.ndarray
-    span: tuple[int, int]
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """(1, L, n, m)."""
-        start, stop = self.span
-        return (1, len(self.channels), stop - start, self.size[1])
-
-    @property
-    def work(self) -> Home:
-        """Where the parts live, and their precision."""
-        return self.parts[0].home
-
-    def _gather(self, found: list[Any]) -> Any:
-        """Put the parts' numbers, (layers, ...) each, into the order of the layers."""
-        xp = self.home.xp
-        order = np.argsort(np.concatenate([part.layers for part in self.parts]), kind="stable")
-        return xp.take(xp.concat(found, axis=0), self.home.indices(order), axis=0)
-
-    def mix(self, alpha: Any) -> Any:
-        """Return the mixed cost, (1, n, m)."""
-        xp, work = self.home.xp, self.work
-        weights = alpha[0, :] * self.home.bring(self.scale)
-        out = xp.zeros(self.shape[2:], dtype=work.dtype, device=work.device)
-        out += xp.astype(2.0 * xp.sum(weights), work.dtype)
-        weights = xp.astype(-2.0 * weights, work.dtype)
-        for part in self.parts:
-            part.add(out, xp.take(weights, work.indices(part.layers), axis=0), *self.span)
-        return xp.astype(out, self.home.dtype, copy=False)[None, ...]
-
-    def inner(self, plan: Any) -> Any:
-        """Return the costs of a plan, (1, L); sums of rows are in double precision."""
-        xp = self.home.xp
-        rows = xp.sum(plan[0, ...], axis=1)
-        block = xp.astype(plan[0, ...], self.work.dtype, copy=False)
-        found = self._gather([part.sums(block, *self.span) for part in self.parts])
-        return self._costs(xp.sum(rows, dtype=xp.float64), found)
-
-    def product(self, u: Any, v: Any) -> Any:
-        """Return the costs of u v^T from moments, (1, L)."""
-        xp, work = self.home.xp, self.work
-        left, right = (xp.astype(x[0, :], work.dtype) for x in (u, v))
-        found = self._gather([part.product(left, right, *self.span) for part in self.parts])
-        return self._costs(xp.sum(u) * xp.sum(v), found)
-
-    def _costs(self, mass: Any, cosines: Any) -> Any:
-        """Return 2 mass - 2 cosines, scaled, in the precision of results."""
-        xp = self.home.xp
-        found = 2.0 * mass - 2.0 * xp.astype(cosines, xp.float64)
-        return xp.astype(found * self.home.double().bring(self.scale), self.home.dtype)[None, :]
-
-    def rows(self, part: slice) -> GridGeometry:
-        """The costs of some rows only."""
-        start, stop, _ = part.indices(self.shape[2])
-        return replace(self, span=(self.span[0] + start, self.span[0] + stop))
-
-    def members(self, index: Any) -> GridGeometry:
-        """A batch of one has one member."""
-        return self
-
-    def stack(self) -> Any:
-        """All costs, (1, L, n, m), one layer at a time."""
-        eye = np.eye(self.shape[1])
-        found = [self.mix(self.home.bring(alone[None, :]))[0, ...] for alone in eye]
-        return self.home.xp.stack(found, axis=0)[None, ...]
-
-    @property
-    def _doubts(self) -> np.ndarray:
-        """Bounds on the rounding of a cosine, (L,): k errors of either sign add up like sqrt(k)."""
-        unit = float(self.home.xp.finfo(self.work.dtype).eps)
-        return 2.0 * self.scale * (16.0 + 2.0 * np.sqrt(self.channels)) * unit
-
-    def mix_error(self, alpha: Any) -> Any:
-        """Bound the rounding of cosines, and of the sum over layers."""
-        xp, unit = self.home.xp, float(self.home.xp.finfo(self.work.dtype).eps)
-        each = self._doubts + 4.0 * self.scale * np.sqrt(self.shape[1]) * unit
-        return xp.sum(alpha * self.home.bring(each), axis=1)
-
-    def inner_error(self, phi: Any) -> Any:
-        """Bound the rounding of cosines, and of the sums along rows; those are added in double."""
-        unit = float(self.home.xp.finfo(self.work.dtype).eps)
-        along = 2.0 * self.scale * (8.0 + 2.0 * np.sqrt(self.size[1])) * unit
-        return self.home.bring((self._doubts + along)[None, :])
-
-    def double(self) -> GridGeometry:
-        """Results in double precision; what single precision worked out is bounded as such."""
-        return replace(self, home=self.home.double())
-
-    def single(self) -> GridGeometry:
-        """The same costs worked out in single precision."""
-        xp = self.home.xp
-        home = Home(xp, self.home.device, xp.float32)
-        return replace(self, parts=tuple(part.cast(xp.float32) for part in self.parts), home=home)
-
-    @property
-    def nonnegative(self) -> bool:
-        """No cosine exceeds one."""
-        return True
-
-    def sizes(self, u: Any, v: Any) -> Any:
-        """Return the mean size of every layer's costs, (1, L)."""
-        return self.product(u, v)
-
-    def rescaled(self, factor: Any) -> GridGeometry:
-        """The costs times a factor each."""
-        return replace(self, scale=self.scale * np.asarray(factor))
-
-    def at(self, rows: Any, cols: Any) -> Any:
-        """Return the costs at a few arcs, (L, K)."""
-        xp = self.home.xp
-        found = self._gather([part.at(rows + self.span[0], cols) for part in self.parts])
-        return self.home.double().bring(self.scale)[:, None] * (
-            2.0 - 2.0 * xp.astype(found, xp.float64)
-        )
 
 
 def layer_costs(
@@ -177,7 +39,7 @@ def layer_costs(
     grid_of: int = 0,
     device: Any = None,
     dtype: str = "float32",
-    budget: float = BUDGET,
+    budget: float | None = None,
 ) -> GridGeometry:
     r"""Return the costs of all layers between the cells of two images.
 
@@ -196,9 +58,9 @@ def layer_costs(
         Where to work: with PyTorch on that device, with NumPy if left out.
     dtype : {"float32", "float64"}
         Working precision. Bounds of certificates count its rounding.
-    budget : float
+    budget : float, optional
         Bytes of cosines that may be kept as matrices; the rest is worked out from coarse products
-        whenever it is needed.
+        whenever it is needed. 256 MB if left out, 8 GB on a device.
 
     Returns
     -------
@@ -214,16 +76,22 @@ def layer_costs(
     >>> float(costs.mix(np.array([[0.5, 0.5]], dtype="float32"))[0].diagonal().max().round(6))
     0.0
     """
-    _check(source, target, grid_of, dtype)
+    check_maps(source, target, grid_of)
+    if dtype not in ("float32", "float64"):
+        raise InputError(f"dtype: is {dtype!r}; use 'float32' or 'float64'")
     home = _home(device, dtype)
     ends = [(maps[grid_of].grid.h, maps[grid_of].grid.w) for maps in (source, target)]
     n, m = (h * w for h, w in ends)
     count, itemsize = len(source), np.dtype(dtype).itemsize
     channels = np.array([one.channels for one in source])
+    if budget is None:
+        budget = BUDGET if home.on_host else DEVICE_BUDGET
     all_kept = count * n * m * itemsize <= budget
     fine, coarse = _sorted_layers(source, target, n, m)
     parts: list[Part] = []
-    if all_kept:
+    if all_kept and home.library == "torch":
+        parts.append(KeptLayers(tuple(range(count)), _by_torch(source, target, grid_of, home)))
+    elif all_kept:
         values = home.xp.empty((n, count, m), dtype=home.dtype, device=home.device)
         _keep_fine(values, fine, fine, source, target, home, ends)
         for layers in coarse:
@@ -251,6 +119,19 @@ def layer_costs(
     return GridGeometry(tuple(parts), (n, m), channels, home, np.ones(count), (0, n))
 
 
+def _by_torch(
+    source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_of: int, home: Home
+) -> Any:
+    """Return all cosines, (n, L, m), by a few large products."""
+    from frot.correspondence._cuda._pair import cosine_factors
+
+    n, m = source[grid_of].grid.count, target[grid_of].grid.count
+    values = home.xp.empty((n, len(source), m), dtype=home.dtype, device=home.device)
+    for layer, X, Y in cosine_factors(source, target, grid_of, home.device, home.dtype):
+        values[:, layer, :] = X[:n, :] @ Y[:m, :].mT
+    return values
+
+
 def _home(device: Any, dtype: str) -> Home:
     if device is None:
         return Home.of(np.zeros(1, dtype=dtype))
@@ -259,9 +140,7 @@ def _home(device: Any, dtype: str) -> Home:
     return Home.of(torch.zeros(1, dtype=getattr(torch, dtype), device=device))
 
 
-def _check(
-    source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_of: int, dtype: str
-) -> None:
+def check_maps(source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_of: int) -> None:
     """Refuse maps that do not belong together."""
     if len(source) == 0 or len(source) != len(target):
         raise InputError(
@@ -270,8 +149,6 @@ def _check(
         )
     if not -len(source) <= grid_of < len(source):
         raise InputError(f"grid_of: is {grid_of}, but there are {len(source)} layers")
-    if dtype not in ("float32", "float64"):
-        raise InputError(f"dtype: is {dtype!r}; use 'float32' or 'float64'")
     for one, other in zip(source, target, strict=True):
         if one.channels != other.channels or one.channels == 0:
             raise InputError(
@@ -281,7 +158,7 @@ def _check(
         for maps, name in ((one, "source"), (other, "target")):
             if 0 in maps.values.shape:
                 raise InputError(f"{name}: layer {maps.name!r} has no cells; use a larger image")
-            if not np.isfinite(maps.values).all():
+            if not bool(namespace(maps.values).isfinite(maps.values).all()):
                 raise InputError(
                     f"{name}: layer {maps.name!r} has values that are infinite or NaN; check the "
                     "network's input"
@@ -352,7 +229,7 @@ def _coarse(
     xp = home.xp
     (_, hs, ws), (_, ht, wt) = (maps[layers[0]].values.shape for maps in (source, target))
     lines = _lines(source[layers[0]], ends[0]), _lines(target[layers[0]], ends[1])
-    K = xp.empty((hs, len(layers), ws, wt, ht), dtype=home.dtype, device=home.device)
+    K = xp.empty((hs, ws, len(layers), wt, ht), dtype=home.dtype, device=home.device)
     scales: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     for slot, layer in enumerate(layers):
         F, G = _brought(source[layer], home), _brought(target[layer], home)
@@ -360,7 +237,7 @@ def _coarse(
             found.append(inverse_norms(maps, home, *line))
         left = xp.reshape(F, (F.shape[0], hs * ws))
         right = xp.reshape(xp.matrix_transpose(G), (G.shape[0], wt * ht))
-        K[:, slot, ...] = xp.reshape(xp.matrix_transpose(left) @ right, (hs, ws, wt, ht))
+        K[:, :, slot, ...] = xp.reshape(xp.matrix_transpose(left) @ right, (hs, ws, wt, ht))
     ds = home.bring(np.stack(scales[0]))
     dt = home.bring(np.stack(scales[1]).reshape(len(layers), -1))
     return CoarseLayers(tuple(layers), K, *lines, ds, dt)

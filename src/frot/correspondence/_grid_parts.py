@@ -1,32 +1,24 @@
-r"""Cosines of some of the layers, kept in one of three ways.
+"""Cosines of some of the layers, kept in one of three ways.
 
 Kept: the matrices themselves, one multiplication an entry. Factored: vectors of unit length, one
-multiplication a channel. Coarse: products :math:`K = F G^\top` between the cells of the coarse
-grids, interpolated a few lines at a time:
-
-.. math:: \cos = D_s U_s K U_t^\top D_t, \qquad U = U_y \otimes U_x .
-
-Between two coarse rows and a few coarse columns of the source, a tile of fine cells sees few rows
-of K; these are interpolated on the target's side and multiplied by the tile's weights, one matrix
-product for all layers of the same grids.
+multiplication a channel. Coarse: products between coarse cells (in a module of its own).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from frot._arrays import Home
-from frot.correspondence._grid_lines import Line
 
-__all__ = ["CoarseLayers", "FactoredLayers", "KeptLayers", "Part"]
+__all__ = ["FactoredLayers", "KeptLayers", "Part"]
 
-# Fine cells across a tile: fewer need fewer coarse columns each, more make larger products.
-TILE = 12
+# What rows that are worked on together may take.
+BLOCK_BYTES = 500_000
+PRODUCT_BYTES = 8_000_000
 
 
 class Part(Protocol):
@@ -76,8 +68,14 @@ class KeptLayers:
         return Home.of(self.values)
 
     def add(self, out: Any, weights: Any, start: int, stop: int) -> None:
-        """One product a row."""
-        out += (weights[None, None, :] @ self.values[start:stop, :, :])[:, 0, :]
+        """A few rows at a time, so that they are read and written once; on a device all at once."""
+        if not self.home.on_host:
+            out += (weights[None, None, :] @ self.values[start:stop, :, :])[:, 0, :]
+            return
+        for part in _blocks(self.home, start, stop, out.shape[1]):
+            rows = out[part.start - start : part.stop - start, :]
+            for k in range(self.values.shape[1]):
+                rows += weights[k] * self.values[part, k, :]
 
     def sums(self, plan: Any, start: int, stop: int) -> Any:
         """Sums along rows in working precision, of rows in double."""
@@ -130,7 +128,9 @@ class FactoredLayers:
             ],
             axis=0,
         )
-        out += (self.X[start:stop, :] * each) @ xp.matrix_transpose(self.Y)
+        Y = xp.matrix_transpose(self.Y)
+        for part in _blocks(self.home, start, stop, out.shape[1], PRODUCT_BYTES):
+            out[part.start - start : part.stop - start, :] += (self.X[part, :] * each) @ Y
 
     def sums(self, plan: Any, start: int, stop: int) -> Any:
         """One product over all channels, then sums of each layer's."""
@@ -156,202 +156,7 @@ class FactoredLayers:
         return replace(self, X=astype(self.X, dtype), Y=astype(self.Y, dtype))
 
 
-class _Tile(NamedTuple):
-    """Fine cells (rows of `out`), their weights (cells, slots, layers, columns), and K's rows."""
-
-    cells: tuple[int, int, slice, slice]
-    weights: Any
-    values: Any
-
-
-@dataclass(frozen=True, eq=False)
-class CoarseLayers:
-    """Products between coarse cells, for layers that share their grids.
-
-    Parameters
-    ----------
-    K : array of shape (hs, layers, ws, wt, ht)
-        Products of the vectors of the source's cells with the target's.
-    source, target : pairs of Line
-        Down and across.
-    ds, dt : arrays of shape (layers, h, w) and (layers, h w)
-        Inverse lengths of the interpolated vectors.
-    """
-
-    layers: tuple[int, ...]
-    K: Any
-    source: tuple[Line, Line]
-    target: tuple[Line, Line]
-    ds: Any
-    dt: Any
-
-    @property
-    def home(self) -> Home:
-        """Where the products live."""
-        return Home.of(self.K)
-
-    def only(self, which: int) -> CoarseLayers:
-        """One layer of them, as the first of all."""
-        one = slice(which, which + 1)
-        return replace(self, layers=(0,), K=self.K[:, one, ...], ds=self.ds[one], dt=self.dt[one])
-
-    def _row(self, k: int, columns: slice) -> Any:
-        """Row k of the source's coarse grid against all fine cells of the target, (p, m)."""
-        xp, home = self.home.xp, self.home
-        picked = self.K[k, :, columns, :, :]
-        count, width, wt, ht = picked.shape
-        down, across = (home.bring(line.matrix.T) for line in self.target)
-        found = xp.reshape(picked, (count * width * wt, ht)) @ down
-        found = xp.reshape(found, (count * width, wt, down.shape[1]))
-        found = xp.reshape(xp.matrix_transpose(found), (count * width * down.shape[1], wt))
-        found = xp.reshape(found @ across, (count, width, down.shape[1] * across.shape[1]))
-        found *= self.dt[:, None, :]
-        return found
-
-    def _tiles(self, start: int, stop: int) -> Iterator[_Tile]:
-        """Cut rows start..stop into tiles between two coarse rows and a few coarse columns."""
-        xp, home = self.home.xp, self.home
-        down, across = self.source
-        pieces = max(1, round(across.new / TILE))
-        edges = np.linspace(0, across.new, pieces + 1).astype(int)
-        for first, last, left, right in _rectangles(start, stop, across.new):
-            for begin, end in pairwise(edges.tolist()):
-                x0, x1 = max(begin, left), min(end, right)
-                if x0 >= x1:
-                    continue
-                c0 = int(across.low[x0])
-                c1 = min(int(across.low[x1 - 1]) + 2, across.old)
-                sideways = home.bring(across.matrix[x0:x1, c0:c1])
-                rows: dict[int, Any] = {}
-                lines = np.arange(first, last)
-                for k in np.unique(down.low[first:last]).tolist():
-                    here = lines[down.low[first:last] == k]
-                    y0, y1 = int(here[0]), int(here[-1]) + 1
-                    needed = [at for at in (k, k + 1) if at < down.old]
-                    rows = {at: rows.get(at) for at in needed}
-                    for at in needed:
-                        if rows[at] is None:
-                            rows[at] = self._row(at, slice(c0, c1))
-                    taps = home.bring(down.taps[y0:y1, : len(needed)])
-                    scale = xp.permute_dims(self.ds[:, y0:y1, x0:x1], (1, 2, 0))
-                    weights = (
-                        taps[:, None, :, None, None]
-                        * scale[:, :, None, :, None]
-                        * sideways[None, :, None, None, :]
-                    )
-                    lines_in, across_in = slice(y0 - first, y1 - first), slice(x0 - left, x1 - left)
-                    cells = (first * across.new + left - start, right - left, lines_in, across_in)
-                    yield _Tile(cells, weights, xp.stack([rows[at] for at in needed], axis=0))
-
-    def add(self, out: Any, weights: Any, start: int, stop: int) -> None:
-        """One product a tile."""
-        xp, m = self.home.xp, out.shape[1]
-        for cells, shares, values in self._tiles(start, stop):
-            ny, nx = shares.shape[:2]
-            factor = xp.reshape(shares * weights[:, None], (ny * nx, -1))
-            found = factor @ xp.reshape(values, (-1, m))
-            rows = _view(xp, out, cells)
-            rows += xp.reshape(found, (ny, nx, m))
-
-    def sums(self, plan: Any, start: int, stop: int) -> Any:
-        """The transposed product of every tile, against K's rows."""
-        xp, m = self.home.xp, plan.shape[1]
-        total = 0.0
-        for cells, shares, values in self._tiles(start, stop):
-            ny, nx, slots, count, width = shares.shape
-            factor = xp.reshape(shares, (ny * nx, slots * count * width))
-            block = xp.reshape(_view(xp, plan, cells), (ny * nx, m))
-            pooled = xp.reshape(xp.matrix_transpose(factor) @ block, values.shape)
-            pooled *= values
-            rows = xp.sum(pooled, axis=3)
-            total = total + xp.sum(rows, axis=(0, 2), dtype=xp.float64)
-        return total
-
-    def product(self, u: Any, v: Any, start: int, stop: int) -> Any:
-        """Pool both sides to the coarse grids."""
-        xp, home = self.home.xp, self.home
-        count, h, w = self.ds.shape
-        full = xp.zeros((h * w,), dtype=home.dtype, device=home.device)
-        full[start:stop] = u
-        left = _pooled(home, self.ds * xp.reshape(full, (1, h, w)), self.source)
-        lines = self.target
-        shape = (count, lines[0].new, lines[1].new)
-        right = _pooled(home, xp.reshape(self.dt * v[None, :], shape), lines)
-        found = []
-        for k in range(count):
-            hs, ws = self.K.shape[0], self.K.shape[2]
-            rows = xp.reshape(self.K[:, k, ...], (hs * ws, -1))
-            found.append(
-                xp.reshape(left[k], (-1,)) @ rows @ xp.reshape(xp.matrix_transpose(right[k]), (-1,))
-            )
-        return xp.stack(found, axis=0)
-
-    def at(self, rows: Any, cols: Any) -> Any:
-        """Sixteen products an arc: four corners on either side."""
-        xp, home = self.home.xp, self.home
-        count, _, w = self.ds.shape
-        wide = self.target[1].new
-        total = 0.0
-        source = _corners(home, self.source, rows, w)
-        target = _corners(home, self.target, cols, wide)
-        for y, x, share in source:
-            for v, u, other in target:
-                picked = self.K[y, :, x, u, v]
-                total = total + picked * (share * other)[:, None]
-        total = xp.matrix_transpose(xp.reshape(total, (-1, count)))
-        ds = xp.take(xp.reshape(self.ds, (count, -1)), rows, axis=1)
-        return total * ds * xp.take(self.dt, cols, axis=1)
-
-    def cast(self, dtype: Any) -> CoarseLayers:
-        """The same in another precision."""
-        astype = self.home.xp.astype
-        return replace(
-            self, K=astype(self.K, dtype), ds=astype(self.ds, dtype), dt=astype(self.dt, dtype)
-        )
-
-
-def _rectangles(start: int, stop: int, width: int) -> list[tuple[int, int, int, int]]:
-    """Cut cells start..stop into rectangles of lines (first, last, left, right).
-
-    A part of a line at either end, and whole lines in between.
-    """
-    first, left = divmod(start, width)
-    last, right = divmod(stop, width)
-    if first == last:
-        return [(first, first + 1, left, right)]
-    found = [(first, first + 1, left, width)] if left else []
-    if last > first + bool(left):
-        found.append((first + bool(left), last, 0, width))
-    return [*found, (last, last + 1, 0, right)] if right else found
-
-
-def _view(xp: Any, matrix: Any, cells: tuple[int, int, slice, slice]) -> Any:
-    """Return the rows of a tile, (lines, cells, m), sharing memory with the matrix."""
-    begin, width, lines, across = cells
-    end = begin + lines.stop * width
-    whole = xp.reshape(matrix[begin:end, :], (lines.stop, width, matrix.shape[1]))
-    return whole[lines, across, :]
-
-
-def _pooled(home: Home, fine: Any, lines: tuple[Line, Line]) -> Any:
-    """Return U^T of (layers, h, w)."""
-    down, across = (home.bring(line.matrix) for line in lines)
-    return home.xp.matrix_transpose(down) @ (fine @ across)
-
-
-def _corners(
-    home: Home, lines: tuple[Line, Line], cells: Any, width: int
-) -> list[tuple[Any, Any, Any]]:
-    """Return row, column and weight of the four corners of cells."""
-    xp = home.xp
-    y, x = cells // width, cells % width
-    found = []
-    for i in range(2):
-        for j in range(2):
-            rows = np.minimum(lines[0].low + i, lines[0].old - 1)
-            cols = np.minimum(lines[1].low + j, lines[1].old - 1)
-            share = xp.take(home.bring(lines[0].taps[:, i]), y, axis=0)
-            share = share * xp.take(home.bring(lines[1].taps[:, j]), x, axis=0)
-            row = xp.take(home.indices(rows), y, axis=0)
-            found.append((row, xp.take(home.indices(cols), x, axis=0), share))
-    return found
+def _blocks(home: Home, start: int, stop: int, m: int, size: int = BLOCK_BYTES) -> list[slice]:
+    """Cut rows into blocks that stay in a core's cache; on a device one block is as good."""
+    step = max(1, size // (8 * m)) if home.on_host else stop - start
+    return [slice(at, min(at + step, stop)) for at in range(start, stop, step)]

@@ -21,7 +21,7 @@ from frot._solvers._choose import Limits, Solver, choose_solver
 from frot._solvers._entropic import Entropic
 from frot._solvers._frank_wolfe import FrankWolfe
 from frot._validate import check_names
-from frot.correspondence._grid_costs import GridGeometry
+from frot.correspondence._grid_geometry import GridGeometry
 
 __all__ = ["paper_solver", "solve_layers"]
 
@@ -112,7 +112,8 @@ def solve_layers(
         make = partial(DeviceCosts, costs.double(), costs.home)
     else:
         make = partial(_stacked, costs)
-    problem = make_problem(make, terms, labels)
+    # Kernels are kept whatever their size: streaming would work the costs out at every sweep.
+    problem = make_problem(make, terms, labels).having(memory_budget=float("inf"))
     # The paper's steps end where they end.
     with hearing() if getattr(chosen, "keep_last", False) else nullcontext():
         result = run(problem)

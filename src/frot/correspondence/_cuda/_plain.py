@@ -1,0 +1,68 @@
+"""The same operations in plain PyTorch, where there is no Triton."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+__all__ = ["Steps"]
+
+# Rows at a time where a whole stack in single precision would not fit.
+ROWS = 256
+TINY = 1e-30
+
+
+class Steps:
+    """The steps' operations in PyTorch, on any device.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (L, padded n, padded m).
+    """
+
+    def __init__(self, shape: tuple[int, int, int], device: Any) -> None:
+        self.shape = shape
+        self.error_blocks = 1
+
+    def absorb(self, S: Any, weights: Any, h: Any, b: Any, factor: float, K: Any) -> None:
+        """Write exp(h + factor * mixed cosines), its rows' maxima one, to K."""
+        bias = torch.where(b > 0.0, h, -torch.inf)
+        for part in torch.arange(self.shape[1]).split(ROWS):
+            rows = slice(int(part[0]), int(part[-1]) + 1)
+            score = torch.einsum("l,lij->ij", weights, S[:, rows].float())
+            score = bias + factor * score
+            K[rows] = (score - score.amax(dim=1, keepdim=True)).exp()
+
+    def sweep(self, K: Any, a: Any, b: Any, u: Any, v: Any, errors: Any, update: bool) -> None:
+        """Write u = 1 / K (b v) and the columns' errors, then, to update, v = 1 / K^T (a u)."""
+        kernel = K.float()
+        u.copy_(1.0 / (kernel @ (b * v)).clamp(min=TINY))
+        columns = (a * u) @ kernel
+        errors.copy_((b * (v * columns - 1.0).abs()).sum())
+        if update:
+            v.copy_(torch.where(b > 0.0, 1.0 / columns.clamp(min=TINY), 1.0))
+
+    def weigh(
+        self, S: Any, K: Any, a: Any, b: Any, u: Any, v: Any,
+        phi: Any, log_prior: Any, alpha: Any, gamma: float, eta: float,
+    ) -> None:  # fmt: skip
+        """Move phi to that of the plan by gamma, and write the weights that answer it."""
+        total = torch.zeros_like(phi)
+        for part in torch.arange(self.shape[1]).split(ROWS):
+            rows = slice(int(part[0]), int(part[-1]) + 1)
+            plan = (a * u)[rows, None] * K[rows].float() * (b * v)
+            total += torch.einsum("lij,ij->l", S[:, rows].float(), plan)
+        phi += gamma * (2.0 - 2.0 * total - phi)
+        alpha.copy_(torch.softmax(phi / eta + log_prior, dim=0))
+
+    def blend(self, K: Any, a: Any, b: Any, u: Any, v: Any, out: Any) -> None:
+        """Write the average of the plans of all steps."""
+        steps = len(K)
+        n, m = out.shape
+        out.zero_()
+        for step in range(steps):
+            share = 2.0 * (step + 1) / (steps * (steps + 1))
+            left, right = share * (a * u[step])[:n], (b * v[step])[:m]
+            out += left[:, None] * K[step, :n, :m].float() * right
