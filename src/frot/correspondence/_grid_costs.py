@@ -89,23 +89,23 @@ def layer_costs(
     all_kept = count * n * m * itemsize <= budget
     fine, coarse = _sorted_layers(source, target, n, m)
     parts: list[Part] = []
-    if all_kept and home.library == "torch":
+    if all_kept and home.library == "torch" and not home.on_host:
         parts.append(KeptLayers(tuple(range(count)), _by_torch(source, target, grid_of, home)))
     elif all_kept:
-        values = home.xp.empty((n, count, m), dtype=home.dtype, device=home.device)
+        values = home.xp.empty((count, n, m), dtype=home.dtype, device=home.device)
         _keep_fine(values, fine, fine, source, target, home, ends)
         for layers in coarse:
             part = _coarse(layers, source, target, home, ends)
             for k, layer in enumerate(layers):
                 out = home.xp.zeros((n, m), dtype=home.dtype, device=home.device)
                 part.only(k).add(out, home.bring([1.0]), 0, n)
-                values[:, layer, :] = out
+                values[layer, :, :] = out
         parts.append(KeptLayers(tuple(range(count)), values))
     else:
         room = int(budget // (n * m * itemsize))
         kept = [layer for layer in fine if channels[layer] > FEW_CHANNELS][:room]
         if kept:
-            values = home.xp.empty((n, len(kept), m), dtype=home.dtype, device=home.device)
+            values = home.xp.empty((len(kept), n, m), dtype=home.dtype, device=home.device)
             _keep_fine(values, range(len(kept)), kept, source, target, home, ends)
             parts.append(KeptLayers(tuple(kept), values))
         rest = [layer for layer in fine if layer not in kept]
@@ -122,13 +122,13 @@ def layer_costs(
 def _by_torch(
     source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_of: int, home: Home
 ) -> Any:
-    """Return all cosines, (n, L, m), by a few large products."""
+    """Return all cosines, (L, n, m), by a few large products."""
     from frot.correspondence._cuda._pair import cosine_factors
 
     n, m = source[grid_of].grid.count, target[grid_of].grid.count
-    values = home.xp.empty((n, len(source), m), dtype=home.dtype, device=home.device)
+    values = home.xp.empty((len(source), n, m), dtype=home.dtype, device=home.device)
     for layer, X, Y in cosine_factors(source, target, grid_of, home.device, home.dtype):
-        values[:, layer, :] = X[:n, :] @ Y[:m, :].mT
+        values[layer, :, :] = X[:n, :] @ Y[:m, :].mT
     return values
 
 
@@ -215,7 +215,7 @@ def _keep_fine(
     """Write the cosines of layers into an array (n, slots, m)."""
     for slot, layer in zip(slots, layers, strict=True):
         X, Y = _vectors(source[layer], home, ends[0]), _vectors(target[layer], home, ends[1])
-        values[:, slot, :] = X @ home.xp.matrix_transpose(Y)
+        values[slot, :, :] = X @ home.xp.matrix_transpose(Y)
 
 
 def _coarse(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from frot._arrays import Home
-from frot.correspondence._grid_parts import Part
+from frot.correspondence._grid_parts import SUMMED, Part
 
 __all__ = ["GridGeometry"]
 
@@ -119,7 +119,7 @@ class GridGeometry:
     def inner_error(self, phi: Any) -> Any:
         """Bound the rounding of cosines, and of the sums along rows; those are added in double."""
         unit = float(self.home.xp.finfo(self.work.dtype).eps)
-        along = 2.0 * self.scale * (8.0 + 2.0 * np.sqrt(self.size[1])) * unit
+        along = 2.0 * self.scale * (8.0 + 2.0 * np.sqrt(max(self.size[1], SUMMED))) * unit
         return self.home.bring((self._doubts + along)[None, :])
 
     def double(self) -> GridGeometry:

@@ -14,11 +14,13 @@ import numpy as np
 
 from frot._arrays import Home
 
-__all__ = ["FactoredLayers", "KeptLayers", "Part"]
+__all__ = ["SUMMED", "FactoredLayers", "KeptLayers", "Part"]
 
 # What rows that are worked on together may take.
 BLOCK_BYTES = 500_000
 PRODUCT_BYTES = 8_000_000
+# Entries that are added up in working precision.
+SUMMED = 8_192
 
 
 class Part(Protocol):
@@ -57,7 +59,7 @@ class Part(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class KeptLayers:
-    """Cosines as an array of shape (n, layers, m): rows of a block lie together."""
+    """Cosines as an array of shape (layers, n, m): sums over entries are products with a vector."""
 
     layers: tuple[int, ...]
     values: Any
@@ -67,33 +69,39 @@ class KeptLayers:
         """Where the array lives."""
         return Home.of(self.values)
 
+    def _flat(self, start: int, stop: int) -> Any:
+        """Some rows of every layer, (layers, rows m)."""
+        xp = self.home.xp
+        count, n, m = self.values.shape
+        return xp.reshape(self.values, (count, n * m))[:, start * m : stop * m]
+
     def add(self, out: Any, weights: Any, start: int, stop: int) -> None:
-        """A few rows at a time, so that they are read and written once; on a device all at once."""
-        if not self.home.on_host:
-            out += (weights[None, None, :] @ self.values[start:stop, :, :])[:, 0, :]
-            return
-        for part in _blocks(self.home, start, stop, out.shape[1]):
-            rows = out[part.start - start : part.stop - start, :]
-            for k in range(self.values.shape[1]):
-                rows += weights[k] * self.values[part, k, :]
+        """Add one product."""
+        out += self.home.xp.reshape(weights @ self._flat(start, stop), out.shape)
 
     def sums(self, plan: Any, start: int, stop: int) -> Any:
-        """Sums along rows in working precision, of rows in double."""
-        xp = self.home.xp
-        rows = (self.values[start:stop, :, :] @ plan[:, :, None])[:, :, 0]
-        return xp.sum(rows, axis=0, dtype=xp.float64)
+        """Sums of blocks in working precision, of blocks in double."""
+        xp, home = self.home.xp, self.home
+        if not home.on_host:
+            # Few rows of a long matrix would keep a device idle.
+            rows = xp.permute_dims(self.values[:, start:stop, :], (1, 0, 2)) @ plan[:, :, None]
+            return xp.sum(rows[:, :, 0], axis=0, dtype=xp.float64)
+        flat, entries = self._flat(start, stop), xp.reshape(plan, (-1,))
+        total = xp.zeros((len(self.layers),), dtype=xp.float64, device=home.device)
+        for first in range(0, entries.shape[0], SUMMED):
+            part = slice(first, first + SUMMED)
+            total += xp.astype(flat[:, part] @ entries[part], xp.float64)
+        return total
 
     def product(self, u: Any, v: Any, start: int, stop: int) -> Any:
         """Products with v, then u."""
-        return u @ (self.values[start:stop, :, :] @ v)
+        return (self.values[:, start:stop, :] @ v) @ u
 
     def at(self, rows: Any, cols: Any) -> Any:
         """Entries."""
-        xp = self.home.xp
-        n, count, m = self.values.shape
-        flat = xp.reshape(self.values, (n * count * m,))
-        picked = [xp.take(flat, (rows * count + k) * m + cols, axis=0) for k in range(count)]
-        return xp.stack(picked, axis=0)
+        return self.home.xp.take(
+            self._flat(0, self.values.shape[1]), rows * self.values.shape[2] + cols, axis=1
+        )
 
     def cast(self, dtype: Any) -> KeptLayers:
         """The same in another precision."""

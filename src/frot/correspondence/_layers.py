@@ -73,7 +73,10 @@ class LayerPair:
     @cached_property
     def costs(self) -> GridGeometry:
         """The layers' costs 2 - 2 cos, never stacked where that would be large."""
-        return layer_costs(self.source, self.target, grid_of=self.grid_of, device=self.device)
+        # Layers finer than the cells are sampled at the cells' places anyway: once is enough.
+        source = [at_most(layer, self.source_grid) for layer in self.source]
+        target = [at_most(layer, self.target_grid) for layer in self.target]
+        return layer_costs(source, target, grid_of=self.grid_of, device=self.device)
 
     @property
     def home(self) -> Home:
