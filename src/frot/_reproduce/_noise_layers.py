@@ -24,6 +24,8 @@ __all__ = ["noise_layers"]
 
 THRESHOLD = 0.1
 NOISE = 3
+# Below this many pairs not even the standard errors are known.
+FEW = 10
 
 
 def noise_layers(
@@ -64,9 +66,9 @@ def noise_layers(
         raise InputError("networks: is empty; name at least one")
     data = pf_willow(root)
     # All of them first: a missing file is told before an hour's work.
-    backbones = {name: network(name) for name in names}
+    backbones = {name: network(name, root) for name in names}
     keys = [key for key in CHOICES if regret or key != "regret"]
-    count = min(pairs, len(data))
+    count = len(data.first(pairs))
     made: dict[str, Any] = {}
     with counting_bar("pairs", count * len(names), count * len(names), enabled=progress) as show:
         for name, backbone in backbones.items():
@@ -157,6 +159,11 @@ def _notes(numbers: dict[str, Any]) -> tuple[str, ...]:
         f"{numbers['noise_layers']} layers of independent Gaussian noise for every photograph, of "
         "the shapes of the network's own maps; the claims are not the paper's.",
     ]
+    if numbers["pairs"] < FEW:
+        notes.append(
+            f"Of fewer than {FEW} pairs standard errors are themselves guesses: take no verdict "
+            "for granted."
+        )
     for name, made in numbers["networks"].items():
         if "regret" not in made["choices"]:
             notes.append("Regret was left out; --regret adds it, at 15 s or more a solve.")

@@ -105,7 +105,7 @@ def run_noisy(
     numbers = {pair.id: number for number, pair in enumerate(pairs)}
     places = {key: place for place, key in enumerate(CHOICES)}
     found: dict[str, list[Told]] = {key: [] for key in keys}
-    with _kept(matcher, pairs, folder) as kept:
+    with _kept(backbone.name, matcher, pairs, folder) as kept:
         for pair in pairs.first(count):
             # Numbers do not depend on how many pairs or choices are asked for this time.
             at = {key: numbers[pair.id] * len(CHOICES) + places[key] for key in keys}
@@ -134,7 +134,7 @@ def _both(
 
 
 def _kept(
-    matcher: Matcher, pairs: PairSet, folder: Path | None
+    name: str, matcher: Matcher, pairs: PairSet, folder: Path | None
 ) -> AbstractContextManager[Checkpoint | None]:
     """What the errors depend on names the file."""
     if folder is None:
@@ -144,5 +144,4 @@ def _kept(
     about = fingerprint(
         matcher=matcher.fingerprint, pairs=pairs.fingerprint, choices=CHOICES, version=__version__
     )
-    name = matcher.backbone.name.replace(" ", "-")
     return Checkpoint(make_folder(folder) / f"{name}-{about[:8]}.checkpoint", about)

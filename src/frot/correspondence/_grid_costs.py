@@ -21,7 +21,7 @@ from frot.correspondence._feature_map import FeatureMap
 from frot.correspondence._grid_lines import Line, inverse_norms
 from frot.correspondence._grid_parts import CoarseLayers, FactoredLayers, KeptLayers, Part
 
-__all__ = ["BUDGET", "GridGeometry", "layer_costs"]
+__all__ = ["BUDGET", "GridGeometry", "layer_costs", "working_home"]
 
 # Bytes of cosines that may be kept as matrices.
 BUDGET = 256_000_000
@@ -215,7 +215,7 @@ def layer_costs(
     0.0
     """
     _check(source, target, grid_of, dtype)
-    home = _home(device, dtype)
+    home = working_home(device, dtype)
     ends = [(maps[grid_of].grid.h, maps[grid_of].grid.w) for maps in (source, target)]
     n, m = (h * w for h, w in ends)
     count, itemsize = len(source), np.dtype(dtype).itemsize
@@ -251,7 +251,8 @@ def layer_costs(
     return GridGeometry(tuple(parts), (n, m), channels, home, np.ones(count), (0, n))
 
 
-def _home(device: Any, dtype: str) -> Home:
+def working_home(device: Any, dtype: str = "float32") -> Home:
+    """Return where costs are worked out: PyTorch on a device, NumPy for None."""
     if device is None:
         return Home.of(np.zeros(1, dtype=dtype))
     import torch
