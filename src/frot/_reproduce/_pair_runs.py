@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from frot._errors import InputError, hearing
-from frot._status import Status
 from frot.correspondence._matcher import Matcher, Sight
+from frot.correspondence._methods import uninterrupted
 from frot.correspondence._pair import Pair
 from frot.correspondence._score import point_errors
 
@@ -105,10 +105,8 @@ def _run(way: Matcher, sight: Sight, pair: Pair) -> PairRun:
     began = time.perf_counter()
     # Runs that stop at their limit say so in their status.
     with hearing():
-        outcome = way.solve(sight)
-    status = None if outcome.result is None else outcome.result.status
-    if status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
+        outcome = uninterrupted(way.solve(sight))
+    status = "" if outcome.result is None else outcome.result.status.name
     plain, hough = (
         point_errors(
             one.match(sight, outcome).transfer(pair.source_points).points,
@@ -117,6 +115,4 @@ def _run(way: Matcher, sight: Sight, pair: Pair) -> PairRun:
         )
         for one in (way, way.having(hough=True))
     )
-    return PairRun(
-        plain, hough, outcome.alpha, time.perf_counter() - began, status.name if status else ""
-    )
+    return PairRun(plain, hough, outcome.alpha, time.perf_counter() - began, status)

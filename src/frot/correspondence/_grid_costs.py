@@ -22,7 +22,7 @@ from frot.correspondence._grid_geometry import GridGeometry
 from frot.correspondence._grid_lines import Line, inverse_norms
 from frot.correspondence._grid_parts import FactoredLayers, KeptLayers, Part
 
-__all__ = ["BUDGET", "check_maps", "layer_costs"]
+__all__ = ["BUDGET", "check_maps", "layer_costs", "working_home"]
 
 # Bytes of cosines that may be kept as matrices, on the host and on a device, where anything else
 # would be made of thousands of small launches.
@@ -79,7 +79,7 @@ def layer_costs(
     check_maps(source, target, grid_of)
     if dtype not in ("float32", "float64"):
         raise InputError(f"dtype: is {dtype!r}; use 'float32' or 'float64'")
-    home = _home(device, dtype)
+    home = working_home(device, dtype)
     ends = [(maps[grid_of].grid.h, maps[grid_of].grid.w) for maps in (source, target)]
     n, m = (h * w for h, w in ends)
     count, itemsize = len(source), np.dtype(dtype).itemsize
@@ -132,7 +132,8 @@ def _by_torch(
     return values
 
 
-def _home(device: Any, dtype: str) -> Home:
+def working_home(device: Any, dtype: str = "float32") -> Home:
+    """Return where costs are worked out: PyTorch on a device, NumPy for None."""
     if device is None:
         return Home.of(np.zeros(1, dtype=dtype))
     import torch

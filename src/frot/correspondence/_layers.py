@@ -11,7 +11,7 @@ import numpy as np
 
 from frot._arrays import Home
 from frot.correspondence._feature_map import FeatureMap, Grid
-from frot.correspondence._grid_costs import GridGeometry, layer_costs
+from frot.correspondence._grid_costs import GridGeometry, layer_costs, working_home
 from frot.correspondence._interpolate import interpolation, resize
 
 __all__ = ["LayerPair", "at_most", "common_grid", "inverse", "lengths"]
@@ -78,10 +78,10 @@ class LayerPair:
         target = [at_most(layer, self.target_grid) for layer in self.target]
         return layer_costs(source, target, grid_of=self.grid_of, device=self.device)
 
-    @property
+    @cached_property
     def home(self) -> Home:
         """Where arrays live."""
-        return self.costs.home
+        return working_home(self.device)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -134,12 +134,12 @@ class LayerPair:
         xp = self.home.xp
         total: Any = 0.0
         for k in range(len(self.source)):
-            total = total + self._products(k)
+            total = total + self.products(k)
         left, right = (inverse(xp, xp.sqrt(xp.sum(norms**2, axis=0))) for norms in self.norms)
         return xp.clip(total * left[:, None] * right[None, :], -1.0, 1.0)
 
-    def _products(self, k: int) -> Any:
-        """Inner products of one layer, formed on its own grids where these are coarser."""
+    def products(self, k: int) -> Any:
+        """Return one layer's inner products, (n, m), formed on its own grids where coarser."""
         xp = self.home.xp
         one, other = self.source[k], self.target[k]
         F, coarse_s = self._thin(one, self.source_grid)

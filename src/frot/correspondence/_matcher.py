@@ -29,7 +29,7 @@ from frot.correspondence._settings import PRESETS, Settings
 from frot.correspondence._transfer import Transferring
 from frot.correspondence._transport import Transporting
 
-__all__ = ["Matcher", "Sight"]
+__all__ = ["Matcher", "Seen", "Sight"]
 
 # Photographs whose features are kept in memory: data sets come in runs of the same ones.
 REMEMBERED = 16
@@ -44,7 +44,7 @@ PUBLISHED_LAYERS: dict[tuple[str, str], tuple[int, ...]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
+class Seen:
     """A photograph as the network sees it."""
 
     photo: Photo
@@ -68,8 +68,8 @@ class Sight:
         Weights of the cells.
     """
 
-    source: _Seen
-    target: _Seen
+    source: Seen
+    target: Seen
     layers: LayerPair
     a: np.ndarray
     b: np.ndarray
@@ -159,7 +159,7 @@ radius, side, enlarge, stride, rank : optional
             self.backbone = CachedBackbone(self.backbone, store)
         self.layer = _layer_number(layer, self.backbone.layers)
         self._check_prior()
-        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+        self._seen: OrderedDict[str, Seen] = OrderedDict()
 
     def _check_prior(self) -> None:
         prior = self.settings.prior
@@ -202,6 +202,18 @@ radius, side, enlarge, stride, rank : optional
         """Return what matching two photographs starts from, whatever the method."""
         one, other = self.see(source), self.see(target)
         layers = self.layer_pair(one, other)
+        return self.sight(one, other, layers, source_mask=source_mask, target_mask=target_mask)
+
+    def sight(
+        self,
+        one: Seen,
+        other: Seen,
+        layers: LayerPair,
+        *,
+        source_mask: Any = None,
+        target_mask: Any = None,
+    ) -> Sight:
+        """Return photographs that were seen and their layers, with the weights of the cells."""
         a = self._mass(one, source_mask, layers.source_grid, "source_mask")
         b = self._mass(other, target_mask, layers.target_grid, "target_mask")
         return Sight(one, other, layers, a, b)
@@ -244,12 +256,14 @@ radius, side, enlarge, stride, rank : optional
         if layer is not None:
             other.layer = _layer_number(layer, self.backbone.layers)
         mine, its = self.settings, other.settings
-        if (mine.side, mine.enlarge, mine.mass) != (its.side, its.enlarge, its.mass):
-            other._seen = OrderedDict()
+        alike = (mine.side, mine.enlarge, mine.mass) == (its.side, its.enlarge, its.mass)
+        other._seen = self._seen if alike else OrderedDict()
         return other
 
     def with_layers(self, layers: Sequence[str | int]) -> Matcher:
         """Return a matcher with some of the layers, which remembers what this one has seen.
+
+        A user's prior loses what it has on the others.
 
         Examples
         --------
@@ -261,14 +275,17 @@ radius, side, enlarge, stride, rank : optional
         names = other.backbone.layers
         kept = None if self.layer is None else self.backbone.layers[self.layer]
         other.layer = list(names).index(kept) if kept in names else None
-        other._check_prior()
+        if not isinstance(self.settings.prior, str):
+            places = [list(self.backbone.layers).index(name) for name in names]
+            chosen = np.asarray(self.settings.prior, dtype=float)[places]
+            other.settings = replace(self.settings, prior=chosen)
         other._seen = OrderedDict(
             (key, replace(seen, maps=tuple(one for one in seen.maps if one.name in names)))
             for key, seen in self._seen.items()
         )
         return other
 
-    def see(self, source: Any) -> _Seen:
+    def see(self, source: Any) -> Seen:
         """Return a photograph's features, from memory where it was seen lately."""
         photo = read_photo(source)
         key = hashlib.sha256(photo.pixels.tobytes() + repr(photo.pixels.shape).encode()).hexdigest()
@@ -281,17 +298,20 @@ radius, side, enlarge, stride, rank : optional
         activation = None
         if settings.mass != "uniform":
             activation = class_activation(self.backbone, image, settings.mass)
-        seen = _Seen(photo, image.shape[:2], ratio, maps, activation)
+        seen = Seen(photo, image.shape[:2], ratio, maps, activation)
         self._seen[key] = seen
         while len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
         return seen
 
-    def layer_pair(self, one: _Seen, other: _Seen) -> LayerPair:
+    def layer_pair(self, one: Seen, other: Seen) -> LayerPair:
         """Return the layers of two photographs, cell against cell."""
+        return LayerPair(one.maps, other.maps, self.grid_of(one.maps), self.device)
+
+    def grid_of(self, maps: Sequence[FeatureMap]) -> int:
+        """Return the place of the layer whose cells are matched."""
         stride = self.settings.stride
-        grid_of = common_grid(one.maps, None if isinstance(stride, str) else stride)
-        return LayerPair(one.maps, other.maps, grid_of, self.device)
+        return common_grid(maps, None if isinstance(stride, str) else stride)
 
     def setting(self, layers: LayerPair, a: np.ndarray, b: np.ndarray) -> Setting:
         """Return what a method is given."""
@@ -305,7 +325,7 @@ radius, side, enlarge, stride, rank : optional
         )  # fmt: skip
 
     def transferring(
-        self, layers: LayerPair, outcome: Outcome, one: _Seen, other: _Seen
+        self, layers: LayerPair, outcome: Outcome, one: Seen, other: Seen
     ) -> Transferring:
         """Return the scores, after Hough matching where asked, ready to be read off."""
         grids = (layers.source_grid, layers.target_grid)
@@ -315,7 +335,7 @@ radius, side, enlarge, stride, rank : optional
         settings = self.settings
         return Transferring(scores, *grids, layers.home, settings.transfer, settings.radius)
 
-    def _mass(self, seen: _Seen, mask: Any, grid: Grid, name: str) -> np.ndarray:
+    def _mass(self, seen: Seen, mask: Any, grid: Grid, name: str) -> np.ndarray:
         if mask is not None:
             return mask_mass(mask, seen.photo.size, seen.ratio, grid, name)
         if seen.activation is not None:
@@ -332,7 +352,7 @@ def _named(names: Sequence[str], values: Any) -> dict[str, float]:
     return {name: float(value) for name, value in zip(names, values, strict=True)}
 
 
-def _at_photo(seen: _Seen) -> np.ndarray | None:
+def _at_photo(seen: Seen) -> np.ndarray | None:
     """The activation over the photograph's own pixels."""
     if seen.activation is None:
         return None

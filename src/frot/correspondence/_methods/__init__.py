@@ -14,10 +14,10 @@ from frot.correspondence._methods._one_cost import (
     uniform,
     weighted,
 )
-from frot.correspondence._methods._outcome import Outcome, Setting
+from frot.correspondence._methods._outcome import Outcome, Setting, uninterrupted
 from frot.correspondence._methods._srw import subspace_robust
 
-__all__ = ["METHODS", "Outcome", "Setting"]
+__all__ = ["METHODS", "Outcome", "Setting", "uninterrupted"]
 
 METHODS: dict[str, Callable[[Setting], Outcome]] = {
     "frot": feature_robust,

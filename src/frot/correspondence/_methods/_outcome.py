@@ -10,11 +10,12 @@ import numpy as np
 
 from frot._arrays import Home, to_numpy
 from frot._result import Result
+from frot._status import Status
 from frot.correspondence._coherence import coherences
 from frot.correspondence._layers import LayerPair
 from frot.correspondence._transport import Transporting
 
-__all__ = ["Outcome", "Setting"]
+__all__ = ["Outcome", "Setting", "uninterrupted"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,3 +123,13 @@ class Outcome:
     result: Result | None = None
     plan: Any = None
     prior: np.ndarray | None = None
+
+
+def uninterrupted(outcome: Outcome) -> Outcome:
+    """Return the outcome; where Ctrl-C cut its solver short, go on with the interruption.
+
+    Solvers make the best of Ctrl-C, but work on many pairs must end, and keep no such pair.
+    """
+    if outcome.result is not None and outcome.result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return outcome

@@ -1,0 +1,210 @@
+"""Which layers to take, for methods that need to be told: hyperpixel flow's beam search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from frot._errors import InputError, hearing
+from frot._progress import counting_bar
+from frot._validate import check_number
+from frot.correspondence._datasets import PairSet
+from frot.correspondence._layer_table import LayerTable
+from frot.correspondence._layers import LayerPair
+from frot.correspondence._matcher import Matcher, Seen, Sight
+from frot.correspondence._methods import uninterrupted
+from frot.correspondence._pair import Pair
+from frot.correspondence._score import pck, point_errors
+
+__all__ = ["LayerSearch", "ScoredLayers", "best_layer", "search_layers"]
+
+# Called with the pairs done and the solves that took.
+Show = Callable[[int, float], None]
+
+
+class ScoredLayers(NamedTuple):
+    """Layers and the PCK per image that they reach."""
+
+    layers: tuple[str, ...]
+    score: float
+
+
+@dataclass(frozen=True)
+class LayerSearch:
+    """What a search found.
+
+    Attributes
+    ----------
+    best : tuple of str
+        The layers of the best score; of equals the fewest, then the first in the network.
+    score : float
+        Their PCK per image on the pairs that were searched on, which is more than to expect on
+        others: it is a maximum.
+    history : tuple of tuples of ScoredLayers
+        The layers that were kept for one layer, for two, and so on, best first.
+    """
+
+    best: tuple[str, ...]
+    score: float
+    history: tuple[tuple[ScoredLayers, ...], ...]
+
+
+def search_layers(
+    pairs: PairSet,
+    matcher: Matcher,
+    *,
+    beam: int = 4,
+    most: int = 8,
+    threshold: float = 0.1,
+    progress: bool = False,
+) -> LayerSearch:
+    r"""Search for the layers that match labelled pairs best, as hyperpixel flow does.
+
+    Every single layer is tried; the `beam` best are kept and joined by every other layer, the
+    `beam` best of those are kept, and so on up to `most` layers. It takes about
+    :math:`L\,(1 + \mathrm{beam}\,(\mathrm{most} - 1))` solves a pair. A choice is scored exactly as
+    ``matcher.with_layers(choice)`` scores. Features are extracted once a photograph and held in
+    memory; the products of each layer are computed once a pair and round, whatever the number of
+    choices.
+
+    Parameters
+    ----------
+    pairs : PairSet
+        With points, other than those that the choice is then judged on.
+    matcher : Matcher
+        Of any method; "hpf", "scot", "ot", "uniform" and "nn" are those that need such a choice.
+    beam, most : int
+        Choices kept in each round, and layers at most.
+    threshold : float
+        Of the PCK.
+    progress : bool
+        Whether to show a bar.
+
+    Returns
+    -------
+    LayerSearch
+        ``matcher.with_layers(found.best)`` is the matcher that was looked for.
+    """
+    for value, name in ((beam, "beam"), (most, "most")):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise InputError(f"{name}: must be a whole number >= 1, got {value!r}")
+    _check(pairs, threshold)
+    names = matcher.backbone.layers
+    rounds = min(most, len(names))
+    effort = float(len(pairs) * len(names) * (1 + (rounds - 1) * beam))
+    seen = _photos(pairs, matcher)
+    kept: list[tuple[int, ...]] = [()]
+    history = []
+    with counting_bar("pairs", rounds * len(pairs), effort, enabled=progress) as show:
+        for _ in range(rounds):
+            choices = sorted(
+                {
+                    tuple(sorted((*old, k)))
+                    for old in kept
+                    for k in range(len(names))
+                    if k not in old
+                }
+            )
+            tried = partial(_try_choices, matcher, seen, choices)
+            scores = _scores(pairs, tried, threshold, show)
+            # Stable: of equal choices the first in the network stays first.
+            order = np.argsort(-scores, kind="stable")[:beam]
+            kept = [choices[i] for i in order]
+            history.append(
+                tuple(
+                    ScoredLayers(tuple(names[k] for k in choices[i]), float(scores[i]))
+                    for i in order
+                )
+            )
+    # Of equals max() takes the first, which has the fewest layers.
+    best = max((found[0] for found in history), key=lambda found: found.score)
+    return LayerSearch(best.layers, best.score, tuple(history))
+
+
+def best_layer(
+    pairs: PairSet, matcher: Matcher, *, threshold: float = 0.1, progress: bool = False
+) -> str:
+    """Return the layer that alone matches labelled pairs best, by transport.
+
+    Every layer is scored exactly as ``matcher.having(method="best-layer", layer=name)`` scores:
+    on the common grid, whatever its own.
+
+    Parameters
+    ----------
+    pairs, matcher, threshold, progress :
+        As for `search_layers`; the matcher's method does not matter.
+
+    Returns
+    -------
+    str
+        Its name; of equals the first in the network.
+    """
+    _check(pairs, threshold)
+    names = matcher.backbone.layers
+    ways = [matcher.having(method="best-layer", layer=name) for name in names]
+    seen = _photos(pairs, matcher)
+
+    def tried(pair: Pair) -> list[np.ndarray]:
+        one, other = seen[str(pair.source)], seen[str(pair.target)]
+        sight = matcher.sight(one, other, matcher.layer_pair(one, other))
+        return [_errors(way, sight, pair) for way in ways]
+
+    effort = float(len(pairs) * len(names))
+    with counting_bar("pairs", len(pairs), effort, enabled=progress) as show:
+        return names[int(np.argmax(_scores(pairs, tried, threshold, show)))]
+
+
+def _check(pairs: PairSet, threshold: float) -> None:
+    check_number(threshold, "threshold", strict=True)
+    if not len(pairs):
+        raise InputError("pairs: is empty; give labelled pairs to choose layers on")
+    if pairs.score != "points":
+        raise InputError(f"pairs: {pairs.name} is scored by masks; give a set with points")
+
+
+def _photos(pairs: PairSet, matcher: Matcher) -> dict[str, Seen]:
+    """Features of all photographs, by path."""
+    paths = dict.fromkeys(str(path) for pair in pairs for path in (pair.source, pair.target))
+    return {path: matcher.see(path) for path in paths}
+
+
+def _scores(
+    pairs: PairSet, tried: Callable[[Pair], list[np.ndarray]], threshold: float, show: Show
+) -> np.ndarray:
+    """Return the PCK of every choice; `tried` gives their errors on a pair."""
+    errors = []
+    for pair in pairs:
+        errors.append(tried(pair))
+        show(1, float(len(errors[-1])))
+    return np.array([pck(list(those), threshold).value for those in zip(*errors, strict=True)])
+
+
+def _try_choices(
+    matcher: Matcher, seen: dict[str, Seen], choices: Sequence[tuple[int, ...]], pair: Pair
+) -> list[np.ndarray]:
+    one, other = seen[str(pair.source)], seen[str(pair.target)]
+    # Which cells are matched depends on the choice; layers of one size share their products.
+    tables: dict[tuple[int, ...], LayerTable] = {}
+    found = []
+    for chosen in choices:
+        grid_of = matcher.grid_of([one.maps[k] for k in chosen])
+        first = chosen[grid_of]
+        size = (*one.maps[first].values.shape[1:], *other.maps[first].values.shape[1:])
+        if size not in tables:
+            tables[size] = LayerTable(LayerPair(one.maps, other.maps, first, matcher.device))
+        way = matcher.with_layers(chosen)
+        sight = way.sight(one, other, tables[size].only(chosen, grid_of))
+        found.append(_errors(way, sight, pair))
+    return found
+
+
+def _errors(way: Matcher, sight: Sight, pair: Pair) -> np.ndarray:
+    # What stops at its limit is scored as it is.
+    with hearing():
+        outcome = uninterrupted(way.solve(sight))
+    moved = way.match(sight, outcome).transfer(pair.source_points).points
+    return point_errors(moved, pair.target_points, pair.length)
