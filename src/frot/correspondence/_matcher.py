@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,13 @@ from frot._errors import InputError
 from frot._fingerprint import fingerprint
 from frot._validate import check_choice
 from frot.correspondence._backbones import extract_named, resolve_backbone
+from frot.correspondence._backbones._arrays import knows_names
 from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
 from frot.correspondence._feature_map import FeatureMap, Grid
 from frot.correspondence._hough import hough as hough_votes
 from frot.correspondence._interpolate import resize
 from frot.correspondence._layers import LayerPair, common_grid
-from frot.correspondence._mass import class_activation, mask_mass, staircase
+from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
 from frot.correspondence._match import Match
 from frot.correspondence._methods import METHODS, Outcome, Setting
 from frot.correspondence._photo import Photo, read_photo
@@ -128,7 +128,7 @@ radius, side, enlarge, stride, rank : optional
             .check()
         )  # fmt: skip
         if layers is None and isinstance(backbone, str):
-            layers = PUBLISHED_LAYERS.get((self.settings.method, backbone))
+            layers = PUBLISHED_LAYERS.get((self.settings.method, backbone.lower()))
         self.device = _device(device)
         torch_device = None if self.device in (None, "cpu") else self.device
         self.backbone = resolve_backbone(backbone, weights, layers, torch_device)
@@ -140,11 +140,10 @@ radius, side, enlarge, stride, rank : optional
         self._seen: OrderedDict[str, _Seen] = OrderedDict()
 
     def _check_prior(self) -> None:
-        prior = self.settings.prior
-        if not isinstance(prior, str) and np.shape(prior) != (len(self.backbone.layers),):
+        prior, count = self.settings.prior, len(self.backbone.layers)
+        if not isinstance(prior, str) and len(prior) != count:
             raise InputError(
-                f"prior: has shape {np.shape(prior)}, but {self.backbone.name} has "
-                f"{len(self.backbone.layers)} layers"
+                f"prior: has {len(prior)} weights, but {self.backbone.name} has {count} layers"
             )
 
     @property
@@ -171,15 +170,19 @@ radius, side, enlarge, stride, rank : optional
         """
         began = time.perf_counter()
         settings = self.settings
-        one, other = self.see(source), self.see(target)
+        # Everything is read and checked before the network sees anything.
+        photos = read_photo(source), read_photo(target)
+        names = ("source_mask", "target_mask")
+        masks = [
+            None if mask is None else check_mask(mask, photo.size, name)
+            for mask, photo, name in zip((source_mask, target_mask), photos, names, strict=True)
+        ]
+        one, other = map(self.see, photos)
         layers = self.layer_pair(one, other)
-        masks = (source_mask, target_mask)
         grids = (layers.source_grid, layers.target_grid)
         a, b = (
             self._mass(seen, mask, grid, name)
-            for seen, mask, grid, name in zip(
-                (one, other), masks, grids, ("source_mask", "target_mask"), strict=True
-            )
+            for seen, mask, grid, name in zip((one, other), masks, grids, names, strict=True)
         )
         setting = self.setting(layers, a, b)
         outcome = METHODS[settings.method](setting)
@@ -201,16 +204,18 @@ radius, side, enlarge, stride, rank : optional
     def see(self, source: Any) -> _Seen:
         """Return a photograph's features, from memory where it was seen lately."""
         photo = read_photo(source)
-        key = hashlib.sha256(photo.pixels.tobytes() + repr(photo.pixels.shape).encode()).hexdigest()
+        # Some backbones know photographs by their names.
+        name = photo.name if knows_names(self.backbone) else None
+        key = fingerprint(pixels=photo.pixels, name=name)
         if key in self._seen:
             self._seen.move_to_end(key)
-            return self._seen[key]
+            return replace(self._seen[key], photo=photo)
         settings = self.settings
         image, ratio = photo.resized(settings.side, settings.enlarge)
-        maps = tuple(extract_named(self.backbone, photo.name, image))
         activation = None
         if settings.mass != "uniform":
             activation = class_activation(self.backbone, image, settings.mass)
+        maps = tuple(extract_named(self.backbone, photo.name, image))
         seen = _Seen(photo, image.shape[:2], ratio, maps, activation)
         self._seen[key] = seen
         while len(self._seen) > REMEMBERED:
@@ -247,14 +252,14 @@ radius, side, enlarge, stride, rank : optional
 
     def _mass(self, seen: _Seen, mask: Any, grid: Grid, name: str) -> np.ndarray:
         if mask is not None:
-            return mask_mass(mask, seen.photo.size, seen.ratio, grid, name)
+            return mask_mass(mask, seen.ratio, grid, name)
         if seen.activation is not None:
             return staircase(seen.activation, grid)
         return np.full(grid.count, 1.0 / grid.count)
 
     def __repr__(self) -> str:
         standard = Settings().parts
-        given = [f"{k}={v!r}" for k, v in self.settings.parts.items() if v is not standard[k]]
+        given = [f"{k}={v!r}" for k, v in self.settings.parts.items() if v != standard[k]]
         return f"Matcher({', '.join([self.backbone.name, *given])})"
 
 
@@ -296,5 +301,8 @@ def _device(device: str | None) -> Any:
     try:
         torch.zeros(1, device=device)
     except Exception as error:
-        raise InputError(f"device: {device!r} cannot be used ({error})") from None
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"device: {device!r} cannot be used ({why}); use 'cpu' or 'numpy'"
+        ) from None
     return str(device)
