@@ -41,6 +41,7 @@ from frot.correspondence._evaluation import (
 )
 from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
 from frot.correspondence._feature_map import FeatureMap, Grid
+from frot.correspondence._layer_search import LayerSearch, best_layer, search_layers
 from frot.correspondence._match import Match
 from frot.correspondence._matcher import Matcher
 from frot.correspondence._page import write_match_page
@@ -83,6 +84,7 @@ __all__ = [
     "FeatureCache",
     "FeatureMap",
     "Grid",
+    "LayerSearch",
     "Match",
     "Matcher",
     "OnnxBackbone",
@@ -96,6 +98,7 @@ __all__ = [
     "Transfer",
     "Verification",
     "Warp",
+    "best_layer",
     "coherence",
     "default_backbone",
     "efficientnet_lite2",
@@ -124,6 +127,7 @@ __all__ = [
     "resnet",
     "resolve_backbone",
     "result_table",
+    "search_layers",
     "verify_pairs",
     "write_match_page",
 ]

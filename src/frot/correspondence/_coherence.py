@@ -18,7 +18,7 @@ LEAST = 1e-6
 _KNOWN: WeakKeyDictionary[LayerPair, np.ndarray] = WeakKeyDictionary()
 
 
-def coherence(source: FeatureMap, target: FeatureMap, home: Home) -> float:
+def coherence(source: FeatureMap, target: FeatureMap, home: Home | None = None) -> float:
     r"""Return how coherently a layer matches two images, from 0 (by chance) to 1.
 
     On the layer's own grids, j(i) is the cosine nearest neighbour in the target of cell i of the
@@ -28,15 +28,23 @@ def coherence(source: FeatureMap, target: FeatureMap, home: Home) -> float:
     .. math:: \frac{s - c}{1 - c}, \qquad
         s = \operatorname{mean}_{i \sim i'} \,[\, \|j(i') - j(i) - (i' - i)\|_\infty \le 1 \,]
 
-    and the geometric mean of both directions.
+    and the geometric mean of both directions; each direction counts at least 1e-6.
+
+    Parameters
+    ----------
+    source, target : FeatureMap
+        The same layer of both images.
+    home : Home, optional
+        Where to work; in NumPy if left out.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> layer = FeatureMap("a", rng.normal(size=(16, 9, 7)), 8, 43)
-    >>> coherence(layer, layer, Home.of(np.zeros(1)))
+    >>> coherence(layer, layer)
     1.0
     """
+    home = Home.of(np.zeros(1)) if home is None else home
     xp = home.xp
     F, G = (_unit_vectors(home, layer) for layer in (source, target))
     cosines = F @ xp.matrix_transpose(G)

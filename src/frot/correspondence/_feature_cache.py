@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from frot._errors import InputError
 from frot._files import make_folder, replacing
 from frot._fingerprint import fingerprint
 from frot.correspondence._backbone import Backbone, Classifying
-from frot.correspondence._backbones._arrays import image_key
+from frot.correspondence._backbones._arrays import extract_named, image_key, knows_names
 from frot.correspondence._backbones._choose import refuse_classes
 from frot.correspondence._feature_map import FeatureMap
 
@@ -179,9 +180,18 @@ class CachedBackbone:
 
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
         """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
-        key = fingerprint(backbone=self.backbone.fingerprint, image=image_key(image))
-        packed = self._remembered(key, lambda: _pack(self.backbone.extract(image)), _complete)
-        return _unpack(packed)
+        return self.extract_named(None, image)
+
+    def extract_named(self, name: str | None, image: np.ndarray) -> list[FeatureMap]:
+        """Return the maps of an image that the backbone may know by name."""
+        backbone = self.backbone
+        if name is None or not knows_names(backbone):
+            key = fingerprint(backbone=backbone.fingerprint, image=image_key(image))
+            work = partial(backbone.extract, image)
+        else:
+            key = fingerprint(backbone=backbone.fingerprint, image=image_key(image), name=name)
+            work = partial(extract_named, backbone, name, image)
+        return _unpack(self._remembered(key, lambda: _pack(work()), _complete))
 
     def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
         """Return class activation maps of the most probable classes, shape (classes, h, w)."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from frot.correspondence._grid_costs import GridGeometry
+from frot.correspondence._grid_geometry import GridGeometry
 from frot.correspondence._grid_parts import KeptLayers
 from frot.correspondence._layers import LayerPair, inverse
 
@@ -83,8 +83,8 @@ class _Chosen(LayerPair):
     def costs(self) -> GridGeometry:
         """The chosen layers' costs, kept as matrices."""
         home = self.home
-        values = home.xp.stack([self.table.cosine(k) for k in self.chosen], axis=1)
-        n, count, m = values.shape
+        values = home.xp.stack([self.table.cosine(k) for k in self.chosen], axis=0)
+        count, n, m = values.shape
         channels = np.array([layer.channels for layer in self.source])
         part = KeptLayers(tuple(range(count)), values)
         return GridGeometry((part,), (n, m), channels, home, np.ones(count), (0, n))

@@ -11,7 +11,8 @@ import numpy as np
 
 from frot._arrays import Home
 from frot.correspondence._feature_map import FeatureMap, Grid
-from frot.correspondence._grid_costs import GridGeometry, layer_costs, working_home
+from frot.correspondence._grid_costs import layer_costs, working_home
+from frot.correspondence._grid_geometry import GridGeometry
 from frot.correspondence._interpolate import interpolation, resize
 
 __all__ = ["LayerPair", "at_most", "common_grid", "inverse", "lengths"]

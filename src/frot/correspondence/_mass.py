@@ -12,7 +12,7 @@ from frot.correspondence._backbones._choose import refuse_classes
 from frot.correspondence._feature_map import Grid
 from frot.correspondence._interpolate import resize, sampling
 
-__all__ = ["MASSES", "class_activation", "mask_mass", "staircase"]
+__all__ = ["MASSES", "check_mask", "class_activation", "mask_mass", "staircase"]
 
 MASSES = ("uniform", "cam", "cam-top")
 # Scales of the image that the activations are added over; the last is made from the one before.
@@ -31,7 +31,8 @@ def class_activation(backbone: Any, image: np.ndarray, kind: str) -> np.ndarray:
 
     .. math:: (\mathrm{cam} - \min \mathrm{cam}) / \max \mathrm{cam},
 
-    the larger of the classes counts, and the sizes are added up and divided by their maximum.
+    the larger of the classes counts, and the sizes are added up and divided by their maximum. A
+    class whose map is nowhere positive counts as zero.
     """
     if not isinstance(backbone, Classifying):
         raise refuse_classes(backbone.name)
@@ -47,7 +48,9 @@ def class_activation(backbone: Any, image: np.ndarray, kind: str) -> np.ndarray:
         at = np.moveaxis(resize(np.moveaxis(at, -1, 0), *size, align_corners=True), 0, -1)
         maps = resize(backbone.class_maps(at, 2), h, w, align_corners=True)
         lows, highs = maps.min(axis=(1, 2), keepdims=True), maps.max(axis=(1, 2), keepdims=True)
-        total += ((maps - lows) / np.maximum(highs, SMALL)).max(axis=0)
+        # Divided by a maximum below zero a map would be negative, and lose against any other.
+        seen = np.where(highs > 0.0, (maps - lows) / np.where(highs > 0.0, highs, 1.0), 0.0)
+        total += seen.max(axis=0)
     return total / (float(total.max()) + SMALL)
 
 
@@ -68,20 +71,30 @@ def staircase(activation: np.ndarray, grid: Grid) -> np.ndarray:
     return weights / weights.sum()
 
 
-def mask_mass(mask: Any, size: tuple[int, int], ratio: float, grid: Grid, name: str) -> np.ndarray:
-    """Return weights of the cells, (n,), from a user's mask over the photograph's own pixels."""
-    mask = np.asarray(mask)
+def check_mask(mask: Any, size: tuple[int, int], name: str) -> np.ndarray:
+    """Return a user's mask over a photograph's own pixels as floats, or say what is wrong."""
+    try:
+        mask = np.asarray(mask)
+        values = mask.astype(float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: is no array of numbers; use weights >= 0, one a pixel") from None
     if mask.shape != size:
         raise InputError(
             f"{name}: has shape {mask.shape}, but the photograph has {size} (height, width)"
         )
-    mask = mask.astype(float)
-    if not np.isfinite(mask).all() or (mask < 0.0).any():
+    if not np.isfinite(values).all() or (values < 0.0).any():
         raise InputError(f"{name}: has entries that are negative or not numbers; use weights >= 0")
-    h, w = size
+    if not values.any():
+        raise InputError(f"{name}: is zero everywhere; mark the object with positive values")
+    return values
+
+
+def mask_mass(mask: np.ndarray, ratio: float, grid: Grid, name: str) -> np.ndarray:
+    """Return weights of the cells, (n,): a checked mask of the photograph at their centres."""
+    h, w = mask.shape
     down = sampling(np.arange(grid.h) * grid.stride / ratio, h)
     across = sampling(np.arange(grid.w) * grid.stride / ratio, w)
     weights = (down @ mask @ across.T).ravel()
     if weights.sum() <= 0.0:
-        raise InputError(f"{name}: is zero at every cell; mark the object with positive values")
+        raise InputError(f"{name}: is zero at every cell; mark a larger part, or raise side")
     return weights / weights.sum()

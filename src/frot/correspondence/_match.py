@@ -108,13 +108,15 @@ class Match:
 
     def _checked(self, points: Any) -> np.ndarray:
         try:
-            found = np.asarray(points, dtype=float)
+            found: np.ndarray = np.asarray(points, dtype=float)
         except (TypeError, ValueError):
-            found = np.zeros(0)
+            found = np.asarray(None)
         if found.ndim != 2 or found.shape[1] != 2:
             raise InputError(
                 "points: must be pairs of x and y, of shape (k, 2), such as [[120, 80], [60, 200]]"
             )
+        if np.isnan(found).any():
+            raise InputError("points: have coordinates that are not numbers; drop those points")
         height, width = self.source.size
         low, high = np.array([-0.5, -0.5]), np.array([width - 0.5, height - 0.5])
         bad = ~((found >= low) & (found <= high)).all(axis=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -16,12 +15,13 @@ from frot._errors import InputError
 from frot._fingerprint import fingerprint
 from frot._validate import check_choice
 from frot.correspondence._backbones import SomeLayers, extract_named, resolve_backbone
+from frot.correspondence._backbones._arrays import knows_names
 from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
 from frot.correspondence._feature_map import FeatureMap, Grid
 from frot.correspondence._hough import hough as hough_votes
 from frot.correspondence._interpolate import resize
 from frot.correspondence._layers import LayerPair, common_grid
-from frot.correspondence._mass import class_activation, mask_mass, staircase
+from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
 from frot.correspondence._match import Match
 from frot.correspondence._methods import METHODS, Outcome, Setting
 from frot.correspondence._photo import Photo, read_photo
@@ -150,7 +150,7 @@ radius, side, enlarge, stride, rank : optional
             .check()
         )  # fmt: skip
         if layers is None and isinstance(backbone, str):
-            layers = PUBLISHED_LAYERS.get((self.settings.method, backbone))
+            layers = PUBLISHED_LAYERS.get((self.settings.method, backbone.lower()))
         self.device = _device(device)
         torch_device = None if self.device in (None, "cpu") else self.device
         self.backbone = resolve_backbone(backbone, weights, layers, torch_device)
@@ -162,11 +162,10 @@ radius, side, enlarge, stride, rank : optional
         self._seen: OrderedDict[str, Seen] = OrderedDict()
 
     def _check_prior(self) -> None:
-        prior = self.settings.prior
-        if not isinstance(prior, str) and np.shape(prior) != (len(self.backbone.layers),):
+        prior, count = self.settings.prior, len(self.backbone.layers)
+        if not isinstance(prior, str) and len(prior) != count:
             raise InputError(
-                f"prior: has shape {np.shape(prior)}, but {self.backbone.name} has "
-                f"{len(self.backbone.layers)} layers"
+                f"prior: has {len(prior)} weights, but {self.backbone.name} has {count} layers"
             )
 
     @property
@@ -200,9 +199,16 @@ radius, side, enlarge, stride, rank : optional
         self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None
     ) -> Sight:
         """Return what matching two photographs starts from, whatever the method."""
-        one, other = self.see(source), self.see(target)
+        # Everything is read and checked before the network sees anything.
+        photos = read_photo(source), read_photo(target)
+        names = ("source_mask", "target_mask")
+        first, second = (
+            None if mask is None else check_mask(mask, photo.size, name)
+            for mask, photo, name in zip((source_mask, target_mask), photos, names, strict=True)
+        )
+        one, other = map(self.see, photos)
         layers = self.layer_pair(one, other)
-        return self.sight(one, other, layers, source_mask=source_mask, target_mask=target_mask)
+        return self.sight(one, other, layers, source_mask=first, target_mask=second)
 
     def sight(
         self,
@@ -213,7 +219,10 @@ radius, side, enlarge, stride, rank : optional
         source_mask: Any = None,
         target_mask: Any = None,
     ) -> Sight:
-        """Return photographs that were seen and their layers, with the weights of the cells."""
+        """Return photographs that were seen and their layers, with the weights of the cells.
+
+        Masks have been checked.
+        """
         a = self._mass(one, source_mask, layers.source_grid, "source_mask")
         b = self._mass(other, target_mask, layers.target_grid, "target_mask")
         return Sight(one, other, layers, a, b)
@@ -288,16 +297,18 @@ radius, side, enlarge, stride, rank : optional
     def see(self, source: Any) -> Seen:
         """Return a photograph's features, from memory where it was seen lately."""
         photo = read_photo(source)
-        key = hashlib.sha256(photo.pixels.tobytes() + repr(photo.pixels.shape).encode()).hexdigest()
+        # Some backbones know photographs by their names.
+        name = photo.name if knows_names(self.backbone) else None
+        key = fingerprint(pixels=photo.pixels, name=name)
         if key in self._seen:
             self._seen.move_to_end(key)
-            return self._seen[key]
+            return replace(self._seen[key], photo=photo)
         settings = self.settings
         image, ratio = photo.resized(settings.side, settings.enlarge)
-        maps = tuple(extract_named(self.backbone, photo.name, image))
         activation = None
         if settings.mass != "uniform":
             activation = class_activation(self.backbone, image, settings.mass)
+        maps = tuple(extract_named(self.backbone, photo.name, image))
         seen = Seen(photo, image.shape[:2], ratio, maps, activation)
         self._seen[key] = seen
         while len(self._seen) > REMEMBERED:
@@ -337,14 +348,14 @@ radius, side, enlarge, stride, rank : optional
 
     def _mass(self, seen: Seen, mask: Any, grid: Grid, name: str) -> np.ndarray:
         if mask is not None:
-            return mask_mass(mask, seen.photo.size, seen.ratio, grid, name)
+            return mask_mass(mask, seen.ratio, grid, name)
         if seen.activation is not None:
             return staircase(seen.activation, grid)
         return np.full(grid.count, 1.0 / grid.count)
 
     def __repr__(self) -> str:
         standard = Settings().parts
-        given = [f"{k}={v!r}" for k, v in self.settings.parts.items() if v is not standard[k]]
+        given = [f"{k}={v!r}" for k, v in self.settings.parts.items() if v != standard[k]]
         return f"Matcher({', '.join([self.backbone.name, *given])})"
 
 
@@ -386,5 +397,8 @@ def _device(device: str | None) -> Any:
     try:
         torch.zeros(1, device=device)
     except Exception as error:
-        raise InputError(f"device: {device!r} cannot be used ({error})") from None
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"device: {device!r} cannot be used ({why}); use 'cpu' or 'numpy'"
+        ) from None
     return str(device)

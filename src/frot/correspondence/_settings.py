@@ -41,7 +41,7 @@ class Settings:
         Relative gap to solve to.
     prior : str or array of shape (L,)
         Weights of the layers that the adversary starts from: "coherence", "uniform" (the paper's
-        entropy), or a user's.
+        entropy), or a user's, all positive.
     power : float
         What coherences are raised to.
     normalise : {"none", "mean", "regret"}
@@ -94,25 +94,47 @@ class Settings:
         check_choice(self.normalise, "normalise", NORMALISATIONS)
         check_choice(self.mass, "mass", MASSES)
         check_choice(self.transfer, "transfer", TRANSFERS)
-        if isinstance(self.prior, str):
-            check_choice(self.prior, "prior", PRIORS)
+        for name in ("hough", "enlarge"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise InputError(f"{name}: is {getattr(self, name)!r}; use True or False")
+        numbers = {"eta": check_number(self.eta, "eta")}
         for name in ("eps", "tol", "exponent", "power"):
-            check_number(getattr(self, name), name, strict=True)
-        check_number(self.eta, "eta")
+            numbers[name] = check_number(getattr(self, name), name, strict=True)
         if self.radius is not None:
-            check_number(self.radius, "radius")
+            numbers["radius"] = check_number(self.radius, "radius")
+        if self.stride != "first":
+            numbers["stride"] = check_number(self.stride, "stride", strict=True)
         for name, least in (("steps", 0), ("side", 32), ("rank", 1)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise InputError(f"{name}: must be a whole number >= {least}, got {value!r}")
-        if self.stride != "first":
-            check_number(self.stride, "stride", strict=True)
-        return self
+        if self.method == "frot" and self.steps and not numbers["eta"]:
+            raise InputError("eta: must be > 0 for the paper's steps; use steps=0 to solve with 0")
+        return replace(self, **numbers, prior=_checked_prior(self.prior))
 
     @property
     def parts(self) -> dict[str, Any]:
         """All settings by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def _checked_prior(prior: Any) -> str | tuple[float, ...]:
+    """The name of a prior, or a user's weights as plain numbers, which can be compared."""
+    if isinstance(prior, str):
+        return check_choice(prior, "prior", PRIORS)
+    try:
+        weights = np.asarray(prior, dtype=float)
+    except (TypeError, ValueError):
+        weights = np.zeros(0)
+    if weights.ndim != 1 or not len(weights):
+        raise InputError(
+            f"prior: {prior!r} is none of {', '.join(map(repr, PRIORS))}, nor a weight a layer"
+        )
+    if not (np.isfinite(weights) & (weights > 0.0)).all():
+        raise InputError(
+            "prior: has weights that are not finite and > 0; leave out layers by `layers` instead"
+        )
+    return tuple(weights.tolist())
 
 
 # "frot-paper": the paper's reading; "scot": the framework it builds on, its OT-HPF.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,8 @@ class Transfer:
     points : array of shape (k, 2)
         x and y in pixels of the target.
     confidence : array of shape (k,)
-        Share of the votes of the cells around a point that lie within two cells of the answer.
+        Share of the votes of the cells within a stride of a point that lie within two cells of
+        the answer.
     """
 
     points: np.ndarray
@@ -46,7 +48,8 @@ class Transfer:
 class Transferring:
     r"""Scores between the cells of two grids, read off at points.
 
-    A point moves by the mean (or median) displacement of the cells around it,
+    A point moves by the mean (or median) displacement of the cells around it that have votes (a
+    cell without mass has none),
 
     .. math:: t(p) = p + \operatorname{mean}_{i \in N(p)} (d_i - c_i), \qquad
         d_i = c_{j^*(i)}, \quad j^*(i) = \arg\max_j \mathrm{score}_{ij}
@@ -74,21 +77,31 @@ class Transferring:
     mode: str = "median"
     radius: float | None = None
 
+    @cached_property
+    def voting(self) -> np.ndarray:
+        """Which cells of the source have votes, (n,): those off a mask have not."""
+        some = to_numpy(self.home.xp.any(self.scores > 0.0, axis=1))
+        return some if some.any() else np.ones_like(some)
+
     def around(self, points: np.ndarray) -> np.ndarray:
         """Return the weights of the source's cells around each point, (k, n), rows sum to one."""
+        return self._around(points, self.mode, self.radius)
+
+    def _around(self, points: np.ndarray, mode: str, radius: float | None) -> np.ndarray:
         apart = _apart(points, self.source.centres)
+        apart[:, ~self.voting] = np.inf
         closest = apart <= apart.min(axis=1, keepdims=True)
-        if self.mode == "median":
-            spread = SPREAD * self.source.stride if self.radius is None else self.radius
+        if mode == "median":
+            spread = SPREAD * self.source.stride if radius is None else radius
             return _gaussian(apart, spread)
-        if self.mode == "argmax":
+        if mode == "argmax":
             chosen = closest
-        elif self.mode == "boxes":
+        elif mode == "boxes":
             boxes = self.source.boxes
             inside = (points[:, None, :] >= boxes[:, :2]) & (points[:, None, :] <= boxes[:, 2:])
-            chosen = inside.all(axis=2)
+            chosen = inside.all(axis=2) & self.voting
         else:
-            chosen = apart <= (self.source.stride if self.radius is None else self.radius)
+            chosen = apart <= (self.source.stride if radius is None else radius)
         # A point beyond the last cells still belongs to the closest one.
         chosen = np.where(chosen.any(axis=1, keepdims=True), chosen, closest)
         return chosen / chosen.sum(axis=1, keepdims=True)
@@ -105,14 +118,26 @@ class Transferring:
         )
 
     def _moved(self, points: np.ndarray) -> Transfer:
+        if len(points) == 0:
+            return Transfer(np.zeros((0, 2)), np.zeros(0))
         weights = self.around(points)
         used = np.flatnonzero(weights.any(axis=0))
         weights = weights[:, used]
-        rows = to_numpy(self.home.xp.take(self.scores, self.home.indices(used), axis=0))
-        rows = rows.astype(float)
-        moves = self._lands(rows) - self.source.centres[used]
+        moves = self._lands(self._rows(used)) - self.source.centres[used]
         moved = points + (_medians(weights, moves) if self.mode == "median" else weights @ moves)
-        return Transfer(moved, self._confidence(weights @ _shares(rows), moved))
+        return Transfer(moved, self._confidence(self._votes(points), moved))
+
+    def _rows(self, cells: np.ndarray) -> np.ndarray:
+        """Scores of some cells of the source, (k, m), in double precision."""
+        taken = self.home.xp.take(self.scores, self.home.indices(cells), axis=0)
+        return to_numpy(taken).astype(float)
+
+    def _votes(self, points: np.ndarray) -> np.ndarray:
+        """Shares of the target's cells in the votes of the cells close to each point, (k, m)."""
+        # Some modes look far to be safe; where a point itself may be is known to its own cells.
+        weights = self._around(points, "near", None)
+        used = np.flatnonzero(weights.any(axis=0))
+        return weights[:, used] @ _shares(self._rows(used))
 
     def _lands(self, rows: np.ndarray) -> np.ndarray:
         """Where some cells of the source lie in the target, (k, 2)."""
@@ -135,7 +160,7 @@ class Transferring:
         return np.clip((votes * close).sum(axis=1), 0.0, 1.0)
 
     def heatmap(self, point: np.ndarray, size: tuple[int, int], ratio: float) -> np.ndarray:
-        """Return the scores of the cells around a point, over the target's own pixels.
+        """Return the votes of the cells close to a point, over the target's own pixels.
 
         Parameters
         ----------
@@ -146,12 +171,7 @@ class Transferring:
         ratio : float
             Pixels of the grid a pixel of the target.
         """
-        # A median looks far to be safe; a picture of where a point may be is of its own cells.
-        local = self if self.mode != "median" else replace(self, mode="near", radius=None)
-        weights = local.around(point[None])
-        used = np.flatnonzero(weights[0])
-        rows = to_numpy(self.home.xp.take(self.scores, self.home.indices(used), axis=0))
-        votes = weights[0, used] @ _shares(rows.astype(float))
+        votes = self._votes(point[None])[0]
         grid = self.target
         h, w = size
         down = sampling(np.arange(h) * ratio / grid.stride, grid.h)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from frot.correspondence._backbone import Backbone
 from frot.correspondence._backbones._preprocess import check_image
 from frot.correspondence._feature_map import FeatureMap
 
-__all__ = ["ArrayBackbone", "extract_named", "image_key"]
+__all__ = ["ArrayBackbone", "extract_named", "image_key", "knows_names"]
 
 
 def image_key(image: np.ndarray) -> str:
@@ -38,6 +39,18 @@ def extract_named(backbone: Backbone, name: str, image: np.ndarray) -> list[Feat
     """
     by_name = getattr(backbone, "extract_named", None)
     return backbone.extract(image) if by_name is None else by_name(name, image)
+
+
+def knows_names(backbone: Any) -> bool:
+    """Whether a backbone, or the one inside it, may know images by name.
+
+    Examples
+    --------
+    >>> knows_names(ArrayBackbone({"cat.jpg": {"patches": np.ones((5, 4, 6))}}))
+    True
+    """
+    inside = getattr(backbone, "backbone", None)
+    return hasattr(backbone, "extract_named") if inside is None else knows_names(inside)
 
 
 class ArrayBackbone:

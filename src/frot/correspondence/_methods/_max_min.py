@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from frot._result import Result
 from frot.correspondence._methods._outcome import Outcome, Setting
 
 __all__ = ["worst_layer"]
@@ -12,9 +11,12 @@ __all__ = ["worst_layer"]
 def worst_layer(setting: Setting) -> Outcome:
     """The paper's appendix: one-hot weights on the layer whose own transport costs most."""
     layers = setting.layers
-    found = [
-        setting.transport.alone(layers.mixed(setting.alone(k)), name, setting.a, setting.b)
-        for k, name in enumerate(layers.names)
-    ]
-    worst = int(np.argmax([result.value for result in found]))
-    return setting.transported(found[worst].plan, setting.alone(worst), found[worst])
+    found: tuple[int, Result] | None = None
+    for k, name in enumerate(layers.names):
+        result = setting.transport.alone(layers.mixed(setting.alone(k)), name, setting.a, setting.b)
+        # Only the costliest is kept: plans are large.
+        if found is None or result.value > found[1].value:
+            found = (k, result)
+    assert found is not None
+    worst, result = found
+    return setting.transported(result.plan, setting.alone(worst), result)

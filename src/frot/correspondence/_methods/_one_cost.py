@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -54,9 +55,22 @@ def scot(setting: Setting) -> Outcome:
     home = setting.home
     xp = home.xp
     cost = 1.0 - xp.clip(setting.layers.concatenated, 0.0, None)
-    kernel = xp.exp(-cost / setting.transport.eps)
-    a, b = home.bring(setting.a), home.bring(setting.b)
-    start = xp.full_like(a, 1.0 / len(setting.a))
-    right = b / (start @ kernel)
-    left = a / (kernel @ right)
-    return setting.transported(kernel * left[:, None] * right[None, :], setting.equal, None)
+    # In logarithms: at a small eps the kernel has zeros in single precision.
+    kernel = -cost / setting.transport.eps
+    a, b = (_logarithm(xp, home.bring(weights)) for weights in (setting.a, setting.b))
+    right = b - _log_sum_exp(xp, kernel - float(np.log(len(setting.a))), axis=0)
+    kernel = kernel + right[None, :]
+    left = a - _log_sum_exp(xp, kernel, axis=1)
+    return setting.transported(xp.exp(kernel + left[:, None]), setting.equal, None)
+
+
+def _logarithm(xp: Any, weights: Any) -> Any:
+    """The logarithm; minus infinity, without a warning, where there is no weight."""
+    some = weights > 0.0
+    ones = xp.ones_like(weights)
+    return xp.where(some, xp.log(xp.where(some, weights, ones)), -float("inf") * ones)
+
+
+def _log_sum_exp(xp: Any, values: Any, axis: int) -> Any:
+    top = xp.max(values, axis=axis, keepdims=True)
+    return xp.squeeze(top, axis=axis) + xp.log(xp.sum(xp.exp(values - top), axis=axis))

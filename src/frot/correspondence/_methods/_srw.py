@@ -62,4 +62,4 @@ def _directions(X: np.ndarray, Y: np.ndarray, plan: np.ndarray, k: int) -> np.nd
 
     operator = LinearOperator((d, d), matvec=times, dtype=float)  # type: ignore[call-arg]
     start = np.random.default_rng(0).normal(size=d)
-    return eigsh(operator, k=k, v0=start, tol=1e-3)[1]
+    return eigsh(operator, k=k, v0=start, tol=1e-3)[1]  # pyright: ignore[reportArgumentType]

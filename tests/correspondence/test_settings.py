@@ -1,0 +1,116 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from frot import InputError
+from frot.correspondence import PRESETS, Matcher, Settings, _matcher
+from frot.correspondence._matcher import PUBLISHED_LAYERS
+from tests.correspondence.small import Counting, convolutions
+
+
+def test_the_papers_constants():
+    paper = PRESETS["frot-paper"]
+    assert (paper.method, paper.eta, paper.eps, paper.steps) == ("frot", 0.3, 0.1, 3)
+    assert (paper.prior, paper.normalise, paper.mass) == ("uniform", "none", "cam-top")
+    assert (paper.side, paper.enlarge, paper.stride) == (300, True, "first")
+    assert (paper.exponent, paper.transfer, paper.radius) == (1.0, "boxes", None)
+
+
+def test_the_frameworks_constants():
+    scot = PRESETS["scot"]
+    assert (scot.method, scot.eps, scot.mass, scot.hough) == ("scot", 0.05, "cam", True)
+    assert (scot.side, scot.enlarge, scot.stride) == (300, True, "first")
+    assert (scot.exponent, scot.transfer, scot.radius) == (1.0, "boxes", None)
+
+
+def test_the_librarys_own():
+    assert PRESETS["frot"] == Settings() == Settings().check()
+    assert (Settings().prior, Settings().power, Settings().steps) == ("coherence", 2.0, 0)
+
+
+def test_published_layers():
+    assert PUBLISHED_LAYERS["hpf", "resnet101"] == (0, 8, 20, 21, 26, 28, 29, 30)
+    assert PUBLISHED_LAYERS["scot", "resnet101"] == (0, 19, 27, 28, 29, 30)
+    assert PUBLISHED_LAYERS["hpf", "resnet50"] == (0, *range(9, 14))
+    assert PUBLISHED_LAYERS["scot", "resnet50"] == (0, 11, 12, 13)
+
+
+@pytest.mark.parametrize(
+    ("preset", "given", "expected"),
+    [
+        ("scot", {"method": "hpf"}, (0, *range(9, 14))),
+        ("scot", {}, (0, 11, 12, 13)),
+        ("frot-paper", {}, None),
+        ("scot", {"layers": [3, 5]}, [3, 5]),
+    ],
+)
+def test_published_layers_are_taken_unless_told_otherwise(monkeypatch, preset, given, expected):
+    asked = []
+
+    def resolved(backbone, weights, layers, device):
+        asked.append((backbone, weights, layers))
+        return Counting()
+
+    monkeypatch.setattr(_matcher, "resolve_backbone", resolved)
+    Matcher("ResNet50", "mine.pth", preset=preset, mass="uniform", **given)
+    assert asked == [("ResNet50", "mine.pth", expected)]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_arguments_override_presets(preset):
+    given = {
+        "method": "uniform", "hough": False, "eta": 0.7, "eps": 0.2, "steps": 5, "tol": 1e-4,
+        "prior": "uniform", "power": 3.0, "normalise": "mean", "mass": "uniform",
+        "exponent": 0.8, "transfer": "argmax", "radius": 5.0, "side": 96, "enlarge": False,
+        "stride": 4.0, "rank": 7,
+    }  # fmt: skip
+    assert set(given) == set(Settings().parts)
+    assert Matcher(convolutions(), preset=preset, **given).settings.parts == given
+    one = Matcher(convolutions(), preset=preset, mass="uniform", eps=0.2).settings
+    assert one == replace(PRESETS[preset], mass="uniform", eps=0.2)
+
+
+def test_numbers_are_made_plain():
+    found = Settings(eps=np.float32(0.5), eta="0.25", prior=np.array([1, 2])).check()
+    assert (found.eps, found.eta, found.prior) == (0.5, 0.25, (1.0, 2.0))
+    assert Settings(prior=[1.0, 2.0]).check() == Settings(prior=np.array([1.0, 2.0])).check()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"method": "magic"}, "method: 'magic' is none of 'frot', 'ot'"),
+        ({"prior": "best"}, "prior: 'best' is none of 'coherence', 'uniform'"),
+        ({"prior": 3.0}, "prior: 3.0 is none of"),
+        ({"prior": []}, "prior: .* nor a weight a layer"),
+        ({"prior": [1.0, 0.0]}, "prior: has weights that are not finite and > 0"),
+        ({"prior": [1.0, np.nan]}, "prior: has weights that are not finite and > 0"),
+        ({"prior": [[1.0, 2.0]]}, "prior: .* nor a weight a layer"),
+        ({"mass": "heavy"}, "mass: 'heavy' is none of 'uniform', 'cam', 'cam-top'"),
+        ({"transfer": "train"}, "transfer: 'train' is none of 'median'"),
+        ({"normalise": "max"}, "normalise: 'max' is none of"),
+        ({"eps": 0}, "eps: must be finite and > 0"),
+        ({"eps": -0.1}, "eps: must be finite and > 0"),
+        ({"eps": "small"}, "eps: 'small' is not a number"),
+        ({"eta": -1}, "eta: must be finite and >= 0"),
+        ({"eta": np.nan}, "eta: must be finite"),
+        ({"eta": 0, "steps": 3}, "eta: must be > 0 for the paper's steps; use steps=0"),
+        ({"tol": 0}, "tol: must be finite and > 0"),
+        ({"power": 0}, "power: must be finite and > 0"),
+        ({"exponent": -1}, "exponent: must be finite and > 0"),
+        ({"radius": -1}, "radius: must be finite and >= 0"),
+        ({"steps": -1}, "steps: must be a whole number >= 0"),
+        ({"side": 31}, "side: must be a whole number >= 32"),
+        ({"side": 320.5}, "side: must be a whole number"),
+        ({"side": True}, "side: must be a whole number"),
+        ({"rank": 0}, "rank: must be a whole number >= 1"),
+        ({"stride": 0}, "stride: must be finite and > 0"),
+        ({"stride": "last"}, "stride: 'last' is not a number"),
+        ({"hough": "no"}, "hough: is 'no'; use True or False"),
+        ({"enlarge": 2}, "enlarge: is 2; use True or False"),
+    ],
+)
+def test_what_is_refused(given, said):
+    with pytest.raises(InputError, match=said):
+        Settings(**given).check()

@@ -1,0 +1,184 @@
+import numpy as np
+import pytest
+import torch
+
+from frot._arrays import Home
+from frot.correspondence._feature_map import Grid
+from frot.correspondence._transfer import TRANSFERS, Transferring
+
+NUMPY = Home.of(np.zeros(1))
+SOURCE, TARGET = Grid(7, 9, 8.0, 27.0), Grid(8, 6, 8.0, 27.0)
+
+
+def random_scores(seed=0, source=SOURCE, target=TARGET):
+    return np.random.default_rng(seed).random((source.count, target.count)) ** 6
+
+
+def points(count=12, seed=0):
+    return np.random.default_rng(seed).uniform([0, 0], [64, 48], (count, 2))
+
+
+def landed(row, grid, window):
+    """Where one cell goes: the best cell, or the centre of gravity about it."""
+    best = divmod(int(row.argmax()), grid.w)
+    total, where = 0.0, np.zeros(2)
+    for y in range(grid.h):
+        for x in range(grid.w):
+            if max(abs(y - best[0]), abs(x - best[1])) <= window // 2:
+                total += row[y * grid.w + x]
+                where += row[y * grid.w + x] * 8.0 * np.array([x, y])
+    return where / total
+
+
+def plain(point, scores, mode):
+    """One point by itself."""
+    centres = SOURCE.centres
+    apart = np.linalg.norm(centres - point, axis=1)
+    window = {"soft": 15, "median": 3}.get(mode, 1)
+    if mode == "argmax":
+        cells = [int(apart.argmin())]
+    elif mode == "boxes":
+        cells = [
+            i for i, (left, top, right, bottom) in enumerate(SOURCE.boxes)
+            if left <= point[0] <= right and top <= point[1] <= bottom
+        ]  # fmt: skip
+    elif mode == "median":
+        cells = range(SOURCE.count)
+    else:
+        cells = [i for i in range(SOURCE.count) if apart[i] <= 8.0]
+    moves = np.array([landed(scores[i], TARGET, window) - centres[i] for i in cells])
+    if mode != "median":
+        return point + moves.mean(axis=0)
+    weights = np.exp(-0.5 * (apart / 12.0) ** 2)
+    weights[weights < 0.01 * weights.max()] = 0.0
+    moved = []
+    for axis in (0, 1):
+        # Half of the weight on either side: the least sum of distances.
+        sums = [(weights * np.abs(moves[:, axis] - move)).sum() for move in moves[:, axis]]
+        moved.append(moves[int(np.argmin(sums)), axis])
+    return point + moved
+
+
+@pytest.mark.parametrize("mode", TRANSFERS)
+def test_point_by_point(mode):
+    scores = random_scores()
+    moved = Transferring(scores, SOURCE, TARGET, NUMPY, mode)(points())
+    expected = np.array([plain(point, scores, mode) for point in points()])
+    assert moved.points == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("mode", TRANSFERS)
+def test_torch_agrees(mode):
+    scores = random_scores()
+    home = Home.of(torch.zeros(1, dtype=torch.float64))
+    ours = Transferring(scores, SOURCE, TARGET, NUMPY, mode)
+    theirs = Transferring(torch.tensor(scores), SOURCE, TARGET, home, mode)
+    assert theirs(points()).points == pytest.approx(ours(points()).points, abs=1e-9)
+    assert theirs(points()).confidence == pytest.approx(ours(points()).confidence, abs=1e-9)
+    heat = ours.heatmap(points()[0], (90, 70), 0.7)
+    assert theirs.heatmap(points()[0], (90, 70), 0.7) == pytest.approx(heat, abs=1e-6)
+
+
+def shifted(grid, x, y):
+    """Scores that send every cell x and y cells on, where there are such cells."""
+    scores = np.zeros((grid.count, grid.count))
+    for cell in range(grid.count):
+        row, column = divmod(cell, grid.w)
+        if 0 <= row + y < grid.h and 0 <= column + x < grid.w:
+            scores[cell, (row + y) * grid.w + column + x] = 1.0
+    return scores
+
+
+@pytest.mark.parametrize("mode", TRANSFERS)
+def test_a_shift_is_exact_and_certain(mode):
+    grid = Grid(16, 16, 8.0, 27.0)
+    moved = Transferring(shifted(grid, 2, -1), grid, grid, NUMPY, mode)(points() + 40.0)
+    assert moved.points == pytest.approx(points() + 40.0 + [16.0, -8.0], abs=1e-9)
+    assert moved.confidence == pytest.approx(1.0)
+
+
+def test_medians_stand_two_fifths_of_cells_astray():
+    grid = Grid(20, 20, 8.0, 27.0)
+    scores = shifted(grid, 1, 2)
+    row, column = np.divmod(np.arange(grid.count), grid.w)
+    astray = (2 * row + column) % 5 < 2
+    lost = np.random.default_rng(0).integers(0, grid.count, astray.sum())
+    scores[astray] = np.eye(grid.count)[lost]
+    where = np.random.default_rng(1).uniform(40, 110, (50, 2))
+
+    def off(mode):
+        moved = Transferring(scores, grid, grid, NUMPY, mode)(where).points
+        return np.abs(moved - where - [8.0, 16.0]).max(axis=1)
+
+    assert off("median").max() <= 1e-9
+    assert np.median(off("near")) > 8.0
+
+
+@pytest.mark.parametrize("mode", TRANSFERS)
+def test_cells_without_votes_move_nothing(mode):
+    grid = Grid(16, 16, 8.0, 27.0)
+    scores = shifted(grid, 1, 0)
+    row, column = np.divmod(np.arange(grid.count), grid.w)
+    inside = (row >= 5) & (row <= 10) & (column >= 5) & (column <= 10)
+    scores[~inside] = 0.0
+    # At the edge of the cells that vote, and well off them.
+    where = np.array([[40.0, 40.0], [62.0, 81.0], [5.0, 5.0], [120.0, 60.0]])
+    moved = Transferring(scores, grid, grid, NUMPY, mode)(where)
+    assert moved.points == pytest.approx(where + [8.0, 0.0], abs=1e-9)
+    assert moved.confidence[:2] == pytest.approx(1.0)
+
+
+def test_no_votes_at_all_are_no_error():
+    moved = Transferring(np.zeros((63, 48)), SOURCE, TARGET, NUMPY)(points())
+    assert np.isfinite(moved.points).all()
+    assert moved.confidence.max() < 0.5
+
+
+@pytest.mark.parametrize("mode", TRANSFERS)
+def test_no_points(mode):
+    moved = Transferring(random_scores(), SOURCE, TARGET, NUMPY, mode)(np.zeros((0, 2)))
+    assert moved.points.shape == (0, 2)
+    assert moved.confidence.shape == (0,)
+
+
+def test_many_points_are_as_few():
+    transferring = Transferring(random_scores(), SOURCE, TARGET, NUMPY)
+    many = points(4_500)
+    whole, last = transferring(many), transferring(many[-3:])
+    assert whole.points[-3:] == pytest.approx(last.points)
+    assert whole.confidence[-3:] == pytest.approx(last.confidence)
+
+
+def test_a_radius_widens_what_is_near():
+    scores = random_scores()
+    wide = Transferring(scores, SOURCE, TARGET, NUMPY, "near", radius=500.0)
+    lands = TARGET.centres[scores.argmax(axis=1)]
+    everywhere = (lands - SOURCE.centres).mean(axis=0)
+    assert wide(points()).points == pytest.approx(points() + everywhere)
+    # A median of the one closest cell.
+    narrow = Transferring(scores, SOURCE, TARGET, NUMPY, "median", radius=0.0)
+    assert (narrow.around(points()) == np.eye(63)[narrow.around(points()).argmax(axis=1)]).all()
+
+
+def test_confidence_falls_with_what_lies_elsewhere():
+    scores = np.zeros((63, 48))
+    scores[:, 20] = 3.0
+    scores[:, 47] = 1.0
+    moved = Transferring(scores, SOURCE, TARGET, NUMPY, "argmax")([[24.0, 24.0]] * np.ones((2, 1)))
+    # Cells 20 and 47 are five columns and more than two cells apart.
+    assert moved.confidence == pytest.approx(0.75)
+
+
+def test_heat_is_where_the_votes_are():
+    scores = np.zeros((63, 48))
+    scores[:, 2 * TARGET.w + 3] = 1.0
+    transferring = Transferring(scores, SOURCE, TARGET, NUMPY)
+    heat = transferring.heatmap(np.array([20.0, 20.0]), (128, 96), 0.5)
+    assert heat.shape == (128, 96)
+    assert heat.dtype == np.float32
+    # Column 3 and row 2, 8 pixels apart at half the size.
+    assert np.unravel_index(heat.argmax(), heat.shape) == (32, 48)
+    assert heat.max() == 1.0
+    # Bilinear: half-way to the next cell there is half the heat.
+    assert heat[32, 56] == pytest.approx(0.5)
+    assert heat[60, 80] == 0.0
