@@ -231,8 +231,10 @@ def hammer(folder, seed):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_several_processes_share_a_folder(tmp_path):
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
+    # Forked, since a fresh process could not import this file.
+    with multiprocessing.get_context("fork").Pool(2) as pool:
         assert pool.starmap(hammer, [(tmp_path, seed) for seed in range(4)]) == 4 * [True]
     assert FeatureCache(tmp_path).size <= 60_000
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".frot-")]

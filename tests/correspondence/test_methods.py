@@ -1,12 +1,13 @@
 """Methods of matching on small maps: against plain references, and what must not change them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import frot
 from frot._arrays import to_numpy
 from frot.correspondence._coherence import coherences
-from frot.correspondence._feature_map import FeatureMap
 from frot.correspondence._layers import LayerPair
 from frot.correspondence._methods import METHODS, Setting
 from frot.correspondence._methods import _srw as srw
@@ -121,9 +122,9 @@ def test_the_order_of_layers_does_not_matter(method):
 def test_a_layer_twice_with_half_the_prior_each_changes_nothing():
     prior = np.array([0.1, 0.2, 0.3, 0.4])
     once = METHODS["frot"](setting(prior=prior, tol=TOL))
-    twice = METHODS["frot"](
-        setting(chosen(pair(), [0, 1, 2, 2, 3]), prior=prior[[0, 1, 2, 2, 3]] / [1, 1, 2, 2, 1], tol=TOL)
-    )  # fmt: skip
+    doubled = [0, 1, 2, 2, 3]
+    halves = prior[doubled] / [1, 1, 2, 2, 1]
+    twice = METHODS["frot"](setting(chosen(pair(), doubled), prior=halves, tol=TOL))
     assert l1(twice.plan, once.plan) < 2e-3
     assert twice.alpha[2] == pytest.approx(twice.alpha[3], abs=1e-6)
     merged = np.array([twice.alpha[0], twice.alpha[1], twice.alpha[2:4].sum(), twice.alpha[4]])
@@ -141,9 +142,9 @@ def test_noise_is_dropped_by_the_prior_alone():
     layers = pair()
     rng = np.random.default_rng(5)
     noisy = [
-        FeatureMap("noise", rng.normal(size=(64, *maps[0].values.shape[1:])).astype("float32"), 4, 11)
+        replace(maps[0], name="noise", values=rng.normal(size=(64, *maps[0].values.shape[1:])))
         for maps in (layers.source, layers.target)
-    ]  # fmt: skip
+    ]
     good = layers.source[1], layers.target[1]
     planted = LayerPair((good[0], noisy[0]), (good[1], noisy[1]))
     trapped = METHODS["frot"](setting(planted, prior="uniform", eta=0.1))
