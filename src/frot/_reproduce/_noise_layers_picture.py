@@ -21,13 +21,14 @@ def draw_noise_layers(numbers: dict[str, Any]) -> Figure:
     made = numbers["networks"]
     rows = max(len(network["choices"]) for network in made.values())
     figure: Any = new_figure(13.0, 0.9 + len(made) * (0.8 + 0.52 * rows))
-    grid = figure.subplots(len(made), 3, squeeze=False, width_ratios=(1.0, 1.0, 1.0), sharey="row")
+    grid = figure.subplots(len(made), 3, squeeze=False, sharey="row")
     for line, (name, network) in zip(grid, made.items(), strict=True):
         choices = list(network["choices"].values())
         _weights(line[0], choices, numbers["noise_layers"], len(network["layers"]))
         _scores(line[1], choices, "plain")
         _scores(line[2], choices, "hough")
-        line[0].set_title(f"{name}: weight of the layers, α", fontsize=10)
+        counts = f"{len(network['layers'])} + {numbers['noise_layers']} layers"
+        line[0].set_title(f"{name}, {counts}: weights α", fontsize=10)
         line[1].set_title("PCK .1 without Hough matching", fontsize=10)
         line[2].set_title("PCK .1 with Hough matching", fontsize=10)
     handles, labels = [], []
@@ -41,10 +42,8 @@ def draw_noise_layers(numbers: dict[str, Any]) -> Figure:
 def _weights(axes: Any, choices: list[dict[str, Any]], noise: int, real: int) -> None:
     at = np.arange(len(choices))
     masses = np.array([part["noise"]["value"] for part in choices])
-    axes.barh(at, 1.0 - masses, 2 * HEIGHT, color=BLUE, label=f"real layers ({real})")
-    axes.barh(
-        at, masses, 2 * HEIGHT, left=1.0 - masses, color=ORANGE, label=f"layers of noise ({noise})"
-    )
+    axes.barh(at, 1.0 - masses, 2 * HEIGHT, color=BLUE, label="real layers")
+    axes.barh(at, masses, 2 * HEIGHT, left=1.0 - masses, color=ORANGE, label="layers of noise")
     for y, mass in zip(at, masses, strict=True):
         axes.text(1.02, y, f"{mass:.1%}", va="center", fontsize=9, color=INK)
     share = noise / (noise + real)
@@ -56,24 +55,24 @@ def _weights(axes: Any, choices: list[dict[str, Any]], noise: int, real: int) ->
 
 def _scores(axes: Any, choices: list[dict[str, Any]], way: str) -> None:
     at = np.arange(len(choices))
-    for side, key, colour, label in (
-        (-0.5, "quiet", GREY, "without noise"),
-        (0.5, "noisy", ORANGE, "with noise"),
-    ):
+    # Solid orange is the weight on noise; scores under noise are hatched.
+    looks = {
+        "quiet": {"color": GREY, "edgecolor": GREY, "label": "without noise (± standard error)"},
+        "noisy": {
+            "color": "white", "edgecolor": ORANGE, "hatch": "////",
+            "label": "with noise (± standard error)",
+        },
+    }  # fmt: skip
+    bars = {"ecolor": INK, "elinewidth": 1.0, "capsize": 2.0}
+    for side, (key, look) in zip((-0.5, 0.5), looks.items(), strict=True):
         found = [part[way][key] for part in choices]
         values = np.array([100.0 * one["value"] for one in found])
         errors = np.array([100.0 * (one["error"] or 0.0) for one in found])
-        # The colour of noise is taken by the weights; hatching tells the two panels' bars apart.
-        hatch = "////" if key == "noisy" else None
-        axes.barh(
-            at + side * HEIGHT, values, HEIGHT, xerr=errors, color=colour if key == "quiet"
-            else "white", edgecolor=colour, hatch=hatch, label=f"{label} (± standard error)",
-            error_kw={"ecolor": INK, "elinewidth": 1.0, "capsize": 2.0},
-        )  # fmt: skip
+        axes.barh(at + side * HEIGHT, values, HEIGHT, xerr=errors, error_kw=bars, **look)
         for y, value, error in zip(at, values, errors, strict=True):
             place = (value + error + 1.0, y + side * HEIGHT)
             axes.text(*place, f"{value:.0f}", va="center", fontsize=8, color=INK)
-    axes.set_xlim(0.0, 100.0)
+    axes.set_xlim(0.0, 108.0)
     axes.set_xlabel("% of points")
     _dress(axes, choices)
 
