@@ -28,7 +28,8 @@ def test_match(run, tmp_path):
     found = json.loads((tmp_path / "m.json").read_text())
     moved = np.array([point["target"] for point in found["points"]])
     assert np.abs(moved - [[126, 116], [146, 146]]).max() < 12.0
-    assert Image.open(tmp_path / "m.png").size[0] > 300
+    with Image.open(tmp_path / "m.png") as picture:
+        assert picture.size[0] > 300
     assert "<html" in (tmp_path / "m.html").read_text()
 
 
