@@ -63,8 +63,8 @@ def test_a_cell_without_features_looks_like_nothing():
 
 def test_the_common_grid_is_the_first_of_its_stride():
     maps = [FeatureMap("", np.zeros((1, 1, 1)), stride, 1) for stride in (2, 4, 4, 8, 16)]
-    found = [common_grid(maps, stride) for stride in (None, 2, 3, 4, 8, 9, 99)]
-    assert found == [0, 0, 1, 1, 3, 4, 4]
+    found = {stride: common_grid(maps, stride) for stride in (None, 2, 3, 4, 8, 9, 99)}
+    assert found == {None: 0, 2: 0, 3: 1, 4: 1, 8: 3, 9: 4, 99: 4}
 
 
 def test_finer_layers_come_to_the_grid_and_coarser_stay():

@@ -124,7 +124,7 @@ def test_cells_without_votes_move_nothing(mode):
     # At the edge of the cells that vote, and well off them.
     where = np.array([[40.0, 40.0], [62.0, 81.0], [5.0, 5.0], [120.0, 60.0]])
     moved = Transferring(scores, grid, grid, NUMPY, mode)(where)
-    assert moved.points == pytest.approx(where + [8.0, 0.0], abs=1e-9)
+    assert moved.points == pytest.approx(where + np.array([8.0, 0.0]), abs=1e-9)
     assert moved.confidence[:2] == pytest.approx(1.0)
 
 
