@@ -106,7 +106,7 @@ def test_what_a_match_says(backbone):
     assert match.plan.sum() == pytest.approx(1.0, abs=1e-5)
     assert tuple(match.alpha) == tuple(match.phi) == tuple(match.prior) == backbone.layers
     # The weights answer the plan, under the prior.
-    weights = {name: match.prior[name] * np.exp(match.phi[name] / 0.3) for name in backbone.layers}
+    weights = {name: match.prior[name] * np.exp(match.phi[name] / 0.6) for name in backbone.layers}
     total = sum(weights.values())
     assert match.alpha == pytest.approx({k: v / total for k, v in weights.items()}, abs=0.02)
     assert match.scores.dtype == np.float32
@@ -243,7 +243,7 @@ def test_fingerprints_differ_with_everything_that_matters(backbone):
     found = [matcher(backbone, **change).fingerprint for change in changes]
     found.append(matcher(TorchBackbone(convolutions(seed=1))).fingerprint)
     assert len(set(found)) == len(found)
-    assert matcher(backbone, eta=0.3).fingerprint == found[0]
+    assert matcher(backbone, eta=0.6).fingerprint == found[0]
 
 
 def test_features_are_kept_on_disk(tmp_path):
@@ -306,7 +306,7 @@ def test_layers_may_be_chosen(backbone):
 
 
 def test_how_it_is_shown(backbone):
-    assert repr(matcher(backbone, side=320, eta=0.3)) == "Matcher(Sequential)"
+    assert repr(matcher(backbone, side=320, eta=0.6)) == "Matcher(Sequential)"
     shown = repr(matcher(backbone, side=96, prior=[1, 1, 1, 2.0]))
     assert shown == "Matcher(Sequential, prior=(1.0, 1.0, 1.0, 2.0), side=96)"
 

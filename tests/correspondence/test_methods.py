@@ -17,7 +17,7 @@ from tests.correspondence.test_layers import upsampled
 GRIDS = SOURCE[:4], TARGET[:4]
 CHANNELS = (8, 20, 16, 16)
 # Cosines in single precision prove no gap much below it.
-TOL = 5e-5
+TOL = 2e-4
 
 
 def pair(device=None):
@@ -124,7 +124,7 @@ def test_a_layer_twice_with_half_the_prior_each_changes_nothing():
     once = METHODS["frot"](setting(prior=prior, tol=TOL))
     half = prior[double] / [1, 1, 2, 2, 1]
     twice = METHODS["frot"](setting(doubled, prior=half, tol=TOL))
-    assert l1(twice.plan, once.plan) < 1e-2
+    assert l1(twice.plan, once.plan) < 2e-2
     assert twice.alpha[2] == pytest.approx(twice.alpha[3], abs=1e-6)
     merged = np.array([twice.alpha[0], twice.alpha[1], twice.alpha[2:4].sum(), twice.alpha[4]])
     assert merged == pytest.approx(once.alpha, abs=5e-3)

@@ -67,8 +67,8 @@ def test_arguments_override_presets(preset):
     }  # fmt: skip
     assert set(given) == set(Settings().parts)
     assert Matcher(convolutions(), preset=preset, **given).settings.parts == given
-    one = Matcher(convolutions(), preset=preset, mass="uniform", eps=0.2).settings
-    assert one == replace(PRESETS[preset], mass="uniform", eps=0.2)
+    one = Matcher(convolutions(), preset=preset, mass="uniform", eps=0.2, side=96).settings
+    assert one == replace(PRESETS[preset], mass="uniform", eps=0.2, side=96)
 
 
 def test_numbers_are_made_plain():
@@ -114,3 +114,11 @@ def test_numbers_are_made_plain():
 def test_what_is_refused(given, said):
     with pytest.raises(InputError, match=said):
         Settings(**given).check()
+
+
+def test_the_side_suits_the_network():
+    assert Settings().sized("efficientnet-lite2").side == 400
+    assert Settings().sized("efficientnet-lite2-expansion").side == 400
+    assert Settings().sized("resnet101").side == 320
+    assert Settings(side=99).sized("efficientnet-lite2").side == 99
+    assert Matcher(convolutions()).settings.side == 320

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +28,7 @@ class Figure(str, Enum):
     selection = "selection"
     robustness = "robustness"
     noise_layers = "noise-layers"
+    correspondence = "correspondence"
     all = "all"
 
 
@@ -33,14 +36,20 @@ class Figure(str, Enum):
 TAKEN_BY = {
     "--splits": (Figure.selection,),
     "--sets": (Figure.selection,),
-    "--workers": (Figure.selection,),
-    "--data": (Figure.selection, Figure.noise_layers),
-    "--pairs": (Figure.noise_layers,),
-    "--networks": (Figure.noise_layers,),
+    "--workers": (Figure.selection, Figure.correspondence),
+    "--data": (Figure.selection, Figure.noise_layers, Figure.correspondence),
+    "--pairs": (Figure.noise_layers, Figure.correspondence),
+    "--networks": (Figure.noise_layers, Figure.correspondence),
     "--regret": (Figure.noise_layers,),
 }
+# Which go on after having been stopped, and what sizes them.
+RESUMABLE = {
+    Figure.selection: "--splits and --sets",
+    Figure.noise_layers: "--pairs",
+    Figure.correspondence: "--pairs",
+}
 # Whose claims are not the paper's.
-OTHERS_CLAIMS = ("robustness", "noise-layers")
+OTHERS_CLAIMS = ("robustness", "noise-layers", "correspondence")
 COLOURS = {"reproduced": "green", "partly reproduced": "yellow", "not reproduced": "red"}
 POINTS, SPLITS, PAIRS = 100, 50, 20
 NETWORK = ("efficientnet-lite2",)
@@ -54,7 +63,7 @@ def _selection(help: str, metavar: str, **options: Any) -> Any:
 
 def _noise(help: str, metavar: str | None = None, **options: Any) -> Any:
     return typer.Option(
-        help=help, metavar=metavar, show_default=False, rich_help_panel="Noise layers", **options
+        help=help, metavar=metavar, show_default=False, rich_help_panel="Photographs", **options
     )
 
 
@@ -65,7 +74,8 @@ def reproduce(
             help="Which figure of the paper; all is fig1 and fig2. Selection takes minutes and "
             "needs real data (see frot.datasets); robustness, under noise and beside other robust "
             "transports, takes minutes too. So do noise-layers, which plants layers of noise in a "
-            "network that matches photographs, and needs PF-WILLOW."
+            "network that matches photographs, and needs PF-WILLOW, and correspondence, which scores "
+            "every way to match with every network: hours for all of its pairs."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for pictures and numbers.")] = Path("out"),
@@ -86,12 +96,14 @@ def reproduce(
         typer.Option(help="Folder with the data sets.", metavar="FOLDER", show_default=False),
     ] = None,
     pairs: Annotated[
-        int | None, _noise(f"Pairs of photographs; {PAIRS} by default.", "N", min=1)
+        int | None, _noise(f"Pairs; {PAIRS} for noise-layers, all 900 otherwise.", "N", min=1)
     ] = None,
     networks: Annotated[
         str | None,
         _noise(
-            "Such as efficientnet-lite2,resnet50-thin,mobilenetv2; the first by default.", "NAMES"
+            "Such as efficientnet-lite2,resnet50-thin,mobilenetv2; the first for noise-layers, "
+            "all there otherwise.",
+            "NAMES",
         ),
     ] = None,
     regret: Annotated[
@@ -104,7 +116,7 @@ def reproduce(
 ) -> None:
     """Compute figures of the paper anew: a picture, all numbers as JSON, and a verdict each.
 
-    Selection and noise-layers, when stopped, go on where they were when they are started again.
+    Selection, noise-layers and correspondence, when stopped, go on where they were when they are started again.
     """
     from frot._reproduce import FIGURES
 
@@ -117,13 +129,13 @@ def reproduce(
             those = " and ".join(taker.value for taker in takers)
             raise InputError(f"{option} is for {those}; leave it out for {figure.value}")
     shown = sys.stderr.isatty() if progress is None else progress
+    if figure in RESUMABLE and n is not None:
+        raise InputError(f"-n is for other figures; {figure.value} takes {RESUMABLE[figure]}")
+    folder = out / figure.value
     if figure is Figure.noise_layers:
-        if n is not None:
-            raise InputError("-n is for other figures; noise-layers takes --pairs")
         from frot._reproduce._noise_layers import noise_layers
 
-        folder = out / "noise-layers"
-        try:
+        with _kept(folder, "pairs"):
             made = noise_layers(
                 pairs or PAIRS,
                 seed,
@@ -133,18 +145,26 @@ def reproduce(
                 folder=folder,
                 progress=shown,
             )
-        except KeyboardInterrupt:
-            remark(f"finished pairs are kept in {folder}; the same command goes on from there")
-            raise
+        _tell(made, out)
+        return
+    if figure is Figure.correspondence:
+        from frot._reproduce._correspondence import correspondence
+
+        with _kept(folder, "pairs"):
+            made = correspondence(
+                None if networks is None else _names(networks),
+                pairs,
+                root=data,
+                workers=workers or 1,
+                folder=folder,
+                progress=shown,
+            )
         _tell(made, out)
         return
     if figure is Figure.selection:
-        if n is not None:
-            raise InputError("-n is for other figures; selection takes --splits and --sets")
         from frot._reproduce._selection import selection
 
-        folder = out / "selection"
-        try:
+        with _kept(folder, "splits"):
             made = selection(
                 None if sets is None else _names(sets),
                 splits or SPLITS,
@@ -154,9 +174,6 @@ def reproduce(
                 folder=folder,
                 progress=shown,
             )
-        except KeyboardInterrupt:
-            remark(f"finished splits are kept in {folder}; the same command goes on from there")
-            raise
         _tell(made, out)
         return
     if figure is Figure.robustness:
@@ -168,6 +185,16 @@ def reproduce(
     for name in FIGURES if figure is Figure.all else [figure.value]:
         remark(f"{name}: computing ...")
         _tell(FIGURES[name](n or POINTS, seed), out)
+
+
+@contextmanager
+def _kept(folder: Path, what: str) -> Iterator[None]:
+    """Say where finished work is, if the rest is called off."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        remark(f"finished {what} are kept in {folder}; the same command goes on from there")
+        raise
 
 
 def _names(text: str) -> list[str]:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from frot._errors import InputError
+from frot._files import make_folder, replacing
+from frot._fingerprint import fingerprint
 from frot._progress import counting_bar
 from frot._reproduce._correspondence_choices import (
     CHOICES,
@@ -73,7 +75,7 @@ def correspondence(
     runs: list[Runs] = []
     choices = {}
     for name in names:
-        choices[name] = _with_best(name, whole)
+        choices[name] = _with_best(name, whole, folder)
         with counting_bar(name, len(chosen.pairs), progress) as tick:
             runs.append(
                 run_network(
@@ -119,16 +121,28 @@ def _available() -> list[str]:
     return found
 
 
-def _with_best(name: str, whole: PairSet) -> dict[str, Choice]:
+def _with_best(name: str, whole: PairSet, folder: Path | None) -> dict[str, Choice]:
     """The choices, with the layer that is best on cars."""
-    cars = [category for category in whole.counts if category.startswith("car")]
+    categories = [category for category in whole.counts if category.startswith("car")]
+    cars = whole.only(categories).first(PICKED_ON)
     matcher = Matcher(network(name)).having(hough=False)
-    layer = best_layer(whole.only(cars).first(PICKED_ON), matcher)
     picked = CHOICES[PICKED]
-    return {
-        **CHOICES,
-        PICKED: Choice(picked.label, picked.method, {**picked.overrides, "layer": layer}),
-    }
+    layer = _picked(cars, matcher, name, folder)
+    return {**CHOICES, PICKED: Choice(picked.label, picked.method, {"layer": layer})}
+
+
+def _picked(cars: PairSet, matcher: Matcher, name: str, folder: Path | None) -> str:
+    """The best layer, which takes minutes to find and is kept beside the finished pairs."""
+    if folder is None:
+        return best_layer(cars, matcher)
+    about = fingerprint(matcher=matcher.fingerprint, cars=cars.fingerprint)[:16]
+    kept = make_folder(folder) / f"{name}-best-layer-{about}.txt"
+    if kept.is_file() and (layer := kept.read_text("utf-8").strip()) in matcher.backbone.layers:
+        return layer
+    layer = best_layer(cars, matcher)
+    with replacing(kept) as draft:
+        draft.write_text(f"{layer}\n", "utf-8")
+    return layer
 
 
 def _about(runs: Runs, choices: dict[str, Choice]) -> dict[str, Any]:

@@ -24,9 +24,10 @@ from frot.correspondence._grid_parts import FactoredLayers, KeptLayers, Part
 
 __all__ = ["BUDGET", "check_maps", "layer_costs", "working_home"]
 
-# Bytes of cosines that may be kept as matrices, on the host and on a device, where anything else
-# would be made of thousands of small launches.
+# Bytes of cosines that may be kept as matrices where not all of them can be, where they can, and on
+# a device, where anything else would be made of thousands of small launches.
 BUDGET = 256_000_000
+WHOLE_BUDGET = 512_000_000
 DEVICE_BUDGET = 8_000_000_000
 # Layers of fewer channels are as fast from their vectors.
 FEW_CHANNELS = 100
@@ -84,9 +85,10 @@ def layer_costs(
     n, m = (h * w for h, w in ends)
     count, itemsize = len(source), np.dtype(dtype).itemsize
     channels = np.array([one.channels for one in source])
+    whole = budget
     if budget is None:
-        budget = BUDGET if home.on_host else DEVICE_BUDGET
-    all_kept = count * n * m * itemsize <= budget
+        budget, whole = (BUDGET, WHOLE_BUDGET) if home.on_host else 2 * (DEVICE_BUDGET,)
+    all_kept = count * n * m * itemsize <= whole
     fine, coarse = _sorted_layers(source, target, n, m)
     parts: list[Part] = []
     if all_kept and home.library == "torch" and not home.on_host:

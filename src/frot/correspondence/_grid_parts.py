@@ -20,7 +20,7 @@ __all__ = ["SUMMED", "FactoredLayers", "KeptLayers", "Part"]
 BLOCK_BYTES = 500_000
 PRODUCT_BYTES = 8_000_000
 # Entries that are added up in working precision.
-SUMMED = 8_192
+SUMMED = 2_048
 
 
 class Part(Protocol):

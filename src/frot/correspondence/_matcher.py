@@ -157,6 +157,7 @@ radius, side, enlarge, stride, rank : optional
         if cache is not None:
             store = cache if isinstance(cache, FeatureCache) else FeatureCache(cache)
             self.backbone = CachedBackbone(self.backbone, store)
+        self.settings = self.settings.sized(self.backbone.name)
         self.layer = _layer_number(layer, self.backbone.layers)
         self._check_prior()
         self._seen: OrderedDict[str, Seen] = OrderedDict()
@@ -304,6 +305,7 @@ radius, side, enlarge, stride, rank : optional
             self._seen.move_to_end(key)
             return replace(self._seen[key], photo=photo)
         settings = self.settings
+        assert settings.side is not None
         image, ratio = photo.resized(settings.side, settings.enlarge)
         activation = None
         if settings.mass != "uniform":
@@ -354,7 +356,7 @@ radius, side, enlarge, stride, rank : optional
         return np.full(grid.count, 1.0 / grid.count)
 
     def __repr__(self) -> str:
-        standard = Settings().parts
+        standard = Settings().sized(self.backbone.name).parts
         given = [f"{k}={v!r}" for k, v in self.settings.parts.items() if v != standard[k]]
         return f"Matcher({', '.join([self.backbone.name, *given])})"
 
