@@ -73,9 +73,9 @@ def reproduce(
         typer.Argument(
             help="Which figure of the paper; all is fig1 and fig2. Selection takes minutes and "
             "needs real data (see frot.datasets); robustness, under noise and beside other robust "
-            "transports, takes minutes too. So do noise-layers, which plants layers of noise in a "
-            "network that matches photographs, and needs PF-WILLOW, and correspondence, which scores "
-            "every way to match with every network: hours for all of its pairs."
+            "transports, takes minutes too. Noise-layers plants layers of noise in a "
+            "network that matches photographs; correspondence scores every way to match with "
+            "every network, hours for all pairs. Both need PF-WILLOW."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for pictures and numbers.")] = Path("out"),
@@ -116,7 +116,8 @@ def reproduce(
 ) -> None:
     """Compute figures of the paper anew: a picture, all numbers as JSON, and a verdict each.
 
-    Selection, noise-layers and correspondence, when stopped, go on where they were when they are started again.
+    Selection, noise-layers and correspondence, when stopped, go on where they were when they are
+    started again.
     """
     from frot._reproduce import FIGURES
 
