@@ -88,6 +88,15 @@ def search_layers(
     -------
     LayerSearch
         ``matcher.with_layers(found.best)`` is the matcher that was looked for.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from skimage.data import data_dir
+    >>> cat, points = Path(data_dir, "chelsea.png"), np.array([[220.0, 100.0]])
+    >>> pairs = PairSet("cats", (Pair("cat", cat, cat, points, points, "cat", 100.0),))
+    >>> search_layers(pairs, Matcher(side=96, method="nn"), beam=1, most=2)
+    LayerSearch(best=('block_0',), score=1.0, history=...)
     """
     for value, name in ((beam, "beam"), (most, "most")):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -148,6 +157,15 @@ def best_layer(
     -------
     str
         Its name; of equals the first in the network.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from skimage.data import data_dir
+    >>> cat, points = Path(data_dir, "chelsea.png"), np.array([[220.0, 100.0]])
+    >>> pairs = PairSet("cats", (Pair("cat", cat, cat, points, points, "cat", 100.0),))
+    >>> best_layer(pairs, Matcher(side=96))
+    'block_0'
     """
     _check(pairs, threshold)
     names = matcher.backbone.layers
