@@ -276,8 +276,8 @@ radius, side, enlarge, stride, rank : optional
         kept = None if self.layer is None else self.backbone.layers[self.layer]
         other.layer = list(names).index(kept) if kept in names else None
         if not isinstance(self.settings.prior, str):
-            places = [list(self.backbone.layers).index(name) for name in names]
-            chosen = np.asarray(self.settings.prior, dtype=float)[places]
+            weights = dict(zip(self.backbone.layers, self.settings.prior, strict=True))
+            chosen = tuple(float(weights[name]) for name in names)
             other.settings = replace(self.settings, prior=chosen)
         other._seen = OrderedDict(
             (key, replace(seen, maps=tuple(one for one in seen.maps if one.name in names)))
