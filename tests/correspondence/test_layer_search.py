@@ -3,7 +3,7 @@ import pytest
 
 from frot._errors import InputError
 from frot.correspondence import Matcher, PairSet, pck, point_errors
-from frot.correspondence._layer_search import best_layer, search_layers
+from frot.correspondence._layer_search import _sights, best_layer, search_layers
 from frot.correspondence._layer_table import LayerTable
 from frot.correspondence._layers import LayerPair
 from tests.correspondence import planted
@@ -19,8 +19,9 @@ def pairs(tmp_path_factory):
 
 def matcher(method, backbone=None, **options):
     return Matcher(
-        backbone or planted.Planted(), method=method, hough=False, side=SIDE, stride=4, **options
-    )
+        backbone or planted.Planted(), method=method, hough=False, side=SIDE,
+        **{"stride": 4, **options},
+    )  # fmt: skip
 
 
 def score(way, pairs):
@@ -47,17 +48,36 @@ def test_the_layers_that_know_something_are_found(pairs, method):
     assert sorted(backbone.extracted) == sorted({path.name for p in pairs for path in (p.source,)})
 
 
-@pytest.mark.parametrize("method", ["uniform", "scot", "ot", "hpf", "nn"])
-def test_scores_are_those_of_a_matcher_with_these_layers(pairs, method):
-    some = pairs.first(2)
+@pytest.mark.parametrize(
+    ("method", "stride"),
+    [("uniform", 4), ("scot", "first"), ("ot", 8), ("hpf", 4), ("nn", 8), ("frot", 8)],
+)
+def test_choices_are_matched_as_by_a_matcher_with_these_layers(pairs, method, stride):
+    pair = pairs.pairs[0]
     layers = ("noise_a", "x_coarse", "y", "noise_b_coarse")
-    way = matcher(method, planted.Planted(layers))
-    found = search_layers(some, way, beam=2, most=2)
-    for kept in found.history:
-        for one in kept:
-            fresh = matcher(method, planted.Planted(layers), layers=one.layers)
-            assert score(fresh, some) == pytest.approx(one.score)
-            assert score(way.with_layers(one.layers), some) == pytest.approx(one.score)
+    # Fine layers alone are brought to the stride that is asked for.
+    way = matcher(method, planted.Planted(layers), stride=stride)
+    photos = way.see(pair.source), way.see(pair.target)
+    choices = [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 3), (0, 1, 2, 3)]
+    for chosen, (some, sight) in zip(choices, _sights(way, *photos, choices), strict=True):
+        names = tuple(layers[k] for k in chosen)
+        assert some.backbone.layers == sight.layers.names == names
+        found = some.match(sight, some.solve(sight))
+        fresh = matcher(method, planted.Planted(layers), layers=names, stride=stride)
+        alone = fresh(pair.source, pair.target)
+        assert found.source_grid == alone.source_grid
+        assert found.target_grid == alone.target_grid
+        np.testing.assert_allclose(found.scores, alone.scores, rtol=1e-3, atol=1e-4)
+        again = way.with_layers(names)(pair.source, pair.target)
+        np.testing.assert_allclose(again.scores, alone.scores, rtol=1e-6, atol=1e-7)
+
+
+def test_fine_layers_alone_match_no_more_cells_than_asked_for(pairs):
+    pair = pairs.pairs[0]
+    match = matcher("nn", planted.Planted(("x", "y")), stride=8)(pair.source, pair.target)
+    assert (match.source_grid.h, match.source_grid.w, match.source_grid.stride) == (9, 12, 8)
+    own = matcher("nn", planted.Planted(("x", "y")), stride=4)(pair.source, pair.target)
+    assert (own.source_grid.h, own.source_grid.w) == (18, 24)
 
 
 def test_a_narrow_beam_is_a_greedy_search(pairs):

@@ -166,7 +166,7 @@ def _notes(numbers: dict[str, Any]) -> tuple[str, ...]:
         )
     for name, made in numbers["networks"].items():
         if "regret" not in made["choices"]:
-            notes.append("Regret was left out; --regret adds it, at 15 s or more a solve.")
+            notes.append("Regret was left out; --regret adds it, at 15 s to 30 s a solve.")
         short = {
             part["label"]: part["unconverged"]
             for key, part in made["choices"].items()

@@ -45,7 +45,8 @@ def claims(numbers: dict[str, Any]) -> tuple[Verdict, ...]:
         ),
         _verdict(
             "the coherence prior",
-            "A prior by coherence keeps the weight off the noise, and the matches as they were.",
+            "A prior by coherence keeps the weight off the noise and the matches as they were; "
+            "with noise it is ahead of FROT without it, and of uniform weights.",
             repaired,
         ),
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from frot.correspondence._backbone import Backbone, Classifying
 from frot.correspondence._backbones import (
     ArrayBackbone,
+    NoisyBackbone,
     OnnxBackbone,
     TorchBackbone,
     default_backbone,
@@ -41,7 +42,12 @@ from frot.correspondence._evaluation import (
 )
 from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
 from frot.correspondence._feature_map import FeatureMap, Grid
-from frot.correspondence._layer_search import LayerSearch, best_layer, search_layers
+from frot.correspondence._layer_search import (
+    LayerSearch,
+    ScoredLayers,
+    best_layer,
+    search_layers,
+)
 from frot.correspondence._match import Match
 from frot.correspondence._matcher import Matcher
 from frot.correspondence._page import write_match_page
@@ -87,12 +93,14 @@ __all__ = [
     "LayerSearch",
     "Match",
     "Matcher",
+    "NoisyBackbone",
     "OnnxBackbone",
     "Pair",
     "PairSet",
     "Photo",
     "Record",
     "ResultTable",
+    "ScoredLayers",
     "Settings",
     "TorchBackbone",
     "Transfer",

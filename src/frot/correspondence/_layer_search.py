@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from frot._errors import InputError, hearing
 from frot._progress import counting_bar
 from frot._validate import check_number
 from frot.correspondence._datasets import PairSet
+from frot.correspondence._feature_map import FeatureMap
 from frot.correspondence._layer_table import LayerTable
 from frot.correspondence._layers import LayerPair
 from frot.correspondence._matcher import Matcher, Seen, Sight
@@ -88,6 +88,15 @@ def search_layers(
     -------
     LayerSearch
         ``matcher.with_layers(found.best)`` is the matcher that was looked for.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from skimage.data import data_dir
+    >>> cat, points = Path(data_dir, "chelsea.png"), np.array([[220.0, 100.0]])
+    >>> pairs = PairSet("cats", (Pair("cat", cat, cat, points, points, "cat", 100.0),))
+    >>> search_layers(pairs, Matcher(side=96, method="nn"), beam=1, most=2)
+    LayerSearch(best=('block_0',), score=1.0, history=...)
     """
     for value, name in ((beam, "beam"), (most, "most")):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -109,7 +118,13 @@ def search_layers(
                     if k not in old
                 }
             )
-            tried = partial(_try_choices, matcher, seen, choices)
+
+            def tried(pair: Pair, choices: Any = choices) -> list[np.ndarray]:
+                photos = seen[str(pair.source)], seen[str(pair.target)]
+                return [
+                    _errors(way, sight, pair) for way, sight in _sights(matcher, *photos, choices)
+                ]
+
             scores = _scores(pairs, tried, threshold, show)
             # Stable: of equal choices the first in the network stays first.
             order = np.argsort(-scores, kind="stable")[:beam]
@@ -142,6 +157,15 @@ def best_layer(
     -------
     str
         Its name; of equals the first in the network.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from skimage.data import data_dir
+    >>> cat, points = Path(data_dir, "chelsea.png"), np.array([[220.0, 100.0]])
+    >>> pairs = PairSet("cats", (Pair("cat", cat, cat, points, points, "cat", 100.0),))
+    >>> best_layer(pairs, Matcher(side=96))
+    'block_0'
     """
     _check(pairs, threshold)
     names = matcher.backbone.layers
@@ -180,26 +204,33 @@ def _scores(
     for pair in pairs:
         errors.append(tried(pair))
         show(1, float(len(errors[-1])))
-    return np.array([pck(list(those), threshold).value for those in zip(*errors, strict=True)])
+    found = [pck(list(those), threshold).value for those in zip(*errors, strict=True)]
+    # Sums of the same hits in another order are equal, not a rounding apart.
+    return np.round(found, 12)
 
 
-def _try_choices(
-    matcher: Matcher, seen: dict[str, Seen], choices: Sequence[tuple[int, ...]], pair: Pair
-) -> list[np.ndarray]:
-    one, other = seen[str(pair.source)], seen[str(pair.target)]
-    # Which cells are matched depends on the choice; layers of one size share their products.
-    tables: dict[tuple[int, ...], LayerTable] = {}
-    found = []
+def _sights(
+    matcher: Matcher, one: Seen, other: Seen, choices: Sequence[tuple[int, ...]]
+) -> Iterator[tuple[Matcher, Sight]]:
+    """Yield a matcher with each choice of layers, and what it sees, from shared products."""
+    # Which cells are matched depends on the choice; those with the same share their products.
+    tables: dict[tuple[object, ...], LayerTable] = {}
     for chosen in choices:
-        grid_of = matcher.grid_of([one.maps[k] for k in chosen])
-        first = chosen[grid_of]
-        size = (*one.maps[first].values.shape[1:], *other.maps[first].values.shape[1:])
-        if size not in tables:
-            tables[size] = LayerTable(LayerPair(one.maps, other.maps, first, matcher.device))
+        source, grid_of = matcher.with_cells([one.maps[k] for k in chosen])
+        target, _ = matcher.with_cells([other.maps[k] for k in chosen])
+        ends, first = (source[grid_of], target[grid_of]), chosen[grid_of]
+        # A layer that was brought to a coarser grid is another layer.
+        own = ends[0] is one.maps[first] and ends[1] is other.maps[first]
+        cells = (None if own else first, *(end.values.shape[1:] for end in ends))
+        if cells not in tables:
+            sides = _put(one.maps, first, ends[0]), _put(other.maps, first, ends[1])
+            tables[cells] = LayerTable(LayerPair(*sides, first, matcher.device))
         way = matcher.with_layers(chosen)
-        sight = way.sight(one, other, tables[size].only(chosen, grid_of))
-        found.append(_errors(way, sight, pair))
-    return found
+        yield way, way.sight(one, other, tables[cells].only(chosen, grid_of))
+
+
+def _put(maps: tuple[FeatureMap, ...], place: int, one: FeatureMap) -> tuple[FeatureMap, ...]:
+    return (*maps[:place], one, *maps[place + 1 :])
 
 
 def _errors(way: Matcher, sight: Sight, pair: Pair) -> np.ndarray:

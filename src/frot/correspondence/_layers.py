@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ from frot.correspondence._grid_costs import layer_costs, working_home
 from frot.correspondence._grid_geometry import GridGeometry
 from frot.correspondence._interpolate import interpolation, resize
 
-__all__ = ["LayerPair", "at_most", "common_grid", "inverse", "lengths"]
+__all__ = ["LayerPair", "at_most", "common_grid", "inverse", "lengths", "with_cells"]
 
 
 def common_grid(maps: Sequence[FeatureMap], stride: float | None) -> int:
@@ -35,6 +36,29 @@ def common_grid(maps: Sequence[FeatureMap], stride: float | None) -> int:
         return 0
     large = [k for k, layer in enumerate(maps) if layer.stride >= stride]
     return large[0] if large else len(maps) - 1
+
+
+def with_cells(
+    maps: Sequence[FeatureMap], stride: float | None
+) -> tuple[tuple[FeatureMap, ...], int]:
+    """Return the layers and the number of the one whose grid all others are brought to.
+
+    Where a stride is asked for and all layers are finer, the last one is brought to that stride:
+    a choice of early layers shall not match more cells than all layers together.
+
+    Examples
+    --------
+    >>> maps, number = with_cells([FeatureMap("fine", np.zeros((1, 9, 16)), 4, 11)], 8)
+    >>> maps[number].values.shape, maps[number].stride
+    ((1, 5, 8), 8)
+    """
+    number = common_grid(maps, stride)
+    layer = maps[number]
+    if stride is None or layer.stride >= stride:
+        return tuple(maps), number
+    h, w = (math.ceil(side * layer.stride / stride) for side in (layer.grid.h, layer.grid.w))
+    brought = at_most(layer, Grid(h, w, stride, layer.receptive_field))
+    return (*maps[:number], brought, *maps[number + 1 :]), number
 
 
 def at_most(layer: FeatureMap, grid: Grid) -> FeatureMap:

@@ -20,7 +20,7 @@ from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
 from frot.correspondence._feature_map import FeatureMap, Grid
 from frot.correspondence._hough import hough as hough_votes
 from frot.correspondence._interpolate import resize
-from frot.correspondence._layers import LayerPair, common_grid
+from frot.correspondence._layers import LayerPair, with_cells
 from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
 from frot.correspondence._match import Match
 from frot.correspondence._methods import METHODS, Outcome, Setting
@@ -286,8 +286,8 @@ radius, side, enlarge, stride, rank : optional
         kept = None if self.layer is None else self.backbone.layers[self.layer]
         other.layer = list(names).index(kept) if kept in names else None
         if not isinstance(self.settings.prior, str):
-            places = [list(self.backbone.layers).index(name) for name in names]
-            chosen = np.asarray(self.settings.prior, dtype=float)[places]
+            weights = dict(zip(self.backbone.layers, self.settings.prior, strict=True))
+            chosen = tuple(float(weights[name]) for name in names)
             other.settings = replace(self.settings, prior=chosen)
         other._seen = OrderedDict(
             (key, replace(seen, maps=tuple(one for one in seen.maps if one.name in names)))
@@ -319,12 +319,13 @@ radius, side, enlarge, stride, rank : optional
 
     def layer_pair(self, one: Seen, other: Seen) -> LayerPair:
         """Return the layers of two photographs, cell against cell."""
-        return LayerPair(one.maps, other.maps, self.grid_of(one.maps), self.device)
+        (source, grid_of), (target, _) = self.with_cells(one.maps), self.with_cells(other.maps)
+        return LayerPair(source, target, grid_of, self.device)
 
-    def grid_of(self, maps: Sequence[FeatureMap]) -> int:
-        """Return the place of the layer whose cells are matched."""
+    def with_cells(self, maps: Sequence[FeatureMap]) -> tuple[tuple[FeatureMap, ...], int]:
+        """Return layers, and the place of the one whose cells are matched."""
         stride = self.settings.stride
-        return common_grid(maps, None if isinstance(stride, str) else stride)
+        return with_cells(maps, None if isinstance(stride, str) else stride)
 
     def setting(self, layers: LayerPair, a: np.ndarray, b: np.ndarray) -> Setting:
         """Return what a method is given."""

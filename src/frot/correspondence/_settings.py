@@ -65,8 +65,8 @@ class Settings:
     enlarge : bool
         Whether smaller photographs grow.
     stride : float or "first"
-        The grid of cells is that of the first layer with this stride or more, or of the very
-        first layer.
+        The grid of cells is that of the first layer with this stride or more (of this stride
+        where all layers are finer), or of the very first layer.
     rank : int
         Directions of "srw".
     """
