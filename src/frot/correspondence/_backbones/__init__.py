@@ -6,6 +6,7 @@ from frot.correspondence._backbones._arrays import ArrayBackbone, extract_named,
 from frot.correspondence._backbones._choose import SomeLayers
 from frot.correspondence._backbones._efficientnet import default_backbone, efficientnet_lite2
 from frot.correspondence._backbones._mobilenet import mobilenetv2
+from frot.correspondence._backbones._noise import NoisyBackbone
 from frot.correspondence._backbones._onnx import OnnxBackbone
 from frot.correspondence._backbones._resnet import resnet
 from frot.correspondence._backbones._resolve import BACKBONES, resolve_backbone
@@ -16,6 +17,7 @@ from frot.correspondence._backbones._weights import find_weights
 __all__ = [
     "BACKBONES",
     "ArrayBackbone",
+    "NoisyBackbone",
     "OnnxBackbone",
     "SomeLayers",
     "TorchBackbone",
