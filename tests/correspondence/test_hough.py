@@ -37,7 +37,7 @@ def plain(votes, source, target, source_size, target_size):
 def test_pair_by_pair(home, stride, sizes):
     source, target = (replace(grid, stride=stride) for grid in (SOURCE, TARGET))
     votes = np.random.default_rng(0).random((source.count, target.count)) ** 4
-    found = hough(home.bring(votes), source, target, *sizes, home)
+    found = hough(home.bring(votes), source, target, sizes[0], sizes[1], home)
     assert to_numpy(found) == pytest.approx(plain(votes, source, target, *sizes), rel=1e-10)
 
 

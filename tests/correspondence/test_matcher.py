@@ -2,6 +2,7 @@ import os
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ def backbone():
     return TorchBackbone(convolutions())
 
 
-def matcher(backbone, **given):
+def matcher(backbone, **given) -> Any:
     return Matcher(backbone, **{"side": SIDE, "device": "cpu", **given})
 
 
