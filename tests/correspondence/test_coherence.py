@@ -76,13 +76,13 @@ def test_scales_and_rotations_of_the_features_do_not_matter():
     lengths = rng.uniform(0.1, 9.0, (1, *source.values.shape[1:]))
     assert coherence(like(source, source.values * lengths), target) == expected
     turn = np.linalg.qr(rng.normal(size=(32, 32)))[0]
-    turned = [like(one, np.einsum("ck,kyx->cyx", turn, one.values)) for one in (source, target)]
-    assert coherence(*turned) == expected
+    one, other = (like(one, np.einsum("ck,kyx->cyx", turn, one.values)) for one in (source, target))
+    assert coherence(one, other) == expected
     assert coherence(target, source) == pytest.approx(expected, rel=1e-12)
     # Both pictures mirrored, or on their sides.
     for change in (lambda v: v[:, :, ::-1], lambda v: v.swapaxes(1, 2)):
-        both = [like(one, change(one.values)) for one in (source, target)]
-        assert coherence(*both) == pytest.approx(expected, rel=1e-12)
+        one, other = (like(one, change(one.values)) for one in (source, target))
+        assert coherence(one, other) == pytest.approx(expected, rel=1e-12)
 
 
 def test_one_mirrored_picture_is_not_coherent():
@@ -102,8 +102,8 @@ def test_layers_finer_than_the_cells_are_measured_on_the_cells():
     other_fine, other_cells = noise(16, 16, 3), half_right(8, 8)[1]
     for device in (None, "cpu"):
         pair = LayerPair((fine, cells), (other_fine, other_cells), 1, device)
-        brought = [at_most(one, cells.grid) for one in (fine, other_fine)]
-        expected = [coherence(*brought), coherence(cells, other_cells)]
+        one, other = (at_most(one, cells.grid) for one in (fine, other_fine))
+        expected = [coherence(one, other), coherence(cells, other_cells)]
         assert coherences(pair) == pytest.approx(expected)
 
 

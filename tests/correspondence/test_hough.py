@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -27,10 +29,16 @@ def plain(votes, source, target, source_size, target_size):
 
 
 @pytest.mark.parametrize("home", [NUMPY, Home.of(torch.zeros(1, dtype=torch.float64))])
-def test_pair_by_pair(home):
-    votes = np.random.default_rng(0).random((SOURCE.count, TARGET.count)) ** 4
-    found = hough(home.bring(votes), SOURCE, TARGET, *SIZES, home)
-    assert to_numpy(found) == pytest.approx(plain(votes, SOURCE, TARGET, *SIZES), rel=1e-10)
+@pytest.mark.parametrize(
+    ("stride", "sizes"),
+    # Bins smaller than the stride, and larger, so that several displacements share one.
+    [(8.0, SIZES), (4.0, ((225, 300), (200, 280)))],
+)
+def test_pair_by_pair(home, stride, sizes):
+    source, target = (replace(grid, stride=stride) for grid in (SOURCE, TARGET))
+    votes = np.random.default_rng(0).random((source.count, target.count)) ** 4
+    found = hough(home.bring(votes), source, target, sizes[0], sizes[1], home)
+    assert to_numpy(found) == pytest.approx(plain(votes, source, target, *sizes), rel=1e-10)
 
 
 def test_bins_of_the_original():

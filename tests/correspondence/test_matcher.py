@@ -2,12 +2,14 @@ import os
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 
 import frot
 from frot.correspondence import ArrayBackbone, FeatureCache, FeatureMap, Matcher, TorchBackbone
+from frot.correspondence._hough import hough
 from frot.correspondence._methods import METHODS
 from frot.correspondence._transfer import TRANSFERS
 from tests.correspondence.small import SIDE, Counting, cat, classifier, convolutions, places
@@ -18,7 +20,7 @@ def backbone():
     return TorchBackbone(convolutions())
 
 
-def matcher(backbone, **given):
+def matcher(backbone, **given) -> Any:
     return Matcher(backbone, **{"side": SIDE, "device": "cpu", **given})
 
 
@@ -146,6 +148,17 @@ def test_votes_and_hough_matching(backbone):
     voted = matcher(backbone, hough=True)(cat(), cat(x=80))
     assert voted.plan == pytest.approx(plain.plan)
     assert np.abs(voted.scores / voted.scores.max() - plain.scores / plain.scores.max()).max() > 0.1
+
+
+def test_hough_matching_knows_the_sizes_of_both_photographs(backbone):
+    wide, tall = cat(h=64, w=128), cat(h=128, w=96)
+    plain, voted = (
+        matcher(backbone, side=128, device="numpy", hough=agreeing)(wide, tall)
+        for agreeing in (False, True)
+    )
+    grids = plain.source_grid, plain.target_grid
+    expected = hough(plain.scores, *grids, (64, 128), (128, 96), plain.home)
+    assert voted.scores == pytest.approx(expected, rel=1e-5)
 
 
 def test_photographs_are_seen_once():

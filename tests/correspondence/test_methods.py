@@ -1,19 +1,23 @@
 """Methods of matching on small maps: against plain references, and what must not change them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import frot
 from frot._arrays import to_numpy
+from frot.correspondence import _methods
 from frot.correspondence._coherence import coherences
 from frot.correspondence._feature_map import FeatureMap
 from frot.correspondence._layers import LayerPair
-from frot.correspondence._methods import METHODS, Setting
+from frot.correspondence._methods import Setting
 from frot.correspondence._methods import _srw as srw
 from frot.correspondence._transport import Transporting
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 from tests.correspondence.test_layers import upsampled
 
+METHODS: Any = _methods.METHODS
 GRIDS = SOURCE[:4], TARGET[:4]
 CHANNELS = (8, 20, 16, 16)
 # Cosines in single precision prove no gap much below it.
@@ -32,18 +36,19 @@ def pair(device=None):
     return LayerPair(tuple(source), tuple(target), 0, device)
 
 
-def weights(layers, seed=0):
+def weights(layers, seed=0) -> Any:
     rng = np.random.default_rng(seed)
     found = (rng.random(grid.count) + 0.5 for grid in (layers.source_grid, layers.target_grid))
     return [one / one.sum() for one in found]
 
 
-def setting(layers=None, **given):
+def setting(layers=None, **given) -> Any:
     layers = pair() if layers is None else layers
     transport = Transporting(
         **{key: given.pop(key) for key in ("eta", "eps", "tol", "steps") if key in given}
     )
-    return Setting(layers, *weights(layers), transport, **given)
+    a, b = weights(layers)
+    return Setting(layers, a, b, transport, **given)
 
 
 def sinkhorn(cost, a, b, eps, sweeps=3000):
@@ -169,7 +174,7 @@ def test_bounds_between_methods():
 
 @pytest.mark.parametrize("method", ["uniform", "ot", "best-layer", "max-min"])
 def test_methods_with_one_cost_are_plain_transport(method):
-    given = setting(tol=TOL, layer=2)
+    given, worst = setting(tol=TOL, layer=2), None
     C = plain_stack(given.layers.source, given.layers.target)
     if method == "ot":
         X, Y = (
