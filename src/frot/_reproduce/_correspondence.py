@@ -38,7 +38,7 @@ NOTES = (
     "settings that are the defaults now.",
     "'weighted', 'frot' and 'most coherent' use no label; 'best layer' was picked with the labels "
     "of car pairs.",
-    "max-min and SRW were run on one pair in ten.",
+    "Rows with fewer pairs were run on one pair in ten; their differences are on these pairs.",
 )
 
 
@@ -71,17 +71,18 @@ def correspondence(
     """
     whole = pf_willow(root)
     chosen = whole if pairs is None else whole.first(pairs)
-    names = _available() if networks is None else [network(name) and name for name in networks]
+    names = _available() if networks is None else list(networks)
     runs: list[Runs] = []
     choices = {}
     for name in names:
         choices[name] = _with_best(name, whole, folder)
-        with counting_bar(name, len(chosen.pairs), progress) as tick:
-            runs.append(
-                run_network(
-                    name, chosen, choices[name], RARE, workers=workers, folder=folder, tick=tick
-                )
-            )
+        count = len(chosen.pairs)
+        with counting_bar(name, count, count, enabled=progress) as show:
+            found = run_network(
+                name, chosen, choices[name], RARE, workers=workers, folder=folder,
+                tick=lambda more, show=show: show(more, more),
+            )  # fmt: skip
+        runs.append(found)
     cars = np.array([pair.category.startswith("car") for pair in chosen.pairs])
     parts = {
         f"all {len(cars)} pairs": np.ones(len(cars), dtype=bool),

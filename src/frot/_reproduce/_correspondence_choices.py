@@ -16,8 +16,8 @@ READINGS: tuple[tuple[str, bool], ...] = (
 )
 PROPOSED = "frot"
 PICKED = "best-layer"
-# Methods that take seconds a pair, run on one pair in ten.
-RARE = ("max-min", "srw")
+# Run on one pair in ten: they take seconds a pair, or are variants of others.
+RARE = ("max-min", "srw", "hpf", "ot", "scot", "solved")
 
 CHOICES: dict[str, Choice] = {
     "nn": Choice("nearest neighbour, mean of layers", "nn"),

@@ -85,8 +85,9 @@ def layer_costs(
     n, m = (h * w for h, w in ends)
     count, itemsize = len(source), np.dtype(dtype).itemsize
     channels = np.array([one.channels for one in source])
-    whole = budget
-    if budget is None:
+    if budget is not None:
+        whole = budget
+    else:
         budget, whole = (BUDGET, WHOLE_BUDGET) if home.on_host else 2 * (DEVICE_BUDGET,)
     all_kept = count * n * m * itemsize <= whole
     fine, coarse = _sorted_layers(source, target, n, m)
