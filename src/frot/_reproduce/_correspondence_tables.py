@@ -82,12 +82,14 @@ def _cell(rows: Sequence[Mapping[str, Any]], label: str, network: str) -> str:
     if not by or by[True]["pck"] is None:
         return ""
     pck = f"{by[False]['pck']:.1f} / {by[True]['pck']:.1f}"
-    signed = " / ".join(
-        f"{by[hough]['difference']:+.1f} ± {by[hough]['difference_standard_error']:.1f}"
-        for hough in (False, True)
-    )
+    signed = " / ".join(_signed(by[hough]) for hough in (False, True))
     few = f"; {by[True]['pairs']} pairs" if by[True]["pairs"] < _most(rows) else ""
     return f"{pck} ({signed}{few})"
+
+
+def _signed(row: Mapping[str, Any]) -> str:
+    error = row["difference_standard_error"]
+    return f"{row['difference']:+.1f}" + ("" if error is None else f" ± {error:.1f}")
 
 
 def _most(rows: Sequence[Mapping[str, Any]]) -> int:

@@ -1,4 +1,5 @@
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,11 +72,12 @@ def test_noise_is_not_coherent():
 
 def test_bad_input():
     inner = arrays()
-    for options, what in (
+    bad: tuple[tuple[dict[str, Any], str], ...] = (
         ({"count": 0}, "count"),
         ({"seed": -1}, "seed"),
         ({"count": 1.5}, "count"),
-    ):
+    )
+    for options, what in bad:
         with pytest.raises(InputError, match=f"{what}: must be a whole number"):
             NoisyBackbone(inner, **options)
     with pytest.raises(InputError, match="has a layer 'noise_0' already"):
