@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from frot._cli import _matcher_options as options
 from frot._cli._console import console, remark, say, warn
 from frot._cli._exit import FAILED
+from frot._cli._matcher_options import option
 
 if TYPE_CHECKING:
     from frot.correspondence._evaluation import Evaluation, ResultTable
@@ -32,20 +34,6 @@ class DataSet(str, Enum):
     caltech = "caltech"
 
 
-class Method(str, Enum):
-    """Ways to match."""
-
-    frot = "frot"
-    ot = "ot"
-    uniform = "uniform"
-    best_layer = "best-layer"
-    nn = "nn"
-    hpf = "hpf"
-    scot = "scot"
-    srw = "srw"
-    max_min = "max-min"
-
-
 class Split(str, Enum):
     """Parts of a data set."""
 
@@ -54,52 +42,36 @@ class Split(str, Enum):
     trn = "trn"
 
 
-def _option(panel: str, text: str, metavar: str | None = None, **more: Any) -> Any:
-    return typer.Option(
-        help=text, metavar=metavar, show_default=False, rich_help_panel=panel, **more
-    )
-
-
 ROOT = "Folder of the data set; by default below FROT_DATA or ../shared/data."
-BACKBONE = "Network: efficientnet-lite2 by default, resnet101, an .onnx file, ..."
-PRIOR = "Prior on the layers: coherence (default) or uniform, the paper's."
 STORE = "SQLite file of finished pairs; by default named after set, method and settings."
 LIMIT = "Only so many pairs, spread over the set."
 
 
 def evaluate(
     data: Annotated[DataSet, typer.Argument(help="The data set.")],
-    root: Annotated[Path | None, _option("Data", ROOT, "FOLDER")] = None,
+    root: Annotated[Path | None, option("Data", ROOT, "FOLDER")] = None,
     split: Annotated[
-        Split, _option("Data", "Part of spair and pf-pascal; test by default.")
+        Split, option("Data", "Part of spair and pf-pascal; test by default.")
     ] = Split.test,
-    limit: Annotated[int | None, _option("Data", LIMIT, "COUNT", min=1)] = None,
+    limit: Annotated[int | None, option("Data", LIMIT, "COUNT", min=1)] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Say what is missing.", rich_help_panel="Data")
     ] = False,
-    method: Annotated[Method | None, _option("Matching", "How to match; frot by default.")] = None,
-    backbone: Annotated[str | None, _option("Matching", BACKBONE, "NAME")] = None,
-    weights: Annotated[
-        Path | None, _option("Matching", "File of the network's weights.", "FILE")
-    ] = None,
-    preset: Annotated[
-        str | None, _option("Matching", "Settings by name: frot-paper or scot.", "NAME")
-    ] = None,
-    eta: Annotated[
-        float | None, _option("Matching", "Entropy of the layers' weights.", "COST")
-    ] = None,
-    eps: Annotated[float | None, _option("Matching", "Entropy of the plan.", "COST")] = None,
-    prior: Annotated[str | None, _option("Matching", PRIOR, "NAME")] = None,
-    hough: Annotated[
-        bool | None, _option("Matching", "Let displacements vote (regularised Hough matching).")
-    ] = None,
-    device: Annotated[str | None, _option("Matching", "cpu, cuda, cuda:1, ...", "NAME")] = None,
-    cache: Annotated[Path | None, _option("Matching", "Keep features here.", "FOLDER")] = None,
-    workers: Annotated[int, _option("Run", "Processes; -1 for all cores.", "COUNT")] = 1,
+    method: options.Method = None,
+    backbone: options.Backbone = None,
+    weights: options.Weights = None,
+    preset: options.Preset = None,
+    eta: options.Eta = None,
+    eps: options.Eps = None,
+    prior: options.Prior = None,
+    hough: options.Hough = None,
+    device: options.Device = None,
+    cache: Annotated[Path | None, option("Matching", "Keep features here.", "FOLDER")] = None,
+    workers: Annotated[int, option("Run", "Processes; -1 for all cores.", "COUNT")] = 1,
     dask: Annotated[
-        str | None, _option("Run", "Use the Dask cluster with this scheduler.", "ADDRESS")
+        str | None, option("Run", "Use the Dask cluster with this scheduler.", "ADDRESS")
     ] = None,
-    store: Annotated[Path | None, _option("Run", STORE, "FILE")] = None,
+    store: Annotated[Path | None, option("Run", STORE, "FILE")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the store.", rich_help_panel="Run")
     ] = False,
@@ -107,14 +79,14 @@ def evaluate(
         bool,
         typer.Option("--retry-failed", help="Do failed pairs again.", rich_help_panel="Run"),
     ] = False,
-    csv: Annotated[Path | None, _option("Output", "Write the table, .csv.", "FILE")] = None,
-    latex: Annotated[Path | None, _option("Output", "Write the table, .tex.", "FILE")] = None,
+    csv: Annotated[Path | None, option("Output", "Write the table, .csv.", "FILE")] = None,
+    latex: Annotated[Path | None, option("Output", "Write the table, .tex.", "FILE")] = None,
     every: Annotated[
         bool,
         typer.Option("--every", help="Show every published row.", rich_help_panel="Output"),
     ] = False,
     progress: Annotated[
-        bool | None, _option("Output", "Show a bar; by default on a terminal.")
+        bool | None, option("Output", "Show a bar; by default on a terminal.")
     ] = None,
 ) -> None:
     """Match every pair of a data set and score them by class, beside the published figures.
@@ -136,20 +108,20 @@ def evaluate(
         if path is not None:
             check_writable(path)
     pairs = load_pairs(data.value, root, split.value)
-    options = {
-        "backbone": backbone,
-        "weights": weights,
-        "preset": preset,
-        "method": None if method is None else method.value,
-        "eta": eta,
-        "eps": eps,
-        "prior": prior,
-        "hough": hough,
-        "device": device,
-        "cache": cache,
-    }
-    matcher = _matcher({name: value for name, value in options.items() if value is not None})
-    label = method.value if method is not None else preset or "frot"
+    settings = options.given(
+        backbone=backbone,
+        weights=weights,
+        preset=preset,
+        method=method,
+        eta=eta,
+        eps=eps,
+        prior=prior,
+        hough=hough,
+        device=device,
+        cache=cache,
+    )
+    matcher = _matcher(settings)
+    label = method or preset or "frot"
     if store is None:
         store = Path(
             "-".join([data.value, *_part(split), label, matcher.fingerprint[:8]]) + ".sqlite"
@@ -184,10 +156,10 @@ def evaluate(
     raise typer.Exit(FAILED if found.failed else 0)
 
 
-def _matcher(options: dict[str, Any]) -> Any:
+def _matcher(settings: dict[str, Any]) -> Any:
     # Not before it is needed: it brings a network.
     correspondence: Any = import_module("frot.correspondence")
-    return correspondence.Matcher(**options)
+    return correspondence.Matcher(**settings)
 
 
 def _part(split: Split) -> list[str]:

@@ -11,7 +11,7 @@ from frot.correspondence._page._heat_rows import HeatRows
 from frot.correspondence._page._sampled import Sampled
 from frot.correspondence._pictures._matched import Matched, Moved
 
-__all__ = ["answer_section", "calls_section", "layers_section", "points_section"]
+__all__ = ["answer_section", "layers_section", "points_section"]
 
 
 def points_section(points: np.ndarray, moved: Moved) -> str:
@@ -109,15 +109,3 @@ def _approximated(match: Matched, sampled: Sampled, heat: HeatRows) -> str:
         f"stored to {max(unit, 0.001):.1g} pixels. The heat map is the mean over the cells of A "
         f"around the point, over its maximum: of each, {rest}; drawn smoothly between the cells."
     )
-
-
-def calls_section(call: str, command: str) -> str:
-    """How to get the page again."""
-    blocks = [
-        f"<p>{label}</p>\n<pre><code>{escape(text)}</code></pre>"
-        for label, text in (("In Python", call), ("On the command line", command))
-        if text
-    ]
-    if not blocks:
-        return ""
-    return "<section>\n<h2>To get this again</h2>\n" + "\n".join(blocks) + "\n</section>"

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from frot._files import check_writable, replacing
+from frot._report._parts import calls
 from frot.correspondence._page._embed import array_text, data_block, photo_source
 from frot.correspondence._page._heat_rows import HeatRows, heat_rows, reach_of
 from frot.correspondence._page._parts import (
     answer_section,
-    calls_section,
     layers_section,
     points_section,
 )
@@ -102,7 +102,7 @@ def render(match: Matched, points: np.ndarray, title: str | None, call: str, com
         points=points_section(points, moved),
         layers=layers_section(match),
         answer=answer_section(match, sampled, heat),
-        calls=calls_section(call, command),
+        calls=calls(call, command),
         data=data_block(_data(match, sampled, heat) | {"start": surest}),
         footer=f"frot {version('frot')} · {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
     )
