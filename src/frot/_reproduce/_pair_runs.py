@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from frot._errors import InputError, hearing
-from frot.correspondence._matcher import Matcher, Sight
+from frot.correspondence._matcher import Matcher
 from frot.correspondence._methods import uninterrupted
 from frot.correspondence._pair import Pair
 from frot.correspondence._score import point_errors
+from frot.correspondence._sight import Sight
 
 __all__ = ["Choice", "PairRun", "run_pair"]
 

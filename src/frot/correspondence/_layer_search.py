@@ -15,10 +15,11 @@ from frot.correspondence._datasets import PairSet
 from frot.correspondence._feature_map import FeatureMap
 from frot.correspondence._layer_table import LayerTable
 from frot.correspondence._layers import LayerPair
-from frot.correspondence._matcher import Matcher, Seen, Sight
+from frot.correspondence._matcher import Matcher
 from frot.correspondence._methods import uninterrupted
 from frot.correspondence._pair import Pair
 from frot.correspondence._score import pck, point_errors
+from frot.correspondence._sight import Seen, Sight
 
 __all__ = ["LayerSearch", "ScoredLayers", "best_layer", "search_layers"]
 

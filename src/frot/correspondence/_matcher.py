@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,20 +16,21 @@ from frot._fingerprint import fingerprint
 from frot._validate import check_choice
 from frot.correspondence._backbones import SomeLayers, extract_named, resolve_backbone
 from frot.correspondence._backbones._arrays import knows_names
+from frot.correspondence._device import find_device
 from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
 from frot.correspondence._feature_map import FeatureMap, Grid
 from frot.correspondence._hough import hough as hough_votes
-from frot.correspondence._interpolate import resize
 from frot.correspondence._layers import LayerPair, with_cells
 from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
 from frot.correspondence._match import Match
 from frot.correspondence._methods import METHODS, Outcome, Setting
-from frot.correspondence._photo import Photo, read_photo
+from frot.correspondence._photo import read_photo
 from frot.correspondence._settings import PRESETS, Settings
+from frot.correspondence._sight import Seen, Sight
 from frot.correspondence._transfer import Transferring
 from frot.correspondence._transport import Transporting
 
-__all__ = ["Matcher", "Seen", "Sight"]
+__all__ = ["Matcher"]
 
 # Photographs whose features are kept in memory: data sets come in runs of the same ones.
 REMEMBERED = 16
@@ -41,38 +42,6 @@ PUBLISHED_LAYERS: dict[tuple[str, str], tuple[int, ...]] = {
     ("hpf", "resnet50"): (0, 9, 10, 11, 12, 13),
     ("scot", "resnet50"): (0, 11, 12, 13),
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """A photograph as the network sees it."""
-
-    photo: Photo
-    size: tuple[int, int]
-    ratio: float
-    maps: tuple[FeatureMap, ...]
-    activation: np.ndarray | None
-
-
-@dataclass(frozen=True, eq=False)
-class Sight:
-    """Two photographs as the network sees them: what every method starts from.
-
-    Attributes
-    ----------
-    source, target :
-        The photographs with their features.
-    layers : LayerPair
-        Their layers, cell against cell.
-    a, b : arrays of shape (n,) and (m,)
-        Weights of the cells.
-    """
-
-    source: Seen
-    target: Seen
-    layers: LayerPair
-    a: np.ndarray
-    b: np.ndarray
 
 
 class Matcher:
@@ -151,7 +120,7 @@ radius, side, enlarge, stride, rank : optional
         )  # fmt: skip
         if layers is None and isinstance(backbone, str):
             layers = PUBLISHED_LAYERS.get((self.settings.method, backbone.lower()))
-        self.device = _device(device)
+        self.device = find_device(device)
         torch_device = None if self.device in (None, "cpu") else self.device
         self.backbone = resolve_backbone(backbone, weights, layers, torch_device)
         if cache is not None:
@@ -244,7 +213,7 @@ radius, side, enlarge, stride, rank : optional
             result=outcome.result,
             method=self.settings.method,
             seconds=0.0,
-            source_cam=_at_photo(one), target_cam=_at_photo(other),
+            source_cam=one.cam, target_cam=other.cam,
             transferring=self.transferring(layers, outcome, one, other),
             raw_plan=outcome.plan,
         )  # fmt: skip
@@ -366,13 +335,6 @@ def _named(names: Sequence[str], values: Any) -> dict[str, float]:
     return {name: float(value) for name, value in zip(names, values, strict=True)}
 
 
-def _at_photo(seen: Seen) -> np.ndarray | None:
-    """The activation over the photograph's own pixels."""
-    if seen.activation is None:
-        return None
-    return resize(seen.activation, *seen.photo.size, align_corners=False)
-
-
 def _layer_number(layer: str | int | None, names: Sequence[str]) -> int | None:
     if layer is None:
         return None
@@ -381,27 +343,3 @@ def _layer_number(layer: str | int | None, names: Sequence[str]) -> int | None:
     if isinstance(layer, int) and not isinstance(layer, bool) and 0 <= layer < len(names):
         return layer
     raise InputError(f"layer: {layer!r} is none of the network's {len(names)}: {', '.join(names)}")
-
-
-def _device(device: str | None) -> Any:
-    """Return the torch device to work on, None for NumPy."""
-    if device == "numpy":
-        return None
-    try:
-        import torch
-    except ImportError:
-        if device is None:
-            return None
-        raise InputError(
-            f"device: {device!r} needs PyTorch; pip install 'frot[torch]' or use device='numpy'"
-        ) from None
-    if device is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.zeros(1, device=device)
-    except Exception as error:
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"device: {device!r} cannot be used ({why}); use 'cpu' or 'numpy'"
-        ) from None
-    return str(device)
