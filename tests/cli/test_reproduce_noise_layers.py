@@ -68,8 +68,16 @@ def test_a_stopped_run_says_how_to_go_on(run, monkeypatch):
     [
         ("noise-layers", ["-n", 5], "-n is for other figures; noise-layers takes --pairs"),
         ("noise-layers", ["--splits", 3], "--splits is for selection; leave it out for noise-lay"),
-        ("fig1", ["--pairs", 3], "--pairs is for noise-layers and correspondence; leave it out for fig1"),
-        ("fig1", ["--data", "x"], "--data is for selection and noise-layers and correspondence; leave it out"),
+        (
+            "fig1",
+            ["--pairs", 3],
+            "--pairs is for noise-layers and correspondence; leave it out for fig1",
+        ),
+        (
+            "fig1",
+            ["--data", "x"],
+            "--data is for selection and noise-layers and correspondence; leave it out",
+        ),
         ("noise-layers", ["--data", "."], "PF-WILLOW is not in"),
     ],
 )

@@ -118,6 +118,14 @@ def test_the_run_is_killed_and_goes_on(pairs, tmp_path, how, workers):
 
 
 class TestJoblib:
+    @pytest.fixture(autouse=True)
+    def processes_of_its_own(self):
+        """Whoever comes next in this process starts with processes that nobody has killed."""
+        yield
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
     def test_a_worker_that_dies_once_costs_nothing(self, pairs, tmp_path):
         deadly = pairs.pairs[4].id
         matcher = Noting(tmp_path / "calls", seconds=0.01, deadly=deadly)
