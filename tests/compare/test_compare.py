@@ -262,10 +262,11 @@ def test_memory_of_an_array_is_measured(kernel, monkeypatch, tmp_path):
     elif not memory.STATUS.exists():
         pytest.skip("no /proc here")
     with peak_memory() as peak:
-        assert np.ones(5_000_000).sum() > 0
+        # Large, since a process that has freed memory takes some of it again unseen.
+        assert np.ones(25_000_000).sum() > 0
     assert peak.kind == ("resident" if kernel else "python")
-    assert 30e6 < peak.size < 60e6
+    assert 100e6 < peak.size < 300e6
     with peak_memory() as peak:
         pass
-    assert peak.size < 10e6
+    assert peak.size < 30e6
     assert not tracemalloc.is_tracing()
