@@ -11,15 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from frot._checkpoint import Checkpoint
-from frot._errors import hearing
 from frot._files import make_folder
 from frot._fingerprint import fingerprint
 from frot._reproduce._correspondence_choices import READINGS
 from frot._reproduce._networks import network
-from frot._reproduce._pair_runs import Choice
+from frot._reproduce._pair_runs import Choice, errors_of, solve_way
 from frot._spread import spread
-from frot._status import Status
-from frot.correspondence import Matcher, Pair, PairSet, point_errors
+from frot.correspondence import Matcher, Pair, PairSet
 
 __all__ = ["Runs", "match_pair", "run_network"]
 
@@ -57,20 +55,9 @@ def match_pair(
         if name in skipped:
             continue
         way = choice.of(matcher)
-        # Runs that stop at their limit say so in their status.
-        with hearing():
-            outcome = way.solve(sight)
-        if outcome.result is not None and outcome.result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+        outcome = solve_way(way, sight)
         errors = [
-            point_errors(
-                way.having(transfer=transfer, hough=hough)
-                .match(sight, outcome)
-                .transfer(pair.source_points)
-                .points,
-                pair.target_points,
-                pair.length,
-            )
+            errors_of(way.having(transfer=transfer, hough=hough), sight, outcome, pair)
             for transfer, hough in READINGS
         ]
         row[:-1] = np.concatenate([*errors, outcome.alpha])

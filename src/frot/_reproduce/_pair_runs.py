@@ -11,12 +11,12 @@ import numpy as np
 
 from frot._errors import InputError, hearing
 from frot.correspondence._matcher import Matcher
-from frot.correspondence._methods import uninterrupted
+from frot.correspondence._methods import Outcome, uninterrupted
 from frot.correspondence._pair import Pair
 from frot.correspondence._score import point_errors
 from frot.correspondence._sight import Sight
 
-__all__ = ["Choice", "PairRun", "run_pair"]
+__all__ = ["Choice", "PairRun", "errors_of", "run_pair", "solve_way"]
 
 # Settings by which photographs are looked at, once for all choices.
 LOOKING = ("side", "enlarge", "mass", "stride")
@@ -102,18 +102,21 @@ def run_pair(matcher: Matcher, pair: Pair, choices: Mapping[str, Choice]) -> dic
     return {key: _run(way, sight, pair) for key, way in ways.items()}
 
 
+def solve_way(way: Matcher, sight: Sight) -> Outcome:
+    """Solve, unless it is interrupted; runs that stop at their limit say so in their status."""
+    with hearing():
+        return uninterrupted(way.solve(sight))
+
+
+def errors_of(way: Matcher, sight: Sight, outcome: Outcome, pair: Pair) -> np.ndarray:
+    """Return the errors of the pair's points, (k,), read off as the matcher is set."""
+    moved = way.match(sight, outcome).transfer(pair.source_points).points
+    return point_errors(moved, pair.target_points, pair.length)
+
+
 def _run(way: Matcher, sight: Sight, pair: Pair) -> PairRun:
     began = time.perf_counter()
-    # Runs that stop at their limit say so in their status.
-    with hearing():
-        outcome = uninterrupted(way.solve(sight))
+    outcome = solve_way(way, sight)
     status = "" if outcome.result is None else outcome.result.status.name
-    plain, hough = (
-        point_errors(
-            one.match(sight, outcome).transfer(pair.source_points).points,
-            pair.target_points,
-            pair.length,
-        )
-        for one in (way, way.having(hough=True))
-    )
+    plain, hough = (errors_of(one, sight, outcome, pair) for one in (way, way.having(hough=True)))
     return PairRun(plain, hough, outcome.alpha, time.perf_counter() - began, status)

@@ -17,8 +17,7 @@ from frot._arrays import Home
 __all__ = ["SUMMED", "FactoredLayers", "KeptLayers", "Part"]
 
 # What rows that are worked on together may take.
-BLOCK_BYTES = 500_000
-PRODUCT_BYTES = 8_000_000
+BLOCK_BYTES = 8_000_000
 # Entries that are added up in working precision.
 SUMMED = 2_048
 
@@ -137,7 +136,7 @@ class FactoredLayers:
             axis=0,
         )
         Y = xp.matrix_transpose(self.Y)
-        for part in _blocks(self.home, start, stop, out.shape[1], PRODUCT_BYTES):
+        for part in _blocks(self.home, start, stop, out.shape[1]):
             out[part.start - start : part.stop - start, :] += (self.X[part, :] * each) @ Y
 
     def sums(self, plan: Any, start: int, stop: int) -> Any:
@@ -164,7 +163,7 @@ class FactoredLayers:
         return replace(self, X=astype(self.X, dtype), Y=astype(self.Y, dtype))
 
 
-def _blocks(home: Home, start: int, stop: int, m: int, size: int = BLOCK_BYTES) -> list[slice]:
+def _blocks(home: Home, start: int, stop: int, m: int) -> list[slice]:
     """Cut rows into blocks that stay in a core's cache; on a device one block is as good."""
-    step = max(1, size // (8 * m)) if home.on_host else stop - start
+    step = max(1, BLOCK_BYTES // (8 * m)) if home.on_host else stop - start
     return [slice(at, min(at + step, stop)) for at in range(start, stop, step)]
