@@ -22,8 +22,6 @@ Found = TypeVar("Found")
 AHEAD = 2
 # Tasks for each worker between two looks at the results, where joblib gives them only at the end.
 ROUND = 4
-# What joblib raises where a worker has died.
-DEATHS = ("TerminatedWorkerError", "BrokenProcessPool")
 # Seconds between two counts of a cluster's workers.
 RECOUNT = 1.0
 
@@ -114,23 +112,11 @@ def _as_they_come(
         # Not "yield from", which would close joblib's iterator where its warning is heard.
         for one in found:  # noqa: UP028
             yield one
-    except Exception as error:
-        if type(error).__name__ in DEATHS:
-            _bury(joblib)
-        raise
     finally:
         with warnings.catch_warnings():
             # That work is thrown away is what whoever stops early asks for.
             warnings.filterwarnings("ignore", ".*tasks.*", UserWarning)
             found.close()
-
-
-def _bury(joblib: Any) -> None:
-    """Give up the processes that joblib keeps for the next call, where one of them has died.
-
-    Left as they are, the next call may wait for ever.
-    """
-    joblib.externals.loky.get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 def _in_rounds(

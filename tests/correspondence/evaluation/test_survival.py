@@ -120,7 +120,11 @@ def test_the_run_is_killed_and_goes_on(pairs, tmp_path, how, workers):
 class TestJoblib:
     @pytest.fixture(autouse=True)
     def processes_of_its_own(self):
-        """Whoever comes next in this process starts with processes that nobody has killed."""
+        """Whoever comes next starts with new processes.
+
+        These have grown, so joblib replaces them with a warning; as an error it would end the
+        thread that hands out work, and the next test would wait for ever.
+        """
         yield
         from joblib.externals.loky import get_reusable_executor
 
