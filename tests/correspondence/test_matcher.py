@@ -60,6 +60,27 @@ def test_a_shift_by_strides_with_the_default_transfer(backbone):
     assert np.abs(moved - places() - np.array([-16.0, 0.0])).max() <= 0.5
 
 
+def test_without_edges_no_cell_that_sees_beyond_the_photograph_votes(backbone):
+    found = matcher(backbone, method="hpf", edges=False, transfer="near")
+    match = found(cat(x=60), cat(x=76))
+    inside = match.source_grid.inside((SIDE, SIDE))
+    assert 0 < inside.sum() < inside.size
+    assert not match.scores[~inside].any()
+    assert not match.scores[:, ~inside].any()
+    assert match.scores[inside].any(axis=1).all()
+    # A point at the edge follows the closest cell that votes.
+    corner = np.array([[SIDE - 1.0, SIDE - 1.0]])
+    assert match.transfer(corner).points == pytest.approx(corner - [16.0, 0.0], abs=1e-6)
+
+
+def test_hyperpixel_flow_as_published(backbone):
+    match = matcher(backbone, preset="hpf", side=SIDE + 40)(cat(x=60), cat(x=64))
+    # Photographs smaller than the side stay as they are.
+    assert (match.source_ratio, match.target_ratio) == (1.0, 1.0)
+    assert match.result is None
+    assert match.plan is None
+
+
 def test_the_papers_preset():
     found = matcher(TorchBackbone(classifier()), preset="frot-paper", side=65)
     match = found(cat(x=60, h=65, w=65), cat(x=64, h=65, w=65))

@@ -50,7 +50,7 @@ def test_points_at_the_very_edge_and_none(match):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"preset": "best"}, "preset: 'best' is none of 'frot', 'frot-paper', 'scot'"),
+        ({"preset": "best"}, "preset: 'best' is none of 'frot', 'frot-paper', 'scot', 'hpf'"),
         ({"method": "magic"}, "method: 'magic' is none of"),
         ({"eps": 0.0}, "eps: must be finite and > 0"),
         ({"prior": [1.0, 2.0]}, "prior: has 2 weights, but Sequential has 4 layers"),

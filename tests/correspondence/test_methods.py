@@ -1,5 +1,6 @@
 """Methods of matching on small maps: against plain references, and what must not change them."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -201,6 +202,39 @@ def test_methods_with_one_cost_are_plain_transport(method):
     if method == "max-min":
         assert found.alpha.argmax() == worst
     assert found.phi == pytest.approx((C * to_numpy(found.plan)).sum(axis=(1, 2)), abs=1e-4)
+
+
+def test_max_min_solves_no_layer_that_cannot_be_the_costliest(monkeypatch):
+    given = setting()
+    solved, alone = [], Transporting.alone
+
+    def counted(self, cost, name, a, b):
+        solved.append(name)
+        return alone(self, cost, name, a, b)
+
+    monkeypatch.setattr(Transporting, "alone", counted)
+    found = METHODS["max-min"](given).result
+    names = given.layers.names
+    every = [
+        alone(given.transport, given.layers.mixed(given.alone(k)), name, given.a, given.b)
+        for k, name in enumerate(names)
+    ]
+    assert len(set(solved)) == len(solved) < len(names)
+    assert found.lower >= max(one.lower for one in every) - 1e-6
+    assert found.upper <= max(one.upper for one in every) + 1e-6
+
+
+@pytest.mark.parametrize("method", ["max-min", "srw"])
+def test_an_interruption_of_any_solve_is_seen(monkeypatch, method):
+    """One of many solves that was cut short makes the whole incomplete, the last one or not."""
+    alone = Transporting.alone
+
+    def cut(self, *given):
+        return replace(alone(self, *given), status=frot.Status.INTERRUPTED)
+
+    monkeypatch.setattr(Transporting, "alone", cut)
+    with pytest.raises(KeyboardInterrupt):
+        _methods.uninterrupted(METHODS[method](setting(rank=5)))
 
 
 def test_the_best_layer_is_the_most_coherent_one_where_none_is_named():

@@ -25,6 +25,13 @@ def test_the_frameworks_constants():
     assert (scot.exponent, scot.transfer, scot.radius) == (1.0, "boxes", None)
 
 
+def test_hyperpixel_flows_constants():
+    hpf = PRESETS["hpf"]
+    assert (hpf.method, hpf.mass, hpf.hough, hpf.edges) == ("hpf", "uniform", True, False)
+    # It shrinks photographs, and never enlarges them.
+    assert (hpf.side, hpf.enlarge, hpf.stride, hpf.transfer) == (300, False, "first", "boxes")
+
+
 def test_the_librarys_own():
     assert PRESETS["frot"] == Settings() == Settings().check()
     assert (Settings().prior, Settings().power, Settings().steps) == ("coherence", 2.0, 0)
@@ -42,6 +49,7 @@ def test_published_layers():
     [
         ("scot", {"method": "hpf"}, (0, *range(9, 14))),
         ("scot", {}, (0, 11, 12, 13)),
+        ("hpf", {}, (0, *range(9, 14))),
         ("frot-paper", {}, None),
         ("scot", {"layers": [3, 5]}, [3, 5]),
     ],
@@ -64,7 +72,7 @@ def test_arguments_override_presets(preset):
         "method": "uniform", "hough": False, "eta": 0.7, "eps": 0.2, "steps": 5, "tol": 1e-4,
         "prior": "uniform", "power": 3.0, "normalise": "mean", "mass": "uniform",
         "exponent": 0.8, "transfer": "argmax", "radius": 5.0, "side": 96, "enlarge": False,
-        "stride": 4.0, "rank": 7,
+        "stride": 4.0, "rank": 7, "edges": False,
     }  # fmt: skip
     assert set(given) == set(Settings().parts)
     assert Matcher(convolutions(), preset=preset, **given).settings.parts == given

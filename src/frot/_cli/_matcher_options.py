@@ -41,7 +41,7 @@ Backbone: TypeAlias = Annotated[str | None, _matching(_BACKBONE, "NAME")]
 Weights: TypeAlias = Annotated[Path | None, _matching("File of the network's weights.", "FILE")]
 Method: TypeAlias = Annotated[str | None, _matching(_METHOD, "NAME")]
 Preset: TypeAlias = Annotated[
-    str | None, _matching("Settings by name: frot-paper or scot.", "NAME")
+    str | None, _matching("Settings by name: frot-paper, scot or hpf.", "NAME")
 ]
 Eta: TypeAlias = Annotated[float | None, _matching("Entropy of the layers' weights.", "COST")]
 Eps: TypeAlias = Annotated[float | None, _matching("Entropy of the plan.", "COST")]

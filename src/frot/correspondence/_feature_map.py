@@ -89,3 +89,18 @@ class Grid:
         reach = self.receptive_field // 2
         centres = self.centres
         return np.concatenate([centres - reach, centres + reach], axis=1)
+
+    def inside(self, size: tuple[int, int]) -> np.ndarray:
+        """Return which cells see at most a stride beyond an image of (h, w) pixels, (h w,).
+
+        All of them where none does: the network sees further than the image is wide.
+
+        Examples
+        --------
+        >>> Grid(4, 4, 8.0, 19.0).inside((32, 32)).reshape(4, 4).astype(int)[1]
+        array([0, 1, 1, 1])
+        """
+        low, high = self.boxes[:, :2], self.boxes[:, 2:]
+        limit = np.array(size[::-1]) + self.stride
+        found = ((low >= -self.stride) & (high < limit)).all(axis=1)
+        return found if found.any() else np.ones(self.count, dtype=bool)

@@ -57,9 +57,9 @@ class Matcher:
         A weight file of the user's; nothing is ever downloaded.
     layers : sequence of str or int, optional
         The layers to use; all of them if left out.
-    preset : {"frot", "frot-paper", "scot"}
-        Where the other settings come from: this library's choices, the paper's, or those of the
-        framework that it builds on. Arguments below override it.
+    preset : {"frot", "frot-paper", "scot", "hpf"}
+        Where the other settings come from: this library's choices, the paper's, those of the
+        framework that it builds on, or of hyperpixel flow. Arguments below override it.
     layer : str or int, optional
         The layer of ``method="best-layer"``; the most coherent one of each pair if left out.
     device : str, optional
@@ -67,7 +67,7 @@ class Matcher:
     cache : path or FeatureCache, optional
         Keep features on disk.
     method, hough, eta, eps, steps, tol, prior, power, normalise, mass, exponent, transfer, \
-radius, side, enlarge, stride, rank : optional
+radius, side, enlarge, stride, rank, edges : optional
         See `Settings`.
 
     Examples
@@ -106,6 +106,7 @@ radius, side, enlarge, stride, rank : optional
         enlarge: bool | None = None,
         stride: float | str | None = None,
         rank: int | None = None,
+        edges: bool | None = None,
     ) -> None:
         check_choice(preset, "preset", tuple(PRESETS))
         self.settings: Settings = (
@@ -114,7 +115,7 @@ radius, side, enlarge, stride, rank : optional
                 method=method, hough=hough, eta=eta, eps=eps, steps=steps, tol=tol, prior=prior,
                 power=power, normalise=normalise, mass=mass, exponent=exponent,
                 transfer=transfer, radius=radius, side=side, enlarge=enlarge, stride=stride,
-                rank=rank,
+                rank=rank, edges=edges,
             )
             .check()
         )  # fmt: skip
@@ -313,6 +314,10 @@ radius, side, enlarge, stride, rank : optional
         """Return the scores, after Hough matching where asked, ready to be read off."""
         grids = (layers.source_grid, layers.target_grid)
         scores = outcome.votes
+        if not self.settings.edges:
+            inside = (grid.inside(seen.size) for grid, seen in zip(grids, (one, other), strict=True))
+            left, right = (layers.home.bring(cells.astype(float)) for cells in inside)
+            scores = scores * left[:, None] * right[None, :]
         if self.settings.hough:
             scores = hough_votes(scores, *grids, one.size, other.size, layers.home)
         settings = self.settings

@@ -69,6 +69,8 @@ class Settings:
         where all layers are finer), or of the very first layer.
     rank : int
         Directions of "srw".
+    edges : bool
+        Whether cells that see more than a stride beyond the photograph vote and are voted for.
     """
 
     method: str = "frot"
@@ -88,6 +90,7 @@ class Settings:
     enlarge: bool = True
     stride: float | str = 8
     rank: int = 50
+    edges: bool = True
 
     def having(self, **changes: Any) -> Settings:
         """Return the settings with those that are not None replaced."""
@@ -99,7 +102,7 @@ class Settings:
         check_choice(self.normalise, "normalise", NORMALISATIONS)
         check_choice(self.mass, "mass", MASSES)
         check_choice(self.transfer, "transfer", TRANSFERS)
-        for name in ("hough", "enlarge"):
+        for name in ("hough", "enlarge", "edges"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise InputError(f"{name}: is {getattr(self, name)!r}; use True or False")
         numbers = {"eta": check_number(self.eta, "eta")}
@@ -151,7 +154,8 @@ def _checked_prior(prior: Any) -> str | tuple[float, ...]:
     return tuple(weights.tolist())
 
 
-# "frot-paper": the paper's reading; "scot": the framework it builds on, its OT-HPF.
+# "frot-paper": the paper's reading; "scot": the framework it builds on, its OT-HPF; "hpf": what that
+# extends, hyperpixel flow.
 PRESETS: dict[str, Settings] = {
     "frot": Settings(),
     "frot-paper": Settings(
@@ -172,5 +176,13 @@ PRESETS: dict[str, Settings] = {
         transfer="boxes",
         side=300,
         stride="first",
+    ),
+    "hpf": Settings(
+        method="hpf",
+        transfer="boxes",
+        side=300,
+        enlarge=False,
+        stride="first",
+        edges=False,
     ),
 }

@@ -1,22 +1,51 @@
-"""Max-min: every layer is matched on its own, and the costliest one decides."""
+"""Max-min: the layer whose own transport costs most decides."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
+from frot._arrays import to_numpy
 from frot._result import Result
+from frot._status import Status
 from frot.correspondence._methods._outcome import Outcome, Setting
 
 __all__ = ["worst_layer"]
 
 
 def worst_layer(setting: Setting) -> Outcome:
-    """The paper's appendix: one-hot weights on the layer whose own transport costs most."""
-    layers = setting.layers
+    r"""The paper's appendix: one-hot weights on the layer whose own transport costs most.
+
+    Any plan bounds the transport of every layer from above,
+
+    .. math:: \min_{\Pi'} \langle \Pi', C_l \rangle + \varepsilon\, \mathrm{KL}(\Pi' | a b^\top)
+        \;\le\; \langle \Pi, C_l \rangle + \varepsilon\, \mathrm{KL}(\Pi | a b^\top),
+
+    so layers that cannot be the costliest are not solved.
+    """
+    layers, home = setting.layers, setting.home
+    product = home.bring(setting.a)[:, None] * home.bring(setting.b)[None, :]
+    uppers = to_numpy(layers.costs.inner(product[None, ...]))[0].astype(float)
+    lowers = np.full(len(uppers), -np.inf)
+    left = set(range(len(uppers)))
     found: tuple[int, Result] | None = None
-    for k, name in enumerate(layers.names):
-        result = setting.transport.alone(layers.mixed(setting.alone(k)), name, setting.a, setting.b)
+    # The most promising first: its plan is the one that rules most others out.
+    while left and uppers[layer := max(left, key=lambda k: uppers[k])] > lowers.max():
+        left.discard(layer)
+        cost = layers.mixed(setting.alone(layer))
+        result = setting.transport.alone(cost, layers.names[layer], setting.a, setting.b)
+        phi = to_numpy(layers.costs.inner(home.bring(result.plan.dense())[None, ...]))[0]
+        entropy = result.value - float(phi[layer])
+        np.minimum(uppers, phi + entropy, out=uppers)
+        lowers[layer], uppers[layer] = result.lower, result.upper
         # Only the costliest is kept: plans are large.
         if found is None or result.value > found[1].value:
-            found = (k, result)
+            found = (layer, result)
+        if result.status is Status.INTERRUPTED:
+            found = (found[0], replace(found[1], status=result.status))
+            break
     assert found is not None
     worst, result = found
+    result = replace(result, lower=float(lowers.max()), upper=float(uppers.max()))
     return setting.transported(result.plan, setting.alone(worst), result)
