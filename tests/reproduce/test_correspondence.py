@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from frot._errors import InputError
-from frot._reproduce import _correspondence, _correspondence_runs
+from frot._reproduce import _correspondence, _correspondence_picks, _correspondence_runs
 from frot._reproduce._correspondence import correspondence
-from frot._reproduce._correspondence_choices import CHOICES, PICKED, RARE, READINGS
+from frot._reproduce._correspondence_choices import CHOICES, PICKED, RARE, READINGS, SEARCHED
 from frot._reproduce._correspondence_runs import match_pair
 from frot._reproduce._correspondence_tables import score_rows
+from frot._reproduce._pair_runs import Choice
 from frot.correspondence import Matcher, pf_willow
 from tests.correspondence import generated, planted
 
@@ -24,14 +25,9 @@ def willow(tmp_path_factory):
 def small(monkeypatch):
     """A network that knows the answer, on small grids; what it extracted is counted."""
     backbone = planted.Planted(LAYERS)
-
-    def matcher(some):
-        return Matcher(some, side=64, stride=4)
-
+    matcher = Matcher(backbone, side=64, stride=4)
     for module in (_correspondence, _correspondence_runs):
-        monkeypatch.setattr(module, "network", lambda name, root=None: backbone)
-        monkeypatch.setattr(module, "Matcher", matcher)
-    monkeypatch.setattr(_correspondence_runs, "_own", lambda name: matcher(backbone))
+        monkeypatch.setattr(module, "matcher_of", lambda name: matcher)
     return backbone
 
 
@@ -56,6 +52,13 @@ def test_all_methods_on_all_pairs_with_a_table_a_picture_and_verdicts(small, wil
     assert sum(about["alpha"]["frot"]) == pytest.approx(1.0)
     assert about["alpha"][PICKED][LAYERS.index(about["best_layer"])] == 1.0
     assert about["alpha"]["frot"][2] < 0.05
+    # A search that has labels does not take the layer of noise, and only what it takes is used.
+    for key in SEARCHED:
+        searched = about["searched_layers"][key]
+        assert searched
+        assert set(searched) <= {"x", "y"}
+        alpha = dict(zip(LAYERS, about["alpha"][key], strict=True))
+        assert [layer for layer in LAYERS if alpha[layer] > 0.0] == searched
 
     paths = made.write(tmp_path / "out")
     assert [path.suffix for path in paths] == [".png", ".json", ".md"]
@@ -83,7 +86,8 @@ def test_finished_pairs_are_not_matched_again(small, willow, tmp_path, monkeypat
         correspondence(["planted"], 6, root=willow, folder=tmp_path)
     first = list(calls)
     calls[:] = []
-    monkeypatch.setattr(_correspondence, "best_layer", None)  # it is kept as well
+    for pick in ("best_layer", "search_layers"):  # what they picked is kept as well
+        monkeypatch.setattr(_correspondence_picks, pick, None)
     assert correspondence(["planted"], 6, root=willow, folder=tmp_path).numbers["pairs"] == 6
     assert len(calls) == 3
     assert not set(first) & set(calls)
@@ -102,6 +106,22 @@ def test_a_pair_is_what_the_matcher_alone_makes_of_it(willow):
         errors = np.linalg.norm(moved - pair.target_points, axis=1) / pair.length
         assert found[1, r * count : (r + 1) * count] == pytest.approx(errors, abs=1e-6)
         assert found[1, 4 * count : -1] == pytest.approx(list(alone.alpha.values()), abs=1e-6)
+
+
+@pytest.mark.parametrize("layers", [("y",), ("x", "y")])
+def test_a_choice_with_some_layers_is_a_matcher_with_these(willow, layers):
+    pair = pf_willow(willow).pairs[1]
+    backbone = planted.Planted(LAYERS)
+    matcher = Matcher(backbone, side=64, stride=4)
+    found = match_pair(matcher, pair, {"some": Choice("some", "uniform", {"layers": layers})})[0]
+    assert len(backbone.extracted) == 2
+    count = len(pair.source_points)
+    alone = Matcher(planted.Planted(LAYERS), layers=layers, side=64, stride=4, method="uniform")
+    moved = alone(pair.source, pair.target).transfer(pair.source_points).points
+    errors = np.linalg.norm(moved - pair.target_points, axis=1) / pair.length
+    assert found[3 * count : 4 * count] == pytest.approx(errors, abs=1e-6)
+    shares = [1.0 / len(layers) if layer in layers else 0.0 for layer in LAYERS]
+    assert found[4 * count : -1] == pytest.approx(shares)
 
 
 def test_scores_and_their_errors():

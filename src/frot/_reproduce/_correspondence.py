@@ -10,32 +10,25 @@ from typing import Any
 import numpy as np
 
 from frot._errors import InputError
-from frot._files import make_folder, replacing
-from frot._fingerprint import fingerprint
 from frot._progress import counting_bar
-from frot._reproduce._correspondence_choices import (
-    CHOICES,
-    PICKED,
-    PROPOSED,
-    RARE,
-)
+from frot._reproduce._correspondence_choices import PICKED, PROPOSED, RARE, SEARCHED
 from frot._reproduce._correspondence_claims import claims
+from frot._reproduce._correspondence_picks import with_picks
 from frot._reproduce._correspondence_picture import draw_correspondence
-from frot._reproduce._correspondence_runs import Runs, run_network
+from frot._reproduce._correspondence_runs import Runs, matcher_of, run_network
 from frot._reproduce._correspondence_tables import score_rows, score_tables
-from frot._reproduce._networks import NETWORKS, network
+from frot._reproduce._networks import NETWORKS
 from frot._reproduce._pair_runs import Choice
 from frot._reproduce._reproduction import Reproduction
-from frot.correspondence import Matcher, PairSet, best_layer, pf_willow
+from frot.correspondence import pf_willow
 
 __all__ = ["correspondence"]
 
 AGAINST = "uniform"
-# Car pairs, spread over the folders, on which the single best layer is picked.
-PICKED_ON = 30
 NOTES = (
     "The defaults were chosen on car pairs only, none on the others.",
-    "The best layer was picked with the labels of car pairs; nothing else uses a label.",
+    "The best layer, and the layers of HPF and SCOT where it says so, were picked with the labels "
+    "of car pairs; nothing else uses a label.",
     "Rows with fewer pairs were run on one pair in ten; their differences are on these pairs.",
 )
 
@@ -73,8 +66,8 @@ def correspondence(
     runs: list[Runs] = []
     choices = {}
     for name in names:
-        choices[name] = _with_best(name, whole, folder)
         count = len(chosen.pairs)
+        choices[name] = with_picks(name, matcher_of(name), whole, folder, count)
         with counting_bar(name, count, count, enabled=progress) as show:
             found = run_network(
                 name, chosen, choices[name], RARE, workers=workers, folder=folder,
@@ -108,7 +101,7 @@ def _available() -> list[str]:
     found = []
     for name in NETWORKS:
         try:
-            network(name)
+            matcher_of(name)
         except (InputError, ImportError):
             continue
         found.append(name)
@@ -118,30 +111,6 @@ def _available() -> list[str]:
             "EfficientNet-Lite2"
         )
     return found
-
-
-def _with_best(name: str, whole: PairSet, folder: Path | None) -> dict[str, Choice]:
-    """The choices, with the layer that is best on cars."""
-    categories = [category for category in whole.counts if category.startswith("car")]
-    cars = whole.only(categories).first(PICKED_ON)
-    matcher = Matcher(network(name)).having(hough=False)
-    picked = CHOICES[PICKED]
-    layer = _picked(cars, matcher, name, folder)
-    return {**CHOICES, PICKED: Choice(picked.label, picked.method, {"layer": layer})}
-
-
-def _picked(cars: PairSet, matcher: Matcher, name: str, folder: Path | None) -> str:
-    """The best layer, which takes minutes to find and is kept beside the finished pairs."""
-    if folder is None:
-        return best_layer(cars, matcher)
-    about = fingerprint(matcher=matcher.fingerprint, cars=cars.fingerprint)[:16]
-    kept = make_folder(folder) / f"{name}-best-layer-{about}.txt"
-    if kept.is_file() and (layer := kept.read_text("utf-8").strip()) in matcher.backbone.layers:
-        return layer
-    layer = best_layer(cars, matcher)
-    with replacing(kept) as draft:
-        draft.write_text(f"{layer}\n", "utf-8")
-    return layer
 
 
 def _about(runs: Runs, choices: dict[str, Choice]) -> dict[str, Any]:
@@ -154,6 +123,7 @@ def _about(runs: Runs, choices: dict[str, Choice]) -> dict[str, Any]:
     return {
         "layers": list(runs.layers),
         "best_layer": choices[PICKED].overrides["layer"],
+        "searched_layers": {key: list(choices[key].overrides["layers"]) for key in SEARCHED},
         "alpha": alpha,
         "seconds": seconds,
         "proposed": PROPOSED,

@@ -15,11 +15,11 @@ from frot._files import make_folder
 from frot._fingerprint import fingerprint
 from frot._reproduce._correspondence_choices import READINGS
 from frot._reproduce._networks import network
-from frot._reproduce._pair_runs import Choice, errors_of, solve_way
+from frot._reproduce._pair_runs import Choice, errors_of, sight_of, solve_way
 from frot._spread import spread
 from frot.correspondence import Matcher, Pair, PairSet
 
-__all__ = ["Runs", "match_pair", "run_network"]
+__all__ = ["Runs", "match_pair", "matcher_of", "run_network"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,18 +49,20 @@ def match_pair(
     """Return errors, weights and seconds of every choice, (choices, 4 k + L + 1) for k points."""
     sight = matcher.look(pair.source, pair.target)
     _ = sight.layers.costs
-    count, size = len(pair.source_points), len(sight.layers.names)
-    found = np.full((len(choices), len(READINGS) * count + size + 1), np.nan)
+    count, names = len(pair.source_points), sight.layers.names
+    found = np.full((len(choices), len(READINGS) * count + len(names) + 1), np.nan)
     for row, (name, choice) in zip(found, choices.items(), strict=True):
         if name in skipped:
             continue
         way = choice.of(matcher)
-        outcome = solve_way(way, sight)
+        own = sight_of(way, sight)
+        outcome = solve_way(way, own)
         errors = [
-            errors_of(way.having(transfer=transfer, hough=hough), sight, outcome, pair)
+            errors_of(way.having(transfer=transfer, hough=hough), own, outcome, pair)
             for transfer, hough in READINGS
         ]
-        row[:-1] = np.concatenate([*errors, outcome.alpha])
+        alpha = dict(zip(own.layers.names, outcome.alpha, strict=True))
+        row[:-1] = np.concatenate([*errors, [alpha.get(layer, 0.0) for layer in names]])
         row[-1] = 0.0 if outcome.result is None else outcome.result.time
     return found
 
@@ -94,7 +96,7 @@ def run_network(
     tick : callable
         Called with the number of pairs that became available, old ones at once.
     """
-    matcher = Matcher(network(name))
+    matcher = matcher_of(name)
     with _kept(name, matcher, pairs, choices, rare, every, folder) as kept:
         done = {k: v for k, v in kept.done.items() if k < len(pairs.pairs)} if kept else {}
         tick(len(done))
@@ -124,8 +126,8 @@ def _prepare() -> None:
 
 
 @cache
-def _own(name: str) -> Matcher:
-    """The worker's own matcher: a network is too large to send with every pair."""
+def matcher_of(name: str) -> Matcher:
+    """The process's own matcher: a network is too large to send with every pair, or load twice."""
     return Matcher(network(name))
 
 
@@ -137,7 +139,7 @@ def _numbered(
     every: int,
     index: int,
 ) -> tuple[int, np.ndarray]:
-    return index, match_pair(_own(name), pairs[index], choices, rare if index % every else ())
+    return index, match_pair(matcher_of(name), pairs[index], choices, rare if index % every else ())
 
 
 def _kept(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from frot.correspondence._pair import Pair
 from frot.correspondence._score import point_errors
 from frot.correspondence._sight import Sight
 
-__all__ = ["Choice", "PairRun", "errors_of", "run_pair", "solve_way"]
+__all__ = ["Choice", "PairRun", "errors_of", "run_pair", "sight_of", "solve_way"]
 
 # Settings by which photographs are looked at, once for all choices.
 LOOKING = ("side", "enlarge", "mass", "stride")
@@ -33,7 +33,8 @@ class Choice:
     method : str
         One of `frot.correspondence`'s.
     overrides : dict
-        Settings that differ from the matcher's, and ``layer`` for "best-layer".
+        Settings that differ from the matcher's, ``layer`` for "best-layer", and ``layers`` where
+        not all are used.
 
     Examples
     --------
@@ -49,7 +50,9 @@ class Choice:
         """The matcher with this choice, without Hough matching."""
         if seen := [name for name in LOOKING if name in self.overrides]:
             raise InputError(f"choices: {self.label!r} changes {seen[0]}, which choices share")
-        return matcher.having(method=self.method, hough=False, **self.overrides)
+        settings = {key: value for key, value in self.overrides.items() if key != "layers"}
+        way = matcher.having(method=self.method, hough=False, **settings)
+        return way.with_layers(self.overrides["layers"]) if "layers" in self.overrides else way
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +87,7 @@ def run_pair(matcher: Matcher, pair: Pair, choices: Mapping[str, Choice]) -> dic
         Network and settings; choices override the latter.
     pair : Pair
     choices : mapping of str to Choice
-        None of them may change how photographs are looked at (side, stride, mass, layers).
+        None of them may change how photographs are looked at (side, stride, mass).
 
     Returns
     -------
@@ -99,7 +102,19 @@ def run_pair(matcher: Matcher, pair: Pair, choices: Mapping[str, Choice]) -> dic
     sight = matcher.look(pair.source, pair.target)
     # Costs are made when first asked for; not on the first choice's clock.
     _ = sight.layers.costs
-    return {key: _run(way, sight, pair) for key, way in ways.items()}
+    return {key: _run(way, sight_of(way, sight), pair) for key, way in ways.items()}
+
+
+def sight_of(way: Matcher, sight: Sight) -> Sight:
+    """Return what a way sees of two photographs that were seen with all layers."""
+    names = way.backbone.layers
+    if names == sight.layers.names:
+        return sight
+    one, other = (
+        replace(seen, maps=tuple(layer for layer in seen.maps if layer.name in names))
+        for seen in (sight.source, sight.target)
+    )
+    return way.sight(one, other, way.layer_pair(one, other))
 
 
 def solve_way(way: Matcher, sight: Sight) -> Outcome:

@@ -102,5 +102,5 @@ class Grid:
         """
         low, high = self.boxes[:, :2], self.boxes[:, 2:]
         limit = np.array(size[::-1]) + self.stride
-        found = ((low >= -self.stride) & (high < limit)).all(axis=1)
+        found = np.all((low >= -self.stride) & (high < limit), axis=1)
         return found if found.any() else np.ones(self.count, dtype=bool)

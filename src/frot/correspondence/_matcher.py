@@ -315,7 +315,7 @@ radius, side, enlarge, stride, rank, edges : optional
         grids = (layers.source_grid, layers.target_grid)
         scores = outcome.votes
         if not self.settings.edges:
-            inside = (grid.inside(seen.size) for grid, seen in zip(grids, (one, other), strict=True))
+            inside = grids[0].inside(one.size), grids[1].inside(other.size)
             left, right = (layers.home.bring(cells.astype(float)) for cells in inside)
             scores = scores * left[:, None] * right[None, :]
         if self.settings.hough:

@@ -154,8 +154,8 @@ def _checked_prior(prior: Any) -> str | tuple[float, ...]:
     return tuple(weights.tolist())
 
 
-# "frot-paper": the paper's reading; "scot": the framework it builds on, its OT-HPF; "hpf": what that
-# extends, hyperpixel flow.
+# "frot-paper": the paper's reading; "scot": the framework it builds on, its OT-HPF; "hpf":
+# hyperpixel flow, which that extends.
 PRESETS: dict[str, Settings] = {
     "frot": Settings(),
     "frot-paper": Settings(
