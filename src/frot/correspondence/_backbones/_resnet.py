@@ -11,7 +11,9 @@ from typing import Any
 
 from frot._errors import InputError, require
 from frot.correspondence._backbones._choose import choose_layers
+from frot.correspondence._backbones._keras_resnet import KERAS_COLOURS, from_keras
 from frot.correspondence._backbones._onnx import OnnxBackbone
+from frot.correspondence._backbones._tensorflow_js import read_tensorflow_js
 from frot.correspondence._backbones._torch import TorchBackbone
 from frot.correspondence._backbones._weights import fill, read_weights
 
@@ -39,12 +41,14 @@ def resnet(
         Which one.
     weights : path
         torchvision's ``.pth``, timm's or transformers' ``.safetensors`` (or the folder that
-        transformers saves), or an ONNX file with the images as NCHW. Nothing is downloaded.
+        transformers saves), the ``model.json`` of Keras' ResNet for TensorFlow.js (or its folder),
+        or an ONNX file with the images as NCHW. Nothing is downloaded.
     layers : sequence of str or int, optional
         Names or places; by default all.
     early_stride : bool, optional
         Whether strides are in the first 1 x 1 convolutions. By default what a ``config.json``
-        beside the weights says, and otherwise False, which holds for torchvision and timm.
+        beside the weights says, True for Keras, and otherwise False, which holds for torchvision
+        and timm.
     device : optional
         Where to run.
 
@@ -84,13 +88,17 @@ def build_resnet(
     from frot.correspondence._backbones._resnet_network import ResNet
 
     chosen = choose_layers(names, layers, network)
-    named = own_names(read_weights(path), path)
+    colours: dict[str, Any] = {}
+    if path.suffix == ".json":
+        model = read_tensorflow_js(path)
+        named, early, colours = from_keras(model.weights, model.epsilon, path), True, KERAS_COLOURS
+    else:
+        named, early = own_names(read_weights(path), path), _early(path)
     classes = len(named["fc.bias"]) if "fc.bias" in named else 0
-    early = _early(path) if early_stride is None else early_stride
-    module = ResNet(blocks, width, classes, early)
+    module = ResNet(blocks, width, classes, early if early_stride is None else early_stride)
     fill(module, named, path, network)
     parts = {name: "maxpool" if name == "stem" else name for name in chosen}
-    return TorchBackbone(module.eval(), parts, device=device, name=network)
+    return TorchBackbone(module.eval(), parts, device=device, name=network, **colours)
 
 
 def own_names(weights: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -135,7 +143,7 @@ def _from_transformers(key: str) -> str:
 def _file(path: Path) -> Path:
     """Find the weights in a folder that transformers saved."""
     if path.is_dir():
-        for name in ("model.safetensors", "pytorch_model.bin"):
+        for name in ("model.safetensors", "pytorch_model.bin", "model.json"):
             if (path / name).is_file():
                 return path / name
         raise InputError(f"{path} holds no model.safetensors; give the path of a weight file")
