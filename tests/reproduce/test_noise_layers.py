@@ -32,6 +32,16 @@ def small(monkeypatch):
     return backbone
 
 
+@pytest.mark.parametrize("choice", [one for one in CHOICES.values() if "η" in one.label])
+def test_labels_say_what_is_run(choice):
+    way = choice.of(Matcher(planted.Planted(LAYERS), side=64, stride=4))
+    assert choice.label.rpartition("η = ")[2] == f"{way.settings.eta:g}".removeprefix("0")
+    assert (way.settings.prior, way.settings.steps) == (
+        "uniform",
+        3 if "T = 3" in choice.label else 0,
+    )
+
+
 def test_noise_draws_the_plain_adversary_and_not_the_one_with_the_prior(small, willow, tmp_path):
     made = noise_layers(3, root=willow, folder=tmp_path / "kept")
     (found,) = made.numbers["networks"].values()
@@ -56,7 +66,7 @@ def test_noise_draws_the_plain_adversary_and_not_the_one_with_the_prior(small, w
     assert [verdict["figure"] for verdict in content["verdicts"]] == [
         "the trap", "normalising", "the coherence prior"
     ]  # fmt: skip
-    assert "| FROT, coherence prior, η = .3 | 0." in paths[2].read_text(encoding="utf-8")
+    assert "| FROT, coherence prior (default) | 0." in paths[2].read_text(encoding="utf-8")
     figure = made.draw()
     assert len(figure.axes) == 3
     assert [bar.get_width() for bar in figure.axes[0].containers[1]] == pytest.approx(

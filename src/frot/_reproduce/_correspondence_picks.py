@@ -13,10 +13,11 @@ from frot.correspondence import Matcher, PairSet, best_layer, search_layers
 
 __all__ = ["with_picks"]
 
-# Car pairs at most, spread over the folders, that layers are picked on.
-PICKED_ON = 30
+# Car pairs at most, spread over the folders, that single layers are picked on, and sets of layers
+# searched on, which takes ten times as long.
+PICKED_ON, SEARCHED_ON = 30, 20
 # Hyperpixel flow's search: choices that are kept, and layers at most.
-BEAM, MOST = 4, 8
+BEAM, MOST = 4, 6
 
 
 def with_picks(
@@ -38,13 +39,14 @@ def with_picks(
         Pairs of cars at most.
     """
     categories = [category for category in pairs.counts if category.startswith("car")]
-    cars = pairs.only(categories).first(min(most, PICKED_ON))
+    cars = pairs.only(categories)
     found = dict(CHOICES)
     for key in (PICKED, *SEARCHED):
         choice = CHOICES[key]
         # Alone a layer is judged by its transport; the others are meant with Hough matching.
         way = choice.of(matcher).having(hough=key != PICKED)
-        layers = _kept(way, cars, folder, f"{name}-{key}", _alone if key == PICKED else _searched)
+        pick, count = (_alone, PICKED_ON) if key == PICKED else (_searched, SEARCHED_ON)
+        layers = _kept(way, cars.first(min(most, count)), folder, f"{name}-{key}", pick)
         picked = {"layer": layers[0]} if key == PICKED else {"layers": layers}
         found[key] = Choice(choice.label, choice.method, {**choice.overrides, **picked})
     return found

@@ -21,7 +21,8 @@ from frot.correspondence._pair import Pair
 
 __all__ = ["CHOICES", "Told", "run_noisy"]
 
-PLAIN = {"prior": "uniform"}
+# The paper's entropy and its eta, whatever the library's own are.
+PLAIN = {"prior": "uniform", "eta": 0.3}
 CHOICES: dict[str, Choice] = {
     "uniform": Choice("OT, uniform mean", "uniform"),
     "paper": Choice("FROT of the paper, T = 3, η = .3", "frot", {**PLAIN, "steps": 3}),
@@ -30,7 +31,7 @@ CHOICES: dict[str, Choice] = {
     "mean": Choice("FROT, mean-normalised, η = .3", "frot", {**PLAIN, "normalise": "mean"}),
     "regret": Choice("FROT, regret, η = .3", "frot", {**PLAIN, "normalise": "regret"}),
     "weighted": Choice("OT, weighted by coherence", "weighted"),
-    "coherence": Choice("FROT, coherence prior, η = .3", "frot"),
+    "coherence": Choice("FROT, coherence prior (default)", "frot"),
 }
 
 
