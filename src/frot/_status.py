@@ -23,7 +23,7 @@ class Status(Enum):
     TIME_LIMIT = "Stopped at time_limit before the interval was within the tolerance."
     INTERRUPTED = "Interrupted; this is the best certified answer found until then."
     STOPPED = "Stopped by the callback; this is the best certified answer found until then."
-    PRECISION = "The interval is as narrow as double precision allows for costs of this range."
+    PRECISION = "The interval is as narrow as the precision of costs of this range allows."
     STALLED = "The algorithm cannot narrow the interval any further."
     LOWER_BOUND = (
         "The search is not convex: the value is a lower bound of the truth, and the best one found."

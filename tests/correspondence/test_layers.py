@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -59,6 +61,12 @@ def test_a_cell_without_features_looks_like_nothing():
     assert (pair.concatenated[4] == 0.0).all()
     assert pair.concatenated[0, 0] == pytest.approx(1.0, abs=1e-6)
     assert (pair.vectors()[0][4] == 0.0).all()
+
+
+def test_the_common_grid_does_not_depend_on_the_order_of_layers():
+    maps = random_maps([(3, 4), (12, 16), (6, 8)], [2, 2, 2], 0)
+    maps = [replace(one, stride=stride) for one, stride in zip(maps, (32, 8, 16), strict=True)]
+    assert [common_grid(maps, stride) for stride in (8, 9, 32)] == [1, 2, 0]
 
 
 def test_the_common_grid_is_the_first_of_its_stride():

@@ -84,8 +84,8 @@ def test_hyperpixel_flow_as_published(backbone):
 def test_the_papers_preset():
     found = matcher(TorchBackbone(classifier()), preset="frot-paper", side=65)
     match = found(cat(x=60, h=65, w=65), cat(x=64, h=65, w=65))
-    # The grid is that of the first layer, and it ends after three steps.
-    assert (match.source_grid.stride, match.source_grid.count) == (2, 33 * 33)
+    # The grid is that of a ResNet's first layer, and it ends after three steps.
+    assert (match.source_grid.stride, match.source_grid.count) == (4, 17 * 17)
     assert match.result.iterations == 3
     assert match.result.lower <= match.result.value <= match.result.upper
     assert match.prior is None

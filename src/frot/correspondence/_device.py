@@ -1,12 +1,16 @@
-"""Where to work: NumPy, or PyTorch on a device."""
+"""Where to work: NumPy, or PyTorch on a device; and whether there is room."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from frot._errors import InputError
 
-__all__ = ["find_device"]
+__all__ = ["check_room", "find_device"]
+
+# Bytes a pair of cells that matching was seen to take: ten matrices in single precision.
+BYTES = 40
 
 
 def find_device(device: str | None) -> Any:
@@ -31,3 +35,37 @@ def find_device(device: str | None) -> Any:
             f"device: {device!r} cannot be used ({why}); use 'cpu' or 'numpy'"
         ) from None
     return str(device)
+
+
+def check_room(n: int, m: int, memory: float | None = None) -> None:
+    """Raise where the cells of two photographs are more than the memory can hold pairs of.
+
+    Parameters
+    ----------
+    n, m : int
+        Cells.
+    memory : float, optional
+        Bytes; what the machine has if left out.
+
+    Examples
+    --------
+    >>> check_room(1_000, 1_000)
+    >>> check_room(40_000, 40_000, memory=16e9)
+    Traceback (most recent call last):
+    ...
+    frot._errors.InputError: side: 40,000 x 40,000 cells need some 64 GB, and there are 16 GB; ...
+    """
+    memory = _memory() if memory is None else memory
+    if (needed := float(BYTES * n * m)) > memory:
+        raise InputError(
+            f"side: {n:,} x {m:,} cells need some {needed / 1e9:.0f} GB, and there are "
+            f"{memory / 1e9:.0f} GB; use a smaller side or a larger stride"
+        )
+
+
+def _memory() -> float:
+    """What the machine has, in bytes; infinite where it does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return float("inf")

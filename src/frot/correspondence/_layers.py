@@ -22,8 +22,8 @@ __all__ = ["LayerPair", "at_most", "common_grid", "inverse", "lengths", "with_ce
 def common_grid(maps: Sequence[FeatureMap], stride: float | None) -> int:
     """Return the number of the layer whose grid all others are brought to.
 
-    It is the first layer (the paper's choice) where no stride is asked for, otherwise the first
-    with this stride or a larger one.
+    It is the first layer where no stride is asked for, otherwise the first of those whose stride is
+    this one or the next larger.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def common_grid(maps: Sequence[FeatureMap], stride: float | None) -> int:
     if stride is None:
         return 0
     large = [k for k, layer in enumerate(maps) if layer.stride >= stride]
-    return large[0] if large else len(maps) - 1
+    return min(large, key=lambda k: maps[k].stride) if large else len(maps) - 1
 
 
 def with_cells(

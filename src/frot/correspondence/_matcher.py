@@ -16,7 +16,7 @@ from frot._fingerprint import fingerprint
 from frot._validate import check_choice
 from frot.correspondence._backbones import SomeLayers, extract_named, resolve_backbone
 from frot.correspondence._backbones._arrays import knows_names
-from frot.correspondence._device import find_device
+from frot.correspondence._device import check_room, find_device
 from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
 from frot.correspondence._feature_map import FeatureMap, Grid
 from frot.correspondence._hough import hough as hough_votes
@@ -290,6 +290,8 @@ radius, side, enlarge, stride, rank, edges : optional
     def layer_pair(self, one: Seen, other: Seen) -> LayerPair:
         """Return the layers of two photographs, cell against cell."""
         (source, grid_of), (target, _) = self.with_cells(one.maps), self.with_cells(other.maps)
+        if not str(self.device).startswith("cuda"):
+            check_room(source[grid_of].grid.count, target[grid_of].grid.count)
         return LayerPair(source, target, grid_of, self.device)
 
     def with_cells(self, maps: Sequence[FeatureMap]) -> tuple[tuple[FeatureMap, ...], int]:

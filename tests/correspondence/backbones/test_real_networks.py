@@ -13,6 +13,7 @@ from frot.correspondence._backbone import Classifying
 from frot.correspondence._backbones._efficientnet import default_backbone, efficientnet_lite2
 from frot.correspondence._backbones._mobilenet import _own_name, mobilenetv2
 from frot.correspondence._backbones._onnx import OnnxBackbone
+from frot.correspondence._backbones._resnet import resnet
 from frot.correspondence._backbones._weights import find_weights
 
 torch = pytest.importorskip("torch")
@@ -208,3 +209,8 @@ def test_they_can_be_sent_to_another_process(network, request):
     assert again.layers == backbone.layers
     for one, other in zip(again.extract(cat(64, 64)), backbone.extract(cat(64, 64)), strict=True):
         np.testing.assert_array_equal(one.values, other.values)
+
+
+def test_a_resnet_of_keras_knows_a_cat():
+    found = resnet("resnet50", weight_file("ResNet50/model.json"))
+    assert best(found, cat(300, 300)) in range(281, 286)  # cats
