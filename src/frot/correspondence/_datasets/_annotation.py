@@ -27,7 +27,6 @@ class BrokenAnnotationError(Exception):
     """An annotation that cannot be used; the message says why, without the pair's name."""
 
 
-@lru_cache(maxsize=4096)
 def photo_size(path: Path) -> tuple[int, int]:
     """Return height and width of a photograph, read off its header.
 
@@ -36,12 +35,20 @@ def photo_size(path: Path) -> tuple[int, int]:
     BrokenAnnotationError
         If there is none, or it cannot be read.
     """
+    try:
+        known = path.stat()
+    except OSError:
+        raise BrokenAnnotationError(f"the photograph {path} is missing") from None
+    return _size(path, known.st_mtime_ns, known.st_size)
+
+
+# A photograph is in many pairs; one that was replaced is another.
+@lru_cache(maxsize=4096)
+def _size(path: Path, changed: int, size: int) -> tuple[int, int]:
     image: Any = require("PIL.Image", "correspondence")
     try:
         with image.open(path) as opened:
             w, h = opened.size
-    except FileNotFoundError:
-        raise BrokenAnnotationError(f"the photograph {path} is missing") from None
     except (OSError, image.DecompressionBombError):
         raise BrokenAnnotationError(f"{path} is no photograph that can be read") from None
     return h, w
