@@ -52,9 +52,9 @@ def test_a_table_and_its_files(run, matcher, root, tmp_path):
         "evaluate", "pf-willow", "--root", root, "--csv", "t.csv", "--latex", "t.tex"
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    said = "PF-WILLOW is incomplete: 12 of the 900 published pairs can be used, none of car(M), "
-    assert f"warning: {said}" in done.stderr
-    assert said in done.stdout
+    said = "incomplete: 12 of the 900 published pairs can be used, none of car(M), "
+    assert f"warning: PF-WILLOW is {said}" in done.stderr
+    assert f"The data set is {said}" in done.stdout
     assert "12 pairs of PF-WILLOW, kept in pf-willow-frot-default-.sqlite" in done.stderr
     for text in ("PCK 0.1 per image", "PCK 0.1 per point", "car(G)", "OT-HPF", "76.2", "SCOT"):
         assert text in done.stdout

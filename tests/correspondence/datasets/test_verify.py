@@ -183,7 +183,7 @@ class TestScores:
         store = tmp_path / "store.sqlite"
         found = evaluate(pairs, generated.Warp(), store, progress=False, limit=5)
         for one in (found, read_evaluation(store), found.only(lambda record: True)):
-            assert f"PF-WILLOW is {note}" in str(one.table())
+            assert f"The data set is {note}" in str(one.table())
 
     @pytest.mark.parametrize(
         ("name", "split", "text"),

@@ -62,7 +62,7 @@ def result_table(
         rows += [_theirs(one) for one in published(first.name) if one.short or every]
     notes = [first.protocol] if first.protocol else []
     notes += dict.fromkeys(
-        f"{first.name} is {note}" for one in evaluations.values() for note in one.notes
+        f"The data set is {note}" for one in evaluations.values() for note in one.notes
     )
     for name, one in evaluations.items():
         notes += _said_of(one, f"{name}: " if len(evaluations) > 1 else "")
