@@ -5,11 +5,17 @@ import json
 import numpy as np
 import pytest
 
+from frot.correspondence import Matcher, TorchBackbone
 from frot.correspondence._page import write_match_page
 from frot.correspondence._page._heat_rows import heat_rows
 from tests.correspondence.fake_match import fake_match
+from tests.correspondence.small import SIDE, cat, convolutions
 
 LISTED = np.array([[100.25, 80.5], [220.5, 140.0], [30.0, 290.0]])
+# How opaque the cells of the heat map are.
+CELLS = """const c = document.getElementById("heat");
+    return [c.width, c.height, Array.from(c.getContext("2d").getImageData(
+    0, 0, c.width, c.height).data).filter((_, k) => k % 4 === 3)];"""
 WINDOWS = [(1300, 900, 1), (700, 1400, 1), (360, 800, 2)]
 
 
@@ -141,15 +147,12 @@ def test_between_the_points_of_the_grid_the_nearest_is_taken(page, match):
 
 
 def test_the_heat_map_is_hottest_where_the_scores_are(page, match):
-    script = """const c = document.getElementById("heat");
-        return [c.width, c.height, Array.from(c.getContext("2d").getImageData(
-        0, 0, c.width, c.height).data).filter((_, k) => k % 4 === 3)];"""
     grid = match.target_grid
     rows = heat_rows(match.scores, grid)
     for point in ((60.0, 60.0), (200.0, 200.0), (358.0, 0.0)):
         click(page, match, point)
         settle(page)
-        w, h, opaque = page.execute_script(script)
+        w, h, opaque = page.execute_script(CELLS)
         assert (h, w) == (grid.h, grid.w)
         drawn = (np.array(opaque).reshape(h, w) / 255 / 0.8) ** 2
         expected = rows.heat(np.multiply(point, match.source_ratio), match.source_grid, grid)
@@ -164,6 +167,23 @@ def test_the_heat_map_is_hottest_where_the_scores_are(page, match):
         assert heat[tuple(pixel.round().astype(int)[::-1])] > 0.95
         best = np.unravel_index(heat.argmax(), heat.shape)[::-1]
         assert pixel == pytest.approx(best, abs=1.0)
+
+
+def test_a_real_match_with_a_mask_shows_its_own_heat_map(browser, tmp_path):
+    """Whatever moves its points, and off the mask too, where cells have no votes."""
+    mask = np.zeros((SIDE, SIDE))
+    mask[16:60, 24:70] = 1.0
+    matcher = Matcher(TorchBackbone(convolutions()), side=SIDE, device="cpu", transfer="boxes")
+    match = matcher(cat(), cat(x=67, y=45), source_mask=mask)
+    grid = match.target_grid
+    x, y = grid.centres.astype(int).T
+    browser.get(match.write_page(tmp_path / "real.html").as_uri())
+    for point in ((40.0, 32.0), (77.0, 40.0), (120.0, 110.0)):
+        click(browser, match, point)
+        settle(browser)
+        w, h, opaque = browser.execute_script(CELLS)
+        drawn = (np.array(opaque).reshape(h, w) / 255 / 0.8) ** 2
+        assert drawn.ravel() == pytest.approx(match.heatmap(point)[y, x], abs=0.02)
 
 
 def test_hovering_shows_and_leaving_goes_back(page, match):

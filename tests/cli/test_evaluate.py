@@ -52,6 +52,9 @@ def test_a_table_and_its_files(run, matcher, root, tmp_path):
         "evaluate", "pf-willow", "--root", root, "--csv", "t.csv", "--latex", "t.tex"
     )  # fmt: skip
     assert done.exit_code == 0, done.output
+    said = "incomplete: 12 of the 900 published pairs can be used, none of car(M), "
+    assert f"warning: PF-WILLOW is {said}" in done.stderr
+    assert f"The data set is {said}" in done.stdout
     assert "12 pairs of PF-WILLOW, kept in pf-willow-frot-default-.sqlite" in done.stderr
     for text in ("PCK 0.1 per image", "PCK 0.1 per point", "car(G)", "OT-HPF", "76.2", "SCOT"):
         assert text in done.stdout
@@ -137,6 +140,7 @@ def test_what_is_missing(run, matcher, root, tmp_path):
     assert done.exit_code == 1
     assert "PF-WILLOW in" in done.stdout
     assert "car(M) is missing; get it from https://" in done.stdout
+    assert done.stdout.count(" is missing; get it from https://") == 8
     absent = run("evaluate", "spair", "--root", tmp_path / "data")
     assert absent.exit_code == 2
     assert "SPair-71k is not in" in absent.stderr

@@ -63,6 +63,35 @@ def test_sixteen_bits(tmp_path):
         read_photo(Image.fromarray(deep.astype(np.int32) * 1000))
 
 
+def test_whole_numbers_without_a_range(tmp_path):
+    """Mode "I" is of 8 bits where it could be; "I;16" is of 16 bits, be it dark."""
+    grey = Image.fromarray(ramp()).convert("L")
+    plain = read_photo(grey).pixels
+    assert plain.max() > 0.8
+    wide = grey.convert("I")
+    assert wide.mode == "I"
+    wide.save(tmp_path / "wide.tif")
+    for source in (wide, tmp_path / "wide.tif"):
+        np.testing.assert_array_equal(read_photo(source).pixels, plain)
+    dark = np.full((40, 60), 255, dtype=np.uint16)
+    for mode in ("I;16", "I;16B"):
+        order = ">u2" if mode.endswith("B") else "<u2"
+        image = Image.frombytes(mode, (60, 40), dark.astype(order).tobytes())
+        assert image.mode == mode
+        np.testing.assert_allclose(read_photo(image).pixels, 255 / 65535, rtol=1e-6)
+    bright = Image.fromarray(dark.astype(np.int32) + 1)
+    np.testing.assert_allclose(read_photo(bright).pixels, 256 / 65535, rtol=1e-6)
+
+
+def test_floats_are_within_one_in_images_as_in_arrays():
+    grey = Image.fromarray(ramp()).convert("L")
+    within = Image.fromarray(np.asarray(grey, dtype=np.float32) / 255)
+    assert within.mode == "F"
+    np.testing.assert_allclose(read_photo(within).pixels, read_photo(grey).pixels, atol=1e-7)
+    with pytest.raises(InputError, match="divide by 255"):
+        read_photo(grey.convert("F"))
+
+
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_cameras_that_were_held_sideways(tmp_path, orientation):
     upright = Image.fromarray(ramp())

@@ -126,6 +126,8 @@ def evaluate(
         store = Path(
             "-".join([data.value, *_part(split), label, matcher.fingerprint[:8]]) + ".sqlite"
         )
+    for note in pairs.notes:
+        warn(f"{pairs.name} is {note}")
     remark(f"{len(pairs.first(limit))} pairs of {pairs.name}, kept in {store}")
     with _cluster(dask) as backend:
         try:

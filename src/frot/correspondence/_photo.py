@@ -110,8 +110,10 @@ def read_photo(source: Any, name: str | None = None) -> Photo:
     ----------
     source : path, PIL image, array or Photo
         Files and PIL images may be grey, RGB, with a palette or a transparent background (laid
-        over white), CMYK or of 16 bits, and are turned upright as their EXIF data say. Arrays are
-        (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), of uint8, uint16, bool, or floats in [0, 1].
+        over white), CMYK or of 16 bits, and are turned upright as their EXIF data say. Whole
+        numbers in Pillow's mode "I" are of 8 bits if none is over 255, and of 16 otherwise; in
+        mode "I;16" they always are of 16. Arrays are (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), of
+        uint8, uint16, bool, or floats. Floats, also in mode "F", are in [0, 1]; others are refused.
     name : str, optional
         What to call it; by default the name of the file, or "image".
 
@@ -168,9 +170,11 @@ def _from_pil(image: Any, name: str) -> np.ndarray:
     image = upright(image)
     if image.mode.startswith("I"):
         values = np.asarray(image)
-        if values.size and (values.min() < 0 or values.max() > 65535):
+        if values.min() < 0 or values.max() > 65535:
             raise InputError(f"{name} has values beyond 16 bits; give an array in [0, 1] instead")
-        return _from_array(values.astype(np.uint16), name)
+        # Mode "I" has room for any range, and holds what was converted to it as it was.
+        eight = image.mode == "I" and values.max() <= 255
+        return _from_array(values.astype(np.uint8 if eight else np.uint16), name)
     if image.mode == "F":
         return _from_array(np.asarray(image), name)
     if image.has_transparency_data:

@@ -172,50 +172,6 @@ class TestBroken:
         self.one(load_pairs("caltech", root), 1, "line 3 of ", reason)
 
 
-class TestVerify:
-    def test_what_is_there_is_counted_against_what_was_published(self, tmp_path):
-        found = verify_pairs("spair", generated.spair(tmp_path))
-        assert (found.found, found.published) == (3, 12234)
-        assert found.missing == ("3 pairs are there where 12234 were published",)
-
-    def test_mirrored_copies_are_no_fault(self, tmp_path):
-        found = verify_pairs("pf-pascal", generated.pf_pascal(tmp_path), "trn")
-        assert found.missing == ("2 pairs are there where 2940 were published",)
-
-    @pytest.mark.parametrize(
-        ("name", "part"),
-        [
-            ("spair", "JPEGImages"),
-            ("pf-pascal", "Annotations"),
-            ("caltech", "101_ObjectCategories"),
-        ],
-    )
-    def test_a_part_that_is_missing(self, tmp_path, name, part):
-        root = MADE[name](tmp_path)
-        (root / part).rename(root / "elsewhere")
-        found = verify_pairs(name, root)
-        assert not found.complete
-        assert len(found.missing) == 1
-        assert found.missing[0].startswith(f"{root / part} is missing; get it from https://")
-        with pytest.raises(InputError, match=rf"is incomplete: .*{part} not there; get it from"):
-            load_pairs(name, root)
-
-    def test_pf_willow_of_two_classes(self, tmp_path):
-        found = verify_pairs("pf-willow", generated.pf_willow(tmp_path))
-        assert len(found.missing) == 8
-        assert str(found).count("\n") == 6
-        assert str(found).endswith("and 3 more")
-
-    def test_pf_willow_that_is_not_the_release(self, tmp_path):
-        from frot.correspondence._datasets._pf_willow import CLASSES
-
-        root = generated.pf_willow(tmp_path, CLASSES, photos=2)
-        found = verify_pairs("pf-willow", root)
-        assert found.found == 20
-        assert found.missing[0] == "20 pairs are there where 900 were published"
-        assert "not those of the release" in found.missing[1]
-
-
 def test_names_and_splits_that_are_none(tmp_path):
     with pytest.raises(InputError, match=r"name='tss' is not a set of pairs; give one of 'pf-wil"):
         load_pairs("tss", tmp_path)

@@ -100,8 +100,33 @@ class TestTable:
         assert r"a\_b (ValueError: 100 \% \& more)" in text
         lines = [line for line in text.splitlines() if line.endswith(r"\\")]
         assert len(lines) == 1 + 6 + 11
-        assert {line.replace(r"\&", "").count("&") for line in lines} == {20}
-        assert r"\begin{tabular}{ll" + "r" * 19 + "}" in text
+        assert {line.replace(r"\&", "").count("&") for line in lines} == {21}
+        assert r"\begin{tabular}{ll" + "r" * 20 + "}" in text
+
+    def test_latex_has_the_totals_of_the_terminal(self):
+        table = made().table(label="mine")
+        lines = [line.split(" & ") for line in table.latex.splitlines() if line.endswith(r"\\")]
+        assert lines[0][-2:] == [r"all $\pm$ s.e.", r"pairs \\"]
+        for cells, row in zip(lines[1:7], table.rows, strict=False):
+            total = rf"{row.all:.1f} $\pm$ {row.error:.1f}"
+            assert cells[-2:] == [total, r"72 \\"]
+            assert total.replace(r"$\pm$", "±") in str(table)
+        # The others do not say.
+        assert {tuple(cells[-1:]) for cells in lines[7:]} == {(r" \\",)}
+        assert all("pm" not in cells[-2] for cells in lines[7:])
+
+    @pytest.mark.parametrize("name", ["PF-WILLOW", "SPair-71k test"])
+    def test_the_caption_has_name_and_protocol_once(self, name):
+        protocol = f"{name.split(' ')[0]}: a point is right within t"
+        records = (Record("a", "cat", errors=np.zeros(2)),)
+        found = Evaluation(name, records, protocol=protocol, notes=("incomplete: use --verify",))
+        caption = next(
+            line for line in found.table(others=False).latex.splitlines() if "caption" in line
+        )
+        said = rf"\caption{{{name}: a point is right within t. The data set is incomplete: use "
+        assert caption.startswith(said + "-{}-verify. 1 pairs, ")
+        assert caption.count(name) == 1
+        assert protocol in str(found.table())
 
     def test_a_terminal_gets_as_many_tables_as_it_needs(self, capsys):
         from rich.console import Console

@@ -1,11 +1,12 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
+from frot.correspondence import Matcher, TorchBackbone
 from frot.correspondence._feature_map import Grid
-from frot.correspondence._page._heat_rows import Reach, heat_rows, reach_of
+from frot.correspondence._page._heat_rows import heat_rows
+from frot.correspondence._transfer import TRANSFERS
 from tests.correspondence.fake_match import fake_match
+from tests.correspondence.small import SIDE, cat, convolutions
 
 GRID = Grid(18, 25, 8.0, 8.0)
 
@@ -41,9 +42,23 @@ def test_the_best_are_kept_and_the_others_averaged():
 
 
 def test_nothing_and_negative_scores_are_cold():
-    rows = heat_rows(np.stack([np.zeros(GRID.count), -np.ones(GRID.count)]), GRID)
+    scores = np.stack([np.zeros(GRID.count), -np.ones(GRID.count), np.arange(GRID.count)])
+    rows = heat_rows(scores, GRID)
     assert not rows.row(0, GRID).any()
     assert not rows.row(1, GRID).any()
+    assert rows.shares[:2].tolist() == [0.0, 0.0]
+    assert rows.shares[2] == pytest.approx(2.0 / GRID.count)
+
+
+def test_scores_however_small_are_votes():
+    scores = np.float32(1e-36) * random_scores().astype(np.float32)
+    rows = heat_rows(scores, GRID)
+    assert rows.row(0, GRID).max() == 1.0
+
+
+def test_where_nothing_votes_all_is_even():
+    rows = heat_rows(np.zeros((30, GRID.count)), GRID)
+    assert rows.heat(np.array([8.0, 8.0]), Grid(5, 6, 8.0, 8.0), GRID).tolist() == [[1.0] * 25] * 18
 
 
 def test_the_largest_stays_small():
@@ -78,30 +93,54 @@ def test_the_heat_of_a_point_is_that_of_the_match():
         assert np.abs(made.ravel()[inside] - seen).mean() < 0.01
 
 
+@pytest.fixture(scope="module")
+def matched():
+    """Matches of a cat with itself shifted, at ratio 1: centres of cells are pixels."""
+    backbone = TorchBackbone(convolutions())
+    mask = np.zeros((SIDE, SIDE))
+    mask[16:60, 24:70] = 1.0
+
+    def match(transfer, masked, **more):
+        given = {"side": SIDE, "device": "cpu", "transfer": transfer, **more}
+        masks = {"source_mask": mask} if masked else {}
+        return Matcher(backbone, **given)(cat(), cat(x=67, y=45), **masks)
+
+    return match
+
+
+@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(
-    ("mode", "radius", "expected"),
+    ("transfer", "more"),
     [
-        ("near", None, (1.0, False)),
-        ("soft", 12.0, (1.5, False)),
-        ("argmax", None, (0.0, False)),
-        ("boxes", None, (9 / 8, True)),
+        *((transfer, {}) for transfer in TRANSFERS),
+        ("near", {"radius": 20.0}),
+        ("median", {"method": "nn"}),
     ],
 )
-def test_a_match_says_which_cells_it_reads(mode, radius, expected):
-    reading = SimpleNamespace(mode=mode, radius=radius)
-    match = SimpleNamespace(transferring=reading, source_grid=Grid(9, 9, 8.0, 19.0))
-    assert reach_of(match) == expected
-    assert reach_of(fake_match()) == (1.0, False)
+def test_the_page_shows_the_heat_map_of_a_real_match(matched, transfer, more, masked):
+    match = matched(transfer, masked, **more)
+    grid = match.target_grid
+    assert match.source_ratio == match.target_ratio == 1.0
+    rows = heat_rows(match.scores, grid)
+    x, y = grid.centres.astype(int).T
+    # In the mask, beside it, far off it, between the cells, in a corner.
+    for point in ([40.0, 32.0], [77.0, 40.0], [120.0, 110.0], [51.5, 43.2], [0.0, 0.0]):
+        heat = match.heatmap(point)[y, x].reshape(grid.h, grid.w)
+        assert heat.max() == 1.0
+        made = rows.heat(np.array(point), match.source_grid, grid)
+        assert made == pytest.approx(heat, abs=1.5 / 255)
 
 
 def test_which_cells_count():
     source = Grid(5, 5, 8.0, 19.0)
     scores = np.eye(25)
+    for off, cells in (((), [7, 11, 12, 13, 17]), ((7, 12), [11, 13, 17])):
+        scores[off, :] = 0.0
+        rows = heat_rows(scores, source)
+        assert rows.around(np.array([16.0, 16.0]), source) == cells
+        assert np.flatnonzero(rows.heat(np.array([16.0, 16.0]), source, source)).tolist() == cells
+    # Beyond the last cells, and where none is within a stride: the nearest, all of them.
+    assert rows.around(np.array([50.0, 50.0]), source) == [24]
+    scores[[6, 7, 8, 11, 12, 13, 16, 17, 18], :] = 0.0
     rows = heat_rows(scores, source)
-    at = np.array([16.0, 16.0])
-    for reach, cells in (
-        (Reach(0.0, False), [12]),
-        (Reach(1.0, False), [7, 11, 12, 13, 17]),
-        (Reach(1.0, True), [6, 7, 8, 11, 12, 13, 16, 17, 18]),
-    ):
-        assert np.flatnonzero(rows.heat(at, source, source, reach)).tolist() == cells
+    assert rows.around(np.array([16.0, 16.0]), source) == [2, 10, 14, 22]

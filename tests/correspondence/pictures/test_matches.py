@@ -1,4 +1,5 @@
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,71 @@ def test_one_colour_in_both_and_fainter_where_less_sure(match):
     sure = match.transfer(POINTS).confidence
     assert np.array_equal(np.argsort(lines[:, 3]), np.argsort(sure))
     assert [text.get_text() for text in figure.axes[0].texts] == [f"{s:.0%}" for s in sure]
+
+
+def boxes(figure):
+    """Where the labels are on the canvas once it is drawn, (k, 4)."""
+    figure.draw_without_rendering()
+    found = [text.get_window_extent().extents for text in figure.axes[0].texts]
+    return np.array(found).reshape(-1, 4)
+
+
+def overlaps(figure):
+    """How many pairs of labels are on one another, and labels on markers."""
+    labels = boxes(figure)
+    centres = figure.axes[0].transData.transform(np.asarray(drawn(figure, "found").get_offsets()))
+    radius = 0.5 * np.sqrt(44) * figure.dpi / 72
+    both = np.vstack([labels, np.hstack([centres - radius, centres + radius])])
+    apart = (labels[:, None, :2] >= both[:, 2:]) | (labels[:, None, 2:] <= both[:, :2])
+    over = np.asarray(~apart.any(axis=2))
+    np.fill_diagonal(over, False)
+    return over[:, : len(labels)].sum() // 2, over[:, len(labels) :].sum()
+
+
+@pytest.mark.parametrize("axes", [False, True])
+def test_labels_of_close_points_are_not_on_one_another(match, axes):
+    close = np.array([[100.0, 80.0], [102.0, 82.0], [104.0, 86.0], [106.0, 80.0], [150.0, 80.0]])
+    corners = np.array([[0.0, 0.0], [3.0, 6.0], [359.0, 0.0], [359.0, 5.0], [359.0, 299.0]])
+    ax = Figure(figsize=(6.0, 9.0)).add_subplot(3, 2, 3) if axes else None
+    figure = plot_matches(match, np.vstack([close, corners]), ax)
+    assert overlaps(figure) == (0, 0)
+    assert 2 <= len(figure.axes[0].texts) < 10
+
+
+def test_of_two_points_in_one_place_the_surer_is_labelled_first(match):
+    sure = np.array([0.2, 0.9, 0.4, 0.6, 0.3, 0.5])
+    places = np.full((6, 2), 150.0)
+    fixed = SimpleNamespace(**{name: getattr(match, name) for name in ("source", "target")})
+    fixed.transfer = lambda points: SimpleNamespace(points=places, confidence=sure)
+    figure = plot_matches(fixed, places)  # type: ignore[arg-type]
+    # There is room on four sides of a marker.
+    assert [text.get_text() for text in figure.axes[0].texts] == ["90%", "40%", "60%", "50%"]
+    assert overlaps(figure) == (0, 0)
+
+
+def test_labels_that_have_room_stay_to_the_right(match):
+    figure = plot_matches(match, POINTS)
+    assert overlaps(figure) == (0, 0)
+    places = figure.axes[0].transData.transform(np.asarray(drawn(figure, "found").get_offsets()))
+    labels = boxes(figure)
+    assert (labels[:, 0] > places[:, 0]).all()
+    assert (labels[:, [1, 3]].mean(axis=1) - places[:, 1]) == pytest.approx(0.0, abs=2.0)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ((300, 400), (300, 400)),
+        ((300, 30), (300, 400)),
+        ((300, 400), (900, 60)),
+        ((50, 400), (9, 2)),
+    ],
+)
+def test_the_gap_is_a_fixed_share_of_the_width(source, target):
+    both = SideBySide(source, target)
+    gap = both.left + 0.5 - source[1]
+    assert gap / both.width == pytest.approx(0.025 / 1.025)
+    assert both.width == pytest.approx(source[1] + gap + both.scale * target[1])
 
 
 def test_right_is_green_and_wrong_is_red(match):

@@ -21,30 +21,55 @@ __all__ = [
 
 # Annotators click on borders, and MATLAB counts from one.
 SLACK = 1.0
+# EXIF's number of it, and the values that stand for a quarter turn, mirrored or not.
+ORIENTATION, LYING = 0x0112, (5, 6, 7, 8)
 
 
 class BrokenAnnotationError(Exception):
     """An annotation that cannot be used; the message says why, without the pair's name."""
 
 
-@lru_cache(maxsize=4096)
 def photo_size(path: Path) -> tuple[int, int]:
-    """Return height and width of a photograph, read off its header.
+    """Return height and width of a photograph turned upright, read off its header and EXIF data.
+
+    Its pixels are not decoded.
 
     Raises
     ------
     BrokenAnnotationError
         If there is none, or it cannot be read.
     """
+    try:
+        known = path.stat()
+    except OSError:
+        raise BrokenAnnotationError(f"the photograph {path} is missing") from None
+    return _size(path, known.st_mtime_ns, known.st_size)
+
+
+# A photograph is in many pairs; one that was replaced is another.
+@lru_cache(maxsize=4096)
+def _size(path: Path, changed: int, size: int) -> tuple[int, int]:
     image: Any = require("PIL.Image", "correspondence")
     try:
         with image.open(path) as opened:
             w, h = opened.size
-    except FileNotFoundError:
-        raise BrokenAnnotationError(f"the photograph {path} is missing") from None
-    except (OSError, image.DecompressionBombError):
+            return (w, h) if _lies(opened, path) else (h, w)
+    # What Pillow raises of damaged files, and of damaged EXIF data.
+    except (OSError, image.DecompressionBombError, SyntaxError, ValueError, EOFError):
         raise BrokenAnnotationError(f"{path} is no photograph that can be read") from None
-    return h, w
+
+
+def _lies(opened: Any, path: Path) -> bool:
+    """Return whether an opened photograph has to be turned by a quarter to be upright."""
+    # The size of a TIFF is what it is upright already.
+    if opened.format == "TIFF":
+        return False
+    # A PNG that says nothing up to its pixels is decoded by Pillow in search of what comes behind.
+    if opened.format == "PNG" and b"eXIf" not in path.read_bytes():
+        exif = require("PIL.Image", "correspondence").Image.getexif(opened)
+    else:
+        exif = opened.getexif()
+    return exif.get(ORIENTATION) in LYING
 
 
 def check_points(points: Any, photo: Path, what: str, slack: float = SLACK) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -12,10 +13,11 @@ from frot.correspondence._datasets._annotation import BrokenAnnotationError, che
 from frot.correspondence._datasets._collect import collect
 from frot.correspondence._datasets._locate import Origin, check_parts, check_split, locate
 from frot.correspondence._datasets._pair_set import PairSet
+from frot.correspondence._datasets._shortfall import shortfall
 from frot.correspondence._datasets._tables import read_rows
 from frot.correspondence._pair import Pair
 
-__all__ = ["COUNTS", "ORIGIN", "caltech", "is_caltech", "parts"]
+__all__ = ["COUNTS", "ORIGIN", "absent", "caltech", "is_caltech", "parts"]
 
 LIST = "test_pairs_caltech_with_category.csv"
 PHOTOS = "101_ObjectCategories"
@@ -62,7 +64,9 @@ def caltech(root: str | os.PathLike[str] | None = None, split: str = "test") -> 
         (f"line {number} of {LIST}", partial(_read, folder, row))
         for number, row in read_rows(folder / LIST)
     )
-    return PairSet(ORIGIN.name, pairs, skipped, PROTOCOL, "masks")
+    classes = (_photos(folder, row)[0].parent.name for _, row in read_rows(folder / LIST))
+    notes = shortfall(pairs, classes, COUNTS[split])
+    return PairSet(ORIGIN.name, pairs, skipped, PROTOCOL, "masks", notes)
 
 
 def is_caltech(folder: Path) -> bool:
@@ -75,10 +79,21 @@ def parts(folder: Path, split: str) -> tuple[str, ...]:
     return (LIST, PHOTOS)
 
 
+def absent(folder: Path, split: str) -> Iterator[Path]:
+    """Yield photographs of the list that are not there."""
+    if (folder / LIST).is_file():
+        for _, row in read_rows(folder / LIST):
+            yield from (photo for photo in _photos(folder, row) if not photo.is_file())
+
+
+def _photos(folder: Path, row: list[str]) -> list[Path]:
+    return [folder.joinpath(PHOTOS, *Path(name.strip()).parts[-2:]) for name in row[:2]]
+
+
 def _read(folder: Path, row: list[str]) -> Pair:
     if len(row) != 7:
         raise BrokenAnnotationError(f"it has {len(row)} columns, not 7")
-    photos = [folder.joinpath(PHOTOS, *Path(name.strip()).parts[-2:]) for name in row[:2]]
+    photos = _photos(folder, row)
     outlines = []
     for photo, x, y, what in ((photos[0], *row[3:5], "source"), (photos[1], *row[5:7], "target")):
         xs, ys = _numbers(x), _numbers(y)

@@ -1,50 +1,63 @@
-"""Data sets of pairs by name, and what is missing from them."""
+"""Data sets of pairs by name."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from frot._errors import InputError
 from frot._names import quote_some
 from frot.correspondence._datasets import _caltech, _pf_pascal, _pf_willow, _spair
-from frot.correspondence._datasets._locate import Origin, check_split, locate
+from frot.correspondence._datasets._locate import Origin
 from frot.correspondence._datasets._pair_set import PairSet
 
-__all__ = ["PAIR_SETS", "Verification", "load_pairs", "verify_pairs"]
-
-SHOWN = 5
+__all__ = ["PAIR_SETS", "Source", "find_source", "load_pairs"]
 
 
 @dataclass(frozen=True)
-class _Source:
+class Source:
+    """How a data set is found, checked and read.
+
+    `absent` yields files that are not there, where lists or other files say that they should be.
+    """
+
     origin: Origin
     counts: Mapping[str, int]
     is_it: Callable[[Path], bool]
     parts: Callable[[Path, str], tuple[str, ...]]
+    absent: Callable[[Path, str], Iterable[Path]]
     load: Callable[[str | os.PathLike[str] | None, str], PairSet]
 
 
 SOURCES = {
-    "pf-willow": _Source(
+    "pf-willow": Source(
         _pf_willow.ORIGIN,
         {"test": _pf_willow.PAIRS},
         _pf_willow.is_pf_willow,
         _pf_willow.parts,
+        _pf_willow.absent,
         _pf_willow.pf_willow,
     ),
-    "spair": _Source(_spair.ORIGIN, _spair.COUNTS, _spair.is_spair, _spair.parts, _spair.spair),
-    "pf-pascal": _Source(
+    "spair": Source(
+        _spair.ORIGIN, _spair.COUNTS, _spair.is_spair, _spair.parts, _spair.absent, _spair.spair
+    ),
+    "pf-pascal": Source(
         _pf_pascal.ORIGIN,
         _pf_pascal.COUNTS,
         _pf_pascal.is_pf_pascal,
         _pf_pascal.parts,
+        _pf_pascal.absent,
         _pf_pascal.pf_pascal,
     ),
-    "caltech": _Source(
-        _caltech.ORIGIN, _caltech.COUNTS, _caltech.is_caltech, _caltech.parts, _caltech.caltech
+    "caltech": Source(
+        _caltech.ORIGIN,
+        _caltech.COUNTS,
+        _caltech.is_caltech,
+        _caltech.parts,
+        _caltech.absent,
+        _caltech.caltech,
     ),
 }
 PAIR_SETS: tuple[str, ...] = tuple(SOURCES)
@@ -82,99 +95,15 @@ def load_pairs(
     ...
     frot._errors.InputError: SPair-71k is not in ...
     """
-    pairs = _source(name).load(root, split)
+    pairs = find_source(name).load(root, split)
     if not pairs.pairs:
         why = f"; the first: {pairs.skipped[0]}" if pairs.skipped else ""
         raise InputError(f"{pairs.name} has no pair that can be used{why}")
     return pairs
 
 
-@dataclass(frozen=True)
-class Verification:
-    """What a data set on disk is, and what it lacks.
-
-    Parameters
-    ----------
-    name : str
-        The data set.
-    folder : Path or None
-        Where it is.
-    found, published : int
-        Pairs that can be used, and pairs that there should be.
-    missing : tuple of str
-        One sentence for everything that is not as it should be; empty where all is well.
-
-    Examples
-    --------
-    >>> print(Verification("PF-WILLOW", Path("data"), 900, 900, ()))
-    PF-WILLOW in data: complete, 900 of 900 pairs
-    """
-
-    name: str
-    folder: Path | None
-    found: int
-    published: int
-    missing: tuple[str, ...]
-
-    @property
-    def complete(self) -> bool:
-        """Whether nothing is missing."""
-        return not self.missing
-
-    def __str__(self) -> str:
-        state = "complete" if self.complete else "incomplete"
-        head = f"{self.name} in {self.folder}: {state}, {self.found} of {self.published} pairs"
-        more = len(self.missing) - SHOWN
-        lines = [head, *(f"  - {text}" for text in self.missing[:SHOWN])]
-        return "\n".join([*lines, f"  - and {more} more"] if more > 0 else lines)
-
-
-def verify_pairs(
-    name: str, root: str | os.PathLike[str] | None = None, split: str = "test"
-) -> Verification:
-    """Say exactly what is missing from a data set: folders, files, pairs against the published.
-
-    Parameters
-    ----------
-    name, root, split :
-        As for `load_pairs`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> print(verify_pairs("pf-pascal", tempfile.mkdtemp()))
-    PF-PASCAL in None: incomplete, 0 of 299 pairs
-      - PF-PASCAL is not in ...: its folder holds ...; get it from https://...
-    """
-    source = _source(name)
-    origin = source.origin
-    check_split(split, tuple(source.counts), origin.name)
-    published = source.counts[split]
-    try:
-        folder = locate(origin, root, source.is_it)
-    except InputError as error:
-        return Verification(origin.name, None, 0, published, (str(error),))
-    missing = [
-        f"{folder / part} is missing; get it from {origin.source}"
-        for part in source.parts(folder, split)
-        if not (folder / part).exists()
-    ]
-    found = 0
-    # Without one of its parts nothing can be read, or nothing but complaints.
-    if not missing:
-        pairs = source.load(folder, split)
-        found = len(pairs)
-        # In the raw layout of PF-WILLOW a sentence is about a photograph, and costs 18 pairs.
-        per_pair = name != "pf-willow" or (folder / _pf_willow.LIST).is_file()
-        if (listed := found + per_pair * len(pairs.skipped)) != published:
-            missing.append(f"{listed} pairs are there where {published} were published")
-        missing += [text for text in pairs.skipped if _pf_pascal.MIRRORED not in text]
-        if name == "pf-willow":
-            missing += _pf_willow.altered(folder)
-    return Verification(origin.name, folder, found, published, tuple(missing))
-
-
-def _source(name: str) -> _Source:
+def find_source(name: str) -> Source:
+    """Return the data set of that name, or refuse it."""
     if name not in SOURCES:
         raise InputError(
             f"name={name!r} is not a set of pairs; give one of {quote_some(PAIR_SETS)}"

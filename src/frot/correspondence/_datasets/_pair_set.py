@@ -32,6 +32,8 @@ class PairSet:
     score : {"points", "masks"}
         Whether points are compared with points, or the outline of the object, transferred and
         filled, with the object in the target.
+    notes : tuple of str
+        What has to be said with every score, such as that a class is missing.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class PairSet:
     skipped: tuple[str, ...] = ()
     protocol: str = ""
     score: Literal["points", "masks"] = "points"
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         twice = [id for id, count in Counter(pair.id for pair in self.pairs).items() if count > 1]

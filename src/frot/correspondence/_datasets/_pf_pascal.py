@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -17,10 +18,20 @@ from frot.correspondence._datasets._annotation import (
 from frot.correspondence._datasets._collect import collect
 from frot.correspondence._datasets._locate import Origin, check_parts, check_split, locate
 from frot.correspondence._datasets._pair_set import PairSet
+from frot.correspondence._datasets._shortfall import shortfall
 from frot.correspondence._datasets._tables import read_rows
 from frot.correspondence._pair import Pair
 
-__all__ = ["CLASSES", "COUNTS", "MIRRORED", "ORIGIN", "is_pf_pascal", "parts", "pf_pascal"]
+__all__ = [
+    "CLASSES",
+    "COUNTS",
+    "MIRRORED",
+    "ORIGIN",
+    "absent",
+    "is_pf_pascal",
+    "parts",
+    "pf_pascal",
+]
 
 CLASSES = (
     "aeroplane",
@@ -85,7 +96,12 @@ def pf_pascal(root: str | os.PathLike[str] | None = None, split: str = "test") -
         (f"line {number} of {name}", partial(_read, folder, row))
         for number, row in read_rows(folder / name)
     )
-    return PairSet(f"{ORIGIN.name} {split}", pairs, skipped, PROTOCOL)
+    mirrored = sum(MIRRORED in text for text in skipped)
+    # To test on there are pairs of every class; of the others the list alone knows.
+    listed = [_category(row) for _, row in read_rows(folder / name)]
+    classes = CLASSES if split == "test" else filter(None, listed)
+    notes = shortfall(pairs, classes, COUNTS[split] - mirrored)
+    return PairSet(f"{ORIGIN.name} {split}", pairs, skipped, PROTOCOL, notes=notes)
 
 
 def is_pf_pascal(folder: Path) -> bool:
@@ -101,19 +117,41 @@ def parts(folder: Path, split: str) -> tuple[str, ...]:
     return (f"{split}_pairs.csv", "Annotations", "JPEGImages")
 
 
+def absent(folder: Path, split: str) -> Iterator[Path]:
+    """Yield annotations and photographs of the list that are not there."""
+    if not (path := folder / f"{split}_pairs.csv").is_file():
+        return
+    for _, row in read_rows(path):
+        if category := _category(row):
+            photos, annotations = _files(folder, row, category)
+            yield from (path for path in (*annotations, *photos) if not path.is_file())
+
+
+def _category(row: list[str]) -> str:
+    """The class of a row, or nothing where it has none."""
+    try:
+        number = int(row[2])
+        return CLASSES[number - 1] if number > 0 else ""
+    except (ValueError, IndexError):
+        return ""
+
+
+def _files(folder: Path, row: list[str], category: str) -> tuple[list[Path], list[Path]]:
+    """Photographs and annotations of a row."""
+    photos = [folder / "JPEGImages" / Path(name.strip()).name for name in row[:2]]
+    return photos, [folder / "Annotations" / category / f"{p.stem}.mat" for p in photos]
+
+
 def _read(folder: Path, row: list[str]) -> Pair:
     if len(row) < 3:
         raise BrokenAnnotationError(f"it has {len(row)} columns, not 3 or 4")
     if len(row) > 3 and row[3].strip() not in ("", "0"):
         raise BrokenAnnotationError(MIRRORED)
-    try:
-        category = CLASSES[int(row[2]) - 1] if int(row[2]) > 0 else ""
-    except (ValueError, IndexError):
-        category = ""
+    category = _category(row)
     if not category:
         raise BrokenAnnotationError(f"its class is {row[2]!r}, not a number from 1 to 20")
-    photos = [folder / "JPEGImages" / Path(name.strip()).name for name in row[:2]]
-    points = [_points(folder / "Annotations" / category / f"{p.stem}.mat") for p in photos]
+    photos, annotations = _files(folder, row, category)
+    points = [_points(path) for path in annotations]
     if len(points[0]) != len(points[1]):
         raise BrokenAnnotationError(
             f"it has {len(points[0])} source points and {len(points[1])} target points"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -21,6 +22,8 @@ from frot.correspondence._datasets._annotation import (
 from frot.correspondence._datasets._collect import collect
 from frot.correspondence._datasets._locate import Origin, check_split, locate
 from frot.correspondence._datasets._pair_set import PairSet
+from frot.correspondence._datasets._pf_willow_release import CLASSES, RELEASED
+from frot.correspondence._datasets._shortfall import shortfall
 from frot.correspondence._datasets._tables import read_rows
 from frot.correspondence._pair import Pair
 from frot.datasets import _digest
@@ -30,24 +33,13 @@ __all__ = [
     "ORIGIN",
     "PAIRS",
     "PROTOCOL",
+    "absent",
     "altered",
     "is_pf_willow",
     "parts",
     "pf_willow",
 ]
 
-CLASSES = (
-    "car(G)",
-    "car(M)",
-    "car(S)",
-    "duck(S)",
-    "motorbike(G)",
-    "motorbike(M)",
-    "motorbike(S)",
-    "winebottle(M)",
-    "winebottle(wC)",
-    "winebottle(woC)",
-)
 POINTS, PHOTOS, PAIRS = 10, 10, 900
 LIST = "test_pairs.csv"
 ORIGIN = Origin(
@@ -101,7 +93,8 @@ def pf_willow(root: str | os.PathLike[str] | None = None, split: str = "test") -
                 f"anew from {ORIGIN.source}"
             )
         pairs, skipped = _raw(folder)
-    return PairSet(ORIGIN.name, pairs, skipped, PROTOCOL)
+    notes = shortfall(pairs, CLASSES, PAIRS)
+    return PairSet(ORIGIN.name, pairs, skipped, PROTOCOL, notes=notes)
 
 
 def is_pf_willow(folder: Path) -> bool:
@@ -112,6 +105,22 @@ def is_pf_willow(folder: Path) -> bool:
 def parts(folder: Path, split: str) -> tuple[str, ...]:
     """Return what the folder has to hold: of the raw layout, every class."""
     return (LIST,) if (folder / LIST).is_file() else CLASSES
+
+
+def absent(folder: Path, split: str) -> Iterator[Path]:
+    """Yield files that are not there: of the list, or else of each class that is."""
+    if (folder / LIST).is_file():
+        for _, row in read_rows(folder / LIST):
+            yield from (path for name in row[:2] if not (path := _photo(folder, name)).is_file())
+        return
+    for name in CLASSES:
+        here = folder / name
+        stems = _stems(here)
+        # Where none has a name of the release's it is something else, and the digest says so.
+        if here.is_dir() and (not stems or not stems.isdisjoint(RELEASED[name])):
+            stems |= set(RELEASED[name])
+        files = (here / f"{stem}{end}" for stem in sorted(stems) for end in (".png", ".mat"))
+        yield from (path for path in files if not path.is_file())
 
 
 def altered(folder: Path) -> list[str]:
@@ -132,12 +141,21 @@ def digest(folder: Path) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
+def _stems(folder: Path) -> set[str]:
+    return {path.stem for path in folder.glob("*.*") if path.suffix in (".png", ".mat")}
+
+
 def _raw(folder: Path) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
     points: dict[str, dict[Path, np.ndarray]] = {name: {} for name in CLASSES}
     broken_files = []
     for name in CLASSES:
-        for path in sorted((folder / name).glob("*.mat")):
-            photo = path.with_suffix(".png")
+        for stem in sorted(_stems(folder / name)):
+            path, photo = (folder / name / f"{stem}{end}" for end in (".mat", ".png"))
+            if not path.is_file():
+                broken_files.append(
+                    f"{name}/{photo.name} was skipped: its annotation {path} is missing"
+                )
+                continue
             try:
                 points[name][photo] = check_points(_read_points(path), photo, "annotated")
             except BrokenAnnotationError as broken:
@@ -180,7 +198,11 @@ def _photo(folder: Path, name: str) -> Path:
     parts = Path(name.strip()).parts
     tails = [folder.joinpath(*parts), folder.joinpath(*parts[1:])]
     tails.append(folder.joinpath("PF-dataset-WILLOW", *parts[1:]))
-    return next((path for path in tails if path.is_file()), tails[0])
+    if found := next((path for path in tails if path.is_file()), None):
+        return found
+    # One that is gone was where its neighbours are, or where other classes are.
+    near = [path for path in tails if path.parent.is_dir()]
+    return [*near, *(path for path in reversed(tails) if path.parent.parent.is_dir()), tails[0]][0]
 
 
 def _read_points(path: Path) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,10 @@ from frot.correspondence._datasets._annotation import (
 from frot.correspondence._datasets._collect import collect
 from frot.correspondence._datasets._locate import Origin, check_parts, check_split, locate
 from frot.correspondence._datasets._pair_set import PairSet
+from frot.correspondence._datasets._shortfall import shortfall
 from frot.correspondence._pair import Pair
 
-__all__ = ["CLASSES", "COUNTS", "ORIGIN", "is_spair", "parts", "spair"]
+__all__ = ["CLASSES", "COUNTS", "ORIGIN", "absent", "is_spair", "parts", "spair"]
 
 # With the names of their columns in the paper's tables.
 CLASSES = {
@@ -77,9 +79,10 @@ def spair(root: str | os.PathLike[str] | None = None, split: str = "test") -> Pa
     check_split(split, tuple(COUNTS), ORIGIN.name)
     folder = locate(ORIGIN, root, is_spair)
     check_parts(folder, parts(folder, split), ORIGIN)
-    lines = (folder / "Layout" / "large" / f"{split}.txt").read_text().split()
+    lines = _lines(folder, split)
     pairs, skipped = collect((line, partial(_read, folder, split, line)) for line in lines)
-    return PairSet(f"{ORIGIN.name} {split}", pairs, skipped, PROTOCOL)
+    notes = shortfall(pairs, CLASSES, COUNTS[split])
+    return PairSet(f"{ORIGIN.name} {split}", pairs, skipped, PROTOCOL, notes=notes)
 
 
 def is_spair(folder: Path) -> bool:
@@ -92,13 +95,37 @@ def parts(folder: Path, split: str) -> tuple[str, ...]:
     return (f"Layout/large/{split}.txt", f"PairAnnotation/{split}", "JPEGImages")
 
 
-def _read(folder: Path, split: str, line: str) -> Pair:
+def absent(folder: Path, split: str) -> Iterator[Path]:
+    """Yield annotations and photographs of the list that are not there."""
+    annotations = folder / "PairAnnotation" / split
+    known: set[Path] = set()
+    for line in _lines(folder, split):
+        try:
+            photos, _ = _photos(folder, line)
+        except BrokenAnnotationError:
+            continue
+        if not (path := _find(annotations, line)).is_file():
+            yield path
+        yield from (photo for photo in photos if photo not in known and not photo.is_file())
+        known |= set(photos)
+
+
+def _lines(folder: Path, split: str) -> list[str]:
+    path = folder / "Layout" / "large" / f"{split}.txt"
+    return path.read_text().split() if path.is_file() else []
+
+
+def _photos(folder: Path, line: str) -> tuple[list[Path], str]:
     stem, _, category = line.partition(":")
     names = stem.split("-")
     if len(names) != 3 or not category:
         raise BrokenAnnotationError("it is no line of the form id-source-target:class")
+    return [folder / "JPEGImages" / category / f"{name}.jpg" for name in names[1:]], category
+
+
+def _read(folder: Path, split: str, line: str) -> Pair:
+    photos, category = _photos(folder, line)
     annotation = _annotation(folder / "PairAnnotation" / split, line)
-    photos = [folder / "JPEGImages" / category / f"{name}.jpg" for name in names[1:]]
     try:
         for photo, side in zip(photos, ("src", "trg"), strict=True):
             _check_size(photo, annotation[f"{side}_imsize"])
@@ -116,14 +143,16 @@ def _read(folder: Path, split: str, line: str) -> Pair:
     return Pair(line, photos[0], photos[1], ours, theirs, category, length, tags=tags)
 
 
-def _annotation(folder: Path, line: str) -> dict[str, Any]:
+def _find(folder: Path, line: str) -> Path:
     # Archives unpacked where colons cannot be in names have something else instead.
-    for mark in ":", "_", "-":
-        path = folder / f"{line.replace(':', mark)}.json"
-        if path.is_file():
-            break
-    else:
-        raise BrokenAnnotationError(f"{folder / line}.json is missing")
+    paths = [folder / f"{line.replace(':', mark)}.json" for mark in (":", "_", "-")]
+    return next((path for path in paths if path.is_file()), paths[0])
+
+
+def _annotation(folder: Path, line: str) -> dict[str, Any]:
+    path = _find(folder, line)
+    if not path.is_file():
+        raise BrokenAnnotationError(f"{path} is missing")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -27,6 +27,7 @@ def describe(pairs: PairSet, matcher: Any) -> dict[str, Any]:
         "protocol": pairs.protocol,
         "score": pairs.score,
         "skipped": list(pairs.skipped),
+        "notes": list(pairs.notes),
         "version": __version__,
     }
 

@@ -67,4 +67,5 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return "".join(SPECIAL.get(letter, letter) for letter in text)
+    # Two hyphens in a row would be a dash, where they begin an option.
+    return "".join(SPECIAL.get(letter, letter) for letter in text).replace("--", "-{}-")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -36,6 +36,8 @@ class Evaluation:
     score : {"points", "masks"}
     settings : dict
         The matcher's, in words.
+    notes : tuple of str
+        What has to be said of the data set with every score.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Evaluation:
     protocol: str = ""
     score: Literal["points", "masks"] = "points"
     settings: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         text = ""
@@ -126,9 +129,7 @@ class Evaluation:
     def only(self, keep: Callable[[Record], bool]) -> Evaluation:
         """Return the evaluation of some of the pairs."""
         records = tuple(record for record in self.records if keep(record))
-        return Evaluation(
-            self.name, records, self.skipped, self.protocol, self.score, self.settings
-        )
+        return replace(self, records=records)
 
     def table(
         self,
@@ -182,4 +183,6 @@ def read_evaluation(store: str | os.PathLike[str]) -> Evaluation:
         about["protocol"],
         about["score"],
         about["settings"],
+        # Stores of before have none.
+        tuple(about.get("notes", ())),
     )

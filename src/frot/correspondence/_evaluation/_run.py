@@ -118,6 +118,7 @@ def evaluate(
         protocol=pairs.protocol,
         score=pairs.score,
         settings=about["settings"],
+        notes=pairs.notes,
     )
 
 

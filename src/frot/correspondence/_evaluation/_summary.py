@@ -61,10 +61,14 @@ def result_table(
     if others:
         rows += [_theirs(one) for one in published(first.name) if one.short or every]
     notes = [first.protocol] if first.protocol else []
+    notes += dict.fromkeys(
+        f"The data set is {note}" for one in evaluations.values() for note in one.notes
+    )
     for name, one in evaluations.items():
         notes += _said_of(one, f"{name}: " if len(evaluations) > 1 else "")
     if first.skipped:
-        some = "; ".join(first.skipped[:NAMED]) + ("; ..." if len(first.skipped) > NAMED else "")
+        more = "; --verify names all" if len(first.skipped) > NAMED else ""
+        some = "; ".join(first.skipped[:NAMED]) + more
         notes.append(f"{len(first.skipped)} annotations were skipped: {some}")
     short = CLASSES if first.name.startswith("SPair") else {}
     return ResultTable(first.name, classes, tuple(rows), tuple(notes), short)

@@ -89,14 +89,26 @@ class ResultTable:
 
     @property
     def latex(self) -> str:
-        """As a table of LaTeX's, with booktabs."""
-        heads = ["Method", "Measure", *(self.short.get(name, name) for name in self.classes), "all"]
+        """As a table of LaTeX's, with booktabs: totals with their standard errors, and pairs."""
+        shown = [self.short.get(name, name) for name in self.classes]
+        heads = ["Method", "Measure", *shown, "all", "pairs"]
         lines = []
         for row, method in zip(self.rows, self._marked, strict=True):
             known = [_figure(row.values.get(name)) for name in self.classes]
-            lines.append([method, row.measure, *known, _figure(row.all)])
-        said = [f"{note}." for note in (self.title, *self.notes, *self.sources)]
-        return latex_table(heads, lines, " ".join(said))
+            count = "" if row.pairs is None else str(row.pairs)
+            lines.append([method, row.measure, *known, _total(row), count])
+        if any(cells[-2].count("±") for cells in lines):
+            heads[-2] = "all ± s.e."
+        return latex_table(heads, lines, self._caption)
+
+    @property
+    def _caption(self) -> str:
+        """Title, notes and sources as sentences; a note on the title's own set goes on from it."""
+        said = [self.title, *self.notes, *self.sources]
+        name, colon, rest = "".join(self.notes[:1]).partition(": ")
+        if colon and self.title.startswith(name):
+            said[:2] = [f"{self.title}: {rest}"]
+        return " ".join(f"{text}." for text in said)
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -3,42 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from frot.correspondence._feature_map import Grid
 
-__all__ = ["NEAR", "HeatRows", "Reach", "heat_rows", "reach_of"]
+__all__ = ["HeatRows", "heat_rows"]
 
 # Three bytes each.
 MAX_KEPT = 400_000
 # Along the longer side of the target, for what is not kept.
 _BLOCKS = 12
 _AT_ONCE = 256
-
-
-class Reach(NamedTuple):
-    """Which cells are around a point: how far, and in a square or in a circle."""
-
-    strides: float
-    square: bool
-
-
-NEAR = Reach(1.0, False)
-
-
-def reach_of(match: Any) -> Reach:
-    """Return which cells the match itself reads a point off, where it says so."""
-    reading = getattr(match, "transferring", None)
-    grid = match.source_grid
-    if reading is None or reading.mode == "median":
-        return NEAR
-    if reading.mode == "argmax":
-        return Reach(0.0, False)
-    if reading.mode == "boxes":
-        return Reach(grid.receptive_field // 2 / grid.stride, True)
-    return NEAR if reading.radius is None else Reach(reading.radius / grid.stride, False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +34,7 @@ class HeatRows:
     rest : uint8 array of shape (n, blocks)
         Means over what is not kept, of blocks row by row.
     shares : float32 array of shape (n,)
-        Share of the row's sum that its largest score is.
+        Share of the row's sum that its largest score is; 0 for a cell without votes, as off a mask.
     """
 
     cells: np.ndarray
@@ -74,15 +50,24 @@ class HeatRows:
         made[self.cells[cell]] = self.scores[cell]
         return made.reshape(grid.h, grid.w) / 255.0
 
-    def heat(self, point: np.ndarray, source: Grid, grid: Grid, reach: Reach = NEAR) -> np.ndarray:
+    def around(self, point: np.ndarray, source: Grid) -> list[int]:
+        """Return the cells close to a point of the source's grid, as `Match.heatmap` reads it.
+
+        Those within a stride that have votes, or else the nearest that have, whatever moves points.
+        """
+        x, y = (source.centres - point).T
+        apart = np.sqrt(x * x + y * y)
+        apart[self.shares == 0.0] = np.inf
+        return np.flatnonzero(apart <= max(source.stride, apart.min())).tolist()
+
+    def heat(self, point: np.ndarray, source: Grid, grid: Grid) -> np.ndarray:
         """Return the mean of the rows around a point of the source's grid, over its maximum.
 
         Each as shares of its sum.
         """
-        apart = np.linalg.norm(source.centres - point, np.inf if reach.square else 2, axis=1)
-        near = np.flatnonzero(apart <= max(reach.strides * source.stride, apart.min())).tolist()
+        near = self.around(point, source)
         mean = sum(self.shares[cell] * self.row(cell, grid) for cell in near)
-        return mean / max(np.max(mean), 1e-30)
+        return mean / np.max(mean)
 
 
 def heat_rows(scores: np.ndarray, grid: Grid, most: int = MAX_KEPT) -> HeatRows:
@@ -95,6 +80,9 @@ def heat_rows(scores: np.ndarray, grid: Grid, most: int = MAX_KEPT) -> HeatRows:
     array([[0.25, 1.  , 0.  , 0.5 ]])
     """
     n, m = scores.shape
+    if not np.any(scores > 0.0):
+        # Where no cell has votes, all have, and spread them evenly.
+        scores = np.broadcast_to(np.float32(1.0), (n, m))
     kept = int(np.clip(most // n, 16, m)) if m > 16 else m
     block = -(-max(grid.h, grid.w) // _BLOCKS)
     y, x = np.mgrid[: grid.h, : grid.w] // block
@@ -108,10 +96,11 @@ def heat_rows(scores: np.ndarray, grid: Grid, most: int = MAX_KEPT) -> HeatRows:
     shares = np.empty(n, dtype="<f4")
     for start in range(0, n, _AT_ONCE):
         part = np.clip(np.asarray(scores[start : start + _AT_ONCE], dtype=np.float32), 0.0, None)
-        part = part / np.maximum(part.max(axis=1, keepdims=True), np.float32(1e-30))
+        largest = part.max(axis=1, keepdims=True)
+        part = part / np.where(largest > 0.0, largest, np.float32(1.0))
         best = np.argpartition(part, m - kept, axis=1)[:, m - kept :]
         rows = slice(start, start + len(part))
-        shares[rows] = 1.0 / np.maximum(part.sum(axis=1, dtype=float), 1.0)
+        shares[rows] = (largest[:, 0] > 0.0) / np.maximum(part.sum(axis=1, dtype=float), 1.0)
         cells[rows] = best
         values[rows] = (255.0 * np.take_along_axis(part, best, axis=1)).round()
         left = np.ones_like(part)

@@ -107,5 +107,5 @@ def _approximated(match: Matched, sampled: Sampled, heat: HeatRows) -> str:
     return (
         f"What is rounded: points were moved beforehand at {where}{snap}; their places in B are "
         f"stored to {max(unit, 0.001):.1g} pixels. The heat map is the mean over the cells of A "
-        f"around the point, over its maximum: of each, {rest}; drawn smoothly between the cells."
+        f"close to the point, over its maximum: of each, {rest}; drawn smoothly between the cells."
     )

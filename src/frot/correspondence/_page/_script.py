@@ -34,15 +34,19 @@ const put = (marker, x, y, photo) => {
   marker.style.top = 100 * (y + 0.5) / photo.height + "%";
   marker.dataset.x = x; marker.dataset.y = y;
 };
-// The cells of A around a point, or else the nearest.
-const far = data.square ? (x, y) => Math.max(Math.abs(x), Math.abs(y)) : Math.hypot;
+// The cells of A within a stride of a point that have votes, or else the nearest that have.
 function around(x, y) {
-  const near = [], u = x * A.ratio / A.stride, v = y * A.ratio / A.stride, reach = data.reach;
-  for (let row = Math.max(0, Math.ceil(v - reach)); row <= v + reach && row < A.h; row++)
-    for (let col = Math.max(0, Math.ceil(u - reach)); col <= u + reach && col < A.w; col++)
-      if (far(col - u, row - v) <= reach) near.push(row * A.w + col);
-  if (near.length) return near;
-  return [clip(Math.round(v), A.h - 1) * A.w + clip(Math.round(u), A.w - 1)];
+  const near = [];
+  let nearest = [], least = Infinity;
+  for (let row = 0, cell = 0; row < A.h; row++) for (let col = 0; col < A.w; col++, cell++) {
+    if (!shares[cell]) continue;
+    const u = x * A.ratio - col * A.stride, v = y * A.ratio - row * A.stride;
+    const apart = Math.sqrt(u * u + v * v);
+    if (apart <= A.stride) near.push(cell);
+    if (apart < least) { least = apart; nearest = []; }
+    if (apart === least) nearest.push(cell);
+  }
+  return near.length ? near : nearest;
 }
 let drawn = "";
 function paint(x, y) {

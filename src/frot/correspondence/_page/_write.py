@@ -14,7 +14,7 @@ import numpy as np
 from frot._files import check_writable, replacing
 from frot._report._parts import calls
 from frot.correspondence._page._embed import array_text, data_block, photo_source
-from frot.correspondence._page._heat_rows import HeatRows, heat_rows, reach_of
+from frot.correspondence._page._heat_rows import HeatRows, heat_rows
 from frot.correspondence._page._parts import (
     answer_section,
     layers_section,
@@ -125,10 +125,7 @@ def _data(match: Matched, sampled: Sampled, heat: HeatRows) -> dict[str, Any]:
         cells = {"w": grid.w, "h": grid.h, "stride": float(grid.stride), "ratio": float(ratio)}
         return {"width": w, "height": h, **cells}
 
-    reach = reach_of(match)
     return {
-        "reach": reach.strides,
-        "square": reach.square,
         "a": about(match.source, match.source_grid, match.source_ratio),
         "b": about(match.target, match.target_grid, match.target_ratio),
         "grid": {"step": sampled.step, "across": sampled.across, "down": sampled.down},

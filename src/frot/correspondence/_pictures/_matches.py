@@ -8,6 +8,7 @@ import numpy as np
 
 from frot._errors import InputError, require
 from frot._plot._style import GREEN, INK, new_figure, plain, shorten
+from frot.correspondence._pictures._labels import draw_labels
 from frot.correspondence._pictures._matched import Matched
 from frot.correspondence._pictures._points import as_points
 from frot.correspondence._pictures._side_by_side import SideBySide
@@ -34,8 +35,9 @@ def plot_matches(
     """Draw both photographs side by side, and where points of the first are in the second.
 
     A point has one colour in both; its line is the fainter the less sure it is, and its
-    confidence in per cent stands beside it where there are few points. Where the truth is known,
-    a line leads from each point found to the true one: green within the threshold, red beyond it.
+    confidence in per cent stands beside it where there are few points, and room for it. Where the
+    truth is known, a line leads from each point found to the true one: green within the
+    threshold, red beyond it.
 
     Parameters
     ----------
@@ -72,6 +74,10 @@ def plot_matches(
         note = _draw_errors(axes, chosen, found, both, moved.points, truth, threshold)
     names = (plain(shorten(photo.name)) for photo in (match.source, match.target))
     axes.set_title(f"{' → '.join(names)}   ({note})", loc="left", fontsize=10, color=INK)
+    if truth is None and len(chosen) <= _MAX_NUMBERS:
+        # The surest first; with the title there, the photographs are where they will be.
+        order = np.argsort(-sure, kind="stable").tolist()
+        draw_labels(axes, found, [f"{share:.0%}" for share in sure], order, both.left)
     return axes.figure
 
 
@@ -84,8 +90,6 @@ def _draw_lines(axes: Any, chosen: np.ndarray, found: np.ndarray, sure: np.ndarr
     _draw_segments(axes, lines, faded, 1.4, "lines")
     _draw_points(axes, chosen, colours, "source")
     _draw_points(axes, found, colours, "found")
-    if len(chosen) <= _MAX_NUMBERS:
-        _draw_numbers(axes, found, sure)
 
 
 def _draw_errors(
@@ -128,23 +132,6 @@ def _draw_points(axes: Any, points: np.ndarray, colours: Any, label: str) -> Non
     axes.scatter(
         *points.T, s=44, c=colours, edgecolors="white", linewidths=1.2, zorder=4, gid=label
     )
-
-
-def _draw_numbers(axes: Any, found: np.ndarray, sure: np.ndarray) -> None:
-    effects = require("matplotlib.patheffects", "plot")
-    for place, share in zip(found, sure, strict=True):
-        text = axes.annotate(
-            f"{share:.0%}",
-            tuple(place),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=7.5,
-            color="black",
-            zorder=6,
-            annotation_clip=False,
-        )
-        text.set_path_effects([effects.withStroke(linewidth=2.2, foreground="white")])
 
 
 def _colours(count: int) -> np.ndarray:

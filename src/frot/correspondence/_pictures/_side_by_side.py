@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SideBySide", "draw_photo"]
 
-# Between the photographs, of the width of the first.
-_GAP = 0.04
+# Between the photographs, of the width of both.
+_GAP = 0.025
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class SideBySide:
     --------
     >>> both = SideBySide((100, 200), (50, 50))
     >>> both.scale, both.place([[0.0, 0.0]]).tolist()
-    (2.0, [[208.5, 0.5]])
+    (2.0, [[208.0, 0.5]])
     """
 
     source: tuple[int, int]
@@ -48,7 +48,8 @@ class SideBySide:
     @property
     def left(self) -> float:
         """Where the target's left edge is."""
-        return (1.0 + _GAP) * self.source[1] - 0.5
+        wide = self.source[1] + self.scale * self.target[1]
+        return self.source[1] + _GAP * wide - 0.5
 
     @property
     def width(self) -> float:
