@@ -198,6 +198,27 @@ def test_photographs_are_seen_once():
     assert counting.seen == 3 + 17 + 1
 
 
+@pytest.mark.parametrize("wrapped", ["plain", "cached", "some layers"])
+def test_a_network_that_is_trained_between_two_matches(tmp_path, wrapped):
+    import torch
+
+    network = convolutions()
+    found = matcher(network, side=96, cache=tmp_path if wrapped == "cached" else None)
+    if wrapped == "some layers":
+        found = found.with_layers([1, 3])
+    before = found(cat(), cat(x=80))
+    with torch.no_grad():
+        for weights in network.parameters():
+            weights.copy_(torch.randn(weights.shape, generator=torch.Generator().manual_seed(5)))
+    after = found(cat(), cat(x=80))
+    fresh = matcher(network, side=96, layers=list(found.backbone.layers))(cat(), cat(x=80))
+    assert after.alpha == pytest.approx(fresh.alpha, abs=1e-2)
+    assert after.alpha != pytest.approx(before.alpha, abs=1e-2)
+    # And those are remembered.
+    assert found(cat(), cat(x=80)).alpha == after.alpha
+    assert len(found._seen) == 4
+
+
 def test_the_same_pixels_by_another_name(tmp_path):
     from PIL import Image
 

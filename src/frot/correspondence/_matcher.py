@@ -14,6 +14,7 @@ import numpy as np
 from frot._errors import InputError
 from frot._fingerprint import fingerprint
 from frot._validate import check_choice
+from frot.correspondence._backbone import state_of
 from frot.correspondence._backbones import SomeLayers, extract_named, resolve_backbone
 from frot.correspondence._backbones._arrays import knows_names
 from frot.correspondence._device import find_device
@@ -270,7 +271,8 @@ radius, side, enlarge, stride, rank, edges : optional
         photo = read_photo(source)
         # Some backbones know photographs by their names.
         name = photo.name if knows_names(self.backbone) else None
-        key = fingerprint(pixels=photo.pixels, name=name)
+        # Networks may be trained between two photographs.
+        key = fingerprint(pixels=photo.pixels, name=name, state=state_of(self.backbone))
         if key in self._seen:
             self._seen.move_to_end(key)
             return replace(self._seen[key], photo=photo)
