@@ -25,8 +25,10 @@ _SAMPLES = 8
 # Classes that do what their text says: theirs is torch's code, or this library's.
 _PLAIN = tuple(
     f"torch.nn.modules.{part}"
-    for part in ("activation", "batchnorm", "container", "conv", "dropout", "flatten", "linear")
-    + ("normalization", "padding", "pooling", "upsampling")
+    for part in (
+        *("activation", "batchnorm", "container", "conv", "dropout", "flatten", "linear"),
+        *("normalization", "padding", "pooling", "upsampling"),
+    )
 )
 _OWN = frozenset(vars(torch.nn.Module()))
 

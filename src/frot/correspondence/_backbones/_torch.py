@@ -78,6 +78,12 @@ class TorchBackbone:
 
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module is a {type(module).__name__}; give a torch.nn.Module")
+        if compiled := [n for n, p in module.named_modules() if _is_compiled(p)]:
+            raise InputError(
+                f"module: {repr(compiled[0]) if compiled[0] else 'it'} is compiled by TorchScript, "
+                "which cannot be watched at work; give the module that it was made from, or export "
+                "that to an ONNX file"
+            )
         self._prepare = preprocessing(colour, mean, std, scale)
         self.name = name or type(module).__name__
         self._module = placed(module, device)
@@ -215,7 +221,10 @@ class TorchBackbone:
                 return self._run(np.zeros((side, side, 3), dtype=np.float32), wanted)
             except InputError as error:
                 problem = problem or error
-        raise InputError(f"{self.name} cannot be run on an image: {problem}")
+        raise InputError(
+            f"{self.name} cannot be run on an image: {problem}; give a module whose forward pass "
+            "takes a batch of images alone, of shape (1, 3, h, w)"
+        )
 
     def _run(self, ready: np.ndarray, wanted: set[str]) -> tuple[Any, dict[str, Any]]:
         torch = _torch()
@@ -240,10 +249,12 @@ class TorchBackbone:
             try:
                 with trace:
                     module(image, **self._call)
-            except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
+            except MemoryError:
+                raise
+            except Exception as error:
                 raise InputError(
                     f"{self.name} cannot take an image of {ready.shape[1]} x {ready.shape[0]} "
-                    f"pixels: {(str(error).splitlines() or [repr(error)])[0]}"
+                    f"pixels: {_said(error)}"
                 ) from error
         return trace, outputs
 
@@ -275,6 +286,17 @@ class TorchBackbone:
 
 def _torch() -> Any:
     return require("torch", "correspondence")
+
+
+def _said(error: Exception) -> str:
+    """The first line of an error; of kinds whose text is no sentence, the kind as well."""
+    line = (str(error).splitlines() or [""])[0]
+    known = isinstance(error, RuntimeError | ValueError | TypeError | AssertionError | IndexError)
+    return line if known and line else f"{type(error).__name__}: {line}".rstrip(": ")
+
+
+def _is_compiled(module: Any) -> bool:
+    return isinstance(module, _torch().jit.ScriptModule)
 
 
 def _bare(part: str) -> str:
