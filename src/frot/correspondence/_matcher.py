@@ -17,6 +17,7 @@ from frot._validate import check_choice
 from frot.correspondence._backbone import state_of
 from frot.correspondence._backbones import SomeLayers, extract_named, resolve_backbone
 from frot.correspondence._backbones._arrays import knows_names
+from frot.correspondence._backbones._choose import whole
 from frot.correspondence._device import find_device
 from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
 from frot.correspondence._feature_map import FeatureMap, Grid
@@ -119,14 +120,15 @@ radius, side, enlarge, stride, rank, edges : optional
                 rank=rank, edges=edges,
             )
             .check()
+            .refuse(normalise=normalise, layer=layer)
         )  # fmt: skip
         if layers is None and isinstance(backbone, str):
             layers = PUBLISHED_LAYERS.get((self.settings.method, backbone.lower()))
+        store = cache if cache is None or isinstance(cache, FeatureCache) else FeatureCache(cache)
         self.device = find_device(device)
         torch_device = None if self.device in (None, "cpu") else self.device
         self.backbone = resolve_backbone(backbone, weights, layers, torch_device)
-        if cache is not None:
-            store = cache if isinstance(cache, FeatureCache) else FeatureCache(cache)
+        if store is not None:
             self.backbone = CachedBackbone(self.backbone, store)
         self.settings = self.settings.sized(self.backbone.name)
         self.layer = _layer_number(layer, self.backbone.layers)
@@ -160,7 +162,8 @@ radius, side, enlarge, stride, rank, edges : optional
         ----------
         source, target : paths, PIL images or arrays
         source_mask, target_mask : arrays of shape (H, W), optional
-            Weights of the pixels, instead of `mass`: where the object is.
+            Weights of the pixels, instead of `mass`: where the object is. Cells without any are
+            matched with nothing; "nn" and "hpf" look no further than that.
         """
         began = time.perf_counter()
         sight = self.look(source, target, source_mask=source_mask, target_mask=target_mask)
@@ -232,7 +235,9 @@ radius, side, enlarge, stride, rank, edges : optional
         Matcher(efficientnet-lite2, method='uniform', hough=False, side=96)
         """
         other = copy(self)
+        # What this one has and the other's method has no use for may stay.
         other.settings = self.settings.having(**changes).check()
+        other.settings.refuse(normalise=changes.get("normalise"), layer=layer)
         other._check_prior()
         if layer is not None:
             other.layer = _layer_number(layer, self.backbone.layers)
@@ -347,6 +352,7 @@ def _layer_number(layer: str | int | None, names: Sequence[str]) -> int | None:
         return None
     if isinstance(layer, str) and layer in names:
         return list(names).index(layer)
-    if isinstance(layer, int) and not isinstance(layer, bool) and 0 <= layer < len(names):
-        return layer
+    number = None if isinstance(layer, str) else whole(layer)
+    if number is not None and 0 <= number < len(names):
+        return number
     raise InputError(f"layer: {layer!r} is none of the network's {len(names)}: {', '.join(names)}")
