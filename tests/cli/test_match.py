@@ -9,6 +9,7 @@ import pytest
 import frot
 from frot import InputError
 from frot._cli._match_call import MatchCall
+from frot.correspondence import PRESETS
 from tests.correspondence.fake_match import FakePhoto, fake_match
 
 
@@ -23,6 +24,8 @@ def made(monkeypatch, tmp_path):
             if options.get("method") == "magic":
                 raise InputError("method: 'magic' is none of frot, ot")
             calls["options"] = options
+            asked = {key: options[key] for key in ("preset", "method") if key in options}
+            self.settings = replace(PRESETS[asked.pop("preset", "frot")], **asked)
 
         def __call__(self, a, b):
             calls["photos"] = (a, b)
@@ -154,6 +157,33 @@ def test_stopped_before_the_tolerance(run, made):
     done = run("match", "a.png", "b.png")
     assert done.exit_code == 3
     assert "MAX_ITER" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "code"),
+    [
+        (["--preset", "frot-paper"], frot.Status.MAX_ITER, 0),
+        (["--preset", "frot-paper"], frot.Status.INTERRUPTED, 130),
+        # It solves to the tolerance.
+        (["--preset", "frot-paper", "--method", "uniform"], frot.Status.MAX_ITER, 3),
+    ],
+)
+def test_whoever_asks_for_steps_has_them(run, made, words, status, code):
+    made["match"] = replace(made["match"], result=replace(made["match"].result, status=status))
+    done = run("match", "a.png", "b.png", *words)
+    assert done.exit_code == code
+    assert status.name in done.stdout
+
+
+def test_the_papers_preset_ends_well(run, tmp_path):
+    from PIL import Image
+    from skimage.data import chelsea
+
+    Image.fromarray(chelsea()[60:180, 100:240]).save(tmp_path / "a.png")
+    words = ["--preset", "frot-paper", "--side", 48, "--device", "numpy", "--points", "60,60"]
+    done = run("match", "a.png", "a.png", *words, "--mass", "uniform")
+    assert "MAX_ITER" in done.stdout
+    assert done.exit_code == 0
 
 
 @pytest.mark.parametrize(

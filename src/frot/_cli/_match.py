@@ -68,7 +68,7 @@ def match(
     Without --points and --grid some sixteen points on the object are chosen, or, where no weights
     say where it is, the surest ones.
 
-    Exit codes: 0 solved, 2 bad input, 3 stopped before the tolerance.
+    Exit codes: 0 solved, or the preset's steps taken, 2 bad input, 3 stopped before the tolerance.
     """
     from frot._cli._match_call import MatchCall
     from frot._cli._match_files import MatchFiles
@@ -109,7 +109,7 @@ def match(
     if asked is not None:
         check_inside(asked, source)
     remark(f"{_size(source)} to {_size(target)} pixels")
-    matched = _matching(library.Matcher, settings, source, target)
+    matched, steps = _matching(library.Matcher, settings, source, target)
     if asked is None:
         asked = object_points(matched) if grid is None else grid_points(source.size, grid)
     moved = matched.transfer(asked)
@@ -117,7 +117,7 @@ def match(
     call = MatchCall(a, b, tuple(words), grid, settings)
     for path in files.write(matched, asked, moved, call):
         say(f"Wrote {path}")
-    raise typer.Exit(0 if matched.result is None else exit_code(matched.result.status))
+    raise typer.Exit(_code(matched, steps))
 
 
 def _library() -> Any:
@@ -127,14 +127,27 @@ def _library() -> Any:
     return frot.correspondence
 
 
-def _matching(matcher: Any, options: dict[str, Any], source: Any, target: Any) -> Any:
-    """Match, and show warnings as a line each instead of as Python does."""
+def _matching(matcher: Any, options: dict[str, Any], source: Any, target: Any) -> tuple[Any, int]:
+    """Match, and show warnings as a line each instead of as Python does.
+
+    Returns the match, and how many steps its solver was asked for instead of a tolerance, or 0.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        matched = matcher(**options)(source, target)
+        made = matcher(**options)
+        matched = made(source, target)
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         warn(text)
-    return matched
+    # Methods other than frot solve to the tolerance whatever a preset says of steps.
+    return matched, made.settings.steps if made.settings.method == "frot" else 0
+
+
+def _code(matched: Any, steps: int) -> int:
+    """Return the exit code: whoever asks for some steps has what was asked for after them."""
+    if matched.result is None:
+        return 0
+    status = matched.result.status
+    return 0 if steps and status.name == "MAX_ITER" else exit_code(status)
 
 
 def _layer(word: str) -> str | int:
