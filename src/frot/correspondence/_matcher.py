@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -88,7 +88,7 @@ radius, side, enlarge, stride, rank, edges : optional
         *,
         layers: Sequence[str | int] | None = None,
         preset: str = "frot",
-        layer: str | int | None = None,
+        layer: str | SupportsIndex | None = None,
         device: str | None = None,
         cache: Any = None,
         method: str | None = None,
@@ -223,7 +223,7 @@ radius, side, enlarge, stride, rank, edges : optional
             raw_plan=outcome.plan,
         )  # fmt: skip
 
-    def having(self, *, layer: str | int | None = None, **changes: Any) -> Matcher:
+    def having(self, *, layer: str | SupportsIndex | None = None, **changes: Any) -> Matcher:
         """Return a matcher with other settings and the same network.
 
         The two share the photographs that they remember, unless they look at them otherwise.
@@ -347,7 +347,7 @@ def _named(names: Sequence[str], values: Any) -> dict[str, float]:
     return {name: float(value) for name, value in zip(names, values, strict=True)}
 
 
-def _layer_number(layer: str | int | None, names: Sequence[str]) -> int | None:
+def _layer_number(layer: str | SupportsIndex | None, names: Sequence[str]) -> int | None:
     if layer is None:
         return None
     if isinstance(layer, str) and layer in names:

@@ -194,7 +194,7 @@ def test_attributes_of_any_kind():
         def __init__(self, scale):
             super().__init__()
             self.unknown = object()
-            self.itself = [scale]
+            self.itself: list = [scale]
             self.itself.append(self.itself)
             self.table = torch.full((3,), scale)
             self.bound = self.first.forward
