@@ -89,6 +89,35 @@ def test_options_are_the_matchers(run, matcher, root):
     assert "best-layer" in done.stdout
 
 
+def test_options_are_those_of_a_match(run, matcher, root):
+    words = ["--layers", "stem, 7", "--layer", 1, "--normalise", "mean", "--mass", "cam"]
+    done = run("evaluate", "pf-willow", "--root", root, *words, "--side", 200, "--limit", 1)
+    assert done.exit_code == 0, done.output
+    expected = {"layers": ["stem", 7], "layer": 1, "normalise": "mean", "mass": "cam", "side": 200}
+    assert matcher.made == (expected,)
+
+
+def test_an_onnx_file_with_habits_of_its_own(run, root, tmp_path):
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    from tests.correspondence.backbones.onnx_files import write
+
+    write(tmp_path / "last.onnx", layout="NHWC")
+    words = ["--root", root, "--backbone", "last.onnx", "--limit", 1, "--side", 64]
+    habits = ["--colour", "BGR", "--mean", "104,117,123", "--scale", 255]
+    words += ["--device", "cpu", "--store", "s.sqlite"]
+    done = run("evaluate", "pf-willow", *words, *habits, "--layout", "NHWC", "--layers", "sum_1,2")
+    assert done.exit_code == 0, done.output
+    (record,) = read_evaluation(tmp_path / "s.sqlite").records
+    assert tuple(record.alpha) == ("sum_1", "sum_2")
+    refused = run("evaluate", "pf-willow", *words)
+    assert refused.exit_code == 2
+    assert "try --layout NHWC" in refused.stderr
+    other = run("evaluate", "pf-willow", "--root", root, *habits)
+    assert other.exit_code == 2
+    assert "colour: is for ONNX files alone" in other.stderr
+
+
 def test_ctrl_c_and_on(run, matcher, root, tmp_path):
     words = ["evaluate", "pf-willow", "--root", root, "--store", "s.sqlite"]
     matcher.stop_at = 5

@@ -9,6 +9,7 @@ import pytest
 import frot
 from frot import InputError
 from frot._cli._match_call import MatchCall
+from frot.correspondence import PRESETS
 from tests.correspondence.fake_match import FakePhoto, fake_match
 
 
@@ -23,6 +24,8 @@ def made(monkeypatch, tmp_path):
             if options.get("method") == "magic":
                 raise InputError("method: 'magic' is none of frot, ot")
             calls["options"] = options
+            asked = {key: options[key] for key in ("preset", "method") if key in options}
+            self.settings = replace(PRESETS[asked.pop("preset", "frot")], **asked)
 
         def __call__(self, a, b):
             calls["photos"] = (a, b)
@@ -116,6 +119,70 @@ def test_options_reach_the_matcher(run, made):
     assert made["options"] == {"hough": True}
 
 
+@pytest.fixture
+def onnx_file(tmp_path):
+    """A small network that takes its colours last, and a photograph."""
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    data = pytest.importorskip("skimage.data")
+    from PIL import Image
+
+    from tests.correspondence.backbones.onnx_files import write
+
+    Image.fromarray(data.chelsea()[60:180, 100:240]).save(tmp_path / "a.png")
+    Image.fromarray(data.chelsea()[64:184, 110:250]).save(tmp_path / "b.png")
+    return write(tmp_path / "last.onnx", layout="NHWC")
+
+
+HABITS = ["--layout", "NHWC", "--colour", "BGR", "--mean", "104,117,123", "--scale", 255]
+
+
+def test_an_onnx_file_with_habits_of_its_own(run, onnx_file):
+    from frot.correspondence import Matcher, OnnxBackbone
+
+    words = ["match", "a.png", "b.png", "--backbone", "last.onnx", "--side", 96, "--device", "cpu"]
+    done = run(*words, *HABITS, "--std", 2, "--layers", "sum_1,2", "--json", "m.json",
+               "--report", "m.html")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    network = OnnxBackbone(
+        onnx_file, "NHWC", "BGR", mean=[104, 117, 123], std=2.0, scale=255, layers=["sum_1", 2]
+    )
+    match = Matcher(network, side=96, device="cpu")("a.png", "b.png")
+    with open("m.json", encoding="utf-8") as file:
+        found = json.load(file)["alpha"]
+    assert found == pytest.approx(match.alpha, abs=1e-6)
+    assert tuple(found) == ("sum_1", "sum_2")
+    with open("m.html", encoding="utf-8") as file:
+        page = file.read()
+    assert "--layout NHWC --colour BGR --mean 104,117,123 --std 2,2,2 --scale 255" in page
+    # What the file wants is said as an option.
+    refused = run(*words)
+    assert refused.exit_code == 2
+    assert "has 32 channels as NCHW; try --layout NHWC" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--layout", "NHWC"], "layout: is for ONNX files alone; give --backbone FILE.onnx, or"),
+        (["--scale", 255, "--backbone", "resnet50"], "scale: is for ONNX files alone"),
+        (["--mean", "1,2"], "mean: '1,2' is not one number or three; write them as 104,117,123"),
+        (["--std", "a"], "std: 'a' is not one number or three"),
+        (["--layout", "HWC", "--backbone", "a.onnx"], "layout is 'HWC'; give 'NCHW' or 'NHWC'"),
+        (
+            ["--scale", 255, "--backbone", "a.onnx", "--weights", "w.pth"],
+            "weights is in the ONNX file already",
+        ),
+    ],
+)
+def test_habits_of_onnx_files_that_are_refused(run, made, words, text):
+    done = run("match", "a.png", "b.png", *words)
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1].startswith("error: ")
+    assert text in done.stderr
+    assert made["photos"] is None
+
+
 def test_files_are_written(run, made, tmp_path):
     files = ["--out", "m.png", "--report", "m.html", "--json", "m.json"]
     done = run("match", "a.png", "b.png", "--points", "120,80", "--eta", 0.5, *files)
@@ -154,6 +221,30 @@ def test_stopped_before_the_tolerance(run, made):
     done = run("match", "a.png", "b.png")
     assert done.exit_code == 3
     assert "MAX_ITER" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "code"),
+    [
+        (["--preset", "frot-paper"], frot.Status.MAX_ITER, 0),
+        (["--preset", "frot-paper"], frot.Status.INTERRUPTED, 130),
+        # It solves to the tolerance.
+        (["--preset", "frot-paper", "--method", "uniform"], frot.Status.MAX_ITER, 3),
+    ],
+)
+def test_whoever_asks_for_steps_has_them(run, made, words, status, code):
+    made["match"] = replace(made["match"], result=replace(made["match"].result, status=status))
+    done = run("match", "a.png", "b.png", *words)
+    assert done.exit_code == code
+    assert status.name in done.stdout
+
+
+def test_the_papers_preset_ends_well(run, onnx_file):
+    words = ["--preset", "frot-paper", "--side", 64, "--device", "cpu", "--points", "60,60"]
+    words += ["--backbone", onnx_file, *HABITS]
+    done = run("match", "a.png", "b.png", *words)
+    assert "MAX_ITER" in done.stdout
+    assert done.exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -205,6 +296,18 @@ def test_the_call_can_be_run_again():
     assert call.command == "frot match a.png b.png --grid 4 --layers a,2 --hough --eta 0.5"
     assert "Matcher(layers=['a', 2], hough=True, eta=0.5)('a.png', 'b.png')" in call.python
     assert "transfer" not in call.python
+
+
+def test_the_call_with_an_onnx_file():
+    from pathlib import Path
+
+    options = {"backbone": "a.onnx", "colour": "BGR", "mean": [104.0, 117.0, 123.0], "eta": 0.5}
+    call = MatchCall(Path("a.png"), Path("b.png"), options=options)
+    assert call.command.endswith("--backbone a.onnx --colour BGR --mean 104,117,123 --eta 0.5")
+    first, _, second = call.python.splitlines()
+    assert first == "from frot.correspondence import Matcher, OnnxBackbone"
+    network = "OnnxBackbone(path='a.onnx', colour='BGR', mean=[104.0, 117.0, 123.0])"
+    assert second == f"match = Matcher({network}, eta=0.5)('a.png', 'b.png')"
 
 
 def test_help_is_there_and_brings_no_heavy_library(run):

@@ -198,6 +198,27 @@ def test_photographs_are_seen_once():
     assert counting.seen == 3 + 17 + 1
 
 
+@pytest.mark.parametrize("wrapped", ["plain", "cached", "some layers"])
+def test_a_network_that_is_trained_between_two_matches(tmp_path, wrapped):
+    import torch
+
+    network = convolutions()
+    found = matcher(network, side=96, cache=tmp_path if wrapped == "cached" else None)
+    if wrapped == "some layers":
+        found = found.with_layers([1, 3])
+    before = found(cat(), cat(x=80))
+    with torch.no_grad():
+        for weights in network.parameters():
+            weights.copy_(torch.randn(weights.shape, generator=torch.Generator().manual_seed(5)))
+    after = found(cat(), cat(x=80))
+    fresh = matcher(network, side=96, layers=list(found.backbone.layers))(cat(), cat(x=80))
+    assert after.alpha == pytest.approx(fresh.alpha, abs=1e-2)
+    assert after.alpha != pytest.approx(before.alpha, abs=1e-2)
+    # And those are remembered.
+    assert found(cat(), cat(x=80)).alpha == after.alpha
+    assert len(found._seen) == 4
+
+
 def test_the_same_pixels_by_another_name(tmp_path):
     from PIL import Image
 
@@ -272,7 +293,8 @@ def test_fingerprints_differ_with_everything_that_matters(backbone):
         {"prior": "uniform"}, {"prior": (1, 1, 1, 1)}, {"prior": (1, 1, 1, 2)}, {"power": 3},
         {"normalise": "mean"}, {"exponent": 1.0}, {"transfer": "near"}, {"radius": 3.0},
         {"side": 97}, {"enlarge": False}, {"stride": 4}, {"stride": "first"}, {"rank": 3},
-        {"tol": 1e-2}, {"layer": 2}, {"layers": [0, 1]}, {"preset": "scot", "mass": "uniform"},
+        {"tol": 1e-2}, {"method": "best-layer"}, {"method": "best-layer", "layer": 2},
+        {"layers": [0, 1]}, {"preset": "scot", "mass": "uniform"},
     ]  # fmt: skip
     found = [matcher(backbone, **change).fingerprint for change in changes]
     found.append(matcher(TorchBackbone(convolutions(seed=1))).fingerprint)
@@ -316,6 +338,28 @@ def test_masks_change_the_plan_and_points_stay_on_the_object(backbone):
     assert (free.a == 1.0 / len(free.a)).all()
 
 
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+@pytest.mark.parametrize("method", ["nn", "hpf"])
+def test_masks_without_transport(backbone, method, device):
+    source, target = np.zeros((2, SIDE, SIDE))
+    source[32:100, 24:90] = 1.0
+    target[20:90, :70] = 1.0
+    way = matcher(backbone, method=method, device=device, side=96, hough=False)
+    free = way(cat(), cat(x=80)).scores
+    held = way(cat(), cat(x=80), source_mask=source, target_mask=target)
+    some = (held.a > 0.0)[:, None] * (held.b > 0.0)[None, :]
+    assert 0 < some.sum() < some.size
+    np.testing.assert_array_equal(held.scores, np.where(some, free, 0.0))
+    one = way(cat(), cat(x=80), target_mask=target)
+    np.testing.assert_array_equal(one.scores, np.where(one.b > 0.0, free, 0.0))
+    # Nor do they take part in Hough matching.
+    agreed = way.having(hough=True)(cat(), cat(x=80), source_mask=source, target_mask=target)
+    assert not agreed.scores[~some].any()
+    moved = agreed.transfer(places(border=8)).points
+    assert (moved >= 0.0).all()
+    assert (moved <= SIDE - 1).all()
+
+
 @pytest.mark.parametrize("mass", ["cam", "cam-top"])
 def test_weights_of_the_classifier(mass):
     match = matcher(TorchBackbone(classifier()), mass=mass, side=96)(cat(), cat(x=80))
@@ -330,7 +374,7 @@ def test_weights_of_the_classifier(mass):
 
 
 def test_layers_may_be_chosen(backbone):
-    match = matcher(backbone, layers=["6", 1])(cat(), cat())
+    match = matcher(backbone, layers=["6", np.int64(1)])(cat(), cat())
     assert tuple(match.alpha) == ("2", "6")
     best = matcher(backbone, method="best-layer", layer="4")(cat(), cat())
     assert best.alpha == {"0": 0.0, "2": 0.0, "4": 1.0, "6": 0.0}

@@ -6,7 +6,10 @@ import pytest
 from frot import InputError
 from frot.correspondence import Matcher, TorchBackbone, find_weights
 from frot.correspondence._backbone import Classifying
+from frot.correspondence._methods import METHODS
 from tests.correspondence.small import SIDE, Counting, cat, classifier, convolutions
+
+BEST = {"method": "best-layer"}
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +61,13 @@ def test_points_at_the_very_edge_and_none(match):
         ({"layers": ["nose"]}, "layers names 'nose', which Sequential does not have"),
         ({"layers": [99]}, "layers holds 99, but Sequential has layers 0 to 3"),
         ({"layers": []}, "layers is empty"),
-        ({"layer": "nose"}, "layer: 'nose' is none of the network's 4: 0, 2, 4, 6"),
-        ({"layer": 4}, "layer: 4 is none of"),
-        ({"layer": True}, "layer: True is none of"),
+        ({**BEST, "layer": "nose"}, "layer: 'nose' is none of the network's 4: 0, 2, 4, 6"),
+        ({**BEST, "layer": 4}, "layer: 4 is none of"),
+        ({**BEST, "layer": True}, "layer: True is none of"),
+        ({**BEST, "layer": 2.0}, "layer: 2.0 is none of"),
+        ({"layers": [1.5]}, "layers holds 1.5, but Sequential has layers 0 to 3"),
+        ({"layers": [True]}, "layers holds True, but Sequential has layers 0 to 3"),
+        ({"cache": 3}, "cache: is 3; give the path of a folder, or a FeatureCache"),
         ({"device": "abacus"}, r"device: 'abacus' cannot be used \(.*\); use 'cpu' or 'numpy'"),
         ({"weights": "some.pth"}, "weights needs the name of its network"),
     ],
@@ -69,6 +76,34 @@ def test_arguments(given, said):
     with pytest.raises(InputError, match=said) as error:
         Matcher(convolutions(), **given)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"frot"}))
+def test_normalising_is_refused_where_it_does_nothing(method):
+    said = f"normalise: 'mean' does nothing for method='{method}'; leave it out, or use"
+    with pytest.raises(InputError, match=said):
+        Matcher("absent.onnx", method=method, normalise="mean")
+    normalised = Matcher(convolutions(), normalise="mean")
+    with pytest.raises(InputError, match=said):
+        normalised.having(method=method, normalise="mean")
+    # What is carried over is not asked for, and none is what is done.
+    assert normalised.having(method=method).settings.method == method
+    assert normalised.having(method=method, normalise="none").settings.normalise == "none"
+    with pytest.raises(InputError, match="normalise: 'regret' does nothing"):
+        normalised.having(method=method).having(normalise="regret")
+
+
+def test_a_layer_is_refused_where_it_does_nothing():
+    said = "layer: 1 does nothing for method='frot'; use method='best-layer', or `layers`"
+    with pytest.raises(InputError, match=said):
+        Matcher("absent.onnx", layer=1)
+    best = Matcher(convolutions(), method="best-layer", layer=np.int64(1))
+    assert (best.layer, type(best.layer)) == (1, int)
+    with pytest.raises(InputError, match=said):
+        best.having(method="frot", layer=1)
+    # The layer is kept for whoever asks for the best again.
+    assert best.having(method="frot").having(method="best-layer").layer == 1
+    assert Matcher(convolutions(), method="frot").having(method="best-layer", layer="4").layer == 2
 
 
 def test_a_device_that_is_not_there():

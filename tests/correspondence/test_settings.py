@@ -69,13 +69,15 @@ def test_published_layers_are_taken_unless_told_otherwise(monkeypatch, preset, g
 @pytest.mark.parametrize("preset", PRESETS)
 def test_arguments_override_presets(preset):
     given = {
-        "method": "uniform", "hough": False, "eta": 0.7, "eps": 0.2, "steps": 5, "tol": 1e-4,
+        "method": "frot", "hough": False, "eta": 0.7, "eps": 0.2, "steps": 5, "tol": 1e-4,
         "prior": "uniform", "power": 3.0, "normalise": "mean", "mass": "uniform",
         "exponent": 0.8, "transfer": "argmax", "radius": 5.0, "side": 96, "enlarge": False,
         "stride": 4.0, "rank": 7, "edges": False,
     }  # fmt: skip
     assert set(given) == set(Settings().parts)
     assert Matcher(convolutions(), preset=preset, **given).settings.parts == given
+    other = Matcher(convolutions(), preset=preset, mass="uniform", method="uniform").settings
+    assert other.method == "uniform"
     one = Matcher(convolutions(), preset=preset, mass="uniform", eps=0.2, side=96).settings
     assert one == replace(PRESETS[preset], mass="uniform", eps=0.2, side=96)
 

@@ -97,7 +97,9 @@ def test_matchers_with_other_settings_or_layers_share_what_was_seen(pair):
     assert seen_by(first) == 4
     assert first.fingerprint == matcher().fingerprint
     assert first.having(eta=0.2).fingerprint == matcher(eta=0.2).fingerprint
-    given = matcher(prior=[0.1, 0.4, 0.1, 0.3, 0.1], layer="y").with_layers(["y", "x"])
+    given = matcher(prior=[0.1, 0.4, 0.1, 0.3, 0.1], method="best-layer", layer="y").with_layers(
+        ["y", "x"]
+    )
     np.testing.assert_array_equal(given.settings.prior, [0.4, 0.3])
     assert given.layer == 1
     assert given.with_layers(["x"]).layer is None

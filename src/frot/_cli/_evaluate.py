@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,12 +59,22 @@ def evaluate(
     method: options.Method = None,
     backbone: options.Backbone = None,
     weights: options.Weights = None,
+    layers: options.Layers = None,
+    layer: options.Layer = None,
     preset: options.Preset = None,
     eta: options.Eta = None,
     eps: options.Eps = None,
     prior: options.Prior = None,
+    normalise: options.Normalise = None,
+    mass: options.Mass = None,
+    side: options.Side = None,
     hough: options.Hough = None,
     device: options.Device = None,
+    layout: options.Layout = None,
+    colour: options.Colour = None,
+    mean: options.Mean = None,
+    std: options.Std = None,
+    scale: options.Scale = None,
     cache: Annotated[Path | None, option("Matching", "Keep features here.", "FOLDER")] = None,
     workers: Annotated[int, option("Run", "Processes; -1 for all cores.", "COUNT")] = 1,
     dask: Annotated[
@@ -107,20 +116,31 @@ def evaluate(
     for path in (csv, latex):
         if path is not None:
             check_writable(path)
-    pairs = load_pairs(data.value, root, split.value)
     settings = options.given(
         backbone=backbone,
         weights=weights,
+        layout=layout,
+        colour=colour,
+        mean=options.parse_numbers(mean, "mean"),
+        std=options.parse_numbers(std, "std"),
+        scale=scale,
+        layers=options.layer_numbers(layers),
+        layer=options.layer_number(layer),
         preset=preset,
         method=method,
         eta=eta,
         eps=eps,
         prior=prior,
+        normalise=normalise,
+        mass=mass,
+        side=side,
         hough=hough,
         device=device,
         cache=cache,
     )
-    matcher = _matcher(settings)
+    options.split_options(settings)
+    pairs = load_pairs(data.value, root, split.value)
+    matcher = options.make_matcher(settings)
     label = method or preset or "frot"
     if store is None:
         store = Path(
@@ -156,12 +176,6 @@ def evaluate(
     if latex is not None:
         say(f"Wrote {table.write_latex(latex)}")
     raise typer.Exit(FAILED if found.failed else 0)
-
-
-def _matcher(settings: dict[str, Any]) -> Any:
-    # Not before it is needed: it brings a network.
-    correspondence: Any = import_module("frot.correspondence")
-    return correspondence.Matcher(**settings)
 
 
 def _part(split: Split) -> list[str]:

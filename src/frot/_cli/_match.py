@@ -17,7 +17,6 @@ __all__ = ["match"]
 
 
 POINTS = "Points of A, x,y in pixels; as many as you like."
-MASS = "Weights of the cells: uniform, or cam, where the network's classifier looks."
 
 
 def match(
@@ -31,26 +30,23 @@ def match(
     ] = None,
     backbone: options.Backbone = None,
     weights: options.Weights = None,
-    layers: Annotated[
-        str | None, option("Matching", "Only these layers, names with commas.", "NAMES")
-    ] = None,
-    layer: Annotated[
-        str | None, option("Matching", "The layer of --method best-layer.", "NAME")
-    ] = None,
+    layers: options.Layers = None,
+    layer: options.Layer = None,
     method: options.Method = None,
     preset: options.Preset = None,
     eta: options.Eta = None,
     eps: options.Eps = None,
     prior: options.Prior = None,
-    normalise: Annotated[
-        str | None, option("Matching", "Of costs: none, mean or regret.", "HOW")
-    ] = None,
-    mass: Annotated[str | None, option("Matching", MASS, "HOW")] = None,
-    side: Annotated[
-        int | None, option("Matching", "Pixels of the longer side, matched at.", "COUNT")
-    ] = None,
+    normalise: options.Normalise = None,
+    mass: options.Mass = None,
+    side: options.Side = None,
     hough: options.Hough = None,
     device: options.Device = None,
+    layout: options.Layout = None,
+    colour: options.Colour = None,
+    mean: options.Mean = None,
+    std: options.Std = None,
+    scale: options.Scale = None,
     out: Annotated[
         Path | None, option("Output", "Write a picture: .png, .svg, .pdf, .jpg or .webp.", "FILE")
     ] = None,
@@ -68,7 +64,7 @@ def match(
     Without --points and --grid some sixteen points on the object are chosen, or, where no weights
     say where it is, the surest ones.
 
-    Exit codes: 0 solved, 2 bad input, 3 stopped before the tolerance.
+    Exit codes: 0 solved, or the preset's steps taken, 2 bad input, 3 stopped before the tolerance.
     """
     from frot._cli._match_call import MatchCall
     from frot._cli._match_files import MatchFiles
@@ -91,8 +87,13 @@ def match(
     settings = options.given(
         backbone=backbone,
         weights=None if weights is None else str(weights),
-        layers=None if layers is None else [_layer(name) for name in layers.split(",")],
-        layer=None if layer is None else _layer(layer),
+        layout=layout,
+        colour=colour,
+        mean=options.parse_numbers(mean, "mean"),
+        std=options.parse_numbers(std, "std"),
+        scale=scale,
+        layers=options.layer_numbers(layers),
+        layer=options.layer_number(layer),
         method=method,
         preset=preset,
         eta=eta,
@@ -104,12 +105,13 @@ def match(
         hough=hough,
         device=device,
     )
+    options.split_options(settings)
     # Both are read before the network is, so that a wrong path costs nothing.
     source, target = library.read_photo(a), library.read_photo(b)
     if asked is not None:
         check_inside(asked, source)
     remark(f"{_size(source)} to {_size(target)} pixels")
-    matched = _matching(library.Matcher, settings, source, target)
+    matched, steps = _matching(settings, source, target)
     if asked is None:
         asked = object_points(matched) if grid is None else grid_points(source.size, grid)
     moved = matched.transfer(asked)
@@ -117,7 +119,7 @@ def match(
     call = MatchCall(a, b, tuple(words), grid, settings)
     for path in files.write(matched, asked, moved, call):
         say(f"Wrote {path}")
-    raise typer.Exit(0 if matched.result is None else exit_code(matched.result.status))
+    raise typer.Exit(_code(matched, steps))
 
 
 def _library() -> Any:
@@ -127,20 +129,27 @@ def _library() -> Any:
     return frot.correspondence
 
 
-def _matching(matcher: Any, options: dict[str, Any], source: Any, target: Any) -> Any:
-    """Match, and show warnings as a line each instead of as Python does."""
+def _matching(settings: dict[str, Any], source: Any, target: Any) -> tuple[Any, int]:
+    """Match, and show warnings as a line each instead of as Python does.
+
+    Returns the match, and how many steps its solver was asked for instead of a tolerance, or 0.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        matched = matcher(**options)(source, target)
+        made = options.make_matcher(settings)
+        matched = made(source, target)
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         warn(text)
-    return matched
+    # Methods other than frot solve to the tolerance whatever a preset says of steps.
+    return matched, made.settings.steps if made.settings.method == "frot" else 0
 
 
-def _layer(word: str) -> str | int:
-    """A layer by its name, or by its number from 0."""
-    word = word.strip()
-    return int(word) if word.isdigit() else word
+def _code(matched: Any, steps: int) -> int:
+    """Return the exit code: whoever asks for some steps has what was asked for after them."""
+    if matched.result is None:
+        return 0
+    status = matched.result.status
+    return 0 if steps and status.name == "MAX_ITER" else exit_code(status)
 
 
 def _size(photo: Any) -> str:

@@ -52,10 +52,14 @@ class MatchCall:
     def python(self) -> str:
         """The same in Python."""
         from frot._cli._match_points import parse_points
+        from frot._cli._matcher_options import split_options
 
-        given = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+        network, rest = split_options(self.options)
+        given = _arguments(rest)
+        if network:
+            given = ", ".join(filter(None, [f"OnnxBackbone({_arguments(network)})", given]))
         lines = [
-            "from frot.correspondence import Matcher",
+            f"from frot.correspondence import Matcher{', OnnxBackbone' if network else ''}",
             "",
             f"match = Matcher({given})({str(self.a)!r}, {str(self.b)!r})",
         ]
@@ -64,5 +68,11 @@ class MatchCall:
         return "\n".join(lines)
 
 
+def _arguments(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in options.items())
+
+
 def _text(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ",".join(map(_text, value))
+    return f"{value:.15g}" if isinstance(value, float) else str(value)

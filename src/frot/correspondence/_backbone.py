@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from frot.correspondence._feature_map import FeatureMap
 
-__all__ = ["Backbone", "Classifying"]
+__all__ = ["Backbone", "Classifying", "state_of"]
 
 
 class Backbone(Protocol):
-    """Anything that turns an image into named maps of features."""
+    """Anything that turns an image into named maps of features.
+
+    One whose weights may change while it is used can have a `state` as well: a key that costs
+    little and is another after a change, so that no features are remembered that are out of date.
+    """
 
     @property
     def name(self) -> str:
@@ -54,3 +58,16 @@ class Classifying(Protocol):
         weights, without bias. The most probable class comes first.
         """
         ...
+
+
+def state_of(backbone: Any) -> Any:
+    """Return the state of a backbone, or of the one inside it; None where it has none.
+
+    Examples
+    --------
+    >>> state_of(object()) is None
+    True
+    """
+    while (inside := getattr(backbone, "backbone", None)) is not None:
+        backbone = inside
+    return getattr(backbone, "state", None)

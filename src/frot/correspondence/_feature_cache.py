@@ -59,6 +59,10 @@ class FeatureCache:
     max_bytes: int = 4 * 10**9
 
     def __post_init__(self) -> None:
+        if not isinstance(self.folder, str | os.PathLike):
+            raise InputError(
+                f"cache: is {self.folder!r}; give the path of a folder, or a FeatureCache"
+            )
         if self.max_bytes < 1:
             raise InputError(f"max_bytes is {self.max_bytes}; give a positive number of bytes")
         make_folder(self.folder)

@@ -7,15 +7,17 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from frot._errors import InputError
 from frot._fingerprint import fingerprint
 from frot._validate import check_choice
+from frot.correspondence._backbone import state_of
 from frot.correspondence._backbones import SomeLayers, extract_named, resolve_backbone
 from frot.correspondence._backbones._arrays import knows_names
+from frot.correspondence._backbones._choose import whole
 from frot.correspondence._device import check_room, find_device
 from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
 from frot.correspondence._feature_map import FeatureMap, Grid
@@ -86,7 +88,7 @@ radius, side, enlarge, stride, rank, edges : optional
         *,
         layers: Sequence[str | int] | None = None,
         preset: str = "frot",
-        layer: str | int | None = None,
+        layer: str | SupportsIndex | None = None,
         device: str | None = None,
         cache: Any = None,
         method: str | None = None,
@@ -118,14 +120,15 @@ radius, side, enlarge, stride, rank, edges : optional
                 rank=rank, edges=edges,
             )
             .check()
+            .refuse(normalise=normalise, layer=layer)
         )  # fmt: skip
         if layers is None and isinstance(backbone, str):
             layers = PUBLISHED_LAYERS.get((self.settings.method, backbone.lower()))
+        store = cache if cache is None or isinstance(cache, FeatureCache) else FeatureCache(cache)
         self.device = find_device(device)
         torch_device = None if self.device in (None, "cpu") else self.device
         self.backbone = resolve_backbone(backbone, weights, layers, torch_device)
-        if cache is not None:
-            store = cache if isinstance(cache, FeatureCache) else FeatureCache(cache)
+        if store is not None:
             self.backbone = CachedBackbone(self.backbone, store)
         self.settings = self.settings.sized(self.backbone.name)
         self.layer = _layer_number(layer, self.backbone.layers)
@@ -159,7 +162,8 @@ radius, side, enlarge, stride, rank, edges : optional
         ----------
         source, target : paths, PIL images or arrays
         source_mask, target_mask : arrays of shape (H, W), optional
-            Weights of the pixels, instead of `mass`: where the object is.
+            Weights of the pixels, instead of `mass`: where the object is. Cells without any are
+            matched with nothing; "nn" and "hpf" look no further than that.
         """
         began = time.perf_counter()
         sight = self.look(source, target, source_mask=source_mask, target_mask=target_mask)
@@ -219,7 +223,7 @@ radius, side, enlarge, stride, rank, edges : optional
             raw_plan=outcome.plan,
         )  # fmt: skip
 
-    def having(self, *, layer: str | int | None = None, **changes: Any) -> Matcher:
+    def having(self, *, layer: str | SupportsIndex | None = None, **changes: Any) -> Matcher:
         """Return a matcher with other settings and the same network.
 
         The two share the photographs that they remember, unless they look at them otherwise.
@@ -231,7 +235,9 @@ radius, side, enlarge, stride, rank, edges : optional
         Matcher(efficientnet-lite2, method='uniform', hough=False, side=96)
         """
         other = copy(self)
+        # What this one has and the other's method has no use for may stay.
         other.settings = self.settings.having(**changes).check()
+        other.settings.refuse(normalise=changes.get("normalise"), layer=layer)
         other._check_prior()
         if layer is not None:
             other.layer = _layer_number(layer, self.backbone.layers)
@@ -270,7 +276,8 @@ radius, side, enlarge, stride, rank, edges : optional
         photo = read_photo(source)
         # Some backbones know photographs by their names.
         name = photo.name if knows_names(self.backbone) else None
-        key = fingerprint(pixels=photo.pixels, name=name)
+        # Networks may be trained between two photographs.
+        key = fingerprint(pixels=photo.pixels, name=name, state=state_of(self.backbone))
         if key in self._seen:
             self._seen.move_to_end(key)
             return replace(self._seen[key], photo=photo)
@@ -342,11 +349,12 @@ def _named(names: Sequence[str], values: Any) -> dict[str, float]:
     return {name: float(value) for name, value in zip(names, values, strict=True)}
 
 
-def _layer_number(layer: str | int | None, names: Sequence[str]) -> int | None:
+def _layer_number(layer: str | SupportsIndex | None, names: Sequence[str]) -> int | None:
     if layer is None:
         return None
     if isinstance(layer, str) and layer in names:
         return list(names).index(layer)
-    if isinstance(layer, int) and not isinstance(layer, bool) and 0 <= layer < len(names):
-        return layer
+    number = None if isinstance(layer, str) else whole(layer)
+    if number is not None and 0 <= number < len(names):
+        return number
     raise InputError(f"layer: {layer!r} is none of the network's {len(names)}: {', '.join(names)}")

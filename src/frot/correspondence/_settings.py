@@ -49,7 +49,7 @@ class Settings:
     power : float
         What coherences are raised to.
     normalise : {"none", "mean", "regret"}
-        As in `frot.solve`.
+        As in `frot.solve`; for "frot" alone.
     mass : {"uniform", "cam", "cam-top"}
         Weights of the cells; see `frot.correspondence`.
     exponent : float
@@ -121,6 +121,20 @@ class Settings:
         if self.method == "frot" and self.steps and not numbers["eta"]:
             raise InputError("eta: must be > 0 for the paper's steps; use steps=0 to solve with 0")
         return replace(self, **numbers, prior=_checked_prior(self.prior))
+
+    def refuse(self, *, normalise: str | None = None, layer: Any = None) -> Settings:
+        """Return the settings, or raise with what was asked for and the method has no use for."""
+        if normalise not in (None, "none") and self.method != "frot":
+            raise InputError(
+                f"normalise: {normalise!r} does nothing for method={self.method!r}; leave it out, "
+                "or use method='frot'"
+            )
+        if layer is not None and self.method != "best-layer":
+            raise InputError(
+                f"layer: {layer!r} does nothing for method={self.method!r}; use "
+                "method='best-layer', or `layers` to choose those that are matched by"
+            )
+        return self
 
     def sized(self, network: str) -> Settings:
         """Return the settings with the side that suits a network, where none is given."""

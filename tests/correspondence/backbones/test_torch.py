@@ -1,4 +1,5 @@
 import pickle
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -265,6 +266,59 @@ def test_the_fingerprint_is_that_of_everything_that_matters(network):
     np.testing.assert_array_equal(
         again.extract(IMAGE)[2].values, TorchBackbone(network).extract(IMAGE)[2].values
     )
+
+
+class Tokens(nn.Module):
+    """A small vision transformer, the batch first or the tokens."""
+
+    def __init__(self, batch_first, extra=0):
+        super().__init__()
+        self.patches = nn.Conv2d(3, 8, 8, 8)
+        self.extra = nn.Parameter(torch.randn(1, extra, 8))
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=batch_first)
+        self.encoder = nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)
+        self.batch_first = batch_first
+
+    def forward(self, x):
+        x = torch.cat([self.extra, self.patches(x).flatten(2).transpose(1, 2)], dim=1)
+        return self.encoder(x if self.batch_first else x.transpose(0, 1))
+
+
+@pytest.mark.parametrize("extra", [0, 2])
+def test_tokens_before_the_batch_are_the_same_grid(extra):
+    torch.manual_seed(0)
+    usual, other = Tokens(True, extra).eval(), Tokens(False, extra).eval()
+    other.load_state_dict(usual.state_dict())
+    expected, found = (TorchBackbone(one).extract(IMAGE) for one in (usual, other))
+    assert [one.name for one in found] == [f"encoder.layers.{k}" for k in range(3)]
+    for one, wanted in zip(found, expected, strict=True):
+        assert (
+            (one.stride, one.receptive_field) == (wanted.stride, wanted.receptive_field) == (8, 8)
+        )
+        np.testing.assert_allclose(one.values, wanted.values, atol=1e-5)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_compiled_modules_are_refused(network, inside):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some versions say that TorchScript is on its way out
+        compiled = [torch.jit.script(network), torch.jit.trace(network, torch.zeros(1, 3, 64, 64))]
+    for one in compiled:
+        module = nn.Sequential(one) if inside else one
+        said = "module: '0' is" if inside else "module: it is"
+        with pytest.raises(InputError, match=f"{said} compiled by TorchScript.*ONNX file"):
+            TorchBackbone(module)
+
+
+@pytest.mark.parametrize("error", [KeyError("boom"), AttributeError("no such"), OSError()])
+def test_whatever_a_module_raises_is_one_sentence(error):
+    class Failing(Residual):
+        def forward(self, x):
+            raise error
+
+    with pytest.raises(InputError, match=rf"{type(error).__name__}.*; give a module whose") as said:
+        TorchBackbone(Failing())
+    assert "\n" not in str(said.value)
 
 
 def test_bad_arguments(network):

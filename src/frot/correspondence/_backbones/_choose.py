@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import operator
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from frot.correspondence._backbone import Backbone, Classifying
 from frot.correspondence._backbones._arrays import extract_named
 from frot.correspondence._feature_map import FeatureMap
 
-__all__ = ["SomeLayers", "choose_layers", "refuse_classes"]
+__all__ = ["SomeLayers", "choose_layers", "refuse_classes", "whole"]
 
 
 def choose_layers(
@@ -49,15 +51,31 @@ def choose_layers(
                     + ", ".join(near)
                 )
             wanted.add(layer)
-        elif isinstance(layer, bool) or not 0 <= int(layer) < len(available):
+        elif (place := whole(layer)) is None or not 0 <= place < len(available):
             raise InputError(
                 f"layers holds {layer!r}, but {network} has layers 0 to {len(available) - 1}"
             )
         else:
-            wanted.add(available[int(layer)])
+            wanted.add(available[place])
     if not wanted:
         raise InputError("layers is empty; name at least one, or leave it out to take all")
     return tuple(name for name in available if name in wanted)
+
+
+def whole(value: Any) -> int | None:
+    """Return a whole number, NumPy's as well, as Python's; None for what is none.
+
+    Examples
+    --------
+    >>> whole(np.int64(3)), whole(3.0), whole(True)
+    (3, None, None)
+    """
+    if isinstance(value, bool | np.bool_):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 class SomeLayers:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -79,6 +78,12 @@ class TorchBackbone:
 
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module is a {type(module).__name__}; give a torch.nn.Module")
+        if compiled := [n for n, p in module.named_modules() if _is_compiled(p)]:
+            raise InputError(
+                f"module: {repr(compiled[0]) if compiled[0] else 'it'} is compiled by TorchScript, "
+                "which cannot be watched at work; give the module that it was made from, or export "
+                "that to an ONNX file"
+            )
         self._prepare = preprocessing(colour, mean, std, scale)
         self.name = name or type(module).__name__
         self._module = placed(module, device)
@@ -86,25 +91,38 @@ class TorchBackbone:
         self._parts = self._choose([layers] if isinstance(layers, str | int) else layers)
         self._border = self._find_border()
         self.layers: tuple[str, ...] = tuple(self._parts)
-        self._hash: str | None = None
+        # Under the state of the weights that it is of.
+        self._hash: tuple[str, str] | None = None
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the weights, the structure, the layers and the preprocessing."""
-        if self._hash is None:
-            weights = hashlib.sha256()
-            for key, value in sorted(self._module.state_dict().items()):
-                weights.update(f"{key} {tuple(value.shape)} {value.dtype}".encode())
-                raw = value.detach().cpu().contiguous()
-                weights.update(raw.reshape(-1).view(_torch().uint8).numpy().tobytes())
-            self._hash = fingerprint(
-                weights=weights.hexdigest(),
+        """A hash of the weights, the structure, the code, the layers and the preprocessing.
+
+        It is taken anew after the weights have changed. What else a module has, such as an
+        activation that is swapped later on, is looked at once.
+        """
+        from frot.correspondence._backbones._module_identity import code_digest, weights_digest
+
+        state = self.state
+        if self._hash is None or self._hash[0] != state:
+            code = code_digest(self._module)
+            found = fingerprint(
+                weights=weights_digest(self._module),
                 structure=repr(self._module),
                 parts=list(self._parts.items()),
                 prepare=self._prepare,
                 call=self._call,
+                **({} if code is None else {"code": code}),
             )
-        return self._hash
+            self._hash = (state, found)
+        return self._hash[1]
+
+    @property
+    def state(self) -> str:
+        """A cheap key of the weights in this process, another one after they have changed."""
+        from frot.correspondence._backbones._module_identity import weights_state
+
+        return weights_state(self._module)
 
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
         """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
@@ -126,7 +144,15 @@ class TorchBackbone:
     def __getstate__(self) -> dict[str, Any]:
         from frot.correspondence._backbones._module_state import without_local_hooks
 
-        return {**self.__dict__, "_module": without_local_hooks(self._module)}
+        # A hash of weights that have changed since is none of what is sent.
+        known = None if self._hash is None or self._hash[0] != self.state else self._hash
+        return {**self.__dict__, "_module": without_local_hooks(self._module), "_hash": known}
+
+    def __setstate__(self, sent: dict[str, Any]) -> None:
+        self.__dict__.update(sent)
+        if self._hash is not None:
+            # The same weights lie elsewhere in this process.
+            self._hash = (self.state, self._hash[1])
 
     def __repr__(self) -> str:
         return f"TorchBackbone({self.name}, {len(self.layers)} layers)"
@@ -195,7 +221,10 @@ class TorchBackbone:
                 return self._run(np.zeros((side, side, 3), dtype=np.float32), wanted)
             except InputError as error:
                 problem = problem or error
-        raise InputError(f"{self.name} cannot be run on an image: {problem}")
+        raise InputError(
+            f"{self.name} cannot be run on an image: {problem}; give a module whose forward pass "
+            "takes a batch of images alone, of shape (1, 3, h, w)"
+        )
 
     def _run(self, ready: np.ndarray, wanted: set[str]) -> tuple[Any, dict[str, Any]]:
         torch = _torch()
@@ -220,10 +249,12 @@ class TorchBackbone:
             try:
                 with trace:
                     module(image, **self._call)
-            except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
+            except MemoryError:
+                raise
+            except Exception as error:
                 raise InputError(
                     f"{self.name} cannot take an image of {ready.shape[1]} x {ready.shape[0]} "
-                    f"pixels: {(str(error).splitlines() or [repr(error)])[0]}"
+                    f"pixels: {_said(error)}"
                 ) from error
         return trace, outputs
 
@@ -255,6 +286,17 @@ class TorchBackbone:
 
 def _torch() -> Any:
     return require("torch", "correspondence")
+
+
+def _said(error: Exception) -> str:
+    """The first line of an error; of kinds whose text is no sentence, the kind as well."""
+    line = (str(error).splitlines() or [""])[0]
+    known = isinstance(error, RuntimeError | ValueError | TypeError | AssertionError | IndexError)
+    return line if known and line else f"{type(error).__name__}: {line}".rstrip(": ")
+
+
+def _is_compiled(module: Any) -> bool:
+    return isinstance(module, _torch().jit.ScriptModule)
 
 
 def _bare(part: str) -> str:

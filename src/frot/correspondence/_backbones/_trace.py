@@ -201,9 +201,10 @@ def as_map(tensor: torch.Tensor, seen: Sight | None) -> torch.Tensor:
     if tensor.ndim == 4:
         last = seen is not None and tuple(tensor.shape[1:3]) == seen.grid != tensor.shape[2:]
         return tensor[0].permute(2, 0, 1) if last else tensor[0]
-    if tensor.ndim == 3 and seen is not None and tensor.shape[1] >= _cells(seen):
-        cells = tensor[0, tensor.shape[1] - _cells(seen) :]
-        return cells.T.reshape(-1, *seen.grid)
+    if tensor.ndim == 3 and seen is not None:
+        tokens = tensor[:, 0] if _tokens_first(tensor, seen) else tensor[0]
+        if tokens.shape[0] >= _cells(seen):
+            return tokens[tokens.shape[0] - _cells(seen) :].T.reshape(-1, *seen.grid)
     raise ValueError(f"a tensor of shape {tuple(tensor.shape)} is no map")
 
 
@@ -213,8 +214,14 @@ def _cells(seen: Sight) -> int:
 
 def _is_map(tensor: torch.Tensor, seen: Sight) -> bool:
     if tensor.ndim == 3:
-        return tensor.shape[0] == 1 and tensor.shape[1] >= _cells(seen)
+        first = tensor.shape[0] == 1 and tensor.shape[1] >= _cells(seen)
+        return first or _tokens_first(tensor, seen)
     return tensor.ndim == 4 and seen.grid in (tuple(tensor.shape[2:]), tuple(tensor.shape[1:3]))
+
+
+def _tokens_first(tensor: torch.Tensor, seen: Sight) -> bool:
+    """Whether tokens come before the batch, (tokens, 1, channels), as in older transformers."""
+    return tensor.shape[1] == 1 and tensor.shape[0] >= max(_cells(seen), 2)
 
 
 def _through(

@@ -85,6 +85,17 @@ class Setting:
         scaled = xp.clip(plan * float(plan.shape[0]), 0.0, None)
         return xp.sqrt(scaled) if self.exponent == 0.5 else scaled**self.exponent
 
+    def massive(self, votes: Any) -> Any:
+        """Return votes, (n, m), without those from and for cells that have no mass.
+
+        Where there is a plan it has none there by itself.
+        """
+        sides = (self.a > 0.0, self.b > 0.0)
+        if all(side.all() for side in sides):
+            return votes
+        left, right = (self.home.bring(side.astype(float)) for side in sides)
+        return votes * left[:, None] * right[None, :]
+
     def transported(self, plan: Any, alpha: Any, result: Result | None) -> Outcome:
         """The outcome of a plan, with its cost in every layer."""
         plan = self.home.bring(plan if result is None else _dense(plan))
