@@ -90,7 +90,8 @@ def forward(weights, old):
     """Sums of the bottlenecks and the last maps, in Keras' own terms."""
     tensors: Any = {key: torch.from_numpy(value) for key, value in weights.items()}
 
-    def step(x, conv, bn, stride=1, padding=0):
+    def step(x, names, stride=1, padding=0):
+        conv, bn = names
         kernel = tensors[f"{conv}/kernel"].permute(3, 2, 0, 1)
         x = functional.conv2d(x, kernel, tensors[f"{conv}/bias"], stride, padding)
         parts = [tensors[f"{bn}/{part}"] for part in ("moving_mean", "moving_variance")]
@@ -100,7 +101,7 @@ def forward(weights, old):
     # Blue, green, red, from 0 to 255, the means subtracted.
     pixels = 255.0 * IMAGE[:, :, ::-1] - MEANS
     x = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)))[None]
-    x = step(x, *(("conv1", "bn_conv1") if old else ("conv1_conv", "conv1_bn")), 2, 3)
+    x = step(x, ("conv1", "bn_conv1") if old else ("conv1_conv", "conv1_bn"), 2, 3)
     x = functional.max_pool2d(functional.pad(torch.relu(x), (1, 1, 1, 1)), 3, 2)
     maps = [x]
     for stage, count in enumerate(BLOCKS):
@@ -110,9 +111,9 @@ def forward(weights, old):
                 for part in range(4)
             }
             stride = 2 if stage > 0 and block == 0 else 1
-            y = torch.relu(step(x, *names[1], stride))
-            y = step(torch.relu(step(y, *names[2], 1, 1)), *names[3])
-            y = y + (step(x, *names[0], stride) if block == 0 else x)
+            y = torch.relu(step(x, names[1], stride))
+            y = step(torch.relu(step(y, names[2], 1, 1)), names[3])
+            y = y + (step(x, names[0], stride) if block == 0 else x)
             maps.append(y)
             x = torch.relu(y)
     return [one[0].numpy() for one in maps], x[0].numpy()
