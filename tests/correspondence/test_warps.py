@@ -55,7 +55,7 @@ def test_a_shift_moves_pixels_exactly():
 def test_another_size_and_integers():
     image = np.arange(60, dtype=np.uint8).reshape(6, 10)
     warped = Warp().apply(image, size=(4, 12))
-    assert warped.dtype == np.float32
+    assert warped.dtype == np.uint8
     assert np.array_equal(warped[:, :10], image[:4])
     assert np.array_equal(warped[:, 11], image[:4, 9])  # beyond the edge, as at the edge
 
@@ -90,3 +90,14 @@ def test_what_folds_is_refused():
 def test_bad_input(call, text):
     with pytest.raises(InputError, match=text):
         call()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.float64])
+def test_a_warped_photograph_is_of_the_same_type(dtype):
+    image = (255 * np.random.default_rng(0).random((20, 30, 3))).astype(dtype)
+    warped = Warp.shift(0.5, 0.0).apply(image)
+    assert warped.dtype == dtype
+    between = (image[:, :-1].astype(float) + image[:, 1:]) / 2
+    assert np.abs(warped[:, 1:].astype(float) - between).max() <= (
+        0.5 if dtype().dtype.kind == "u" else 1e-4
+    )

@@ -109,24 +109,30 @@ class Warp:
         Returns
         -------
         array
-            Bilinearly sampled, in the precision of the image (single for integers). What comes
-            from beyond the image's edge is as at the edge.
+            Bilinearly sampled, of the image's own type: integers are rounded. What comes from
+            beyond the image's edge is as at the edge.
         """
         from scipy.ndimage import map_coordinates
 
         if image.ndim not in (2, 3):
             raise InputError(f"image: has {image.ndim} axes; give (h, w) or (h, w, channels)")
-        image = image if image.dtype.kind == "f" else image.astype(np.float32)
+        whole = image.dtype.kind != "f"
         h, w = size or image.shape[:2]
         y, x = np.mgrid[:h, :w]
         origins = self.origins(np.stack([x.ravel(), y.ravel()], axis=1))
         where = origins[:, ::-1].T
         channels = image[..., None] if image.ndim == 2 else image
         sampled = [
-            map_coordinates(channels[..., c], where, order=1, mode="nearest")
+            map_coordinates(
+                channels[..., c].astype(float) if whole else channels[..., c],
+                where,
+                order=1,
+                mode="nearest",
+            )
             for c in range(channels.shape[2])
         ]
-        return np.stack(sampled, axis=-1).reshape(h, w, *image.shape[2:])
+        warped = np.stack(sampled, axis=-1).reshape(h, w, *image.shape[2:])
+        return np.rint(warped).astype(image.dtype) if whole else warped
 
     def _bend(self, p: np.ndarray) -> np.ndarray:
         k = len(self.anchors)
