@@ -64,7 +64,7 @@ def test_all_methods_on_all_pairs_with_a_table_a_picture_and_verdicts(small, wil
     assert [path.suffix for path in paths] == [".png", ".json", ".md"]
     content = json.loads(paths[1].read_text(encoding="utf-8"))
     assert [verdict["figure"] for verdict in content["verdicts"]] == [
-        "FROT", "picked", "prior", "labels"
+        "FROT", "picked", "prior", "labels", "searched"
     ]  # fmt: skip
     table = paths[2].read_text(encoding="utf-8")
     assert "| FROT, coherence prior (default) |" in table

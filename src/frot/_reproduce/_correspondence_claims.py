@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from frot._reproduce._correspondence_choices import PICKED, PROPOSED
+from frot._reproduce._correspondence_choices import PICKED, PROPOSED, SEARCHED
 from frot._reproduce._verdict import Check, Verdict
 
 __all__ = ["claims"]
@@ -36,11 +36,18 @@ def claims(rows: Sequence[Mapping[str, Any]], test: str) -> tuple[Verdict, ...]:
     picked = tuple(versus(name, "paper", h, PICKED) for name in networks for h in both)
     ours = tuple(versus(name, PROPOSED, h, "uniform") for name in networks for h in both)
     beyond = tuple(versus(name, PROPOSED, h, PICKED) for name in networks for h in both)
+    searched = tuple(versus(name, PROPOSED, h, SEARCHED[-1]) for name in networks for h in both)
     verdicts = [
         Verdict("FROT", "FROT is above transport that does not weigh layers", paper, "Claim"),
         Verdict("picked", "FROT is like transport on layers picked with labels", picked, "Claim"),
         Verdict("prior", "with a coherence prior FROT is above uniform OT", ours, "Claim"),
         Verdict("labels", "with it FROT is above the layer picked with labels", beyond, "Claim"),
+        Verdict(
+            "searched",
+            "with it FROT is above SCOT on layers searched with labels",
+            searched,
+            "Claim",
+        ),
     ]
     if first := tuple(
         Check(
