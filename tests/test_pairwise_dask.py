@@ -18,7 +18,7 @@ import pytest
 import frot
 from frot import _tiles
 from frot._spread import spread
-from tests.reference import LIGHT
+from tests.dask_cluster import two_workers
 
 distributed = pytest.importorskip("distributed")
 
@@ -34,20 +34,8 @@ GROUPS = [3, 3]
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    import dask.config
-
     # Workers that die are restarted; a task that kills two is given up.
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            env=LIGHT,
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with two_workers(allowed_failures=1) as client:
         yield client
 
 

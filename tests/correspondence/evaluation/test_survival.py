@@ -21,6 +21,7 @@ from frot.correspondence._evaluation import evaluate, read_evaluation
 from frot.correspondence._evaluation._surviving import DIED
 from tests.correspondence import generated
 from tests.correspondence.evaluation.matchers import Noting
+from tests.dask_cluster import two_workers
 from tests.reference import LIGHT
 
 pytestmark = [
@@ -50,20 +51,7 @@ def pairs(tmp_path):
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    distributed = pytest.importorskip("distributed")
-    import dask.config
-
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            env=LIGHT,
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with two_workers(allowed_failures=0) as client:
         yield client
 
 
