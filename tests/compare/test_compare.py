@@ -1,6 +1,8 @@
 """Several methods on the same points: their values, what fails, and what is kept."""
 
 import json
+import subprocess
+import sys
 import tracemalloc
 from dataclasses import replace
 from typing import Any
@@ -253,6 +255,34 @@ def test_torch_tensors_are_taken_to_the_host():
     assert found.missing == ()
     assert isinstance(found["frot"].alpha, np.ndarray)
     assert found["ot"].value == pytest.approx(frot.wasserstein(X, Y).value)
+
+
+FREED = """
+import ctypes
+import numpy as np
+from frot._compare._memory import peak_memory
+
+libc = ctypes.CDLL(None)
+if not hasattr(libc, "mallopt"):
+    raise SystemExit(77)
+# Large arrays from the heap, of which nothing goes back to the system by itself.
+libc.mallopt(-3, 2**30)
+libc.mallopt(-1, 2**31 - 1)
+array = np.ones(40_000_000)
+kept = np.ones(1_000)
+del array
+with peak_memory() as peak:
+    np.ones(12_000_000).sum()
+assert peak.kind != "resident" or 60e6 < peak.size < 200e6, peak
+"""
+
+
+@pytest.mark.skipif(not memory.STATUS.exists(), reason="no /proc here")
+def test_memory_that_was_freed_before_is_counted_when_it_is_taken_again():
+    done = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True)
+    if done.returncode == 77:
+        pytest.skip("no glibc here")
+    assert not done.returncode, done.stderr
 
 
 @pytest.mark.parametrize("kernel", [True, False])
