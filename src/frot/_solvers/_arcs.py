@@ -133,7 +133,9 @@ def _sweeps(
     kernel = np.maximum(score, -1e4, out=score).astype(np.float32)
     a32, b32 = a.astype(np.float32), b.astype(np.float32)
     tiny = np.float32(1e-30)
-    with np.errstate(under="ignore"):
+    # All numbers are from 0 to 1e38: products that are called invalid are of what lies behind small
+    # arrays, which some BLAS multiply along with them.
+    with np.errstate(under="ignore", invalid="ignore"):
         np.exp(kernel, out=kernel)
         u, v = 1.0 / np.maximum(kernel @ b32, tiny), np.ones(len(b), dtype=np.float32)
         for sweep in range(SEED_SWEEPS_MOST):
