@@ -216,7 +216,7 @@ def _keep_fine(
     home: Home,
     ends: list[tuple[int, int]],
 ) -> None:
-    """Write the cosines of layers into an array (n, slots, m)."""
+    """Write the cosines of layers into an array (slots, n, m)."""
     for slot, layer in zip(slots, layers, strict=True):
         X, Y = _vectors(source[layer], home, ends[0]), _vectors(target[layer], home, ends[1])
         values[slot, :, :] = X @ home.xp.matrix_transpose(Y)

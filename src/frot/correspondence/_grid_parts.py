@@ -75,8 +75,13 @@ class KeptLayers:
         return xp.reshape(self.values, (count, n * m))[:, start * m : stop * m]
 
     def add(self, out: Any, weights: Any, start: int, stop: int) -> None:
-        """Add one product."""
-        out += self.home.xp.reshape(weights @ self._flat(start, stop), out.shape)
+        """Add one product; on the host in blocks of rows, so that no second matrix is made."""
+        xp, m = self.home.xp, self.values.shape[2]
+        step = max(1, BLOCK_BYTES // (8 * m)) if self.home.on_host else stop - start
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            rows = xp.reshape(weights @ self._flat(first, last), (last - first, m))
+            out[first - start : last - start, :] += rows
 
     def sums(self, plan: Any, start: int, stop: int) -> Any:
         """Sums of blocks in working precision, of blocks in double."""
