@@ -25,7 +25,7 @@ from frot.correspondence._hough import hough as hough_votes
 from frot.correspondence._layers import LayerPair, with_cells
 from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
 from frot.correspondence._match import Match
-from frot.correspondence._methods import METHODS, Outcome, Setting
+from frot.correspondence._methods import METHODS, Outcome, Setting, votes_between
 from frot.correspondence._photo import read_photo
 from frot.correspondence._settings import PRESETS, Settings
 from frot.correspondence._sight import Seen, Sight
@@ -325,8 +325,7 @@ radius, side, enlarge, stride, rank, edges : optional
         scores = outcome.votes
         if not self.settings.edges:
             inside = grids[0].inside(one.size), grids[1].inside(other.size)
-            left, right = (layers.home.bring(cells.astype(float)) for cells in inside)
-            scores = scores * left[:, None] * right[None, :]
+            scores = votes_between(scores, *inside, layers.home)
         if self.settings.hough:
             scores = hough_votes(scores, *grids, one.size, other.size, layers.home)
         settings = self.settings

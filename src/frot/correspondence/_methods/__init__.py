@@ -14,10 +14,15 @@ from frot.correspondence._methods._one_cost import (
     uniform,
     weighted,
 )
-from frot.correspondence._methods._outcome import Outcome, Setting, uninterrupted
+from frot.correspondence._methods._outcome import (
+    Outcome,
+    Setting,
+    uninterrupted,
+    votes_between,
+)
 from frot.correspondence._methods._srw import subspace_robust
 
-__all__ = ["METHODS", "Outcome", "Setting", "uninterrupted"]
+__all__ = ["METHODS", "Outcome", "Setting", "uninterrupted", "votes_between"]
 
 METHODS: dict[str, Callable[[Setting], Outcome]] = {
     "frot": feature_robust,

@@ -15,7 +15,7 @@ from frot.correspondence._coherence import coherences
 from frot.correspondence._layers import LayerPair
 from frot.correspondence._transport import Transporting
 
-__all__ = ["Outcome", "Setting", "uninterrupted"]
+__all__ = ["Outcome", "Setting", "uninterrupted", "votes_between"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +90,7 @@ class Setting:
 
         Where there is a plan it has none there by itself.
         """
-        sides = (self.a > 0.0, self.b > 0.0)
-        if all(side.all() for side in sides):
-            return votes
-        left, right = (self.home.bring(side.astype(float)) for side in sides)
-        return votes * left[:, None] * right[None, :]
+        return votes_between(votes, self.a > 0.0, self.b > 0.0, self.home)
 
     def transported(self, plan: Any, alpha: Any, result: Result | None) -> Outcome:
         """The outcome of a plan, with its cost in every layer."""
@@ -102,6 +98,14 @@ class Setting:
         phi = to_numpy(self.layers.costs.inner(plan[None, ...]))[0]
         weights = to_numpy(alpha).astype(float)
         return Outcome(self.votes(plan), weights, phi.astype(float), result, plan)
+
+
+def votes_between(votes: Any, rows: np.ndarray, columns: np.ndarray, home: Home) -> Any:
+    """Return votes, (n, m), with zeros outside some rows, (n,), and columns, (m,)."""
+    if rows.all() and columns.all():
+        return votes
+    left, right = (home.bring(side.astype(float)) for side in (rows, columns))
+    return votes * left[:, None] * right[None, :]
 
 
 def _dense(plan: Any) -> Any:
