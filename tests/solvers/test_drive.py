@@ -11,6 +11,7 @@ import pytest
 import frot
 from frot import Exact, FrankWolfe, LinearProgram, Problem, Status
 from frot._costs import StackedCosts
+from frot._deadline import DeadlineError
 from frot._solvers._drive import Offer, drive
 from tests.reference import linear_program, quiet
 
@@ -203,7 +204,7 @@ class TestTheLoopItself:
 
     def test_running_out_of_time_inside_a_step(self):
         def offers():
-            raise TimeoutError
+            raise DeadlineError
             yield Offer()
 
         with pytest.warns(frot.ConvergenceWarning, match="Stopped at time_limit"):

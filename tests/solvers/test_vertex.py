@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from frot._deadline import DeadlineError
 from frot._solvers._vertex import solve_vertex
 from tests.reference import linear_program
 
@@ -36,5 +37,5 @@ def test_no_time():
     rng = np.random.default_rng(1)
     rows, cols = np.divmod(np.arange(150 * 150), 150)
     uniform = np.full(150, 1 / 150)
-    with pytest.raises(TimeoutError):
+    with pytest.raises(DeadlineError):
         solve_vertex(uniform, uniform, rows, cols, rng.random((8, 150 * 150)), time_limit=1e-3)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from frot._bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
+from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._errors import SolverError, warn_caller
 from frot._feasible import fill
 from frot._plan import Plan
@@ -116,7 +117,7 @@ def drive(
     iteration = 0
     status = Status.STALLED
     try:
-        with progress_bar(tol, enabled=progress) as show:
+        with deadline(time_limit), progress_bar(tol, enabled=progress) as show:
             for offer in offers:
                 iteration += 1
                 if offer.upper is not None and (
@@ -145,17 +146,20 @@ def drive(
                 if iteration >= max_iter:
                     status = Status.MAX_ITER
                     break
-                if time_limit is not None and elapsed >= time_limit:
+                if seconds_left() == 0.0:
                     status = Status.TIME_LIMIT
                     break
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    except TimeoutError:
+    except DeadlineError:
         status = Status.TIME_LIMIT
     if upper is None or lower is None:
-        known = (
-            before_any(problem) if before_any else Offer(_any_upper(problem), _any_lower(problem))
-        )
+        with no_deadline():
+            known = (
+                before_any(problem)
+                if before_any
+                else Offer(_any_upper(problem), _any_lower(problem))
+            )
         upper, lower = upper or known.upper, lower or known.lower
     assert upper is not None
     assert lower is not None

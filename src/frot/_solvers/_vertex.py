@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from frot._deadline import DeadlineError
 from frot._errors import SolverError
 
 __all__ = ["Vertex", "solve_vertex"]
@@ -51,7 +52,7 @@ def solve_vertex(
 
     Raises
     ------
-    TimeoutError
+    DeadlineError
         If the time ran out.
     """
     import highspy
@@ -101,7 +102,7 @@ def solve_vertex(
     if status in (known.kInfeasible, known.kUnboundedOrInfeasible):
         return None
     if status == known.kTimeLimit:
-        raise TimeoutError
+        raise DeadlineError
     if status == known.kInterrupt:
         raise KeyboardInterrupt
     if status != known.kOptimal:
