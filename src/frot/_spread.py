@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
@@ -12,6 +13,7 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 from frot._errors import InputError, require
+from frot._orphans import end_with_caller
 
 __all__ = ["check_n_jobs", "spread"]
 
@@ -53,7 +55,8 @@ def spread(
     """Yield ``work(task)`` for every task, in the order in which they are finished.
 
     Only a few tasks are in flight at a time, and `tasks` is read as they are needed. Closing the
-    iterator, or any exception, calls off what has not begun.
+    iterator, or any exception, calls off what has not begun. Worker processes end with this one,
+    even if it is killed.
 
     Parameters
     ----------
@@ -84,8 +87,11 @@ def spread(
     alone, work = work, partial(_prepared, prepare, work)
     backend, _ = joblib.parallel.get_active_backend()
     if type(backend).__name__ == "DaskDistributedBackend":
+        # Whoever started a cluster ends it.
         yield from _on_dask(backend, work, tasks)
-    elif n_jobs is None and joblib.effective_n_jobs(None) == 1:
+        return
+    work = partial(_watched, os.getpid(), work)
+    if n_jobs is None and joblib.effective_n_jobs(None) == 1:
         yield from map(alone, tasks)
     elif backend.supports_return_generator:
         yield from _as_they_come(joblib, work, tasks, n_jobs, at_once)
@@ -95,6 +101,11 @@ def spread(
 
 def _prepared(prepare: Callable[[], object], work: Callable[[Task], Found], task: Task) -> Found:
     prepare()
+    return work(task)
+
+
+def _watched(caller: int, work: Callable[[Task], Found], task: Task) -> Found:
+    end_with_caller(caller)
     return work(task)
 
 
