@@ -46,7 +46,7 @@ def test_everything_is_what_the_dense_plan_says(make, blocks: str):
     # Formed from a copy, so that this plan does not keep what it is compared with.
     whole = np.asarray(LazyPlan(plan.terms, plan.ranks))
     if blocks == "blocks":
-        assert len(list(plan.blocks())) == 7
+        assert len(list(plan._blocks())) == 7
     V, U = RNG.normal(size=(9, 3)), RNG.normal(size=(13, 2))
     near: dict[str, Any] = {"rel": 1e-13, "abs": 1e-16}
     assert plan @ V == pytest.approx(whole @ V, rel=1e-12)
@@ -95,7 +95,7 @@ def test_what_it_does_not_have():
 
 def test_products_do_not_form_the_plan(monkeypatch):
     plan = lazy()
-    monkeypatch.setattr(LazyPlan, "native", property(lambda self: pytest.fail("it was formed")))
+    monkeypatch.setattr(LazyPlan, "_native", property(lambda self: pytest.fail("it was formed")))
     for product in (plan @ np.ones(9), plan.T @ np.ones(13), np.ones(13) @ plan):
         assert product.sum() == pytest.approx(1.0)
     plan.rows([0, 5])

@@ -18,6 +18,7 @@ from frot._lazy_plan import LazyPlan
 from frot._oracles import NetworkSimplex, Sinkhorn
 from frot._pairwise import pairwise
 from frot._plan import Plan
+from frot._plan_protocol import PlanLike
 from frot._problem import Problem
 from frot._relative import relative
 from frot._relatives import (
@@ -63,6 +64,7 @@ __all__ = [
     "MissingDependencyError",
     "NetworkSimplex",
     "Plan",
+    "PlanLike",
     "Polyhedron",
     "Polytope",
     "Problem",

@@ -11,7 +11,7 @@ import numpy as np
 
 from frot._errors import InputError
 
-__all__ = ["Home", "find_home", "is_foreign", "namespace", "quiet", "to_numpy"]
+__all__ = ["Home", "find_home", "is_foreign", "namespace", "quiet", "read_only", "to_numpy"]
 
 
 def namespace(*arrays: Any) -> Any:
@@ -51,6 +51,22 @@ def to_numpy(array: Any) -> np.ndarray:
     if array_api_compat.is_cupy_array(array):
         return array.get()
     return np.asarray(array)
+
+
+def read_only(array: Any) -> Any:
+    """Return a view of a NumPy array that cannot be written to; other libraries have none.
+
+    Examples
+    --------
+    >>> array = np.zeros(2)
+    >>> read_only(array).flags.writeable, array.flags.writeable
+    (False, True)
+    """
+    if not isinstance(array, np.ndarray):
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def quiet() -> Any:
@@ -99,7 +115,8 @@ class Home:
             return self.xp.astype(array, dtype, copy=False)
         host = np.asarray(array)
         # PyTorch shares memory with NumPy where it can, and warns where that is read-only.
-        host = host if host.flags.writeable else host.copy()
+        if not host.flags.writeable and self.library != "numpy":
+            host = host.copy()
         return self.xp.asarray(host, dtype=dtype, device=self.device)
 
     def indices(self, index: Any) -> Any:

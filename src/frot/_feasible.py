@@ -90,7 +90,7 @@ def round_plan(plan: Plan, a: np.ndarray, b: np.ndarray) -> Plan:
     lack_a, lack_b = _lack(dense.sum(axis=1), a), _lack(dense.sum(axis=0), b)
     rows, cols, mass = fill(lack_a, lack_b)
     np.add.at(dense, (rows, cols), mass)
-    return Plan(dense)
+    return Plan(dense, copy=False)
 
 
 def _shrink(have: np.ndarray, want: np.ndarray) -> np.ndarray:

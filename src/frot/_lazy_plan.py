@@ -7,22 +7,24 @@ r"""Plans kept as what makes them: potentials and weights, multiplied in blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home, is_foreign, namespace, to_numpy
+from frot._arrays import Home, is_foreign, read_only, to_numpy
 from frot._entropic._blocks import row_blocks
 from frot._entropic._forming import form
 from frot._entropic._geometry import Geometry
 from frot._entropic._scores import Scores, scores_at
 from frot._entropic._terms import Terms
-from frot._errors import InputError
-from frot._plan import Arcs, Plan
-from frot._plan_at import entrywise
+from frot._plan import Arcs, Plan, refuse
+from frot._plan_at import entrywise, factor_type
+from frot._plan_index import is_rows, runs
+from frot._transposed_plan import TransposedPlan
 
 __all__ = ["Gibbs", "LazyPlan"]
 
@@ -39,6 +41,10 @@ class Gibbs:
     alpha: Any
     f: Any
     g: Any
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "f", "g"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @cached_property
     def _scores(self) -> Scores:
@@ -60,9 +66,9 @@ class Gibbs:
 class LazyPlan(Plan):
     """A plan whose entries are computed when they are used, a block of rows at a time.
 
-    Products (``plan @ V``, ``plan.T @ U``), ``rows(i)``, ``argmax()``, ``sum(axis)`` take no more
-    memory than a block; ``dense()`` forms the whole. Arrays that go in and come out are of the
-    library and on the device that the points were on.
+    Products (``plan @ V``, ``plan.T @ U``), ``rows(i)``, ``plan[i, j]``, ``argmax()`` and sums take
+    no more memory than a block; ``dense()`` forms the whole. Arrays that go in and come out are of
+    the library and on the device that the points were on.
 
     Parameters
     ----------
@@ -93,7 +99,8 @@ class LazyPlan(Plan):
         phi: Any = None,
         out: Home | None = None,
     ) -> None:
-        self.terms, self.ranks, self.phi, self.out = tuple(terms), tuple(ranks), phi, out
+        self.terms, self.phi, self.out = tuple(terms), read_only(phi), out
+        self.ranks = tuple((read_only(left), read_only(right)) for left, right in ranks)
         _, _, n, m = self.terms[0][1].geometry.shape
         self._dense, self._arcs, self._csr, self._merged = None, None, None, True
         self._shape = (n, m)
@@ -107,16 +114,40 @@ class LazyPlan(Plan):
         """The same plan for a user whose arrays live elsewhere or are of another precision."""
         return LazyPlan(self.terms, self.ranks, self.phi, home)
 
+    def numpy(self) -> Plan:
+        """The same plan for NumPy's arrays.
+
+        A large one is not formed: it stays on the device that computes it, and blocks are copied.
+        """
+        if self.home.library == "numpy":
+            return self if self.out is None else LazyPlan(self.terms, self.ranks, self.phi)
+        if self._shape[0] * self._shape[1] <= KEEP_UP_TO:
+            return Plan(self._whole(), copy=False)
+        return self.at(Home.of(np.zeros(1)))
+
+    @property
+    def dtype(self) -> Any:
+        """The kind of number that `dense` returns."""
+        return (self.out or self.home).dtype
+
     def _give(self, found: Any, dtype: Any = None) -> Any:
-        """Hand an array out to where the user's are."""
-        out = self.out
-        if out is None:
-            return found if dtype is None else self.home.xp.astype(found, dtype)
-        return out.bring(found, dtype)
+        home, out = self.home, self.out or self.home
+        if is_foreign(found) and out.library != home.library:
+            found = to_numpy(found)
+        found = out.bring(found, dtype)
+        # [()] makes a number of an array that holds one.
+        return found[()] if isinstance(found, np.ndarray) else found
+
+    def _indices(self, found: Any) -> Any:
+        out = self.out or self.home
+        if is_foreign(found) and out.library == self.home.library:
+            return found
+        host = to_numpy(found)
+        return host if out.library == "numpy" else out.indices(host)
 
     @property
     def is_sparse(self) -> bool:
-        """It is not: every entry is positive."""
+        """It is not: next to no entry is zero."""
         return False
 
     @property
@@ -124,163 +155,201 @@ class LazyPlan(Plan):
         """Number of entries that sums run over."""
         return self._shape[0] * self._shape[1] * len(self.terms)
 
+    @cached_property
+    def _nnz(self) -> int:
+        xp = self.home.xp
+        return sum(int(xp.sum(xp.astype(block != 0.0, xp.int64))) for _, block in self._blocks())
+
     @property
     def nnz(self) -> int:
-        """Number of entries."""
-        return self._shape[0] * self._shape[1]
+        """Number of entries that carry mass: all but those that are too small for a float."""
+        return self._nnz
 
-    def _parts(self, rows: slice | None = None) -> list[slice]:
-        parts = row_blocks(self.terms[0][1].geometry)
-        return parts if rows is None else [rows]
+    def _blocks(self, parts: Sequence[slice] | None = None) -> Iterator[tuple[slice, Any]]:
+        """Yield blocks of rows as arrays of shape (r, m), which may be parts of what is kept."""
+        for part in row_blocks(self.terms[0][1].geometry) if parts is None else parts:
+            yield part, self._block(part) if self._kept is None else self._kept[part, :]
 
-    def blocks(self, parts: Sequence[slice] | None = None) -> Iterator[tuple[slice, Any]]:
-        """Yield blocks of rows as arrays of shape (r, m)."""
-        if self._kept is not None:
-            for part in parts or self._parts():
-                yield part, self._kept[part, :]
-            return
-        for part in parts or self._parts():
-            total = None
-            for weight, gibbs in self.terms:
-                for _, block in gibbs.blocks([part]):
-                    if weight != 1.0:
-                        block *= weight
-                    total = block if total is None else total + block
-            for left, right in self.ranks:
-                total = total + left[part][:, None] * right[None, :]
-            yield part, total
+    def _block(self, part: slice) -> Any:
+        """Compute a block of rows."""
+        total = None
+        for weight, gibbs in self.terms:
+            for _, block in gibbs.blocks([part]):
+                if weight != 1.0:
+                    block *= weight
+                total = block if total is None else total + block
+        for left, right in self.ranks:
+            total = total + left[part][:, None] * right[None, :]
+        return total
+
+    def _runs(self, rows: np.ndarray) -> Iterator[tuple[slice, Any]]:
+        """Yield blocks of the given rows, in their order and no larger than others."""
+        return self._blocks(runs(rows, row_blocks(self.terms[0][1].geometry)[0].stop))
+
+    def _form(self) -> Any:
+        return self.home.xp.concat([block for _, block in self._blocks()], axis=0)
 
     @cached_property
     def _formed(self) -> Any:
-        return self.home.xp.concat([block for _, block in self._fresh()], axis=0)
-
-    def _fresh(self) -> Iterator[tuple[slice, Any]]:
-        """Blocks computed anew, even where the whole is kept."""
-        return LazyPlan(self.terms, self.ranks).blocks()
+        return self._form()
 
     @property
     def _kept(self) -> Any:
         return self.__dict__.get("_formed")
 
-    def native(self) -> Any:
-        """Return the whole plan as an array of shape (n, m) of the points' library."""
-        if self._shape[0] * self._shape[1] <= KEEP_UP_TO:
-            return self._formed
-        return self.home.xp.concat([block for _, block in self._fresh()], axis=0)
+    def _native(self) -> Any:
+        """The whole plan in the points' library; a small one is kept, and is not to be changed."""
+        small = self._shape[0] * self._shape[1] <= KEEP_UP_TO
+        return read_only(self._formed) if small else self._form()
+
+    def _whole(self) -> np.ndarray:
+        host = to_numpy(self._native())
+        return host if self._kept is None else read_only(host)
+
+    def _apart(self, dtype: Any) -> Any:
+        """The whole plan in the points' library, with nothing that is kept in reach."""
+        whole = self._native()
+        kept = self._kept is not None and is_foreign(whole)
+        return self._give(self.home.xp.asarray(whole, copy=True) if kept else whole, dtype)
 
     def dense(self) -> Any:
         """Return the plan as an array of shape (n, m): NumPy's, or that of the points' library."""
-        return self._give(self.native())
+        return read_only(self._apart(None))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(to_numpy(self.native()), dtype=dtype)
+    def astype(self, dtype: Any) -> Any:
+        """Return the plan as a fresh array of shape (n, m) of another kind of number."""
+        found = self._apart(dtype)
+        return np.array(found) if isinstance(found, np.ndarray) else found
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if ufunc is np.matmul and method == "__call__" and not kwargs:
-            # NumPy asks here what ``array @ plan`` is, and a product needs no dense plan.
-            left, right = inputs
-            return left @ right if isinstance(left, Plan) else right.__rmatmul__(left)
+    def _host_arcs(self) -> Arcs:
+        found = [(part.start, to_numpy(block)) for part, block in self._blocks()]
+        rows, cols = zip(*(np.nonzero(block) for _, block in found), strict=True)
+        mass = [block[i, j] for (_, block), i, j in zip(found, rows, cols, strict=True)]
+        rows = [start + i for (start, _), i in zip(found, rows, strict=True)]
+        return np.concatenate(rows), np.concatenate(cols), np.concatenate(mass)
+
+    def _cross(self, rows: np.ndarray, cols: np.ndarray | None) -> Any:
+        home = self.home
+        shape = rows.shape + ((self._shape[1],) if cols is None else cols.shape)
+        if 0 in shape:
+            return home.bring(np.zeros(shape))
+        flat = None if cols is None else home.indices(cols.ravel())
+        parts = [
+            block if flat is None else home.xp.take(block, flat, axis=1)
+            for _, block in self._runs(rows.ravel())
+        ]
+        return home.xp.reshape(home.xp.concat(parts, axis=0), shape)
+
+    def _entries(self, rows: np.ndarray, cols: np.ndarray) -> Any:
+        home, m = self.home, self._shape[1]
+        if rows.size == 0:
+            return home.bring(np.zeros(rows.shape))
+        # By rows, so that each is computed once, and back again.
+        order = np.argsort(rows, axis=None, kind="stable")
+        i, j = rows.ravel()[order], cols.ravel()[order]
+        parts = []
+        for part, block in self._runs(np.unique(i)):
+            here = slice(*np.searchsorted(i, (part.start, part.stop)))
+            flat = home.indices((i[here] - part.start) * m + j[here])
+            parts.append(home.xp.take(home.xp.reshape(block, (-1,)), flat, axis=0))
+        found = home.xp.concat(parts, axis=0)
+        found = home.xp.take(found, home.indices(np.argsort(order)), axis=0)
+        return home.xp.reshape(found, rows.shape)
+
+    def _entrywise(self, ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         return entrywise(self.out or self.home, ufunc, method, inputs, kwargs)
 
-    def arcs(self) -> Arcs:
-        """Return (rows, cols, mass) of all entries with mass."""
-        return Plan(np.asarray(self)).arcs()
-
-    def _other(self, other: Any) -> tuple[Any, Any]:
-        """Bring a factor here; return it and what to convert the product back to."""
-        home, user = self.home, self.out or self.home
-        if not is_foreign(other):
-            return home.bring(np.asarray(other, dtype=float), home.xp.float64), None
-        its = Home.of(other)
-        if (its.library, its.device) != (user.library, user.device):
-            raise InputError(
-                f"plan: is of {user.library} on {user.device}, and its factor of {its.library} on "
-                f"{its.device}; convert the factor"
-            )
-        floating = user.xp.isdtype(other.dtype, "real floating")
-        if its.library != home.library:
-            other = home.bring(to_numpy(other), home.xp.float64)
-        return home.xp.astype(other, home.xp.float64), its.dtype if floating else None
+    def _factor(self, other: Any) -> tuple[Any, Any]:
+        """Bring a factor here; return it and the precision that the product goes back in."""
+        home = self.home
+        dtype = factor_type(self.out or home, other)
+        if not is_foreign(other) or home.library != Home.of(other).library:
+            host = np.asarray(to_numpy(other), dtype=float)
+            return home.bring(host, home.xp.float64), dtype
+        return home.xp.astype(other, home.xp.float64), dtype
 
     def __matmul__(self, other: Any) -> Any:
-        xp = self.home.xp
-        other, dtype = self._other(np.asarray(other) if isinstance(other, Plan) else other)
-        return self._give(xp.concat([block @ other for _, block in self.blocks()], axis=0), dtype)
+        other, dtype = self._factor(other)
+        parts = [block @ other for _, block in self._blocks()]
+        return self._give(self.home.xp.concat(parts, axis=max(0, other.ndim - 2)), dtype)
 
     def __rmatmul__(self, other: Any) -> Any:
-        return _transpose_product(self, other)
+        other, dtype = self._factor(other)
+        return self._give(_total(other[..., part] @ block for part, block in self._blocks()), dtype)
+
+    def transposed_product(self, other: Any) -> Any:
+        """Return ``plan.T @ other``."""
+        other, dtype = self._factor(other)
+        turn = self.home.xp.matrix_transpose
+        vector = other.ndim == 1
+        products = (
+            turn(block) @ (other[part] if vector else other[..., part, :])
+            for part, block in self._blocks()
+        )
+        return self._give(_total(products), dtype)
 
     @property
-    def T(self) -> Any:  # noqa: N802 - NumPy's name
-        """The transposed plan: ``plan.T @ U`` is computed in blocks too."""
+    def T(self) -> TransposedPlan:  # noqa: N802 - NumPy's name
+        """The transposed plan, computed in blocks too."""
         return TransposedPlan(self)
-
-    def rows(self, index: Any) -> Any:
-        """Return the given row or rows, computed alone."""
-        n = self._shape[0]
-        index = to_numpy(index) if is_foreign(index) else index
-        many = np.arange(n)[index]
-        picked = [
-            block
-            for at in np.atleast_1d(many).tolist()
-            for _, block in self.blocks([slice(at, at + 1)])
-        ]
-        if not picked:
-            picked = [block[:0, :] for _, block in self.blocks([slice(0, 1)])]
-        found = self._give(self.home.xp.concat(picked, axis=0))
-        return found[0, :] if np.ndim(many) == 0 else found
 
     def sum(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
         """Total mass, or the marginals."""
-        if dtype is not None or out is not None:
-            raise TypeError("a plan's sum takes no dtype and no out; use np.asarray(plan)")
+        refuse("sum", dtype, out)
         xp = self.home.xp
-        if _is_rows(axis):
-            rows = [xp.sum(block, axis=1) for _, block in self.blocks()]
+        if is_rows(axis):
+            rows = [xp.sum(block, axis=1) for _, block in self._blocks()]
             return self._give(xp.concat(rows, axis=0))
-        total = None
-        for _, block in self.blocks():
-            part = xp.sum(block, axis=0)
-            total = part if total is None else total + part
+        total = _total(xp.sum(block, axis=0) for _, block in self._blocks())
         return float(xp.sum(total)) if axis is None else self._give(total)
+
+    def max(self, axis: int | None = None, out: Any = None) -> Any:
+        """Return the largest entry, or that of each row (``axis=1``) or column."""
+        refuse("max", out)
+        xp = self.home.xp
+        if axis is None:
+            return max(float(xp.max(block)) for _, block in self._blocks())
+        if is_rows(axis):
+            rows = [xp.max(block, axis=1) for _, block in self._blocks()]
+            return self._give(xp.concat(rows, axis=0))
+        return self._give(self._column_tops()[0])
 
     def argmax(self, axis: int | None = 1, out: Any = None) -> Any:
         """Where most of each row's (``axis=1``) or column's mass goes; None: the largest entry."""
-        if out is not None:
-            raise TypeError("a plan's argmax takes no out; use np.asarray(plan)")
+        refuse("argmax", out)
         xp = self.home.xp
         if axis is None:
             tops = [
                 (float(xp.max(block)), -part.start * self._shape[1] - int(xp.argmax(block)))
-                for part, block in self.blocks()
+                for part, block in self._blocks()
             ]
             return -max(tops)[1]
-        if _is_rows(axis):
-            rows = [xp.argmax(block, axis=1) for _, block in self.blocks()]
+        if is_rows(axis):
+            rows = [xp.argmax(block, axis=1) for _, block in self._blocks()]
             return self._indices(xp.concat(rows, axis=0))
+        return self._indices(self._column_tops()[1])
+
+    def _column_tops(self) -> tuple[Any, Any]:
+        """The largest entry of each column, and the first row that has it."""
+        xp = self.home.xp
         best, where = None, None
-        for part, block in self.blocks():
+        for part, block in self._blocks():
             top, at = xp.max(block, axis=0), xp.argmax(block, axis=0) + part.start
             if best is None:
                 best, where = top, at
             else:
                 where = xp.where(top > best, at, where)
                 best = xp.maximum(best, top)
-        return self._indices(where)
-
-    def _indices(self, found: Any) -> Any:
-        out = self.out
-        if out is None or out.library == self.home.library:
-            return found
-        return out.indices(to_numpy(found))
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._give(self.home.bring(np.asarray(self)[key], self.home.xp.float64))
+        return best, where
 
     def __repr__(self) -> str:
         n, m = self.shape
-        kind = "lazy" if len(self.terms) == 1 else f"{len(self.terms)} lazy plans"
-        return f"LazyPlan({n} x {m}, {kind})"
+        return f"LazyPlan({n} x {m}, {self.kind})"
+
+    @property
+    def kind(self) -> str:
+        """What it is kept as, in words."""
+        return "lazy" if len(self.terms) == 1 else f"{len(self.terms)} lazy plans"
 
     @classmethod
     def combine(cls, plans: Sequence[Plan], weights: Any) -> Plan:
@@ -297,66 +366,6 @@ class LazyPlan(Plan):
         return cls(terms, ranks, phi)
 
 
-def _is_rows(axis: int | None) -> bool:
-    """Whether a sum or maximum is over each row; other axes than NumPy's two do not exist."""
-    if axis not in (None, 0, 1, -1, -2):
-        raise ValueError(f"axis {axis!r} of a plan, which has the axes 0 and 1")
-    return axis in (1, -1)
-
-
-def _transpose_product(plan: LazyPlan, other: Any) -> Any:
-    """Return other @ plan."""
-    other, dtype = plan._other(other)
-    total = None
-    for part, block in plan.blocks():
-        product = other[..., part] @ block
-        total = product if total is None else total + product
-    return plan._give(total, dtype)
-
-
-def _transposed(array: Any) -> Any:
-    if array.ndim < 2:
-        return array
-    return namespace(array).matrix_transpose(array)
-
-
-class TransposedPlan:
-    """``plan.T`` of a lazy plan, for products."""
-
-    def __init__(self, plan: LazyPlan) -> None:
-        self._plan = plan
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, n)."""
-        n, m = self._plan.shape
-        return (m, n)
-
-    @property
-    def T(self) -> LazyPlan:  # noqa: N802 - NumPy's name
-        """The plan itself."""
-        return self._plan
-
-    def __matmul__(self, other: Any) -> Any:
-        plan = self._plan
-        xp = plan.home.xp
-        other, dtype = plan._other(other)
-        total = None
-        for part, block in plan.blocks():
-            product = xp.matrix_transpose(block) @ other[part, ...]
-            total = product if total is None else total + product
-        return plan._give(total, dtype)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        found = self._plan @ _transposed(other)
-        return _transposed(found)
-
-    # Without this NumPy would take ``array @ plan.T`` apart entry by entry.
-    __array_ufunc__ = None
-
-    def dense(self) -> Any:
-        """Return the transposed plan as an array of shape (m, n)."""
-        return _transposed(self._plan.dense())
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(np.asarray(self._plan).T, dtype=dtype)
+def _total(parts: Iterable[Any]) -> Any:
+    """Add up arrays of any library."""
+    return reduce(add, parts)

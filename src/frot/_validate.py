@@ -14,6 +14,7 @@ from frot._tables import frame_like
 __all__ = [
     "check_choice",
     "check_costs",
+    "check_entries",
     "check_masses",
     "check_metric",
     "check_names",
@@ -80,6 +81,21 @@ def check_costs(costs: Any) -> Any:
         raise InputError(f"C: is empty (shape {array.shape})")
     _finite(array, "C")
     return array if is_foreign(array) else np.ascontiguousarray(array)
+
+
+def check_entries(values: Any, name: str, ndim: int = 1) -> np.ndarray:
+    """Return finite numbers as a float64 array of so many dimensions, always a copy.
+
+    Examples
+    --------
+    >>> check_entries([[1, 2]], "matrix", ndim=2)
+    array([[1., 2.]])
+    """
+    array = np.array(_numbers(values, name))
+    if array.ndim != ndim:
+        raise InputError(f"{name}: has {array.ndim} dimensions, expected {ndim}")
+    _finite(array, name)
+    return array
 
 
 def check_weights(weights: Any, size: int, name: str, normalise: bool) -> np.ndarray:

@@ -188,7 +188,7 @@ class FactoredCosts:
     def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return phi of a b^T in closed form: second moments less twice the product of means."""
         if len(a) * len(b) * self.X.shape[1] <= PRECISE_UP_TO:
-            return self.inner(Plan(np.outer(a, b)))
+            return self.inner(Plan(np.outer(a, b), copy=False))
         x_mean, y_mean = a @ self.X, b @ self.Y
         total = np.empty(self.X.shape[1])
         for part in blocks(len(total), 16 * (len(a) + len(b))):

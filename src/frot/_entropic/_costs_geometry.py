@@ -36,7 +36,7 @@ class CostsGeometry:
 
     def inner(self, plan: Any) -> Any:
         """Return the costs of a dense plan."""
-        return self.costs.inner(Plan(plan[0]))[None]
+        return self.costs.inner(Plan(plan[0], copy=False))[None]
 
     def product(self, u: Any, v: Any) -> Any:
         """Return the costs of u v^T."""
@@ -90,4 +90,5 @@ class _DensePlan(Plan):
     __slots__ = ()
 
     def __init__(self, shape: tuple[int, int]) -> None:
-        super().__init__(np.broadcast_to(np.float64(1.0 / (shape[0] * shape[1])), shape))
+        entry = np.float64(1.0 / (shape[0] * shape[1]))
+        super().__init__(np.broadcast_to(entry, shape), copy=False)

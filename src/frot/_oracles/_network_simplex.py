@@ -72,4 +72,4 @@ class NetworkSimplex:
                 f"the limit was {limit} pivots, see NetworkSimplex(max_iter=...)"
             )
         f, g = log["u"] * unit + least, log["v"] * unit
-        return Transport(Plan.from_arcs(*Plan(plan).arcs(), plan.shape), f, g)
+        return Transport(Plan.from_arcs(*Plan(plan, copy=False).arcs(), plan.shape), f, g)

@@ -87,7 +87,7 @@ class Sinkhorn:
             g = home.bring(start)[None, ...]
             found = sweep_to(mixed, terms.a, terms.b, terms.eps, g, self.tol, left, home)
         found = self._finish(found, mixed, terms)
-        plan = Plan(to_numpy(found.plan)[0])
+        plan = Plan(to_numpy(found.plan)[0], copy=False)
         converged = bool(to_numpy(found.error)[0] <= self.tol)
         return Transport(plan, found.f[0, ...], found.g[0, ...], converged)
 

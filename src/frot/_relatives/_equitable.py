@@ -221,7 +221,7 @@ class _Pool:
     def _judge(self, parts: np.ndarray) -> Upper:
         """Round the whole plan to its marginals, split it as found, and take the largest cost."""
         whole = parts.sum(axis=0)
-        plan = round_plan(Plan(whole), self.problem.a, self.problem.b)
+        plan = round_plan(Plan(whole, copy=False), self.problem.a, self.problem.b)
         dense = np.asarray(plan)
         split = np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0.0)
         # Mass that rounding put where there was none goes to the first cost.
@@ -229,7 +229,7 @@ class _Pool:
         parts = split * dense
         phi = np.einsum("lij,lij->l", parts, self.stack)
         value = float(phi.max())
-        bound = value * (1.0 + summation(Plan(dense)) + 8.0 * UNIT)
+        bound = value * (1.0 + summation(Plan(dense, copy=False)) + 8.0 * UNIT)
         if bound < self.upper:
             self.upper, self.shares = bound, parts.sum(axis=(1, 2))
         rows, cols = np.nonzero(dense)

@@ -172,4 +172,4 @@ def _search(
 
 
 def _product(problem: Problem) -> Plan:
-    return Plan(np.outer(problem.a, problem.b))
+    return Plan(np.outer(problem.a, problem.b), copy=False)

@@ -104,7 +104,7 @@ class Smoothed:
         value = top_sum(values, k)
         eps, tau = FIRST * value, 4.0 * FIRST * value / k
         g = np.zeros(len(at.Y))
-        plan = Plan(plan.dense())
+        plan = Plan(plan.dense(), copy=False)
         return cls(at, k, plan, values, vectors, eps, tau, g, least=LAST * value)
 
     @property
@@ -143,7 +143,7 @@ class Smoothed:
         factor = self.factor()
         mixed = _squared_distances(self.at.X @ factor, self.at.Y @ factor)
         rough, self.g = _rough(mixed, self.at.a, self.at.b, self.g, self.eps)
-        new = round_plan(Plan(rough), self.at.a, self.at.b)
+        new = round_plan(Plan(rough, copy=False), self.at.a, self.at.b)
         self.cost = float(np.vdot(new.dense(), mixed))
         self.inner = self.upper - self.cost
         self._move(new)
@@ -161,7 +161,7 @@ class Smoothed:
     def _move(self, new: Plan) -> None:
         """Average the plan in, as far as the smoothed maximum falls on the way."""
         # Where mass would go after the step counts: directions of the old average hide it.
-        basis = self._wider(Plan(_between(self.plan, new, self.length)))
+        basis = self._wider(Plan(_between(self.plan, new, self.length), copy=False))
         projected = self.at.projected(basis)
         here, there = projected.of(self.plan), projected.of(new)
         slope = self._answer(here).cost(there - here)
@@ -171,7 +171,7 @@ class Smoothed:
         # Far beyond the trial the secant promises too much: mass finds directions not seen yet.
         length = min(max(length, 0.01), 2.0 * self.length, 1.0) if slope < 0.0 else 0.01
         self.length = max(length, 0.05)
-        self.plan = Plan(_between(self.plan, new, length))
+        self.plan = Plan(_between(self.plan, new, length), copy=False)
         self._turn(basis, here + length * (there - here))
 
     def _wider(self, plan: Plan) -> np.ndarray:

@@ -108,7 +108,7 @@ def seed_arcs(
             kept.append(nearest(reduced, per_point))
             break
         kept.append(cheapest(reduced, SEED_ARCS))
-        phi = problem.costs.inner(Plan(kernel)) / unit
+        phi = problem.costs.inner(Plan(kernel, copy=False)) / unit
         with np.errstate(under="ignore"):
             alpha = alpha * np.exp((phi - phi.max()) / SEED_STEP)
         alpha = alpha / alpha.sum()

@@ -87,7 +87,7 @@ class Exact(Driven):
 
 def _only_plan(problem: Problem) -> Offer:
     """With one point on a side there is one plan, and the adversary answers it."""
-    arcs = Plan(np.outer(problem.a, problem.b)).arcs()
+    arcs = Plan(np.outer(problem.a, problem.b), copy=False).arcs()
     upper = upper_bound(problem, Plan.from_arcs(*arcs, problem.shape[1:]), rounded=True)
     _, alpha = problem.adversary.best(upper.phi)
     mixed = problem.costs.mix(alpha)

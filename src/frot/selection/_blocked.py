@@ -141,7 +141,7 @@ class BlockedCosts:
         if a is own[0] and b is own[1]:
             # The means are at half the shift on either side of zero.
             return self.pooled(self.scaled.energy + 0.5 * self.scaled.shift)
-        return self.inner(Plan(np.outer(a, b)))
+        return self.inner(Plan(np.outer(a, b), copy=False))
 
     def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the mean cost of every group."""
