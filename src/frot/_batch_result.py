@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home, to_numpy
+from frot._arrays import Home, read_only, to_numpy
 from frot._bounds import relative_gap
 from frot._entropic._certificate import Certificate
 from frot._entropic._dense import DenseEngine
@@ -28,7 +28,9 @@ class BatchResult(Sequence[Result]):
     Attributes
     ----------
     value, lower, upper : NumPy arrays of shape (B,)
+        Read-only, as all of NumPy's arrays here.
     alpha, phi : arrays of shape (B, L)
+        Of the points' library; other libraries' are copies.
     status : tuple of Status, one a member
 
     Examples
@@ -53,20 +55,29 @@ class BatchResult(Sequence[Result]):
     solver: str
     home: Home | None
 
+    def __post_init__(self) -> None:
+        for name in ("eta", "eps", "mean_cost"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickle does not keep that an array is read-only.
+        self.__dict__.update(state)
+        self.__post_init__()
+
     @property
     def value(self) -> np.ndarray:
         """Objectives of the plans, (B,)."""
-        return to_numpy(self.proof.value)
+        return read_only(to_numpy(self.proof.value))
 
     @property
     def lower(self) -> np.ndarray:
         """Proven lower bounds, (B,)."""
-        return np.minimum(to_numpy(self.proof.lower), self.upper)
+        return read_only(np.minimum(to_numpy(self.proof.lower), self.upper))
 
     @property
     def upper(self) -> np.ndarray:
         """Proven upper bounds, (B,)."""
-        return to_numpy(self.proof.upper)
+        return read_only(to_numpy(self.proof.upper))
 
     @property
     def alpha(self) -> Any:
@@ -82,10 +93,10 @@ class BatchResult(Sequence[Result]):
     def gap(self) -> np.ndarray:
         """Relative gaps, (B,)."""
         pairs = zip(self.lower, self.upper, strict=True)
-        return np.array([relative_gap(float(low), float(high)) for low, high in pairs])
+        return read_only(np.array([relative_gap(float(low), float(high)) for low, high in pairs]))
 
     def plans(self) -> Any:
-        """Return all plans as one array of shape (B, n, m), in double precision."""
+        """Return all plans as one fresh array of shape (B, n, m), in double precision."""
         gibbs, proof = self._gibbs, self.proof
         return gibbs.dense() + proof.left[:, :, None] * proof.right[:, None, :]
 
@@ -100,11 +111,14 @@ class BatchResult(Sequence[Result]):
         Columns without weight count for no error, so that sweeps may stop before their g is right.
         """
         proof, terms = self.proof, self.engine.terms
-        scores = self.engine.geometry.mix(proof.alpha)
-        return proof.f, log_columns(terms.home.xp, scores, terms.a, terms.eps, proof.f)
+        scores, xp = self.engine.geometry.mix(proof.alpha), terms.home.xp
+        g = log_columns(xp, scores, terms.a, terms.eps, proof.f)
+        return xp.asarray(proof.f, copy=True), g
 
     def _out(self, array: Any) -> Any:
-        return array if self.home is None else self.home.xp.astype(array, self.home.dtype)
+        if self.home is None:
+            return read_only(array)
+        return self.home.xp.astype(array, self.home.dtype, copy=True)
 
     def __len__(self) -> int:
         return len(self.status)

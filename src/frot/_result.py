@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._arrays import Home, to_numpy
+from frot._arrays import Home, read_only, to_numpy
 from frot._bounds import relative_gap
 from frot._chosen import Chosen
 from frot._groups import Groups
@@ -42,6 +43,9 @@ class Progress:
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
     r"""A certified answer: ``lower <= truth <= upper``, always.
+
+    Arrays are of the library and on the device of the arguments, and no part of these: NumPy's are
+    read-only (``np.array(result.alpha)`` is a copy to work on), other libraries' copies.
 
     The truth is the optimum of
 
@@ -113,6 +117,18 @@ class Result:
     plain: tuple[float, float] | None = None
     chosen: Chosen | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("alpha", "phi"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+        for name in ("potentials", "points"):
+            if (pair := getattr(self, name)) is not None:
+                object.__setattr__(self, name, (read_only(pair[0]), read_only(pair[1])))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickle does not keep that an array is read-only.
+        self.__dict__.update(state)
+        self.__post_init__()
+
     @property
     def unregularised(self) -> tuple[float, float]:
         """The interval that holds the optimum of the problem without eps.
@@ -153,15 +169,7 @@ class Result:
         """
         if isinstance(self.alpha, np.ndarray) and isinstance(self.potentials[0], np.ndarray):
             return self
-        points = self.points and (to_numpy(self.points[0]), to_numpy(self.points[1]))
-        return replace(
-            self,
-            alpha=to_numpy(self.alpha),
-            phi=to_numpy(self.phi),
-            potentials=(to_numpy(self.potentials[0]), to_numpy(self.potentials[1])),
-            plan=Plan(np.asarray(self.plan)),
-            points=points,
-        )
+        return self._moved(lambda array: np.array(to_numpy(array)), self.plan.numpy())
 
     def at(self, home: Home | None) -> Result:
         """Return the same result with its arrays where the user's are."""
@@ -169,17 +177,25 @@ class Result:
             return self
 
         def bring(array: Any) -> Any:
+            # Copies both: of read-only arrays, and of those that the plan, or the user, has too.
             if isinstance(array, np.ndarray):
                 return home.bring(array)
             return home.xp.astype(array, home.dtype)
 
         plan: Any = self.plan
+        return self._moved(bring, PlanAt(plan, home) if type(plan) is Plan else plan.at(home))
+
+    def _moved(self, bring: Callable[[Any], Any], plan: Plan) -> Result:
+        """The same result with every array brought elsewhere."""
+        (f, g), points = self.potentials, self.points
         return replace(
             self,
             alpha=bring(self.alpha),
             phi=bring(self.phi),
-            potentials=(bring(self.potentials[0]), bring(self.potentials[1])),
-            plan=PlanAt(plan, home) if type(plan) is Plan else plan.at(home),
+            potentials=(bring(f), bring(g)),
+            plan=plan,
+            points=None if points is None else (bring(points[0]), bring(points[1])),
+            chosen=None if self.chosen is None else self.chosen.moved(bring),
         )
 
     def summary(self, top: int = 10) -> str:

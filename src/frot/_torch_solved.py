@@ -67,7 +67,7 @@ class Solved:
 
         if isinstance(results, BatchResult):
             proof, (f, g) = results.proof, results.settled()
-            values, alpha, phi = bring(results.value), proof.alpha, proof.phi
+            values, alpha, phi = proof.value, proof.alpha, proof.phi
         else:
             values = bring([one.value for one in results])
             pairs = [one.potentials for one in results]

@@ -48,7 +48,8 @@ def wasserstein(
     25.0
     """
     p = check_number(p, "p", least=1.0)
-    check_pair(X, Y, None, None)
+    home = check_pair(X, Y, None, None).home
     result = solve(X, Y, "all", p=p, metric=metric, **options)
     solver = f"wasserstein(p={p:g}, {result.solver})"
-    return replace(result, solver=solver, chosen=Chosen("weights", np.ones(1), result.names))
+    one = np.ones(1) if home is None else home.bring(np.ones(1))
+    return replace(result, solver=solver, chosen=Chosen("weights", one, result.names))
