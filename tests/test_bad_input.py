@@ -73,17 +73,25 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown normalisation": ({"normalise": "max"}, "normalise: 'max' is none of 'none'"),
     "a prior of a wrong length": ({"prior": [1.0]}, r"prior: has shape \(1,\)"),
     "a prior of zero": ({"prior": [1, 1, 1, 0]}, r"prior: must be > 0, but prior\[3\] = 0"),
+    "a prior without eta": (
+        {"prior": [1, 1, 1, 2]},
+        "prior: has no effect at eta = 0, .*; pass eta > 0, or leave prior out",
+    ),
+    "a prior with a share of nothing": (
+        {"prior": [1, 1, 1, 2], "eta": frot.relative(0.0)},
+        "prior: has no effect at eta = 0",
+    ),
     # Solvers
     "an unknown solver": ({"solver": "emd"}, "solver: 'emd' is none of 'auto', 'exact'"),
     "a solver's class": ({"solver": Exact}, r"solver: Exact is a class; pass Exact\(\)"),
     "no solver": ({"solver": 3}, r"solver: 3 is neither a name nor a solver like Exact\(\)"),
     "an unknown step": (
         {"eta": 1.0, "solver": FrankWolfe(step="away")},  # type: ignore[arg-type]
-        "step: 'away' is none of paper, line_search, fully_corrective",
+        "step: 'away' is none of 'paper', 'line_search', 'fully_corrective'",
     ),
     "an unknown method": (
         {"solver": LinearProgram(method="pdlp")},  # type: ignore[arg-type]
-        "method: 'pdlp' is neither 'simplex' nor 'ipm'",
+        "method: 'pdlp' is none of 'simplex', 'ipm'",
     ),
     "Exact with eps": ({"solver": "exact", "eps": 0.1}, "solver: Exact solves eps = 0; drop eps"),
     "LinearProgram with eta": (

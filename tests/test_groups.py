@@ -300,7 +300,7 @@ def test_errors_about_missing_feature_names():
         Groups.parse({"a": ["u"]}, 3)
     with pytest.raises(InputError, match="2 names for 3 features"):
         Groups.parse("each", 3, ["u", "v"])
-    with pytest.raises(InputError, match="1 entries for 2 groups"):
+    with pytest.raises(InputError, match="names: 1 names for 2 groups"):
         Groups.from_sizes([1, 2], names=["a"])
     with pytest.raises(InputError, match="not a flat list"):
         Groups.from_sizes([1.5])  # pyright: ignore[reportArgumentType]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pytest
+import torch
 
 from frot import InputError
 from frot._validate import (
@@ -46,10 +50,10 @@ class TestPoints:
             ([[1.0], [2.0, 3.0]], "X: is not a rectangular array"),
             ([[1.0 + 2j]], "X: is complex; pass its real part or its modulus"),
             ([["1.0"]], r"X: holds <U3, not numbers; use X.astype\(float\)"),
-            (np.array([[None]]), r"X: 1 of 1 entries are NaN or infinite, the first at X\[0, 0\]"),
+            (np.array([[1.0, None]]), r"X: has missing entries, the first at X\[0, 1\]; drop or"),
             (np.array([[{}]]), "X: holds objects that are not numbers"),
             (np.array([["a"]], dtype=object), "X: holds objects that are not numbers"),
-            (np.array([["2020-01-01"]], dtype="datetime64[D]"), "X: holds datetime64"),
+            (np.array([["2020-01-01"]], dtype="datetime64[D]"), "X: holds dates; pass numbers"),
         ],
     )
     def test_refused(self, points, message):
@@ -166,9 +170,17 @@ class TestPrior:
 
 
 class TestNumbers:
-    @pytest.mark.parametrize("value", [1, 1.0, True, np.float32(1.0), np.int64(1), "1"])
+    @pytest.mark.parametrize(
+        "value",
+        [
+            *(1, 1.0, np.float32(1.0), np.int64(1), np.array(1.0), np.longdouble(1.0)),
+            *(Fraction(2, 2), Decimal("1.00"), torch.tensor(1.0), torch.tensor(1)),
+        ],
+    )
     def test_whatever_is_one_is_one(self, value):
-        assert check_number(value, "eta") == 1.0
+        found = check_number(value, "eta")
+        assert found == 1.0
+        assert type(found) is float
 
     @pytest.mark.parametrize(
         ("value", "message"),

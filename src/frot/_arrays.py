@@ -11,7 +11,16 @@ import numpy as np
 
 from frot._errors import InputError
 
-__all__ = ["Home", "find_home", "is_foreign", "namespace", "quiet", "read_only", "to_numpy"]
+__all__ = [
+    "Home",
+    "find_home",
+    "is_foreign",
+    "namespace",
+    "quiet",
+    "read_only",
+    "refuse_odd_tensor",
+    "to_numpy",
+]
 
 
 def namespace(*arrays: Any) -> Any:
@@ -67,6 +76,26 @@ def read_only(array: Any) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def refuse_odd_tensor(array: Any, name: str) -> None:
+    """Refuse tensors that are no plain arrays of numbers: without data, sparse, or ragged.
+
+    Examples
+    --------
+    >>> import torch
+    >>> refuse_odd_tensor(torch.eye(2).to_sparse(), "X")
+    Traceback (most recent call last):
+    ...
+    frot._errors.InputError: X: is a tensor of layout torch.sparse_coo; use X.to_dense()
+    """
+    if getattr(array, "is_meta", False):
+        raise InputError(f"{name}: is a meta tensor, which holds no numbers; pass one that does")
+    if getattr(array, "is_nested", False):
+        raise InputError(f"{name}: is a nested tensor; pad it, or pass a list of tensors")
+    layout = str(getattr(array, "layout", "torch.strided"))
+    if layout != "torch.strided":
+        raise InputError(f"{name}: is a tensor of layout {layout}; use {name}.to_dense()")
 
 
 def quiet() -> Any:
@@ -167,6 +196,7 @@ def find_home(**arguments: Any) -> Home | None:
 
 
 def _home(name: str, array: Any) -> Home:
+    refuse_odd_tensor(array, name)
     home = Home.of(array)
     if home.dtype not in (home.xp.float32, home.xp.float64):
         raise InputError(

@@ -19,13 +19,13 @@ from frot._entropic._run import SINGLE_TO
 from frot._entropic._terms import Terms
 from frot._errors import InputError, warn_caller
 from frot._groups import Groups
-from frot._prepare import amount_at, check_amount
+from frot._prepare import amount_at, check_amount, refuse_idle_prior
 from frot._relative import Relative
 from frot._solvers import Entropic
 from frot._solvers._choose import check_limits
 from frot._solvers._drive import NOTHING
 from frot._status import Status
-from frot._validate import check_number, check_prior
+from frot._validate import check_choice, check_flag, check_number, check_prior
 
 __all__ = ["run_batch", "solve_batch"]
 
@@ -95,15 +95,16 @@ def solve_batch(
             "members and features each"
         )
     parsed = Groups.parse(groups, d, None)
-    if metric not in ("sqeuclidean", "cosine"):
-        raise InputError(f"metric: batches know 'sqeuclidean' and 'cosine', not {metric!r}")
+    metric = check_choice(metric, "metric", ("sqeuclidean", "cosine"))
+    check_flag(normalise_weights, "normalise_weights")
     a = batch_weights(a, count, n, "a", normalise_weights)
     b = batch_weights(b, count, m, "b", normalise_weights)
     adversary = Simplex(0.0, check_prior(prior, len(parsed)))
     eta, eps = check_amount(eta, "eta"), check_amount(eps, "eps")
+    refuse_idle_prior(prior, eta)
     if amount_at(eps) == 0.0:
         raise InputError("eps: batches need eps > 0; pass eps=..., or use frot.solve in a loop")
-    check_limits(Entropic(tol, max_iter, time_limit))
+    limits = check_limits(Entropic(tol, max_iter, time_limit))
     memory_budget = check_number(memory_budget, "memory_budget")
     begin = time.perf_counter()
     place = home or Home.of(np.zeros(1))
@@ -116,9 +117,9 @@ def solve_batch(
         raise InputError(f"X[{at}], Y[{at}]: all costs are zero, so eps is; pass eps as a number")
     result = run_batch(
         geometry, (a, b), adversary, (etas, epss), level, parsed, home,
-        BatchWork(tol, max_iter, time_limit, begin), memory_budget,
+        BatchWork(limits.tol, limits.max_iter, limits.time_limit, begin), memory_budget,
     )  # fmt: skip
-    _warn(result, tol)
+    _warn(result, limits.tol)
     return result
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home, find_home, to_numpy
+from frot._arrays import Home, find_home, is_foreign
 from frot._entropic._device import device_points
 from frot._entropic._geometry import PointGeometry
-from frot._errors import InputError
+from frot._errors import InputError, brief
 from frot._groups import Groups
+from frot._read_numbers import read_numbers
 from frot._validate import check_points, check_weights
 
 __all__ = ["batch_geometry", "batch_home", "batch_points", "batch_weights"]
@@ -53,15 +54,17 @@ def _listed(points: Any, name: str) -> list[Any]:
     try:
         return list(points)
     except TypeError:
-        raise InputError(f"{name}: {points!r} is no batch; pass an array (B, n, d)") from None
+        raise InputError(f"{name}: {brief(points)} is no batch; pass an array (B, n, d)") from None
 
 
 def batch_weights(weights: Any, count: int, size: int, name: str, normalise: bool) -> np.ndarray:
     """Return weights (B, n): None is uniform, (n,) is the same for all."""
     if weights is None:
         return np.full((count, size), 1.0 / size)
-    host = to_numpy(weights) if not isinstance(weights, list) else weights
-    if np.ndim(host) == 1 and np.ndim(host[0]) == 0:
+    # A list may hold tensors, one a member, which are read one by one.
+    listed = isinstance(weights, list | tuple) and any(map(is_foreign, weights))
+    host = weights if listed else read_numbers(weights, name)
+    if not listed and np.ndim(host) < 2:
         return np.tile(check_weights(host, size, name, normalise), (count, 1))
     if len(host) != count:
         raise InputError(f"{name}: {len(host)} members of weights for a batch of {count}")

@@ -14,6 +14,7 @@ from types import TracebackType
 import numpy as np
 
 from frot._errors import InputError
+from frot._files import check_path
 
 __all__ = ["Checkpoint"]
 
@@ -67,10 +68,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike[str], fingerprint: str) -> None:
-        try:
-            self.path = Path(path)
-        except TypeError:
-            raise InputError(f"checkpoint: {path!r} is not a path") from None
+        self.path = check_path(path, "checkpoint")
         self.done: dict[int, np.ndarray] = {}
         self._file = _open(self.path)
         try:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._errors import InputError
+from frot._errors import InputError, brief
 from frot._tables import frame_like
 from frot._validate import check_points, check_weights
 
@@ -102,14 +102,21 @@ def _listed(clouds: Any, name: str) -> Sequence[Any]:
     if whole or frame_like(clouds)[1] is not None:
         raise InputError(f"{name}: is one table; pass a list of clouds, [{name}]")
     if isinstance(clouds, str) or not isinstance(clouds, Iterable):
-        raise InputError(f"{name}: {clouds!r} is no list of clouds")
-    listed = list(clouds)
+        raise InputError(f"{name}: {brief(clouds)} is no list of clouds")
+    try:
+        listed = list(clouds)
+    except TypeError:
+        raise InputError(f"{name}: {brief(clouds)} is no list of clouds") from None
     if not listed:
         raise InputError(f"{name}: is empty; give one cloud at least")
     return listed
 
 
 def _weights(weights: Any, name: str, of: str) -> Sequence[Any]:
-    if isinstance(weights, str | Mapping) or not isinstance(weights, Iterable):
-        raise InputError(f"{name}: is no list of weight vectors; give one for each of {of}")
-    return list(weights)
+    try:
+        if not isinstance(weights, str | Mapping | Set):
+            return list(weights)
+    except TypeError:
+        # Some say that they can be read one by one, and cannot.
+        pass
+    raise InputError(f"{name}: is no list of weight vectors; give one for each of {of}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import reprlib
 import sys
 import warnings
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 # Who listens to `warn_caller` in this thread instead of the warnings module, if anyone does.
 _LISTENER: ContextVar[list[str] | None] = ContextVar("listener", default=None)
@@ -57,6 +59,34 @@ class MissingDependencyError(ImportError):
     >>> issubclass(MissingDependencyError, ImportError)
     True
     """
+
+
+def brief(value: Any, most: int = 60) -> str:
+    """Return what a value is, for a message: as Python writes it, but never long.
+
+    Examples
+    --------
+    >>> brief("mean"), brief(list(range(1000)))
+    ("'mean'", '[0, 1, 2, 3, ...]')
+    >>> import numpy
+    >>> brief(numpy.zeros((300, 2)))
+    'ndarray of shape (300, 2)'
+    """
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"{type(value).__name__} of shape {tuple(shape)}"
+    if isinstance(value, Exception):
+        text = str(value)
+    else:
+        short = reprlib.Repr()
+        short.maxlist = short.maxtuple = short.maxset = short.maxdict = 4
+        short.maxstring = short.maxother = short.maxlong = most
+        try:
+            text = short.repr(value)
+        except Exception:
+            # A message about a value that cannot be written is a message all the same.
+            text = f"a {type(value).__name__}"
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def require(module: str, extra: str) -> ModuleType:

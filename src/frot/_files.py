@@ -7,10 +7,24 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from frot._errors import InputError
+from frot._errors import InputError, brief
 
-__all__ = ["check_writable", "make_folder", "replacing"]
+__all__ = ["check_path", "check_writable", "make_folder", "replacing"]
+
+
+def check_path(value: Any, name: str = "path") -> Path:
+    """Return the path of a file.
+
+    Examples
+    --------
+    >>> check_path("page.html").suffix
+    '.html'
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"{name}: {brief(value)} is no path of a file; pass a string or a Path")
+    return Path(value)
 
 
 def check_writable(path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from frot._errors import InputError
+from frot._errors import InputError, brief
 from frot._names import quote_some
 
 Lookup = Mapping[str, NDArray[np.intp]]
@@ -81,14 +81,16 @@ def resolve_members(
         return _from_slice(group, members, n_features)
     if isinstance(members, str | Integral):
         members = [members]
-    if isinstance(members, set | frozenset):
-        # Sets have no order; sorting makes two runs agree.
-        members = sorted(members, key=lambda member: (isinstance(member, str), member))
     try:
+        if isinstance(members, set | frozenset):
+            # Sets have no order; sorting makes two runs agree.
+            members = sorted(members, key=lambda member: (isinstance(member, str), member))
         array = np.asarray(members if hasattr(members, "__array__") else list(members))
-    except (TypeError, ValueError):
+    except Exception:
+        # Objects of other libraries may raise anything when they are read one by one.
         raise InputError(
-            f"group {group!r} is {members!r}; give column numbers, feature names, a slice or a mask"
+            f"group {group!r} is {brief(members)}; give column numbers, feature names, a slice or "
+            "a mask"
         ) from None
     if array.ndim != 1:
         raise InputError(f"group {group!r} has shape {array.shape}; give a flat list of members")
@@ -308,19 +310,3 @@ def read_members(path: Path, feature_names: Sequence[str] | None) -> dict[str, l
     known = set() if feature_names is None else set(map(str, feature_names))
     numbers = all(feature.isdecimal() and feature not in known for feature, _ in pairs)
     return gather((group, int(feature) if numbers else feature) for feature, group in pairs)
-
-
-def names_or_default(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
-    """Return the names given, or g0, g1 and so on.
-
-    Examples
-    --------
-    >>> from frot._group_members import names_or_default
-    >>> names_or_default(None, 2)
-    ('g0', 'g1')
-    """
-    if names is None:
-        return tuple(f"g{number}" for number in range(count))
-    if len(names) != count:
-        raise InputError(f"names has {len(names)} entries for {count} groups; give one per group")
-    return tuple(str(name) for name in names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import chain
 from numbers import Integral
 from pathlib import Path
@@ -14,14 +14,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from frot import _group_members as members_of
-from frot._errors import InputError
+from frot._errors import InputError, brief
+from frot._files import check_path
 from frot._group_arrays import GroupArrays
 from frot._names import distinct
+from frot._validate import check_count, check_feature_names, check_names
 
 _SPECS = (
     "'each', 'all', 'prefix', sizes, a list of index collections, a mapping from name to members, "
     "one label per feature, or a .gmt, .json, .csv or .tsv file"
 )
+
+
+def _listed(spec: Any) -> list[Any]:
+    """Return what a list of groups holds; sets, which have no order, are none."""
+    try:
+        if not isinstance(spec, range | slice | bytes | Set):
+            return list(spec)
+    except Exception:
+        # Objects of other libraries may raise anything when they are read one by one.
+        pass
+    raise InputError(f"groups={brief(spec)} is not a list of groups; give {_SPECS}")
 
 
 class Groups(GroupArrays):
@@ -86,11 +99,8 @@ class Groups(GroupArrays):
         >>> Groups.parse({"signal": [0], "rest": slice(1, 4)}, 4)
         Groups(2 groups of 4 features: 'signal' (1), 'rest' (3))
         """
-        if feature_names is not None and len(feature_names) != n_features:
-            raise InputError(
-                f"feature_names has {len(feature_names)} names for {n_features} features; "
-                "give one name per feature"
-            )
+        n_features = check_count(n_features, "n_features")
+        feature_names = check_feature_names(feature_names, n_features)
         if isinstance(spec, Groups):
             if spec.n_features != n_features:
                 raise InputError(
@@ -104,9 +114,7 @@ class Groups(GroupArrays):
             return cls._parse_text(os.fspath(spec), n_features, feature_names)
         if isinstance(spec, Mapping):
             return cls.from_mapping(spec, n_features, feature_names)
-        if isinstance(spec, range | slice) or not hasattr(spec, "__iter__"):
-            raise InputError(f"groups={spec!r} is not a list of groups; give {_SPECS}")
-        items = list(spec)
+        items = _listed(spec)
         if items and all(isinstance(item, str) for item in items):
             return cls._labels_for(items, n_features)
         if items and all(isinstance(item, bool | np.bool_) for item in items):
@@ -129,7 +137,7 @@ class Groups(GroupArrays):
             return cls.from_sizes([int(size) for size in text.split(",")], n_features)
         if Path(text).suffix.lower() in members_of.GROUP_FILES:
             return cls.from_file(text, n_features, feature_names)
-        raise InputError(f"groups={text!r} is not known; give {_SPECS}")
+        raise InputError(f"groups={brief(text)} is not known; give {_SPECS}")
 
     @classmethod
     def _labels_for(cls, labels: list[str], n_features: int) -> Groups:
@@ -189,7 +197,9 @@ class Groups(GroupArrays):
         """
         array = np.asarray(sizes)
         if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
-            raise InputError(f"sizes={sizes!r} is not a flat list of whole numbers, like [2, 8]")
+            raise InputError(
+                f"sizes={brief(sizes)} is not a flat list of whole numbers, like [2, 8]"
+            )
         if array.min() < 1:
             raise InputError(
                 f"size {int(np.argmin(array))} is {array.min()}; every group needs a feature "
@@ -203,7 +213,7 @@ class Groups(GroupArrays):
                 f"{n_features} features (for one label per feature, use Groups.from_labels)"
             )
         offsets = np.concatenate([[0], np.cumsum(array)])
-        return cls(members_of.names_or_default(names, array.size), np.arange(total), offsets, total)
+        return cls(check_names(names, array.size), np.arange(total), offsets, total)
 
     @classmethod
     def from_indices(
@@ -222,7 +232,7 @@ class Groups(GroupArrays):
         True
         """
         items = list(indices)
-        labels = members_of.names_or_default(names, len(items))
+        labels = check_names(names, len(items))
         lookup = None if feature_names is None else members_of.column_lookup(feature_names)
         resolved = [
             members_of.resolve_members(name, item, n_features, lookup)
@@ -325,9 +335,10 @@ class Groups(GroupArrays):
         >>> groups, groups.dropped
         (Groups(1 group over 2 of 3 features: 'HYPOXIA' (2)), ('EMPTY',))
         """
-        if missing not in ("drop", "raise"):
-            raise InputError(f"missing={missing!r} is not known; give 'drop' or 'raise'")
-        kept, dropped = members_of.match_sets(Path(path), feature_names, min_size, missing)
+        if not isinstance(missing, str) or missing not in ("drop", "raise"):
+            raise InputError(f"missing={brief(missing)} is not known; give 'drop' or 'raise'")
+        min_size = check_count(min_size, "min_size", least=0)
+        kept, dropped = members_of.match_sets(check_path(path), feature_names, min_size, missing)
         names, columns = zip(*kept, strict=True)
         return cls._from_lists(names, columns, len(feature_names), dropped)
 
@@ -351,11 +362,13 @@ class Groups(GroupArrays):
         >>> Groups.from_file(path, 3)
         Groups(2 groups of 3 features: 'signal' (1), 'noise' (2))
         """
-        path = Path(path)
+        path = check_path(path)
         suffix = path.suffix.lower()
         if suffix == ".gmt":
             if feature_names is None:
-                raise InputError(f"the gene sets of {path} need named features; pass feature_names")
+                raise InputError(
+                    f"groups: the gene sets of {path} need named features; pass feature_names"
+                )
             return cls.from_gmt(path, feature_names)
         if suffix == ".json":
             return cls.parse(members_of.read_json(path), n_features, feature_names)

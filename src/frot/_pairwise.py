@@ -11,15 +11,17 @@ import numpy as np
 from frot._clouds import check_clouds, check_same_features
 from frot._costs import MEMORY_BUDGET
 from frot._errors import InputError
+from frot._files import check_path
 from frot._groups import Groups
 from frot._pairwise_table import Call, Table, fill_table
 from frot._prepare import check_terms
+from frot._read_numbers import read_numbers
 from frot._relative import Relative
 from frot._solvers import FrankWolfe
 from frot._solvers._choose import Limits, Solver, choose_solver
 from frot._spread import check_n_jobs
 from frot._tiles import Effort
-from frot._validate import check_metric, check_number
+from frot._validate import check_flag, check_metric, check_number
 
 __all__ = ["pairwise"]
 
@@ -140,6 +142,8 @@ def pairwise(
     p = check_number(p, "p", least=1.0)
     metric = check_metric(metric)
     n_jobs = check_n_jobs(n_jobs)
+    progress = check_flag(progress, "progress")
+    checkpoint = None if checkpoint is None else check_path(checkpoint, "checkpoint")
     shape = (len(parsed), int(first.sizes.max()), int((second or first).sizes.max()))
     terms = check_terms(shape, None, None, eta, eps, prior, normalise, normalise_weights)
     chosen = choose_solver(solver, shape, terms, Limits(tol, max_iter, time_limit))
@@ -148,12 +152,13 @@ def pairwise(
         "p": p,
         "eta": terms.eta,
         "eps": terms.eps,
-        "prior": None if prior is None else np.asarray(prior, dtype=float),
+        "prior": None if prior is None else read_numbers(prior, "prior"),
         "normalise": normalise,
         "solver": solver,
-        "tol": tol,
-        "max_iter": max_iter,
-        "time_limit": time_limit,
+        # As the chosen solver has them: plain numbers.
+        "tol": None if tol is None else chosen.tol,
+        "max_iter": None if max_iter is None else chosen.max_iter,
+        "time_limit": None if time_limit is None else chosen.time_limit,
     }
     effort = Effort(
         PER_PAIR,
@@ -167,5 +172,5 @@ def pairwise(
     simplex = len(parsed) == 1 or normalise == "regret" or isinstance(chosen, FrankWolfe)
     call = Call(parsed, options, budget, diagonal=apart, simplex=simplex)
     table = Table(first, second, call, effort)
-    values = fill_table(table, n_jobs, bool(progress), checkpoint)
+    values = fill_table(table, n_jobs, progress, checkpoint)
     return np.maximum(values, 0.0) ** (1.0 / p)

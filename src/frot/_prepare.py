@@ -14,13 +14,21 @@ from frot._problem import Problem
 from frot._relative import Relative
 from frot._validate import (
     check_choice,
+    check_flag,
     check_masses,
     check_number,
     check_prior,
     check_weights,
 )
 
-__all__ = ["Terms", "amount_at", "check_amount", "check_terms", "make_problem"]
+__all__ = [
+    "Terms",
+    "amount_at",
+    "check_amount",
+    "check_terms",
+    "make_problem",
+    "refuse_idle_prior",
+]
 
 # Up to this many pairs of points `Exact` is the road to the answer: a minute at worst, and it ends
 # at the optimum itself. Beyond, and on devices it cannot use, there is a little eps.
@@ -68,6 +76,7 @@ def check_terms(
     are on a device or too many for `Exact`.
     """
     count, n, m = shape
+    check_flag(normalise_weights, "normalise_weights")
     check_masses(a, b, normalise_weights)
     a = check_weights(a, n, "a", normalise_weights)
     b = check_weights(b, m, "b", normalise_weights)
@@ -77,7 +86,26 @@ def check_terms(
         needed = on_device or n * m > EXACT_UP_TO
         eps = DEFAULT_EPS if eps_if_needed and needed else 0.0
     eps = check_amount(eps, "eps")
-    return Terms(a, b, eta, eps, check_prior(prior, count), how)
+    log_prior = check_prior(prior, count)
+    refuse_idle_prior(prior, eta)
+    return Terms(a, b, eta, eps, log_prior, how)
+
+
+def refuse_idle_prior(prior: Any, eta: float | Relative) -> None:
+    """Refuse a prior that nobody would take notice of.
+
+    Examples
+    --------
+    >>> refuse_idle_prior([0.5, 0.5], Relative(0.0))
+    Traceback (most recent call last):
+    ...
+    frot._errors.InputError: prior: has no effect at eta = 0, where the adversary takes the ...
+    """
+    if prior is not None and amount_at(eta) == 0.0:
+        raise InputError(
+            "prior: has no effect at eta = 0, where the adversary takes the largest cost whatever "
+            "the prior; pass eta > 0, or leave prior out"
+        )
 
 
 def check_amount(amount: Any, name: str) -> float | Relative:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from frot._errors import InputError
+from frot._validate import check_number
 
 __all__ = ["Relative", "relative"]
 
@@ -42,10 +42,4 @@ def relative(share: float) -> Relative:
     >>> round(millimetres.value / metres.value)
     1000000
     """
-    try:
-        number = float(share)
-    except (TypeError, ValueError):
-        raise InputError(f"relative: {share!r} is not a number") from None
-    if not 0.0 <= number < float("inf"):
-        raise InputError(f"relative: the share must be finite and >= 0, got {number:g}")
-    return Relative(number)
+    return Relative(check_number(share, "relative"))

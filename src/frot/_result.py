@@ -12,6 +12,7 @@ import numpy as np
 from frot._arrays import Home, read_only, to_numpy
 from frot._bounds import relative_gap
 from frot._chosen import Chosen
+from frot._files import check_path
 from frot._groups import Groups
 from frot._plan import Plan
 from frot._plan_at import PlanAt
@@ -264,7 +265,7 @@ class Result:
         ...     float(data["value"])
         1.0
         """
-        path = Path(path)
+        path = check_path(path)
         if path.suffix != ".npz":
             path = path.with_name(path.name + ".npz")
         host = self.numpy()

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from frot._bounds import c_transforms
-from frot._errors import InputError
 from frot._problem import Problem
 from frot._result import Result
 from frot._solvers import Callback, Start
 from frot._solvers._choose import Solver
+from frot._validate import check_callable, check_flag
 
 __all__ = ["Run"]
 
@@ -29,8 +29,8 @@ class Run:
     def check(self, shape: tuple[int, ...]) -> None:
         """Refuse a start or a callback that cannot be used."""
         Start.check(self.start, shape)
-        if self.callback is not None and not callable(self.callback):
-            raise InputError(f"callback: {self.callback!r} cannot be called; pass a function")
+        check_callable(self.callback, "callback")
+        check_flag(self.progress, "progress")
 
     def __call__(self, problem: Problem) -> Result:
         """Solve on the support of the weights, unless the solver takes points without weight."""

@@ -13,7 +13,7 @@ from frot._costs import MEMORY_BUDGET, StackedCosts, build_costs
 from frot._entropic._device import device_points, device_stack, on_accelerator, stays
 from frot._errors import InputError
 from frot._groups import Groups
-from frot._prepare import check_terms, make_problem
+from frot._prepare import amount_at, check_amount, check_terms, make_problem
 from frot._relative import Relative
 from frot._result import Result
 from frot._run import Run
@@ -255,7 +255,8 @@ def distance(
     5.0
     """
     p = check_number(p, "p", least=1.0)
-    if options.get("eta") or options.get("eps"):
+    given = [(name, options[name]) for name in ("eta", "eps") if options.get(name) is not None]
+    if any(amount_at(check_amount(amount, name)) != 0.0 for name, amount in given):
         raise InputError("eta, eps: a distance has neither; use frot.solve for regularised values")
     options = {"eps": 0.0, **options}
     value = solve(X, Y, groups, p=p, metric=metric, **options).value

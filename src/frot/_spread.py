@@ -12,7 +12,7 @@ from itertools import islice
 from numbers import Integral
 from typing import Any, TypeVar
 
-from frot._errors import InputError, require
+from frot._errors import InputError, brief, require
 from frot._orphans import end_with_caller
 
 __all__ = ["check_n_jobs", "spread"]
@@ -40,7 +40,8 @@ def check_n_jobs(n_jobs: Any) -> int | None:
         return None
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise InputError(
-            f"n_jobs: {n_jobs!r} is no number of workers; use 1, 2, ..., or -1 for all processors"
+            f"n_jobs: {brief(n_jobs)} is no number of workers; use 1, 2, ..., or -1 for all "
+            "processors"
         )
     return int(n_jobs)
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frot._errors import InputError, require
+from frot._files import check_path
 from frot._names import first_repeated, quote_some
 from frot._text_tables import parse_text
 
@@ -87,7 +88,7 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     >>> table.columns, table.values.tolist()
     (('height', 'weight'), [[1.8, 75.0], [1.6, 60.0]])
     """
-    path = Path(path)
+    path = check_path(path)
     kind = _kind(path)
     if kind not in _READERS:
         known = ", ".join(_READERS)
@@ -131,6 +132,7 @@ def read_pair(
     >>> read_pair(folder / "a.csv", folder / "b.csv")[1].values.tolist()
     [[3.0, 4.0]]
     """
+    path_a, path_b = check_path(path_a, "path_a"), check_path(path_b, "path_b")
     first, second = read_table(path_a), read_table(path_b)
     if first.columns is not None and second.columns is not None:
         return first, _reorder(second, first.columns, first.path)

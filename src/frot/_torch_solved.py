@@ -165,7 +165,9 @@ def _alone(
     if eps == 0.0:
         # On the host, since no solver without eps is anywhere else.
         a, b = (torch.as_tensor(part, device=x.device) for part in (a, b))
-        asked = {"eta": float(eta), "eps": 0.0, "prior": prior, "tol": max(tol**2, NARROWEST)}
+        # A share of no cost at all leaves no eta, and then a prior says nothing.
+        q = prior if eta > 0.0 else None
+        asked = {"eta": float(eta), "eps": 0.0, "prior": q, "tol": max(tol**2, NARROWEST)}
         return solve(x.double(), y.double(), groups, a=a, b=b, **asked)
     home = find_home(x=x)
     assert home is not None

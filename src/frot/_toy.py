@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from frot._errors import InputError
 from frot._groups import Groups
+from frot._validate import check_count, check_seed
 
 __all__ = ["toy", "toy_covariance"]
 
@@ -43,8 +43,7 @@ def toy(n: int = 100, seed: int = 0) -> tuple[np.ndarray, np.ndarray, Groups]:
     >>> X.shape, Y.shape, groups
     ((50, 10), (50, 10), Groups(2 groups of 10 features: 'true' (2), 'noise' (8)))
     """
-    if n < 1:
-        raise InputError(f"n: {n} points cannot be drawn; give 1 or more")
+    n, seed = check_count(n, "n"), check_seed(seed, "seed")
     rng = np.random.default_rng(seed)
     root = np.linalg.cholesky(toy_covariance())
     clouds = [

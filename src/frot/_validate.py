@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable, Mapping, Set, Sized
+from decimal import Decimal
+from fractions import Fraction
+from itertools import islice
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from frot._arrays import is_foreign, namespace, to_numpy
-from frot._errors import InputError
+from frot._arrays import is_foreign, refuse_odd_tensor, to_numpy
+from frot._errors import InputError, brief
+from frot._names import first_repeated
+from frot._read_numbers import check_finite, read_numbers
 from frot._tables import frame_like
 
 __all__ = [
+    "check_callable",
     "check_choice",
     "check_costs",
+    "check_count",
     "check_entries",
+    "check_feature_names",
+    "check_flag",
     "check_masses",
     "check_metric",
     "check_names",
     "check_number",
     "check_points",
     "check_prior",
+    "check_seed",
+    "check_text",
     "check_weights",
 ]
 
@@ -46,7 +59,7 @@ def check_points(points: Any, name: str) -> tuple[Any, tuple[str, ...] | None]:
     (array([[1., 2.]]), None)
     """
     values, columns = frame_like(points)
-    array: Any = values if is_foreign(values) else _numbers(values, name)
+    array: Any = _numbers_anywhere(values, name)
     if array.ndim == 1:
         raise InputError(
             f"{name}: has shape {tuple(array.shape)}, but points are rows; "
@@ -57,7 +70,7 @@ def check_points(points: Any, name: str) -> tuple[Any, tuple[str, ...] | None]:
     if 0 in array.shape:
         what = "points" if array.shape[0] == 0 else "features"
         raise InputError(f"{name}: has no {what} (shape {tuple(array.shape)})")
-    _finite(array, name)
+    check_finite(array, name)
     return array, None if columns is None else tuple(str(column) for column in columns)
 
 
@@ -69,7 +82,7 @@ def check_costs(costs: Any) -> Any:
     >>> check_costs([[[1.0]]]).shape
     (1, 1, 1)
     """
-    array: Any = costs if is_foreign(costs) else _numbers(costs, "C")
+    array: Any = _numbers_anywhere(costs, "C")
     if array.ndim == 2:
         raise InputError(
             f"C: has shape {tuple(array.shape)}, expected (groups, n, m); use C[None] for a "
@@ -78,9 +91,17 @@ def check_costs(costs: Any) -> Any:
     if array.ndim != 3:
         raise InputError(f"C: has {array.ndim} dimensions, expected (groups, n, m)")
     if 0 in array.shape:
-        raise InputError(f"C: is empty (shape {array.shape})")
-    _finite(array, "C")
+        raise InputError(f"C: is empty (shape {tuple(array.shape)})")
+    check_finite(array, "C")
     return array if is_foreign(array) else np.ascontiguousarray(array)
+
+
+def _numbers_anywhere(values: Any, name: str) -> Any:
+    """Return numbers as float64, or as they are where they are of another library."""
+    if not is_foreign(values):
+        return read_numbers(values, name)
+    refuse_odd_tensor(values, name)
+    return values
 
 
 def check_entries(values: Any, name: str, ndim: int = 1) -> np.ndarray:
@@ -91,10 +112,10 @@ def check_entries(values: Any, name: str, ndim: int = 1) -> np.ndarray:
     >>> check_entries([[1, 2]], "matrix", ndim=2)
     array([[1., 2.]])
     """
-    array = np.array(_numbers(values, name))
+    array = np.array(read_numbers(values, name))
     if array.ndim != ndim:
         raise InputError(f"{name}: has {array.ndim} dimensions, expected {ndim}")
-    _finite(array, name)
+    check_finite(array, name)
     return array
 
 
@@ -110,10 +131,10 @@ def check_weights(weights: Any, size: int, name: str, normalise: bool) -> np.nda
     """
     if weights is None:
         return np.full(size, 1.0 / size)
-    array = _numbers(weights, name)
+    array = read_numbers(weights, name)
     if array.shape != (size,):
         raise InputError(f"{name}: has shape {array.shape}, expected one weight a point ({size},)")
-    _finite(array, name)
+    check_finite(array, name)
     if (array < 0.0).any():
         where = int(np.argmin(array))
         raise InputError(
@@ -140,7 +161,7 @@ def check_masses(a: Any, b: Any, normalise: bool) -> None:
     """Say by how much the masses of the two sides differ, before either is compared with one."""
     if a is None or b is None or normalise:
         return
-    left, right = _numbers(a, "a"), _numbers(b, "b")
+    left, right = read_numbers(a, "a"), read_numbers(b, "b")
     with np.errstate(all="ignore"):
         left, right = float(left.sum()), float(right.sum())
     difference = left - right
@@ -161,10 +182,10 @@ def check_prior(prior: Any, count: int) -> np.ndarray | None:
     """
     if prior is None:
         return None
-    array = _numbers(prior, "prior")
+    array = read_numbers(prior, "prior")
     if array.shape != (count,):
         raise InputError(f"prior: has shape {array.shape}, expected one weight a group ({count},)")
-    _finite(array, "prior")
+    check_finite(array, "prior")
     if (array <= 0.0).any():
         where = int(np.argmin(array))
         raise InputError(
@@ -183,7 +204,7 @@ def check_prior(prior: Any, count: int) -> np.ndarray | None:
 
 
 def check_names(names: Any, count: int) -> tuple[str, ...]:
-    """Return one name a group; None names them g0, g1, ...
+    """Return one name a group, all different; None names them g0, g1, ...
 
     Examples
     --------
@@ -192,32 +213,153 @@ def check_names(names: Any, count: int) -> tuple[str, ...]:
     """
     if names is None:
         return tuple(f"g{group}" for group in range(count))
-    try:
-        labels = (names,) if isinstance(names, str) else tuple(map(str, names))
-    except TypeError:
-        raise InputError(f"names: {names!r} is not a list of names") from None
-    if len(labels) != count:
-        raise InputError(f"names: {len(labels)} names for {count} groups")
+    labels = _labels(names, count, "names", "groups")
+    if (twice := first_repeated(labels)) is not None:
+        raise InputError(f"names: two groups are named {brief(twice)}; give each its own name")
     return labels
+
+
+def check_feature_names(names: Any, count: int) -> tuple[str, ...] | None:
+    """Return one name a feature, of which some may be equal; None is no names.
+
+    Examples
+    --------
+    >>> check_feature_names(["TP53", "MYC", "TP53"], 3)
+    ('TP53', 'MYC', 'TP53')
+    """
+    return None if names is None else _labels(names, count, "feature_names", "features")
+
+
+def _labels(names: Any, count: int, name: str, of: str) -> tuple[str, ...]:
+    given = [names] if isinstance(names, str) else names
+    # Sets have no order.
+    if isinstance(given, bytes | Mapping | Set) or not isinstance(given, Iterable):
+        raise InputError(f"{name}: {brief(names)} is not a list of names")
+    # One more than there should be is enough to tell.
+    labels = tuple(islice(given, count + 1))
+    if len(labels) != count:
+        found = len(given) if isinstance(given, Sized) else "more or fewer"
+        raise InputError(f"{name}: {found} names for {count} {of}; give one for each")
+    if odd := [label for label in labels if not isinstance(label, str | Real | np.bool_)]:
+        raise InputError(f"{name}: {brief(odd[0])} is no name; use text")
+    return tuple(map(str, labels))
 
 
 def check_number(value: Any, name: str, *, least: float = 0.0, strict: bool = False) -> float:
     """Return a finite float that is >= `least` (> if `strict`).
 
+    Text is no number, nor are True and False; fractions and decimals have to be floats exactly.
+
     Examples
     --------
     >>> check_number(1, "eta")
     1.0
+    >>> check_number("1e-3", "tol")
+    Traceback (most recent call last):
+    ...
+    frot._errors.InputError: tol: '1e-3' is not a number
     """
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name}: {value!r} is not a number") from None
+    number = _single(value, name)
     bad = number <= least if strict else number < least
     if not np.isfinite(number) or bad:
-        raise InputError(f"{name}: must be finite and {'>' if strict else '>='} {least:g}, "
-                         f"got {number:g}")  # fmt: skip
+        sign = ">" if strict else ">="
+        raise InputError(f"{name}: must be finite and {sign} {least:g}, got {number:g}")
     return number
+
+
+def _single(value: Any, name: str) -> float:
+    """Return one real number as a float."""
+    if is_foreign(value):
+        refuse_odd_tensor(value, name)
+        if getattr(value, "requires_grad", False):
+            raise InputError(f"{name}: requires grad, but is taken as a number; pass float({name})")
+        value = to_numpy(value)
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real | Decimal):
+        raise InputError(f"{name}: {brief(value)} is not a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise InputError(f"{name}: {brief(value)} is beyond the largest float") from None
+    if isinstance(value, Fraction | Decimal) and number != value and np.isfinite(number):
+        raise InputError(f"{name}: {brief(value)} is between two floats; pass float({name})")
+    return number
+
+
+def check_count(
+    value: Any, name: str, *, least: int = 1, most: int | None = None, of: str = ""
+) -> int:
+    """Return a whole number from `least` to `most`; 3.0 is one too.
+
+    Examples
+    --------
+    >>> check_count(2, "k", most=3)
+    2
+    >>> check_count(2.5, "max_iter")
+    Traceback (most recent call last):
+    ...
+    frot._errors.InputError: max_iter: must be a whole number >= 1, got 2.5
+    """
+    limit = f">= {least}" if most is None else f"from {least} to {most}{of}"
+    # Whole numbers may be beyond floats, which is no more than too large.
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    number = value if whole else _single(value, name)
+    if number != number or (not whole and not float(number).is_integer()):
+        raise InputError(f"{name}: must be a whole number {limit}, got {brief(value)}")
+    if number < least or (most is not None and number > most):
+        raise InputError(f"{name}: must be a whole number {limit}, got {brief(value)}")
+    return int(number)
+
+
+def check_seed(value: Any, name: str) -> int:
+    """Return a whole number >= 0 that begins a random sequence.
+
+    Examples
+    --------
+    >>> check_seed(0, "seed")
+    0
+    """
+    return check_count(value, name, least=0)
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """Return True or False, which is all that a switch can be.
+
+    Examples
+    --------
+    >>> check_flag(np.bool_(True), "progress")
+    True
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name}: is {brief(value)}; use True or False")
+    return bool(value)
+
+
+def check_callable(value: Any, name: str) -> Any:
+    """Return a function, or None where there is none.
+
+    Examples
+    --------
+    >>> check_callable(None, "callback"), check_callable(len, "callback")
+    (None, <built-in function len>)
+    """
+    if value is not None and not callable(value):
+        raise InputError(f"{name}: {brief(value)} cannot be called; pass a function")
+    return value
+
+
+def check_text(value: Any, name: str) -> str:
+    """Return text.
+
+    Examples
+    --------
+    >>> check_text("A title", "title")
+    'A title'
+    """
+    if not isinstance(value, str):
+        raise InputError(f"{name}: is {brief(value)}; use text")
+    return value
 
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
@@ -228,8 +370,8 @@ def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     >>> check_choice("mean", "normalise", ("none", "mean"))
     'mean'
     """
-    if value not in choices:
-        raise InputError(f"{name}: {value!r} is none of {', '.join(map(repr, choices))}")
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{name}: {brief(value)} is none of {', '.join(map(repr, choices))}")
     return value
 
 
@@ -243,41 +385,8 @@ def check_metric(metric: Any) -> Any:
     """
     if callable(metric) or (isinstance(metric, str) and metric in METRICS):
         return metric
-    close = difflib.get_close_matches(str(metric), METRICS, n=1)
+    close = difflib.get_close_matches(metric[:50], METRICS, n=1) if isinstance(metric, str) else ()
     hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(METRICS)}"
-    raise InputError(f"metric: {metric!r} is neither a callable nor a metric SciPy knows; {hint}")
-
-
-def _numbers(values: Any, name: str) -> np.ndarray:
-    """Convert to float64, refusing text, complex numbers, masks and ragged lists by name."""
-    values = to_numpy(values) if is_foreign(values) else values
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise InputError(f"{name}: has masked entries; drop or fill them, {name}.filled(...)")
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise InputError(f"{name}: is not a rectangular array ({error})") from None
-    if array.dtype.kind == "c":
-        raise InputError(f"{name}: is complex; pass its real part or its modulus")
-    if array.dtype.kind not in "fiubO":
-        raise InputError(f"{name}: holds {array.dtype}, not numbers; use {name}.astype(float)")
-    try:
-        return np.asarray(array, dtype=float)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name}: holds objects that are not numbers ({error})") from None
-
-
-def _finite(array: Any, name: str) -> None:
-    if is_foreign(array):
-        xp = namespace(array)
-        if bool(xp.all(xp.isfinite(array))):
-            return
-        array = to_numpy(array)
-    if np.isfinite(array).all():
-        return
-    where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-    count = int((~np.isfinite(array)).sum())
     raise InputError(
-        f"{name}: {count} of {array.size} entries are NaN or infinite, the first at "
-        f"{name}[{', '.join(map(str, where))}]; drop or impute them"
+        f"metric: {brief(metric)} is neither a callable nor a metric SciPy knows; {hint}"
     )

@@ -24,12 +24,12 @@ from frot._batch import DEFAULT_EPS
 from frot._batch_input import batch_weights
 from frot._errors import InputError
 from frot._groups import Groups
-from frot._prepare import amount_at, check_amount
+from frot._prepare import amount_at, check_amount, refuse_idle_prior
 from frot._relative import Relative
 from frot._solvers import Entropic
 from frot._solvers._choose import check_limits
 from frot._torch_solved import Solved, feature_weights, solve_members
-from frot._validate import check_choice, check_number
+from frot._validate import check_choice, check_flag, check_number
 
 __all__ = ["FRWDLoss"]
 
@@ -91,14 +91,14 @@ class FRWDLoss(nn.Module):
         super().__init__()
         self.groups = groups
         self.eta, self.eps = check_amount(eta, "eta"), check_amount(eps, "eps")
-        self.debias = debias
+        self.debias = check_flag(debias, "debias")
         self.metric = check_choice(metric, "metric", METRICS)
         self.prior = prior
         self.tol = check_number(tol, "tol", strict=True)
-        self.max_iter = max_iter
-        self.subgradient = subgradient
+        self.max_iter: int = check_limits(Entropic(self.tol, max_iter)).max_iter
+        self.subgradient = check_flag(subgradient, "subgradient")
         self.result: Any = None
-        check_limits(Entropic(self.tol, max_iter))
+        refuse_idle_prior(prior, self.eta)
         if not subgradient and amount_at(self.eps) == 0.0:
             raise InputError(
                 "eps: at eps = 0 the cost has kinks where the plan is not unique, so that there is "

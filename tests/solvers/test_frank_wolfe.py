@@ -141,7 +141,7 @@ class TestLazyAverages:
     @pytest.mark.parametrize("budget", [2e9, 100])
     @pytest.mark.parametrize("step", ["paper", "line_search", "fully_corrective"])
     def test_no_dense_plan_is_made_on_the_way(self, monkeypatch, step, budget):
-        monkeypatch.setattr(LazyPlan, "native", lambda self: pytest.fail("a plan was formed"))
+        monkeypatch.setattr(LazyPlan, "_form", lambda self: pytest.fail("a plan was formed"))
         solver = FrankWolfe(oracle=Sinkhorn(), step=step, max_iter=5)
         options = {"eta": 0.5, "eps": 0.3, "memory_budget": budget}
         result = quiet(frot.solve, self.X, self.Y, solver=solver, **options)

@@ -10,14 +10,22 @@ from typing import Any
 
 from frot._compare._comparison import Comparison
 from frot._compare._memory import peak_memory
-from frot._compare._methods import DEFAULT, Method, Task, find_methods
+from frot._compare._methods import CURVES, DEFAULT, Method, Task, find_methods
 from frot._compare._row import Row
 from frot._errors import InputError, MissingDependencyError, SolverError, hearing
 from frot._groups import Groups
 from frot._relatives._pair import check_pair
 from frot._result import Result
 from frot._status import Status
-from frot._validate import check_number
+from frot._validate import (
+    check_callable,
+    check_choice,
+    check_count,
+    check_feature_names,
+    check_flag,
+    check_number,
+    check_seed,
+)
 
 __all__ = ["compare"]
 
@@ -98,13 +106,17 @@ def compare(
     """
     chosen = find_methods(methods)
     pair = check_pair(X, Y, a, b, normalise_weights)
-    names = _names(feature_names, pair.columns, pair.X.shape[1])
+    names = check_feature_names(feature_names, pair.X.shape[1]) or pair.columns
     parsed = Groups.parse(groups, pair.X.shape[1], names)
     if time_limit is not None:
-        check_number(time_limit, "time_limit", strict=True)
+        time_limit = check_number(time_limit, "time_limit", strict=True)
     if tol is not None:
-        check_number(tol, "tol")
-    check_number(seed, "seed")
+        tol = check_number(tol, "tol")
+    k, seed = check_count(k, "k"), check_seed(seed, "seed")
+    if not callable(curve):
+        check_choice(curve, "curve", CURVES)
+    check_callable(callback, "callback")
+    check_flag(progress, "progress")
     weights = {"a": a, "b": b, "normalise_weights": normalise_weights}
     points = (pair.X, pair.Y)
     # Bars are for terminals; elsewhere they would leave empty lines.
@@ -126,19 +138,6 @@ def compare(
         if callback is not None:
             callback(row)
     return Comparison(tuple(rows), points, parsed, tuple(names), k, measure, interrupted)
-
-
-def _names(
-    given: Sequence[str] | None, columns: tuple[str, ...] | None, d: int
-) -> tuple[str, ...] | None:
-    if given is None:
-        return columns
-    names = tuple(str(name) for name in given)
-    if len(names) != d:
-        raise InputError(
-            f"feature_names has {len(names)} names for {d} features; give one name per feature"
-        )
-    return names
 
 
 def _measured(method: Method, task: Task, names: Sequence[str]) -> tuple[Row, str | None]:

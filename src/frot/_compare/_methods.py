@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from frot._errors import InputError
+from frot._errors import InputError, brief
 from frot._groups import Groups
 from frot._relatives import (
     equitable,
@@ -22,10 +22,11 @@ from frot._relatives import (
 from frot._result import Result
 from frot._solve import solve
 
-__all__ = ["DEFAULT", "METHODS", "SQUARED", "Method", "Task", "find_methods"]
+__all__ = ["CURVES", "DEFAULT", "METHODS", "SQUARED", "Method", "Task", "find_methods"]
 
 SQUARED = "squared cost"
 DEFAULT = ("frot", "srw", "max_sliced", "max_min", "ot")
+CURVES = ("circular", "linear", "cubic")
 ALIASES = {"wasserstein": "ot", "generalized_max_sliced": "generalised_max_sliced"}
 # What a stack of costs for `equitable` may take.
 STACK_BYTES = 2 * 1024**3
@@ -88,6 +89,8 @@ def find_methods(names: Sequence[str] | str) -> list[Method]:
     ...
     frot._errors.InputError: methods: 'frott' is none of frot, srw, max_sliced, ...
     """
+    if not isinstance(names, Iterable):
+        raise InputError(f"methods: {brief(names)} is no list; name some of {', '.join(METHODS)}")
     given = names.split(",") if isinstance(names, str) else list(names)
     words = [str(word).strip().replace("-", "_") for word in given]
     wanted = list(dict.fromkeys(ALIASES.get(word, word) for word in words if word))
@@ -95,7 +98,7 @@ def find_methods(names: Sequence[str] | str) -> list[Method]:
         raise InputError(f"methods: none given; name some of {', '.join(METHODS)}")
     for name in wanted:
         if name not in METHODS:
-            raise InputError(f"methods: {name!r} is none of {', '.join(METHODS)}")
+            raise InputError(f"methods: {brief(name)} is none of {', '.join(METHODS)}")
     return [METHODS[name] for name in wanted]
 
 

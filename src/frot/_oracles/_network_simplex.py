@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frot._errors import InputError, SolverError
+from frot._errors import SolverError
 from frot._oracles._protocol import Transport
 from frot._plan import Plan
+from frot._validate import check_count
 
 __all__ = ["NetworkSimplex"]
 
@@ -36,8 +37,8 @@ class NetworkSimplex:
     max_iter: int | None = None
 
     def __post_init__(self) -> None:
-        if self.max_iter is not None and self.max_iter < 1:
-            raise InputError(f"max_iter: must be >= 1, got {self.max_iter!r}")
+        if self.max_iter is not None:
+            object.__setattr__(self, "max_iter", check_count(self.max_iter, "max_iter"))
 
     @property
     def entropic(self) -> bool:

@@ -15,6 +15,7 @@ from frot._entropic._terms import Terms
 from frot._errors import InputError
 from frot._oracles._protocol import Transport
 from frot._plan import Plan
+from frot._validate import check_count, check_number
 
 __all__ = ["Sinkhorn"]
 
@@ -56,10 +57,8 @@ class Sinkhorn:
     max_iter: int = 10_000
 
     def __post_init__(self) -> None:
-        if not self.tol > 0.0:
-            raise InputError(f"tol: must be > 0, got {self.tol!r}")
-        if self.max_iter < 1:
-            raise InputError(f"max_iter: must be >= 1, got {self.max_iter!r}")
+        object.__setattr__(self, "tol", check_number(self.tol, "tol", strict=True))
+        object.__setattr__(self, "max_iter", check_count(self.max_iter, "max_iter"))
 
     @property
     def entropic(self) -> bool:

@@ -16,7 +16,7 @@ from frot._bounds import Lower, Upper, relative_gap
 from frot._chosen import Chosen
 from frot._costs import StackedCosts
 from frot._costs._protocol import UNIT
-from frot._errors import InputError, hearing
+from frot._errors import InputError, brief, hearing
 from frot._plan import Plan
 from frot._prepare import check_terms, make_problem
 from frot._problem import Problem
@@ -26,7 +26,7 @@ from frot._result import Result
 from frot._run import Run
 from frot._solvers import Exact
 from frot._solvers._drive import Callback, Offer, drive
-from frot._validate import check_costs, check_names
+from frot._validate import check_callable, check_costs, check_flag, check_names
 
 __all__ = ["cutting_set"]
 
@@ -88,6 +88,8 @@ def cutting_set(
     terms = check_terms(stack.shape, a, b, 0.0, 0.0, None, "none", normalise_weights)
     labels = check_names(names, len(stack))
     limits = check_limits(tol, max_iter, time_limit)
+    check_callable(callback, "callback")
+    check_flag(progress, "progress")
     reach = _reach(Simplex() if uncertainty is None else uncertainty, len(stack))
     begin = time.perf_counter()
     problem = make_problem(lambda: StackedCosts(stack), terms, labels)
@@ -112,7 +114,7 @@ def _reach(uncertainty: Any, count: int) -> np.ndarray:
     """Check the set, and return the largest size each weight may have."""
     if not callable(getattr(uncertainty, "best", None)) or isinstance(uncertainty, type):
         raise InputError(
-            f"uncertainty: {uncertainty!r} has no best(phi); use frot.Simplex(), "
+            f"uncertainty: {brief(uncertainty)} has no best(phi); use frot.Simplex(), "
             "frot.CappedSimplex(k), frot.Box, frot.Ellipsoid, frot.Polytope or frot.Polyhedron"
         )
     if getattr(uncertainty, "eta", 0.0) != 0.0:

@@ -25,7 +25,7 @@ from frot._problem import Problem
 from frot._relatives._pair import check_limits
 from frot._result import Result
 from frot._solvers._drive import Callback, Offer, drive
-from frot._validate import check_costs, check_names
+from frot._validate import check_callable, check_costs, check_flag, check_names
 
 __all__ = ["equitable"]
 
@@ -89,6 +89,8 @@ def equitable(
     terms = check_terms(stack.shape, a, b, 0.0, 0.0, None, "none", normalise_weights)
     labels = check_names(names, len(stack))
     limits = check_limits(tol, max_iter, time_limit)
+    check_callable(callback, "callback")
+    check_flag(progress, "progress")
     begin = time.perf_counter()
     problem = make_problem(lambda: StackedCosts(stack), terms, labels)
     pool = _Pool(problem, stack)

@@ -12,16 +12,17 @@ from frot._bounds import lower_bound
 from frot._chosen import Chosen
 from frot._costs import FactoredCosts
 from frot._costs._protocol import summation
-from frot._errors import InputError
+from frot._errors import InputError, brief
 from frot._feasible import round_plan
 from frot._groups import Groups
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._relatives._displacement import Displacements, reduce_points
 from frot._relatives._line import line_arcs, line_cost, line_potential
-from frot._relatives._pair import Limits, Pair, check_count, check_limits, check_pair, transport_at
+from frot._relatives._pair import Limits, Pair, check_limits, check_pair, transport_at
 from frot._result import Progress, Result
 from frot._status import Status
+from frot._validate import check_count, check_seed
 
 __all__ = ["generalised_max_sliced", "max_sliced"]
 
@@ -92,7 +93,7 @@ def max_sliced(
     (25.0, array([0.6, 0.8]), Status.CONVERGED)
     """
     pair = check_pair(X, Y, a, b, normalise_weights)
-    tries = check_count(restarts, "restarts")
+    tries, seed = check_count(restarts, "restarts"), check_seed(seed, "seed")
     limits = check_limits(tol, max_iter, time_limit)
     begin = time.perf_counter()
     x, y, turned = reduce_points(pair.costs.X, pair.costs.Y)
@@ -167,7 +168,7 @@ def generalised_max_sliced(
     pair = check_pair(X, Y, a, b, normalise_weights)
     project = _defining(defining_function)
     size = pair.X.shape[1] if parameters is None else check_count(parameters, "parameters")
-    tries = check_count(restarts, "restarts")
+    tries, seed = check_count(restarts, "restarts"), check_seed(seed, "seed")
     limits = check_limits(tol, max_iter, time_limit)
     rng = np.random.default_rng(seed)
     begin = time.perf_counter()
@@ -319,8 +320,8 @@ def _defining(function: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         return known[function]
     if not callable(function):
         raise InputError(
-            f"defining_function: {function!r} is neither a callable g(points, theta) nor one of "
-            f"{', '.join(map(repr, known))}"
+            f"defining_function: {brief(function)} is neither a callable g(points, theta) nor one "
+            f"of {', '.join(map(repr, known))}"
         )
 
     def checked(points: np.ndarray, theta: np.ndarray) -> np.ndarray:

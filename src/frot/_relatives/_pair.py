@@ -16,9 +16,16 @@ from frot._groups import Groups
 from frot._oracles import NetworkSimplex
 from frot._plan import Plan
 from frot._problem import Problem
-from frot._validate import check_masses, check_number, check_points, check_weights
+from frot._validate import (
+    check_count,
+    check_flag,
+    check_masses,
+    check_number,
+    check_points,
+    check_weights,
+)
 
-__all__ = ["Limits", "Pair", "check_count", "check_limits", "check_pair", "transport_at"]
+__all__ = ["Limits", "Pair", "check_limits", "check_pair", "transport_at"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,23 +72,6 @@ def check_limits(tol: Any, max_iter: Any, time_limit: Any) -> Limits:
     return Limits(check_number(tol, "tol"), check_count(max_iter, "max_iter"), seconds)
 
 
-def check_count(value: Any, name: str, most: int | None = None, of: str = "") -> int:
-    """Return a whole number from 1 to `most`.
-
-    Examples
-    --------
-    >>> check_count(2, "k", 3)
-    2
-    """
-    number = check_number(value, name)
-    if isinstance(value, bool) or number != int(number):
-        raise InputError(f"{name}: must be a whole number, got {value!r}")
-    if number < 1 or (most is not None and number > most):
-        limit = ">= 1" if most is None else f"from 1 to {most}{of}"
-        raise InputError(f"{name}: must be {limit}, got {value!r}")
-    return int(number)
-
-
 def check_pair(X: Any, Y: Any, a: Any, b: Any, normalise_weights: bool = False) -> Pair:
     """Check points and weights as `frot.solve` does.
 
@@ -105,6 +95,7 @@ def check_pair(X: Any, Y: Any, a: Any, b: Any, normalise_weights: bool = False) 
         )
     if x_names is not None and y_names is not None and x_names != y_names:
         raise InputError("X, Y: have different columns; reorder one by the other, Y[X.columns]")
+    check_flag(normalise_weights, "normalise_weights")
     check_masses(a, b, normalise_weights)
     a = check_weights(a, X.shape[0], "a", normalise_weights)
     b = check_weights(b, Y.shape[0], "b", normalise_weights)

@@ -14,9 +14,10 @@ from frot._costs._protocol import UNIT, summation
 from frot._groups import Groups
 from frot._plan import Plan
 from frot._relatives._line import line_arcs
-from frot._relatives._pair import check_count, check_pair, transport_at
+from frot._relatives._pair import check_pair, transport_at
 from frot._result import Progress, Result
 from frot._status import Status
+from frot._validate import check_count, check_seed
 
 __all__ = ["sliced"]
 
@@ -68,6 +69,7 @@ def sliced(
 
     pair = check_pair(X, Y, a, b, normalise_weights)
     count = check_count(projections, "projections")
+    seed = check_seed(seed, "seed")
     begin = time.perf_counter()
     costs = pair.costs
     n, m, d = len(costs.X), len(costs.Y), costs.X.shape[1]

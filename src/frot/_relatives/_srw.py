@@ -25,7 +25,6 @@ from frot._relatives._pair import (
     At,
     Limits,
     Pair,
-    check_count,
     check_limits,
     check_pair,
     transport_at,
@@ -33,6 +32,7 @@ from frot._relatives._pair import (
 from frot._relatives._smoothed import Smoothed
 from frot._result import Result
 from frot._solvers._drive import Callback, Offer, drive
+from frot._validate import check_callable, check_count, check_flag
 
 __all__ = ["srw"]
 
@@ -132,8 +132,10 @@ def srw(
     (25.0, array([0.6, 0.8]))
     """
     pair = check_pair(X, Y, a, b, normalise_weights)
-    k = check_count(k, "k", pair.X.shape[1], " (the number of features)")
+    k = check_count(k, "k", most=pair.X.shape[1], of=" (the number of features)")
     limits = check_limits(tol, max_iter, time_limit)
+    check_callable(callback, "callback")
+    check_flag(progress, "progress")
     begin = time.perf_counter()
     rounds = _Rounds.begin(pair, k, limits)
     first = rounds.first()

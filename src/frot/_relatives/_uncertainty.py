@@ -7,9 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from frot._errors import InputError
-from frot._relatives._pair import check_count
-from frot._validate import _finite, _numbers
+from frot._arrays import read_only
+from frot._errors import InputError, brief
+from frot._read_numbers import check_finite, read_numbers
+from frot._validate import check_count
 
 __all__ = ["Box", "CappedSimplex", "Ellipsoid", "Polyhedron", "Polytope", "Uncertainty"]
 
@@ -23,19 +24,19 @@ class Uncertainty(Protocol):
 
 
 def _vector(values: Any, name: str) -> np.ndarray:
-    array = _numbers(values, name)
+    array = read_numbers(values, name)
     if array.ndim != 1 or array.size == 0:
         raise InputError(f"{name}: has shape {array.shape}, expected one number a group")
-    _finite(array, name)
-    return array
+    check_finite(array, name)
+    return read_only(array.copy())
 
 
 def _matrix(values: Any, name: str, what: str) -> np.ndarray:
-    array = _numbers(values, name)
+    array = read_numbers(values, name)
     if array.ndim != 2 or array.size == 0:
         raise InputError(f"{name}: has shape {array.shape}, expected {what}")
-    _finite(array, name)
-    return array
+    check_finite(array, name)
+    return read_only(array.copy())
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class CappedSimplex:
     k: int
 
     def __post_init__(self) -> None:
-        check_count(self.k, "k")
+        object.__setattr__(self, "k", check_count(self.k, "k"))
 
     def check(self, count: int) -> None:
         """Refuse more shares than groups: the set would be empty."""
@@ -140,7 +141,7 @@ class Ellipsoid:
 
     def __post_init__(self) -> None:
         centre = _vector(self.centre, "centre")
-        shape = _numbers(self.shape, "shape")
+        shape = read_numbers(self.shape, "shape")
         if shape.ndim == 0:
             shape = float(shape) * np.eye(len(centre))
         shape = _matrix(shape, "shape", f"a radius or ({len(centre)}, q)")
@@ -183,9 +184,10 @@ class Polytope:
     vertices: Any
 
     def __post_init__(self) -> None:
-        if np.ndim(self.vertices) and len(self.vertices) == 0:
+        vertices = read_numbers(self.vertices, "vertices")
+        if vertices.ndim and len(vertices) == 0:
             raise InputError("vertices: there are none, so the set is empty")
-        vertices = _matrix(self.vertices, "vertices", "(vertices, groups)")
+        vertices = _matrix(vertices, "vertices", "(vertices, groups)")
         object.__setattr__(self, "vertices", vertices)
 
     @property
@@ -233,6 +235,8 @@ class Polyhedron:
         object.__setattr__(self, "A", A)
         object.__setattr__(self, "b", b)
         if self.equal is not None:
+            if not isinstance(self.equal, list | tuple) or len(self.equal) != 2:
+                raise InputError(f"equal: {brief(self.equal)} is no pair (E, e)")
             E, e = self.equal
             E, e = _matrix(E, "equal", "(constraints, groups)"), _vector(e, "equal")
             if E.shape != (len(e), A.shape[1]):

@@ -11,11 +11,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frot._errors import MissingDependencyError
-from frot._files import replacing
+from frot._errors import InputError, MissingDependencyError, brief
+from frot._files import check_path, replacing
 from frot._report._parts import calls, definitions, image
 from frot._report._shell import shell
 from frot._report._template import SCRIPT, STYLE
+from frot._validate import check_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -121,7 +122,15 @@ def write_comparison_report(
     >>> "What each chose" in page.read_text(encoding="utf-8")
     True
     """
-    path = Path(path)
+    from frot._compare import Comparison
+
+    if not isinstance(comparison, Comparison):
+        raise InputError(
+            f"comparison: {brief(comparison)} is no Comparison; pass what frot.compare returned"
+        )
+    path = check_path(path)
+    for name, text in (("call", call), ("title", title), ("command", command)):
+        check_text(text, name)
     page = _render(comparison, call, title, command)
     with replacing(path) as draft:
         draft.write_text(page, encoding="utf-8")

@@ -10,12 +10,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frot._files import replacing
+from frot._errors import InputError, brief
+from frot._files import check_path, replacing
+from frot._group_arrays import GroupArrays
 from frot._report._parts import calls, definitions, group_heads, group_rows, images
 from frot._report._template import PAGE
+from frot._validate import check_feature_names, check_text
 
 if TYPE_CHECKING:
-    from frot._group_arrays import GroupArrays
     from frot._result import Result
 
 __all__ = ["write_report"]
@@ -66,7 +68,20 @@ def write_report(
     >>> call in page.read_text(encoding="utf-8")
     True
     """
-    path = Path(path)
+    from frot._result import Result
+
+    if not isinstance(result, Result):
+        raise InputError(f"result: {brief(result)} is no Result; pass what frot.solve returned")
+    if groups is not None and not isinstance(groups, GroupArrays):
+        raise InputError("groups: are no Groups; pass frot.Groups.parse(...)")
+    if groups is not None and len(groups) != len(result.names):
+        raise InputError(f"groups: are {len(groups)}, but the result has {len(result.names)}")
+    features = None if result.points is None else result.points[0].shape[1]
+    if feature_names is not None and features is not None:
+        feature_names = check_feature_names(feature_names, features)
+    path = check_path(path)
+    for name, text in (("call", call), ("title", title), ("command", command)):
+        check_text(text, name)
     page = render(result.numpy(), call, title, command, groups, feature_names)
     with replacing(path) as draft:
         draft.write_text(page, encoding="utf-8")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, NamedTuple, Protocol
 
-from frot._errors import InputError
+from frot._errors import InputError, brief
 from frot._oracles import NetworkSimplex, Sinkhorn
 from frot._prepare import Terms
 from frot._problem import Problem
@@ -17,7 +16,7 @@ from frot._solvers._exact import SMOOTH_GROUPS, Exact
 from frot._solvers._frank_wolfe import FrankWolfe
 from frot._solvers._linear_program import LinearProgram
 from frot._solvers._start import Start
-from frot._validate import check_number
+from frot._validate import check_count, check_number
 
 __all__ = ["Limits", "Solver", "choose_solver"]
 
@@ -80,10 +79,10 @@ def choose_solver(
     if isinstance(solver, type):
         raise InputError(f"solver: {solver.__name__} is a class; pass {solver.__name__}()")
     if not callable(solver) or not hasattr(solver, "check"):
-        raise InputError(f"solver: {solver!r} is neither a name nor a solver like Exact()")
+        raise InputError(f"solver: {brief(solver)} is neither a name nor a solver like Exact()")
     changes = {name: limit for name, limit in limits._asdict().items() if limit is not None}
     chosen: Any = replace(solver, **changes) if changes else solver  # type: ignore[type-var]
-    check_limits(chosen)
+    chosen = check_limits(chosen)
     chosen.check(shape, eta, eps)
     return chosen
 
@@ -101,14 +100,21 @@ def _by_name(name: str, shape: tuple[int, ...], eta: float, eps: float) -> Solve
     }
     if name not in known:
         names = ", ".join(map(repr, ["auto", *known]))
-        raise InputError(f"solver: {name!r} is none of {names}, nor a solver like Exact()")
+        raise InputError(f"solver: {brief(name)} is none of {names}, nor a solver like Exact()")
     return known[name]
 
 
-def check_limits(solver: Solver) -> None:
-    """Refuse a tolerance, a number of steps or a time that cannot be meant."""
-    check_number(solver.tol, "tol")
-    if not isinstance(solver.max_iter, Integral) or solver.max_iter < 1:
-        raise InputError(f"max_iter: must be a whole number >= 1, got {solver.max_iter!r}")
+def check_limits(solver: Any) -> Any:
+    """Return the solver with its limits as plain numbers; refuse what cannot be meant."""
+    limits: dict[str, Any] = {
+        "tol": check_number(solver.tol, "tol"),
+        "max_iter": check_count(solver.max_iter, "max_iter"),
+    }
     if solver.time_limit is not None:
-        check_number(solver.time_limit, "time_limit", strict=True)
+        limits["time_limit"] = check_number(solver.time_limit, "time_limit", strict=True)
+    odd = {
+        name: limit
+        for name, limit in limits.items()
+        if type(getattr(solver, name)) is not type(limit)
+    }
+    return replace(solver, **odd) if odd else solver

@@ -10,7 +10,7 @@ import numpy as np
 
 from frot._adversary import Simplex
 from frot._bounds import Upper, relative_gap, upper_bound
-from frot._errors import InputError, warn_caller
+from frot._errors import InputError, brief, warn_caller
 from frot._lazy_plan import LazyPlan
 from frot._oracles import NetworkSimplex, Oracle, Sinkhorn
 from frot._problem import Problem
@@ -18,6 +18,7 @@ from frot._solvers._corrective import best_mixture
 from frot._solvers._drive import Driven, Offer
 from frot._solvers._oracle_run import Found, OracleRun
 from frot._solvers._start import Start
+from frot._validate import check_choice
 
 __all__ = ["FrankWolfe", "corrective_steps", "line_search"]
 
@@ -104,11 +105,10 @@ class FrankWolfe(Driven):
         """Refuse what this solver cannot do."""
         if isinstance(self.oracle, type) or not hasattr(self.oracle, "entropic"):
             raise InputError(
-                f"oracle: {self.oracle!r} is no oracle; use frot.NetworkSimplex() or "
+                f"oracle: {brief(self.oracle)} is no oracle; use frot.NetworkSimplex() or "
                 "frot.Sinkhorn()"
             )
-        if self.step not in STEP_RULES:
-            raise InputError(f"step: {self.step!r} is none of {', '.join(STEP_RULES)}")
+        check_choice(self.step, "step", STEP_RULES)
         if self.oracle.entropic and eps == 0.0:
             raise InputError(
                 f"eps: {self.oracle!r} needs eps > 0; pass eps=... or oracle=frot.NetworkSimplex()"

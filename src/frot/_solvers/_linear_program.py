@@ -15,6 +15,7 @@ from frot._problem import Problem
 from frot._solvers._drive import Driven, Offer
 from frot._solvers._start import Start
 from frot._solvers._vertex import solve_vertex
+from frot._validate import check_choice
 
 __all__ = ["LinearProgram"]
 
@@ -78,8 +79,7 @@ class LinearProgram(Driven):
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
-        if self.method not in ("simplex", "ipm"):
-            raise InputError(f"method: {self.method!r} is neither 'simplex' nor 'ipm'")
+        check_choice(self.method, "method", ("simplex", "ipm"))
         if eta > 0.0 or eps > 0.0:
             raise InputError(
                 "solver: LinearProgram solves eta = 0 and eps = 0; drop them or use solver='auto'"

@@ -12,6 +12,7 @@ from frot._errors import InputError
 from frot._feasible import round_plan
 from frot._plan import Plan
 from frot._problem import Problem
+from frot._read_numbers import read_numbers
 from frot._result import Result
 
 __all__ = ["Start"]
@@ -48,11 +49,7 @@ class Start:
             Start.check(start.alpha, shape)
             Start.check(start.plan, shape)
             return
-        plan = isinstance(start, Plan)
-        try:
-            array = None if plan else _host(start)
-        except (TypeError, ValueError):
-            raise InputError("start: must be weights, a plan or a Result") from None
+        array = None if isinstance(start, Plan) else read_numbers(start, "start")
         found = tuple(start.shape) if array is None else array.shape
         if found not in (shape[:1], shape[1:]):
             raise InputError(

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_X_y
 
 from frot._costs._protocol import blocks
 from frot._errors import InputError
-from frot._validate import check_number
+from frot._validate import check_count, check_number
 from frot.selection._classes import contrasts_of
 from frot.selection._columns import Sides
 from frot.selection._inputs import check_labels
@@ -186,7 +186,7 @@ def mrmr_scores(X: Any, y: Any, *, n_ranked: int = 100) -> np.ndarray:
     """
     X, codes, classes = _checked(X, y, accept_sparse=False)
     X = np.asarray(X, dtype=float)
-    count = int(check_number(n_ranked, "n_ranked", least=1))
+    count = check_count(n_ranked, "n_ranked")
     share = np.square(correlation_score(X, y))
     others = len(codes) - len(classes)
     # F is a rising function of the share of variance between classes.

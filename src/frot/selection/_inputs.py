@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from frot._errors import InputError
+from frot._errors import InputError, brief
 from frot._groups import Groups
+from frot._read_numbers import read_numbers
 from frot._relative import Relative
 from frot._validate import check_number
 
@@ -36,7 +37,7 @@ def check_sample_weight(sample_weight: Any, count: int) -> np.ndarray | None:
     """
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=float)
+    weight = read_numbers(sample_weight, "sample_weight")
     if weight.shape != (count,):
         raise InputError(
             f"sample_weight: has shape {weight.shape}; give one weight a row, shape ({count},)"
@@ -63,7 +64,7 @@ def check_picks(number: Any, threshold: Any, groups: int, single: bool) -> int |
         return None if threshold is not None else max(1, groups // 2)
     if isinstance(number, bool | np.bool_) or not isinstance(number, Real):
         raise InputError(
-            f"n_features_to_select: {number!r} is neither a whole number nor a fraction; "
+            f"n_features_to_select: {brief(number)} is neither a whole number nor a fraction; "
             f"give how many {what} to keep"
         )
     if not isinstance(number, Integral):
@@ -91,7 +92,7 @@ def check_eta(eta: Any) -> float | str | Relative:
         return eta
     if isinstance(eta, str):
         if eta != "auto":
-            raise InputError(f"eta: {eta!r} is neither 'auto' nor a number")
+            raise InputError(f"eta: {brief(eta)} is neither 'auto' nor a number")
         return eta
     return check_number(eta, "eta", strict=True)
 

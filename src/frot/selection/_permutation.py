@@ -13,13 +13,13 @@ from scipy import sparse
 
 from frot._errors import ConvergenceWarning, InputError
 from frot._fingerprint import fingerprint
-from frot._validate import check_choice, check_number
+from frot._validate import check_choice, check_count
 from frot.selection._compare import WITHOUT_PLAN, statistic_of
 from frot.selection._multiple import benjamini_hochberg, max_t, permutation_p
 from frot.selection._prepared import SCORES, Prepared, prepare
 from frot.selection._selector import FROTSelector, unfitted
 from frot.selection._table import make_table
-from frot.selection._tasks import check_seed, generator_of, run_tasks
+from frot.selection._tasks import check_run, check_seed, generator_of, run_tasks
 
 __all__ = ["STATISTICS", "PermutationTest", "permutation_test"]
 
@@ -150,7 +150,8 @@ def permutation_test(
     (3, 0.01, (99, 10))
     """
     check_choice(statistic, "statistic", STATISTICS)
-    count = int(check_number(n_permutations, "n_permutations", least=1))
+    count = check_count(n_permutations, "n_permutations")
+    check_run(n_jobs, progress, checkpoint)
     if random_state is None and checkpoint is not None:
         raise InputError("random_state: a run with a checkpoint needs one; give a whole number")
     seed = check_seed(random_state)

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from frot._groups import Groups
-from frot._validate import check_choice, check_number
+from frot._validate import check_choice, check_count, check_number
 from frot.selection._classes import MULTICLASS, Contrast, contrasts_of
 from frot.selection._compare import Settings
 from frot.selection._fit import Limits
@@ -71,7 +71,7 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
     check_choice(params["group_cost"], "group_cost", GROUP_COSTS)
     eta = check_eta(params["eta"])
     tol = check_number(params["tol"], "tol", strict=True)
-    max_iter = int(check_number(params["max_iter"], "max_iter", least=1))
+    max_iter = check_count(params["max_iter"], "max_iter")
     check_labels(X, y)
     X, y = validate_data(
         selector,

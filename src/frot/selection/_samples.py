@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from frot._errors import InputError, require
+from frot._files import check_path
 from frot._groups import Groups
 from frot._names import quote_some
 from frot._tables import read_table
@@ -117,7 +118,7 @@ def read_samples(
     array([[ 1.,  2.],
            [ 3., nan]])
     """
-    path = Path(path)
+    path = check_path(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     kind = "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
     if kind == ".npy":

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from frot._errors import InputError
+from frot._errors import InputError, brief
 from frot.selection._compare import compare
 from frot.selection._decomposition import Parts
 from frot.selection._prepared import prepare
@@ -312,4 +312,8 @@ def unfitted(selector: FROTSelector | None = None) -> FROTSelector:
     >>> unfitted(FROTSelector(5)).get_params()["n_features_to_select"]
     5
     """
-    return FROTSelector() if selector is None else FROTSelector(**selector.get_params())
+    if selector is None:
+        return FROTSelector()
+    if not isinstance(selector, FROTSelector):
+        raise InputError(f"selector: {brief(selector)} is no FROTSelector; pass FROTSelector(...)")
+    return FROTSelector(**selector.get_params())

@@ -12,12 +12,12 @@ import numpy as np
 
 from frot._errors import ConvergenceWarning, InputError
 from frot._fingerprint import fingerprint
-from frot._validate import check_number
+from frot._validate import check_count, check_number
 from frot.selection._permutation import describe
 from frot.selection._prepared import Prepared, prepare
 from frot.selection._selector import FROTSelector, unfitted
 from frot.selection._table import make_table
-from frot.selection._tasks import check_seed, generator_of, run_tasks
+from frot.selection._tasks import check_run, check_seed, generator_of, run_tasks
 
 __all__ = ["StabilitySelection", "stability_selection"]
 
@@ -109,7 +109,8 @@ def stability_selection(
     >>> np.flatnonzero(found.selected()), found.n_fits
     (array([3]), 10)
     """
-    count = int(check_number(n_pairs, "n_pairs", least=1))
+    count = check_count(n_pairs, "n_pairs")
+    check_run(n_jobs, progress, checkpoint)
     if random_state is None and checkpoint is not None:
         raise InputError("random_state: a run with a checkpoint needs one; give a whole number")
     seed = check_seed(random_state)

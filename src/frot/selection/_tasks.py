@@ -11,10 +11,13 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from frot._checkpoint import Checkpoint
-from frot._errors import InputError
-from frot._validate import check_number
+from frot._errors import InputError, brief
+from frot._files import check_path
+from frot._orphans import end_with_caller
+from frot._spread import check_n_jobs
+from frot._validate import check_flag, check_number
 
-__all__ = ["check_seed", "generator_of", "run_tasks"]
+__all__ = ["check_run", "check_seed", "generator_of", "run_tasks"]
 
 # Tasks that a worker takes at a time: handing over the data costs more than one of them.
 CHUNK = 8
@@ -49,7 +52,7 @@ def run_tasks(
         todo = [index for index in range(count) if index not in done]
         chunks = [todo[start : start + CHUNK] for start in range(0, len(todo), CHUNK)]
         workers: Any = Parallel(n_jobs=n_jobs, return_as="generator")
-        results = workers(delayed(_several)(task, chunk) for chunk in chunks)
+        results = workers(delayed(_several)(os.getpid(), task, chunk) for chunk in chunks)
         for chunk, arrays in zip(chunks, results, strict=True):
             for index, array in zip(chunk, arrays, strict=True):
                 done[index] = array
@@ -59,7 +62,23 @@ def run_tasks(
     return [done[index] for index in range(count)]
 
 
-def _several(task: Callable[[int], np.ndarray], indices: list[int]) -> list[np.ndarray]:
+def check_run(n_jobs: Any, progress: Any, checkpoint: Any) -> None:
+    """Refuse ways to run tasks that there are not.
+
+    Examples
+    --------
+    >>> check_run(2, True, None)
+    """
+    check_n_jobs(n_jobs)
+    check_flag(progress, "progress")
+    if checkpoint is not None:
+        check_path(checkpoint, "checkpoint")
+
+
+def _several(
+    caller: int, task: Callable[[int], np.ndarray], indices: list[int]
+) -> list[np.ndarray]:
+    end_with_caller(caller)
     return [task(index) for index in indices]
 
 
@@ -75,8 +94,8 @@ def check_seed(random_state: Any) -> int:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
         raise InputError(
-            f"random_state: {random_state!r} is not a whole number; tasks are seeded by it and "
-            "their own numbers, so that a resumed run gives the same answer"
+            f"random_state: {brief(random_state)} is not a whole number; tasks are seeded by it "
+            "and their own numbers, so that a resumed run gives the same answer"
         )
     return int(check_number(random_state, "random_state"))
 

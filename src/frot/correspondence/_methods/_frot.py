@@ -11,5 +11,7 @@ __all__ = ["feature_robust"]
 
 def feature_robust(setting: Setting) -> Outcome:
     """The plan that is best against the worst mix of layers that is plausible under the prior."""
-    result = setting.transport(setting.layers, setting.a, setting.b, setting.q)
-    return replace(setting.transported(result.plan, result.alpha, result), prior=setting.q)
+    # Without eta the adversary takes the worst layer, whatever the prior.
+    q = setting.q if setting.transport.eta > 0.0 else None
+    result = setting.transport(setting.layers, setting.a, setting.b, q)
+    return replace(setting.transported(result.plan, result.alpha, result), prior=q)
