@@ -2,6 +2,7 @@ import math
 import threading
 import warnings
 
+import numpy as np
 import pytest
 
 from frot._errors import (
@@ -9,6 +10,7 @@ from frot._errors import (
     InputError,
     MissingDependencyError,
     SolverError,
+    brief,
     hearing,
     require,
     warn_caller,
@@ -26,6 +28,42 @@ from frot._errors import (
 )
 def test_each_can_be_caught_as_the_builtin_it_refines(ours, builtin):
     assert issubclass(ours, builtin)
+
+
+class TestBrief:
+    """Messages show what was given, and stay messages."""
+
+    def test_small_things_are_shown_whole(self):
+        for value in (0.1, "mean", None, [1, 2], {"a": 1}, (1,), {3}):
+            assert brief(value) == repr(value)
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            "x" * 10**6,
+            b"x" * 10**6,
+            list(range(10**6)),
+            {n: n for n in range(10**5)},
+            [["x" * 1000] * 1000] * 1000,
+            10**4000,
+            ValueError("x" * 10**6),
+            type("N" * 1000, (), {})(),
+        ],
+        ids=["text", "bytes", "list", "mapping", "nested", "number", "error", "name"],
+    )
+    def test_large_things_are_not(self, value):
+        assert len(brief(value)) <= 60
+
+    def test_arrays_are_their_shapes(self):
+        assert brief(np.zeros((10**6, 2))) == "ndarray of shape (1000000, 2)"
+        assert brief(np.array(1.5)) == "array(1.5)"
+
+    def test_what_cannot_be_shown(self):
+        class Odd:
+            def __repr__(self) -> str:
+                raise RuntimeError("no")
+
+        assert "Odd" in brief(Odd())
 
 
 def test_require_returns_the_module():

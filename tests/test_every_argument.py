@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace
@@ -226,7 +226,8 @@ def loss(x: Any = None, y: Any = None, a: Any = None, b: Any = None, **options: 
 
 # Each function, arguments that it takes, and what is wrong for each of its parameters. Parameters
 # that are listed as None are whatever a user wants them to be.
-CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], dict[str, dict[str, Any] | None]]] = {
+Wrong = Mapping[str, dict[str, Any] | None]
+CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
     "solve": (
         frot.solve,
         POINTS,
@@ -570,6 +571,7 @@ def test_what_points_can_be(points: Any):
     plain = np.asarray(points.to_numpy() if hasattr(points, "to_numpy") else points, dtype=float)
     given = frot.solve(points, Y)
     assert given.value == frot.solve(plain, Y).value
+    assert given.points is not None
     assert np.array_equal(given.points[0], plain)
 
 

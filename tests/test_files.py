@@ -1,11 +1,12 @@
 import os
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 
 from frot._errors import InputError
-from frot._files import make_folder, replacing
+from frot._files import check_path, make_folder, replacing
 
 
 def test_the_old_file_survives_a_failure(tmp_path):
@@ -49,3 +50,14 @@ def test_what_cannot_be_written_is_bad_input(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be made a folder"):
         make_folder(tmp_path / "file")
+
+
+@pytest.mark.parametrize("path", ["a.csv", Path("a.csv")])
+def test_paths(path):
+    assert check_path(path) == Path("a.csv")
+
+
+@pytest.mark.parametrize("path", [5, None, b"a.csv", ["a.csv"]])
+def test_no_paths(path):
+    with pytest.raises(InputError, match=r"checkpoint: .* is no path of a file; pass a string or"):
+        check_path(path, "checkpoint")

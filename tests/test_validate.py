@@ -12,13 +12,20 @@ import torch
 from frot import InputError
 from frot._validate import (
     METRICS,
+    check_callable,
     check_choice,
     check_costs,
+    check_count,
+    check_feature_names,
+    check_flag,
     check_masses,
     check_metric,
+    check_names,
     check_number,
     check_points,
     check_prior,
+    check_seed,
+    check_text,
     check_weights,
 )
 
@@ -206,15 +213,108 @@ class TestNumbers:
             check_number(0.5, "p", least=1.0)
 
     def test_integers_beyond_floats_are_refused(self):
-        with pytest.raises(InputError, match="eta: "):
+        with pytest.raises(InputError, match=r"eta: .* is beyond the largest float"):
             check_number(10**400, "eta")
+
+    @pytest.mark.parametrize("value", [Fraction(1, 10), Decimal("0.1")])
+    def test_what_is_no_float_exactly_is_refused(self, value):
+        with pytest.raises(InputError, match=r"eta: .* is between two floats; pass float\(eta\)"):
+            check_number(value, "eta")
+
+    def test_a_gradient_that_would_be_lost_is_refused(self):
+        with pytest.raises(InputError, match=r"eta: requires grad, .*; pass float\(eta\)"):
+            check_number(torch.tensor(1.0, requires_grad=True), "eta")
+
+    @pytest.mark.parametrize("value", [3, 3.0, np.int8(3), np.array(3), Fraction(3), 10**400])
+    def test_counts(self, value):
+        found = check_count(value, "k")
+        assert found == value
+        assert type(found) is int
+
+    @pytest.mark.parametrize("value", [0, -1, 2.5, np.nan, np.inf, 5, 10**400])
+    def test_what_is_no_count_up_to_four(self, value):
+        with pytest.raises(InputError, match=r"k: must be a whole number from 1 to 4 \(all\), got"):
+            check_count(value, "k", most=4, of=" (all)")
+
+    @pytest.mark.parametrize("value", [True, "3", None, [3], 3j])
+    def test_what_is_no_number_is_no_count(self, value):
+        with pytest.raises(InputError, match=r"k: .* is not a number"):
+            check_count(value, "k")
+
+    def test_seeds_begin_at_zero(self):
+        assert check_seed(0, "seed") == 0
+        with pytest.raises(InputError, match="seed: must be a whole number >= 0, got -1"):
+            check_seed(-1, "seed")
+
+
+class TestSwitches:
+    @pytest.mark.parametrize("value", [True, False, np.True_, np.False_])
+    def test_flags(self, value):
+        found = check_flag(value, "progress")
+        assert found == value
+        assert type(found) is bool
+
+    @pytest.mark.parametrize("value", [1, "yes", None, np.array([True]), [True]])
+    def test_no_flags(self, value):
+        with pytest.raises(InputError, match=r"progress: is .*; use True or False"):
+            check_flag(value, "progress")
+
+    def test_callables(self):
+        assert check_callable(print, "callback") is print
+        with pytest.raises(InputError, match="callback: 'print' cannot be called; pass a function"):
+            check_callable("print", "callback")
+
+    def test_text(self):
+        assert check_text("", "title") == ""
+        with pytest.raises(InputError, match="title: is None; use text"):
+            check_text(None, "title")
 
 
 class TestNames:
+    @pytest.mark.parametrize("names", [["a", "b"], ("a", "b"), "ab", np.array(["a", "b"])])
+    def test_they_are_text(self, names):
+        names = iter(names) if isinstance(names, str) else names
+        assert check_names(names, 2) == ("a", "b")
+
+    def test_numbers_are_names_and_a_string_is_one(self):
+        assert check_names([1, 2.5], 2) == ("1", "2.5")
+        assert check_names("all", 1) == ("all",)
+
+    @pytest.mark.parametrize(
+        ("names", "message"),
+        [
+            (["a", "a"], "names: two groups are named 'a'; give each its own name"),
+            ([1, "1"], "names: two groups are named '1'"),
+            (["a"], "names: 1 names for 2 groups; give one for each"),
+            (["a", "b", "c"], "names: 3 names for 2 groups"),
+            (iter("abc"), "names: more or fewer names for 2 groups"),
+            ({"a", "b"}, "is not a list of names"),
+            ({"a": 1, "b": 2}, "is not a list of names"),
+            (b"ab", "names: b'ab' is not a list of names"),
+            (5, "names: 5 is not a list of names"),
+            ([None, "b"], "names: None is no name; use text"),
+            ([["a"], ["b"]], r"names: \['a'\] is no name; use text"),
+        ],
+    )
+    def test_refused(self, names, message):
+        with pytest.raises(InputError, match=message):
+            check_names(names, 2)
+
+    def test_features_may_have_equal_names(self):
+        assert check_feature_names(["a", "a"], 2) == ("a", "a")
+        assert check_feature_names(None, 2) is None
+        with pytest.raises(InputError, match="feature_names: 1 names for 2 features"):
+            check_feature_names(["a"], 2)
+
     def test_choice(self):
         assert check_choice("mean", "normalise", ("none", "mean")) == "mean"
         with pytest.raises(InputError, match="normalise: 'max' is none of 'none', 'mean'"):
             check_choice("max", "normalise", ("none", "mean"))
+
+    @pytest.mark.parametrize("value", [None, 1, ["mean"], np.array(["none", "mean"]), {}, b"mean"])
+    def test_no_choice(self, value):
+        with pytest.raises(InputError, match=r"normalise: .* is none of 'none', 'mean'"):
+            check_choice(value, "normalise", ("none", "mean"))
 
     @pytest.mark.parametrize("metric", METRICS)
     def test_scipy_knows_every_metric_on_the_list(self, metric):

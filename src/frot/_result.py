@@ -57,7 +57,9 @@ class Result:
     Attributes
     ----------
     value : float
-        Objective of `plan`, which is feasible; `upper` but for rounding.
+        Objective of `plan`, which is feasible; `upper` but for rounding. With entropy on the plan
+        (`Entropic`) that entropy is bounded by those of the plan's parts, and `value` is above the
+        objective by less than the gap. With `sliced` it is an estimate, as `status` says.
     lower, upper : float
         The interval that is proven to hold the optimum.
     gap : float

@@ -302,12 +302,10 @@ def check_count(
     frot._errors.InputError: max_iter: must be a whole number >= 1, got 2.5
     """
     limit = f">= {least}" if most is None else f"from {least} to {most}{of}"
-    # Whole numbers may be beyond floats, which is no more than too large.
+    # Whole numbers may be beyond floats, so that they are not made floats first.
     whole = isinstance(value, Integral) and not isinstance(value, bool)
-    number = value if whole else _single(value, name)
-    if number != number or (not whole and not float(number).is_integer()):
-        raise InputError(f"{name}: must be a whole number {limit}, got {brief(value)}")
-    if number < least or (most is not None and number > most):
+    number: float = int(value) if whole else _single(value, name)
+    if number % 1 != 0 or number < least or (most is not None and number > most):
         raise InputError(f"{name}: must be a whole number {limit}, got {brief(value)}")
     return int(number)
 
