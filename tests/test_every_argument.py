@@ -176,6 +176,7 @@ GROUPS: dict[str, Any] = {
     "an array of halves": np.array([0.5, 2.5]),
     "a meta tensor": torch.empty(3, device="meta"),
 }
+INDICES = {**NONSENSE, "text": "0", "halves": [0.5], "ragged": [[0], [1, 2]], "a number": 7}
 AMOUNTS = {**NUMBERS, "a share as text": "5%"}
 LIMITS: dict[str, dict[str, Any]] = {
     "tol": NUMBERS,
@@ -382,6 +383,15 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {
             "matrix": {k: v for k, v in MATRICES.items() if "sparse" not in k or "tensor" in k},
             "copy": None,
+        },
+    ),
+    "Groups": (
+        frot.Groups,
+        {"names": ["a"], "flat": [0], "offsets": [0, 1], "n_features": 1},
+        {
+            **{"names": {**NONSENSE, "text": "a", "bytes": b"a", "a number": 5, "None": None}},
+            **{"n_features": COUNTS, "dropped": None},
+            **{"flat": INDICES, "offsets": INDICES},
         },
     ),
     "Groups.parse": (

@@ -5,16 +5,17 @@ How they are made, from whatever the user has, is `frot._groups`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from frot._errors import InputError
+from frot._errors import InputError, brief
 from frot._names import first_repeated
 
 if TYPE_CHECKING:
@@ -63,9 +64,13 @@ class GroupArrays:
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
+        if isinstance(self.names, str | bytes | Set) or not isinstance(self.names, Iterable):
+            raise InputError(f"names: {brief(self.names)} is not a list of names")
         set_field(self, "names", tuple(map(str, self.names)))
-        set_field(self, "flat", _read_only(self.flat))
-        set_field(self, "offsets", _read_only(self.offsets))
+        set_field(self, "flat", _whole_numbers(self.flat, "flat"))
+        set_field(self, "offsets", _whole_numbers(self.offsets, "offsets"))
+        if not isinstance(self.n_features, Integral) or isinstance(self.n_features, bool):
+            raise InputError(f"n_features: {brief(self.n_features)} is not a whole number")
         set_field(self, "n_features", int(self.n_features))
         set_field(self, "dropped", tuple(self.dropped))
         _check(self)
@@ -236,6 +241,20 @@ class GroupArrays:
         return self
 
 
+def _whole_numbers(values: Any, name: str) -> NDArray[np.intp]:
+    """Return whole numbers that cannot be changed."""
+    try:
+        array = np.asarray(values)
+    except Exception:
+        # Objects of other libraries may raise anything when they are asked for their numbers.
+        array = np.empty(0, dtype=object)
+    if array.size == 0 and array.dtype.kind == "f":
+        array = array.astype(np.intp)  # what an empty list is to NumPy
+    if array.dtype.kind not in "iu":
+        raise InputError(f"{name}: {brief(values)} is not a list of whole numbers")
+    return _read_only(array)
+
+
 def _read_only(array: ArrayLike) -> NDArray[np.intp]:
     array = np.asarray(array)
     if array.dtype != np.intp or array.flags.writeable:
@@ -250,12 +269,14 @@ def _check(groups: GroupArrays) -> None:
         raise InputError(f"n_features is {d}; there must be at least one feature")
     if not names:
         raise InputError("there are no groups; give at least one (groups='all' makes one)")
-    if flat.ndim != 1 or offsets.shape != (len(names) + 1,):
+    if flat.ndim != 1:
+        raise InputError(f"flat has shape {flat.shape}; it needs one entry a member")
+    if offsets.shape != (len(names) + 1,):
         raise InputError(f"offsets has shape {offsets.shape}; it needs ({len(names) + 1},)")
     if offsets[0] != 0 or offsets[-1] != flat.size or np.any(np.diff(offsets) < 0):
         raise InputError("offsets must rise from 0 to the length of flat")
     if (twice := first_repeated(names)) is not None:
-        raise InputError(f"two groups are named {twice!r}; give each group its own name")
+        raise InputError(f"two groups are named {brief(twice)}; give each group its own name")
     sizes = np.diff(offsets)
     if not sizes.all():
         raise InputError(f"group {names[int(np.argmin(sizes))]!r} is empty; remove it or fill it")

@@ -89,28 +89,30 @@ def resolve_members(
     except Exception:
         # Objects of other libraries may raise anything when they are read one by one.
         raise InputError(
-            f"group {group!r} is {brief(members)}; give column numbers, feature names, a slice or "
-            "a mask"
+            f"group {brief(group)} is {brief(members)}; give column numbers, feature names, a "
+            "slice or a mask"
         ) from None
     if array.ndim != 1:
-        raise InputError(f"group {group!r} has shape {array.shape}; give a flat list of members")
+        raise InputError(
+            f"group {brief(group)} has shape {array.shape}; give a flat list of members"
+        )
     if array.size == 0:
         return np.empty(0, dtype=np.intp)
     if array.dtype == np.bool_:
         if array.size != n_features:
             raise InputError(
-                f"group {group!r} is a mask of length {array.size}; "
+                f"group {brief(group)} is a mask of length {array.size}; "
                 f"it needs one entry for each of the {n_features} features"
             )
         return np.flatnonzero(array)
     if np.issubdtype(array.dtype, np.integer):
         if array.dtype == np.uint64 and array.max() > np.iinfo(np.intp).max:
-            raise InputError(f"group {group!r} holds {array.max()}, which is no column number")
+            raise InputError(f"group {brief(group)} holds {array.max()}, which is no column number")
         return array.astype(np.intp)
     if array.dtype.kind in "UOT" and all(isinstance(member, str) for member in members):
         return _from_names(group, [str(member) for member in members], lookup)
     raise InputError(
-        f"group {group!r} holds members of type {array.dtype}; "
+        f"group {brief(group)} holds members of type {array.dtype}; "
         "give whole column numbers, feature names, a slice or a boolean mask"
     )
 
@@ -120,7 +122,7 @@ def _from_slice(group: str, members: slice, n_features: int) -> NDArray[np.intp]
     for bound in (members.start, members.stop):
         if bound is not None and not 0 <= bound <= n_features:
             raise InputError(
-                f"group {group!r} is {members}, which leaves 0..{n_features}; "
+                f"group {brief(group)} is {members}, which leaves 0..{n_features}; "
                 "write its bounds inside that range (negative bounds are not accepted)"
             )
     return np.arange(n_features, dtype=np.intp)[members]
@@ -129,13 +131,13 @@ def _from_slice(group: str, members: slice, n_features: int) -> NDArray[np.intp]
 def _from_names(group: str, members: list[str], lookup: Lookup | None) -> NDArray[np.intp]:
     if lookup is None:
         raise InputError(
-            f"group {group!r} names features, but the features have no names; "
+            f"group {brief(group)} names features, but the features have no names; "
             "pass feature_names, or give column numbers"
         )
     unknown = [member for member in members if member not in lookup]
     if unknown:
         raise InputError(
-            f"group {group!r} names {quote_some(unknown)}, which the data does not have; "
+            f"group {brief(group)} names {quote_some(unknown)}, which the data does not have; "
             f"its features are {quote_some(list(lookup))}"
         )
     return np.concatenate([lookup[member] for member in members])
@@ -281,8 +283,8 @@ def match_sets(
             dropped.append(name)
         else:
             raise InputError(
-                f"gene set {name!r} of {path} has {len(columns)} of the data's features, fewer "
-                f"than {fewest}; lower min_size or pass missing='drop'"
+                f"gene set {brief(name)} of {path} has {len(columns)} of the data's features, "
+                f"fewer than {fewest}; lower min_size or pass missing='drop'"
             )
     if not kept:
         raise InputError(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from frot._errors import brief
+
 
 def quote_some(names: Sequence[str], limit: int = 5) -> str:
     """Join names for a message, at most `limit` of them.
@@ -14,7 +16,7 @@ def quote_some(names: Sequence[str], limit: int = 5) -> str:
     >>> quote_some(["a", "b", "c"], limit=2)
     "'a', 'b' and 1 more"
     """
-    shown = ", ".join(repr(str(name)) for name in names[:limit])
+    shown = ", ".join(brief(str(name)) for name in names[:limit])
     more = len(names) - limit
     return f"{shown} and {more} more" if more > 0 else shown
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frot._adversary import Simplex
-from frot._errors import InputError
+from frot._errors import InputError, brief
 from frot._normalise import NORMALISATIONS, normalise_costs
 from frot._problem import Problem
 from frot._relative import Relative
@@ -128,7 +128,8 @@ def make_problem(make_costs: Callable[[], Any], terms: Terms, names: tuple[str, 
             raise
         except Exception as error:
             # A metric of the user's may raise anything.
-            raise InputError(f"metric: could not be computed ({error!r})") from error
+            reason = f"{type(error).__name__}: {brief(error, 200)}"
+            raise InputError(f"metric: could not be computed ({reason})") from error
         plain = Problem(costs, a, b, names=names)
         level = plain.mean_cost
     if not np.isfinite(level) or level > LARGEST_COST:

@@ -32,7 +32,8 @@ def problems(draw: Any) -> tuple:
     mean = float(np.einsum("lij,i,j->l", stack, a, b).mean()) or unit**2
     eta = mean * draw(st.sampled_from([0.0, 0.0, 0.001, 0.1, 1.0]))
     eps = mean * draw(st.sampled_from([1e-4, 1e-3, 0.01, 0.1, 10.0]))
-    prior = np.arange(1.0, len(groups) + 1.0) if draw(st.booleans()) else None
+    # Without eta a prior is refused.
+    prior = np.arange(1.0, len(groups) + 1.0) if draw(st.booleans()) and eta > 0.0 else None
     return X, Y, groups, a, b, stack, eta, eps, prior
 
 

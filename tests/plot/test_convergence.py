@@ -34,7 +34,7 @@ def test_over_time(toy_result):
 
 
 def test_over_something_else(toy_result):
-    with pytest.raises(frot.InputError, match="'iteration' nor 'time'"):
+    with pytest.raises(frot.InputError, match="over: 'space' is none of 'iteration', 'time'"):
         plot_convergence(toy_result, over="space")  # type: ignore[arg-type]
 
 

@@ -28,7 +28,7 @@ def test_options_go_to_the_kind(toy_result):
 
 
 def test_an_unknown_kind_names_the_known(toy_result):
-    with pytest.raises(frot.InputError, match="'pie' is none of plan, alpha, convergence"):
+    with pytest.raises(frot.InputError, match="'pie' is none of 'plan', 'alpha', 'convergence'"):
         toy_result.plot("pie")
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from frot._errors import InputError
 from frot._plot._style import BLUE, GREEN, ORANGE, new_figure, tidy
+from frot._validate import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,8 +50,7 @@ def draw_convergence(
     figure: FigureBase, result: Result, over: Literal["iteration", "time"] = "iteration"
 ) -> None:
     """Draw the bounds into a figure or a part of one."""
-    if over not in ("iteration", "time"):
-        raise InputError(f"over: {over!r} is neither 'iteration' nor 'time'")
+    check_choice(over, "over", ("iteration", "time"))
     bounds, gaps = figure.subplots(1, 2)
     history = result.history
     where = [now.iteration if over == "iteration" else now.elapsed for now in history]

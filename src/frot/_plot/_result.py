@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from frot._errors import InputError
 from frot._plot._alpha import alpha_height, draw_alpha, plot_alpha
 from frot._plot._convergence import draw_convergence, plot_convergence
 from frot._plot._plan import draw_plan, plot_plan
 from frot._plot._style import new_figure
+from frot._validate import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,12 +49,10 @@ def plot_result(result: Result, kind: str | None = None, **options: Any) -> Figu
     >>> plot_result(res, "pie")
     Traceback (most recent call last):
     ...
-    frot._errors.InputError: kind: 'pie' is none of plan, alpha, convergence
+    frot._errors.InputError: kind: 'pie' is none of 'plan', 'alpha', 'convergence'
     """
     if kind is not None:
-        if kind not in KINDS:
-            raise InputError(f"kind: {kind!r} is none of {', '.join(KINDS)}")
-        return KINDS[kind](result, **options)
+        return KINDS[check_choice(kind, "kind", tuple(KINDS))](result, **options)
     top = max(4.6, alpha_height(result))
     figure: Any = new_figure(13.0, top + 3.4)
     upper, lower = figure.subfigures(2, 1, height_ratios=[top, 3.4])
