@@ -267,7 +267,7 @@ BAD = {
     "negative": ({"a": [-1.0] + [0.25] * 8}, "a: weights must be >= 0"),
     "count of weights": ({"a": NOT_ONE[:2]}, "a: 2 members of weights for a batch of 5"),
     "no eps": ({"eps": 0.0}, "eps: batches need eps > 0"),
-    "metric": ({"metric": "cityblock"}, "metric: batches know"),
+    "metric": ({"metric": "cityblock"}, "metric: 'cityblock' is none of 'sqeuclidean', 'cosine'"),
     "tol": ({"tol": -1.0}, "tol"),
     "zero row": (
         {"metric": "cosine", "X": bad((3, 5), 0.0)},

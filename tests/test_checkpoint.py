@@ -187,7 +187,7 @@ def test_paths_that_cannot_be(tmp_path):
         Checkpoint(tmp_path / "no" / "work", "f")
     with pytest.raises(InputError, match=r"checkpoint: .* cannot be opened"):
         Checkpoint(tmp_path, "f")
-    with pytest.raises(InputError, match=r"checkpoint: 3 is not a path"):
+    with pytest.raises(InputError, match=r"checkpoint: 3 is no path of a file"):
         Checkpoint(3, "f")  # type: ignore[arg-type]
 
 

@@ -34,11 +34,11 @@ SAMPLES = RNG.normal(size=(8, 3))
 HUGE = "huge" * 10_000
 
 
-def compressed() -> torch.Tensor:
+def told(make: Callable[[], Any]) -> Any:
+    """Make something that its library warns of, since it is too new or too old."""
     with warnings.catch_warnings():
-        # PyTorch says that these are new.
-        warnings.simplefilter("ignore", UserWarning)
-        return torch.eye(3).to_sparse_csr()
+        warnings.simplefilter("ignore")
+        return make()
 
 
 class Odd:
@@ -132,7 +132,7 @@ ARRAYS: dict[str, Any] = {
     "polars' text": pl.DataFrame({"a": ["x", "y"]}),
     "a meta tensor": torch.empty((4, 3), device="meta"),
     "a sparse tensor": torch.eye(3).to_sparse(),
-    "a compressed tensor": compressed(),
+    "a compressed tensor": told(torch.eye(3).to_sparse_csr),
     "a tensor of whole numbers": torch.ones((4, 3), dtype=torch.int64),
     "a tensor in half precision": torch.ones((4, 3), dtype=torch.float16),
     "a tensor with a gradient": torch.ones((4, 3), requires_grad=True),
@@ -560,7 +560,7 @@ FINE: dict[str, Any] = {
     "decimals": np.array([[Decimal(repr(x)) for x in row] for row in X.tolist()]),
     "fractions": [[Fraction(x) for x in row] for row in X.tolist()],
     "a mask that hides nothing": np.ma.masked_invalid(X),
-    "a matrix": np.asmatrix(X),
+    "a matrix": told(lambda: np.asmatrix(X)),
     "Fortran's order": np.asfortranarray(X),
     "backwards": X[::-1, ::-1],
     "read-only": np.broadcast_to(X[:1], (4, 3)),

@@ -300,7 +300,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "list": ({"a": [1.0] * N}, "a: is list, not a tensor"),
     "dtype": ({"y": Y.float()}, "x, y: are torch.float64 and torch.float32"),
     "weights' dtype": ({"a": torch.full((N,), 1.0 / N)}, "x, a: are torch.float64 and"),
-    "device": ({"y": Y.to("meta")}, "x, y: are on cpu and meta"),
+    "device": ({"y": Y.to("meta")}, "y: is a meta tensor, which holds no numbers"),
     "whole numbers": ({"x": X.long(), "y": Y.long()}, "x: is torch.int64"),
     "half": ({"x": X.half(), "y": Y.half()}, "x: is torch.float16"),
     "features": ({"y": Y[:, :3]}, "x, y: have 4 and 3 features"),

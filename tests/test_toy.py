@@ -36,5 +36,5 @@ def test_covariance_is_what_numpy_draws_with_the_printed_matrix():
 
 
 def test_no_points_is_an_error():
-    with pytest.raises(frot.InputError, match="n: 0 points"):
+    with pytest.raises(frot.InputError, match="n: must be a whole number >= 1, got 0"):
         toy(0)

@@ -74,7 +74,7 @@ def test_clicking_a_heading_sorts_and_failed_ones_go_to_an_end(page, found):
 
 def test_a_failed_method_says_why(page):
     row = page.find_element("css selector", "tr.failed")
-    assert "k: must be from 1 to 6" in row.text
+    assert "k: must be a whole number from 1 to 6" in row.text
     assert "FAILED" in row.text
 
 

@@ -57,7 +57,7 @@ def test_one_failing_method(run, tables, tmp_path):
     words = ["--methods", "frot,srw,ot", "--k", 50, "--json", "c.json"]
     done = run("compare", "a.csv", "b.csv", *words)
     assert done.exit_code == 1
-    assert "SRW failed: k: must be from 1 to 10" in done.stdout
+    assert "SRW failed: k: must be a whole number from 1 to 10" in done.stdout
     assert "OT chose" in done.stdout
     assert "without an answer: srw" in done.stderr
     content = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))

@@ -119,7 +119,10 @@ def test_one_failing_loses_no_other(monkeypatch):
     X, Y = clouds(10)
     found = frot.compare(X, Y, ["frot", "srw", "ot"], k=99)
     assert found.missing == ("srw",)
-    assert found.rows[1].problem == "k: must be from 1 to 4 (the number of features), got 99"
+    assert (
+        found.rows[1].problem
+        == "k: must be a whole number from 1 to 4 (the number of features), got 99"
+    )
     assert found["ot"].value > found["frot"].value
     with pytest.raises(frot.InputError, match="srw has no result: k: must"):
         found["srw"]
@@ -175,7 +178,7 @@ def test_a_solver_that_returns_its_best_when_interrupted_ends_the_rest(monkeypat
         ({"tol": -1.0}, "tol"),
         ({"time_limit": 0.0}, "time_limit"),
         ({"seed": -1}, "seed"),
-        ({"feature_names": ["a"]}, "feature_names has 1 names for 4 features"),
+        ({"feature_names": ["a"]}, "feature_names: 1 names for 4 features"),
         ({"a": [1.0]}, "a"),
     ],
 )

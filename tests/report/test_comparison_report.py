@@ -39,7 +39,7 @@ def test_the_rows_say_what_was_found(found, tmp_path):
     assert rows[0] == ["Method", "Value", "Interval", "Gap", "Status", "Seconds", "Memory"]
     assert [row[0][:4] for row in rows[1:5]] == ["FROT", "SRWk", "slic", "OTal"]
     assert rows[1][1] == f"{found['frot'].value:.5g}"
-    assert rows[2][0] == "SRWk: must be from 1 to 3 (the number of features), got 9"
+    assert rows[2][0] == "SRWk: must be a whole number from 1 to 3 (the number of features), got 9"
     assert rows[2][4] == "FAILED"
     assert rows[-1][0] == "FROT ≤ OT"
 
