@@ -66,7 +66,7 @@ def test_one_failing_method(run, tables, tmp_path):
 
 
 def test_all_failing(run, tables, tmp_path):
-    words = ["--methods", "srw", "--k", 0, "--report", "c.html", "--out", "c.png"]
+    words = ["--methods", "srw", "--k", 99, "--report", "c.html", "--out", "c.png"]
     done = run("compare", "a.csv", "b.csv", *words)
     assert done.exit_code == 1
     assert "No method has a result to draw" in (tmp_path / "c.html").read_text(encoding="utf-8")
