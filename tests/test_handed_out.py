@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import frot
 from frot import BatchResult, Chosen, FrankWolfe, Result, Sinkhorn
 from frot._arrays import Home, is_foreign, to_numpy
+from frot.torch import FRWDLoss
 from tests.libraries import FOREIGN, LIBRARIES, Library
 from tests.reference import quiet
 
@@ -231,3 +233,20 @@ def test_the_error_says_what_is_wrong():
     rows /= rows.sum(axis=1, keepdims=True)
     assert rows.sum() == pytest.approx(6.0)
     assert plan.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("room", [True, False], ids=["together", "one by one"])
+@pytest.mark.parametrize("eps", [0.1, 0.0])
+def test_what_a_loss_keeps_shares_nothing(room: bool, eps: float, monkeypatch):
+    if not room:
+        monkeypatch.setattr("frot._torch_solved.MEMORY_BUDGET", 0)
+    loss = FRWDLoss(eta=0.1, eps=eps, subgradient=True)
+    x, y = torch.tensor(X), torch.tensor(Y)
+    loss(x, y)
+    before = snapshot(loss.result)
+    x[...], y[...] = 7.0, 7.0
+    assert same(snapshot(loss.result), before)
+    plan = np.array(loss.result.plan)
+    for array in (loss.result.alpha, loss.result.phi, *loss.result.potentials):
+        array[...] = 7.0
+    assert np.array_equal(np.asarray(loss.result.plan), plan)

@@ -174,7 +174,8 @@ def _alone(
     costs: Any = device_points(x, y, groups, "sqeuclidean", home)
     adversary = Simplex(float(eta), check_prior(prior, len(groups)))
     problem = Problem(costs, a, b, adversary=adversary, eps=float(eps), names=groups.names)
-    return Entropic(tol=tol, max_iter=max_iter)(problem)
+    # Brought home, though they are there, so that the plan shares nothing with the weights.
+    return Entropic(tol=tol, max_iter=max_iter)(problem).at(home.double())
 
 
 def _warn(results: Sequence[Result], tol: float) -> None:
