@@ -8,6 +8,7 @@ import pytest
 
 import frot
 from frot._arrays import to_numpy
+from frot._names import distinct
 from frot.correspondence import _methods
 from frot.correspondence._coherence import coherences
 from frot.correspondence._feature_map import FeatureMap
@@ -107,12 +108,13 @@ def test_the_coherence_prior_is_the_coherences_to_their_power():
 
 
 def chosen(layers, order):
-    """The same layers in another order, on the same cells."""
-    return LayerPair(
-        tuple(layers.source[k] for k in order),
-        tuple(layers.target[k] for k in order),
-        list(order).index(layers.grid_of),
+    """The same layers in another order, on the same cells; a copy has a name of its own."""
+    names = distinct([layers.names[k] for k in order])
+    source, target = (
+        tuple(replace(side[k], name=name) for k, name in zip(order, names, strict=True))
+        for side in (layers.source, layers.target)
     )
+    return LayerPair(source, target, list(order).index(layers.grid_of))
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -83,7 +83,7 @@ def test_arguments_override_presets(preset):
 
 
 def test_numbers_are_made_plain():
-    given: Any = {"eps": np.float32(0.5), "eta": "0.25", "prior": np.array([1, 2])}
+    given: Any = {"eps": np.float32(0.5), "eta": np.array(0.25), "prior": np.array([1, 2])}
     found = Settings(**given).check()
     assert (found.eps, found.eta, found.prior) == (0.5, 0.25, (1.0, 2.0))
     assert Settings(prior=[1.0, 2.0]).check() == Settings(prior=np.array([1.0, 2.0])).check()
