@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import frot
+import frot.torch
 from frot import Exact, FrankWolfe, InputError, LinearProgram, NetworkSimplex, Sinkhorn
 
 RNG = np.random.default_rng(0)
@@ -253,3 +254,36 @@ class TestBeforeAnyWork:
     def test_of_costs(self, no_work):
         with pytest.raises(InputError):
             frot.solve_costs(np.ones((2, 3, 5)), eta=-1.0)
+
+
+IDLE = "prior: has no effect at eta = 0, .*; pass eta > 0, or leave prior out"
+
+
+@pytest.mark.parametrize("eta", [0.0, frot.relative(0.0)], ids=["zero", "a share of zero"])
+class TestIdlePriors:
+    """A prior is what the adversary pays eta for leaving; without eta it would do nothing."""
+
+    Q = (0.1, 0.2, 0.3, 0.4)
+
+    def test_at_every_door(self, eta):
+        for call in (
+            lambda: frot.solve(X, Y, eta=eta, prior=self.Q),
+            lambda: frot.solve(X, Y, eta=eta, eps=0.1, prior=self.Q),
+            lambda: frot.solve_costs(np.ones((4, 3, 5)), eta=eta, prior=self.Q),
+            lambda: frot.solve_batch([X], [Y], eta=eta, prior=self.Q),
+            lambda: frot.pairwise([X, Y], eta=eta, prior=self.Q),
+            lambda: frot.distance(X, Y, prior=self.Q),
+            lambda: frot.torch.FRWDLoss(eta=eta, prior=self.Q),
+        ):
+            with pytest.raises(InputError, match=IDLE):
+                call()
+
+
+def test_a_share_of_no_cost_is_no_mistake():
+    """Where nothing costs anything, eta is zero, but nobody asked for zero."""
+    import torch
+
+    same, q = np.zeros((3, 4)), (0.1, 0.2, 0.3, 0.4)
+    assert frot.solve(same, same, eta=frot.relative(0.1), prior=q).value == 0.0
+    loss = frot.torch.FRWDLoss(eta=frot.relative(0.1), eps=0.0, prior=q, subgradient=True)
+    assert float(loss(torch.tensor(same), torch.tensor(same))) == 0.0

@@ -371,13 +371,17 @@ class TestCheckpoint:
             {"time_limit": 10.0},
             {"normalise": "mean"},
             {"solver": frot.LinearProgram()},
-            {"prior": [0.5, 0.5]},
+            {"eta": 0.1, "prior": [0.5, 0.5]},
+            {"eta": 0.1, "prior": [0.6, 0.4]},
         ],
         ids=str,
     )
     def test_of_other_data_or_options_is_refused(self, tmp_path, solved, change):
         path = tmp_path / "work"
         call = {"clouds": CLOUDS, "groups": GROUPS}
+        if "prior" in change:
+            # Otherwise it would be the other eta that is refused.
+            call |= {"eta": 0.1, "prior": [0.3, 0.7]}
         frot.pairwise(**call, checkpoint=path)
         solved.clear()
         content = path.read_bytes()
