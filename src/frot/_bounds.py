@@ -28,6 +28,7 @@ __all__ = [
     "Lower",
     "Upper",
     "cheap_lower_bound",
+    "cost_doubt",
     "lower_bound",
     "relative_gap",
     "upper_bound",
@@ -131,10 +132,18 @@ def _by_product(problem: Problem, plan: Plan, phi: np.ndarray | None, share: flo
     """The bound of a plan whose marginals are right to a share."""
     if phi is None:
         phi = problem.costs.inner(plan)
+    return _upper(problem, plan, phi, _cost_doubt(problem, plan, phi, share))
+
+
+def cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray) -> np.ndarray:
+    """Bound, (L,), by how much more than `phi` a plan costs whose marginals are exact."""
+    doubt = _cost_doubt(problem, plan, phi, _marginal_share(problem, plan))
+    return doubt + (problem.mass_error + UNIT) * np.abs(phi)
+
+
+def _cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray, share: float) -> np.ndarray:
     doubt = problem.costs.doubt(phi, plan)
-    if share > 0.0:
-        doubt = doubt + 8.0 * share * problem.sizes
-    return _upper(problem, plan, phi, doubt)
+    return doubt + 8.0 * share * problem.sizes if share > 0.0 else doubt
 
 
 def _along_its_arcs(problem: Problem, plan: Plan, units: float) -> Upper | None:

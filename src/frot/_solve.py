@@ -20,6 +20,7 @@ from frot._run import Run
 from frot._solvers import Callback
 from frot._solvers._choose import Limits, Solver, choose_solver
 from frot._validate import (
+    all_finite,
     check_costs,
     check_metric,
     check_names,
@@ -209,7 +210,7 @@ callback, progress :
     (0.5, array([0.5, 0.5]))
     """
     home = find_home(C=C, a=a, b=b, prior=prior)
-    stack = check_costs(C)
+    stack = check_costs(C, infinite=True)
     shape = tuple(stack.shape)
     labels = check_names(names, shape[0])
     terms = check_terms(
@@ -219,7 +220,7 @@ callback, progress :
     limits = Limits(tol, max_iter, time_limit)
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
     run.check(shape)
-    if home is not None and stays(run.solver, terms):
+    if home is not None and stays(run.solver, terms) and all_finite(stack):
         make = partial(device_stack, stack, home)
     else:
         make = partial(given_costs, to_numpy(stack).astype(float))

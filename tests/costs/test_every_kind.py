@@ -178,8 +178,10 @@ class TestAgainstTheStack:
 
 def allowance(costs, alpha) -> np.ndarray:
     """How far each entry of a mix may be off."""
-    relative, absolute = costs.rounding(alpha)
-    return relative * np.abs(costs.mix(alpha)) + absolute
+    rounding = costs.rounding(alpha)
+    shape = costs.shape[1:]
+    absolute = np.broadcast_to(np.add.outer(rounding.rows, rounding.cols), shape)
+    return rounding.relative * np.abs(costs.mix(alpha)) + absolute
 
 
 class TestRounding:

@@ -24,7 +24,7 @@ def test_it_is_the_optimum(method):
     assert result.value == pytest.approx(linear_program(STACK, A, B), rel=1e-9)
     assert result.iterations == 1
     assert result.solver == (
-        f"LinearProgram(method='{method}', tol=1e-07, max_iter=2, time_limit=None)"
+        f"LinearProgram(method='{method}', tol=1e-07, max_iter=10, time_limit=None)"
     )
 
 

@@ -31,6 +31,8 @@ Callback = Callable[[Progress], object]
 
 # An interval narrower than this share of a typical cost, around zero, is rounding and no more.
 NOTHING = 1e-13
+# Steps an algorithm has to find better numbers once its interval is mostly rounding.
+PATIENCE = 15
 
 
 class Driven(ABC):
@@ -114,7 +116,7 @@ def drive(
     begin = time.perf_counter()
     known = _Known(keep_last)
     history: list[Progress] = []
-    iteration = 0
+    iteration = rounded = 0
     status = end
     try:
         with deadline(time_limit), progress_bar(tol, enabled=progress) as show:
@@ -128,7 +130,8 @@ def drive(
                         history.append(now)
                     show(now)
                     stopped = callback is not None and _is_true(callback(now))
-                    if now.gap <= tol:
+                    rounded += known.is_rounding
+                    if now.gap <= tol or rounded >= PATIENCE:
                         break
                 if stopped:
                     status = Status.STOPPED
@@ -156,7 +159,7 @@ def drive(
         )
     if status is not Status.INTERRUPTED and last.gap <= tol:
         status = Status.CONVERGED
-    elif status is end and width <= 8.0 * (upper.bound - upper.value + lower.slack):
+    elif status is end and known.is_rounding:
         status = Status.PRECISION
     if not history or history[-1].gap != last.gap:
         history.append(last)
@@ -234,6 +237,12 @@ class _Known:
         """The interval of the problem without eps, where one was offered."""
         low, high = self._plain
         return (low, high) if np.isfinite(low) and np.isfinite(high) else None
+
+    @property
+    def is_rounding(self) -> bool:
+        """Whether most of the interval is what rounding may have done to its two ends."""
+        upper, lower = self.bounds
+        return upper.bound - lower.bound <= 4.0 * (upper.bound - upper.value + lower.slack)
 
     def progress(self, iteration: int, elapsed: float) -> Progress:
         """Where the run stands."""
