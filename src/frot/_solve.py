@@ -10,6 +10,7 @@ import numpy as np
 
 from frot._arrays import find_home, to_numpy
 from frot._costs import MEMORY_BUDGET, build_costs, given_costs
+from frot._deadline import deadline
 from frot._entropic._device import device_points, device_stack, on_accelerator, stays
 from frot._errors import InputError
 from frot._groups import Groups
@@ -159,9 +160,11 @@ def solve(
         X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
         weights = (terms.a, terms.b)
         make = partial(build_costs, X, Y, parsed, metric, p, memory_budget, weights)
-    problem = make_problem(make, terms, parsed.names)
-    known = problem.having(points=(X, Y), groups=parsed, memory_budget=memory_budget)
-    return run(known).at(home)
+    # The time that costs take to be made is the user's, too.
+    with deadline(run.solver.time_limit):
+        problem = make_problem(make, terms, parsed.names)
+        known = problem.having(points=(X, Y), groups=parsed, memory_budget=memory_budget)
+        return run(known).at(home)
 
 
 def solve_costs(
@@ -224,7 +227,8 @@ callback, progress :
         make = partial(device_stack, stack, home)
     else:
         make = partial(given_costs, to_numpy(stack).astype(float))
-    return run(make_problem(make, terms, labels)).at(home)
+    with deadline(run.solver.time_limit):
+        return run(make_problem(make, terms, labels)).at(home)
 
 
 def distance(

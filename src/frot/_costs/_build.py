@@ -68,10 +68,6 @@ def build_costs(
     >>> X, Y = np.zeros((2, 3)), np.ones((4, 3))
     >>> type(build_costs(X, Y, Groups.each(3))).__name__
     'StackedCosts'
-    >>> type(build_costs(X, Y, Groups.each(3), metric="cosine")).__name__
-    Traceback (most recent call last):
-    ...
-    frot._errors.InputError: X row 0 is all zeros in group 'f0', so it has no cosine; ...
     >>> type(build_costs(X, Y, Groups.each(3), metric="cityblock")).__name__
     'SeparableCosts'
     >>> type(build_costs(X, Y, Groups.all(3), metric="cityblock")).__name__
@@ -81,6 +77,8 @@ def build_costs(
     fits = 8 * count * n * m <= memory_budget
     in_time = STACK_SECONDS * count * n * m <= 0.2 * seconds_left()
     squared = is_squared(metric, p)
+    if squared and len(groups.flat) == 1:
+        return SeparableCosts(X[:, groups.flat], Y[:, groups.flat], 2.0)
     if squared and n * m * max(len(groups.flat), count) <= DIFFERENCES_UP_TO and fits:
         return _from_differences(X, Y, groups)
     if squared or (metric == "cosine" and p == 1.0):

@@ -57,6 +57,11 @@ class ForbiddenCosts:
         """Whether no allowed entry is negative."""
         return self.base.nonnegative
 
+    @property
+    def line(self) -> None:
+        """Not one convex cost on a line."""
+        return None
+
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return sum_l alpha_l C_l, infinite on forbidden arcs whatever the weights."""
         mixed = self.base.mix(alpha)

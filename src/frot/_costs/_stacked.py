@@ -66,6 +66,11 @@ class StackedCosts:
         """No arc is."""
         return None
 
+    @property
+    def line(self) -> None:
+        """Not one convex cost on a line."""
+        return None
+
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return sum_l alpha_l C_l, reading only the groups that have weight."""
         on = np.flatnonzero(alpha)

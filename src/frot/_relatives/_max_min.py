@@ -13,10 +13,10 @@ from frot._costs import MEMORY_BUDGET, build_costs
 from frot._costs._protocol import UNIT
 from frot._feasible import round_plan
 from frot._groups import Groups
+from frot._line import line_arcs, line_cost, line_potential
 from frot._plan import Plan
 from frot._prepare import check_terms, make_problem
 from frot._problem import Problem
-from frot._relatives._line import line_arcs, line_cost, line_potential
 from frot._relatives._pair import At, check_pair, transport_at
 from frot._result import Progress, Result
 from frot._solvers._drive import NOTHING
