@@ -17,7 +17,17 @@ from scipy.sparse import csgraph
 
 from frot._plan import Arcs, Plan
 
-__all__ = ["Settled", "fill", "marginal_error", "northwest", "round_plan", "settle"]
+__all__ = [
+    "Settled",
+    "fill",
+    "marginal_error",
+    "northwest",
+    "round_plan",
+    "seen_error",
+    "settle",
+    "sum_error",
+]
+
 
 UNIT = float(np.finfo(float).eps)
 # Marginals are right if they are to a few units in their last place.
@@ -166,12 +176,15 @@ def _sums(ends: np.ndarray, mass: np.ndarray, size: int) -> np.ndarray:
 
 
 def marginal_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
-    r"""Return the r for which all marginals are between 1 - r and 1 + r times what they should be.
+    r"""Return an r for which all marginals are between 1 - r and 1 + r times what they should be.
 
     Weights stand for :math:`a / \sum a` and :math:`b / \sum b`, so that the sums need not agree to
     the last bit. Then a feasible plan is near: shrink the plan to a share 1 - 4 r, and what lacks
     in rows and columns is at most 4 r a and 4 r b and 2 r in all, so that filling it by the product
     of the two costs at most :math:`8 r \langle a b^\top, C \rangle` where no cost is negative.
+
+    Sums are taken number by number where they are not too many, so that what is exact is seen to
+    be.
 
     Examples
     --------
@@ -181,13 +194,29 @@ def marginal_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
     """
     if plan.count <= (EXACT_SUMS if plan.is_sparse else EXACT_DENSE):
         off_a, off_b = _residuals(*plan.arcs(), a, b)
-        error = 0.0
-    else:
-        off_a, off_b = a - plan.sum(axis=1), b - plan.sum(axis=0)
-        # Sums of so many numbers are not known any better.
-        longest = plan.count if plan.is_sparse else max(plan.shape)
-        error = 0.5 * (longest + 4.0) * UNIT + abs(_surplus(a, b))
-    return max(_share(off_a, a), _share(off_b, b)) + error
+        return max(_share(off_a, a), _share(off_b, b))
+    return seen_error(plan, a, b) + sum_error(plan) + abs(_surplus(a, b))
+
+
+def seen_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
+    """Return the share by which marginals look wrong, as far as ordinary sums tell.
+
+    Examples
+    --------
+    >>> half = np.array([0.5, 0.5])
+    >>> seen_error(Plan(np.eye(2) / 4), half, half)
+    0.5
+    """
+    return max(_share(a - plan.sum(axis=1), a), _share(b - plan.sum(axis=0), b))
+
+
+def sum_error(plan: Plan) -> float:
+    """Return by which share a plan's marginals may be further off than sums can tell."""
+    longest = max(plan.shape)
+    if plan.is_sparse:
+        rows, cols, _ = plan.arcs()
+        longest = max(np.bincount(rows).max(initial=0), np.bincount(cols).max(initial=0))
+    return 0.5 * (float(longest) + 4.0) * UNIT
 
 
 def _share(off: np.ndarray, weights: np.ndarray) -> float:
@@ -199,7 +228,7 @@ def _share(off: np.ndarray, weights: np.ndarray) -> float:
 
 def _surplus(a: np.ndarray, b: np.ndarray) -> float:
     """By which share the sum of a is more than that of b."""
-    return fsum([*a.tolist(), *(-b).tolist()]) / float(b.sum())
+    return fsum([fsum(a.tolist()), -fsum(b.tolist())]) / float(b.sum())
 
 
 def _residuals(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -115,10 +116,15 @@ def _from_differences(X: np.ndarray, Y: np.ndarray, groups: Groups) -> StackedCo
     """Stack squared distances summed from differences: right to a few units of themselves."""
     gaps = X.T[groups.flat, :, None] - Y.T[groups.flat, None, :]
     gaps *= gaps
-    sizes = np.diff(groups.offsets)
-    stack = gaps if len(gaps) == len(groups) else np.add.reduceat(gaps, groups.offsets[:-1])
+    edges = groups.offsets.tolist()
     # A difference errs by half a unit, its square by one and a half, the sum by one a feature.
-    return StackedCosts(stack, relative=0.5 * (float(sizes.max()) + 4.0) * UNIT)
+    relative = 0.5 * (max(end - start for start, end in pairwise(edges)) + 4.0) * UNIT
+    if len(gaps) == len(groups):
+        return StackedCosts(gaps, relative=relative)
+    stack = np.empty((len(groups), len(X), len(Y)))
+    for group, (start, end) in enumerate(pairwise(edges)):
+        np.add.reduce(gaps[start:end], axis=0, out=stack[group])
+    return StackedCosts(stack, relative=relative)
 
 
 def _stack_of(costs: Costs) -> StackedCosts:

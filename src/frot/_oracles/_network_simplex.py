@@ -67,16 +67,22 @@ class NetworkSimplex:
         limit = self.max_iter or max(1_000_000, 500 * (n + m))
         hurry = _pivots_in_time(n, m)
         reduced, f, g = _reduce(M)
-        for cap in _caps(reduced, float(a @ np.abs(f) + b @ np.abs(g))):
-            flow = network_simplex(np.minimum(reduced, cap) / cap, a, b, int(min(limit, hurry)))
-            if not flow.solved or not _uses_more_than(cap, reduced, flow.plan):
+        caps = _caps(reduced, float(a @ np.abs(f) + b @ np.abs(g)))
+        for cap in caps:
+            cut = np.minimum(reduced, cap)
+            cut /= cap
+            flow = network_simplex(cut, a, b, int(min(limit, hurry)))
+            last = cap == caps[-1] or not flow.solved
+            if last or not _uses_more_than(cap, reduced, flow.plan):
                 break
         if not flow.solved and not hurry < limit:
             raise SolverError(
                 f"POT's network simplex failed (code {flow.code}); the limit was {limit} pivots, "
                 "see NetworkSimplex(max_iter=...)"
             )
-        plan = Plan.from_arcs(*Plan(flow.plan).arcs(), flow.plan.shape)
+        where = np.flatnonzero(flow.plan)
+        rows, cols = np.divmod(where, m)
+        plan = Plan.from_arcs(rows, cols, flow.plan.ravel()[where], (n, m), in_order=True)
         return Transport(plan, f + flow.f * cap, g + flow.g * cap, flow.solved)
 
 
@@ -100,11 +106,13 @@ def _caps(reduced: np.ndarray, paid: float) -> list[float]:
     forbidden arcs, or the distance of pairs that are nowhere near, would leave nothing of the
     others. Cut costs only lower the optimum, so that a plan that uses none of them is optimal.
     """
-    top = float(reduced.max(where=reduced < np.inf, initial=0.0))
-    if top == np.inf or not top > 0.0:
+    top = most = float(reduced.max())
+    if top == np.inf:
+        top = float(reduced.max(where=reduced < np.inf, initial=0.0))
+        # Dearer than any way around that uses allowed arcs.
+        most = (min(reduced.shape) + 1.0) * top
+    if not top > 0.0:
         return [1.0]
-    # Dearer than any way around that uses allowed arcs.
-    most = top if reduced.max() < np.inf else (min(reduced.shape) + 1.0) * top
     if not 0.0 < paid < top / WIDE_RANGE:
         return [most]
     steps = int(np.log10(most / paid) / CAP_DIGITS)
