@@ -228,7 +228,7 @@ def _share(off: np.ndarray, weights: np.ndarray) -> float:
 
 def _surplus(a: np.ndarray, b: np.ndarray) -> float:
     """By which share the sum of a is more than that of b."""
-    return fsum([fsum(a.tolist()), -fsum(b.tolist())]) / float(b.sum())
+    return fsum([*a.tolist(), *(-b).tolist()]) / float(b.sum())
 
 
 def _residuals(
@@ -328,8 +328,10 @@ def _forest_moves(
     count, part = csgraph.connected_components(forest, directed=False)
     if not _balanced(part, count, a, b, units):
         return None
-    _, roots = np.unique(part, return_index=True)
-    # One more node joins the trees, so that one walk from it visits all.
+    # One more node joins the trees at their heaviest points, so that one walk from it visits all,
+    # and what rounding leaves over is where it is least.
+    by_weight = np.argsort(-np.concatenate([a, b]), kind="stable")
+    roots = by_weight[np.unique(part[by_weight], return_index=True)[1]]
     ends = (
         np.concatenate([forest.row, roots]),
         np.concatenate([forest.col, np.full(count, size)]),

@@ -47,9 +47,14 @@ class Run:
         f, g = result.potentials
         # Points without weight take the best potential the others leave them, rows first.
         mixed = problem.costs.mix(result.alpha)
-        all_f = c_transforms(mixed[:, cols], g)[0]
+        all_f = _finite(c_transforms(mixed[:, cols], g)[0])
         all_f[rows] = f
-        all_g = c_transforms(mixed.T, all_f)[0]
+        all_g = _finite(c_transforms(mixed.T, all_f)[0])
         all_g[cols] = g
         plan = result.plan.expand(rows, cols, (len(problem.a), len(problem.b)))
         return replace(result, plan=plan, potentials=(all_f, np.asarray(all_g)))
+
+
+def _finite(potential: np.ndarray) -> np.ndarray:
+    """Points that may go nowhere can have any potential: zero."""
+    return np.where(np.isfinite(potential), potential, 0.0)

@@ -7,6 +7,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
+import ot
 import pytest
 from hypothesis import given
 from scipy.spatial.distance import cdist
@@ -166,6 +167,14 @@ class TestAgainstTheStack:
         eye = np.eye(len(stack))
         found = np.stack([part.mix(row) for row in eye])
         assert found == close(expected)
+
+    @given(seeds)
+    def test_no_plan_pays_less_than_the_least(self, kind, seed):
+        rng, costs, stack = made(kind, seed)
+        a, b = rng.dirichlet(np.ones(N)), rng.dirichlet(np.ones(M))
+        least = costs.least(a, b)
+        for cost, bound in zip(stack, least, strict=True):
+            assert bound <= ot.emd2(a, b, np.ascontiguousarray(cost)) + 1e-14
 
     @given(seeds)
     def test_nonnegative_only_where_it_is(self, kind, seed):

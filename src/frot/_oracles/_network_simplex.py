@@ -80,7 +80,8 @@ class NetworkSimplex:
                 f"POT's network simplex failed (code {flow.code}); the limit was {limit} pivots, "
                 "see NetworkSimplex(max_iter=...)"
             )
-        where = np.flatnonzero(flow.plan)
+        # Rounding may leave next to nothing on forbidden arcs.
+        where = np.flatnonzero((flow.plan > 0.0) & (reduced < np.inf))
         rows, cols = np.divmod(where, m)
         plan = Plan.from_arcs(rows, cols, flow.plan.ravel()[where], (n, m), in_order=True)
         return Transport(plan, f + flow.f * cap, g + flow.g * cap, flow.solved)
