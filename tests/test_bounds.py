@@ -110,7 +110,8 @@ class TestCTransforms:
         assert (h >= g - slack).all()
 
     def test_potentials_out_of_range_are_replaced(self):
-        problem = Problem(StackedCosts(np.ones((1, 2, 2))), *(np.full(2, 0.5),) * 2)
+        half = np.full(2, 0.5)
+        problem = Problem(StackedCosts(np.ones((1, 2, 2))), half, half)
         lower = lower_bound(problem, np.ones(1), np.array([np.inf, np.nan]))
         assert lower.bound == pytest.approx(1.0, rel=1e-14)
 

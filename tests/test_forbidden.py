@@ -21,6 +21,10 @@ def with_forbidden(seed: int, n: int = 6, m: int = 6, share: float = 0.5) -> np.
     return stack
 
 
+def shut_arcs(stack: np.ndarray) -> np.ndarray:
+    return np.asarray(np.isinf(stack).any(axis=0))
+
+
 @pytest.mark.parametrize("solver", ["exact", "linear_program", frot.FrankWolfe()])
 @pytest.mark.parametrize("seed", range(8))
 def test_solvers_agree_with_a_program_without_these_arcs(solver, seed):
@@ -28,12 +32,12 @@ def test_solvers_agree_with_a_program_without_these_arcs(solver, seed):
     found = frot.solve_costs(stack, solver=solver)
     assert found.status is Status.CONVERGED
     # A number so large that no plan with mass 1e-9 on such an arc could be optimal.
-    big = np.where(np.isinf(stack).any(axis=0), 1e5, stack)
+    big = np.where(shut_arcs(stack), 1e5, stack)
     uniform = np.full(6, 1 / 6)
     expected = linear_program(big, uniform, uniform)
     assert found.value == pytest.approx(expected, rel=1e-7)
     rows, cols, _ = found.plan.arcs()
-    assert not np.isinf(stack).any(axis=0)[rows, cols].any()
+    assert not shut_arcs(stack)[rows, cols].any()
     assert np.isfinite([found.lower, found.upper, *found.phi, *found.alpha]).all()
 
 
@@ -42,7 +46,7 @@ def test_many_points(eta):
     stack = with_forbidden(0, 80, 80, share=0.3)
     found = frot.solve_costs(stack, eta=eta)
     assert found.status is Status.CONVERGED
-    assert np.asarray(found.plan)[np.isinf(stack).any(axis=0)].sum() == 0.0
+    assert np.asarray(found.plan)[shut_arcs(stack)].sum() == 0.0
 
 
 def test_the_only_plan_that_is_left():
@@ -95,7 +99,7 @@ def test_a_metric_may_forbid_pairs():
 
 
 def test_a_plan_made_of_allowed_arcs():
-    shut = np.isinf(with_forbidden(3)).any(axis=0)
+    shut = shut_arcs(with_forbidden(3))
     uniform = np.full(6, 1 / 6)
     plan = allowed_plan(shut, uniform, uniform)
     assert np.asarray(plan)[shut].sum() == 0.0

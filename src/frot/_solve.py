@@ -162,9 +162,8 @@ def solve(
         make = partial(build_costs, X, Y, parsed, metric, p, memory_budget, weights)
     # The time that costs take to be made is the user's, too.
     with deadline(run.solver.time_limit):
-        problem = make_problem(make, terms, parsed.names)
-        known = problem.having(points=(X, Y), groups=parsed, memory_budget=memory_budget)
-        return run(known).at(home)
+        known = {"points": (X, Y), "groups": parsed, "memory_budget": memory_budget}
+        return run(make_problem(make, terms, parsed.names, **known)).at(home)
 
 
 def solve_costs(

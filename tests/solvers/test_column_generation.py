@@ -49,7 +49,8 @@ def test_numbers_that_stand_for_forbidden_arcs(big, seed):
 
 def test_only_few_points_and_groups():
     def problem(groups, n):
-        return Problem(StackedCosts(np.ones((groups, n, n))), *(np.full(n, 1.0 / n),) * 2)
+        uniform = np.full(n, 1.0 / n)
+        return Problem(StackedCosts(np.ones((groups, n, n))), uniform, uniform)
 
     assert column_generation_suits(problem(3, 20))
     assert not column_generation_suits(problem(3, 60))

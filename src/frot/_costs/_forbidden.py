@@ -39,7 +39,7 @@ class ForbiddenCosts:
     @classmethod
     def of_stack(cls, stack: np.ndarray) -> ForbiddenCosts:
         """Read forbidden arcs off a stack of shape (L, n, m) that has infinite entries."""
-        forbidden = np.isinf(stack).any(axis=0)
+        forbidden = np.asarray(np.isinf(stack).any(axis=0))
         allowed = ~forbidden
         filled = np.array(stack, dtype=float)
         for cost in filled:

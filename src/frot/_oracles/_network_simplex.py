@@ -8,7 +8,7 @@ import numpy as np
 
 from frot._deadline import DeadlineError, seconds_left
 from frot._errors import InputError, SolverError
-from frot._oracles._pot import network_simplex
+from frot._oracles._pot import Flow, network_simplex
 from frot._oracles._protocol import Transport
 from frot._plan import Plan
 
@@ -67,14 +67,15 @@ class NetworkSimplex:
         limit = self.max_iter or max(1_000_000, 500 * (n + m))
         hurry = _pivots_in_time(n, m)
         reduced, f, g = _reduce(M)
-        caps = _caps(reduced, float(a @ np.abs(f) + b @ np.abs(g)))
-        for cap in caps:
-            cut = np.minimum(reduced, cap)
-            cut /= cap
-            flow = network_simplex(cut, a, b, int(min(limit, hurry)))
-            last = cap == caps[-1] or not flow.solved
-            if last or not _uses_more_than(cap, reduced, flow.plan):
+        *cuts, cap = _caps(reduced, float(a @ np.abs(f) + b @ np.abs(g)))
+        pivots = int(min(limit, hurry))
+        for cut in cuts:
+            flow = _cut_flow(reduced, cut, a, b, pivots)
+            if not flow.solved or not ((reduced > cut) & (flow.plan > 0.0)).any():
+                cap = cut
                 break
+        else:
+            flow = _cut_flow(reduced, cap, a, b, pivots)
         if not flow.solved and not hurry < limit:
             raise SolverError(
                 f"POT's network simplex failed (code {flow.code}); the limit was {limit} pivots, "
@@ -120,8 +121,11 @@ def _caps(reduced: np.ndarray, paid: float) -> list[float]:
     return [paid * 10.0 ** (CAP_DIGITS * step) for step in range(1, steps + 1)] + [most]
 
 
-def _uses_more_than(cap: float, reduced: np.ndarray, plan: np.ndarray) -> bool:
-    return bool(((reduced > cap) & (plan > 0.0)).any())
+def _cut_flow(reduced: np.ndarray, cap: float, a: np.ndarray, b: np.ndarray, pivots: int) -> Flow:
+    """Transport at costs cut at `cap`, in units of it."""
+    scaled = np.minimum(reduced, cap)
+    scaled /= cap
+    return network_simplex(scaled, a, b, pivots)
 
 
 def _pivots_in_time(n: int, m: int) -> float:
