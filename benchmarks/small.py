@@ -3,8 +3,8 @@
     python benchmarks/small.py [--entropic] [--exact]
 
 Same process, one thread, least processor time of many calls; ours from points to a certified
-answer, validation and all. Peers that are not installed are named: ``pip install "frot[bench]"`` brings
-OTT-JAX.
+answer, validation and all. Peers that are not installed are named: ``pip install "frot[bench]"``
+brings OTT-JAX.
 """
 
 from __future__ import annotations
