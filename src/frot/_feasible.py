@@ -35,6 +35,8 @@ LAST_PLACES = 2.0 * UNIT
 # Up to so many arcs sums are taken exactly, number by number.
 EXACT_SUMS = 100_000
 EXACT_DENSE = 4_000
+# How often arcs are dropped until a plan is left, at most.
+DROPS = 12
 # Of so many arcs it pays to count how many of them a point has.
 COUNTED_FROM = 64
 # Cumulated masses that differ by less are the same: 32 digits after the first.
@@ -294,12 +296,12 @@ def settle(plan: Plan, a: np.ndarray, b: np.ndarray, units: float = 0.0) -> Sett
     if not plan.count <= EXACT_SUMS:
         return None
     rows, cols, mass = plan.arcs()
-    for _ in range(2):
+    for _ in range(DROPS):
         move = _forest_moves(rows, cols, mass, a, b, units)
         if move is None:
             return None
         moved = mass + move
-        # An arc that has to give more than it has is none of the plan's; without it, try again.
+        # Arcs that have to give more than they have are none of the plan's: try without them.
         below = moved < -4.0 * UNIT * np.minimum(a[rows], b[cols])
         if not below.any():
             mass = np.maximum(moved, 0.0)
