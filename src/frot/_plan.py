@@ -48,6 +48,8 @@ class Plan(NDArrayOperatorsMixin):
     """
 
     __slots__ = ("_arcs", "_csr", "_dense", "_merged", "_shape")
+    # To which share marginals are known to be right, where they were proven and need no sums.
+    proven_marginals: float | None = None
 
     def __init__(self, matrix: Any, *, copy: bool = True) -> None:
         self._dense: np.ndarray | None = None
@@ -65,8 +67,13 @@ class Plan(NDArrayOperatorsMixin):
         self._shape: tuple[int, int] = tuple(matrix.shape)
 
     @classmethod
-    def from_arcs(cls, rows: Any, cols: Any, mass: Any, shape: tuple[int, int]) -> Plan:
-        """Build a sparse plan from arcs (i, j, mass); equal arcs add up, empty ones drop."""
+    def from_arcs(
+        cls, rows: Any, cols: Any, mass: Any, shape: tuple[int, int], in_order: bool = False
+    ) -> Plan:
+        """Build a sparse plan from arcs (i, j, mass); equal arcs add up, empty ones drop.
+
+        Arcs that are `in_order` are all different, and sorted by row, then by column.
+        """
         plan = cls.__new__(cls)
         mass = np.asarray(mass, dtype=float)
         keep = np.flatnonzero(mass > 0.0)
@@ -74,7 +81,7 @@ class Plan(NDArrayOperatorsMixin):
         # of floats to NumPy.
         i, j = (np.take(part, keep) if len(keep) else np.empty(0, np.intp) for part in (rows, cols))
         plan._arcs = (i, j, mass[keep])
-        plan._dense, plan._csr, plan._merged = None, None, False
+        plan._dense, plan._csr, plan._merged = None, None, in_order
         plan._shape = (int(shape[0]), int(shape[1]))
         return plan
 

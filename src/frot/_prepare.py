@@ -9,6 +9,7 @@ import numpy as np
 
 from frot._adversary import Simplex
 from frot._errors import InputError, brief
+from frot._forbidden import check_allowed
 from frot._normalise import NORMALISATIONS, normalise_costs
 from frot._problem import Problem
 from frot._relative import Relative
@@ -118,8 +119,13 @@ def amount_at(amount: float | Relative, mean_cost: Any = 1.0) -> Any:
     return amount.of(mean_cost) if isinstance(amount, Relative) else amount
 
 
-def make_problem(make_costs: Callable[[], Any], terms: Terms, names: tuple[str, ...]) -> Problem:
-    """Compute the costs and normalise them; a metric that fails is named."""
+def make_problem(
+    make_costs: Callable[[], Any], terms: Terms, names: tuple[str, ...], **known: Any
+) -> Problem:
+    """Compute the costs and normalise them; a metric that fails is named.
+
+    What else is `known` of the problem, its points for one, goes in as it is.
+    """
     a, b = terms.a, terms.b
     with np.errstate(over="ignore", invalid="ignore"):
         try:
@@ -130,6 +136,7 @@ def make_problem(make_costs: Callable[[], Any], terms: Terms, names: tuple[str, 
             # A metric of the user's may raise anything.
             reason = f"{type(error).__name__}: {brief(error, 200)}"
             raise InputError(f"metric: could not be computed ({reason})") from error
+        check_allowed(costs.forbidden, a, b)
         plain = Problem(costs, a, b, names=names)
         level = plain.mean_cost
     if not np.isfinite(level) or level > LARGEST_COST:
@@ -137,4 +144,4 @@ def make_problem(make_costs: Callable[[], Any], terms: Terms, names: tuple[str, 
     adversary = Simplex(amount_at(terms.eta, level), terms.log_prior)
     # Where nothing costs anything every eps gives a b^T, but it has to be one.
     eps = amount_at(terms.eps, level or 1.0)
-    return plain.having(adversary=adversary, eps=eps)
+    return plain.having(adversary=adversary, eps=eps, **known)

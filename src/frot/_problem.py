@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from frot._groups import Groups
 __all__ = ["Problem"]
 
 # What is computed once, a pass over all features, from costs and weights alone.
-KNOWN = ("independent", "mean_cost", "typical_cost")
+KNOWN = ("independent", "mass_error", "mean_cost", "sizes", "typical_cost")
 # Entries looked at to tell a typical cost.
 SAMPLED_COSTS = 200_000
 
@@ -76,11 +77,21 @@ class Problem:
         return self.costs.independent(self.a, self.b)
 
     @cached_property
+    def sizes(self) -> np.ndarray:
+        """Mean sizes of the costs of each group under a b^T, shape (L,)."""
+        if self.costs.nonnegative:
+            return self.independent
+        return self.costs.magnitudes(self.a, self.b)
+
+    @cached_property
     def mean_cost(self) -> float:
         """Mean size of the costs over points and groups: the unit that tolerances are meant in."""
-        if self.costs.nonnegative:
-            return float(self.independent.mean())
-        return float(self.costs.magnitudes(self.a, self.b).mean())
+        return float(self.sizes.mean())
+
+    @cached_property
+    def mass_error(self) -> float:
+        """By how much a or b sum to anything else than one."""
+        return max(abs(fsum([*side.tolist(), -1.0])) for side in (self.a, self.b))
 
     @cached_property
     def typical_cost(self) -> float:
@@ -114,10 +125,12 @@ class Problem:
         rows, cols = np.flatnonzero(self.a), np.flatnonzero(self.b)
         if len(rows) == len(self.a) and len(cols) == len(self.b):
             return self, rows, cols
+        points = self.points
         small = replace(
             self,
             costs=self.costs.take(rows, cols),
             a=self.a[rows],
             b=self.b[cols],
+            points=None if points is None else (points[0][rows], points[1][cols]),
         )
         return small, rows, cols

@@ -11,7 +11,7 @@ import numpy as np
 from frot._arrays import is_foreign, namespace, refuse_odd_tensor, to_numpy
 from frot._errors import InputError, brief
 
-__all__ = ["check_finite", "read_numbers"]
+__all__ = ["all_finite", "check_finite", "read_numbers"]
 
 # Kinds of NumPy's that are no numbers, and what to do about them.
 OTHER_KINDS = {
@@ -51,8 +51,22 @@ def read_numbers(values: Any, name: str) -> np.ndarray:
         raise InputError(f"{name}: holds objects that are not numbers ({error})") from None
 
 
-def check_finite(array: Any, name: str) -> None:
+def all_finite(array: Any) -> bool:
+    """Whether no entry is NaN or infinite, wherever the array is.
+
+    Examples
+    --------
+    >>> all_finite(np.array([1.0, np.inf]))
+    False
+    """
+    xp = namespace(array) if is_foreign(array) else np
+    return bool(xp.all(xp.isfinite(array)))
+
+
+def check_finite(array: Any, name: str, infinite: bool = False) -> None:
     """Refuse NaN and infinity, and say where the first is; arrays may be of any library.
+
+    Where `infinite`, plus infinity may stand for an arc that is forbidden.
 
     Examples
     --------
@@ -61,16 +75,15 @@ def check_finite(array: Any, name: str) -> None:
     ...
     frot._errors.InputError: a: 1 of 2 entries are NaN or infinite, the first at a[1]; drop or ...
     """
-    if is_foreign(array):
-        xp = namespace(array)
-        if bool(xp.all(xp.isfinite(array))):
-            return
-        array = to_numpy(array)
-    wrong = ~np.isfinite(array)
+    if all_finite(array):
+        return
+    array = to_numpy(array)
+    wrong = ~np.isfinite(array) & ~(infinite & (array == np.inf))
     if not wrong.any():
         return
+    what = "NaN or minus infinity" if infinite else "NaN or infinite"
     raise InputError(
-        f"{name}: {int(wrong.sum())} of {array.size} entries are NaN or infinite, the first at "
+        f"{name}: {int(wrong.sum())} of {array.size} entries are {what}, the first at "
         f"{_first(wrong, name)}; drop or impute them"
     )
 

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from frot._arrays import find_home, to_numpy
-from frot._costs import MEMORY_BUDGET, StackedCosts, build_costs
+from frot._costs import MEMORY_BUDGET, build_costs, given_costs
+from frot._deadline import deadline
 from frot._entropic._device import device_points, device_stack, on_accelerator, stays
 from frot._errors import InputError
 from frot._groups import Groups
 from frot._prepare import amount_at, check_amount, check_terms, make_problem
+from frot._read_numbers import all_finite
 from frot._relative import Relative
 from frot._result import Result
 from frot._run import Run
@@ -156,10 +158,12 @@ def solve(
         make = partial(device_points, X, Y, parsed, metric, home)
     else:
         X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
-        make = partial(build_costs, X, Y, parsed, metric, p, memory_budget)
-    problem = make_problem(make, terms, parsed.names)
-    known = problem.having(points=(X, Y), groups=parsed, memory_budget=memory_budget)
-    return run(known).at(home)
+        weights = (terms.a, terms.b)
+        make = partial(build_costs, X, Y, parsed, metric, p, memory_budget, weights)
+    # The time that costs take to be made is the user's, too.
+    with deadline(run.solver.time_limit):
+        known = {"points": (X, Y), "groups": parsed, "memory_budget": memory_budget}
+        return run(make_problem(make, terms, parsed.names, **known)).at(home)
 
 
 def solve_costs(
@@ -186,7 +190,8 @@ def solve_costs(
     Parameters
     ----------
     C : array of shape (L, n, m)
-        One cost matrix a group; negative entries are allowed.
+        One cost matrix a group; negative entries are allowed. Infinite ones are arcs that no plan
+        may use.
     a, b : arrays of shape (n,) and (m,), optional
         Weights that sum to one; uniform if left out.
     names : sequence of str, optional
@@ -207,7 +212,7 @@ callback, progress :
     (0.5, array([0.5, 0.5]))
     """
     home = find_home(C=C, a=a, b=b, prior=prior)
-    stack = check_costs(C)
+    stack = check_costs(C, infinite=True)
     shape = tuple(stack.shape)
     labels = check_names(names, shape[0])
     terms = check_terms(
@@ -217,11 +222,12 @@ callback, progress :
     limits = Limits(tol, max_iter, time_limit)
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
     run.check(shape)
-    if home is not None and stays(run.solver, terms):
+    if home is not None and stays(run.solver, terms) and all_finite(stack):
         make = partial(device_stack, stack, home)
     else:
-        make = partial(StackedCosts, to_numpy(stack).astype(float))
-    return run(make_problem(make, terms, labels)).at(home)
+        make = partial(given_costs, to_numpy(stack).astype(float))
+    with deadline(run.solver.time_limit):
+        return run(make_problem(make, terms, labels)).at(home)
 
 
 def distance(

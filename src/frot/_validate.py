@@ -74,8 +74,8 @@ def check_points(points: Any, name: str) -> tuple[Any, tuple[str, ...] | None]:
     return array, None if columns is None else tuple(str(column) for column in columns)
 
 
-def check_costs(costs: Any) -> Any:
-    """Return a cost stack as float64 of shape (L, n, m).
+def check_costs(costs: Any, infinite: bool = False) -> Any:
+    """Return a cost stack as float64 of shape (L, n, m); `infinite` costs are let through or not.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def check_costs(costs: Any) -> Any:
         raise InputError(f"C: has {array.ndim} dimensions, expected (groups, n, m)")
     if 0 in array.shape:
         raise InputError(f"C: is empty (shape {tuple(array.shape)})")
-    check_finite(array, "C")
+    check_finite(array, "C", infinite)
     return array if is_foreign(array) else np.ascontiguousarray(array)
 
 

@@ -54,7 +54,7 @@ class TestLimits:
         with pytest.warns(frot.ConvergenceWarning, match="Stopped at time_limit"):
             result = frot.solve_costs(STACK, solver=SOLVERS[name], time_limit=1e-9)
         assert result.status is Status.TIME_LIMIT
-        assert result.iterations == 1
+        assert result.iterations <= 1
         assert holds_the_truth(result)
 
     @pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6])
@@ -79,10 +79,10 @@ class TestCallback:
     def test_it_sees_every_iteration_with_bounds(self):
         seen: list[frot.Progress] = []
         result = frot.solve_costs(STACK, solver=FrankWolfe(), callback=seen.append)
-        assert [now.iteration for now in seen] == list(range(1, result.iterations))
+        assert [now.iteration for now in seen] == list(range(1, result.iterations + 1))
         assert all(now.lower <= now.upper for now in seen)
         assert [now.elapsed for now in seen] == sorted(now.elapsed for now in seen)
-        assert seen == list(result.history[:-1])
+        assert seen == list(result.history)
 
     @pytest.mark.parametrize(
         "true",

@@ -60,7 +60,8 @@ class CostsGeometry:
 
     def mix_error(self, alpha: Any) -> Any:
         """Bound the rounding of an entry of the mixed cost."""
-        relative, base = self.costs.rounding(alpha[0])
+        rounding = self.costs.rounding(alpha[0])
+        relative, base = rounding.relative, rounding.absolute
         absolute = base
         if relative > 0.0:
             # Blocks of rows: a problem that is streamed has no room for the whole matrix.
