@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,24 @@ Lookup = Mapping[str, NDArray[np.intp]]
 _Member = TypeVar("_Member")
 
 GROUP_FILES = (".gmt", ".json", ".csv", ".tsv")
+
+
+def listed(spec: Any) -> list[Any] | None:
+    """Return what a list of groups holds; None where it is none, or has no order.
+
+    Examples
+    --------
+    >>> from frot._group_members import listed
+    >>> listed(([0], [1, 2])), listed({0, 1}), listed(5)
+    ([[0], [1, 2]], None, None)
+    """
+    if isinstance(spec, range | slice | bytes | Set):
+        return None
+    try:
+        return list(spec)
+    except Exception:
+        # Objects of other libraries may raise anything when they are read one by one.
+        return None
 
 
 def column_lookup(feature_names: Sequence[str]) -> dict[str, NDArray[np.intp]]:

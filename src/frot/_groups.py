@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from numbers import Integral
@@ -28,17 +28,6 @@ _SPECS = (
 
 # Groups of so many sizes are kept: whoever solves many small problems has the same ones each time.
 FEW = 64
-
-
-def _listed(spec: Any) -> list[Any]:
-    """Return what a list of groups holds; sets, which have no order, are none."""
-    try:
-        if not isinstance(spec, range | slice | bytes | Set):
-            return list(spec)
-    except Exception:
-        # Objects of other libraries may raise anything when they are read one by one.
-        pass
-    raise InputError(f"groups={brief(spec)} is not a list of groups; give {_SPECS}")
 
 
 class Groups(GroupArrays):
@@ -118,7 +107,9 @@ class Groups(GroupArrays):
             return cls._parse_text(os.fspath(spec), n_features, feature_names)
         if isinstance(spec, Mapping):
             return cls.from_mapping(spec, n_features, feature_names)
-        items = _listed(spec)
+        items = members_of.listed(spec)
+        if items is None:
+            raise InputError(f"groups={brief(spec)} is not a list of groups; give {_SPECS}")
         if 0 < len(items) <= FEW and all(type(item) is int for item in items):
             return _few_sizes(tuple(items), n_features)
         if items and all(isinstance(item, str) for item in items):

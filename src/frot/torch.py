@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from frot._arrays import find_home
+from frot._arrays import find_home, refuse_odd_tensor
 from frot._batch import DEFAULT_EPS
 from frot._batch_input import batch_weights
 from frot._errors import InputError
@@ -277,6 +277,7 @@ def _check(x: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
             continue
         if not isinstance(part, Tensor):
             raise InputError(f"{name}: is {type(part).__name__}, not a tensor; use torch.as_tensor")
+        refuse_odd_tensor(part, name)
     parts = {name: part.detach() for name, part in named.items() if part is not None}
     find_home(**parts)
     if x.ndim not in (2, 3) or x.ndim != y.ndim:
