@@ -13,8 +13,9 @@ from frot._batch_input import batch_geometry, batch_home, batch_points, batch_we
 from frot._batch_result import BatchResult
 from frot._batch_work import BatchWork
 from frot._costs import MEMORY_BUDGET
+from frot._entropic._absent import potentials_at
 from frot._entropic._dense import DenseEngine, dense_bytes
-from frot._entropic._geometry import PointGeometry
+from frot._entropic._geometry import Geometry
 from frot._entropic._run import SINGLE_TO
 from frot._entropic._terms import Terms
 from frot._errors import InputError, warn_caller
@@ -107,7 +108,7 @@ def solve_batch(
     memory_budget = check_number(memory_budget, "memory_budget")
     begin = time.perf_counter()
     place = home or Home.of(np.zeros(1))
-    geometry = batch_geometry(X, Y, parsed, metric, place)
+    geometry, true = batch_geometry(X, Y, parsed, metric, place, (a, b))
     means = to_numpy(geometry.product(place.double().bring(a), place.double().bring(b)))
     level = means.mean(axis=1)
     etas, epss = (np.broadcast_to(amount_at(x, level), (count,)) for x in (eta, eps))
@@ -115,7 +116,7 @@ def solve_batch(
         at = int(np.argmin(epss))
         raise InputError(f"X[{at}], Y[{at}]: all costs are zero, so eps is; pass eps as a number")
     result = run_batch(
-        geometry, (a, b), adversary, (etas, epss), level, parsed, home,
+        (geometry, true), (a, b), adversary, (etas, epss), means, parsed, home,
         BatchWork(tol, max_iter, time_limit, begin), memory_budget,
     )  # fmt: skip
     _warn(result, tol)
@@ -123,31 +124,44 @@ def solve_batch(
 
 
 def run_batch(
-    geometry: PointGeometry,
+    geometries: tuple[Geometry, Geometry],
     weights: tuple[np.ndarray, np.ndarray],
     adversary: Simplex,
     amounts: tuple[np.ndarray, np.ndarray],
-    level: np.ndarray,
+    means: np.ndarray,
     groups: Groups,
     home: Home | None,
     work: BatchWork,
     memory_budget: float = MEMORY_BUDGET,
+    symmetric: bool = False,
 ) -> BatchResult:
-    """Solve a batch that has been checked; `amounts` are eta and eps, and `level` the mean cost."""
+    """Solve a batch that has been checked.
+
+    `geometries` are the costs to solve and those of the points' true places, `amounts` are eta and
+    eps, and `means` the groups' mean costs, (B, L).
+    """
     (etas, epss), place = amounts, home or Home.of(np.zeros(1))
+    geometry, true = geometries
+    level = means.mean(axis=1)
     count, _, n, m = geometry.shape
     # Proofs are in double precision all the same, and what single cannot settle is taken up there.
     small = place.dtype == place.xp.float32 or work.tol >= SINGLE_TO
     search = geometry.single() if small else geometry
-    scale = np.maximum(level, np.maximum(etas, epss))
-    terms = Terms.of(search.home, *weights, adversary, epss, scale, etas)
+    terms = Terms.of(geometry.home.double(), *weights, adversary, epss, means, etas, symmetric)
+    search = search if terms.single_safe else geometry
+    terms = terms.at(search.home)
     per_part = max(1, int(memory_budget // dense_bytes(n, m)))
     whole = DenseEngine(search, terms, geometry)
     for start in range(0, count, per_part):
         work.run(whole, np.arange(start, min(start + per_part, count)))
+    proof = work.assembled(count)
+    potentials = proof.f, proof.g
+    if true is not geometry:
+        potentials = potentials_at(true, whole.double().terms, proof.alpha, *potentials)
     return BatchResult(
         status=tuple(work.status[at] for at in range(count)),
-        proof=work.assembled(count),
+        proof=proof,
+        potentials=potentials,
         engine=whole.double(),
         iterations=tuple(work.iterations[at] for at in range(count)),
         time=time.perf_counter() - work.begin,
@@ -163,7 +177,8 @@ def run_batch(
 def _warn(result: BatchResult, tol: float) -> None:
     # An optimum of zero cannot be had to a relative tolerance, and is right all the same.
     unit = np.maximum(result.mean_cost, np.maximum(result.eta, result.eps))
-    zero = result.upper - result.lower <= NOTHING * unit
+    points = sum(result.engine.geometry.shape[2:])
+    zero = np.maximum(np.abs(result.upper), np.abs(result.lower)) <= NOTHING * points * unit
     late = [
         at
         for at, status in enumerate(result.status)

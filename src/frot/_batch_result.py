@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from frot._arrays import Home, to_numpy
 from frot._bounds import relative_gap
 from frot._entropic._certificate import Certificate
 from frot._entropic._dense import DenseEngine
-from frot._entropic._scaling import log_columns
 from frot._groups import Groups
 from frot._lazy_plan import Gibbs, LazyPlan
 from frot._result import Progress, Result
@@ -43,6 +42,7 @@ class BatchResult(Sequence[Result]):
 
     status: tuple[Status, ...]
     proof: Certificate
+    potentials: tuple[Any, Any]
     engine: DenseEngine
     iterations: tuple[int, ...]
     time: float
@@ -87,21 +87,14 @@ class BatchResult(Sequence[Result]):
     def plans(self) -> Any:
         """Return all plans as one array of shape (B, n, m), in double precision."""
         gibbs, proof = self._gibbs, self.proof
-        return gibbs.dense() + proof.left[:, :, None] * proof.right[:, None, :]
+        plans = proof.weight[:, None, None] * gibbs.dense()
+        plans += proof.left[:, :, None] * proof.right[:, None, :]
+        return plans
 
     @property
     def _gibbs(self) -> Gibbs:
         proof = self.proof
-        return Gibbs(self.engine.geometry, self.engine.terms, proof.alpha, proof.f, proof.g)
-
-    def settled(self) -> tuple[Any, Any]:
-        r"""Return the potentials, (B, n) and (B, m), with g updated for f once more.
-
-        Columns without weight count for no error, so that sweeps may stop before their g is right.
-        """
-        proof, terms = self.proof, self.engine.terms
-        scores = self.engine.geometry.mix(proof.alpha)
-        return proof.f, log_columns(terms.home.xp, scores, terms.a, terms.eps, proof.f)
+        return Gibbs(self.engine.geometry, self.engine.terms, proof.alpha, proof.g, proof.thin)
 
     def _out(self, array: Any) -> Any:
         return array if self.home is None else self.home.xp.astype(array, self.home.dtype)
@@ -117,14 +110,13 @@ class BatchResult(Sequence[Result]):
             return [self[at] for at in range(*index.indices(len(self)))]
         at = range(len(self))[index]
         row, proof, terms = slice(at, at + 1), self.proof, self.engine.terms
-        geometry: Any = self.engine.geometry
-        alone = replace(geometry, X=geometry.X[row, ...], Y=geometry.Y[row, ...])
+        alone = terms.home.indices([at])
         gibbs = Gibbs(
-            alone,
-            terms.members(terms.home.indices([at])),
+            self.engine.geometry.members(alone),
+            terms.members(alone),
             proof.alpha[row, :],
-            proof.f[row, :],
             proof.g[row, :],
+            proof.thin[row, :],
         )
         lower, upper = float(self.lower[at]), float(self.upper[at])
         now = Progress(self.iterations[at], self.time, lower, upper, relative_gap(lower, upper))
@@ -140,7 +132,7 @@ class BatchResult(Sequence[Result]):
                 [(proof.left[at, :], proof.right[at, :])],
                 proof.phi[at, :],
             ),
-            potentials=(proof.f[at, :], proof.dual_g[at, :]),
+            potentials=(self.potentials[0][at, :], self.potentials[1][at, :]),
             mean_cost=float(self.mean_cost[at]),
             names=self.groups.names,
             solver=self.solver,

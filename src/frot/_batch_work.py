@@ -65,7 +65,7 @@ class BatchWork:
         home = ascent.engine.terms.home
         for at in ascent:
             done += 1
-            near = to_numpy(distances(home.xp, at) <= self.tol)
+            near = to_numpy(distances(ascent.engine.terms, at) <= self.tol)
             ended = done >= self.max_iter or time.perf_counter() > self.until
             if not (ended or near.sum() > DROP_AT * len(near)):
                 continue

@@ -15,7 +15,7 @@ from frot._groups import Groups
 __all__ = ["Problem"]
 
 # What is computed once, a pass over all features, from costs and weights alone.
-KNOWN = ("independent", "mean_cost", "typical_cost")
+KNOWN = ("independent", "magnitudes", "mean_cost", "typical_cost")
 # Entries looked at to tell a typical cost.
 SAMPLED_COSTS = 200_000
 
@@ -73,14 +73,27 @@ class Problem:
     @cached_property
     def independent(self) -> np.ndarray:
         """Group costs of the product plan a b^T, shape (L,)."""
-        return self.costs.independent(self.a, self.b)
+        small = self._present()
+        return small.costs.independent(small.a, small.b)
+
+    @cached_property
+    def magnitudes(self) -> np.ndarray:
+        """Mean sizes of the groups' costs, shape (L,)."""
+        small = self._present()
+        return small.costs.magnitudes(small.a, small.b)
+
+    def _present(self) -> Problem:
+        """The problem without points of zero weight, whose costs may be anything.
+
+        Costs on devices cannot be taken apart; they look at the weights themselves.
+        """
+        return self.support()[0] if hasattr(self.costs, "take") else self
 
     @cached_property
     def mean_cost(self) -> float:
         """Mean size of the costs over points and groups: the unit that tolerances are meant in."""
-        if self.costs.nonnegative:
-            return float(self.independent.mean())
-        return float(self.costs.magnitudes(self.a, self.b).mean())
+        sizes = self.independent if self.costs.nonnegative else self.magnitudes
+        return float(sizes.mean())
 
     @cached_property
     def typical_cost(self) -> float:
@@ -88,10 +101,13 @@ class Problem:
 
         Outliers, and large numbers that stand for forbidden arcs, are everyday.
         """
-        count, n, m = self.shape
+        count = self.shape[0]
         draws = int(np.clip(SAMPLED_COSTS // count, 32, 1024))
         rng = np.random.default_rng(0)
-        found = self.costs.at(rng.integers(n, size=draws), rng.integers(m, size=draws))
+        rows, cols = np.flatnonzero(self.a), np.flatnonzero(self.b)
+        found = self.costs.at(
+            rows[rng.integers(len(rows), size=draws)], cols[rng.integers(len(cols), size=draws)]
+        )
         median = float(np.median(np.abs(found).mean(axis=0)))
         rare = 1e-20 * self.mean_cost < median < 0.1 * self.mean_cost
         return median if rare else self.mean_cost

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from frot._entropic._dense import DenseEngine
-from frot._entropic._engine import Engine, Point, gaps, select, take
+from frot._entropic._engine import Engine, Point, distances, gaps, select, take
 from frot._entropic._newton import newton_pays, newton_step
 from frot._entropic._terms import Terms
 
@@ -66,8 +66,11 @@ class Ascent:
         self.engine, self.floor = engine, max(0.1 * tol, 1e-12)
         self._first = (alpha, g)
         self.step = 1.0 / engine.terms.scale
-        # How closely to sweep: the error of the marginals enters the gap times the costs.
-        self.closeness = 1e-2 * engine.terms.home.xp.ones_like(self.step[:, 0])
+        # How closely to sweep: the error of the marginals enters the gap times the costs. With one
+        # group there is nothing to do besides.
+        self.alone, self.tol = engine.geometry.shape[1] == 1, tol
+        first = max(0.5 * tol, self.floor) if self.alone else 1e-2
+        self.closeness = first * engine.terms.home.xp.ones_like(self.step[:, 0])
         self.at: Any = None
         self.damping: Any = None
         self.best: Any = None
@@ -83,7 +86,8 @@ class Ascent:
 
     def __iter__(self) -> Iterator[Point]:
         alpha, g = self._first
-        self.at = self.engine.start(alpha) if g is None else self.engine.sweep(alpha, g, 1e-2)
+        engine, near = self.engine, self.closeness
+        self.at = engine.start(alpha, near) if g is None else engine.sweep(alpha, g, near)
         due, tries = NEWTON_AFTER, 0
         for count in range(1_000_000):
             yield self.at
@@ -111,8 +115,11 @@ class Ascent:
         engine, terms, at = self.engine, self.engine.terms, self.at
         xp = terms.home.xp
         noise = 8.0 * float(xp.finfo(terms.home.dtype).eps)
-        aim = xp.clip(engine.patience * gap, self.floor, None)
-        self.closeness = xp.minimum(self.closeness, aim)
+        if self.alone:
+            aim = at.error * xp.clip(0.5 * self.tol / distances(terms, at), 1e-3, 0.5)
+        else:
+            aim = engine.patience * gap
+        self.closeness = xp.minimum(self.closeness, xp.clip(aim, self.floor, None))
         ahead = engine.sweep(mirror_step(terms, at.alpha, at.phi, self.step), at.g, self.closeness)
         rose = ahead.dual >= at.dual - noise * xp.abs(at.dual)
         self.at = select(xp, rose, ahead, at)

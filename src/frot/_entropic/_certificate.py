@@ -1,5 +1,9 @@
 r"""What weights and potentials prove, in double precision, whatever precision found them.
 
+Lower bound: the dual value. Given g, the best f makes the rows of the plan exact, and
+
+.. math:: \langle a, f \rangle + \langle b, g \rangle + r(\alpha) \;\le\; \text{optimum} .
+
 Upper bound: the plan's columns are shrunk to b where they are too heavy, and what then lacks in
 rows (u) and columns (v), a mass t, is added as :math:`u v^\top / t`. The entropy of the sum is at
 most that of its parts, by convexity:
@@ -9,28 +13,52 @@ most that of its parts, by convexity:
     \langle \Pi, \log \tfrac{\Pi}{a b^\top} \rangle - (1 - t) \log (1 - t)
     + t\, \mathrm{KL}\big(\tfrac{u}{t} | a\big) + t\, \mathrm{KL}\big(\tfrac{v}{t} | b\big) .
 
-Lower bound: the dual value, which any potentials and weights have.
+Rounding. Let entries of the mixed cost be off by :math:`\rho M_{ij} + p_i + q_j`, rho being zero
+where a cost may be negative. What goes with a point can be taken off its potential, and the
+optimum of :math:`(1 - \rho) M` is no less than :math:`1 - \rho` times that of M, since KL is not
+negative; so the lower bound pays :math:`\langle a, p \rangle + \langle b, q \rangle` and that
+share of itself, and the upper bound the same in each group, because its plan has the marginals a
+and b. A score :math:`s_{ij} = (g_j - M_{ij}) / \varepsilon + \log b_j` is off by
+:math:`\delta_{ij} \le c\,(|g_j| + |M_{ij}| + \varepsilon |\log b_j|) / \varepsilon` units, and a
+softmin of scores that are off by :math:`\delta` by :math:`\log \sum_j p_j e^{\delta_j} \le
+e^{\max \delta} \sum_j p_j \delta_j`, with p the row of the plan. So f, and by the same sum the
+plan's entropy, pays for every entry what the plan has there:
+
+.. math::
+    c \sum_{ij} \pi_{ij} (|g_j| + |M_{ij}| + \varepsilon |\log b_j|) ,
+
+and points of little weight pay little, however far away they are. On entries that carry anything,
+:math:`|M_{ij}| \le |f_i| + |g_j|` but for some hundred eps, which bounds the largest delta.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from frot._arrays import quiet
+from frot._entropic._blocks import row_blocks
 from frot._entropic._engine import Engine, Point
-from frot._entropic._forming import measure
+from frot._entropic._forming import Block, form_rows, score_rows, softmax_block
+from frot._entropic._geometry import unit_of
+from frot._entropic._scores import Scores, scores_at
+from frot._entropic._terms import Terms
 
-__all__ = ["Certificate", "certify"]
+__all__ = ["Certificate", "certify", "certify_product"]
+
+# Units in the last place that a score takes on its way: some operations, each off by one.
+SCORE = 6.0
+# Exponents below this are zero, so that no entry that counts is further down.
+UNDERFLOW = 800.0
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """Bounds of a batch, and the plans and potentials that prove them, in double precision.
 
-    The plan of the upper bound is `weight` times that of `alpha`, `f` and `g` plus the product of
-    `left` and `right`; the lower bound without eps is that of `plain_f` and `plain_g`. Bounds have
-    shape (B,).
+    The plan of the upper bound is `weight` times the one with exact rows that g makes, its columns
+    times `thin`, plus the product of `left` and `right`; the lower bound without eps is that of
+    `plain_f` and `plain_g`. Bounds have shape (B,).
     """
 
     value: Any
@@ -43,7 +71,7 @@ class Certificate:
     alpha: Any
     f: Any
     g: Any
-    dual_g: Any
+    thin: Any
     weight: Any
     left: Any
     right: Any
@@ -52,68 +80,214 @@ class Certificate:
 
 
 def certify(engine: Engine, at: Point) -> Certificate:
-    """Prove an interval from a point of the ascent."""
+    """Prove an interval from the weights and the potential g of a point of the ascent."""
     precise = engine.double()
-    if precise is not engine:
-        home = precise.terms.home
-        alpha = home.xp.astype(at.alpha, home.dtype)
-        alpha = alpha / home.xp.sum(alpha, axis=1, keepdims=True)
-        at = precise.sweep(alpha, home.xp.astype(at.g, home.dtype), float("inf"))
-    terms, geometry = precise.terms, precise.geometry
-    xp = terms.home.xp
-    eps, a, b = terms.eps[:, 0], terms.a, terms.b
-    unit = float(xp.finfo(terms.home.dtype).eps)
-    tiny = float(xp.finfo(terms.home.dtype).smallest_normal)
+    home = precise.terms.home
+    alpha = home.xp.astype(at.alpha, home.dtype)
+    alpha = alpha / home.xp.sum(alpha, axis=1, keepdims=True)
+    return _prove(precise, alpha, home.xp.astype(at.g, home.dtype))
+
+
+def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:
+    terms, geometry = engine.terms, engine.geometry
+    xp, a, b, eps = terms.home.xp, terms.a, terms.b, terms.eps[:, 0]
+    # The constant that f and g share costs digits: on average, g is zero.
+    g = g - xp.sum(b * g, axis=1, keepdims=True)
+    scores, parts = scores_at(geometry, terms, alpha), row_blocks(geometry)
+    first = _first_pass(engine, scores, g, parts)
+    f, columns = first.f, terms.over_b(first.masses)
+    thin = 1.0 / xp.where(columns > 1.0, columns, xp.ones_like(columns))
+    rows, phi = _second_pass(engine, scores, g, parts, first, thin)
+    kept = b * columns * thin
+    # Rounding may leave rows or columns too heavy still: all shrink alike.
+    excess = xp.maximum(xp.max(rows, axis=1), xp.max(columns * thin, axis=1))
+    weight = 1.0 / xp.where(excess > 1.0, excess, xp.ones_like(excess))[:, None]
+    rows, kept, phi = rows * weight, kept * weight, phi * weight
+    left, right, total = _lacking(terms, rows, kept)
+    whole = phi + geometry.product(left, right)
     with quiet():
-        g = at.g - terms.eps * xp.log(xp.clip(at.columns, 1.0, None))
-    rows, masses, phi = measure(geometry, terms, at.alpha, at.f, g)
-    # Rounding in the exponents may leave rows or columns too heavy still: all shrink alike.
-    safe = xp.where(b > 0.0, b, xp.ones_like(b))
-    excess = xp.maximum(xp.max(rows, axis=1), xp.max(masses / safe, axis=1))
-    weight = 1.0 / xp.clip(excess, 1.0, None)[:, None]
-    rows, kept, phi = rows * weight, masses * weight, phi * weight
-    lack_a, lack_b = xp.clip(a - a * rows, 0.0, None), xp.clip(b - kept, 0.0, None)
-    # Rounding leaves next to nothing on one side and nothing on the other: then nothing lacks.
-    total = xp.minimum(xp.sum(lack_a, axis=1), xp.sum(lack_b, axis=1))
-    some = total > 4.0 * unit
-    share = xp.where(some, total, xp.ones_like(total))[:, None]
-    keep = xp.astype(some, terms.home.dtype)[:, None]
-    lack_a, lack_b = lack_a * keep, lack_b * keep
-    right = lack_b / share
-    whole = phi + geometry.product(lack_a, right)
-    linear = xp.sum(a * rows * at.f, axis=1) + xp.sum(kept * g, axis=1)
-    entropy = linear - xp.sum(at.alpha * phi, axis=1)
-    mass = xp.sum(a * rows, axis=1)
-    entropy = entropy + eps * mass * (xp.log(weight[:, 0]) - xp.log(mass))
-    for lack, full in ((lack_a, a), (right * share, b)):
-        ratio = lack / share / xp.clip(full, tiny, None)
-        entropy = entropy + eps * xp.sum(lack * xp.log(xp.clip(ratio, tiny, None)), axis=1)
+        entropy = xp.sum(a * rows * f, axis=1) - xp.sum(alpha * phi, axis=1)
+        entropy = entropy + xp.sum(kept * (g + terms.eps * xp.log(thin * weight)), axis=1)
+        entropy = entropy + eps * _mixing(terms, xp.sum(a * rows, axis=1), left, right, total)
     value = terms.worst(whole) + entropy
-    # Costs may be off by some doubt each; the objective grows with every one of them.
-    worst = terms.worst(whole + geometry.inner_error(whole))
-    reach = xp.max(xp.abs(at.f), axis=1) + xp.max(xp.abs(at.g), axis=1) + xp.abs(at.dual) + eps
-    # Where entries are off the plan of the potentials is, too, by as much over eps.
-    off = geometry.mix_error(at.alpha) + 16.0 * unit * reach
-    spread = 8.0 * unit * (xp.abs(value) + terms.eta[:, 0] * (1.0 + float(whole.shape[1]) ** 0.5))
-    plain_f, plain_g = precise.transforms(at)
-    plain = xp.sum(a * plain_f, axis=1) + xp.sum(b * plain_g, axis=1) + terms.reward(at.alpha)
-    slack = off + spread
+    dual = xp.sum(a * f, axis=1) + xp.sum(b * g, axis=1)
+    margin = _margins(engine, alpha, f, g, first.masses, whole)
+    doubt = geometry.inner_error(whole, a, b) + margin.moved[:, None] * terms.sizes
+    worst = terms.worst(whole + doubt) + terms.worst_error(whole)
+    reward = terms.reward(alpha) - terms.reward_error(alpha)
+    plain = xp.sum(a * first.plain_f, axis=1) + xp.sum(b * first.plain_g, axis=1)
+    plain_margin = _margins(engine, alpha, first.plain_f, first.plain_g, b, whole)
+    # Minima of reduced costs are off by units of the costs, as these are.
+    plain_margin = plain_margin._replace(costs=3.0 * plain_margin.costs)
+    upper = worst + entropy + margin.scores
+    lower = _at_least(engine, dual, margin) + reward
     return Certificate(
-        value=value,
-        upper=worst + entropy + slack,
-        lower=at.dual - slack,
-        plain_upper=worst + spread,
-        plain_lower=plain - slack,
-        slack=slack,
+        # The plan's objective is in the interval, even if what was summed for it is not.
+        value=xp.minimum(xp.maximum(value, lower), upper),
+        upper=upper,
+        lower=lower,
+        plain_upper=worst,
+        plain_lower=_at_least(engine, plain, plain_margin) + reward,
+        slack=margin.total(dual) + terms.reward_error(alpha),
         phi=whole,
-        alpha=at.alpha,
-        f=at.f,
+        alpha=alpha,
+        f=f,
         g=g,
-        # Columns without weight are not swept: any potential of theirs proves the same.
-        dual_g=at.g if terms.holes is None else xp.where(b > 0.0, at.g, plain_g),
+        thin=thin,
         weight=weight[:, 0],
-        left=lack_a,
+        left=left,
         right=right,
-        plain_f=plain_f,
-        plain_g=plain_g,
+        plain_f=first.plain_f,
+        plain_g=first.plain_g,
     )
+
+
+def certify_product(engine: Engine) -> Certificate:
+    r"""Prove an interval without looking at single costs: for whoever has no time.
+
+    The product :math:`a b^\top` is a plan without entropy, and no plan pays less in a group than
+    the geometry's `least`, which potentials without a look at single costs prove too.
+    """
+    engine = engine.double()
+    terms, geometry = engine.terms, engine.geometry
+    xp, a, b = terms.home.xp, terms.a, terms.b
+    phi, below = geometry.product(a, b), geometry.least(a, b)
+    doubt = geometry.inner_error(phi, a, b) + 16.0 * unit_of(terms.home) * xp.abs(phi)
+    value, margin = terms.worst(phi), terms.worst_error(phi)
+    upper, lower = terms.worst(phi + doubt) + margin, terms.worst(below) - margin
+    alpha = terms.answer(below)
+    f, g = geometry.least_potentials(alpha, a, b)
+    return Certificate(
+        value=value, upper=upper, lower=lower, plain_upper=upper, plain_lower=lower,
+        slack=margin, phi=phi, alpha=alpha, f=f, g=g, thin=xp.ones_like(b),
+        weight=xp.zeros_like(value), left=a, right=b, plain_f=f, plain_g=g,
+    )  # fmt: skip
+
+
+class _First(NamedTuple):
+    """Potentials of the rows, columns' masses, plain potentials, and blocks where they fit."""
+
+    f: Any
+    masses: Any
+    plain_f: Any
+    plain_g: Any
+    kept: list[Block]
+
+
+def _first_pass(engine: Engine, scores: Scores, g: Any, parts: list[slice]) -> _First:
+    """Form the plan once, and take the minima of the reduced costs on the way."""
+    terms = engine.terms
+    xp, kept, potentials, plain = terms.home.xp, [], [], []
+    masses, most, log_b = 0.0, None, terms.log(terms.b)
+    for part, block in score_rows(scores, terms, g, parts):
+        # Columns without weight stay where they are, at minus infinity, and bind nothing.
+        bare = block - log_b[:, None, :]
+        top = xp.max(bare, axis=2)
+        plain.append(terms.eps * (scores.offset(part) - top))
+        bare -= top[:, :, None]
+        best = xp.max(bare, axis=1)
+        most = best if most is None else xp.maximum(most, best)
+        formed = softmax_block(scores, terms, part, block)
+        potentials.append(formed.f)
+        left = terms.a[:, part] / formed.total
+        masses = masses + (left[:, None, :] @ formed.kernel)[:, 0, :]
+        if engine.keeps:
+            kept.append(formed)
+    f, plain_f = (xp.concat(each, axis=1) for each in (potentials, plain))
+    plain_g = xp.where(terms.b > 0.0, g - terms.eps * most, g)
+    return _First(f, masses, plain_f, plain_g, kept)
+
+
+def _second_pass(
+    engine: Engine, scores: Scores, g: Any, parts: list[slice], first: _First, thin: Any
+) -> tuple[Any, Any]:
+    """Return row sums over a and group costs of the plan with its columns times `thin`."""
+    terms = engine.terms
+    sums, partials = [], 0.0
+    for block in first.kept or form_rows(scores, terms, g, parts):
+        sums.append((block.kernel @ thin[:, :, None])[:, :, 0] / block.total)
+        left = terms.a[:, block.part] / block.total
+        partials = partials + scores.partial(block.part, block.kernel, left, thin)
+    rows = terms.home.xp.concat(sums, axis=1)
+    return rows, scores.total(partials, terms.a * rows, first.masses * thin)
+
+
+def _lacking(terms: Terms, rows: Any, kept: Any) -> tuple[Any, Any, Any]:
+    """Return u, v / t and t, where t is more than rounding could have left."""
+    xp, a, b = terms.home.xp, terms.a, terms.b
+    nothing = xp.zeros_like(a), xp.zeros_like(b)
+    lack_a, lack_b = a - a * rows, b - kept
+    lack_a = xp.where(lack_a > 0.0, lack_a, nothing[0])
+    lack_b = xp.where(lack_b > 0.0, lack_b, nothing[1])
+    sums = xp.sum(lack_a, axis=1), xp.sum(lack_b, axis=1)
+    total = xp.minimum(*sums)
+    some = total > 4.0 * unit_of(terms.home)
+    one = xp.ones_like(total)
+    keep = xp.where(some, one, 0.0 * one)[:, None]
+    # Both sides lack the same, but for rounding: what is added has the smaller of the masses.
+    left = keep * lack_a * (total / xp.where(sums[0] > 0.0, sums[0], one))[:, None]
+    right = keep * lack_b / xp.where(sums[1] > 0.0, sums[1], one)[:, None]
+    return left, right, xp.where(some, total, 0.0 * one)
+
+
+def _mixing(terms: Terms, mass: Any, left: Any, right: Any, total: Any) -> Any:
+    """Return what the entropy of the sum adds to that of the plan, in units of eps."""
+    xp, tiny = terms.home.xp, float(terms.home.xp.finfo(terms.home.dtype).smallest_normal)
+    found = -mass * xp.log(mass)
+    share = xp.where(total > 0.0, total, xp.ones_like(total))[:, None]
+    for part, full in ((left / share, terms.a), (right, terms.b)):
+        ratio = part / xp.where(full > tiny, full, xp.full_like(full, tiny))
+        surprise = xp.log(xp.where(ratio > tiny, ratio, xp.full_like(ratio, tiny)))
+        found = found + total * xp.sum(part * surprise, axis=1)
+    return found
+
+
+class _Margins(NamedTuple):
+    """What rounding may have done, (B,) each: see the head of this file.
+
+    `scores` to f and to the entropy, `costs` to the dual value by the costs' own errors, `share`
+    relative to it; `moved` is the mass that marginals may be off by.
+    """
+
+    scores: Any
+    costs: Any
+    share: Any
+    moved: Any
+
+    def total(self, dual: Any) -> Any:
+        """What is taken off a dual value."""
+        return self.scores + self.costs + self.share * abs(dual)
+
+
+def _margins(engine: Engine, alpha: Any, f: Any, g: Any, masses: Any, phi: Any) -> _Margins:
+    terms, geometry = engine.terms, engine.geometry
+    xp, a, b, eps = terms.home.xp, terms.a, terms.b, terms.eps[:, 0]
+    unit, (n, m) = unit_of(terms.home), geometry.shape[2:]
+    off = geometry.mix_error(alpha)
+    rows = xp.sum(a * xp.abs(f), axis=1)
+    cols = xp.sum(xp.maximum(masses, b) * xp.abs(g), axis=1)
+    light = xp.where(b > 0.0, xp.abs(terms.log(b)), xp.zeros_like(b))
+    size = rows + cols + xp.sum(alpha * xp.abs(phi), axis=1)
+    size = size + eps * (1.0 + xp.sum(masses * light, axis=1))
+    reach = xp.max(xp.abs(f), axis=1) + xp.max(xp.abs(g), axis=1)
+    with quiet():
+        grow = xp.exp(SCORE * unit * (reach / eps + UNDERFLOW))
+    # Sums of k terms err by k / 2 units at most, whatever their order.
+    sums = (8.0 + 0.5 * (n + m)) * unit
+    scores = grow * (SCORE * unit * size + eps * sums) + sums * (rows + cols)
+    costs = xp.sum(a * off.rows, axis=1) + xp.sum(b * off.cols, axis=1)
+    # A plan whose marginals are off by k units is near one whose are not: nine times k of a b^T
+    # make up for what it lacks.
+    moved = 9.0 * sums + xp.zeros_like(eps)
+    # The simplex is met to L units, and the objective is linear in alpha.
+    share = off.relative + (geometry.shape[1] + 4.0 + SCORE) * unit
+    return _Margins(scores + eps * moved, costs, share, moved)
+
+
+def _at_least(engine: Engine, dual: Any, margin: _Margins) -> Any:
+    """Take the margin off a dual value without the adversary's entropy; no cost is negative."""
+    xp = engine.terms.home.xp
+    found = dual - margin.scores - margin.costs - margin.share * xp.abs(dual)
+    if not engine.geometry.nonnegative:
+        return found
+    return xp.where(found > 0.0, found, xp.zeros_like(found))

@@ -17,7 +17,8 @@ import array_api_compat
 
 from frot._arrays import quiet
 from frot._entropic._engine import Point
-from frot._entropic._geometry import Geometry, PointGeometry
+from frot._entropic._geometry import Geometry
+from frot._entropic._points import PointGeometry
 from frot._entropic._stream import StreamEngine
 
 __all__ = ["FlashEngine"]

@@ -7,59 +7,62 @@ from typing import Any
 import numpy as np
 
 from frot._bounds import Lower, Upper
-from frot._costs import FactoredCosts, RescaledCosts
-from frot._entropic._certificate import Certificate, certify
+from frot._costs import FactoredCosts, RescaledCosts, StackedCosts
+from frot._entropic._absent import potentials_at, stand_ins, standing_in
+from frot._entropic._certificate import Certificate, certify, certify_product
 from frot._entropic._coarse import coarse_weights
 from frot._entropic._costs_geometry import CostsGeometry
 from frot._entropic._dense import DenseEngine, dense_bytes
 from frot._entropic._device import DeviceCosts
 from frot._entropic._engine import Engine, Point
 from frot._entropic._flash import FlashEngine
-from frot._entropic._geometry import Geometry, PointGeometry
+from frot._entropic._geometry import Geometry
+from frot._entropic._points import PointGeometry
+from frot._entropic._stack import StackGeometry
 from frot._entropic._stream import StreamEngine
 from frot._entropic._terms import Terms
 from frot._lazy_plan import Gibbs, LazyPlan
 from frot._problem import Problem
 
-__all__ = ["EntropicRun"]
+__all__ = ["SINGLE_TO", "EntropicRun"]
 
 # Beyond this accuracy single precision cannot be trusted to lead the way.
 SINGLE_TO = 2e-5
 SINGLE_RANGE = 1e15
+# What groups pay for features is a dense matrix on devices, of so many entries at most.
+DENSE_MEMBERSHIP = 4_000_000
 
 
 class EntropicRun:
     """One entropic problem and the engine for it.
 
     Matrices that fit the problem's memory budget are kept; beyond it the kernel is streamed, by
-    flash-sinkhorn's kernels where the points are on a CUDA device and it is installed.
+    flash-sinkhorn's kernels where the points are on a CUDA device and it is installed. Points
+    without weight stand where others do.
     """
 
     def __init__(self, problem: Problem, tol: float) -> None:
         self.problem = problem
-        geometry = _geometry(problem)
         _, n, m = problem.shape
-        fits = dense_bytes(n, m) <= problem.memory_budget
-        if not fits:
-            geometry = _points(problem.costs) or geometry
-        search = _search(geometry, problem, tol)
+        self.true = _geometry(problem.costs)
+        geometry = standing_in(self.true, problem.a[None], problem.b[None])
+        nonnegative = problem.costs.nonnegative
+        sizes = problem.independent if nonnegative else problem.magnitudes
         terms = Terms.of(
-            search.home,
-            problem.a[None],
-            problem.b[None],
-            problem.adversary,
-            problem.eps,
-            problem.scale,
-        )
+            geometry.home.double(), problem.a[None], problem.b[None], problem.adversary,
+            problem.eps, sizes[None],
+        )  # fmt: skip
+        search = _search(geometry, problem, tol) if terms.single_safe else geometry
+        terms = terms.at(search.home)
+        self.streams = dense_bytes(n, m) > problem.memory_budget
         self.engine: Engine
-        if fits:
+        if not self.streams:
             self.engine = DenseEngine(search, terms, geometry)
         elif FlashEngine.suits(search):
             assert isinstance(search, PointGeometry)
             self.engine = FlashEngine(search, terms, geometry)
         else:
             self.engine = StreamEngine(search, terms, geometry)
-        self.streams = not fits
 
     def start(self, alpha: np.ndarray | None, g: Any) -> tuple[Any, Any]:
         """Return the first weights, and the potential g where one is known or can be had."""
@@ -67,8 +70,9 @@ class EntropicRun:
         count = self.problem.shape[0]
         first = np.full(count, 1.0 / count) if alpha is None else alpha
         first = home.bring(first[None])
-        if g is not None:
-            return first, home.bring(g[None])
+        if g is not None and np.isfinite(g[self.problem.b > 0.0]).all():
+            places = stand_ins(self.problem.b[None])
+            return first, home.bring((g if places is None else g[places[0]])[None])
         if self.streams and alpha is None:
             return coarse_weights(self.engine.geometry, self.engine.terms, first)
         return first, None
@@ -78,13 +82,17 @@ class EntropicRun:
         proof = certify(self.engine, at)
         return self.upper(proof), self.lower(proof)
 
+    def product(self) -> tuple[Upper, Lower]:
+        """Prove bounds that need no look at single costs."""
+        proof = certify_product(self.engine)
+        return self.upper(proof), self.lower(proof)
+
     def plan(self, proof: Certificate) -> LazyPlan:
         """The plan that proves the upper bound."""
-        terms = self.engine.double().terms
-        geometry = self.engine.double().geometry
-        gibbs = Gibbs(geometry, terms, proof.alpha, proof.f, proof.g)
+        precise = self.engine.double()
+        gibbs = Gibbs(precise.geometry, precise.terms, proof.alpha, proof.g, proof.thin)
         ranks = []
-        if bool(terms.home.xp.any(proof.left > 0.0)):
+        if bool(precise.terms.home.xp.any(proof.left > 0.0)):
             ranks = [(proof.left[0, :], proof.right[0, :])]
         return LazyPlan([(float(proof.weight[0]), gibbs)], ranks, proof.phi[0, :])
 
@@ -100,42 +108,57 @@ class EntropicRun:
 
     def lower(self, proof: Certificate) -> Lower:
         """The dual value, and what the potentials prove without eps."""
+        f, g = proof.f, proof.g
+        precise = self.engine.double()
+        if self.true is not precise.geometry:
+            f, g = potentials_at(self.true, precise.terms, proof.alpha, f, g)
         return Lower(
             float(proof.lower[0]),
             proof.alpha[0, :],
-            proof.f[0, :],
-            proof.dual_g[0, :],
+            f[0, :],
+            g[0, :],
             float(proof.slack[0]),
             float(proof.plain_lower[0]),
         )
 
 
-def _geometry(problem: Problem) -> Geometry:
-    if isinstance(problem.costs, DeviceCosts):
-        return problem.costs.geometry
-    return CostsGeometry(problem.costs)
-
-
-def _points(costs: Any) -> PointGeometry | None:
-    """The points behind factored costs: a pass over them is one product and one exponential."""
-    factor = np.ones((1, 1))
+def _geometry(costs: Any) -> Geometry:
+    """Costs of any kind for the engines: as points or as a stack where they are such."""
+    if isinstance(costs, DeviceCosts):
+        return costs.geometry
     if isinstance(costs, RescaledCosts) and not costs.shift.any():
-        costs, factor = costs.base, costs.scale[:, None]
-    if not isinstance(costs, FactoredCosts):
+        base: Any = _geometry(costs.base)
+        if not isinstance(base, CostsGeometry):
+            return base.rescaled(costs.scale)
+    if isinstance(costs, StackedCosts):
+        return StackGeometry(costs.stack[None], getattr(costs, "relative", 0.0), costs.error)
+    if isinstance(costs, FactoredCosts):
+        return _points(costs) or CostsGeometry(costs)
+    return CostsGeometry(costs)
+
+
+def _points(costs: FactoredCosts) -> PointGeometry | None:
+    """The points behind factored costs: a pass over them is one product and one exponential."""
+    count, features = costs.membership.shape
+    # Points that were computed, unit vectors, are off by some units themselves.
+    error = 0.5 if costs.origin is not None else 0.25 * features / count + 2.0
+    X, Y = costs.X[None], costs.Y[None]
+    ones = len(costs.membership.indices)
+    alone = count == features == ones and (costs.membership.indices == np.arange(count)).all()
+    if alone and costs.scale == 1.0:
+        return PointGeometry(X, Y, None, error)
+    if count * features > DENSE_MEMBERSHIP:
         return None
-    member = costs.membership.toarray() * costs.scale * factor
-    return PointGeometry(costs.X[None], costs.Y[None], member)
+    return PointGeometry(X, Y, costs.membership.toarray() * costs.scale, error)
 
 
 def _search(geometry: Geometry, problem: Problem, tol: float) -> Geometry:
     """The geometry to search on: single precision where the user's is, or where it pays."""
     # Squares of costs, and costs over eps, have to be numbers in single precision too.
-    if not 1.0 / SINGLE_RANGE < problem.scale < SINGLE_RANGE:
+    if tol < SINGLE_TO or not 1.0 / SINGLE_RANGE < problem.scale < SINGLE_RANGE:
         return geometry
-    if isinstance(problem.costs, DeviceCosts):
+    if isinstance(problem.costs, DeviceCosts) and not problem.costs.home.on_host:
         home = problem.costs.home
-        single = home.dtype == home.xp.float32 and tol >= SINGLE_TO
-        return geometry.single() if single else geometry
+        return geometry.single() if home.dtype == home.xp.float32 else geometry
     # On a CPU exponentials are four times as fast in single precision.
-    pays = isinstance(geometry, PointGeometry) and tol >= SINGLE_TO
-    return geometry.single() if pays else geometry
+    return geometry.single()

@@ -9,35 +9,57 @@ with it,
 
 Plain sweeps (omega = 1) contract the error by some rate r; once r is known,
 :math:`\omega = 2 / (1 + \sqrt{1 - r})` contracts it by about the square root of the sweeps needed.
+
+Where both sides are the same points f = g, and the mean of a potential and its update,
+
+.. math:: g \leftarrow \tfrac12 (g + f), \qquad f = -\varepsilon \log K_0 (b\, e^{g/\varepsilon}),
+
+halves every error at least, whatever eps is: with :math:`\lambda \in [0, 1]` an eigenvalue of the
+plan's Markov kernel, an error along its eigenvector is multiplied by :math:`(1 - \lambda) / 2`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from frot._arrays import Home, quiet
+from frot._deadline import check_deadline
+from frot._entropic._forming import column_potentials
+from frot._entropic._scores import Scores
+from frot._entropic._terms import Terms
 
-__all__ = ["Relaxation", "Scaling", "log_columns", "settle", "sweep_to"]
+__all__ = ["Relaxation", "Scaling", "sweep_to"]
 
 # The rate is read over this many sweeps, and omega is trusted up to this.
 WINDOW = 10
 LARGEST_OMEGA = 1.99
 BACK = 0.9
-# An eps below the first share of the spread of costs is reached from the second share of it by
-# this factor, each solved no better than roughly. Above, forming kernels costs more than it saves.
-DIRECT_FROM, FIRST_EPS, EPS_FACTOR = 1 / 200, 1 / 64, 4.0
-ROUGH = 1e-2
+# Steps of a symmetric problem between two looks at its error.
+HALVINGS = 4
+# Exponents of light columns that are nearer than the others are cut off here.
+HIGHEST, HIGHEST_SINGLE = 500.0, 60.0
 
 
 class Scaling(NamedTuple):
-    """Potentials, the plan they make (rows exact), its columns over b, sweeps, misplaced mass."""
+    """Potentials of a plan with exact rows, ``left_i kernel_ij right_j``, and what it lacks.
+
+    `columns` are the plan's over b, `error` is the mass in wrong columns.
+    """
 
     f: Any
     g: Any
-    plan: Any
+    kernel: Any
+    left: Any
+    right: Any
     columns: Any
     sweeps: int
     error: Any
+
+    @property
+    def plan(self) -> Any:
+        """The plan, (B, n, m)."""
+        return self.left[:, :, None] * self.kernel * self.right[:, None, :]
 
 
 class Relaxation:
@@ -70,7 +92,7 @@ class Relaxation:
             with quiet():
                 seen = (error / last) ** (1.0 / (sweeps - self._sweeps))
                 plain = (seen + omega - 1.0) ** 2 / (seen * omega**2)
-            root = xp.sqrt(xp.clip(1.0 - plain, 0.0, 1.0))
+                root = xp.sqrt(xp.clip(1.0 - plain, 0.0, 1.0))
             better = 2.0 / (1.0 + root)
             # Fast as it is, or not in the linear regime yet: leave those alone.
             slow = (seen > 0.5) & (seen < 1.0)
@@ -83,93 +105,146 @@ class Relaxation:
 
 
 def sweep_to(
-    M: Any, a: Any, b: Any, eps: Any, g: Any, tol: Any, limit: int, home: Home | None = None
+    scores: Scores, terms: Terms, g: Any, tol: Any, limit: int, parts: Sequence[slice]
 ) -> Scaling:
     """Sweep from the potential g until no more than `tol` of the mass is in wrong columns.
 
     Parameters
     ----------
-    M : array of shape (B, n, m)
-    a, b, g : arrays of shape (B, n), (B, m) and (B, m)
-    eps : array of shape (B, 1)
+    scores : Scores
+    terms : Terms
+    g : array of shape (B, m)
+    tol : float or array of shape (B,)
+    limit : int
+        Sweeps at most.
+    parts : list of slice
+        Blocks of rows to form the kernel in.
 
     Examples
     --------
     >>> import numpy as np
-    >>> half = np.array([[0.5, 0.5]])
-    >>> M = np.array([[[0.0, 1.0], [1.0, 0.0]]])
-    >>> one = np.ones((1, 1))
-    >>> found = sweep_to(M, half, half, one, np.zeros((1, 2)), tol=1e-9, limit=100)
+    >>> from frot import Simplex
+    >>> from frot._entropic._scores import scores_at
+    >>> from frot._entropic._stack import StackGeometry
+    >>> half, one = np.array([[0.5, 0.5]]), np.ones((1, 1))
+    >>> terms = Terms.of(Home.of(half), half, half, Simplex(), 1.0, one)
+    >>> costs = StackGeometry(np.array([[[[0.0, 1.0], [1.0, 0.0]]]]))
+    >>> scores = scores_at(costs, terms, one)
+    >>> found = sweep_to(scores, terms, np.zeros((1, 2)), 1e-9, 100, [slice(0, 2)])
     >>> found.plan.sum(axis=1), float(found.error[0]) <= 1e-9
     (array([[0.5, 0.5]]), True)
     """
-    home = home or Home.of(M)
-    xp = home.xp
-    bound = float(xp.finfo(home.dtype).max) ** 0.2
-    first, on = g, b > 0.0
-    f, kernel, u = _kernel(xp, M, b, eps, g)
-    v = xp.ones_like(b)
-    relaxation = Relaxation(home, M.shape[0])
-    sweeps = 0
-    exact: Any = u
     with quiet():
-        masses = columns = _transposed(kernel, a * u)
-        error = xp.sum(b * xp.abs(columns - 1.0), axis=1)
+        return _Sweeps(scores, terms, g, parts).run(tol, limit)
+
+
+class _Sweeps:
+    """A kernel formed at a potential g, and scalings u and v of its rows and columns."""
+
+    def __init__(self, scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> None:
+        self.scores, self.terms, self.parts = scores, terms, parts
+        self.relaxation = Relaxation(terms.home, terms.a.shape[0])
+        self.bound = float(terms.home.xp.finfo(terms.home.dtype).max) ** 0.2
+        self.form(g)
+
+    def form(self, g: Any) -> None:
+        """Form the kernel at g, and update the rows."""
+        xp, terms = self.terms.home.xp, self.terms
+        self.g = g
+        self.f, self.kernel = _keep(self.scores, terms, g, self.parts)
+        self.v = xp.ones_like(g)
+        self.u = 1.0 / _times(self.kernel, terms.b)
+        self.columns = _transposed(self.kernel, terms.a * self.u)
+        if terms.symmetric:
+            self.ratio = xp.exp((self.f - g) / terms.eps)
+
+    def run(self, tol: Any, limit: int) -> Scaling:
+        """Sweep until the columns are right, or as often as is allowed."""
+        terms, home = self.terms, self.terms.home
+        xp, sweeps = home.xp, 0
+        u, columns, error = self.look()
         while sweeps < limit and not bool(xp.all(error <= tol)):
+            check_deadline()
             # Plain sweeps are few at first; looking makes the host wait for a device.
             every = 1 if home.on_host and sweeps < WINDOW else WINDOW
-            for _ in range(min(every, limit - sweeps)):
-                if relaxation.active:
-                    omega = relaxation.omega[:, None]
-                    v = v * (1.0 / (v * columns)) ** omega
-                    u = u * (1.0 / (u * _times(kernel, b * v))) ** omega
-                else:
-                    v = 1.0 / columns
-                    u = 1.0 / _times(kernel, b * v)
-                columns = _transposed(kernel, a * u)
-                sweeps += 1
-            if not (_within(xp, u, bound) and _within(xp, v, bound)):
-                usable = xp.isfinite(u) & (u > 0.0)
-                f = f + eps * xp.where(usable, xp.log(xp.where(usable, u, 1.0)), 0.0)
-                g = log_columns(xp, M, a, eps, f)
-                f, kernel, u = _kernel(xp, M, b, eps, g)
-                v = xp.ones_like(b)
-                columns = _transposed(kernel, a * u)
-                relaxation.forget()
-            exact, masses = u, columns
-            if relaxation.active:
-                # Over-relaxed rows are not exact: only the error of exact ones counts.
-                exact = 1.0 / _times(kernel, b * v)
-                masses = _transposed(kernel, a * exact)
-            error = xp.sum(b * xp.abs(v * masses - 1.0), axis=1)
-            relaxation.update(error, sweeps)
-        if relaxation.active:
-            u, columns = exact, masses
-        kernel *= (a * u)[:, :, None]
-        kernel *= (b * v)[:, None, :]
-        f, g = f + eps * xp.log(u), g + eps * xp.log(v)
-    # Columns without weight are right whatever their potential is.
-    columns = xp.where(on, v * columns, xp.ones_like(v))
-    return Scaling(f, xp.where(on, g, first), kernel, columns, sweeps, error)
+            if terms.symmetric:
+                every = HALVINGS
+            every = min(every, limit - sweeps)
+            for _ in range(every):
+                self.sweep()
+            sweeps += every
+            self.absorb()
+            u, columns, error = self.look()
+            if not terms.symmetric:
+                self.relaxation.update(error, sweeps)
+        return Scaling(
+            self.f + terms.eps * xp.log(u), self.g + terms.eps * xp.log(self.v), self.kernel,
+            terms.a * u, terms.b * self.v, columns * self.v, sweeps, error,
+        )  # fmt: skip
+
+    def sweep(self) -> None:
+        """Update both scalings once."""
+        terms, kernel = self.terms, self.kernel
+        if terms.symmetric:
+            self.v = terms.home.xp.sqrt(self.v * self.u * self.ratio)
+            self.u = 1.0 / _times(kernel, terms.b * self.v)
+            return
+        if self.relaxation.active:
+            omega = self.relaxation.omega[:, None]
+            self.v = self.v * (1.0 / (self.v * self.columns)) ** omega
+            self.u = self.u * (1.0 / (self.u * _times(kernel, terms.b * self.v))) ** omega
+        else:
+            self.v = 1.0 / self.columns
+            self.u = 1.0 / _times(kernel, terms.b * self.v)
+        self.columns = _transposed(kernel, terms.a * self.u)
+
+    def look(self) -> tuple[Any, Any, Any]:
+        """Return exact rows, their columns (over b, without v), and the mass in wrong ones.
+
+        Over-relaxed rows are not exact: only the error of exact ones counts.
+        """
+        terms, u, columns = self.terms, self.u, self.columns
+        xp = terms.home.xp
+        if self.relaxation.active:
+            u = 1.0 / _times(self.kernel, terms.b * self.v)
+        if self.relaxation.active or terms.symmetric:
+            columns = _transposed(self.kernel, terms.a * u)
+        return u, columns, xp.sum(terms.b * xp.abs(self.v * columns - 1.0), axis=1)
+
+    def absorb(self) -> None:
+        """Form the kernel anew where scalings leave the range of the precision."""
+        xp, terms = self.terms.home.xp, self.terms
+        if _within(xp, self.u, self.bound) and _within(xp, self.v, self.bound):
+            return
+        usable = xp.isfinite(self.u) & (self.u > 0.0)
+        one = xp.ones_like(self.u)
+        f = self.f + terms.eps * xp.log(xp.where(usable, self.u, one))
+        self.form(column_potentials(self.scores, terms, f, self.parts))
+        self.relaxation.forget()
 
 
-def settle(
-    M: Any, a: Any, b: Any, eps: Any, tol: float, limit: int, home: Home | None = None
-) -> Scaling:
-    """Sweep from nothing, coming down from a large eps.
+def _keep(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> tuple[Any, Any]:
+    """Form the kernel of g whole: f (B, n) and ``e^((f_i + g_j - M_ij) / eps)``, (B, n, m).
 
-    Every problem of a batch has its own eps and comes down to it.
+    The largest entry of a row is one; with uneven weights that of b times the row, since a light
+    column that is nearer than the others must not make all of these vanish.
     """
-    home = home or Home.of(M)
-    xp = home.xp
-    spread = (xp.max(M, axis=(1, 2)) - xp.min(M, axis=(1, 2)))[:, None]
-    level = xp.where(eps >= DIRECT_FROM * spread, eps, xp.maximum(eps, FIRST_EPS * spread))
-    g, left = xp.zeros_like(b), limit
-    while left > 0 and bool(xp.any(level > eps)):
-        found = sweep_to(M, a, b, level, g, max(tol, ROUGH), left, home)
-        g, left = found.g, left - found.sweeps
-        level = xp.maximum(eps, level / EPS_FACTOR)
-    return sweep_to(M, a, b, eps, g, tol, max(left, 1), home)
+    home = terms.home
+    xp, bias, blocks, potentials = home.xp, g / terms.eps, [], []
+    highest = HIGHEST if home.dtype == xp.float64 else HIGHEST_SINGLE
+    for part in parts:
+        check_deadline()
+        block = scores.block(part, bias)
+        level = block + terms.log_b[:, None, :] if terms.uneven else block
+        top = xp.max(level, axis=2)
+        block -= top[:, :, None]
+        if terms.uneven:
+            block = xp.where(block < highest, block, xp.full_like(block, highest))
+        blocks.append(xp.exp(block))
+        potentials.append(terms.eps * (scores.offset(part) - top))
+    if len(blocks) == 1:
+        return potentials[0], blocks[0]
+    return xp.concat(potentials, axis=1), xp.concat(blocks, axis=1)
 
 
 def _times(kernel: Any, vector: Any) -> Any:
@@ -183,33 +258,3 @@ def _transposed(kernel: Any, vector: Any) -> Any:
 def _within(xp: Any, scaling: Any, bound: float) -> bool:
     inside = (scaling < bound) & (scaling > 1.0 / bound)
     return bool(xp.all(inside))
-
-
-def _kernel(xp: Any, M: Any, b: Any, eps: Any, g: Any) -> tuple[Any, Any, Any]:
-    """One row update in the log domain: f, the kernel it makes, and the scaling u of its rows.
-
-    Columns without weight must not set the scale of the others: ones stand in for them.
-    """
-    on = b > 0.0
-    full = bool(xp.all(on))
-    kernel = (g if full else xp.where(on, g, -xp.inf))[:, None, :] - M
-    kernel /= eps[:, :, None]
-    top = xp.max(kernel, axis=2)
-    kernel -= top[:, :, None]
-    with quiet():
-        kernel = xp.exp(kernel)
-        rows = _times(kernel, b)
-        if full:
-            # The scaling of the rows is a vector; dividing by it would be a pass over the matrix.
-            return -eps * top, kernel, 1.0 / rows
-        kernel /= rows[:, :, None]
-        kernel = xp.where(on[:, None, :], kernel, xp.ones_like(kernel))
-        return -eps * (top + xp.log(rows)), kernel, xp.ones_like(rows)
-
-
-def log_columns(xp: Any, M: Any, a: Any, eps: Any, f: Any) -> Any:
-    """Return the column update g of the potential f in the log domain."""
-    score = (xp.where(a > 0.0, f, -xp.inf)[:, :, None] - M) / eps[:, :, None]
-    top = xp.max(score, axis=1)
-    with quiet():
-        return -eps * (top + xp.log(_transposed(xp.exp(score - top[:, None, :]), a)))

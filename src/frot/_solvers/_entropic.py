@@ -131,7 +131,7 @@ class Entropic(Driven):
         xp = engine.terms.home.xp
         since, best, idle, at = PROVE_EVERY, np.inf, 0, None
         for at in ascend(engine, alpha, g, self.tol):
-            gap = float(distances(xp, at)[0])
+            gap = float(distances(engine.terms, at)[0])
             if since == PROVE_EVERY and run.streams and self._unhurried and gap <= NEAR * self.tol:
                 since = 0
             since += 1
