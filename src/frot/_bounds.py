@@ -8,23 +8,26 @@ alpha and any potential g, with f and g made feasible by two c-transforms of the
     \;\le\; \min_{\Pi} \langle \Pi, M_\alpha \rangle + r(\alpha) \;\le\; \text{optimum},
 
 where r is what the adversary is paid for alpha (its entropy). Both are widened by what rounding
-in double precision can have done to them.
+in double precision can have done to them, each point by what it weighs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import fsum
 
 import numpy as np
 
 from frot._costs._protocol import UNIT
-from frot._feasible import round_plan
+from frot._deadline import check_deadline
+from frot._feasible import marginal_error, round_plan, settle
 from frot._plan import Plan
 from frot._problem import Problem
 
 __all__ = [
     "Lower",
     "Upper",
+    "cheap_lower_bound",
     "lower_bound",
     "relative_gap",
     "upper_bound",
@@ -32,10 +35,17 @@ __all__ = [
 
 TINY = float(np.finfo(float).tiny)
 
-# Rounding of entries is looked into where it is more than this share of a bound, and by so many
-# arcs a point at most.
+# Rounding is looked into where it is more than this share of a bound, and by so many arcs a point
+# at most.
 MATTERS = 2e-10
 SHARP_ARCS = 50
+# Marginals that are right to this share need no rounding.
+RIGHT = 8.0 * UNIT
+# Units in their last places by which the masses of two sides may differ where no other arc can
+# carry the difference: that is all that is known of weights.
+LAST_PLACES = 64.0
+# Arcs that rounding added with more mass than this are no matter of rounding.
+LITTLE_MASS = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,18 +80,82 @@ class Lower:
 def upper_bound(
     problem: Problem, plan: Plan, phi: np.ndarray | None = None, *, rounded: bool = False
 ) -> Upper:
-    """Round the plan unless it already is, and take its objective as an upper bound.
+    r"""Round the plan unless it already is, and take its objective as an upper bound.
 
-    `phi` may be given where the plan is feasible as it is and its costs are known.
+    `phi` may be given where the plan is feasible as it is and its costs are known. The objective
+    grows with every group's cost, and these are widened by what their sums may err, and by what
+    moves the plan to marginals that are exact: at most :math:`8 r \langle a b^\top, |C_l| \rangle`
+    where marginals are right to a share r.
     """
-    if not rounded:
-        plan = round_plan(plan, problem.a, problem.b)
-        phi = None
+    if problem.costs.forbidden is not None:
+        arcs = plan if plan.is_sparse else Plan.from_arcs(*plan.arcs(), plan.shape)
+        return _along_its_arcs(problem, arcs, LAST_PLACES) or _no_plan(problem, plan)
+    share = _marginal_share(problem, plan)
+    if not rounded and share > RIGHT:
+        whole, phi = round_plan(plan, problem.a, problem.b), None
+        best = _by_product(problem, whole, phi, _marginal_share(problem, whole))
+    else:
+        best = _by_product(problem, plan, phi, share)
+    if plan.is_sparse and _rounding_matters(problem, plan, best):
+        along = _along_its_arcs(problem, plan, 0.0)
+        if along is not None and along.bound < best.bound:
+            return along
+    return best
+
+
+def _no_plan(problem: Problem, plan: Plan) -> Upper:
+    return Upper(np.inf, np.inf, plan, np.full(problem.shape[0], np.inf))
+
+
+def _rounding_matters(problem: Problem, plan: Plan, found: Upper) -> bool:
+    """Whether exact marginals cost a plan more than the last digits of its value."""
+    enough = MATTERS * abs(found.value)
+    if found.bound - found.value > enough:
+        return True
+    if plan is found.plan:
+        return False
+    m = problem.shape[2]
+    (old_rows, old_cols, _), (rows, cols, mass) = plan.arcs(), found.plan.arcs()
+    new = ~np.isin(rows * m + cols, old_rows * m + old_cols)
+    if not new.any() or mass[new].sum() > LITTLE_MASS:
+        return False
+    return float((np.abs(problem.costs.at(rows[new], cols[new])) @ mass[new]).max()) > enough
+
+
+def _marginal_share(problem: Problem, plan: Plan) -> float:
+    proven = plan.proven_marginals
+    return marginal_error(plan, problem.a, problem.b) if proven is None else proven
+
+
+def _by_product(problem: Problem, plan: Plan, phi: np.ndarray | None, share: float) -> Upper:
+    """The bound of a plan whose marginals are right to a share."""
     if phi is None:
         phi = problem.costs.inner(plan)
+    doubt = problem.costs.doubt(phi, plan)
+    if share > 0.0:
+        doubt = doubt + 8.0 * share * problem.sizes
+    return _upper(problem, plan, phi, doubt)
+
+
+def _along_its_arcs(problem: Problem, plan: Plan, units: float) -> Upper | None:
+    """The bound of a plan that is rounded along its own arcs, where that can be done."""
+    settled = settle(plan, problem.a, problem.b, units)
+    if settled is None:
+        return None
+    found = Plan.from_arcs(*settled.arcs, problem.shape[1:])
+    phi = problem.costs.inner(found)
+    moved = np.abs(settled.off)
+    some = np.flatnonzero(moved)
+    entries = problem.costs.at(settled.rows[some], settled.cols[some])
+    off = np.abs(entries) @ moved[some] * (1.0 + 16.0 * UNIT)
+    return _upper(problem, found, phi, problem.costs.doubt(phi, found) + 2.0 * off)
+
+
+def _upper(problem: Problem, plan: Plan, phi: np.ndarray, doubt: np.ndarray) -> Upper:
     value, _ = problem.adversary.best(phi)
-    # Costs may be off by some doubt each; the objective grows with every one of them.
-    bound, _ = problem.adversary.best(phi + problem.costs.doubt(phi, plan))
+    # Masses sum to one but for their last places, which scale all costs alike.
+    doubt = doubt + (problem.mass_error + UNIT) * np.abs(phi)
+    bound, _ = problem.adversary.best(phi + doubt)
     return Upper(float(bound + _entropy_rounding(problem, bound)), float(value), plan, phi)
 
 
@@ -109,23 +183,72 @@ def lower_bound(
         mixed = problem.costs.mix(alpha)
     elif not abs(float(alpha.sum()) - 1.0) <= 1e-9:
         raise ValueError(f"weights that prove a bound must sum to one, not to {alpha.sum()}")
-    relative, absolute = problem.costs.rounding(alpha)
-    f, g = c_transforms(mixed, g, shrink=relative + 4.0 * UNIT)
-    bound = float(problem.a @ f + problem.b @ g)
+    a, b = problem.a, problem.b
+    rounding = problem.costs.rounding(alpha)
+    signed = not problem.costs.nonnegative
+    f, g = _feasible_potentials(mixed, g, rounding.relative, b, signed)
+    bound = _dot(a, f) + _dot(b, g)
+    absolute = _weighed(a, rounding.rows) + _weighed(b, rounding.cols)
     if absolute > MATTERS * abs(bound):
-        sharper = _sharpen(problem, alpha, mixed, f, g, absolute)
+        sharper = _sharpen(problem, alpha, mixed, f, g)
         if sharper is not None:
-            f, g = c_transforms(sharper, g, shrink=4.0 * UNIT)
-            bound, absolute = float(problem.a @ f + problem.b @ g), 0.0
-    # Each potential is right to its last place, and weighs what its point does.
-    size = float(problem.a @ np.abs(f) + problem.b @ np.abs(g))
-    slack = absolute + (8.0 + float(np.sqrt(len(f) + len(g)))) * UNIT * size
+            f, g = _feasible_potentials(sharper, g, 0.0, b, signed=True)
+            bound, absolute = _dot(a, f) + _dot(b, g), 0.0
+    # Each potential is right to its last places, and weighs what its point does.
+    size = float(a @ np.abs(f) + b @ np.abs(g))
+    slack = absolute + (8.0 * UNIT + problem.mass_error) * size
     bound -= slack
     if problem.costs.nonnegative:
         bound = max(bound, 0.0)
+    # Weights sum to one but for their last places; what they mix is off by as much.
+    bound -= 4.0 * UNIT * abs(bound)
     bound += problem.adversary.reward(alpha)
     entropy = _entropy_rounding(problem, bound)
     return Lower(float(bound - entropy), alpha, f, g, slack + entropy)
+
+
+def cheap_lower_bound(problem: Problem) -> Lower:
+    r"""Return what the points alone prove, without a pass over the costs.
+
+    The objective grows with every group's cost, and none is below ``problem.costs.least``, so that
+    :math:`G_\eta` of these is below the optimum.
+    """
+    least = problem.costs.least(problem.a, problem.b)
+    _, n, m = problem.shape
+    value, alpha = problem.adversary.best(least)
+    bound = value - _entropy_rounding(problem, value) if np.isfinite(value) else -np.inf
+    return Lower(float(bound), alpha, np.zeros(n), np.zeros(m))
+
+
+def _weighed(weights: np.ndarray, errors: np.ndarray | float) -> float:
+    return errors if isinstance(errors, float) else float(weights @ errors)
+
+
+def _dot(weights: np.ndarray, potential: np.ndarray) -> float:
+    """A sum of products that cancels without loss."""
+    return fsum((weights * potential).tolist())
+
+
+def _feasible_potentials(
+    mixed: np.ndarray, g: np.ndarray, shrink: float, b: np.ndarray, signed: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two c-transforms from the g that makes the potentials weigh least, as rounding goes by that.
+
+    Of two feasible potentials g, before and after, the larger is taken entry by entry: after a far
+    point's f was rounded, what it leaves the others may be less than they had.
+    """
+    if not np.isfinite(g).all():
+        g = np.zeros_like(g)
+    g = g - _middle(g, b)
+    f, better = c_transforms(mixed, g, shrink + 4.0 * UNIT, signed)
+    return f, np.maximum(g, better - 4.0 * UNIT * np.abs(better))
+
+
+def _middle(g: np.ndarray, b: np.ndarray) -> float:
+    """The weighted median of g."""
+    order = np.argsort(g)
+    at = int(np.searchsorted(np.cumsum(b[order]), 0.5))
+    return float(g[order[min(at, len(g) - 1)]])
 
 
 def _sharpen(
@@ -134,48 +257,53 @@ def _sharpen(
     mixed: np.ndarray,
     f: np.ndarray,
     g: np.ndarray,
-    absolute: float,
 ) -> np.ndarray | None:
     """Return a matrix that is nowhere above the mixed cost, and sharp where it binds.
 
     Far from binding, taking off the whole error costs nothing.
     """
-    rows, cols = np.nonzero(mixed <= f[:, None] + g + 4.0 * absolute)
+    rounding = problem.costs.rounding(alpha)
+    off = np.broadcast_to(np.add.outer(rounding.rows, rounding.cols), mixed.shape)
+    rows, cols = np.nonzero(mixed <= f[:, None] + g + 4.0 * off)
     if len(rows) > SHARP_ARCS * sum(mixed.shape):
         return None
     values = problem.costs.sharp(alpha, rows, cols)
     if values is None:
         return None
-    below = mixed - absolute
+    below = mixed - (off + rounding.relative * np.abs(mixed))
     below[rows, cols] = np.maximum(below[rows, cols], values)
     return below
 
 
 def c_transforms(
-    mixed: np.ndarray, g: np.ndarray, shrink: float = 0.0
+    mixed: np.ndarray, g: np.ndarray, shrink: float = 0.0, signed: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return f_i = min_j M_ij - g_j, then g_j = min_i M_ij - f_i: feasible, and no worse.
 
-    `shrink` takes that share off positive costs first, where they are known no better.
+    `shrink` takes that share off costs first, where they are known no better, and a unit off f,
+    for the last place of a subtraction. Costs that are not `signed` are all positive.
 
     Examples
     --------
     >>> c_transforms(np.array([[0.0, 2.0], [2.0, 0.0]]), np.array([0.0, 1.0]))
     (array([ 0., -1.]), array([0., 1.]))
     """
-    # Where g is far out of range the difference may overflow; a potential of zero never does.
-    if not np.isfinite(g).all():
-        g = np.zeros_like(g)
     f = np.empty(len(mixed))
     best = np.full(mixed.shape[1], np.inf)
     # Row blocks keep the temporaries in the cache instead of making two more (n, m) matrices.
     step = max(1, 500_000 // max(1, mixed.shape[1]))
     for start in range(0, len(mixed), step):
+        check_deadline()
         block = mixed[start : start + step]
         if shrink > 0.0:
-            block = block - shrink * np.abs(block)
-        f[start : start + step] = (block - g).min(axis=1)
-        np.minimum(best, (block - f[start : start + step, None]).min(axis=0), out=best)
+            # Of either sign, the smaller one; infinite costs stay infinite.
+            less = block * (1.0 - shrink)
+            block = np.minimum(less, block * (1.0 + shrink)) if signed else less
+        row = (block - g).min(axis=1)
+        if shrink > 0.0:
+            row -= 2.0 * UNIT * np.abs(row)
+        f[start : start + step] = row
+        np.minimum(best, (block - row[:, None]).min(axis=0), out=best)
     return f, best
 
 

@@ -1,15 +1,29 @@
-"""Plans with the right marginals: made from nothing, or from a plan that is nearly feasible."""
+r"""Plans with the right marginals: made from nothing, or from a plan that is nearly feasible.
+
+Right means relative to each weight: a point of weight 1e-12 a million away is as much a part of the
+answer as any other. What rounding leaves is either shown to be harmless by `marginal_error`, or
+moved along the arcs that carry mass by `settle`.
+"""
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import fsum
+from typing import NamedTuple
+
 import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from frot._plan import Arcs, Plan
 
-__all__ = ["fill", "northwest", "round_plan"]
+__all__ = ["Settled", "fill", "marginal_error", "northwest", "round_plan", "settle"]
 
+UNIT = float(np.finfo(float).eps)
 # Marginals are right if they are to a few units in their last place.
-LAST_PLACES = 2.0 * float(np.finfo(float).eps)
+LAST_PLACES = 2.0 * UNIT
+# Up to so many arcs sums are taken exactly, number by number.
+EXACT_SUMS = 100_000
 
 
 def northwest(a: np.ndarray, b: np.ndarray) -> Arcs:
@@ -65,7 +79,8 @@ def fill(a: np.ndarray, b: np.ndarray) -> Arcs:
 def round_plan(plan: Plan, a: np.ndarray, b: np.ndarray) -> Plan:
     """Move a plan to the marginals a and b: shrink what is too much, then fill what lacks.
 
-    The filling takes at most n + m - 1 arcs, so a sparse plan stays sparse.
+    The filling takes at most n + m + 1 arcs, so a sparse plan stays sparse. Every row and column
+    is right to a few units in the last place of its own weight.
 
     Examples
     --------
@@ -81,14 +96,14 @@ def round_plan(plan: Plan, a: np.ndarray, b: np.ndarray) -> Plan:
         mass = mass * _shrink(_sums(cols, mass, len(b)), b)[cols]
         lack_a = _lack(_sums(rows, mass, len(a)), a)
         lack_b = _lack(_sums(cols, mass, len(b)), b)
-        more = fill(lack_a, lack_b)
+        more = _fill_lacks(lack_a, lack_b, a, b)
         joined = [np.concatenate(pair) for pair in zip((rows, cols, mass), more, strict=True)]
         return Plan.from_arcs(joined[0], joined[1], joined[2], plan.shape)
     dense = np.maximum(plan.dense(), 0.0)
     dense *= _shrink(dense.sum(axis=1), a)[:, None]
     dense *= _shrink(dense.sum(axis=0), b)
     lack_a, lack_b = _lack(dense.sum(axis=1), a), _lack(dense.sum(axis=0), b)
-    rows, cols, mass = fill(lack_a, lack_b)
+    rows, cols, mass = _fill_lacks(lack_a, lack_b, a, b)
     np.add.at(dense, (rows, cols), mass)
     return Plan(dense)
 
@@ -105,6 +120,208 @@ def _lack(have: np.ndarray, want: np.ndarray) -> np.ndarray:
     return np.where(lack > LAST_PLACES * want, lack, 0.0)
 
 
+def _fill_lacks(lack_a: np.ndarray, lack_b: np.ndarray, a: np.ndarray, b: np.ndarray) -> Arcs:
+    """Fill what lacks on either side, to the last light point.
+
+    The lacks of heavy points are known to a unit of their weight only, which may be all that a
+    light one weighs. What is left on one side therefore goes to the heaviest point of the other,
+    where a unit is nothing.
+    """
+    rows, cols, mass = fill(lack_a, lack_b)
+    left_a = lack_a - _sums(rows, mass, len(a))
+    left_b = lack_b - _sums(cols, mass, len(b))
+    # A few units of the lack itself are what its own subtraction leaves.
+    i = np.flatnonzero(left_a > LAST_PLACES * lack_a)
+    j = np.flatnonzero(left_b > LAST_PLACES * lack_b)
+    if len(i) == len(j) == 0:
+        return rows, cols, mass
+    return (
+        np.concatenate([rows, i, np.full(len(j), int(np.argmax(a)))]),
+        np.concatenate([cols, np.full(len(i), int(np.argmax(b))), j]),
+        np.concatenate([mass, left_a[i], left_b[j]]),
+    )
+
+
 def _sums(ends: np.ndarray, mass: np.ndarray, size: int) -> np.ndarray:
     # Of no arcs at all, bincount makes integers.
     return np.bincount(ends, mass, size).astype(float)
+
+
+def marginal_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
+    r"""Return the r for which all marginals are between 1 - r and 1 + r times what they should be.
+
+    Weights stand for :math:`a / \sum a` and :math:`b / \sum b`, so that the sums need not agree to
+    the last bit. Then a feasible plan is near: shrink the plan to a share 1 - 4 r, and what lacks
+    in rows and columns is at most 4 r a and 4 r b and 2 r in all, so that filling it by the product
+    of the two costs at most :math:`8 r \langle a b^\top, C \rangle` where no cost is negative.
+
+    Examples
+    --------
+    >>> half = np.array([0.5, 0.5])
+    >>> marginal_error(Plan(np.eye(2) / 2), half, half)
+    0.0
+    """
+    if plan.is_sparse and plan.count <= EXACT_SUMS:
+        off_a, off_b = _residuals(*plan.arcs(), a, b)
+        error = 0.0
+    else:
+        off_a, off_b = a - plan.sum(axis=1), b - plan.sum(axis=0)
+        # Sums of so many numbers are not known any better.
+        longest = plan.count if plan.is_sparse else max(plan.shape)
+        error = 0.5 * (longest + 4.0) * UNIT + abs(_surplus(a, b))
+    return max(_share(off_a, a), _share(off_b, b)) + error
+
+
+def _share(off: np.ndarray, weights: np.ndarray) -> float:
+    if not off.any():
+        return 0.0
+    shares = np.divide(np.abs(off), weights, out=np.zeros_like(off), where=weights > 0.0)
+    return np.inf if off[weights == 0.0].any() else float(shares.max())
+
+
+def _surplus(a: np.ndarray, b: np.ndarray) -> float:
+    """By which share the sum of a is more than that of b."""
+    return fsum([*a.tolist(), *(-b).tolist()]) / float(b.sum())
+
+
+def _residuals(
+    rows: np.ndarray, cols: np.ndarray, mass: np.ndarray, a: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what lacks in rows and columns, to the last digit; b is scaled to the sum of a."""
+    return _exact_lacks(rows, mass, a), _exact_lacks(cols, mass, b) + _surplus(a, b) * b
+
+
+def _exact_lacks(ends: np.ndarray, mass: np.ndarray, want: np.ndarray) -> np.ndarray:
+    parts = [[weight] for weight in want.tolist()]
+    for end, moved in zip(ends.tolist(), mass.tolist(), strict=True):
+        parts[end].append(-moved)
+    return np.array([fsum(part) for part in parts])
+
+
+class Settled(NamedTuple):
+    """A plan as arcs, and per arc how much more or less mass makes its marginals exact."""
+
+    rows: np.ndarray
+    cols: np.ndarray
+    mass: np.ndarray
+    off: np.ndarray
+
+    @property
+    def arcs(self) -> Arcs:
+        """Rows, columns and mass."""
+        return self.rows, self.cols, self.mass
+
+
+def settle(plan: Plan, a: np.ndarray, b: np.ndarray, units: float = 0.0) -> Settled | None:
+    """Make marginals exact by moving mass along the arcs that the plan has, and no others.
+
+    The arcs of largest mass that connect the points make a forest, on which what lacks anywhere is
+    moved to where it is too much: leaves first, each arc taking what its leaf lacks. Where a plan
+    must not use other arcs, because they are forbidden or cost a billion, this rounds it. The
+    arcs' `off` is what remains to be moved after the masses themselves were rounded: a plan with
+    exact marginals exists, and differs by that.
+
+    Parameters
+    ----------
+    plan : Plan
+    a, b : arrays of shape (n,) and (m,)
+    units : float
+        How many units in their last place the weights of a tree's rows and columns may differ by
+        in sum: weights that mean the same need not add up to the same.
+
+    Returns
+    -------
+    Settled or None
+        None if the arcs admit no plan with these marginals, or this forest none.
+
+    Examples
+    --------
+    >>> half = np.array([0.5, 0.5])
+    >>> settle(Plan(np.array([[0.3, 0.1], [0.0, 0.4]])), half, half).mass
+    array([0.5, 0. , 0.5])
+    """
+    if not plan.count <= EXACT_SUMS:
+        return None
+    rows, cols, mass = plan.arcs()
+    for _ in range(2):
+        move = _forest_moves(rows, cols, mass, a, b, units)
+        if move is None:
+            return None
+        moved = mass + move
+        # An arc that has to give more than it has is none of the plan's; without it, try again.
+        below = moved < -4.0 * UNIT * np.minimum(a[rows], b[cols])
+        if not below.any():
+            mass = np.maximum(moved, 0.0)
+            break
+        rows, cols, mass = rows[~below], cols[~below], mass[~below]
+    else:
+        return None
+    off = _forest_moves(rows, cols, mass, a, b, units)
+    if off is None or (mass + off < 0.0).any():
+        return None
+    return Settled(rows, cols, mass, off)
+
+
+def _forest_moves(
+    rows: np.ndarray,
+    cols: np.ndarray,
+    mass: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+    units: float,
+) -> np.ndarray | None:
+    """Return what to add to each arc so that marginals are right; None if no forest does it."""
+    n, m = len(a), len(b)
+    size = n + m
+    # The heaviest arcs that connect: a minimum spanning forest by rank.
+    rank = np.empty(len(mass))
+    rank[np.argsort(-mass, kind="stable")] = np.arange(1.0, len(mass) + 1.0)
+    graph = sparse.csr_array((rank, (rows, n + cols)), shape=(size, size))
+    forest = csgraph.minimum_spanning_tree(graph).tocoo()
+    count, part = csgraph.connected_components(forest, directed=False)
+    if not _balanced(part, count, a, b, units):
+        return None
+    _, roots = np.unique(part, return_index=True)
+    # One more node joins the trees, so that one walk from it visits all.
+    ends = (
+        np.concatenate([forest.row, roots]),
+        np.concatenate([forest.col, np.full(count, size)]),
+    )
+    joined = sparse.csr_array((np.ones(len(ends[0])), ends), shape=(size + 1, size + 1))
+    order, parents = csgraph.breadth_first_order(joined, size, directed=False)
+    parents = parents.tolist()
+    lacks = np.concatenate([*_residuals(rows, cols, mass, a, b), [0.0]]).tolist()
+    moves: dict[tuple[int, int], float] = {}
+    for node in reversed(order[1:].tolist()):
+        parent = parents[node]
+        lack = lacks[node]
+        moves[(node, parent) if node < n else (parent, node)] = lack
+        lacks[parent] -= lack
+    arcs = zip(rows.tolist(), (n + cols).tolist(), strict=True)
+    return np.array([moves.get(arc, 0.0) for arc in arcs])
+
+
+def _balanced(part: np.ndarray, count: int, a: np.ndarray, b: np.ndarray, units: float) -> bool:
+    """Whether every tree's points have as much mass on one side as on the other.
+
+    Sums of rounded weights may differ where the weights they stand for do not, as in 3/6 and 1/2:
+    so sums are of whole numbers, and only their ratios are compared.
+    """
+    mine, yours = _whole_sums(a, part[: len(a)], count), _whole_sums(b, part[len(a) :], count)
+    all_mine, all_yours = sum(mine), sum(yours)
+    slack = Fraction(units * UNIT)
+    return all(
+        abs(x * all_yours - y * all_mine) <= slack * max(x * all_yours, y * all_mine)
+        for x, y in zip(mine, yours, strict=True)
+    )
+
+
+def _whole_sums(weights: np.ndarray, part: np.ndarray, count: int) -> list[int]:
+    """Sums of the weights of each part, exactly, in units of the smallest one's last place."""
+    digits, powers = np.frexp(weights)
+    least = int(powers.min())
+    sums = [0] * count
+    whole = (digits * 2.0**53).astype(np.int64).tolist()
+    for at, number, power in zip(part.tolist(), whole, (powers - least).tolist(), strict=True):
+        sums[at] += number << power
+    return sums

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from numbers import Integral
 from pathlib import Path
@@ -22,6 +23,9 @@ _SPECS = (
     "'each', 'all', 'prefix', sizes, a list of index collections, a mapping from name to members, "
     "one label per feature, or a .gmt, .json, .csv or .tsv file"
 )
+
+# Groups of so many sizes are kept: whoever solves many small problems has the same ones each time.
+FEW = 64
 
 
 class Groups(GroupArrays):
@@ -107,6 +111,8 @@ class Groups(GroupArrays):
         if isinstance(spec, range | slice) or not hasattr(spec, "__iter__"):
             raise InputError(f"groups={spec!r} is not a list of groups; give {_SPECS}")
         items = list(spec)
+        if 0 < len(items) <= FEW and all(type(item) is int for item in items):
+            return _few_sizes(tuple(items), n_features)
         if items and all(isinstance(item, str) for item in items):
             return cls._labels_for(items, n_features)
         if items and all(isinstance(item, bool | np.bool_) for item in items):
@@ -377,3 +383,8 @@ class Groups(GroupArrays):
         flat = np.fromiter(chain.from_iterable(lists), dtype=np.intp, count=sum(sizes))
         offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.intp)])
         return cls(tuple(names), flat, offsets, n_features, dropped)
+
+
+@lru_cache(maxsize=32)
+def _few_sizes(sizes: tuple[int, ...], n_features: int) -> Groups:
+    return Groups.from_sizes(sizes, n_features)

@@ -39,6 +39,8 @@ class Plan(NDArrayOperatorsMixin):
     """
 
     __slots__ = ("_arcs", "_csr", "_dense", "_merged", "_shape")
+    # To which share marginals are known to be right, where they were proven and need no sums.
+    proven_marginals: float | None = None
     # Without this, ``ndarray @ plan`` would go through the dense ufunc path.
     __array_priority__ = 20
 

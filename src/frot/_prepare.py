@@ -9,6 +9,7 @@ import numpy as np
 
 from frot._adversary import Simplex
 from frot._errors import InputError
+from frot._forbidden import check_allowed
 from frot._normalise import NORMALISATIONS, normalise_costs
 from frot._problem import Problem
 from frot._relative import Relative
@@ -101,6 +102,7 @@ def make_problem(make_costs: Callable[[], Any], terms: Terms, names: tuple[str, 
         except Exception as error:
             # A metric of the user's may raise anything.
             raise InputError(f"metric: could not be computed ({error!r})") from error
+        check_allowed(costs.forbidden, a, b)
         plain = Problem(costs, a, b, names=names)
         level = plain.mean_cost
     if not np.isfinite(level) or level > LARGEST_COST:

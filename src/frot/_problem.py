@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from frot._groups import Groups
 __all__ = ["Problem"]
 
 # What is computed once, a pass over all features, from costs and weights alone.
-KNOWN = ("independent", "magnitudes", "mean_cost", "typical_cost")
+KNOWN = ("independent", "mass_error", "mean_cost", "sizes", "typical_cost")
 # Entries looked at to tell a typical cost.
 SAMPLED_COSTS = 200_000
 
@@ -76,12 +77,6 @@ class Problem:
         small = self._present()
         return small.costs.independent(small.a, small.b)
 
-    @cached_property
-    def magnitudes(self) -> np.ndarray:
-        """Mean sizes of the groups' costs, shape (L,)."""
-        small = self._present()
-        return small.costs.magnitudes(small.a, small.b)
-
     def _present(self) -> Problem:
         """The problem without points of zero weight, whose costs may be anything.
 
@@ -90,10 +85,22 @@ class Problem:
         return self.support()[0] if hasattr(self.costs, "take") else self
 
     @cached_property
+    def sizes(self) -> np.ndarray:
+        """Mean sizes of the costs of each group under a b^T, shape (L,)."""
+        if self.costs.nonnegative:
+            return self.independent
+        small = self._present()
+        return small.costs.magnitudes(small.a, small.b)
+
+    @cached_property
     def mean_cost(self) -> float:
         """Mean size of the costs over points and groups: the unit that tolerances are meant in."""
-        sizes = self.independent if self.costs.nonnegative else self.magnitudes
-        return float(sizes.mean())
+        return float(self.sizes.mean())
+
+    @cached_property
+    def mass_error(self) -> float:
+        """By how much a or b sum to anything else than one."""
+        return max(abs(fsum([*side.tolist(), -1.0])) for side in (self.a, self.b))
 
     @cached_property
     def typical_cost(self) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from frot._arrays import find_home, to_numpy
-from frot._costs import MEMORY_BUDGET, StackedCosts, build_costs
+from frot._costs import MEMORY_BUDGET, build_costs, given_costs
 from frot._entropic._device import device_points, device_stack, on_accelerator, stays
 from frot._errors import InputError
 from frot._groups import Groups
@@ -156,7 +156,8 @@ def solve(
         make = partial(device_points, X, Y, parsed, metric, home, (terms.a, terms.b))
     else:
         X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
-        make = partial(build_costs, X, Y, parsed, metric, p, memory_budget)
+        weights = (terms.a, terms.b)
+        make = partial(build_costs, X, Y, parsed, metric, p, memory_budget, weights)
     problem = make_problem(make, terms, parsed.names)
     known = problem.having(points=(X, Y), groups=parsed, memory_budget=memory_budget)
     return run(known).at(home)
@@ -186,7 +187,8 @@ def solve_costs(
     Parameters
     ----------
     C : array of shape (L, n, m)
-        One cost matrix a group; negative entries are allowed.
+        One cost matrix a group; negative entries are allowed. Infinite ones are arcs that no plan
+        may use.
     a, b : arrays of shape (n,) and (m,), optional
         Weights that sum to one; uniform if left out.
     names : sequence of str, optional
@@ -220,7 +222,7 @@ callback, progress :
     if home is not None and stays(run.solver, terms):
         make = partial(device_stack, stack, home)
     else:
-        make = partial(StackedCosts, to_numpy(stack).astype(float))
+        make = partial(given_costs, to_numpy(stack).astype(float))
     return run(make_problem(make, terms, labels)).at(home)
 
 

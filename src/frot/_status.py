@@ -25,6 +25,7 @@ class Status(Enum):
     STOPPED = "Stopped by the callback; this is the best certified answer found until then."
     PRECISION = "The interval is as narrow as the precision of costs of this range allows."
     STALLED = "The algorithm cannot narrow the interval any further."
+    UNDECIDED = "The linear program was solved, but not well enough to tell the optimum."
     LOWER_BOUND = (
         "The search is not convex: the value is a lower bound of the truth, and the best one found."
     )

@@ -78,7 +78,7 @@ def check_costs(costs: Any) -> Any:
         raise InputError(f"C: has {array.ndim} dimensions, expected (groups, n, m)")
     if 0 in array.shape:
         raise InputError(f"C: is empty (shape {array.shape})")
-    _finite(array, "C")
+    _finite(array, "C", infinite=True)
     return array if is_foreign(array) else np.ascontiguousarray(array)
 
 
@@ -251,7 +251,8 @@ def _numbers(values: Any, name: str) -> np.ndarray:
         raise InputError(f"{name}: holds objects that are not numbers ({error})") from None
 
 
-def _finite(array: Any, name: str) -> None:
+def _finite(array: Any, name: str, infinite: bool = False) -> None:
+    """Refuse NaN and infinite entries; plus infinity may stand for an arc that is forbidden."""
     if is_foreign(array):
         xp = namespace(array)
         if bool(xp.all(xp.isfinite(array))):
@@ -259,9 +260,12 @@ def _finite(array: Any, name: str) -> None:
         array = to_numpy(array)
     if np.isfinite(array).all():
         return
-    where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-    count = int((~np.isfinite(array)).sum())
+    bad = ~(np.isfinite(array) | (array == np.inf)) if infinite else ~np.isfinite(array)
+    if not bad.any():
+        return
+    where = tuple(int(i) for i in np.argwhere(bad)[0])
+    what = "NaN or minus infinity" if infinite else "NaN or infinite"
     raise InputError(
-        f"{name}: {count} of {array.size} entries are NaN or infinite, the first at "
+        f"{name}: {int(bad.sum())} of {array.size} entries are {what}, the first at "
         f"{name}[{', '.join(map(str, where))}]; drop or impute them"
     )

@@ -54,7 +54,7 @@ class TestLimits:
         with pytest.warns(frot.ConvergenceWarning, match="Stopped at time_limit"):
             result = frot.solve_costs(STACK, solver=SOLVERS[name], time_limit=1e-9)
         assert result.status is Status.TIME_LIMIT
-        assert result.iterations == 1
+        assert result.iterations <= 1
         assert holds_the_truth(result)
 
     @pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6])

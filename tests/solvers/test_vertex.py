@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frot._deadline import DeadlineError
+from frot._deadline import DeadlineError, deadline
 from frot._solvers._vertex import solve_vertex
 from tests.reference import linear_program
 
@@ -37,5 +37,5 @@ def test_no_time():
     rng = np.random.default_rng(1)
     rows, cols = np.divmod(np.arange(150 * 150), 150)
     uniform = np.full(150, 1 / 150)
-    with pytest.raises(DeadlineError):
-        solve_vertex(uniform, uniform, rows, cols, rng.random((8, 150 * 150)), time_limit=1e-3)
+    with deadline(1e-3), pytest.raises(DeadlineError):
+        solve_vertex(uniform, uniform, rows, cols, rng.random((8, 150 * 150)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from frot._costs._build import MEMORY_BUDGET, build_costs
+from frot._costs._build import MEMORY_BUDGET, build_costs, given_costs
 from frot._costs._factored import FactoredCosts
+from frot._costs._forbidden import ForbiddenCosts
 from frot._costs._metric import MetricCosts
 from frot._costs._protocol import Costs
 from frot._costs._rescaled import RescaledCosts
@@ -14,9 +15,11 @@ __all__ = [
     "MEMORY_BUDGET",
     "Costs",
     "FactoredCosts",
+    "ForbiddenCosts",
     "MetricCosts",
     "RescaledCosts",
     "SeparableCosts",
     "StackedCosts",
     "build_costs",
+    "given_costs",
 ]

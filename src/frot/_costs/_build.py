@@ -7,13 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from frot._costs._factored import FactoredCosts
+from frot._costs._forbidden import ForbiddenCosts
 from frot._costs._metric import MetricCosts
-from frot._costs._protocol import Costs
+from frot._costs._protocol import UNIT, Costs
 from frot._costs._separable import SeparableCosts
 from frot._costs._stacked import StackedCosts
+from frot._deadline import seconds_left
 from frot._groups import Groups
 
-__all__ = ["MEMORY_BUDGET", "build_costs", "is_squared"]
+__all__ = ["MEMORY_BUDGET", "build_costs", "given_costs", "is_squared"]
 
 # A stack may take this much; beyond it costs are recomputed.
 MEMORY_BUDGET = 2_000_000_000
@@ -21,6 +23,13 @@ MEMORY_BUDGET = 2_000_000_000
 # A stack reads 8 bytes per group and entry, a factored mix does 2 d_l flops: they tie where
 # memory bandwidth and BLAS tie, at about this many features per group.
 STACK_PAYS_FROM = 13
+
+# Up to so many differences of features costs are summed from them, which loses no digit of a small
+# one, and stacked: a few hundred microseconds.
+DIFFERENCES_UP_TO = 300_000
+
+# Seconds an entry of a stack takes, roughly: whoever has no time for it gets along without.
+STACK_SECONDS = 2e-8
 
 # On one feature all of these are |x - y|.
 ONE_FEATURE_ABSOLUTE = frozenset({"cityblock", "euclidean", "chebyshev", "minkowski"})
@@ -44,18 +53,25 @@ def build_costs(
     metric: str | Callable[[np.ndarray, np.ndarray], float] = "sqeuclidean",
     p: float = 1.0,
     memory_budget: float = MEMORY_BUDGET,
+    weights: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Costs:
     """Choose and build the costs d(x, y)^p of every group.
 
-    Squared Euclidean and cosine are factored, unless groups are so wide that a stack is cheaper
-    and fits `memory_budget` bytes. |x - y|^p with one feature a group is one Minkowski distance.
-    Everything else is a stack where it fits, and recomputed in chunks where it does not.
+    Squared Euclidean costs of few points are stacked, from differences. Of more points they and
+    cosine costs are factored, unless groups are so wide that a stack is cheaper and fits
+    `memory_budget` bytes. |x - y|^p with one feature a group is one Minkowski distance. Everything
+    else is a stack where it fits, and recomputed in chunks where it does not. `weights` a and b say
+    where the points' centre is.
 
     Examples
     --------
     >>> X, Y = np.zeros((2, 3)), np.ones((4, 3))
     >>> type(build_costs(X, Y, Groups.each(3))).__name__
-    'FactoredCosts'
+    'StackedCosts'
+    >>> type(build_costs(X, Y, Groups.each(3), metric="cosine")).__name__
+    Traceback (most recent call last):
+    ...
+    frot._errors.InputError: X row 0 is all zeros in group 'f0', so it has no cosine; ...
     >>> type(build_costs(X, Y, Groups.each(3), metric="cityblock")).__name__
     'SeparableCosts'
     >>> type(build_costs(X, Y, Groups.all(3), metric="cityblock")).__name__
@@ -63,31 +79,59 @@ def build_costs(
     """
     count, n, m = len(groups), len(X), len(Y)
     fits = 8 * count * n * m <= memory_budget
+    in_time = STACK_SECONDS * count * n * m <= 0.2 * seconds_left()
     squared = is_squared(metric, p)
+    if squared and n * m * max(len(groups.flat), count) <= DIFFERENCES_UP_TO and fits:
+        return _from_differences(X, Y, groups)
     if squared or (metric == "cosine" and p == 1.0):
-        make = FactoredCosts.squared_euclidean if squared else FactoredCosts.cosine
+        factored = (
+            FactoredCosts.squared_euclidean(X, Y, groups, weights)
+            if squared
+            else FactoredCosts.cosine(X, Y, groups)
+        )
         wide = len(groups.flat) > STACK_PAYS_FROM * count
         # A handful of mixes never repays building a stack of a single group.
-        if wide and fits and count > 1:
-            return _stack_of(make(X, Y, groups))
-        return make(X, Y, groups)
+        return _stack_of(factored) if wide and fits and in_time and count > 1 else factored
     one_each = len(groups.flat) == count
     if one_each and isinstance(metric, str) and metric in ONE_FEATURE_ABSOLUTE:
         return SeparableCosts(X[:, groups.flat], Y[:, groups.flat], p)
     chunked = MetricCosts(X, Y, groups, metric, p)
-    if fits:
-        return StackedCosts(np.stack([chunked.block(group) for group in range(count)]))
+    if fits and in_time:
+        return given_costs(np.stack([chunked.block(group) for group in range(count)]))
     return chunked
+
+
+def given_costs(stack: np.ndarray) -> Costs:
+    """Costs given as a stack of shape (L, n, m); arcs that are infinite somewhere are forbidden.
+
+    Examples
+    --------
+    >>> given_costs(np.array([[[0.0, np.inf]]])).forbidden
+    array([[False,  True]])
+    """
+    finite = np.isfinite(stack).all() or np.isnan(stack).any()
+    return StackedCosts(stack) if finite else ForbiddenCosts.of_stack(stack)
+
+
+def _from_differences(X: np.ndarray, Y: np.ndarray, groups: Groups) -> StackedCosts:
+    """Stack squared distances summed from differences: right to a few units of themselves."""
+    gaps = X.T[groups.flat, :, None] - Y.T[groups.flat, None, :]
+    gaps *= gaps
+    sizes = np.diff(groups.offsets)
+    stack = gaps if len(gaps) == len(groups) else np.add.reduceat(gaps, groups.offsets[:-1])
+    # A difference errs by half a unit, its square by one and a half, the sum by one a feature.
+    return StackedCosts(stack, relative=0.5 * (float(sizes.max()) + 4.0) * UNIT)
 
 
 def _stack_of(costs: Costs) -> StackedCosts:
     """Form the stack, one group's matrix at a time."""
-    stack, error = np.empty(costs.shape), np.empty(costs.shape[0])
-    for group in range(len(stack)):
-        alone = np.eye(1, len(stack), group)[0]
+    count, n, m = costs.shape
+    stack, rows, cols = np.empty(costs.shape), np.empty((count, n)), np.empty((count, m))
+    for group in range(count):
+        alone = np.eye(1, count, group)[0]
         stack[group] = costs.mix(alone)
-        off = costs.rounding(alone).absolute
+        off = costs.rounding(alone)
         # Entries that rounding alone could have made are zero: points there are the same.
-        stack[group][stack[group] <= off] = 0.0
-        error[group] = 2.0 * off
-    return StackedCosts(stack, error)
+        stack[group][stack[group] <= np.add.outer(off.rows, off.cols)] = 0.0
+        rows[group], cols[group] = 2.0 * off.rows, 2.0 * off.cols
+    return StackedCosts(stack, (rows, cols))

@@ -58,13 +58,24 @@ class FactoredCosts:
     origin: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
-    def squared_euclidean(cls, X: np.ndarray, Y: np.ndarray, groups: Groups) -> FactoredCosts:
-        """Squared Euclidean costs, centred by the common mean so that offsets cost no digits."""
+    def squared_euclidean(
+        cls,
+        X: np.ndarray,
+        Y: np.ndarray,
+        groups: Groups,
+        weights: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> FactoredCosts:
+        """Squared Euclidean costs, centred by the common mean so that offsets cost no digits.
+
+        Points count by their `weights` a and b: one far away that weighs little must not move the
+        others away from the origin.
+        """
         membership = groups.membership()
         if not groups.covers:
             used = np.unique(groups.flat)
             X, Y, membership = X[:, used], Y[:, used], sparse.csr_array(membership[:, used])
-        centre = (X.sum(axis=0) + Y.sum(axis=0)) / (len(X) + len(Y))
+        a, b = weights or (np.full(len(X), 1.0 / len(X)), np.full(len(Y), 1.0 / len(Y)))
+        centre = 0.5 * (a @ X + b @ Y)
         return cls(X - centre, Y - centre, membership, origin=(X, Y))
 
     @classmethod
@@ -123,6 +134,11 @@ class FactoredCosts:
     def _feature_weights(self, alpha: np.ndarray) -> np.ndarray:
         weights = alpha if self._one_to_one else self.membership.T @ alpha
         return self.scale * np.asarray(weights)
+
+    @property
+    def forbidden(self) -> None:
+        """No arc is."""
+        return None
 
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return the one weighted squared distance matrix, shape (n, m)."""
@@ -208,11 +224,24 @@ class FactoredCosts:
         origin = self.origin and (self.origin[0][rows], self.origin[1][cols])
         return FactoredCosts(self.X[rows], self.Y[cols], self.membership, self.scale, origin)
 
+    def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the squared distance of the means: no plan brings two clouds closer than that."""
+        x_mean, y_mean = a @ self.X, b @ self.Y
+        gaps = np.abs(x_mean - y_mean)
+        error = (len(a) + len(b) + 4.0) * UNIT
+        gaps -= error * (a @ np.abs(self.X) + b @ np.abs(self.Y))
+        return self._pool(np.maximum(gaps, 0.0) ** 2) * (1.0 - (self.X.shape[1] + 8.0) * UNIT)
+
     def rounding(self, alpha: np.ndarray) -> Rounding:
-        """Bound the error of the expanded square, which is relative to the norms of the points."""
+        r"""Bound the error of the expanded square, which is relative to the norms of the points.
+
+        With weights w, a sum of d products errs by at most d u times the sum of their sizes, and
+        :math:`2 |\langle x, y \rangle_w| \le |x|_w^2 + |y|_w^2`, so that each point answers for
+        its own norm; a few units more are what centring does.
+        """
         weights = self._feature_weights(alpha)
-        largest = float(weights @ self._peaks)
-        return Rounding(0.0, (np.count_nonzero(weights) + 4) * UNIT * 4.0 * largest)
+        share = (np.count_nonzero(weights) + 8) * UNIT
+        return Rounding(0.0, share * (self.X**2 @ weights), share * (self.Y**2 @ weights))
 
     def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
         """Return the mixed cost of single arcs from differences, less what rounding may add."""

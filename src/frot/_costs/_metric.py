@@ -100,6 +100,11 @@ class MetricCosts:
                     found[inside] = block[rows[inside] - part.start, cols[inside]]
             yield found
 
+    @property
+    def forbidden(self) -> None:
+        """No arc is."""
+        return None
+
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return sum_l alpha_l C_l, one block of one group at a time."""
         mixed = np.zeros(self.shape[1:])
@@ -172,6 +177,10 @@ class MetricCosts:
         """Bound the error of the sum over groups (the metric's own digits are taken as given)."""
         terms = (np.count_nonzero(alpha) + 2) * UNIT
         return Rounding(0.0, terms * float(np.abs(alpha) @ self._largest))
+
+    def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Distances are not negative, but for rounding; of a user's function nothing is known."""
+        return np.full(self.shape[0], -np.inf if callable(self.metric) else -8.0 * UNIT)
 
     def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
         """Entries of a mix are as sharp as they get."""

@@ -18,23 +18,33 @@ BLOCK_BYTES = 4_000_000
 
 
 class Rounding(NamedTuple):
-    """Every entry is right to `relative` times itself plus `absolute`."""
+    """Entry (i, j) is right to `relative` times itself plus ``rows[i] + cols[j]``.
+
+    What a point adds goes with it: far points of little weight then cost a bound next to nothing.
+    """
 
     relative: float
-    absolute: float
+    rows: np.ndarray | float = 0.0
+    cols: np.ndarray | float = 0.0
+
+    @property
+    def absolute(self) -> float:
+        """The largest ``rows[i] + cols[j]``."""
+        return float(np.max(self.rows) + np.max(self.cols))
 
 
 def summation(plan: Plan) -> float:
-    """Return the relative error of a sum over a plan's entries, as rounding errors add up.
+    """Bound the relative error of a sum over a plan's entries, in whatever order it is taken.
 
-    k errors of either sign add up like sqrt(k); the factor covers several products a term.
+    A sum of k terms of one sign errs by k - 1 times half a unit; some more cover several products
+    a term.
 
     Examples
     --------
     >>> summation(Plan(np.full((2, 2), 0.25))) < 1e-14
     True
     """
-    return (8.0 + 2.0 * float(np.sqrt(plan.count))) * UNIT
+    return (8.0 + 0.5 * plan.count) * UNIT
 
 
 class Costs(Protocol):
@@ -52,6 +62,11 @@ class Costs(Protocol):
     @property
     def nonnegative(self) -> bool:
         """Whether every entry of every cost is known to be >= 0."""
+        ...
+
+    @property
+    def forbidden(self) -> np.ndarray | None:
+        """Arcs that no plan may use, (n, m); None where there are none."""
         ...
 
     def mix(self, alpha: np.ndarray) -> np.ndarray:
@@ -78,6 +93,13 @@ class Costs(Protocol):
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> Costs:
         """Return the costs between some of the points."""
+        ...
+
+    def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return what every plan pays at least in each group, (L,), from the points alone.
+
+        Rough, but without a pass over n m entries: what is known when there is no time for one.
+        """
         ...
 
     def rounding(self, alpha: np.ndarray) -> Rounding:

@@ -39,6 +39,11 @@ class RescaledCosts:
         """Only where nothing was subtracted."""
         return self.base.nonnegative and bool((self.shift <= 0.0).all())
 
+    @property
+    def forbidden(self) -> np.ndarray | None:
+        """The base's forbidden arcs."""
+        return self.base.forbidden
+
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return sum_l alpha_l C'_l."""
         weights = alpha * self.scale
@@ -70,18 +75,28 @@ class RescaledCosts:
         """Return the costs between some of the points."""
         return RescaledCosts(self.base.take(rows, cols), self.scale, self.shift)
 
+    def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the base's least costs, shifted and scaled."""
+        below = self.base.least(a, b)
+        error = 8.0 * UNIT * (np.abs(below) + np.abs(self.shift))
+        return self.scale * np.where(np.isfinite(below), below - self.shift - error, below)
+
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the base's error and that of one subtraction."""
         weights = alpha * self.scale
         base = self.base.rounding(weights)
         if not self.shift.any():
-            return Rounding(base.relative + 4.0 * UNIT, base.absolute)
+            return base._replace(relative=base.relative + 4.0 * UNIT)
         # What is left after a subtraction may be small, so errors relative to the base are not.
         reach = float(weights @ (self._peaks + np.abs(self.shift)))
-        return Rounding(0.0, base.absolute + (base.relative + 4.0 * UNIT) * reach)
+        return Rounding(0.0, base.rows + (base.relative + 4.0 * UNIT) * reach, base.cols)
 
-    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
-        """Entries of a mix are as sharp as they get."""
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
+        """Return the base's sharper entries, where there are any and nothing is subtracted."""
+        if self.shift.any():
+            return None
+        found = self.base.sharp(alpha * self.scale, rows, cols)
+        return None if found is None else found * (1.0 - 4.0 * UNIT)
 
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the base's error and that of one subtraction."""

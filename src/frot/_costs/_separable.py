@@ -45,6 +45,11 @@ class SeparableCosts:
         np.abs(gaps, out=gaps)
         return gaps if self.p == 1.0 else np.power(gaps, self.p, out=gaps)
 
+    @property
+    def forbidden(self) -> None:
+        """No arc is."""
+        return None
+
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return the weighted sum of the costs as one distance matrix."""
         on = np.flatnonzero(alpha)
@@ -85,6 +90,14 @@ class SeparableCosts:
     def take(self, rows: np.ndarray, cols: np.ndarray) -> SeparableCosts:
         """Return the costs between some of the points."""
         return SeparableCosts(self.X[rows], self.Y[cols], self.p)
+
+    def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        r"""Return :math:`|\bar x - \bar y|^p` for p >= 1 (Jensen), and zero otherwise."""
+        if self.p < 1.0:
+            return np.zeros(self.shape[0])
+        gaps = np.abs(a @ self.X - b @ self.Y)
+        gaps -= (len(a) + len(b) + 4.0) * UNIT * (a @ np.abs(self.X) + b @ np.abs(self.Y))
+        return np.maximum(gaps, 0.0) ** self.p * (1.0 - 8.0 * self.p * UNIT)
 
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the error of a sum of powers of differences.

@@ -20,8 +20,10 @@ class StackedCosts:
     Parameters
     ----------
     stack : array of shape (L, n, m)
-    error : array of shape (L,), optional
-        How far entries may be from the costs they stand for, where they were computed.
+    error : arrays of shape (L, n) and (L, m), optional
+        How far entry (i, j) may be from the cost it stands for: what its two points add.
+    relative : float
+        The same as a share of each entry.
 
     Examples
     --------
@@ -33,7 +35,8 @@ class StackedCosts:
     """
 
     stack: np.ndarray
-    error: np.ndarray | None = None
+    error: tuple[np.ndarray, np.ndarray] | None = None
+    relative: float = 0.0
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -57,6 +60,11 @@ class StackedCosts:
     @cached_property
     def _flat(self) -> np.ndarray:
         return self.stack.reshape(len(self.stack), -1)
+
+    @property
+    def forbidden(self) -> None:
+        """No arc is."""
+        return None
 
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return sum_l alpha_l C_l, reading only the groups that have weight."""
@@ -97,15 +105,22 @@ class StackedCosts:
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> StackedCosts:
         """Return the costs between some of the points."""
-        return StackedCosts(np.ascontiguousarray(self.stack[:, rows][:, :, cols]), self.error)
+        part = np.ascontiguousarray(self.stack[:, rows][:, :, cols])
+        error = self.error and (self.error[0][:, rows], self.error[1][:, cols])
+        return StackedCosts(part, error, self.relative)
+
+    def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the least entry of every group: one pass, which the stack has cost already."""
+        least = self._flat.min(axis=1)
+        return least - (self.relative + 4.0 * UNIT) * np.abs(least) - self._most_error
 
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the error of a sum of L products: relative where no term is negative."""
-        absolute = 0.0 if self.error is None else float(np.abs(alpha) @ self.error)
-        relative = (np.count_nonzero(alpha) + 2) * UNIT
+        rows, cols = (0.0, 0.0) if self.error is None else (alpha @ off for off in self.error)
+        relative = (np.count_nonzero(alpha) + 2) * UNIT + self.relative
         if self.nonnegative:
-            return Rounding(relative, absolute)
-        return Rounding(0.0, absolute + relative * float(np.abs(alpha) @ self._largest))
+            return Rounding(relative, rows, cols)
+        return Rounding(0.0, rows + relative * float(alpha @ self._largest), cols)
 
     def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
         """Entries of a mix are as sharp as they get."""
@@ -113,4 +128,13 @@ class StackedCosts:
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the error of sums over the plan, and of the entries themselves."""
         size = np.abs(phi) if self.nonnegative else self._largest
-        return summation(plan) * size + (0.0 if self.error is None else self.error)
+        error = self._most_error
+        if self.error is not None and plan.is_sparse:
+            error = self.error[0] @ plan.sum(axis=1) + self.error[1] @ plan.sum(axis=0)
+        return (summation(plan) + self.relative) * size + error
+
+    @cached_property
+    def _most_error(self) -> np.ndarray | float:
+        if self.error is None:
+            return 0.0
+        return self.error[0].max(axis=1) + self.error[1].max(axis=1)

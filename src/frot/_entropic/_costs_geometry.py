@@ -50,8 +50,6 @@ class CostsGeometry:
 
     def least(self, u: Any, v: Any) -> Any:
         """Return what every plan pays at least."""
-        if not hasattr(self.costs, "least"):  # TODO(merge)
-            return np.full((1, self.shape[1]), 0.0 if self.nonnegative else -np.inf)
         return self.costs.least(u[0], v[0])[None]
 
     def least_potentials(self, alpha: Any, u: Any, v: Any) -> tuple[Any, Any]:
@@ -84,8 +82,7 @@ class CostsGeometry:
 
     def mix_error(self, alpha: Any) -> Rounding:
         """Bound the rounding of the mixed cost as the costs do."""
-        found = self.costs.rounding(alpha[0])  # TODO(merge)
-        relative, rows, cols = found if len(found) == 3 else (*found, 0.0)
+        relative, rows, cols = self.costs.rounding(alpha[0])
         _, _, n, m = self.shape
         return Rounding(
             np.array([relative]), np.broadcast_to(rows, (1, n)), np.broadcast_to(cols, (1, m))

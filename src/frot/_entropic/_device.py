@@ -67,6 +67,11 @@ class DeviceCosts:
         """Return the costs at a few arcs, on the host."""
         return to_numpy(self.geometry.at(self.home.indices(rows), self.home.indices(cols)))
 
+    @property
+    def forbidden(self) -> None:
+        """No arc is: stacks with infinite costs are solved on the host."""
+        return None
+
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the rounding of a plan's costs, on the host."""
         bring = self.home.double().bring

@@ -46,11 +46,9 @@ class EntropicRun:
         _, n, m = problem.shape
         self.true = _geometry(problem.costs)
         geometry = standing_in(self.true, problem.a[None], problem.b[None])
-        nonnegative = problem.costs.nonnegative
-        sizes = problem.independent if nonnegative else problem.magnitudes
         terms = Terms.of(
             geometry.home.double(), problem.a[None], problem.b[None], problem.adversary,
-            problem.eps, sizes[None],
+            problem.eps, problem.sizes[None],
         )  # fmt: skip
         search = _search(geometry, problem, tol) if terms.single_safe else geometry
         terms = terms.at(search.home)
@@ -131,7 +129,7 @@ def _geometry(costs: Any) -> Geometry:
         if not isinstance(base, CostsGeometry):
             return base.rescaled(costs.scale)
     if isinstance(costs, StackedCosts):
-        return StackGeometry(costs.stack[None], getattr(costs, "relative", 0.0), costs.error)
+        return StackGeometry(costs.stack[None], costs.relative, costs.error)
     if isinstance(costs, FactoredCosts):
         return _points(costs) or CostsGeometry(costs)
     return CostsGeometry(costs)

@@ -24,8 +24,8 @@ class StackGeometry:
     C : array of shape (B, L, n, m)
     relative : float
         How far entries may be from the costs they stand for, as a share of each.
-    error : array of shape (L,), optional
-        The same, whatever the entry; on the host.
+    error : arrays of shape (L, n) and (L, m), optional
+        The same, whatever the entry (i, j): what its two points add; on the host.
     """
 
     C: Any
@@ -67,7 +67,7 @@ class StackGeometry:
         """Return the least cost of every group."""
         xp = self.home.xp
         found = xp.min(xp.min(self.C, axis=3), axis=2)
-        error = 0.0 if self.error is None else self.home.bring(self.error)[None, :]
+        error = sum((self.home.bring(part.max(axis=1)) for part in self.error or ()), start=0.0)
         return found - (self.relative + 8.0 * unit_of(self.home)) * xp.abs(found) - error
 
     def least_potentials(self, alpha: Any, u: Any, v: Any) -> tuple[Any, Any]:
@@ -76,13 +76,15 @@ class StackGeometry:
 
     def rows(self, part: slice) -> StackGeometry:
         """The costs of some rows only."""
-        return replace(self, C=self.C[:, :, part, :])
+        error = self.error and (self.error[0][:, part], self.error[1])
+        return replace(self, C=self.C[:, :, part, :], error=error)
 
     def take(self, rows: Any, cols: Any) -> StackGeometry:
         """The costs between some points, the same ones of every member."""
         take, home = self.home.xp.take, self.home
         C = take(take(self.C, home.indices(rows), axis=2), home.indices(cols), axis=3)
-        return replace(self, C=C)
+        error = self.error and (self.error[0][:, rows], self.error[1][:, cols])
+        return replace(self, C=C, error=error)
 
     def stand_in(self, rows: Any, cols: Any) -> StackGeometry:
         """The costs with points at the places of others."""
@@ -108,7 +110,7 @@ class StackGeometry:
     def rescaled(self, factor: Any) -> StackGeometry:
         """The stack times its factors."""
         scaled = self.C * self.home.bring(factor)[None, :, None, None]
-        error = None if self.error is None else self.error * factor
+        error = self.error and tuple(part * factor[:, None] for part in self.error)
         return StackGeometry(scaled, self.relative + unit_of(self.home), error)
 
     def at(self, rows: Any, cols: Any) -> Any:
@@ -128,13 +130,12 @@ class StackGeometry:
         share = (count + 8.0) * unit_of(self.home) + self.relative
         nothing = xp.zeros_like(alpha[:, 0])
         rows = xp.zeros((batch, n), dtype=self.home.dtype, device=self.home.device)
-        if self.error is not None:
-            rows = rows + xp.sum(alpha * self.home.bring(self.error)[None, :], axis=1)[:, None]
         cols = xp.zeros((batch, m), dtype=self.home.dtype, device=self.home.device)
+        if self.error is not None:
+            rows, cols = (alpha @ self.home.bring(part) for part in self.error)
         if self.nonnegative:
             return Rounding(nothing + share, rows, cols)
-        rows = rows + share * (alpha[:, None, :] @ self._peaks)[:, 0, :]
-        return Rounding(nothing, rows, cols)
+        return Rounding(nothing, rows + share * (alpha[:, None, :] @ self._peaks)[:, 0, :], cols)
 
     def inner_error(self, phi: Any, u: Any, v: Any) -> Any:
         """Bound the error of a sum over n m entries, in whatever order it is taken."""
@@ -142,8 +143,10 @@ class StackGeometry:
         share = (8.0 + 0.5 * n * m) * unit_of(self.home) + self.relative
         xp = self.home.xp
         size = phi if self.nonnegative else (self._peaks @ u[:, :, None])[:, :, 0]
-        error = 0.0 if self.error is None else self.home.bring(self.error)[None, :]
-        return share * xp.abs(size) + error
+        found = share * xp.abs(size)
+        for weights, part in zip((u, v), self.error or (), strict=False):
+            found = found + weights @ xp.matrix_transpose(self.home.bring(part))
+        return found
 
     def _as(self, dtype: Any) -> StackGeometry:
         if self.home.dtype == dtype:
@@ -178,7 +181,7 @@ def difference_stack(X: Any, Y: Any, membership: Any, error: float = 0.0) -> Sta
     array([[4., 0.],
            [0., 9.]])
     """
-    home = Home.of(X)
+    home, n = Home.of(X), X.shape[1]
     xp, flat = home.xp, home.indices(membership.indices)
     across, down = (xp.matrix_transpose(xp.take(points, flat, axis=2)) for points in (X, Y))
     gaps = across[:, :, :, None] - down[:, :, None, :]
@@ -192,6 +195,7 @@ def difference_stack(X: Any, Y: Any, membership: Any, error: float = 0.0) -> Sta
     off = None
     if error > 0.0:
         # A gap g moves by 2 e units, its square by 4 e g + 4 e^2; gaps are two at most.
-        off = (8.0 * error + 4.0) * unit_of(home) * np.asarray(membership.sum(axis=1))
+        each = (4.0 * error + 2.0) * unit_of(home) * np.asarray(membership.sum(axis=1))
+        off = tuple(np.broadcast_to(each[:, None], (len(each), k)) for k in (n, Y.shape[1]))
     # A difference errs by half a unit, its square by one and a half, the sum by one a feature.
     return StackGeometry(gaps, 0.5 * (float(sizes.max()) + 6.0) * unit_of(home), off)

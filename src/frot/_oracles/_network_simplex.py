@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
+from frot._deadline import DeadlineError, seconds_left
 from frot._errors import InputError, SolverError
+from frot._oracles._pot import network_simplex
 from frot._oracles._protocol import Transport
 from frot._plan import Plan
 
 __all__ = ["NetworkSimplex"]
+
+# Seconds that POT takes an arc to set a problem up, and a pivot over the root of the arcs: roughly,
+# for those who have a time limit.
+SETUP_SECONDS = 6e-8
+PIVOT_SECONDS = 5e-9
+# Costs this many times what every plan pays are cut off first, and cuts are so many digits apart.
+WIDE_RANGE = 1e7
+CAP_DIGITS = 4.0
 
 
 @dataclass(frozen=True)
@@ -19,7 +28,8 @@ class NetworkSimplex:
     r"""Solve :math:`\min_{\Pi \in U(a, b)} \langle \Pi, M \rangle` exactly.
 
     POT stops after 100,000 pivots with no more than a warning, which n = 2000 needs already;
-    here the limit grows with the problem and a failure is an error.
+    here the limit grows with the problem and a failure is an error. Where the time is limited, what
+    there is at its end is returned, not converged. Infinite costs are forbidden arcs.
 
     Parameters
     ----------
@@ -53,23 +63,67 @@ class NetworkSimplex:
         start: np.ndarray | None = None,
     ) -> Transport:
         """Return a vertex plan (at most n + m - 1 arcs) and optimal potentials."""
-        import ot
-
-        limit = self.max_iter or max(1_000_000, 500 * (len(a) + len(b)))
-        # POT's tolerances are absolute, and negative costs confuse it: give it costs in [0, 1].
-        least = float(M.min())
-        unit = float(M.max()) - least
-        if not unit > 0.0:
-            unit = 1.0
-        scaled = (M - least) / unit
-        with warnings.catch_warnings():
-            # Every failure POT warns of is also in its result code, which is read below.
-            warnings.simplefilter("ignore")
-            plan, log = ot.emd(a, b, scaled, numItermax=limit, log=True, check_marginals=False)
-        if log["result_code"] != 1:
+        n, m = M.shape
+        limit = self.max_iter or max(1_000_000, 500 * (n + m))
+        hurry = _pivots_in_time(n, m)
+        reduced, f, g = _reduce(M)
+        for cap in _caps(reduced, float(a @ np.abs(f) + b @ np.abs(g))):
+            flow = network_simplex(np.minimum(reduced, cap) / cap, a, b, int(min(limit, hurry)))
+            if not flow.solved or not _uses_more_than(cap, reduced, flow.plan):
+                break
+        if not flow.solved and not hurry < limit:
             raise SolverError(
-                f"POT's network simplex failed (code {log['result_code']}: {log['warning']}); "
-                f"the limit was {limit} pivots, see NetworkSimplex(max_iter=...)"
+                f"POT's network simplex failed (code {flow.code}); the limit was {limit} pivots, "
+                "see NetworkSimplex(max_iter=...)"
             )
-        f, g = log["u"] * unit + least, log["v"] * unit
-        return Transport(Plan.from_arcs(*Plan(plan).arcs(), plan.shape), f, g)
+        plan = Plan.from_arcs(*Plan(flow.plan).arcs(), flow.plan.shape)
+        return Transport(plan, f + flow.f * cap, g + flow.g * cap, flow.solved)
+
+
+def _reduce(M: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Take the least cost off every row and column: it is paid by every plan.
+
+    What is left is small where a point is far from all others, so that its digits do not drown
+    those of the rest.
+    """
+    f = M.min(axis=1)
+    reduced = M - f[:, None]
+    g = reduced.min(axis=0)
+    reduced -= g
+    return reduced, f, g
+
+
+def _caps(reduced: np.ndarray, paid: float) -> list[float]:
+    """Costs to cut off at, one after another until the plan uses none that was cut.
+
+    POT compares costs to an absolute tolerance: it is given numbers in [0, 1]. A few that stand for
+    forbidden arcs, or the distance of pairs that are nowhere near, would leave nothing of the
+    others. Cut costs only lower the optimum, so that a plan that uses none of them is optimal.
+    """
+    top = float(reduced.max(where=reduced < np.inf, initial=0.0))
+    if top == np.inf or not top > 0.0:
+        return [1.0]
+    # Dearer than any way around that uses allowed arcs.
+    most = top if reduced.max() < np.inf else (min(reduced.shape) + 1.0) * top
+    if not 0.0 < paid < top / WIDE_RANGE:
+        return [most]
+    steps = int(np.log10(most / paid) / CAP_DIGITS)
+    return [paid * 10.0 ** (CAP_DIGITS * step) for step in range(1, steps + 1)] + [most]
+
+
+def _uses_more_than(cap: float, reduced: np.ndarray, plan: np.ndarray) -> bool:
+    return bool(((reduced > cap) & (plan > 0.0)).any())
+
+
+def _pivots_in_time(n: int, m: int) -> float:
+    """How many pivots there is time for.
+
+    Raises
+    ------
+    DeadlineError
+        If there is not even the time to set the problem up.
+    """
+    left = seconds_left() - SETUP_SECONDS * n * m
+    if left <= 0.0:
+        raise DeadlineError
+    return left / (PIVOT_SECONDS * float(np.sqrt(n * m)))

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from frot._deadline import check_deadline
 from frot._feasible import northwest
+from frot._oracles import NetworkSimplex
 from frot._plan import Plan
 from frot._problem import Problem
 
@@ -20,6 +22,10 @@ SEED_SWEEPS = 40
 SEED_SWEEPS_MOST = 200
 SEED_ERROR = 0.05
 SEED_ARCS = 1
+# Weights of groups do not fall by more than this exponent in a step, so that all can come back.
+SEED_FALL = 30.0
+# Where costs are this many times the unit, arcs that make a plan have to be found by transport.
+WIDE_RANGE = 1e3
 # Entries looked at to find a threshold.
 SAMPLE = 20_000
 
@@ -47,7 +53,9 @@ def nearest(reduced: np.ndarray, per_point: int) -> np.ndarray:
     # Partitioning rows of a copy is faster than striding down the columns.
     of_cols = np.argpartition(reduced.T.copy(), along_cols - 1, axis=1)[:, :along_cols]
     rows = np.arange(n)[:, None] * m + of_rows
-    return np.union1d(rows, of_cols * m + np.arange(m)[:, None])
+    found = np.union1d(rows, of_cols * m + np.arange(m)[:, None])
+    # Where few arcs are allowed the nearest ones need not be.
+    return found[reduced.ravel()[found] < np.inf]
 
 
 def cheapest(reduced: np.ndarray, per_point: float, below: float = np.inf) -> np.ndarray:
@@ -109,14 +117,27 @@ def seed_arcs(
             break
         kept.append(cheapest(reduced, SEED_ARCS))
         phi = problem.costs.inner(Plan(kernel)) / unit
-        with np.errstate(under="ignore"):
-            alpha = alpha * np.exp((phi - phi.max()) / SEED_STEP)
+        alpha = alpha * np.exp(np.maximum((phi - phi.max()) / SEED_STEP, -SEED_FALL))
         alpha = alpha / alpha.sum()
         mixed = problem.costs.mix(alpha)
+    kept.append(_feasible_arcs(problem, mixed, f, g, unit))
+    return Seed(alpha, f, g, np.unique(np.concatenate(kept)))
+
+
+def _feasible_arcs(
+    problem: Problem, mixed: np.ndarray, f: np.ndarray, g: np.ndarray, unit: float
+) -> np.ndarray:
+    """Arcs that admit a plan: filled in the order of the potentials, where any plan will do.
+
+    Where arcs are forbidden, or some cost as much as if they were, only a transport problem tells.
+    """
+    a, b, m = problem.a, problem.b, problem.shape[2]
+    if not float(mixed.max()) <= WIDE_RANGE * unit:
+        rows, cols, _ = NetworkSimplex()(mixed, a, b).plan.arcs()
+        return rows * m + cols
     by_f, by_g = np.argsort(f, kind="stable"), np.argsort(-g, kind="stable")
     rows, cols, _ = northwest(a[by_f], b[by_g])
-    kept.append(by_f[rows] * m + by_g[cols])
-    return Seed(alpha, f, g, np.unique(np.concatenate(kept)))
+    return by_f[rows] * m + by_g[cols]
 
 
 def _sweeps(
@@ -139,6 +160,7 @@ def _sweeps(
         np.exp(kernel, out=kernel)
         u, v = 1.0 / np.maximum(kernel @ b32, tiny), np.ones(len(b), dtype=np.float32)
         for sweep in range(SEED_SWEEPS_MOST):
+            check_deadline()
             columns = kernel.T @ (a32 * u)
             # Past the usual number of sweeps, go on only while the marginals are far off.
             if sweep >= SEED_SWEEPS and b32 @ np.abs(v * columns - 1.0) < SEED_ERROR:

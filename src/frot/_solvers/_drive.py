@@ -9,18 +9,19 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
-from frot._bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
+from frot._bounds import Lower, Upper, cheap_lower_bound, relative_gap, upper_bound
 from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._errors import SolverError, warn_caller
 from frot._feasible import fill
+from frot._forbidden import allowed_plan
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._progress import progress_bar
 from frot._result import Progress, Result
+from frot._solvers._offer import Offer
 from frot._solvers._start import Start
 from frot._status import Status
 
@@ -32,19 +33,17 @@ Callback = Callable[[Progress], object]
 NOTHING = 1e-13
 
 
-class Offer(NamedTuple):
-    """What an algorithm has after a step; None where it has nothing new."""
-
-    upper: Upper | None = None
-    lower: Lower | None = None
-
-
 class Driven(ABC):
     """A solver that is a generator of offers; a frozen dataclass with its limits as fields."""
 
     tol: float
     max_iter: int
     time_limit: float | None
+
+    @property
+    def end(self) -> Status:
+        """What it means that there are no more offers."""
+        return Status.STALLED
 
     @property
     def keep_last(self) -> bool:
@@ -57,7 +56,7 @@ class Driven(ABC):
 
     def before_any(self, problem: Problem) -> Offer:
         """Return bounds that need no step, for a run that was stopped before its first."""
-        return Offer(_any_upper(problem), _any_lower(problem))
+        return bounds_from_points(problem)
 
     @abstractmethod
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
@@ -85,6 +84,7 @@ class Driven(ABC):
                 progress=progress,
                 keep_last=self.keep_last,
                 before_any=self.before_any,
+                end=self.end,
             )
         finally:
             # Generators that were not run to their end still have something to say.
@@ -103,46 +103,36 @@ def drive(
     progress: bool = False,
     keep_last: bool = False,
     before_any: Callable[[Problem], Offer] | None = None,
+    end: Status = Status.STALLED,
 ) -> Result:
     """Run an algorithm until its interval is within `tol` or a limit is met.
 
     A callback that returns True stops the run; Ctrl-C ends it with the best answer so far.
-    `keep_last` returns the last plan and the weights that answer it instead of the best ones.
+    `keep_last` returns the last plan and the weights that answer it instead of the best ones. `end`
+    is what an algorithm says that has nothing more to offer.
     """
     begin = time.perf_counter()
-    upper: Upper | None = None
-    lower: Lower | None = None
-    plain = [-np.inf, np.inf]
+    known = _Known(keep_last)
     history: list[Progress] = []
     iteration = 0
-    status = Status.STALLED
+    status = end
     try:
         with deadline(time_limit), progress_bar(tol, enabled=progress) as show:
             for offer in offers:
                 iteration += 1
-                if offer.upper is not None and (
-                    keep_last or upper is None or offer.upper.bound < upper.bound
-                ):
-                    upper = offer.upper
-                if offer.lower is not None and (lower is None or offer.lower.bound > lower.bound):
-                    lower = offer.lower
-                if offer.upper is not None and offer.upper.plain is not None:
-                    plain[1] = min(plain[1], offer.upper.plain)
-                if offer.lower is not None and offer.lower.plain is not None:
-                    plain[0] = max(plain[0], offer.lower.plain)
-                elapsed = time.perf_counter() - begin
-                if upper is not None and lower is not None:
-                    gap = relative_gap(lower.bound, upper.bound)
-                    now = Progress(iteration, elapsed, lower.bound, upper.bound, gap)
-                    if offer.upper is not None or offer.lower is not None:
+                known.take(offer)
+                stopped = False
+                if known.complete:
+                    now = known.progress(iteration, time.perf_counter() - begin)
+                    if offer != Offer():
                         history.append(now)
                     show(now)
-                    if gap <= tol:
-                        status = Status.CONVERGED
+                    stopped = callback is not None and _is_true(callback(now))
+                    if now.gap <= tol:
                         break
-                    if callback is not None and _is_true(callback(now)):
-                        status = Status.STOPPED
-                        break
+                if stopped:
+                    status = Status.STOPPED
+                    break
                 if iteration >= max_iter:
                     status = Status.MAX_ITER
                     break
@@ -153,33 +143,26 @@ def drive(
         status = Status.INTERRUPTED
     except DeadlineError:
         status = Status.TIME_LIMIT
-    if upper is None or lower is None:
+    if not known.complete:
         with no_deadline():
-            known = (
-                before_any(problem)
-                if before_any
-                else Offer(_any_upper(problem), _any_lower(problem))
-            )
-        upper, lower = upper or known.upper, lower or known.lower
-    assert upper is not None
-    assert lower is not None
-    gap = relative_gap(lower.bound, upper.bound)
-    elapsed = time.perf_counter() - begin
+            known.complete_by((before_any or bounds_from_points)(problem))
+    upper, lower = known.bounds
+    last = known.progress(iteration, time.perf_counter() - begin)
     width = upper.bound - lower.bound
-    if width < -1e-9 * max(abs(upper.bound), abs(lower.bound)):
+    if width < 0.0:
         raise SolverError(
             f"{solver}: the bounds [{lower.bound!r}, {upper.bound!r}] contradict each other; "
             "please report this problem"
         )
-    if status is not Status.INTERRUPTED and gap <= tol:
+    if status is not Status.INTERRUPTED and last.gap <= tol:
         status = Status.CONVERGED
-    elif status is Status.STALLED and width <= 8.0 * (upper.bound - upper.value + lower.slack):
+    elif status is end and width <= 8.0 * (upper.bound - upper.value + lower.slack):
         status = Status.PRECISION
-    if not history or history[-1].gap != gap:
-        history.append(Progress(iteration, elapsed, lower.bound, upper.bound, gap))
+    if not history or history[-1].gap != last.gap:
+        history.append(last)
     result = Result(
         value=upper.value,
-        lower=min(lower.bound, upper.bound),
+        lower=lower.bound,
         upper=upper.bound,
         status=status,
         alpha=problem.adversary.best(upper.phi)[1] if keep_last else lower.alpha,
@@ -190,13 +173,13 @@ def drive(
         names=problem.names,
         solver=solver,
         iterations=iteration,
-        time=elapsed,
+        time=last.elapsed,
         history=tuple(history),
         eta=problem.adversary.eta,
         eps=problem.eps,
         points=problem.points,
         groups=problem.groups,
-        plain=(plain[0], plain[1]) if np.isfinite(plain).all() else None,
+        plain=known.plain,
     )
     # An optimum of zero cannot be had to a relative tolerance, and is right all the same.
     zero = status is Status.PRECISION and width <= NOTHING * max(
@@ -205,6 +188,58 @@ def drive(
     if not status.ok and not zero:
         _warn(result, tol)
     return result
+
+
+class _Known:
+    """The best bounds offered so far, or the last plan where that is the answer."""
+
+    def __init__(self, keep_last: bool) -> None:
+        self.keep_last = keep_last
+        self.upper: Upper | None = None
+        self.lower: Lower | None = None
+        self._plain = [-np.inf, np.inf]
+
+    def take(self, offer: Offer) -> None:
+        """Keep what is better than what was known."""
+        upper, lower = offer
+        if upper is not None:
+            if self.keep_last or self.upper is None or upper.bound < self.upper.bound:
+                self.upper = upper
+            if upper.plain is not None:
+                self._plain[1] = min(self._plain[1], upper.plain)
+        if lower is not None:
+            if self.lower is None or lower.bound > self.lower.bound:
+                self.lower = lower
+            if lower.plain is not None:
+                self._plain[0] = max(self._plain[0], lower.plain)
+
+    def complete_by(self, offer: Offer) -> None:
+        """Take what is still unknown from an offer that needed no algorithm."""
+        self.upper, self.lower = self.upper or offer.upper, self.lower or offer.lower
+
+    @property
+    def complete(self) -> bool:
+        """Whether there is an interval."""
+        return self.upper is not None and self.lower is not None
+
+    @property
+    def bounds(self) -> tuple[Upper, Lower]:
+        """The interval and what proves it."""
+        assert self.upper is not None
+        assert self.lower is not None
+        return self.upper, self.lower
+
+    @property
+    def plain(self) -> tuple[float, float] | None:
+        """The interval of the problem without eps, where one was offered."""
+        low, high = self._plain
+        return (low, high) if np.isfinite(low) and np.isfinite(high) else None
+
+    def progress(self, iteration: int, elapsed: float) -> Progress:
+        """Where the run stands."""
+        upper, lower = self.bounds
+        gap = relative_gap(lower.bound, upper.bound)
+        return Progress(iteration, elapsed, lower.bound, upper.bound, gap)
 
 
 def _is_true(answer: object) -> bool:
@@ -220,13 +255,17 @@ def _warn(result: Result, tol: float) -> None:
     )
 
 
-def _any_upper(problem: Problem) -> Upper:
-    """A feasible plan that needs no solver, for a run that was stopped before its first step."""
-    plan = Plan.from_arcs(*fill(problem.a, problem.b), problem.shape[1:])
-    return upper_bound(problem, plan)
+def bounds_from_points(problem: Problem) -> Offer:
+    """Return bounds that need no step and no pass over the costs, for a run that had no time.
+
+    A plan filled from the lightest points up, and what the points alone prove.
+    """
+    return Offer(upper_bound(problem, first_plan(problem)), cheap_lower_bound(problem))
 
 
-def _any_lower(problem: Problem) -> Lower:
-    """Uniform weights and zero potentials, for a run that was stopped before its first step."""
-    groups, _, m = problem.shape
-    return lower_bound(problem, np.full(groups, 1.0 / groups), np.zeros(m))
+def first_plan(problem: Problem) -> Plan:
+    """Return a feasible plan that needs no solver."""
+    shape = problem.shape[1:]
+    if problem.costs.forbidden is not None:
+        return allowed_plan(problem.costs.forbidden, problem.a, problem.b)
+    return Plan.from_arcs(*fill(problem.a, problem.b), shape)

@@ -13,7 +13,6 @@ are left out until the potentials call for them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 

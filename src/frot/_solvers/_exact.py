@@ -13,8 +13,10 @@ from frot._errors import InputError
 from frot._oracles import NetworkSimplex
 from frot._plan import Plan
 from frot._problem import Problem
-from frot._solvers._drive import Driven, Offer
+from frot._solvers._column_generation import column_generation, column_generation_suits
+from frot._solvers._drive import Driven
 from frot._solvers._frank_wolfe import OracleRun, corrective_steps
+from frot._solvers._offer import Offer
 from frot._solvers._restricted import Restricted
 from frot._solvers._start import Start
 
@@ -26,6 +28,10 @@ SMOOTH_GROUPS = 3_000
 SOLVE_TO = 0.2
 # Corrective steps at the end, where the interior point could not meet the tolerance.
 LAST_STEPS = 50
+# Groups at most for which these are pivots of a linear program, of which there may then be more,
+# over so many arcs in all.
+LAST_GROUPS = 64
+LAST_ARCS = 2_000_000
 # From this many arcs on, bounds are offered before the first step.
 LONG_RUN = 1_000_000
 
@@ -70,6 +76,8 @@ class Exact(Driven):
             yield _one_group(problem)
             if problem.mean_cost == 0.0:
                 return
+        if column_generation_suits(problem):
+            yield from column_generation(problem, start.alpha, self.tol)
         yield from _generate(problem, start, self.tol)
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
@@ -137,5 +145,8 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
         else:
             break
     # Double precision gave out before the tolerance was met: vertices may still close the gap.
+    if linear and problem.shape[0] <= LAST_GROUPS:
+        pivots = max(LAST_STEPS, LAST_ARCS // (problem.shape[1] * problem.shape[2]))
+        yield from column_generation(problem, lower.alpha, tol, pivots)
     run = OracleRun(problem, NetworkSimplex())
     yield from islice(corrective_steps(run, Start(lower.alpha, upper.plan)), LAST_STEPS)

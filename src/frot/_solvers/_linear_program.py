@@ -9,14 +9,21 @@ from typing import Literal
 import numpy as np
 
 from frot._bounds import lower_bound, upper_bound
-from frot._errors import InputError
+from frot._deadline import DeadlineError, seconds_left
+from frot._errors import InputError, SolverError
 from frot._plan import Plan
 from frot._problem import Problem
-from frot._solvers._drive import Driven, Offer
+from frot._solvers._drive import Driven
+from frot._solvers._offer import Offer
 from frot._solvers._start import Start
-from frot._solvers._vertex import solve_vertex
+from frot._solvers._vertex import EpigraphProgram
+from frot._status import Status
 
 __all__ = ["LinearProgram"]
+
+REFINEMENTS = 6
+# Seconds it takes to hand an entry of the program to HiGHS, roughly.
+BUILD_SECONDS = 1e-7
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class LinearProgram(Driven):
     tol : float
         Relative gap that counts as solved.
     max_iter : int
-        Kept for symmetry: the program is solved once.
+        Solutions at most: the first one, and each of its refinements.
     time_limit : float, optional
         Seconds.
 
@@ -51,30 +58,45 @@ class LinearProgram(Driven):
 
     method: Literal["simplex", "ipm"] = "simplex"
     tol: float = 1e-7
-    max_iter: int = 2
+    max_iter: int = 10
     time_limit: float | None = None
 
+    @property
+    def end(self) -> Status:
+        """A referee that cannot tell says so."""
+        return Status.UNDECIDED
+
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
-        """Solve the program once; a start is not used."""
-        _, n, m = problem.shape
+        """Solve the program, and refine its solution while it is not good enough.
+
+        A start is not used.
+        """
+        groups, n, m = problem.shape
+        if BUILD_SECONDS * (groups + 2) * n * m > seconds_left():
+            raise DeadlineError
         mass_unit = 1.0 / max(n, m)
         rows, cols = np.divmod(np.arange(n * m), m)
+        if problem.costs.forbidden is not None:
+            allowed = ~problem.costs.forbidden.ravel()
+            rows, cols = rows[allowed], cols[allowed]
         costs = problem.costs.at(rows, cols)
-        unit = float(np.abs(costs).max()) or 1.0
-        found = solve_vertex(
-            problem.a / mass_unit,
-            problem.b / mass_unit,
-            rows,
-            cols,
-            costs / unit,
-            method=self.method,
-            time_limit=self.time_limit,
-            presolve=True,
+        unit = _unit(problem, costs)
+        program = EpigraphProgram(
+            problem.a / mass_unit, problem.b / mass_unit, rows, cols, costs / unit, self.method
         )
-        if found is not None:
-            plan = Plan.from_arcs(rows, cols, found.mass * mass_unit, (n, m))
-            lower = lower_bound(problem, found.alpha, found.g * unit)
-            yield Offer(upper_bound(problem, plan), lower)
+        try:
+            more = program.solve(presolve=True)
+            for _ in range(REFINEMENTS):
+                if not more:
+                    break
+                found = program.vertex()
+                plan = Plan.from_arcs(rows, cols, found.mass * mass_unit, (n, m))
+                lower = lower_bound(problem, found.alpha, found.g * unit)
+                yield Offer(upper_bound(problem, plan), lower)
+                more = program.refine()
+        except SolverError:
+            # What was offered until then holds; where that is nothing the driver has bounds.
+            return
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
@@ -84,3 +106,8 @@ class LinearProgram(Driven):
             raise InputError(
                 "solver: LinearProgram solves eta = 0 and eps = 0; drop them or use solver='auto'"
             )
+
+
+def _unit(problem: Problem, costs: np.ndarray) -> float:
+    """The unit of cost to work in: typical ones, so that a few huge ones do not hide them."""
+    return problem.typical_cost or float(np.abs(costs).max()) or 1.0

@@ -18,6 +18,8 @@ ARCS_PER_POINT = 6
 # Up to so many groups all are in from the start, and in problems of up to so many arcs those too.
 FEW_GROUPS = 100
 ALL_ARCS = 3_000
+# Arcs that cost more than so many units are not among them.
+FAR = 1e3
 # Of more groups, those that the seeding leaves with at least this share of the largest weight.
 GROUP_SHARE = 1e-8
 GROUPS_AT_FIRST = 400
@@ -42,13 +44,19 @@ def place(problem: Problem, start: Start) -> Placement:
     alpha = np.full(count, 1.0 / count) if start.alpha is None else start.alpha
     seed = seed_arcs(problem, alpha, ARCS_PER_POINT, unit, mirror=start.alpha is None)
     small = n * m <= ALL_ARCS and count <= FEW_GROUPS
-    arcs = np.arange(n * m) if small else seed.arcs
+    arcs = _all_arcs(problem, seed, unit) if small else seed.arcs
     if start.plan is not None:
         rows, cols, _ = start.plan.arcs()
         arcs = np.union1d(arcs, rows * m + cols)
     groups = _first_groups(problem, seed.alpha)
     interior = _first_iterate(problem, seed, arcs, groups, (unit, mass_unit))
     return Placement(interior, groups, m > n, unit, mass_unit)
+
+
+def _all_arcs(problem: Problem, seed: Seed, unit: float) -> np.ndarray:
+    """Every arc but those far out of range, which come in if they are ever worth it."""
+    mixed = problem.costs.mix(np.full(problem.shape[0], 1.0 / problem.shape[0]))
+    return np.union1d(np.flatnonzero(mixed.ravel() <= FAR * unit), seed.arcs)
 
 
 def _first_groups(problem: Problem, alpha: np.ndarray) -> np.ndarray:

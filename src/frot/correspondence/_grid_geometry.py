@@ -102,7 +102,8 @@ class GridGeometry:
 
     def take(self, rows: Any, cols: Any) -> StackGeometry:
         """The costs between some cells, as a stack."""
-        return StackGeometry(self.stack(), error=self._doubts).take(rows, cols)
+        each = [np.broadcast_to(self._doubts[:, None], (len(self.scale), k)) for k in self.size]
+        return StackGeometry(self.stack(), error=(each[0], 0.0 * each[1])).take(rows, cols)
 
     def stand_in(self, rows: Any, cols: Any) -> GridGeometry:
         """Cells stay where they are: those without weight cost no more than others do."""
