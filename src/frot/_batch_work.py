@@ -91,7 +91,7 @@ class BatchWork:
         if len(rows) < len(members):
             index = engine.terms.home.indices(rows)
             engine, at = engine.members(index), take(engine.terms.home.xp, index, at)
-        proof = certify(engine, at)
+        proof = certify(engine, at.alpha, at.g)
         lower, upper, doubt = (
             to_numpy(part)
             for part in (proof.lower, proof.upper, proof.upper - proof.value + proof.slack)

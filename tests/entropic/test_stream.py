@@ -60,7 +60,7 @@ def test_a_pass_is_a_sweep(name: str, b: np.ndarray):
 def test_both_prove_the_same(name: str, b: np.ndarray):
     g = 0.1 * RNG.normal(size=(1, 20))
     proofs = [
-        certify(engine, engine.sweep(ALPHA, g, 1e-2))
+        certify(engine, ALPHA, engine.sweep(ALPHA, g, 1e-2).g)
         for engine in (
             StreamEngine(GEOMETRIES[name], terms(b)),
             DenseEngine(GEOMETRIES[name], terms(b)),

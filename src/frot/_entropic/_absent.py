@@ -50,7 +50,9 @@ def standing_in(geometry: Any, a: Any, b: Any) -> Any:
     )
 
 
-def potentials_at(geometry: Geometry, terms: Terms, alpha: Any, f: Any, g: Any) -> tuple[Any, Any]:
+def potentials_at(
+    geometry: Geometry, terms: Terms, alpha: Any, f: Any, g: Any, soft: bool = True
+) -> tuple[Any, Any]:
     r"""Return f and g with those of points without weight at their true places.
 
     .. math::
@@ -58,7 +60,8 @@ def potentials_at(geometry: Geometry, terms: Terms, alpha: Any, f: Any, g: Any) 
         g_j = -\varepsilon \log \sum_i a_i e^{(f_i - M_{ij})/\varepsilon}
 
     are what these would have with the least weight there is: the derivatives of the optimum by
-    their weights. Costs that overflow make them infinite.
+    their weights. Without eps (not `soft`) minima take the place of sums. Costs that overflow make
+    potentials infinite.
 
     Parameters
     ----------
@@ -67,23 +70,47 @@ def potentials_at(geometry: Geometry, terms: Terms, alpha: Any, f: Any, g: Any) 
     f, g : arrays of shape (B, n) and (B, m)
         Right for points with weight.
     """
-    xp = terms.home.xp
     absent_rows = np.flatnonzero((to_numpy(terms.a) == 0.0).any(axis=0))
     absent_cols = np.flatnonzero((to_numpy(terms.b) == 0.0).any(axis=0))
     _, _, n, m = geometry.shape
     if len(absent_rows):
         part = geometry.take(absent_rows, np.arange(m))
         few = replace(terms, a=_take(terms, terms.a, absent_rows))
-        with quiet():
-            blocks = form_rows(scores_at(part, few, alpha), few, g, row_blocks(part))
-            found = xp.concat([block.f for block in blocks], axis=1)
+        found = (_softmins if soft else _row_minima)(part, few, alpha, g)
         f = _put(terms, f, terms.a, found, absent_rows, n)
     if len(absent_cols):
         part = geometry.take(np.arange(n), absent_cols)
         with quiet():
-            found = column_potentials(scores_at(part, terms, alpha), terms, f, row_blocks(part))
+            if soft:
+                scores = scores_at(part, terms, alpha)
+                found = column_potentials(scores, terms, f, row_blocks(part))
+            else:
+                found = _column_minima(part, terms, alpha, f)
         g = _put(terms, g, terms.b, found, absent_cols, m)
     return f, g
+
+
+def _softmins(part: Geometry, terms: Terms, alpha: Any, g: Any) -> Any:
+    with quiet():
+        blocks = form_rows(scores_at(part, terms, alpha), terms, g, row_blocks(part))
+        return terms.home.xp.concat([block.f for block in blocks], axis=1)
+
+
+def _row_minima(part: Geometry, terms: Terms, alpha: Any, g: Any) -> Any:
+    found = []
+    for rows in row_blocks(part):
+        reduced = part.rows(rows).mix(alpha) - (g + terms.closed)[:, None, :]
+        found.append(terms.home.xp.min(reduced, axis=2))
+    return terms.home.xp.concat(found, axis=1)
+
+
+def _column_minima(part: Geometry, terms: Terms, alpha: Any, f: Any) -> Any:
+    xp, best = terms.home.xp, None
+    f = xp.where(terms.a > 0.0, f, xp.zeros_like(f) - xp.inf)
+    for rows in row_blocks(part):
+        least = xp.min(part.rows(rows).mix(alpha) - f[:, rows][:, :, None], axis=1)
+        best = least if best is None else xp.minimum(best, least)
+    return best
 
 
 def _take(terms: Terms, array: Any, index: np.ndarray) -> Any:

@@ -18,17 +18,16 @@ where a cost may be negative. What goes with a point can be taken off its potent
 optimum of :math:`(1 - \rho) M` is no less than :math:`1 - \rho` times that of M, since KL is not
 negative; so the lower bound pays :math:`\langle a, p \rangle + \langle b, q \rangle` and that
 share of itself, and the upper bound the same in each group, because its plan has the marginals a
-and b. A score :math:`s_{ij} = (g_j - M_{ij}) / \varepsilon + \log b_j` is off by
-:math:`\delta_{ij} \le c\,(|g_j| + |M_{ij}| + \varepsilon |\log b_j|) / \varepsilon` units, and a
-softmin of scores that are off by :math:`\delta` by :math:`\log \sum_j p_j e^{\delta_j} \le
-e^{\max \delta} \sum_j p_j \delta_j`, with p the row of the plan. So f, and by the same sum the
-plan's entropy, pays for every entry what the plan has there:
+and b. A score :math:`s_{ij} = (g_j - M_{ij}) / \varepsilon + \log b_j` is computed to some units of
+:math:`(|g_j| + |M_{ij}|) / \varepsilon + |\log b_j|`. With :math:`M = f \oplus g - \varepsilon t`,
+t being the logarithm of the plan's density, that is at most so many units of
 
-.. math::
-    c \sum_{ij} \pi_{ij} (|g_j| + |M_{ij}| + \varepsilon |\log b_j|) ,
+.. math:: |f_i| + 2 |g_j| + \varepsilon\,(|\log b_j| + |t_{ij}|) ,
 
-and points of little weight pay little, however far away they are. On entries that carry anything,
-:math:`|M_{ij}| \le |f_i| + |g_j|` but for some hundred eps, which bounds the largest delta.
+and what goes with a point is taken off its potential again: the lower bound pays for it what the
+point weighs, however far away and badly known it is. What goes with t is a share of an exponent,
+:math:`\sum_{ij} \pi_{ij} |t_{ij}| \le \mathrm{KL} + 1`. The entropy of the plan is a sum over it,
+and pays the same.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from typing import Any, NamedTuple
 
 from frot._arrays import quiet
 from frot._entropic._blocks import row_blocks
-from frot._entropic._engine import Engine, Point
+from frot._entropic._engine import Engine
 from frot._entropic._forming import Block, form_rows, score_rows, softmax_block
 from frot._entropic._geometry import unit_of
 from frot._entropic._scores import Scores, scores_at
@@ -48,8 +47,8 @@ __all__ = ["Certificate", "certify", "certify_product"]
 
 # Units in the last place that a score takes on its way: some operations, each off by one.
 SCORE = 6.0
-# Exponents below this are zero, so that no entry that counts is further down.
-UNDERFLOW = 800.0
+# A potential is coarse where its last places are this share of eps; so often such are lowered.
+COARSE, LOWERINGS = 1e-2, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +78,13 @@ class Certificate:
     plain_g: Any
 
 
-def certify(engine: Engine, at: Point) -> Certificate:
-    """Prove an interval from the weights and the potential g of a point of the ascent."""
+def certify(engine: Engine, alpha: Any, g: Any) -> Certificate:
+    """Prove an interval from weights (B, L) and potentials of the columns (B, m)."""
     precise = engine.double()
     home = precise.terms.home
-    alpha = home.xp.astype(at.alpha, home.dtype)
+    alpha = home.xp.astype(alpha, home.dtype)
     alpha = alpha / home.xp.sum(alpha, axis=1, keepdims=True)
-    return _prove(precise, alpha, home.xp.astype(at.g, home.dtype))
+    return _prove(precise, alpha, home.xp.astype(g, home.dtype))
 
 
 def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:
@@ -95,6 +94,12 @@ def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:
     g = g - xp.sum(b * g, axis=1, keepdims=True)
     scores, parts = scores_at(geometry, terms, alpha), row_blocks(geometry)
     first = _first_pass(engine, scores, g, parts)
+    for _ in range(LOWERINGS):
+        lowered = _lowered(terms, g, terms.over_b(first.masses))
+        if lowered is None:
+            break
+        g = lowered
+        first = _first_pass(engine, scores, g, parts)
     f, columns = first.f, terms.over_b(first.masses)
     thin = 1.0 / xp.where(columns > 1.0, columns, xp.ones_like(columns))
     rows, phi = _second_pass(engine, scores, g, parts, first, thin)
@@ -111,12 +116,12 @@ def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:
         entropy = entropy + eps * _mixing(terms, xp.sum(a * rows, axis=1), left, right, total)
     value = terms.worst(whole) + entropy
     dual = xp.sum(a * f, axis=1) + xp.sum(b * g, axis=1)
-    margin = _margins(engine, alpha, f, g, first.masses, whole)
+    margin = _margins(engine, alpha, f, g, first.masses, entropy)
     doubt = geometry.inner_error(whole, a, b) + margin.moved[:, None] * terms.sizes
     worst = terms.worst(whole + doubt) + terms.worst_error(whole)
     reward = terms.reward(alpha) - terms.reward_error(alpha)
     plain = xp.sum(a * first.plain_f, axis=1) + xp.sum(b * first.plain_g, axis=1)
-    plain_margin = _margins(engine, alpha, first.plain_f, first.plain_g, b, whole)
+    plain_margin = _margins(engine, alpha, first.plain_f, first.plain_g, b, 0.0 * entropy)
     # Minima of reduced costs are off by units of the costs, as these are.
     plain_margin = plain_margin._replace(costs=3.0 * plain_margin.costs)
     upper = worst + entropy + margin.scores
@@ -178,11 +183,15 @@ def _first_pass(engine: Engine, scores: Scores, g: Any, parts: list[slice]) -> _
     """Form the plan once, and take the minima of the reduced costs on the way."""
     terms = engine.terms
     xp, kept, potentials, plain = terms.home.xp, [], [], []
-    masses, most, log_b = 0.0, None, terms.log(terms.b)
+    masses, most = 0.0, None
     for part, block in score_rows(scores, terms, g, parts):
-        # Columns without weight stay where they are, at minus infinity, and bind nothing.
-        bare = block - log_b[:, None, :]
-        top = xp.max(bare, axis=2)
+        if terms.gaps:
+            # Columns without weight bind nothing: they take what the others leave them.
+            bare = scores.block(part, g / terms.eps)
+            top = xp.max(bare + terms.closed[:, None, :], axis=2)
+        else:
+            bare = block - terms.log_b[:, None, :]
+            top = xp.max(bare, axis=2)
         plain.append(terms.eps * (scores.offset(part) - top))
         bare -= top[:, :, None]
         best = xp.max(bare, axis=1)
@@ -194,8 +203,23 @@ def _first_pass(engine: Engine, scores: Scores, g: Any, parts: list[slice]) -> _
         if engine.keeps:
             kept.append(formed)
     f, plain_f = (xp.concat(each, axis=1) for each in (potentials, plain))
-    plain_g = xp.where(terms.b > 0.0, g - terms.eps * most, g)
-    return _First(f, masses, plain_f, plain_g, kept)
+    return _First(f, masses, plain_f, g - terms.eps * most, kept)
+
+
+def _lowered(terms: Terms, g: Any, columns: Any) -> Any:
+    """Return g with potentials lowered that are too large for their last place to be less than eps.
+
+    The columns of such, far points of next to no weight, get all or nothing of what they should,
+    and too much would take rows from the others. None where no column does.
+    """
+    xp = terms.home.xp
+    place = 4.0 * unit_of(terms.home) * xp.abs(g)
+    coarse = (place > COARSE * terms.eps) & (columns > 1.0)
+    if not bool(xp.any(coarse)):
+        return None
+    with quiet():
+        less = g - terms.eps * xp.log(xp.where(coarse, columns, xp.ones_like(columns))) - place
+    return xp.where(coarse, less, g)
 
 
 def _second_pass(
@@ -213,21 +237,21 @@ def _second_pass(
 
 
 def _lacking(terms: Terms, rows: Any, kept: Any) -> tuple[Any, Any, Any]:
-    """Return u, v / t and t, where t is more than rounding could have left."""
+    """Return u, v / t and t.
+
+    Both sides lack the same but for rounding: the one that seems to lack less is given what is
+    missing in proportion to its weights, so that every marginal is right to some units of itself.
+    """
     xp, a, b = terms.home.xp, terms.a, terms.b
-    nothing = xp.zeros_like(a), xp.zeros_like(b)
     lack_a, lack_b = a - a * rows, b - kept
-    lack_a = xp.where(lack_a > 0.0, lack_a, nothing[0])
-    lack_b = xp.where(lack_b > 0.0, lack_b, nothing[1])
+    lack_a = xp.where(lack_a > 0.0, lack_a, xp.zeros_like(a))
+    lack_b = xp.where(lack_b > 0.0, lack_b, xp.zeros_like(b))
     sums = xp.sum(lack_a, axis=1), xp.sum(lack_b, axis=1)
-    total = xp.minimum(*sums)
-    some = total > 4.0 * unit_of(terms.home)
-    one = xp.ones_like(total)
-    keep = xp.where(some, one, 0.0 * one)[:, None]
-    # Both sides lack the same, but for rounding: what is added has the smaller of the masses.
-    left = keep * lack_a * (total / xp.where(sums[0] > 0.0, sums[0], one))[:, None]
-    right = keep * lack_b / xp.where(sums[1] > 0.0, sums[1], one)[:, None]
-    return left, right, xp.where(some, total, 0.0 * one)
+    total = xp.maximum(*sums)
+    lack_a = lack_a + (total - sums[0])[:, None] * a
+    lack_b = lack_b + (total - sums[1])[:, None] * b
+    share = xp.where(total > 0.0, total, xp.ones_like(total))[:, None]
+    return lack_a, lack_b / share, total
 
 
 def _mixing(terms: Terms, mass: Any, left: Any, right: Any, total: Any) -> Any:
@@ -259,22 +283,19 @@ class _Margins(NamedTuple):
         return self.scores + self.costs + self.share * abs(dual)
 
 
-def _margins(engine: Engine, alpha: Any, f: Any, g: Any, masses: Any, phi: Any) -> _Margins:
+def _margins(engine: Engine, alpha: Any, f: Any, g: Any, masses: Any, entropy: Any) -> _Margins:
     terms, geometry = engine.terms, engine.geometry
     xp, a, b, eps = terms.home.xp, terms.a, terms.b, terms.eps[:, 0]
     unit, (n, m) = unit_of(terms.home), geometry.shape[2:]
     off = geometry.mix_error(alpha)
     rows = xp.sum(a * xp.abs(f), axis=1)
     cols = xp.sum(xp.maximum(masses, b) * xp.abs(g), axis=1)
+    heavy = xp.maximum(masses, b)
     light = xp.where(b > 0.0, xp.abs(terms.log(b)), xp.zeros_like(b))
-    size = rows + cols + xp.sum(alpha * xp.abs(phi), axis=1)
-    size = size + eps * (1.0 + xp.sum(masses * light, axis=1))
-    reach = xp.max(xp.abs(f), axis=1) + xp.max(xp.abs(g), axis=1)
-    with quiet():
-        grow = xp.exp(SCORE * unit * (reach / eps + UNDERFLOW))
+    size = rows + 2.0 * cols + xp.abs(entropy) + eps * (2.0 + xp.sum(heavy * light, axis=1))
     # Sums of k terms err by k / 2 units at most, whatever their order.
     sums = (8.0 + 0.5 * (n + m)) * unit
-    scores = grow * (SCORE * unit * size + eps * sums) + sums * (rows + cols)
+    scores = SCORE * unit * size + eps * sums + sums * (rows + cols)
     costs = xp.sum(a * off.rows, axis=1) + xp.sum(b * off.cols, axis=1)
     # A plan whose marginals are off by k units is near one whose are not: nine times k of a b^T
     # make up for what it lacks.

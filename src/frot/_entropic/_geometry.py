@@ -69,7 +69,7 @@ class Geometry(Protocol):
         ...
 
     def least_potentials(self, alpha: Any, u: Any, v: Any) -> tuple[Any, Any]:
-        """Return f and g, (B, n) and (B, m), that prove ``least`` for the costs mixed by alpha."""
+        """Return f and g, (B, n) and (B, m), that prove `least` of the mixed cost, or nothing."""
         ...
 
     def rows(self, part: slice) -> Geometry:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from frot._arrays import to_numpy
 from frot._bounds import Lower, Upper
 from frot._costs import FactoredCosts, RescaledCosts, StackedCosts
 from frot._entropic._absent import potentials_at, stand_ins, standing_in
+from frot._entropic._blocks import row_blocks
 from frot._entropic._certificate import Certificate, certify, certify_product
 from frot._entropic._coarse import coarse_weights
 from frot._entropic._costs_geometry import CostsGeometry
@@ -16,8 +19,10 @@ from frot._entropic._dense import DenseEngine, dense_bytes
 from frot._entropic._device import DeviceCosts
 from frot._entropic._engine import Engine, Point
 from frot._entropic._flash import FlashEngine
+from frot._entropic._forming import column_potentials
 from frot._entropic._geometry import Geometry
 from frot._entropic._points import PointGeometry
+from frot._entropic._scores import scores_at
 from frot._entropic._stack import StackGeometry
 from frot._entropic._stream import StreamEngine
 from frot._entropic._terms import Terms
@@ -76,9 +81,52 @@ class EntropicRun:
         return first, None
 
     def certify(self, at: Point) -> tuple[Upper, Lower]:
-        """Prove bounds from a point."""
-        proof = certify(self.engine, at)
+        """Prove bounds from a point of an ascent."""
+        return self.prove(at.alpha, at.g)
+
+    @property
+    def forbidden(self) -> bool:
+        """Whether some arcs may carry nothing."""
+        return self.problem.costs.forbidden is not None
+
+    def prove(self, alpha: Any, g: Any) -> tuple[Upper, Lower]:
+        """Prove bounds from weights (1, L) and a potential (1, m)."""
+        proof = certify(self.engine, alpha, g)
         return self.upper(proof), self.lower(proof)
+
+    def prove_from_rows(
+        self, alpha: np.ndarray, f: np.ndarray, rows: np.ndarray
+    ) -> tuple[Upper | None, Lower]:
+        """Prove bounds from weights (L,) and potentials of the rows `rows`, all on the host.
+
+        Potentials that f leaves to the columns give none of them too much, as a plan on its way to
+        the optimum may. Where arcs are forbidden, the plan of potentials cannot be rounded.
+        """
+        precise = self.engine.double()
+        terms, geometry = precise.terms, precise.geometry
+        whole = np.full(len(self.problem.a), -np.inf)
+        whole[rows] = f
+        weights, known = terms.home.bring(alpha[None]), terms.home.bring(whole[None])
+        scores = scores_at(geometry, terms, weights)
+        g = column_potentials(scores, terms, known, row_blocks(geometry))
+        proof = certify(precise, weights, g)
+        return None if self.forbidden else self.upper(proof), self.lower(proof)
+
+    def on_host(self) -> tuple[Problem, np.ndarray, np.ndarray]:
+        """The problem without points of zero weight, on the host, and which points are left."""
+        problem = self.problem
+        if isinstance(problem.costs, DeviceCosts):
+            geometry = self.engine.double().geometry
+            home, count = geometry.home, problem.shape[0]
+            off = [geometry.mix_error(home.bring(alone[None])) for alone in np.eye(count)]
+            error = tuple(
+                np.concatenate([to_numpy(getattr(one, side)) for one in off])
+                for side in ("rows", "cols")
+            )
+            relative = max(float(one.relative[0]) for one in off)
+            costs = StackedCosts(to_numpy(geometry.stack())[0], error, relative)
+            problem = replace(problem, costs=costs, groups=None, points=None)
+        return problem.support()
 
     def product(self) -> tuple[Upper, Lower]:
         """Prove bounds that need no look at single costs."""
@@ -106,18 +154,22 @@ class EntropicRun:
 
     def lower(self, proof: Certificate) -> Lower:
         """The dual value, and what the potentials prove without eps."""
-        f, g = proof.f, proof.g
+        f, g = self._potentials(proof.alpha, proof.f, proof.g, soft=True)
+        slack, plain = float(proof.slack[0]), float(proof.plain_lower[0])
+        return Lower(float(proof.lower[0]), proof.alpha[0, :], f, g, slack, plain)
+
+    def plain_lower(self, proof: Certificate) -> Lower:
+        """What the potentials prove without eps."""
+        f, g = self._potentials(proof.alpha, proof.plain_f, proof.plain_g, soft=False)
+        slack = float(proof.slack[0])
+        return Lower(float(proof.plain_lower[0]), proof.alpha[0, :], f, g, slack)
+
+    def _potentials(self, alpha: Any, f: Any, g: Any, soft: bool) -> tuple[Any, Any]:
+        """Give points without weight the potentials of their true places."""
         precise = self.engine.double()
         if self.true is not precise.geometry:
-            f, g = potentials_at(self.true, precise.terms, proof.alpha, f, g)
-        return Lower(
-            float(proof.lower[0]),
-            proof.alpha[0, :],
-            f[0, :],
-            g[0, :],
-            float(proof.slack[0]),
-            float(proof.plain_lower[0]),
-        )
+            f, g = potentials_at(self.true, precise.terms, alpha, f, g, soft)
+        return f[0, :], g[0, :]
 
 
 def _geometry(costs: Any) -> Geometry:

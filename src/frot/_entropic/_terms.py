@@ -108,8 +108,15 @@ class Terms:
     @cached_property
     def log_b(self) -> Any:
         """The logarithm of b; minus infinity at columns without weight, which take no mass."""
-        xp, found = self.home.xp, self.log(self.b)
-        return found if not self.gaps else xp.where(self.b > 0.0, found, found - xp.inf)
+        found = self.log(self.b)
+        return found if not self.gaps else found + self.closed
+
+    @cached_property
+    def closed(self) -> Any:
+        """Minus infinity at columns without weight and zero elsewhere, (B, m)."""
+        xp = self.home.xp
+        zero = xp.zeros_like(self.b)
+        return xp.where(self.b > 0.0, zero, zero - xp.inf)
 
     @cached_property
     def single_safe(self) -> bool:

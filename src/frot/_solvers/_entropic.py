@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from frot._arrays import to_numpy
+from frot._bounds import cheap_lower_bound, relative_gap
+from frot._deadline import check_deadline
 from frot._entropic._ascent import ascend
 from frot._entropic._engine import Engine, Point, distances
 from frot._entropic._run import EntropicRun
 from frot._errors import InputError
 from frot._problem import Problem
-from frot._solvers._drive import Driven, Offer
+from frot._solvers._drive import Driven, first_plan
+from frot._solvers._entropic_arcs import EntropicArcs, plan_upper
+from frot._solvers._offer import Offer
 from frot._solvers._start import Start
 
 __all__ = ["Entropic"]
@@ -24,6 +29,17 @@ PROVE_EVERY = 20
 NEAR = 30.0
 # Certificates in a row that bring nothing before single precision is given up.
 SINGLE_PATIENCE = 3
+# The interior point has no room for more than this.
+MOST_GROUPS, MOST_COSTS, MOST_POINTS = 200, 20_000_000, 3_000
+# It is the shorter way where eps is a smaller share of a typical cost, or costs are as few.
+SMALL_EPS = 2e-3
+FEW_COSTS = 200_000
+# It is priced first at this gap of its own, then at these shares of the full problem's.
+FIRST_TARGET, SOLVE_TO, CLOSER = 0.05, 0.2, 0.1
+# Steps it may go on after its plan is proven, for that of its potentials to follow.
+SPARE_STEPS = 3
+# Costs of up to so many arcs can be looked at by a run that has no time.
+PASS_UP_TO = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -95,8 +111,15 @@ class Entropic(Driven):
         return True
 
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
-        """Climb, and prove an interval whenever it may be within the tolerance."""
+        """Solve on arcs where that is the shorter way; else climb, and on arcs if it gets stuck."""
         run = EntropicRun(problem, self.tol)
+        on_arcs = _few_enough(problem)
+        if on_arcs and _arcs_first(problem):
+            yield from self._squeeze(run, start.alpha)
+            on_arcs = False
+        if run.forbidden:
+            # Rounding a plan of potentials would put mass on arcs that may have none.
+            return
         engine = run.engine
         at = yield from self._climb(run, engine, *run.start(start.alpha, start.g))
         precise = engine.double()
@@ -106,15 +129,56 @@ class Entropic(Driven):
             alpha, g = home.xp.astype(at.alpha, home.dtype), home.xp.astype(at.g, home.dtype)
             if bool(home.xp.all(home.xp.isfinite(g))):
                 alpha = alpha / home.xp.sum(alpha, axis=1, keepdims=True)
-                yield from self._climb(run, precise, alpha, g)
+                at = yield from self._climb(run, precise, alpha, g)
+        if at is not None and on_arcs:
+            yield from self._squeeze(run, to_numpy(at.alpha)[0])
 
     def before_any(self, problem: Problem) -> Offer:
-        """Equal weights and one pass over the rows: an upper bound has to count the entropy too."""
+        """Bounds that count the entropy: of the product plan, or of a pass over few points."""
         run = EntropicRun(problem, self.tol)
+        if run.forbidden:
+            return Offer(plan_upper(problem, first_plan(problem)), cheap_lower_bound(problem))
+        if problem.shape[1] * problem.shape[2] > PASS_UP_TO:
+            return Offer(*run.product())
         engine = run.engine.double()
         alpha = engine.terms.home.bring(np.full((1, problem.shape[0]), 1.0 / problem.shape[0]))
-        g = engine.terms.home.xp.zeros_like(engine.terms.b)
-        return Offer(*run.certify(engine.sweep(alpha, g, float("inf"))))
+        return Offer(*run.prove(alpha, engine.terms.home.xp.zeros_like(engine.terms.b)))
+
+    def _squeeze(self, run: EntropicRun, alpha: np.ndarray | None) -> Iterator[Offer]:
+        """Take the steps of an interior point, pricing all arcs whenever its own gap has shrunk.
+
+        Its plan is good a step or two before that of its potentials is, which is handed out all
+        the same if it can be had: it is full, and takes no room.
+        """
+        host, rows, cols = run.on_host()
+        state = EntropicArcs.begin(host, self.tol, alpha)
+        target, spare, shape = FIRST_TARGET, SPARE_STEPS, run.problem.shape[1:]
+        while True:
+            check_deadline()
+            moved = state.step()
+            if moved and state.gap() > target:
+                yield Offer()
+                continue
+            upper, lower = run.prove_from_rows(state.weights(), state.potential(), rows)
+            plan = plan_upper(host, state.plan())
+            plan = replace(plan, plan=plan.plan.expand(rows, cols, shape))
+            gap = relative_gap(lower.bound, plan.bound)
+            late = upper is not None and relative_gap(lower.bound, upper.bound) > self.tol
+            near = gap <= self.tol and late and moved and spare > 0
+            best = plan if upper is None or (late and plan.bound < upper.bound) else upper
+            yield Offer(None if near else best, lower)
+            gap = min(gap, relative_gap(lower.bound, best.bound))
+            if best.bound - lower.bound <= 4.0 * (best.bound - best.value + lower.slack):
+                return
+            if near:
+                spare -= 1
+                continue
+            if state.enter():
+                target = SOLVE_TO * gap
+            elif moved:
+                target = CLOSER * min(gap, state.gap())
+            else:
+                return
 
     @property
     def _unhurried(self) -> bool:
@@ -149,3 +213,23 @@ class Entropic(Driven):
         if at is not None and bool(xp.all(xp.isfinite(at.dual))):
             yield Offer(*run.certify(at))
         return at
+
+
+def _few_enough(problem: Problem) -> bool:
+    """Whether an interior point has room for the arcs of a problem."""
+    count, n, m = problem.shape
+    few = count <= MOST_GROUPS and count * n * m <= MOST_COSTS and n + m <= MOST_POINTS
+    if not few and problem.costs.forbidden is not None:
+        raise InputError(
+            f"C: infinite costs with eps > 0 are for up to {MOST_GROUPS} groups and {MOST_COSTS:,} "
+            "costs; leave eps out"
+        )
+    return few and problem.mean_cost > 0.0
+
+
+def _arcs_first(problem: Problem) -> bool:
+    """Whether an interior point is the shorter way: with a small eps, or few points."""
+    count, n, m = problem.shape
+    small = problem.eps < SMALL_EPS * problem.typical_cost
+    few = count > 1 and n * m * (count + 10) <= FEW_COSTS
+    return small or few or problem.costs.forbidden is not None

@@ -56,6 +56,11 @@ class Interior:
     eps, log_product :
         The plan's entropy, relative to the product of the marginals on the arcs; `log_product` has
         shape (K,), and is looked at for eps > 0 only.
+    shares : array of shape (K,), or one
+        What x z should be of an arc, in units of mu: with light points next to heavy ones, the
+        same for all would push the light ones' mass to where it does not belong.
+    offsets : array of shape (G,), or zero
+        What groups cost besides, whatever the plan.
     """
 
     a: np.ndarray
@@ -74,6 +79,8 @@ class Interior:
     t: float
     eps: float = 0.0
     log_product: np.ndarray | None = None
+    shares: np.ndarray | float = 1.0
+    offsets: np.ndarray | float = 0.0
 
     def __post_init__(self) -> None:
         self.index()
@@ -91,7 +98,13 @@ class Interior:
     @property
     def mu(self) -> float:
         """Mean complementarity."""
-        return self.complementarity / (len(self.x) + len(self.s))
+        return self.complementarity / self._places
+
+    @property
+    def _places(self) -> float:
+        """What the complementarities' shares sum to."""
+        arcs = len(self.x) if isinstance(self.shares, float) else float(self.shares.sum())
+        return arcs + len(self.s)
 
     @property
     def complementarity(self) -> float:
@@ -133,11 +146,11 @@ class Interior:
         primal, dual = self._lengths(affine, 1.0)
         ahead = (self.x + primal * affine[0]) @ (self.z + dual * affine[1])
         ahead += (self.alpha + dual * affine[2]) @ (self.s + primal * affine[3])
-        sigma = max((ahead / (len(self.x) + len(self.s)) / mu) ** 3, 1e-6, floor / mu)
+        sigma = max((ahead / self._places / mu) ** 3, 1e-6, floor / mu)
         sigma = min(1.0, sigma)
         move = self._direction(
             residuals,
-            sigma * mu - self.x * self.z - affine[0] * affine[1],
+            sigma * mu * self.shares - self.x * self.z - affine[0] * affine[1],
             sigma * mu - self.alpha * self.s - affine[2] * affine[3],
         )
         if not all(np.isfinite(part).all() for part in move):
@@ -156,8 +169,9 @@ class Interior:
         Of each pair the smaller one gives way: the other is what the solution is made of.
         """
         used = self.x > self.z
-        self.x = np.where(used, self.x, np.maximum(self.x, 0.5 * barrier / self.z))
-        self.z = np.where(used, np.maximum(self.z, 0.1 * barrier / self.x), self.z)
+        each = barrier * self.shares
+        self.x = np.where(used, self.x, np.maximum(self.x, 0.5 * each / self.z))
+        self.z = np.where(used, np.maximum(self.z, 0.1 * each / self.x), self.z)
         used = self.alpha > self.s
         self.alpha = np.where(used, self.alpha, np.maximum(self.alpha, 0.1 * barrier / self.s))
         self.s = np.where(used, np.maximum(self.s, 0.1 * barrier / self.alpha), self.s)
@@ -166,7 +180,7 @@ class Interior:
         reduced = self.alpha @ self.costs - self.f[self.rows] - self.g[self.cols] - self.z
         if self.eps > 0.0:
             reduced += self.eps * (np.log(self.x) - self.log_product)
-        level = self.t - self.costs @ self.x - self.s
+        level = self.t - self.offsets - self.costs @ self.x - self.s
         if self.eta > 0.0:
             level += self.eta * (np.log(self.alpha) - self.log_prior)
         return (
