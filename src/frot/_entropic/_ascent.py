@@ -63,7 +63,9 @@ class Ascent:
     """
 
     def __init__(self, engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> None:
-        self.engine, self.floor = engine, max(0.1 * tol, 1e-12)
+        # Sweeps that get closer than rounding does are for nothing.
+        rounding = 8.0 * float(engine.terms.home.xp.finfo(engine.terms.home.dtype).eps)
+        self.engine, self.floor = engine, max(0.1 * tol, rounding)
         self._first = (alpha, g)
         self.step = 1.0 / engine.terms.scale
         # How closely to sweep: the error of the marginals enters the gap times the costs. With one

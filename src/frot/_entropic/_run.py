@@ -10,6 +10,7 @@ import numpy as np
 from frot._arrays import to_numpy
 from frot._bounds import Lower, Upper
 from frot._costs import FactoredCosts, RescaledCosts, StackedCosts
+from frot._deadline import seconds_left
 from frot._entropic._absent import potentials_at, stand_ins, standing_in
 from frot._entropic._blocks import row_blocks
 from frot._entropic._certificate import Certificate, certify, certify_product
@@ -34,6 +35,10 @@ __all__ = ["SINGLE_TO", "EntropicRun"]
 # Beyond this accuracy single precision cannot be trusted to lead the way.
 SINGLE_TO = 2e-5
 SINGLE_RANGE = 1e15
+# Seconds a proof takes for an entry of the cost, about, and in any case; and what share of the time
+# that is left it may take.
+PROOF_SECONDS, PROOF_SECONDS_ON_DEVICE, PROOF_START = 3e-8, 1e-9, 2e-3
+PROOF_SHARE = 0.4
 # What groups pay for features is a dense matrix on devices, of so many entries at most.
 DENSE_MEMBERSHIP = 4_000_000
 
@@ -127,6 +132,17 @@ class EntropicRun:
             costs = StackedCosts(to_numpy(geometry.stack())[0], error, relative)
             problem = replace(problem, costs=costs, groups=None, points=None)
         return problem.support()
+
+    def proof_seconds(self) -> float:
+        """How long a proof takes, roughly, of the time that is left: zero where it is too long.
+
+        Whoever has no time for one gets bounds that need no look at single costs.
+        """
+        _, n, m = self.problem.shape
+        on_host = self.engine.terms.home.on_host
+        seconds = n * m * (PROOF_SECONDS if on_host else PROOF_SECONDS_ON_DEVICE)
+        seconds = PROOF_START + seconds * (2.0 if self.streams else 1.0)
+        return seconds if seconds <= PROOF_SHARE * seconds_left() < np.inf else 0.0
 
     def product(self) -> tuple[Upper, Lower]:
         """Prove bounds that need no look at single costs."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from frot._arrays import to_numpy
 from frot._bounds import cheap_lower_bound, relative_gap
-from frot._deadline import check_deadline
+from frot._deadline import DeadlineError, check_deadline, deadline, no_deadline, seconds_left
 from frot._entropic._ascent import ascend
 from frot._entropic._engine import Engine, Point, distances
 from frot._entropic._run import EntropicRun
@@ -27,8 +27,10 @@ __all__ = ["Entropic"]
 PROVE_EVERY = 20
 # A gap of this many tolerances is a step or two from the end.
 NEAR = 30.0
-# Certificates in a row that bring nothing before single precision is given up.
+# Certificates in a row that bring nothing before single precision is given up, and misplaced mass
+# that is not more than its rounding.
 SINGLE_PATIENCE = 3
+SINGLE_ERROR = 3e-6
 # The interior point has no room for more than this.
 MOST_GROUPS, MOST_COSTS, MOST_POINTS = 200, 20_000_000, 3_000
 # It is the shorter way where eps is a smaller share of a typical cost, or costs are as few.
@@ -164,15 +166,16 @@ class Entropic(Driven):
             plan = replace(plan, plan=plan.plan.expand(rows, cols, shape))
             gap = relative_gap(lower.bound, plan.bound)
             late = upper is not None and relative_gap(lower.bound, upper.bound) > self.tol
-            near = gap <= self.tol and late and moved and spare > 0
             best = plan if upper is None or (late and plan.bound < upper.bound) else upper
-            yield Offer(None if near else best, lower)
-            gap = min(gap, relative_gap(lower.bound, best.bound))
-            if best.bound - lower.bound <= 4.0 * (best.bound - best.value + lower.slack):
-                return
-            if near:
+            done = best.bound - lower.bound <= 4.0 * (best.bound - best.value + lower.slack)
+            if gap <= self.tol and late and moved and spare > 0 and not done:
                 spare -= 1
+                yield Offer(None, lower)
                 continue
+            yield Offer(best, lower)
+            if done:
+                return
+            gap = min(gap, relative_gap(lower.bound, best.bound))
             if state.enter():
                 target = SOLVE_TO * gap
             elif moved:
@@ -180,37 +183,48 @@ class Entropic(Driven):
             else:
                 return
 
-    @property
-    def _unhurried(self) -> bool:
-        return self.time_limit is None and self.max_iter > PROVE_EVERY
-
     def _climb(
         self, run: EntropicRun, engine: Engine, alpha: Any, g: Any
     ) -> Generator[Offer, None, Point | None]:
         """Climb with one engine; return where it can get no further, None if nobody can.
 
-        The first point is certified whatever it is worth, since the run may be stopped any time;
-        unless that takes long, nothing but Ctrl-C can stop it soon, and the end is near anyway.
+        The first point of a long run is certified whatever it is worth, since that may be stopped
+        any time, unless the end is near; and so are the points of a run of few steps. Where time
+        is limited, enough of it is kept for the last proof.
         """
-        xp = engine.terms.home.xp
-        since, best, idle, at = PROVE_EVERY, np.inf, 0, None
-        for at in ascend(engine, alpha, g, self.tol):
-            gap = float(distances(engine.terms, at)[0])
-            if since == PROVE_EVERY and run.streams and self._unhurried and gap <= NEAR * self.tol:
-                since = 0
+        terms, single = engine.terms, engine.double() is not engine
+        since, best, idle, at = 0, np.inf, 0, None
+        climb, reserve = ascend(engine, alpha, g, self.tol), run.proof_seconds()
+        while True:
+            try:
+                with deadline(seconds_left() - reserve):
+                    ahead = next(climb, None)
+            except DeadlineError:
+                if at is not None and reserve > 0.0:
+                    with no_deadline():
+                        offer = Offer(*run.certify(at))
+                    yield offer
+                raise
+            if ahead is None:
+                break
+            first, at = at is None, ahead
+            gap = float(distances(terms, at)[0])
             since += 1
-            if gap > self.tol and since < PROVE_EVERY:
+            early = first and run.streams and gap > NEAR * self.tol
+            due = since >= PROVE_EVERY or self.max_iter <= PROVE_EVERY
+            if gap > self.tol and not (early or due):
                 yield Offer()
-                continue
-            upper, lower = run.certify(at)
-            since, width = 0, upper.bound - lower.bound
-            yield Offer(upper, lower)
-            if width <= 4.0 * (upper.bound - upper.value + lower.slack):
-                return None
-            idle, best = (0, width) if width < 0.9 * best else (idle + 1, best)
-            if idle >= SINGLE_PATIENCE and engine.double() is not engine:
+            else:
+                upper, lower = run.certify(at)
+                since, width = 0, upper.bound - lower.bound
+                yield Offer(upper, lower)
+                if width <= 4.0 * (upper.bound - upper.value + lower.slack):
+                    return None
+                idle, best = (0, width) if width < 0.9 * best else (idle + 1, best)
+            if single and (idle >= SINGLE_PATIENCE or float(at.error[0]) <= SINGLE_ERROR):
+                # What is still missing, single precision cannot see.
                 return at
-        if at is not None and bool(xp.all(xp.isfinite(at.dual))):
+        if at is not None and bool(terms.home.xp.all(terms.home.xp.isfinite(at.dual))):
             yield Offer(*run.certify(at))
         return at
 
