@@ -13,6 +13,7 @@ from frot._batch_input import batch_geometry, batch_home, batch_points, batch_we
 from frot._batch_result import BatchResult
 from frot._batch_work import BatchWork
 from frot._costs import MEMORY_BUDGET
+from frot._deadline import deadline
 from frot._entropic._absent import potentials_at
 from frot._entropic._dense import DenseEngine, dense_bytes
 from frot._entropic._geometry import Geometry
@@ -134,11 +135,12 @@ def run_batch(
     work: BatchWork,
     memory_budget: float = MEMORY_BUDGET,
     symmetric: bool = False,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> BatchResult:
     """Solve a batch that has been checked.
 
     `geometries` are the costs to solve and those of the points' true places, `amounts` are eta and
-    eps, and `means` the groups' mean costs, (B, L).
+    eps, `means` the groups' mean costs, (B, L), and `start` weights and potentials to begin with.
     """
     (etas, epss), place = amounts, home or Home.of(np.zeros(1))
     geometry, true = geometries
@@ -152,8 +154,9 @@ def run_batch(
     terms = terms.at(search.home)
     per_part = max(1, int(memory_budget // dense_bytes(n, m)))
     whole = DenseEngine(search, terms, geometry)
-    for start in range(0, count, per_part):
-        work.run(whole, np.arange(start, min(start + per_part, count)))
+    with deadline(work.time_limit):
+        for first in range(0, count, per_part):
+            work.run(whole, np.arange(first, min(first + per_part, count)), start)
     proof = work.assembled(count)
     potentials = proof.f, proof.g
     if true is not geometry:

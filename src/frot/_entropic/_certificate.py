@@ -38,12 +38,18 @@ from typing import Any, NamedTuple
 from frot._arrays import quiet
 from frot._entropic._blocks import row_blocks
 from frot._entropic._engine import Engine
-from frot._entropic._forming import Block, form_rows, score_rows, softmax_block
+from frot._entropic._forming import (
+    Block,
+    column_potentials,
+    form_rows,
+    score_rows,
+    softmax_block,
+)
 from frot._entropic._geometry import unit_of
 from frot._entropic._scores import Scores, scores_at
 from frot._entropic._terms import Terms
 
-__all__ = ["Certificate", "certify", "certify_product"]
+__all__ = ["Certificate", "certify", "certify_product", "certify_rows"]
 
 # Units in the last place that a score takes on its way: some operations, each off by one.
 SCORE = 6.0
@@ -85,6 +91,17 @@ def certify(engine: Engine, alpha: Any, g: Any) -> Certificate:
     alpha = home.xp.astype(alpha, home.dtype)
     alpha = alpha / home.xp.sum(alpha, axis=1, keepdims=True)
     return _prove(precise, alpha, home.xp.astype(g, home.dtype))
+
+
+def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
+    """Prove an interval from weights (B, L) and potentials of the rows (B, n).
+
+    What f leaves to the columns gives none of them too much, as potentials on their way to the
+    optimum may: a far point of next to no weight would take all there is.
+    """
+    precise = engine.double()
+    scores, parts = scores_at(precise.geometry, precise.terms, alpha), row_blocks(precise.geometry)
+    return certify(precise, alpha, column_potentials(scores, precise.terms, f, parts))
 
 
 def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from frot._arrays import to_numpy
+from frot._arrays import Home
 from frot._bounds import Lower, Upper
 from frot._costs import FactoredCosts, RescaledCosts, StackedCosts
 from frot._deadline import seconds_left
 from frot._entropic._absent import potentials_at, stand_ins, standing_in
-from frot._entropic._blocks import row_blocks
-from frot._entropic._certificate import Certificate, certify, certify_product
+from frot._entropic._certificate import Certificate, certify, certify_product, certify_rows
 from frot._entropic._coarse import coarse_weights
 from frot._entropic._costs_geometry import CostsGeometry
 from frot._entropic._dense import DenseEngine, dense_bytes
 from frot._entropic._device import DeviceCosts
 from frot._entropic._engine import Engine, Point
 from frot._entropic._flash import FlashEngine
-from frot._entropic._forming import column_potentials
 from frot._entropic._geometry import Geometry
+from frot._entropic._host import host_problem
 from frot._entropic._points import PointGeometry
-from frot._entropic._scores import scores_at
 from frot._entropic._stack import StackGeometry
 from frot._entropic._stream import StreamEngine
 from frot._entropic._terms import Terms
 from frot._lazy_plan import Gibbs, LazyPlan
 from frot._problem import Problem
 
-__all__ = ["SINGLE_TO", "EntropicRun"]
+__all__ = ["SINGLE_TO", "EntropicRun", "proof_seconds"]
 
 # Beyond this accuracy single precision cannot be trusted to lead the way.
 SINGLE_TO = 2e-5
@@ -85,6 +82,12 @@ class EntropicRun:
             return coarse_weights(self.engine.geometry, self.engine.terms, first)
         return first, None
 
+    @property
+    def entries(self) -> int:
+        """Costs that a proof looks at; those that are not kept twice."""
+        _, n, m = self.problem.shape
+        return (2 if self.streams else 1) * n * m
+
     def certify(self, at: Point) -> tuple[Upper, Lower]:
         """Prove bounds from a point of an ascent."""
         return self.prove(at.alpha, at.g)
@@ -99,50 +102,21 @@ class EntropicRun:
         proof = certify(self.engine, alpha, g)
         return self.upper(proof), self.lower(proof)
 
-    def prove_from_rows(
-        self, alpha: np.ndarray, f: np.ndarray, rows: np.ndarray
-    ) -> tuple[Upper | None, Lower]:
-        """Prove bounds from weights (L,) and potentials of the rows `rows`, all on the host.
+    def prove_from_rows(self, alpha: np.ndarray, f: np.ndarray) -> tuple[Upper | None, Lower]:
+        """Prove bounds from weights (L,) and potentials of the rows (n,), all on the host.
 
-        Potentials that f leaves to the columns give none of them too much, as a plan on its way to
-        the optimum may. Where arcs are forbidden, the plan of potentials cannot be rounded.
+        Where arcs are forbidden, the plan of potentials cannot be rounded.
         """
-        precise = self.engine.double()
-        terms, geometry = precise.terms, precise.geometry
-        whole = np.full(len(self.problem.a), -np.inf)
-        whole[rows] = f
-        weights, known = terms.home.bring(alpha[None]), terms.home.bring(whole[None])
-        scores = scores_at(geometry, terms, weights)
-        g = column_potentials(scores, terms, known, row_blocks(geometry))
-        proof = certify(precise, weights, g)
+        bring = self.engine.double().terms.home.bring
+        proof = certify_rows(self.engine, bring(alpha[None]), bring(f[None]))
         return None if self.forbidden else self.upper(proof), self.lower(proof)
 
     def on_host(self) -> tuple[Problem, np.ndarray, np.ndarray]:
         """The problem without points of zero weight, on the host, and which points are left."""
-        problem = self.problem
-        if isinstance(problem.costs, DeviceCosts):
-            geometry = self.engine.double().geometry
-            home, count = geometry.home, problem.shape[0]
-            off = [geometry.mix_error(home.bring(alone[None])) for alone in np.eye(count)]
-            error = tuple(
-                np.concatenate([to_numpy(getattr(one, side)) for one in off])
-                for side in ("rows", "cols")
-            )
-            relative = max(float(one.relative[0]) for one in off)
-            costs = StackedCosts(to_numpy(geometry.stack())[0], error, relative)
-            problem = replace(problem, costs=costs, groups=None, points=None)
-        return problem.support()
-
-    def proof_seconds(self) -> float:
-        """How long a proof takes, roughly, of the time that is left: zero where it is too long.
-
-        Whoever has no time for one gets bounds that need no look at single costs.
-        """
-        _, n, m = self.problem.shape
-        on_host = self.engine.terms.home.on_host
-        seconds = n * m * (PROOF_SECONDS if on_host else PROOF_SECONDS_ON_DEVICE)
-        seconds = PROOF_START + seconds * (2.0 if self.streams else 1.0)
-        return seconds if seconds <= PROOF_SHARE * seconds_left() < np.inf else 0.0
+        if not isinstance(self.problem.costs, DeviceCosts):
+            return self.problem.support()
+        precise = self.engine.double()
+        return host_problem(precise.geometry, precise.terms)
 
     def product(self) -> tuple[Upper, Lower]:
         """Prove bounds that need no look at single costs."""
@@ -186,6 +160,16 @@ class EntropicRun:
         if self.true is not precise.geometry:
             f, g = potentials_at(self.true, precise.terms, alpha, f, g, soft)
         return f[0, :], g[0, :]
+
+
+def proof_seconds(home: Home, entries: int) -> float:
+    """How long a proof takes, roughly, for so many costs: zero where too little time is left.
+
+    Whoever has no time for one gets bounds that need no look at single costs.
+    """
+    each = PROOF_SECONDS if home.on_host else PROOF_SECONDS_ON_DEVICE
+    seconds = PROOF_START + entries * each
+    return seconds if seconds <= PROOF_SHARE * seconds_left() < np.inf else 0.0
 
 
 def _geometry(costs: Any) -> Geometry:

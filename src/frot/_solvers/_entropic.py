@@ -10,14 +10,14 @@ import numpy as np
 
 from frot._arrays import to_numpy
 from frot._bounds import cheap_lower_bound, relative_gap
-from frot._deadline import DeadlineError, check_deadline, deadline, no_deadline, seconds_left
+from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._entropic._ascent import ascend
 from frot._entropic._engine import Engine, Point, distances
-from frot._entropic._run import EntropicRun
+from frot._entropic._run import EntropicRun, proof_seconds
 from frot._errors import InputError
 from frot._problem import Problem
 from frot._solvers._drive import Driven, first_plan
-from frot._solvers._entropic_arcs import EntropicArcs, plan_upper
+from frot._solvers._entropic_arcs import EntropicArcs, arcs_suit, plan_upper
 from frot._solvers._offer import Offer
 from frot._solvers._start import Start
 
@@ -31,13 +31,10 @@ NEAR = 30.0
 # that is not more than its rounding.
 SINGLE_PATIENCE = 3
 SINGLE_ERROR = 3e-6
-# The interior point has no room for more than this.
-MOST_GROUPS, MOST_COSTS, MOST_POINTS = 200, 20_000_000, 3_000
-# It is the shorter way where eps is a smaller share of a typical cost, or costs are as few.
+# The interior point is the shorter way where eps is less than this share of a typical cost, or
+# where there are no more costs than this.
 SMALL_EPS = 2e-3
 FEW_COSTS = 200_000
-# It is priced first at this gap of its own, then at these shares of the full problem's.
-FIRST_TARGET, SOLVE_TO, CLOSER = 0.05, 0.2, 0.1
 # Steps it may go on after its plan is proven, for that of its potentials to follow.
 SPARE_STEPS = 3
 # Costs of up to so many arcs can be looked at by a run that has no time.
@@ -154,33 +151,25 @@ class Entropic(Driven):
         """
         host, rows, cols = run.on_host()
         state = EntropicArcs.begin(host, self.tol, alpha)
-        target, spare, shape = FIRST_TARGET, SPARE_STEPS, run.problem.shape[1:]
+        spare, shape, f = SPARE_STEPS, run.problem.shape[1:], np.full(run.problem.shape[1], -np.inf)
         while True:
-            check_deadline()
-            moved = state.step()
-            if moved and state.gap() > target:
+            if state.step():
                 yield Offer()
                 continue
-            upper, lower = run.prove_from_rows(state.weights(), state.potential(), rows)
+            f[rows] = state.potential()
+            upper, lower = run.prove_from_rows(state.weights(), f)
             plan = plan_upper(host, state.plan())
             plan = replace(plan, plan=plan.plan.expand(rows, cols, shape))
             gap = relative_gap(lower.bound, plan.bound)
             late = upper is not None and relative_gap(lower.bound, upper.bound) > self.tol
             best = plan if upper is None or (late and plan.bound < upper.bound) else upper
             done = best.bound - lower.bound <= 4.0 * (best.bound - best.value + lower.slack)
-            if gap <= self.tol and late and moved and spare > 0 and not done:
+            if gap <= self.tol and late and state.moved and spare > 0 and not done:
                 spare -= 1
                 yield Offer(None, lower)
                 continue
             yield Offer(best, lower)
-            if done:
-                return
-            gap = min(gap, relative_gap(lower.bound, best.bound))
-            if state.enter():
-                target = SOLVE_TO * gap
-            elif moved:
-                target = CLOSER * min(gap, state.gap())
-            else:
+            if done or not state.aim(min(gap, relative_gap(lower.bound, best.bound))):
                 return
 
     def _climb(
@@ -194,7 +183,7 @@ class Entropic(Driven):
         """
         terms, single = engine.terms, engine.double() is not engine
         since, best, idle, at = 0, np.inf, 0, None
-        climb, reserve = ascend(engine, alpha, g, self.tol), run.proof_seconds()
+        climb, reserve = ascend(engine, alpha, g, self.tol), proof_seconds(terms.home, run.entries)
         while True:
             try:
                 with deadline(seconds_left() - reserve):
@@ -231,14 +220,12 @@ class Entropic(Driven):
 
 def _few_enough(problem: Problem) -> bool:
     """Whether an interior point has room for the arcs of a problem."""
-    count, n, m = problem.shape
-    few = count <= MOST_GROUPS and count * n * m <= MOST_COSTS and n + m <= MOST_POINTS
+    few = arcs_suit(problem)
     if not few and problem.costs.forbidden is not None:
         raise InputError(
-            f"C: infinite costs with eps > 0 are for up to {MOST_GROUPS} groups and {MOST_COSTS:,} "
-            "costs; leave eps out"
+            "C: has too many costs for infinite ones among them and eps > 0; leave eps out"
         )
-    return few and problem.mean_cost > 0.0
+    return few
 
 
 def _arcs_first(problem: Problem) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 
 from frot._bounds import Upper, upper_bound
 from frot._costs._protocol import UNIT
+from frot._deadline import check_deadline
 from frot._feasible import marginal_error
 from frot._plan import Plan
 from frot._problem import Problem
@@ -26,8 +27,10 @@ from frot._solvers._interior import Interior
 from frot._solvers._placement import place
 from frot._solvers._start import Start
 
-__all__ = ["EntropicArcs", "plan_upper"]
+__all__ = ["EntropicArcs", "arcs_suit", "plan_upper"]
 
+# There is no room for more than this.
+MOST_GROUPS, MOST_COSTS, MOST_POINTS = 200, 20_000_000, 3_000
 # Up to so many arcs all are in from the start.
 ALL_ARCS = 3_000
 # Arcs that would carry less than this share of the tolerance are left out.
@@ -36,6 +39,8 @@ LEFT_OUT = 1e-2
 FIRST_LEVEL = 0.1
 # Points of less than this share of the mass, and of the costs' spread, have no part in the search.
 NEGLIGIBLE = 1e-16
+# Full problems are looked at first at this gap of the interior, then at these shares of their own.
+FIRST_TARGET, SOLVE_TO, CLOSER = 0.05, 0.2, 0.1
 # This many steps in a row shorter than that go nowhere: the point is moved inside again.
 SHORT_STEPS = 3
 SHORT_STEP = 0.1
@@ -57,6 +62,8 @@ class EntropicArcs:
     reach: float
     centre: _Centre | None = None
     kept: tuple[np.ndarray, np.ndarray] | None = None
+    target: float = FIRST_TARGET
+    moved: bool = True
     short_steps: int = 0
 
     @classmethod
@@ -166,15 +173,25 @@ class EntropicArcs:
         return np.exp(log_product) * (len(inside.a) * len(inside.b) * self.mass_unit)
 
     def step(self) -> bool:
-        """Take one Newton step; False if none can be taken."""
+        """Take one Newton step; False if the interior is settled for now, or stuck."""
+        check_deadline()
         inside = self.interior
-        moved = inside.step()
-        short = moved and max(inside.lengths) < SHORT_STEP
+        self.moved = inside.step()
+        short = self.moved and max(inside.lengths) < SHORT_STEP
         self.short_steps = self.short_steps + 1 if short else 0
         if self.short_steps >= SHORT_STEPS:
             inside.recentre(10.0 * inside.mu)
             self.short_steps = 0
-        return moved
+        return self.moved and self.gap() > self.target
+
+    def aim(self, gap: float) -> bool:
+        """Look for arcs in the full problem, whose gap is given; False if there is no way on."""
+        entered = self.enter()
+        if entered:
+            self.target = SOLVE_TO * gap
+        elif self.moved:
+            self.target = CLOSER * min(gap, self.gap())
+        return entered or self.moved
 
     def gap(self) -> float:
         """Relative gap of the restricted problem, as far as it is feasible."""
@@ -244,6 +261,13 @@ class EntropicArcs:
         inside.log_product = np.concatenate([inside.log_product, log_product])[order]
         inside.shares = self.shares(inside.log_product)
         inside.index()
+
+
+def arcs_suit(problem: Problem) -> bool:
+    """Whether an interior point has room for the arcs of a problem, and costs to look at."""
+    count, n, m = problem.shape
+    few = count <= MOST_GROUPS and count * n * m <= MOST_COSTS and n + m <= MOST_POINTS
+    return few and problem.mean_cost > 0.0
 
 
 def plan_upper(problem: Problem, plan: Plan) -> Upper:
