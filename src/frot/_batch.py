@@ -148,9 +148,8 @@ def run_batch(
     count, _, n, m = geometry.shape
     # Proofs are in double precision all the same, and what single cannot settle is taken up there.
     small = place.dtype == place.xp.float32 or work.tol >= SINGLE_TO
-    search = geometry.single() if small else geometry
     terms = Terms.of(geometry.home.double(), *weights, adversary, epss, means, etas, symmetric)
-    search = search if terms.single_safe else geometry
+    search = geometry.single() if small and terms.single_safe else geometry
     terms = terms.at(search.home)
     per_part = max(1, int(memory_budget // dense_bytes(n, m)))
     whole = DenseEngine(search, terms, geometry)

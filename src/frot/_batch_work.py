@@ -24,6 +24,8 @@ __all__ = ["BatchWork"]
 DROP_AT = 0.2
 # Intervals of so few times what rounding may have done cannot be narrowed any more.
 WITHIN_DOUBT = 4.0
+# With an eps below this share of their scale members are solved alone from the start.
+SMALL_EPS = 1e-3
 # Times that a member's interior point is looked at before it is given up.
 LOOKS = 60
 
@@ -56,11 +58,13 @@ class BatchWork:
             Weights and potentials of all members to begin with.
         """
         precise = whole.double()
+        small, done = to_numpy(precise.terms.eps < SMALL_EPS * precise.terms.scale)[members, 0], 0
         try:
-            left, done = self._together(whole, members, 0, start)
-            if len(left) and precise is not whole:
-                left, done = self._together(precise, left, done, start)
-            for member in left:
+            left = members[~small]
+            for engine in dict.fromkeys((whole, precise)):
+                if len(left):
+                    left, done = self._together(engine, left, done, start)
+            for member in (*left, *members[small]):
                 self._alone(precise, int(member), done)
         except DeadlineError:
             self._stop(members, Status.TIME_LIMIT, 0)
@@ -152,7 +156,7 @@ class BatchWork:
             state = EntropicArcs.begin(host, self.tol)
             home, f = engine.terms.home, np.full((1, engine.geometry.shape[2]), -np.inf)
             for _ in range(LOOKS):
-                while state.step():
+                while state.step() and done < self.max_iter:
                     done += 1
                 f[0, rows] = state.potential()
                 proof = certify_rows(engine, home.bring(state.weights()[None]), home.bring(f))

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from frot._arrays import quiet
 from frot._entropic._dense import DenseEngine
 from frot._entropic._engine import Engine, Point, distances, gaps, select, take
 from frot._entropic._newton import newton_pays, newton_step
@@ -118,7 +119,8 @@ class Ascent:
         xp = terms.home.xp
         noise = 8.0 * float(xp.finfo(terms.home.dtype).eps)
         if self.alone:
-            aim = at.error * xp.clip(0.5 * self.tol / distances(terms, at), 1e-3, 0.5)
+            with quiet():
+                aim = at.error * xp.clip(0.5 * self.tol / distances(terms, at), 1e-3, 0.5)
         else:
             aim = engine.patience * gap
         self.closeness = xp.minimum(self.closeness, xp.clip(aim, self.floor, None))

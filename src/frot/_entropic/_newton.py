@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from frot._arrays import quiet
+from frot._deadline import check_deadline
 from frot._entropic._dense import DenseEngine
 from frot._entropic._engine import Point, select
 
@@ -53,7 +55,14 @@ def newton_step(engine: DenseEngine, at: Point, damping: Any) -> tuple[Point, An
 
     A member that no step helps stays where it is, and gets a larger damping.
     """
+    # Where numbers leave their range no direction is usable: that is looked for, not warned of.
+    with quiet():
+        return _step(engine, at, damping)
+
+
+def _step(engine: DenseEngine, at: Point, damping: Any) -> tuple[Point, Any]:
     xp, terms = engine.terms.home.xp, engine.terms
+    check_deadline()
     if damping is None:
         damping = 1e-4 * terms.scale
     dg, dalpha = _direction(engine, at, damping)

@@ -31,7 +31,6 @@ __all__ = ["SINGLE_TO", "EntropicRun", "proof_seconds"]
 
 # Beyond this accuracy single precision cannot be trusted to lead the way.
 SINGLE_TO = 2e-5
-SINGLE_RANGE = 1e15
 # Seconds a proof takes for an entry of the cost, about, and in any case; and what share of the time
 # that is left it may take.
 PROOF_SECONDS, PROOF_SECONDS_ON_DEVICE, PROOF_START = 3e-8, 1e-9, 2e-3
@@ -204,8 +203,7 @@ def _points(costs: FactoredCosts) -> PointGeometry | None:
 
 def _search(geometry: Geometry, problem: Problem, tol: float) -> Geometry:
     """The geometry to search on: single precision where the user's is, or where it pays."""
-    # Squares of costs, and costs over eps, have to be numbers in single precision too.
-    if tol < SINGLE_TO or not 1.0 / SINGLE_RANGE < problem.scale < SINGLE_RANGE:
+    if tol < SINGLE_TO:
         return geometry
     if isinstance(problem.costs, DeviceCosts) and not problem.costs.home.on_host:
         home = problem.costs.home

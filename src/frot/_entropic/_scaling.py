@@ -163,7 +163,8 @@ class _Sweeps:
         terms, home = self.terms, self.terms.home
         xp, sweeps = home.xp, 0
         u, columns, error = self.look()
-        while sweeps < limit and not bool(xp.all(error <= tol)):
+        # What is not a number will not become one.
+        while sweeps < limit and bool(xp.any(error > tol)):
             check_deadline()
             # Plain sweeps are few at first; looking makes the host wait for a device.
             every = 1 if home.on_host and sweeps < WINDOW else WINDOW

@@ -18,6 +18,8 @@ __all__ = ["Terms"]
 UNEVEN = 1e3
 # Lighter points single precision cannot hold together with what kernels multiply them by.
 LIGHTEST = 1e-25
+# Squares of costs, and costs over eps, have to be numbers in single precision.
+SINGLE_RANGE = 1e15
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +122,11 @@ class Terms:
 
     @cached_property
     def single_safe(self) -> bool:
-        """Whether weights, and their products with kernels, are numbers in single precision."""
-        return all(
-            bool((weights[weights > 0.0] > 1e-25).all())
-            for weights in map(to_numpy, (self.a, self.b))
-        )
+        """Whether weights, costs and their products are numbers in single precision too."""
+        a, b, scale, eps = (to_numpy(part) for part in (self.a, self.b, self.scale, self.eps))
+        light = any(bool((side[side > 0.0] <= LIGHTEST).any()) for side in (a, b))
+        within = (scale < SINGLE_RANGE) & (np.minimum(scale, eps) > 1.0 / SINGLE_RANGE)
+        return not light and bool(within.all())
 
     def members(self, index: Any) -> Terms:
         """The terms of some problems only."""
