@@ -164,6 +164,7 @@ def run_batch(
         status=tuple(work.status[at] for at in range(count)),
         proof=proof,
         potentials=potentials,
+        explicit=work.plans,
         engine=whole.double(),
         iterations=tuple(work.iterations[at] for at in range(count)),
         time=time.perf_counter() - work.begin,

@@ -14,6 +14,7 @@ from frot._entropic._certificate import Certificate
 from frot._entropic._dense import DenseEngine
 from frot._groups import Groups
 from frot._lazy_plan import Gibbs, LazyPlan
+from frot._plan import Plan
 from frot._result import Progress, Result
 from frot._status import Status
 
@@ -43,6 +44,7 @@ class BatchResult(Sequence[Result]):
     status: tuple[Status, ...]
     proof: Certificate
     potentials: tuple[Any, Any]
+    explicit: dict[int, np.ndarray]
     engine: DenseEngine
     iterations: tuple[int, ...]
     time: float
@@ -89,12 +91,35 @@ class BatchResult(Sequence[Result]):
         gibbs, proof = self._gibbs, self.proof
         plans = proof.weight[:, None, None] * gibbs.dense()
         plans += proof.left[:, :, None] * proof.right[:, None, :]
-        return plans
+        if not self.explicit:
+            return plans
+        home = self.engine.terms.home
+        members = [
+            home.bring(self.explicit[at]) if at in self.explicit else plans[at, :, :]
+            for at in range(len(self))
+        ]
+        return home.xp.stack(members)
 
     @property
     def _gibbs(self) -> Gibbs:
         proof = self.proof
         return Gibbs(self.engine.geometry, self.engine.terms, proof.alpha, proof.g, proof.thin)
+
+    def _plan(self, at: int) -> Plan:
+        """The plan of one member: what potentials make, or an explicit one."""
+        if at in self.explicit:
+            return Plan(self.explicit[at])
+        row, proof, terms = slice(at, at + 1), self.proof, self.engine.terms
+        alone = terms.home.indices([at])
+        gibbs = Gibbs(
+            self.engine.geometry.members(alone),
+            terms.members(alone),
+            proof.alpha[row, :],
+            proof.g[row, :],
+            proof.thin[row, :],
+        )
+        rank = (proof.left[at, :], proof.right[at, :])
+        return LazyPlan([(float(proof.weight[at]), gibbs)], [rank], proof.phi[at, :])
 
     def _out(self, array: Any) -> Any:
         return array if self.home is None else self.home.xp.astype(array, self.home.dtype)
@@ -109,15 +134,7 @@ class BatchResult(Sequence[Result]):
         if isinstance(index, slice):
             return [self[at] for at in range(*index.indices(len(self)))]
         at = range(len(self))[index]
-        row, proof, terms = slice(at, at + 1), self.proof, self.engine.terms
-        alone = terms.home.indices([at])
-        gibbs = Gibbs(
-            self.engine.geometry.members(alone),
-            terms.members(alone),
-            proof.alpha[row, :],
-            proof.g[row, :],
-            proof.thin[row, :],
-        )
+        proof = self.proof
         lower, upper = float(self.lower[at]), float(self.upper[at])
         now = Progress(self.iterations[at], self.time, lower, upper, relative_gap(lower, upper))
         return Result(
@@ -127,11 +144,7 @@ class BatchResult(Sequence[Result]):
             status=self.status[at],
             alpha=proof.alpha[at, :],
             phi=proof.phi[at, :],
-            plan=LazyPlan(
-                [(float(proof.weight[at]), gibbs)],
-                [(proof.left[at, :], proof.right[at, :])],
-                proof.phi[at, :],
-            ),
+            plan=self._plan(at),
             potentials=(self.potentials[0][at, :], self.potentials[1][at, :]),
             mean_cost=float(self.mean_cost[at]),
             names=self.groups.names,

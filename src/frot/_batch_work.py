@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
 from frot._arrays import Home, to_numpy
-from frot._bounds import relative_gap
+from frot._bounds import Upper, relative_gap
 from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._entropic._ascent import Ascent
 from frot._entropic._certificate import Certificate, certify, certify_product, certify_rows
@@ -15,7 +16,7 @@ from frot._entropic._dense import DenseEngine
 from frot._entropic._engine import distances, take
 from frot._entropic._host import host_problem
 from frot._entropic._run import proof_seconds
-from frot._solvers._entropic_arcs import EntropicArcs, arcs_suit
+from frot._solvers._entropic_arcs import EntropicArcs, arcs_suit, plan_upper
 from frot._status import Status
 
 __all__ = ["BatchWork"]
@@ -37,8 +38,10 @@ class BatchWork:
         self.tol, self.max_iter, self.time_limit, self.begin = tol, max_iter, time_limit, begin
         self.status: dict[int, Status] = {}
         self.iterations: dict[int, int] = {}
-        # Of every member the latest proof, and the row of it.
+        # Of every member the best proof, and the row of it.
         self._proofs: dict[int, tuple[Certificate, int]] = {}
+        # Plans that no potentials make, (n, m) on the host.
+        self.plans: dict[int, np.ndarray] = {}
 
     def run(
         self, whole: DenseEngine, members: np.ndarray, start: tuple[np.ndarray, np.ndarray] | None
@@ -151,7 +154,7 @@ class BatchWork:
     def _alone(self, precise: DenseEngine, member: int, done: int) -> None:
         """Solve one member on arcs, if there is room for them."""
         engine = precise.members(precise.terms.home.indices([member]))
-        host, rows, _ = host_problem(engine.geometry, engine.terms)
+        host, rows, cols = host_problem(engine.geometry, engine.terms)
         if arcs_suit(host):
             state = EntropicArcs.begin(host, self.tol)
             home, f = engine.terms.home, np.full((1, engine.geometry.shape[2]), -np.inf)
@@ -165,8 +168,33 @@ class BatchWork:
                 gap = relative_gap(float(proof.lower[0]), float(proof.upper[0]))
                 if done >= self.max_iter or not state.aim(gap):
                     break
+            self._explicit(member, plan_upper(host, state.plan()), (rows, cols), done)
+            if member in self.status:
+                return
         late = Status.MAX_ITER if done >= self.max_iter else Status.STALLED
         self._stop(np.array([member]), late, done)
+
+    def _explicit(self, member: int, plan: Upper, kept: tuple[Any, Any], done: int) -> None:
+        """Take the interior point's own plan, where that of its potentials does not do."""
+        proof, row = self._proofs[member]
+        if plan.bound >= float(proof.upper[row]):
+            return
+        home = Home.of(proof.value)
+        alone = {
+            field.name: home.xp.take(getattr(proof, field.name), home.indices([row]), axis=0)
+            for field in fields(Certificate)
+        }
+        lower = float(alone["lower"][0])
+        numbers = {
+            "value": [max(plan.value, lower)],
+            "upper": [plan.bound],
+            "plain_upper": [plan.plain],
+            "phi": plan.phi[None],
+        }
+        alone |= {name: home.bring(np.asarray(number)) for name, number in numbers.items()}
+        self._judge(Certificate(**alone), np.array([member]), done)
+        shape = alone["f"].shape[1], alone["g"].shape[1]
+        self.plans[member] = np.asarray(plan.plan.expand(*kept, shape))
 
     def _stop(self, members: np.ndarray, status: Status, done: int) -> None:
         for member in members.tolist():

@@ -55,6 +55,8 @@ __all__ = ["Certificate", "certify", "certify_product", "certify_rows"]
 SCORE = 6.0
 # A potential is coarse where its last places are this share of eps; so often such are lowered.
 COARSE, LOWERINGS = 1e-2, 3
+# Sweeps for points that had no part in a search.
+LIGHT_SWEEPS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +102,15 @@ def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
     optimum may: a far point of next to no weight would take all there is.
     """
     precise = engine.double()
-    scores, parts = scores_at(precise.geometry, precise.terms, alpha), row_blocks(precise.geometry)
-    return certify(precise, alpha, column_potentials(scores, precise.terms, f, parts))
+    terms, geometry = precise.terms, precise.geometry
+    scores, parts = scores_at(geometry, terms, alpha), row_blocks(geometry)
+    g = column_potentials(scores, terms, f, parts)
+    if not bool(terms.home.xp.all(terms.home.xp.isfinite(f))):
+        # Light points that had no part in the search have to find theirs among themselves.
+        for _ in range(LIGHT_SWEEPS):
+            rows = [block.f for block in form_rows(scores, terms, g, parts)]
+            g = column_potentials(scores, terms, terms.home.xp.concat(rows, axis=1), parts)
+    return certify(precise, alpha, g)
 
 
 def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:

@@ -159,7 +159,8 @@ class Entropic(Driven):
             f[rows] = state.potential()
             upper, lower = run.prove_from_rows(state.weights(), f)
             plan = plan_upper(host, state.plan())
-            plan = replace(plan, plan=plan.plan.expand(rows, cols, shape))
+            value = max(plan.value, lower.bound)
+            plan = replace(plan, plan=plan.plan.expand(rows, cols, shape), value=value)
             gap = relative_gap(lower.bound, plan.bound)
             late = upper is not None and relative_gap(lower.bound, upper.bound) > self.tol
             best = plan if upper is None or (late and plan.bound < upper.bound) else upper
