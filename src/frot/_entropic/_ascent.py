@@ -67,6 +67,7 @@ class Ascent:
         # Sweeps that get closer than rounding does are for nothing.
         rounding = 8.0 * float(engine.terms.home.xp.finfo(engine.terms.home.dtype).eps)
         self.engine, self.floor = engine, max(0.1 * tol, rounding)
+        self.single = engine.double() is not engine
         self._first = (alpha, g)
         self.step = 1.0 / engine.terms.scale
         # How closely to sweep: the error of the marginals enters the gap times the costs. With one
@@ -96,7 +97,12 @@ class Ascent:
             yield self.at
             terms = self.engine.terms
             gap = gaps(terms.home.xp, self.at)
-            if self._newton_suits(gap, count >= due):
+            slow = count >= due or self.at.work > SLOW_SWEEPS
+            if slow and self.single and self._newton_suits:
+                # Second derivatives are for double precision.
+                return
+            near = float(terms.home.xp.max(gap)) <= NEWTON_GAP
+            if (slow or near) and not self.single and self._newton_suits:
                 yield from self._newton()
                 tries += 1
                 if tries == NEWTON_TRIES:
@@ -107,11 +113,9 @@ class Ascent:
             if float(terms.home.xp.max(self.step * self.engine.terms.scale)) < SMALLEST_STEP:
                 return
 
-    def _newton_suits(self, gap: Any, due: bool) -> bool:
-        if not isinstance(self.engine, DenseEngine) or not newton_pays(self.engine):
-            return False
-        worst = float(self.engine.terms.home.xp.max(gap))
-        return worst <= NEWTON_GAP or due or self.at.work > SLOW_SWEEPS
+    @property
+    def _newton_suits(self) -> bool:
+        return isinstance(self.engine, DenseEngine) and newton_pays(self.engine)
 
     def _mirror(self, gap: Any) -> None:
         """Step on the weights, each member by its own length, and sweep there."""

@@ -169,7 +169,7 @@ class Entropic(Driven):
                 spare -= 1
                 yield Offer(None, lower)
                 continue
-            yield Offer(best, lower)
+            yield Offer(best if best.bound < np.inf else None, lower)
             if done or not state.aim(min(gap, relative_gap(lower.bound, best.bound))):
                 return
 

@@ -117,7 +117,8 @@ class EntropicArcs:
         x = np.exp(log_product)
         spread = _spreads(costs, rows, cols, x, a, b)
         offsets = centre.offsets(a, b)
-        kept = _matter(x * spread, rows, cols, a, b)
+        # Where arcs are forbidden, whoever is out could not be brought back in.
+        kept = None if shut is not None else _matter(x * spread, rows, cols, a, b)
         if kept is not None:
             # Points that could not matter less: their arcs are out, what they cost stays.
             on = kept[0][rows] & kept[1][cols]
