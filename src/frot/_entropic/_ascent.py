@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from frot._arrays import quiet
 from frot._entropic._dense import DenseEngine
-from frot._entropic._engine import Engine, Point, distances, gaps, select, take
+from frot._entropic._engine import Engine, Point, gaps, select, take
 from frot._entropic._newton import newton_pays, newton_step
+from frot._entropic._scaling import Near
 from frot._entropic._terms import Terms
 
 __all__ = ["Ascent", "ascend", "mirror_step"]
@@ -72,9 +72,10 @@ class Ascent:
         self.step = 1.0 / engine.terms.scale
         # How closely to sweep: the error of the marginals enters the gap times the costs. With one
         # group there is nothing to do besides.
-        self.alone, self.tol = engine.geometry.shape[1] == 1, tol
-        first = max(0.5 * tol, self.floor) if self.alone else 1e-2
-        self.closeness = first * engine.terms.home.xp.ones_like(self.step[:, 0])
+        self.alone = engine.geometry.shape[1] == 1
+        self.closeness: Any = 1e-2 * engine.terms.home.xp.ones_like(self.step[:, 0])
+        if self.alone:
+            self.closeness = Near(tol, self.floor)
         self.at: Any = None
         self.damping: Any = None
         self.best: Any = None
@@ -85,8 +86,9 @@ class Ascent:
         assert isinstance(engine, DenseEngine)
         self.engine, self.at = engine.members(index), take(xp, index, self.at)
         for name in ("step", "closeness", "damping", "best"):
-            if getattr(self, name) is not None:
-                setattr(self, name, xp.take(getattr(self, name), index, axis=0))
+            part = getattr(self, name)
+            if part is not None and not isinstance(part, Near):
+                setattr(self, name, xp.take(part, index, axis=0))
 
     def __iter__(self) -> Iterator[Point]:
         alpha, g = self._first
@@ -123,11 +125,10 @@ class Ascent:
         xp = terms.home.xp
         noise = 8.0 * float(xp.finfo(terms.home.dtype).eps)
         if self.alone:
-            with quiet():
-                aim = at.error * xp.clip(0.5 * self.tol / distances(terms, at), 1e-3, 0.5)
+            self.closeness = Near(0.3 * self.closeness.share, self.floor)
         else:
-            aim = engine.patience * gap
-        self.closeness = xp.minimum(self.closeness, xp.clip(aim, self.floor, None))
+            aim = xp.clip(engine.patience * gap, self.floor, None)
+            self.closeness = xp.minimum(self.closeness, aim)
         ahead = engine.sweep(mirror_step(terms, at.alpha, at.phi, self.step), at.g, self.closeness)
         rose = ahead.dual >= at.dual - noise * xp.abs(at.dual)
         self.at = select(xp, rose, ahead, at)

@@ -29,16 +29,22 @@ from frot._entropic._forming import column_potentials
 from frot._entropic._scores import Scores
 from frot._entropic._terms import Terms
 
-__all__ = ["Relaxation", "Scaling", "sweep_to"]
+__all__ = ["Near", "Relaxation", "Scaling", "sweep_to"]
 
-# The rate is read over this many sweeps, and omega is trusted up to this.
-WINDOW = 10
+# The rate is read over this many sweeps at least, and omega is trusted up to this; over-relaxed
+# sweeps are looked at so often.
+WINDOW = 4
+LOOK = 8
 LARGEST_OMEGA = 1.99
 BACK = 0.9
 # Steps of a symmetric problem between two looks at its error.
 HALVINGS = 4
 # Exponents of light columns that are nearer than the others are cut off here.
 HIGHEST, HIGHEST_SINGLE = 500.0, 60.0
+# Scalings beyond these are absorbed into potentials.
+BOUND, BOUND_SINGLE = 1e60, 1e15
+# What points without weight weigh in sweeps.
+LIFTED = 1e-30
 
 
 class Scaling(NamedTuple):
@@ -104,6 +110,18 @@ class Relaxation:
         self._last, self._sweeps = error, sweeps
 
 
+class Near(NamedTuple):
+    """How closely to sweep where the value tells: mass in wrong columns over |dual| / scale."""
+
+    share: float
+    least: float
+
+    def of(self, terms: Terms, dual: Any) -> Any:
+        """Return the mass that may be in wrong columns, (B,)."""
+        xp = terms.home.xp
+        return xp.clip(self.share * xp.abs(dual) / terms.scale[:, 0], self.least, None)
+
+
 def sweep_to(
     scores: Scores, terms: Terms, g: Any, tol: Any, limit: int, parts: Sequence[slice]
 ) -> Scaling:
@@ -114,7 +132,7 @@ def sweep_to(
     scores : Scores
     terms : Terms
     g : array of shape (B, m)
-    tol : float or array of shape (B,)
+    tol : float, array of shape (B,) or Near
     limit : int
         Sweeps at most.
     parts : list of slice
@@ -139,12 +157,19 @@ def sweep_to(
 
 
 class _Sweeps:
-    """A kernel formed at a potential g, and scalings u and v of its rows and columns."""
+    r"""A kernel formed at a potential g, and the masses on top of it.
+
+    The plan is ``x_i kernel_ij y_j`` with x = a u and y = b v, so that a sweep is two products and
+    two quotients: :math:`y = b / K^\top x` and :math:`x = a / K y`.
+    """
 
     def __init__(self, scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> None:
         self.scores, self.terms, self.parts = scores, terms, parts
         self.relaxation = Relaxation(terms.home, terms.a.shape[0])
-        self.bound = float(terms.home.xp.finfo(terms.home.dtype).max) ** 0.2
+        # A kernel has lost what is below its smallest number: next to nothing, times this.
+        self.bound = BOUND if terms.home.dtype == terms.home.xp.float64 else BOUND_SINGLE
+        # Points without weight have next to none here, and so a potential like any other.
+        self.a, self.b = (_lifted(terms, side) for side in (terms.a, terms.b))
         self.form(g)
 
     def form(self, g: Any) -> None:
@@ -152,76 +177,111 @@ class _Sweeps:
         xp, terms = self.terms.home.xp, self.terms
         self.g = g
         self.f, self.kernel = _keep(self.scores, terms, g, self.parts)
-        self.v = xp.ones_like(g)
-        self.u = 1.0 / _times(self.kernel, terms.b)
-        self.columns = _transposed(self.kernel, terms.a * self.u)
+        self.y = self.b
+        self.x = self.a / _times(self.kernel, self.y)
+        self.columns = _transposed(self.kernel, self.x)
         if terms.symmetric:
             self.ratio = xp.exp((self.f - g) / terms.eps)
 
     def run(self, tol: Any, limit: int) -> Scaling:
         """Sweep until the columns are right, or as often as is allowed."""
-        terms, home = self.terms, self.terms.home
-        xp, sweeps = home.xp, 0
-        u, columns, error = self.look()
-        # What is not a number will not become one.
-        while sweeps < limit and bool(xp.any(error > tol)):
+        terms, sweeps = self.terms, 0
+        xp = terms.home.xp
+        x, columns, error = self.look()
+        while sweeps < limit and not self.near(x, error, tol):
             check_deadline()
-            # Plain sweeps are few at first; looking makes the host wait for a device.
-            every = 1 if home.on_host and sweeps < WINDOW else WINDOW
-            if terms.symmetric:
-                every = HALVINGS
-            every = min(every, limit - sweeps)
+            every = min(self.every, limit - sweeps)
             for _ in range(every):
                 self.sweep()
             sweeps += every
-            self.absorb()
-            u, columns, error = self.look()
+            x, columns, error = self.look()
+            # A look now and then is enough, unless nothing is left to look at.
+            if sweeps % LOOK == 0 or not bool(xp.all(error >= 0.0)):
+                if self.absorb():
+                    x, columns, error = self.look()
+                if not bool(xp.any(error >= 0.0)):
+                    break
             if not terms.symmetric:
                 self.relaxation.update(error, sweeps)
-        return Scaling(
-            self.f + terms.eps * xp.log(u), self.g + terms.eps * xp.log(self.v), self.kernel,
-            terms.a * u, terms.b * self.v, columns * self.v, sweeps, error,
-        )  # fmt: skip
+        f, g = self.potentials(x)
+        left, right = _only(terms.a, self.a, x), _only(terms.b, self.b, self.y)
+        return Scaling(f, g, self.kernel, left, right, columns * self.y / self.b, sweeps, error)
+
+    @property
+    def every(self) -> int:
+        """Sweeps until the next look: free while they are plain, but a device has to wait."""
+        if self.terms.symmetric:
+            return HALVINGS
+        return 1 if self.terms.home.on_host and not self.relaxation.active else LOOK
+
+    def near(self, x: Any, error: Any, tol: Any) -> bool:
+        """Whether all members are as close as was asked; those that are not numbers never are."""
+        xp = self.terms.home.xp
+        if isinstance(tol, Near):
+            if bool(xp.any(error > 2.0 * tol.share)):
+                return False
+            f, g = self.potentials(x)
+            dual = xp.sum(self.terms.a * f, axis=1) + xp.sum(self.terms.b * g, axis=1)
+            tol = tol.of(self.terms, dual)
+        return bool(xp.all(error <= tol))
+
+    def potentials(self, x: Any) -> tuple[Any, Any]:
+        """Return f and g that the masses x and y stand for."""
+        xp, eps = self.terms.home.xp, self.terms.eps
+        return self.f + eps * xp.log(x / self.a), self.g + eps * xp.log(self.y / self.b)
 
     def sweep(self) -> None:
-        """Update both scalings once."""
-        terms, kernel = self.terms, self.kernel
-        if terms.symmetric:
-            self.v = terms.home.xp.sqrt(self.v * self.u * self.ratio)
-            self.u = 1.0 / _times(kernel, terms.b * self.v)
+        """Update both sides once."""
+        kernel = self.kernel
+        if self.terms.symmetric:
+            self.y = self.terms.home.xp.sqrt(self.y * self.x * self.ratio)
+            self.x = self.a / _times(kernel, self.y)
             return
         if self.relaxation.active:
             omega = self.relaxation.omega[:, None]
-            self.v = self.v * (1.0 / (self.v * self.columns)) ** omega
-            self.u = self.u * (1.0 / (self.u * _times(kernel, terms.b * self.v))) ** omega
+            self.y = self.y * (self.b / (self.y * self.columns)) ** omega
+            self.x = self.x * (self.a / (self.x * _times(kernel, self.y))) ** omega
         else:
-            self.v = 1.0 / self.columns
-            self.u = 1.0 / _times(kernel, terms.b * self.v)
-        self.columns = _transposed(kernel, terms.a * self.u)
+            self.y = self.b / self.columns
+            self.x = self.a / _times(kernel, self.y)
+        self.columns = _transposed(kernel, self.x)
 
     def look(self) -> tuple[Any, Any, Any]:
-        """Return exact rows, their columns (over b, without v), and the mass in wrong ones.
+        """Return exact rows, their columns over y, and the mass in wrong ones.
 
         Over-relaxed rows are not exact: only the error of exact ones counts.
         """
-        terms, u, columns = self.terms, self.u, self.columns
-        xp = terms.home.xp
+        x, columns = self.x, self.columns
         if self.relaxation.active:
-            u = 1.0 / _times(self.kernel, terms.b * self.v)
-        if self.relaxation.active or terms.symmetric:
-            columns = _transposed(self.kernel, terms.a * u)
-        return u, columns, xp.sum(terms.b * xp.abs(self.v * columns - 1.0), axis=1)
+            x = self.a / _times(self.kernel, self.y)
+        if self.relaxation.active or self.terms.symmetric:
+            columns = _transposed(self.kernel, x)
+        xp = self.terms.home.xp
+        return x, columns, xp.sum(xp.abs(self.y * columns - self.b), axis=1)
 
-    def absorb(self) -> None:
+    def absorb(self) -> bool:
         """Form the kernel anew where scalings leave the range of the precision."""
         xp, terms = self.terms.home.xp, self.terms
-        if _within(xp, self.u, self.bound) and _within(xp, self.v, self.bound):
-            return
-        usable = xp.isfinite(self.u) & (self.u > 0.0)
-        one = xp.ones_like(self.u)
-        f = self.f + terms.eps * xp.log(xp.where(usable, self.u, one))
+        u, v = self.x / self.a, self.y / self.b
+        if _within(xp, u, self.bound) and _within(xp, v, self.bound):
+            return False
+        usable = xp.isfinite(u) & (u > 0.0)
+        f = self.f + terms.eps * xp.log(xp.where(usable, u, xp.ones_like(u)))
         self.form(column_potentials(self.scores, terms, f, self.parts))
         self.relaxation.forget()
+        return True
+
+
+def _only(weights: Any, lifted: Any, masses: Any) -> Any:
+    """Take back what points without weight were lent."""
+    return masses if lifted is weights else masses * (weights / lifted)
+
+
+def _lifted(terms: Terms, weights: Any) -> Any:
+    xp = terms.home.xp
+    if bool(xp.all(weights > 0.0)):
+        return weights
+    return xp.where(weights > 0.0, weights, xp.full_like(weights, LIFTED))
 
 
 def _keep(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> tuple[Any, Any]:

@@ -23,6 +23,7 @@ from frot._entropic._coarse import coarse_start
 from frot._entropic._engine import Point, make_point
 from frot._entropic._forming import form_rows
 from frot._entropic._geometry import Geometry
+from frot._entropic._scaling import Near
 from frot._entropic._scores import scores_at
 from frot._entropic._terms import Terms
 
@@ -67,7 +68,11 @@ class StreamEngine:
         while True:
             f, columns, phi = self.sweep_once(alpha, g)
             error = xp.sum(terms.b * xp.abs(columns - 1.0), axis=1)
-            if count == limit or bool(xp.all(error <= closeness)):
+            near = closeness
+            if isinstance(closeness, Near):
+                dual = xp.sum(terms.a * f, axis=1) + xp.sum(terms.b * g, axis=1)
+                near = closeness.of(terms, dual)
+            if count == limit or bool(xp.all(error <= near)):
                 break
             count += 1
             momentum.update(float(error[0]))

@@ -232,6 +232,8 @@ def _few_enough(problem: Problem) -> bool:
 def _arcs_first(problem: Problem) -> bool:
     """Whether an interior point is the shorter way: with a small eps, or few points."""
     count, n, m = problem.shape
-    small = problem.eps < SMALL_EPS * problem.typical_cost
+    # A typical cost is no more than the mean.
+    small = problem.eps < SMALL_EPS * problem.mean_cost
+    small = small and problem.eps < SMALL_EPS * problem.typical_cost
     few = count > 1 and n * m * (count + 10) <= FEW_COSTS
     return small or few or problem.costs.forbidden is not None
