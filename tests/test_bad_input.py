@@ -154,7 +154,7 @@ class TestCostStacks:
         [
             (np.ones((3, 5)), r"C: has shape \(3, 5\).*use C\[None\] for a single cost"),
             (np.ones((2, 0, 5)), r"C: is empty \(shape \(2, 0, 5\)\)"),
-            (np.full((2, 3, 5), np.nan), "C: 30 of 30 entries are NaN or infinite"),
+            (np.full((2, 3, 5), np.nan), "C: 30 of 30 entries are NaN or minus infinity"),
             ("costs", "C: holds <U5, not numbers"),
             (np.full((2, 3, 5), 1e300), "costs: are infinite or NaN"),
         ],
@@ -206,7 +206,7 @@ class TestBeforeAnyWork:
             raise AssertionError("costs were built for input that is wrong")
 
         monkeypatch.setattr("frot._solve.build_costs", fail)
-        monkeypatch.setattr("frot._solve.StackedCosts", fail)
+        monkeypatch.setattr("frot._solve.given_costs", fail)
 
     @pytest.mark.parametrize(
         "options",

@@ -33,9 +33,9 @@ def is_foreign(value: Any) -> bool:
     >>> is_foreign(np.zeros(2)), is_foreign([0.0])
     (False, False)
     """
-    return array_api_compat.is_array_api_obj(value) and not isinstance(
-        value, np.ndarray | np.generic
-    )
+    if value is None or isinstance(value, np.ndarray | np.generic | list | tuple | float | int):
+        return False
+    return array_api_compat.is_array_api_obj(value)
 
 
 def to_numpy(array: Any) -> np.ndarray:
@@ -46,6 +46,8 @@ def to_numpy(array: Any) -> np.ndarray:
     >>> to_numpy([1.0, 2.0])
     array([1., 2.])
     """
+    if isinstance(array, np.ndarray):
+        return array
     if array_api_compat.is_torch_array(array):
         return array.detach().cpu().numpy()
     if array_api_compat.is_cupy_array(array):
@@ -125,11 +127,11 @@ def find_home(**arguments: Any) -> Home | None:
     >>> find_home(X=np.zeros(2), Y=[0.0, 1.0]) is None
     True
     """
+    if not any(map(is_foreign, arguments.values())):
+        return None
     arrays = {
         name: value for name, value in arguments.items() if array_api_compat.is_array_api_obj(value)
     }
-    if not any(map(is_foreign, arrays.values())):
-        return None
     homes = {name: _home(name, value) for name, value in arrays.items()}
     (first, home), *others = homes.items()
     for name, other in others:

@@ -20,7 +20,7 @@ import numpy as np
 
 from frot._costs._protocol import UNIT
 from frot._deadline import check_deadline
-from frot._feasible import marginal_error, round_plan, settle
+from frot._feasible import marginal_error, round_plan, seen_error, settle, sum_error
 from frot._plan import Plan
 from frot._problem import Problem
 
@@ -28,6 +28,7 @@ __all__ = [
     "Lower",
     "Upper",
     "cheap_lower_bound",
+    "cost_doubt",
     "lower_bound",
     "relative_gap",
     "upper_bound",
@@ -38,9 +39,10 @@ TINY = float(np.finfo(float).tiny)
 # Rounding is looked into where it is more than this share of a bound, and by so many arcs a point
 # at most.
 MATTERS = 2e-10
+NO_MATTER = 1e-12
 SHARP_ARCS = 50
-# Marginals that are right to this share need no rounding.
-RIGHT = 8.0 * UNIT
+# Marginals that sums show to be right to this share need no rounding.
+FEW_UNITS = 4.0 * UNIT
 # Units in their last places by which the masses of two sides may differ where no other arc can
 # carry the difference: that is all that is known of weights.
 LAST_PLACES = 64.0
@@ -90,12 +92,12 @@ def upper_bound(
     if problem.costs.forbidden is not None:
         arcs = plan if plan.is_sparse else Plan.from_arcs(*plan.arcs(), plan.shape)
         return _along_its_arcs(problem, arcs, LAST_PLACES) or _no_plan(problem, plan)
-    share = _marginal_share(problem, plan)
-    if not rounded and share > RIGHT:
+    seen = 0.0 if plan.proven_marginals is not None else seen_error(plan, problem.a, problem.b)
+    if not rounded and seen > FEW_UNITS:
         whole, phi = round_plan(plan, problem.a, problem.b), None
-        best = _by_product(problem, whole, phi, _marginal_share(problem, whole))
+        best = _by_product(problem, whole, phi, seen_error(whole, problem.a, problem.b))
     else:
-        best = _by_product(problem, plan, phi, share)
+        best = _by_product(problem, plan, phi, seen)
     if plan.is_sparse and _rounding_matters(problem, plan, best):
         along = _along_its_arcs(problem, plan, 0.0)
         if along is not None and along.bound < best.bound:
@@ -123,18 +125,32 @@ def _rounding_matters(problem: Problem, plan: Plan, found: Upper) -> bool:
 
 
 def _marginal_share(problem: Problem, plan: Plan) -> float:
-    proven = plan.proven_marginals
-    return marginal_error(plan, problem.a, problem.b) if proven is None else proven
+    if plan.proven_marginals is not None:
+        return plan.proven_marginals
+    return marginal_error(plan, problem.a, problem.b)
 
 
-def _by_product(problem: Problem, plan: Plan, phi: np.ndarray | None, share: float) -> Upper:
-    """The bound of a plan whose marginals are right to a share."""
+def _by_product(problem: Problem, plan: Plan, phi: np.ndarray | None, seen: float) -> Upper:
+    """The bound of a plan whose marginals are right to a small share."""
     if phi is None:
         phi = problem.costs.inner(plan)
+    share = plan.proven_marginals
+    if share is None:
+        share = seen + sum_error(plan) + 2.0 * problem.mass_error
+    if 8.0 * share * float(problem.sizes.max()) > NO_MATTER * float(np.abs(phi).max()):
+        share = _marginal_share(problem, plan)
+    return _upper(problem, plan, phi, _cost_doubt(problem, plan, phi, share))
+
+
+def cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray) -> np.ndarray:
+    """Bound, (L,), by how much more than `phi` a plan costs whose marginals are exact."""
+    doubt = _cost_doubt(problem, plan, phi, _marginal_share(problem, plan))
+    return doubt + (problem.mass_error + UNIT) * np.abs(phi)
+
+
+def _cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray, share: float) -> np.ndarray:
     doubt = problem.costs.doubt(phi, plan)
-    if share > 0.0:
-        doubt = doubt + 8.0 * share * problem.sizes
-    return _upper(problem, plan, phi, doubt)
+    return doubt + 8.0 * share * problem.sizes if share > 0.0 else doubt
 
 
 def _along_its_arcs(problem: Problem, plan: Plan, units: float) -> Upper | None:
@@ -232,23 +248,17 @@ def _dot(weights: np.ndarray, potential: np.ndarray) -> float:
 def _feasible_potentials(
     mixed: np.ndarray, g: np.ndarray, shrink: float, b: np.ndarray, signed: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Two c-transforms from the g that makes the potentials weigh least, as rounding goes by that.
+    """Two c-transforms from a g that makes the potentials weigh little, as rounding goes by that.
 
     Of two feasible potentials g, before and after, the larger is taken entry by entry: after a far
     point's f was rounded, what it leaves the others may be less than they had.
     """
     if not np.isfinite(g).all():
         g = np.zeros_like(g)
-    g = g - _middle(g, b)
+    # The heaviest point's is zero: what the others weigh against it is what a plan costs.
+    g = g - g[int(np.argmax(b))]
     f, better = c_transforms(mixed, g, shrink + 4.0 * UNIT, signed)
     return f, np.maximum(g, better - 4.0 * UNIT * np.abs(better))
-
-
-def _middle(g: np.ndarray, b: np.ndarray) -> float:
-    """The weighted median of g."""
-    order = np.argsort(g)
-    at = int(np.searchsorted(np.cumsum(b[order]), 0.5))
-    return float(g[order[min(at, len(g) - 1)]])
 
 
 def _sharpen(

@@ -57,15 +57,20 @@ class Plan(NDArrayOperatorsMixin):
         self._shape: tuple[int, int] = tuple(matrix.shape)
 
     @classmethod
-    def from_arcs(cls, rows: Any, cols: Any, mass: Any, shape: tuple[int, int]) -> Plan:
-        """Build a sparse plan from arcs (i, j, mass); equal arcs add up, empty ones drop."""
+    def from_arcs(
+        cls, rows: Any, cols: Any, mass: Any, shape: tuple[int, int], in_order: bool = False
+    ) -> Plan:
+        """Build a sparse plan from arcs (i, j, mass); equal arcs add up, empty ones drop.
+
+        Arcs that are `in_order` are all different, and sorted by row, then by column.
+        """
         plan = cls.__new__(cls)
         rows, cols, mass = np.asarray(rows), np.asarray(cols), np.asarray(mass, dtype=float)
         if not (mass > 0.0).all():
             keep = mass > 0.0
             rows, cols, mass = rows[keep], cols[keep], mass[keep]
         plan._dense, plan._csr, plan._shape = None, None, (int(shape[0]), int(shape[1]))
-        plan._arcs, plan._merged = (rows, cols, mass), False
+        plan._arcs, plan._merged = (rows, cols, mass), in_order
         return plan
 
     @classmethod

@@ -91,8 +91,13 @@ def amount_at(amount: float | Relative, mean_cost: Any = 1.0) -> Any:
     return amount.of(mean_cost) if isinstance(amount, Relative) else amount
 
 
-def make_problem(make_costs: Callable[[], Any], terms: Terms, names: tuple[str, ...]) -> Problem:
-    """Compute the costs and normalise them; a metric that fails is named."""
+def make_problem(
+    make_costs: Callable[[], Any], terms: Terms, names: tuple[str, ...], **known: Any
+) -> Problem:
+    """Compute the costs and normalise them; a metric that fails is named.
+
+    What else is `known` of the problem, its points for one, goes in as it is.
+    """
     a, b = terms.a, terms.b
     with np.errstate(over="ignore", invalid="ignore"):
         try:
@@ -110,4 +115,4 @@ def make_problem(make_costs: Callable[[], Any], terms: Terms, names: tuple[str, 
     adversary = Simplex(amount_at(terms.eta, level), terms.log_prior)
     # Where nothing costs anything every eps gives a b^T, but it has to be one.
     eps = amount_at(terms.eps, level or 1.0)
-    return plain.having(adversary=adversary, eps=eps)
+    return plain.having(adversary=adversary, eps=eps, **known)

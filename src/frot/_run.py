@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from frot._bounds import c_transforms
 from frot._errors import InputError
 from frot._problem import Problem
 from frot._result import Result
@@ -47,9 +46,14 @@ class Run:
         f, g = result.potentials
         # Points without weight take the best potential the others leave them, rows first.
         mixed = problem.costs.mix(result.alpha)
-        all_f = c_transforms(mixed[:, cols], g)[0]
+        all_f = _finite((mixed[:, cols] - g).min(axis=1))
         all_f[rows] = f
-        all_g = c_transforms(mixed.T, all_f)[0]
+        all_g = _finite((mixed - all_f[:, None]).min(axis=0))
         all_g[cols] = g
         plan = result.plan.expand(rows, cols, (len(problem.a), len(problem.b)))
         return replace(result, plan=plan, potentials=(all_f, np.asarray(all_g)))
+
+
+def _finite(potential: np.ndarray) -> np.ndarray:
+    """Points that may go nowhere can have any potential: zero."""
+    return np.where(np.isfinite(potential), potential, 0.0)

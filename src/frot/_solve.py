@@ -10,6 +10,7 @@ import numpy as np
 
 from frot._arrays import find_home, to_numpy
 from frot._costs import MEMORY_BUDGET, build_costs, given_costs
+from frot._deadline import deadline
 from frot._entropic._device import device_points, device_stack, on_accelerator, stays
 from frot._errors import InputError
 from frot._groups import Groups
@@ -20,6 +21,7 @@ from frot._run import Run
 from frot._solvers import Callback
 from frot._solvers._choose import Limits, Solver, choose_solver
 from frot._validate import (
+    all_finite,
     check_costs,
     check_metric,
     check_names,
@@ -158,9 +160,10 @@ def solve(
         X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
         weights = (terms.a, terms.b)
         make = partial(build_costs, X, Y, parsed, metric, p, memory_budget, weights)
-    problem = make_problem(make, terms, parsed.names)
-    known = problem.having(points=(X, Y), groups=parsed, memory_budget=memory_budget)
-    return run(known).at(home)
+    # The time that costs take to be made is the user's, too.
+    with deadline(run.solver.time_limit):
+        known = {"points": (X, Y), "groups": parsed, "memory_budget": memory_budget}
+        return run(make_problem(make, terms, parsed.names, **known)).at(home)
 
 
 def solve_costs(
@@ -209,7 +212,7 @@ callback, progress :
     (0.5, array([0.5, 0.5]))
     """
     home = find_home(C=C, a=a, b=b, prior=prior)
-    stack = check_costs(C)
+    stack = check_costs(C, infinite=True)
     shape = tuple(stack.shape)
     labels = check_names(names, shape[0])
     terms = check_terms(
@@ -219,11 +222,12 @@ callback, progress :
     limits = Limits(tol, max_iter, time_limit)
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
     run.check(shape)
-    if home is not None and stays(run.solver, terms):
+    if home is not None and stays(run.solver, terms) and all_finite(stack):
         make = partial(device_stack, stack, home)
     else:
         make = partial(given_costs, to_numpy(stack).astype(float))
-    return run(make_problem(make, terms, labels)).at(home)
+    with deadline(run.solver.time_limit):
+        return run(make_problem(make, terms, labels)).at(home)
 
 
 def distance(

@@ -12,6 +12,7 @@ from frot._errors import InputError
 from frot._tables import frame_like
 
 __all__ = [
+    "all_finite",
     "check_choice",
     "check_costs",
     "check_masses",
@@ -60,8 +61,8 @@ def check_points(points: Any, name: str) -> tuple[Any, tuple[str, ...] | None]:
     return array, None if columns is None else tuple(str(column) for column in columns)
 
 
-def check_costs(costs: Any) -> Any:
-    """Return a cost stack as float64 of shape (L, n, m).
+def check_costs(costs: Any, infinite: bool = False) -> Any:
+    """Return a cost stack as float64 of shape (L, n, m); `infinite` costs are let through or not.
 
     Examples
     --------
@@ -78,7 +79,7 @@ def check_costs(costs: Any) -> Any:
         raise InputError(f"C: has {array.ndim} dimensions, expected (groups, n, m)")
     if 0 in array.shape:
         raise InputError(f"C: is empty (shape {array.shape})")
-    _finite(array, "C", infinite=True)
+    _finite(array, "C", infinite)
     return array if is_foreign(array) else np.ascontiguousarray(array)
 
 
@@ -251,15 +252,23 @@ def _numbers(values: Any, name: str) -> np.ndarray:
         raise InputError(f"{name}: holds objects that are not numbers ({error})") from None
 
 
+def all_finite(array: Any) -> bool:
+    """Whether no entry is NaN or infinite, wherever the array is.
+
+    Examples
+    --------
+    >>> all_finite(np.array([1.0, np.inf]))
+    False
+    """
+    xp = namespace(array) if is_foreign(array) else np
+    return bool(xp.all(xp.isfinite(array)))
+
+
 def _finite(array: Any, name: str, infinite: bool = False) -> None:
     """Refuse NaN and infinite entries; plus infinity may stand for an arc that is forbidden."""
-    if is_foreign(array):
-        xp = namespace(array)
-        if bool(xp.all(xp.isfinite(array))):
-            return
-        array = to_numpy(array)
-    if np.isfinite(array).all():
+    if all_finite(array):
         return
+    array = to_numpy(array)
     bad = ~(np.isfinite(array) | (array == np.inf)) if infinite else ~np.isfinite(array)
     if not bad.any():
         return

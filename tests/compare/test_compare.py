@@ -212,8 +212,8 @@ def test_weights_reach_every_method():
 
 
 def test_what_a_method_warns_of_is_in_its_row_only():
-    X, Y = clouds(40, 8)
-    found = frot.compare(X, Y, "srw,ot", tol=1e-12, time_limit=1e-4)
+    X, Y = clouds(120, 60)
+    found = frot.compare(X, Y, "srw,ot", tol=1e-12, time_limit=0.3)
     assert found.rows[0].status == "TIME_LIMIT"
     assert "Stopped at time_limit" in found.rows[0].warnings[0]
     assert found.rows[1].warnings == ()

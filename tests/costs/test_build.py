@@ -9,15 +9,19 @@ from scipy.spatial.distance import cdist
 from frot import Groups
 from frot._costs import (
     FactoredCosts,
+    ForbiddenCosts,
     MetricCosts,
     SeparableCosts,
     StackedCosts,
     build_costs,
+    given_costs,
 )
 from frot._costs._protocol import blocks
+from frot._deadline import deadline
 
 RNG = np.random.default_rng(0)
-X, Y = RNG.normal(size=(4, 60)), RNG.normal(size=(5, 60))
+# Enough points that squared distances are not summed from differences.
+X, Y = RNG.normal(size=(74, 60)), RNG.normal(size=(75, 60))
 EACH, WIDE, ALL = Groups.each(60), Groups.from_sizes([30, 30]), Groups.all(60)
 
 
@@ -66,3 +70,40 @@ def test_blocks_cover_everything_once():
     assert [(cut.start, cut.stop) for cut in cuts] == [(0, 3), (3, 6), (6, 9), (9, 10)]
     assert blocks(3, 1000, budget=1) == [slice(0, 1), slice(1, 2), slice(2, 3)]
     assert blocks(0, 8) == []
+
+
+class TestFewPoints:
+    """Squared distances of few points are stacked, and lose no digit however close points are."""
+
+    @pytest.mark.parametrize("groups", [Groups.each(6), Groups.all(6), Groups.parse([2, 1, 3], 6)])
+    def test_near_duplicates(self, groups):
+        rng = np.random.default_rng(0)
+        few = 1e3 + rng.normal(size=(5, 6))
+        near = few + 1e-9 * rng.normal(size=(5, 6))
+        costs = build_costs(few, near, groups)
+        assert type(costs) is StackedCosts
+        gaps = few[:, None].astype(np.longdouble) - near
+        for group, row in enumerate(np.eye(len(groups))):
+            exact = (gaps[:, :, groups.indices[group]] ** 2).sum(axis=2)
+            off = np.abs(costs.mix(row) - exact)
+            assert (off <= costs.relative * exact).all()
+
+    def test_overlapping_groups(self):
+        rng = np.random.default_rng(1)
+        few, other = rng.normal(size=(4, 5)), rng.normal(size=(3, 5))
+        lists = [[0, 1], [1, 2, 4], [3]]
+        costs = build_costs(few, other, Groups.parse(lists, 5))
+        expected = np.stack([cdist(few[:, g], other[:, g], "sqeuclidean") for g in lists])
+        assert np.stack([costs.mix(row) for row in np.eye(3)]) == pytest.approx(expected)
+
+
+def test_without_time_for_a_stack_there_is_none():
+    with deadline(1e-6):
+        assert type(build_costs(X, Y, WIDE)) is FactoredCosts
+        assert type(build_costs(X, Y, WIDE, "euclidean")) is MetricCosts
+
+
+def test_infinite_costs_are_forbidden_arcs():
+    costs = given_costs(np.array([[[1.0, np.inf]], [[0.0, 2.0]]]))
+    assert type(costs) is ForbiddenCosts
+    assert costs.forbidden.tolist() == [[False, True]]

@@ -7,6 +7,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
+import ot
 import pytest
 from hypothesis import given
 from scipy.spatial.distance import cdist
@@ -168,6 +169,15 @@ class TestAgainstTheStack:
         assert found == close(expected)
 
     @given(seeds)
+    def test_no_plan_pays_less_than_the_least(self, kind, seed):
+        rng, costs, stack = made(kind, seed)
+        a, b = rng.dirichlet(np.ones(N)), rng.dirichlet(np.ones(M))
+        least = costs.least(a, b)
+        for cost, bound in zip(stack, least, strict=True):
+            best: Any = ot.emd2(a, b, np.ascontiguousarray(cost))
+            assert bound <= best + 1e-14
+
+    @given(seeds)
     def test_nonnegative_only_where_it_is(self, kind, seed):
         _, costs, stack = made(kind, seed)
         costs.mix(np.ones(len(stack)))
@@ -178,8 +188,10 @@ class TestAgainstTheStack:
 
 def allowance(costs, alpha) -> np.ndarray:
     """How far each entry of a mix may be off."""
-    relative, absolute = costs.rounding(alpha)
-    return relative * np.abs(costs.mix(alpha)) + absolute
+    rounding = costs.rounding(alpha)
+    shape = costs.shape[1:]
+    absolute = np.broadcast_to(np.add.outer(rounding.rows, rounding.cols), shape)
+    return rounding.relative * np.abs(costs.mix(alpha)) + absolute
 
 
 class TestRounding:

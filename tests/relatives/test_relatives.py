@@ -10,9 +10,9 @@ from scipy.linalg import eigh
 
 import frot
 from frot import Plan, Status
+from frot._line import line_arcs, line_cost, line_potential
 from frot._relatives._displacement import Displacements, reduce_points
 from frot._relatives._fantope import best_planes, fantope_weights, top_sum
-from frot._relatives._line import line_arcs, line_cost, line_potential
 from tests.reference import quiet
 from tests.strategies import cost_problems, seeds
 

@@ -79,10 +79,10 @@ class TestCallback:
     def test_it_sees_every_iteration_with_bounds(self):
         seen: list[frot.Progress] = []
         result = frot.solve_costs(STACK, solver=FrankWolfe(), callback=seen.append)
-        assert [now.iteration for now in seen] == list(range(1, result.iterations))
+        assert [now.iteration for now in seen] == list(range(1, result.iterations + 1))
         assert all(now.lower <= now.upper for now in seen)
         assert [now.elapsed for now in seen] == sorted(now.elapsed for now in seen)
-        assert seen == list(result.history[:-1])
+        assert seen == list(result.history)
 
     @pytest.mark.parametrize(
         "true",

@@ -24,7 +24,7 @@ def test_it_is_the_optimum(method):
     assert result.value == pytest.approx(linear_program(STACK, A, B), rel=1e-9)
     assert result.iterations == 1
     assert result.solver == (
-        f"LinearProgram(method='{method}', tol=1e-07, max_iter=2, time_limit=None)"
+        f"LinearProgram(method='{method}', tol=1e-07, max_iter=10, time_limit=None)"
     )
 
 
@@ -56,3 +56,35 @@ def test_a_time_limit_leaves_a_certified_interval():
     assert result.status is Status.TIME_LIMIT
     exact = frot.solve_costs(stack)
     assert result.lower <= exact.value <= result.upper
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("seed", range(6))
+def test_tiny_weights_are_refined(method, seed):
+    rng = np.random.default_rng(seed)
+    a, b = (10.0 ** -rng.uniform(0, 14, size) for size in (9, 7))
+    stack = rng.pareto(0.7, (3, 9, 7))
+    options = {"normalise_weights": True, "solver": LinearProgram(method=method)}
+    result = frot.solve_costs(stack, a, b, **options)
+    assert result.status is Status.CONVERGED
+    exact = frot.solve_costs(stack, a, b, normalise_weights=True)
+    assert max(result.lower, exact.lower) <= min(result.upper, exact.upper)
+
+
+def test_a_referee_that_cannot_tell_says_so(monkeypatch):
+    monkeypatch.setattr("frot._solvers._linear_program.REFINEMENTS", 1)
+    rng = np.random.default_rng(0)
+    a = np.array([1e-13, 0.5, 0.5])
+    stack = np.stack([1e9 * rng.random((3, 3)), rng.random((3, 3))])
+    with pytest.warns(frot.ConvergenceWarning, match="not well enough to tell the optimum"):
+        result = frot.solve_costs(
+            stack, a, normalise_weights=True, solver="linear_program", tol=1e-18
+        )
+    assert result.status in (Status.UNDECIDED, Status.PRECISION)
+
+
+def test_the_callback_sees_its_solution():
+    seen: list[frot.Progress] = []
+    result = frot.solve_costs(STACK, A, B, solver="linear_program", callback=seen.append)
+    assert seen == list(result.history)
+    assert seen[-1].gap <= 1e-7

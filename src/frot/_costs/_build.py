@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -68,10 +69,6 @@ def build_costs(
     >>> X, Y = np.zeros((2, 3)), np.ones((4, 3))
     >>> type(build_costs(X, Y, Groups.each(3))).__name__
     'StackedCosts'
-    >>> type(build_costs(X, Y, Groups.each(3), metric="cosine")).__name__
-    Traceback (most recent call last):
-    ...
-    frot._errors.InputError: X row 0 is all zeros in group 'f0', so it has no cosine; ...
     >>> type(build_costs(X, Y, Groups.each(3), metric="cityblock")).__name__
     'SeparableCosts'
     >>> type(build_costs(X, Y, Groups.all(3), metric="cityblock")).__name__
@@ -81,6 +78,8 @@ def build_costs(
     fits = 8 * count * n * m <= memory_budget
     in_time = STACK_SECONDS * count * n * m <= 0.2 * seconds_left()
     squared = is_squared(metric, p)
+    if squared and len(groups.flat) == 1:
+        return SeparableCosts(X[:, groups.flat], Y[:, groups.flat], 2.0)
     if squared and n * m * max(len(groups.flat), count) <= DIFFERENCES_UP_TO and fits:
         return _from_differences(X, Y, groups)
     if squared or (metric == "cosine" and p == 1.0):
@@ -117,10 +116,15 @@ def _from_differences(X: np.ndarray, Y: np.ndarray, groups: Groups) -> StackedCo
     """Stack squared distances summed from differences: right to a few units of themselves."""
     gaps = X.T[groups.flat, :, None] - Y.T[groups.flat, None, :]
     gaps *= gaps
-    sizes = np.diff(groups.offsets)
-    stack = gaps if len(gaps) == len(groups) else np.add.reduceat(gaps, groups.offsets[:-1])
+    edges = groups.offsets.tolist()
     # A difference errs by half a unit, its square by one and a half, the sum by one a feature.
-    return StackedCosts(stack, relative=0.5 * (float(sizes.max()) + 4.0) * UNIT)
+    relative = 0.5 * (max(end - start for start, end in pairwise(edges)) + 4.0) * UNIT
+    if len(gaps) == len(groups):
+        return StackedCosts(gaps, relative=relative)
+    stack = np.empty((len(groups), len(X), len(Y)))
+    for group, (start, end) in enumerate(pairwise(edges)):
+        np.add.reduce(gaps[start:end], axis=0, out=stack[group])
+    return StackedCosts(stack, relative=relative)
 
 
 def _stack_of(costs: Costs) -> StackedCosts:

@@ -39,7 +39,7 @@ class ForbiddenCosts:
     @classmethod
     def of_stack(cls, stack: np.ndarray) -> ForbiddenCosts:
         """Read forbidden arcs off a stack of shape (L, n, m) that has infinite entries."""
-        forbidden = np.isinf(stack).any(axis=0)
+        forbidden = np.asarray(np.isinf(stack).any(axis=0))
         allowed = ~forbidden
         filled = np.array(stack, dtype=float)
         for cost in filled:
@@ -56,6 +56,11 @@ class ForbiddenCosts:
     def nonnegative(self) -> bool:
         """Whether no allowed entry is negative."""
         return self.base.nonnegative
+
+    @property
+    def line(self) -> None:
+        """Not one convex cost on a line."""
+        return None
 
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return sum_l alpha_l C_l, infinite on forbidden arcs whatever the weights."""

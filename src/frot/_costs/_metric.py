@@ -105,6 +105,11 @@ class MetricCosts:
         """No arc is."""
         return None
 
+    @property
+    def line(self) -> None:
+        """Not one convex cost on a line."""
+        return None
+
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return sum_l alpha_l C_l, one block of one group at a time."""
         mixed = np.zeros(self.shape[1:])

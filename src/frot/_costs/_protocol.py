@@ -8,7 +8,7 @@ import numpy as np
 
 from frot._plan import Plan
 
-__all__ = ["BLOCK_BYTES", "UNIT", "Costs", "Rounding", "blocks", "summation"]
+__all__ = ["BLOCK_BYTES", "UNIT", "Costs", "Line", "Rounding", "blocks", "summation"]
 
 # One unit in the last place of a number near one.
 UNIT = float(np.finfo(float).eps)
@@ -31,6 +31,14 @@ class Rounding(NamedTuple):
     def absolute(self) -> float:
         """The largest ``rows[i] + cols[j]``."""
         return float(np.max(self.rows) + np.max(self.cols))
+
+
+class Line(NamedTuple):
+    """Points on a line, whose cost is |x - y|^p with p >= 1: transport is sorting."""
+
+    x: np.ndarray
+    y: np.ndarray
+    p: float
 
 
 def summation(plan: Plan) -> float:
@@ -62,6 +70,11 @@ class Costs(Protocol):
     @property
     def nonnegative(self) -> bool:
         """Whether every entry of every cost is known to be >= 0."""
+        ...
+
+    @property
+    def line(self) -> Line | None:
+        """The points on a line whose convex cost this is, where it is."""
         ...
 
     @property

@@ -44,6 +44,11 @@ class RescaledCosts:
         """The base's forbidden arcs."""
         return self.base.forbidden
 
+    @property
+    def line(self) -> None:
+        """Not one convex cost on a line."""
+        return None
+
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return sum_l alpha_l C'_l."""
         weights = alpha * self.scale

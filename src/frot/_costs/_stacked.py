@@ -66,8 +66,15 @@ class StackedCosts:
         """No arc is."""
         return None
 
+    @property
+    def line(self) -> None:
+        """Not one convex cost on a line."""
+        return None
+
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return sum_l alpha_l C_l, reading only the groups that have weight."""
+        if len(alpha) == 1:
+            return alpha[0] * self.stack[0]
         on = np.flatnonzero(alpha)
         if len(on) * 3 < len(alpha):
             mixed = np.zeros(self._flat.shape[1])

@@ -68,6 +68,11 @@ class DeviceCosts:
         return to_numpy(self.geometry.at(self.home.indices(rows), self.home.indices(cols)))
 
     @property
+    def line(self) -> None:
+        """Not on the host."""
+        return None
+
+    @property
     def forbidden(self) -> None:
         """No arc is: stacks with infinite costs are solved on the host."""
         return None

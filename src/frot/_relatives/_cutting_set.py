@@ -12,7 +12,7 @@ import numpy as np
 
 from frot._adversary import Simplex
 from frot._arrays import find_home, to_numpy
-from frot._bounds import Lower, Upper, relative_gap
+from frot._bounds import Lower, Upper, cost_doubt, relative_gap
 from frot._chosen import Chosen
 from frot._costs import StackedCosts
 from frot._costs._protocol import UNIT
@@ -175,7 +175,8 @@ class _Cuts:
         stack = np.stack(self.costs)
         peaks = np.abs(self.problem.costs.stack).max(axis=(1, 2))  # type: ignore[attr-defined]
         error = 2.0 * (len(alpha) + 2) * UNIT * (np.abs(self.alphas) @ peaks)
-        costs = StackedCosts(stack, error)
+        _, n, m = stack.shape
+        costs = StackedCosts(stack, (np.outer(error, np.ones(n)), np.zeros((len(error), m))))
         master = Problem(costs, self.problem.a, self.problem.b)
         # Early plans need not be exact: they only have to point at the next cut.
         width = relative_gap(self.lower, self.upper) if np.isfinite(self.upper) else 1.0
@@ -188,7 +189,7 @@ class _Cuts:
         lower = Lower(found.lower - slack, mixed, *found.potentials, slack)
         phi = self.problem.costs.inner(found.plan)
         value, answer = self.uncertainty.best(phi)
-        doubt = float(self.reach @ self.problem.costs.doubt(phi, found.plan))
+        doubt = float(self.reach @ cost_doubt(self.problem, found.plan, phi))
         upper = Upper(float(value) + doubt, float(value), found.plan, phi)
         self.plan = found.plan
         self.lower, self.upper = max(self.lower, lower.bound), min(self.upper, upper.bound)

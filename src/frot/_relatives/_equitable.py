@@ -17,7 +17,7 @@ from frot._chosen import Chosen
 from frot._costs import StackedCosts
 from frot._costs._protocol import UNIT, summation
 from frot._errors import InputError, SolverError
-from frot._feasible import fill, round_plan
+from frot._feasible import fill, marginal_error, round_plan
 from frot._oracles import NetworkSimplex
 from frot._plan import Plan
 from frot._prepare import check_terms, make_problem
@@ -214,7 +214,9 @@ class _Pool:
         parts = np.zeros(self.stack.shape)
         parts[groups, rows, cols] = np.maximum(found.x[:-1], 0.0) * mass
         weights = np.maximum(-found.ineqlin.marginals, 0.0)
-        weights /= weights.sum()
+        total = float(weights.sum())
+        # At an optimum of zero no cost binds, and all weights prove it.
+        weights = weights / total if total > 0.0 else np.full(count, 1.0 / count)
         g = np.asarray(found.eqlin.marginals)[-m:] * unit
         return parts, weights, g
 
@@ -230,6 +232,8 @@ class _Pool:
         phi = np.einsum("lij,lij->l", parts, self.stack)
         value = float(phi.max())
         bound = value * (1.0 + summation(Plan(dense)) + 8.0 * UNIT)
+        share = marginal_error(plan, self.problem.a, self.problem.b)
+        bound += 8.0 * share * float(self.problem.sizes.max())
         if bound < self.upper:
             self.upper, self.shares = bound, parts.sum(axis=(1, 2))
         rows, cols = np.nonzero(dense)

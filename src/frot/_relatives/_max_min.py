@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from frot._bounds import lower_bound, relative_gap
+from frot._bounds import cost_doubt, lower_bound, relative_gap
 from frot._chosen import Chosen
 from frot._costs import MEMORY_BUDGET, build_costs
 from frot._costs._protocol import UNIT
 from frot._feasible import round_plan
 from frot._groups import Groups
+from frot._line import line_arcs, line_cost, line_potential
 from frot._plan import Plan
 from frot._prepare import check_terms, make_problem
 from frot._problem import Problem
-from frot._relatives._line import line_arcs, line_cost, line_potential
 from frot._relatives._pair import At, check_pair, transport_at
 from frot._result import Progress, Result
 from frot._solvers._drive import NOTHING
@@ -138,7 +138,7 @@ def _search(
         alpha[group] = 1.0
         found = _transport(problem, alpha, lines.get(group))
         phi = problem.costs.inner(found.plan)
-        np.minimum(uppers, phi + problem.costs.doubt(phi, found.plan), out=uppers)
+        np.minimum(uppers, phi + cost_doubt(problem, found.plan, phi), out=uppers)
         lowers[group] = min(found.lower.bound, uppers[group])
         if best is None or phi[group] > best[0]:
             best = (float(phi[group]), alpha, phi, found)

@@ -15,10 +15,10 @@ from frot._costs._protocol import summation
 from frot._errors import InputError
 from frot._feasible import round_plan
 from frot._groups import Groups
+from frot._line import line_arcs, line_cost, line_potential
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._relatives._displacement import Displacements, reduce_points
-from frot._relatives._line import line_arcs, line_cost, line_potential
 from frot._relatives._pair import Limits, Pair, check_count, check_limits, check_pair, transport_at
 from frot._result import Progress, Result
 from frot._status import Status

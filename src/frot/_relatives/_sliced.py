@@ -12,8 +12,8 @@ from frot._chosen import Chosen
 from frot._costs import FactoredCosts
 from frot._costs._protocol import UNIT, summation
 from frot._groups import Groups
+from frot._line import line_arcs
 from frot._plan import Plan
-from frot._relatives._line import line_arcs
 from frot._relatives._pair import check_count, check_pair, transport_at
 from frot._result import Progress, Result
 from frot._status import Status

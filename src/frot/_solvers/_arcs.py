@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import NamedTuple
 
 import numpy as np
 
-from frot._deadline import check_deadline
+from frot._bounds import lower_bound, upper_bound
+from frot._deadline import check_deadline, seconds_left
 from frot._feasible import northwest
 from frot._oracles import NetworkSimplex
 from frot._plan import Plan
 from frot._problem import Problem
+from frot._solvers._offer import Offer
 
 __all__ = ["SEED_EPS", "Seed", "cheapest", "nearest", "seed_arcs"]
 
@@ -26,6 +29,10 @@ SEED_ARCS = 1
 SEED_FALL = 30.0
 # Where costs are this many times the unit, arcs that make a plan have to be found by transport.
 WIDE_RANGE = 1e3
+# From this many arcs on, bounds are offered before the first step; of the time left, the sweeps for
+# them may take this share.
+LONG_RUN = 1_000_000
+SWEEPS_SHARE = 0.3
 # Entries looked at to find a threshold.
 SAMPLE = 20_000
 
@@ -81,12 +88,13 @@ def cheapest(reduced: np.ndarray, per_point: float, below: float = np.inf) -> np
 
 def seed_arcs(
     problem: Problem, alpha: np.ndarray, per_point: int, unit: float, mirror: bool = True
-) -> Seed:
+) -> Generator[Offer, None, Seed]:
     """Find arcs that matter by a few steps of mirror ascent on alpha with rough transport.
 
     Each step runs some entropic sweeps at the current weights and keeps the arcs of smallest
     reduced cost. The weights overshoot at first, which is welcome: arcs that are good at several
-    mixes of the groups are those that the optimum needs. The result always admits a plan.
+    mixes of the groups are those that the optimum needs. The result always admits a plan. Where all
+    of it takes long, bounds are offered after the first step, for whoever stops the run early.
 
     Parameters
     ----------
@@ -110,6 +118,9 @@ def seed_arcs(
     rounds = SEED_ROUNDS if mirror else 0
     for turn in range(rounds + 1):
         f, g, kernel = _sweeps(mixed, a, b, g, eps)
+        if turn == 0 and n * m >= LONG_RUN:
+            lower = lower_bound(problem, alpha, g, mixed)
+            yield Offer(upper_bound(problem, Plan(kernel)), lower)
         reduced = mixed - f[:, None]
         reduced -= g
         if turn == rounds:
@@ -153,6 +164,7 @@ def _sweeps(
     # Whatever is below this is zero as a kernel, and may not fit single precision.
     kernel = np.maximum(score, -1e4, out=score).astype(np.float32)
     a32, b32 = a.astype(np.float32), b.astype(np.float32)
+    enough = (1.0 - SWEEPS_SHARE) * seconds_left()
     tiny = np.float32(1e-30)
     # All numbers are from 0 to 1e38: products that are called invalid are of what lies behind small
     # arrays, which some BLAS multiply along with them.
@@ -162,6 +174,8 @@ def _sweeps(
         for sweep in range(SEED_SWEEPS_MOST):
             check_deadline()
             columns = kernel.T @ (a32 * u)
+            if seconds_left() < enough:
+                break
             # Past the usual number of sweeps, go on only while the marginals are far off.
             if sweep >= SEED_SWEEPS and b32 @ np.abs(v * columns - 1.0) < SEED_ERROR:
                 break

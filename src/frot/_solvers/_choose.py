@@ -65,6 +65,13 @@ class Limits(NamedTuple):
 
 NO_LIMITS = Limits()
 
+SOLVERS: dict[str, Solver] = {
+    "exact": Exact(),
+    "entropic": Entropic(),
+    "frank_wolfe": FrankWolfe(oracle=NetworkSimplex()),
+    "linear_program": LinearProgram(),
+}
+
 
 def choose_solver(
     solver: Any, shape: tuple[int, ...], terms: Terms, limits: Limits = NO_LIMITS
@@ -92,17 +99,12 @@ def _by_name(name: str, shape: tuple[int, ...], eta: float, eps: float) -> Solve
     if name == "auto":
         many = eta > 0.0 and shape[0] > SMOOTH_GROUPS
         name = "entropic" if eps > 0.0 else "frank_wolfe" if many else "exact"
-    oracle = Sinkhorn() if eps > 0.0 else NetworkSimplex()
-    known: dict[str, Solver] = {
-        "exact": Exact(),
-        "entropic": Entropic(),
-        "frank_wolfe": FrankWolfe(oracle=oracle),
-        "linear_program": LinearProgram(),
-    }
-    if name not in known:
-        names = ", ".join(map(repr, ["auto", *known]))
+    if name not in SOLVERS:
+        names = ", ".join(map(repr, ["auto", *SOLVERS]))
         raise InputError(f"solver: {name!r} is none of {names}, nor a solver like Exact()")
-    return known[name]
+    if name == "frank_wolfe" and eps > 0.0:
+        return FrankWolfe(oracle=Sinkhorn())
+    return SOLVERS[name]
 
 
 def check_limits(solver: Solver) -> None:

@@ -17,6 +17,7 @@ from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._errors import SolverError, warn_caller
 from frot._feasible import fill
 from frot._forbidden import allowed_plan
+from frot._line import line_arcs
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._progress import progress_bar
@@ -31,6 +32,10 @@ Callback = Callable[[Progress], object]
 
 # An interval narrower than this share of a typical cost, around zero, is rounding and no more.
 NOTHING = 1e-13
+# Steps an algorithm has to find better numbers once its interval is mostly rounding.
+PATIENCE = 15
+# Lines through the points that are tried where there was no time for more.
+POWER_STEPS = 4
 
 
 class Driven(ABC):
@@ -114,7 +119,7 @@ def drive(
     begin = time.perf_counter()
     known = _Known(keep_last)
     history: list[Progress] = []
-    iteration = 0
+    iteration = rounded = 0
     status = end
     try:
         with deadline(time_limit), progress_bar(tol, enabled=progress) as show:
@@ -128,7 +133,8 @@ def drive(
                         history.append(now)
                     show(now)
                     stopped = callback is not None and _is_true(callback(now))
-                    if now.gap <= tol:
+                    rounded += known.is_rounding
+                    if now.gap <= tol or rounded >= PATIENCE:
                         break
                 if stopped:
                     status = Status.STOPPED
@@ -156,7 +162,7 @@ def drive(
         )
     if status is not Status.INTERRUPTED and last.gap <= tol:
         status = Status.CONVERGED
-    elif status is end and width <= 8.0 * (upper.bound - upper.value + lower.slack):
+    elif status is end and known.is_rounding:
         status = Status.PRECISION
     if not history or history[-1].gap != last.gap:
         history.append(last)
@@ -235,6 +241,12 @@ class _Known:
         low, high = self._plain
         return (low, high) if np.isfinite(low) and np.isfinite(high) else None
 
+    @property
+    def is_rounding(self) -> bool:
+        """Whether most of the interval is what rounding may have done to its two ends."""
+        upper, lower = self.bounds
+        return upper.bound - lower.bound <= 4.0 * (upper.bound - upper.value + lower.slack)
+
     def progress(self, iteration: int, elapsed: float) -> Progress:
         """Where the run stands."""
         upper, lower = self.bounds
@@ -258,14 +270,35 @@ def _warn(result: Result, tol: float) -> None:
 def bounds_from_points(problem: Problem) -> Offer:
     """Return bounds that need no step and no pass over the costs, for a run that had no time.
 
-    A plan filled from the lightest points up, and what the points alone prove.
+    The better of some plans that need no solver, and what the points alone prove.
     """
-    return Offer(upper_bound(problem, first_plan(problem)), cheap_lower_bound(problem))
+    uppers = [upper_bound(problem, plan) for plan in first_plans(problem)]
+    return Offer(min(uppers, key=lambda one: one.bound), cheap_lower_bound(problem))
 
 
-def first_plan(problem: Problem) -> Plan:
-    """Return a feasible plan that needs no solver."""
-    shape = problem.shape[1:]
+def first_plans(problem: Problem) -> list[Plan]:
+    """Return feasible plans that need no solver: filled somehow, or along a line through points."""
+    a, b, shape = problem.a, problem.b, problem.shape[1:]
     if problem.costs.forbidden is not None:
-        return allowed_plan(problem.costs.forbidden, problem.a, problem.b)
-    return Plan.from_arcs(*fill(problem.a, problem.b), shape)
+        return [allowed_plan(problem.costs.forbidden, a, b)]
+    found = [fill(a, b)]
+    if problem.points is not None and isinstance(problem.points[0], np.ndarray):
+        found += [line_arcs(x, y, a, b) for x, y in _directions(*problem.points)]
+    return [Plan.from_arcs(*arcs, shape) for arcs in found]
+
+
+def _directions(X: np.ndarray, Y: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the points on two lines: along the features' first principal axis, and by their sum."""
+    unit = np.concatenate([X, Y]).std(axis=0)
+    unit[unit == 0.0] = 1.0
+    X, Y = X / unit, Y / unit
+    axis = np.ones(X.shape[1])
+    for _ in range(POWER_STEPS):
+        # Centred on either side: what the two have in common shapes a plan, not what differs.
+        at_x, at_y = (X - X.mean(axis=0)) @ axis, (Y - Y.mean(axis=0)) @ axis
+        yield at_x, at_y
+        axis = (X - X.mean(axis=0)).T @ at_x + (Y - Y.mean(axis=0)).T @ at_y
+        size = float(np.abs(axis).max())
+        if not 0.0 < size < np.inf:
+            return
+        axis = axis / size

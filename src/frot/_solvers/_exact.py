@@ -9,14 +9,17 @@ from itertools import islice
 import numpy as np
 
 from frot._bounds import lower_bound, relative_gap, upper_bound
+from frot._deadline import seconds_left
 from frot._errors import InputError
 from frot._oracles import NetworkSimplex
 from frot._plan import Plan
 from frot._problem import Problem
+from frot._solvers._arcs import seed_arcs
 from frot._solvers._column_generation import column_generation, column_generation_suits
 from frot._solvers._drive import Driven
 from frot._solvers._frank_wolfe import OracleRun, corrective_steps
 from frot._solvers._offer import Offer
+from frot._solvers._on_a_line import on_a_line
 from frot._solvers._restricted import Restricted
 from frot._solvers._start import Start
 
@@ -32,8 +35,6 @@ LAST_STEPS = 50
 # over so many arcs in all.
 LAST_GROUPS = 64
 LAST_ARCS = 2_000_000
-# From this many arcs on, bounds are offered before the first step.
-LONG_RUN = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,11 @@ class Exact(Driven):
         if n == 1 or m == 1:
             yield _only_plan(problem)
             return
+        if problem.costs.line is not None:
+            yield on_a_line(problem, problem.costs.line)
+            return
         if groups == 1 or problem.mean_cost == 0.0:
-            yield _one_group(problem)
+            yield from _one_group(problem)
             if problem.mean_cost == 0.0:
                 return
         if column_generation_suits(problem):
@@ -103,25 +107,24 @@ def _only_plan(problem: Problem) -> Offer:
     return Offer(upper, lower_bound(problem, alpha, g, mixed))
 
 
-def _one_group(problem: Problem) -> Offer:
+def _one_group(problem: Problem) -> Iterator[Offer]:
     """One group, or no cost at all: ordinary transport at the weights that answer it."""
     _, alpha = problem.adversary.best(problem.independent)
+    if seconds_left() < np.inf and problem.mean_cost > 0.0:
+        # The network simplex has nothing to show before its end; sweeps have, where they are long.
+        yield from islice(seed_arcs(problem, alpha, 1, problem.typical_cost, mirror=False), 1)
     mixed = problem.costs.mix(alpha)
     transport = NetworkSimplex()(mixed, problem.a, problem.b)
-    return Offer(
+    yield Offer(
         upper_bound(problem, transport.plan), lower_bound(problem, alpha, transport.g, mixed)
     )
 
 
 def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
     """Run the interior point, pricing all arcs and groups whenever its own gap has shrunk."""
-    state = Restricted.begin(problem, start)
+    state = yield from Restricted.begin(problem, start)
     linear = problem.adversary.eta == 0.0
     target = 0.05
-    if problem.shape[1] * problem.shape[2] >= LONG_RUN:
-        # Whoever stops a long run early should have more than a plan made from nothing.
-        upper, lower, _ = state.bounds()
-        yield Offer(upper, lower)
     while True:
         moved = state.step()
         if moved and not state.settled(target):

@@ -130,7 +130,8 @@ def _begin(run: OracleRun, start: Start) -> tuple[np.ndarray, Upper | None]:
     if start.plan is None:
         return problem.independent, None
     upper = upper_bound(problem, start.plan, rounded=True)
-    return upper.phi, upper
+    # A plan that cannot be kept off forbidden arcs is no start.
+    return (upper.phi, upper) if upper.bound < np.inf else (problem.independent, None)
 
 
 def _moved(problem: Problem, at: Upper | None, to: Found, gamma: float) -> Upper:

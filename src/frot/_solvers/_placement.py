@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from frot._problem import Problem
 from frot._solvers._arcs import SEED_EPS, Seed, seed_arcs
 from frot._solvers._interior import Interior
+from frot._solvers._offer import Offer
 from frot._solvers._start import Start
 
 __all__ = ["FEW_GROUPS", "Placement", "costs_at", "place"]
@@ -37,12 +39,16 @@ class Placement(NamedTuple):
     mass_unit: float
 
 
-def place(problem: Problem, start: Start) -> Placement:
-    """Choose arcs and groups by a few rough sweeps, and a point well inside."""
+def place(problem: Problem, start: Start) -> Generator[Offer, None, Placement]:
+    """Choose arcs and groups by a few rough sweeps, and a point well inside.
+
+    Offers bounds on the way where that takes long.
+    """
     count, n, m = problem.shape
     unit, mass_unit = problem.typical_cost, 1.0 / max(n, m)
     alpha = np.full(count, 1.0 / count) if start.alpha is None else start.alpha
-    seed = seed_arcs(problem, alpha, ARCS_PER_POINT, unit, mirror=start.alpha is None)
+    mirror = start.alpha is None
+    seed = yield from seed_arcs(problem, alpha, ARCS_PER_POINT, unit, mirror)
     small = n * m <= ALL_ARCS and count <= FEW_GROUPS
     arcs = _all_arcs(problem, seed, unit) if small else seed.arcs
     if start.plan is not None:

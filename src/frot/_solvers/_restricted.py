@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from frot._plan import Plan
 from frot._problem import Problem
 from frot._solvers._arcs import cheapest
 from frot._solvers._interior import Interior
+from frot._solvers._offer import Offer
 from frot._solvers._placement import FEW_GROUPS, costs_at, place
 from frot._solvers._start import Start
 from frot._solvers._vertex import solve_vertex
@@ -26,6 +28,8 @@ VERTEX_GROUPS = 120
 FLOOR = 0.1
 # This many steps in a row shorter than that go nowhere.
 SHORT_STEPS = 3
+# Groups whose costs differ by less than this share are taken for copies.
+COPIES = 1e-12
 SHORT_STEP = 0.1
 
 
@@ -47,9 +51,10 @@ class Restricted:
     short_steps: int = 0
 
     @classmethod
-    def begin(cls, problem: Problem, start: Start) -> Restricted:
-        """Choose arcs and groups, and a point well inside."""
-        return cls(problem, *place(problem, start))
+    def begin(cls, problem: Problem, start: Start) -> Generator[Offer, None, Restricted]:
+        """Choose arcs and groups, and a point well inside; offer bounds where that takes long."""
+        placement = yield from place(problem, start)
+        return cls(problem, *placement)
 
     @property
     def arcs(self) -> tuple[np.ndarray, np.ndarray]:
@@ -162,7 +167,10 @@ class Restricted:
         if len(over) == 0:
             return over
         order = np.argsort(-upper.phi[close], kind="stable")
-        return close[order[: max(FEW_GROUPS, len(over))]]
+        close = close[order]
+        # Of groups that cost the same one is enough for now: they may be copies of each other.
+        falls = np.append(True, np.diff(upper.phi[close]) < -COPIES * abs(level))
+        return np.sort(close[falls][:FEW_GROUPS])
 
     def _add_arcs(self, arcs: np.ndarray, reduced: np.ndarray) -> None:
         inside = self.interior

@@ -81,6 +81,16 @@ class BlockedCosts:
         """Squares are."""
         return True
 
+    @property
+    def forbidden(self) -> None:
+        """No arc is."""
+        return None
+
+    @property
+    def line(self) -> None:
+        """Not one convex cost on a line."""
+        return None
+
     def pooled(self, per_feature: np.ndarray) -> np.ndarray:
         """Sum numbers of features, in the last axis, over each group."""
         if self.pool is None:
@@ -150,6 +160,10 @@ class BlockedCosts:
     def take(self, rows: np.ndarray, cols: np.ndarray) -> BlockedCosts:
         """Samples without weight were left out before."""
         raise NotImplementedError
+
+    def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Squares cost nothing at least."""
+        return np.zeros(self.shape[0])
 
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the error of the expanded square, which is relative to the norms of the points."""

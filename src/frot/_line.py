@@ -1,4 +1,7 @@
-"""Transport on a line, by sorting: what slices need, plans and values in O(n log n)."""
+r"""Transport on a line, by sorting: plans, values and potentials in O(n log n).
+
+For every convex cost :math:`c(x - y)` the monotone plan is optimal, and it is found by sorting.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +29,23 @@ def line_arcs(x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> Arc
     return rows[i], cols[j], mass
 
 
-def line_cost(x: np.ndarray, y: np.ndarray, arcs: Arcs) -> float:
-    """Return the squared cost of a plan on the line.
+def line_cost(x: np.ndarray, y: np.ndarray, arcs: Arcs, p: float = 2.0) -> float:
+    r"""Return the cost :math:`\sum \pi_{ij} |x_i - y_j|^p` of a plan on the line.
 
     Examples
     --------
-    >>> line_cost(np.zeros(1), np.ones(1), (np.array([0]), np.array([0]), np.ones(1)))
-    1.0
+    >>> line_cost(np.zeros(1), np.full(1, 3.0), (np.array([0]), np.array([0]), np.ones(1)))
+    9.0
     """
     rows, cols, mass = arcs
-    return float(mass @ (x[rows] - y[cols]) ** 2)
+    return float(mass @ _power(x[rows] - y[cols], p))
 
 
-def line_potential(x: np.ndarray, y: np.ndarray, arcs: Arcs) -> np.ndarray:
-    """Return the potential g that goes with a monotone plan of squared costs.
+def line_potential(x: np.ndarray, y: np.ndarray, arcs: Arcs, p: float = 2.0) -> np.ndarray:
+    """Return the potential g that goes with a monotone plan for the cost |x - y|^p, p >= 1.
 
-    Where the plan steps in both sides at once, an arc without mass links the two: squared costs
-    on a line are such that any of them will do. Points without mass are kept out of the way.
+    Where the plan steps in both sides at once, an arc without mass links the two: convex costs on
+    a line are such that any of them will do. Points without mass are kept out of the way.
 
     Examples
     --------
@@ -54,9 +57,13 @@ def line_potential(x: np.ndarray, y: np.ndarray, arcs: Arcs) -> np.ndarray:
     # From one column to the next by way of a row that is next to both of them.
     moves = np.flatnonzero(cols[1:] != cols[:-1])
     left, right, row = cols[moves], cols[moves + 1], rows[moves]
-    steps = (x[row] - y[right]) ** 2 - (x[row] - y[left]) ** 2
-    reach = (np.ptp(np.append(x, y))) ** 2
+    steps = _power(x[row] - y[right], p) - _power(x[row] - y[left], p)
+    reach = float(_power(np.ptp(np.append(x, y)), p))
     values = np.append(0.0, np.cumsum(steps))
     g = np.full(len(y), float(values.min()) - reach)
     g[np.append(cols[:1], right)] = values
     return g
+
+
+def _power(gaps: np.ndarray, p: float) -> np.ndarray:
+    return gaps * gaps if p == 2.0 else np.abs(gaps) ** p
