@@ -71,7 +71,7 @@ def test_potentials_make_the_plan():
 
 
 def test_relaxation_retreats_when_errors_grow_and_then_stays_below():
-    relaxation = Relaxation(Home.of(M), 1)
+    relaxation = Relaxation(Home.of(M), np.ones(1))
     omegas = []
     for sweep in range(0, 2000, 10):
         # Errors fall slowly below omega = 1.5 and rise above it.

@@ -43,6 +43,7 @@ from frot._entropic._forming import (
     column_potentials,
     form_rows,
     score_rows,
+    softmax_below,
     softmax_block,
 )
 from frot._entropic._geometry import unit_of
@@ -211,18 +212,18 @@ def _first_pass(engine: Engine, scores: Scores, g: Any, parts: list[slice]) -> _
     xp, kept, potentials, plain = terms.home.xp, [], [], []
     masses, most = 0.0, None
     for part, block in score_rows(scores, terms, g, parts):
-        if terms.gaps:
-            # Columns without weight bind nothing: they take what the others leave them.
-            bare = scores.block(part, g / terms.eps)
-            top = xp.max(bare + terms.closed[:, None, :], axis=2)
+        if terms.even:
+            # The weights are a constant, which does not move minima.
+            top = xp.max(block, axis=2)
+            block -= top[:, :, None]
+            best = xp.max(block, axis=1)
+            formed = softmax_below(scores, terms, part, block, top)
+            top = top - terms.log_b[:, :1]
         else:
-            bare = block - terms.log_b[:, None, :]
-            top = xp.max(bare, axis=2)
+            best, top = _minima(scores, terms, g, part, block)
+            formed = softmax_block(scores, terms, part, block)
         plain.append(terms.eps * (scores.offset(part) - top))
-        bare -= top[:, :, None]
-        best = xp.max(bare, axis=1)
         most = best if most is None else xp.maximum(most, best)
-        formed = softmax_block(scores, terms, part, block)
         potentials.append(formed.f)
         left = terms.a[:, part] / formed.total
         masses = masses + (left[:, None, :] @ formed.kernel)[:, 0, :]
@@ -230,6 +231,20 @@ def _first_pass(engine: Engine, scores: Scores, g: Any, parts: list[slice]) -> _
             kept.append(formed)
     f, plain_f = (xp.concat(each, axis=1) for each in (potentials, plain))
     return _First(f, masses, plain_f, g - terms.eps * most, kept)
+
+
+def _minima(scores: Scores, terms: Terms, g: Any, part: slice, block: Any) -> tuple[Any, Any]:
+    """Return columns' largest scores below the rows' largest, and these, without weights."""
+    xp = terms.home.xp
+    if terms.gaps:
+        # Columns without weight bind nothing: they take what the others leave them.
+        bare = scores.block(part, g / terms.eps)
+        top = xp.max(bare + terms.closed[:, None, :], axis=2)
+    else:
+        bare = block - terms.log_b[:, None, :]
+        top = xp.max(bare, axis=2)
+    bare -= top[:, :, None]
+    return xp.max(bare, axis=1), top
 
 
 def _lowered(terms: Terms, g: Any, columns: Any) -> Any:

@@ -51,6 +51,7 @@ def coarse_engine(geometry: Geometry, terms: Terms) -> tuple[DenseEngine, Geomet
         exact=None,
         # Points are drawn by their weight, so that none of the sample is without.
         gaps=False,
+        even=False,
         symmetric=False,
     )
     strip = geometry.take(rows, np.arange(m))

@@ -17,12 +17,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import array_api_compat
+import numpy as np
+
 from frot._arrays import quiet
 from frot._deadline import check_deadline
 from frot._entropic._scores import Scores
 from frot._entropic._terms import Terms
 
-__all__ = ["Block", "column_potentials", "form_rows", "score_rows", "softmax_block"]
+__all__ = [
+    "Block",
+    "column_potentials",
+    "exp_of",
+    "form_rows",
+    "score_rows",
+    "softmax_below",
+    "softmax_block",
+]
 
 
 class Block(NamedTuple):
@@ -56,10 +67,29 @@ def softmax_block(scores: Scores, terms: Terms, part: slice, block: Any) -> Bloc
     with quiet():
         top = xp.max(block, axis=2)
         block -= top[:, :, None]
-        kernel = xp.exp(block)
+        return softmax_below(scores, terms, part, block, top)
+
+
+def softmax_below(scores: Scores, terms: Terms, part: slice, block: Any, top: Any) -> Block:
+    """Make a block of a plan from its scores below the rows' largest, which are `top`."""
+    xp = terms.home.xp
+    with quiet():
+        kernel = exp_of(block)
         total = xp.sum(kernel, axis=2)
         f = terms.eps * (scores.offset(part) - top - xp.log(total))
     return Block(part, kernel, total, f)
+
+
+def exp_of(array: Any) -> Any:
+    """Return the exponentials of an array that is not needed any more, in its place if possible.
+
+    Memory that is new to a process costs as much as a pass over it.
+    """
+    if array_api_compat.is_torch_array(array):
+        return array.exp_()
+    if isinstance(array, np.ndarray):
+        return np.exp(array, out=array)
+    return array_api_compat.array_namespace(array).exp(array)
 
 
 def column_potentials(scores: Scores, terms: Terms, f: Any, parts: Sequence[slice]) -> Any:
@@ -81,7 +111,7 @@ def column_potentials(scores: Scores, terms: Terms, f: Any, parts: Sequence[slic
             if level is not None:
                 top = xp.maximum(top, level)
             block -= top[:, None, :]
-            part_total = xp.sum(xp.exp(block), axis=1)
+            part_total = xp.sum(exp_of(block), axis=1)
             if level is not None:
                 part_total = part_total + total * xp.exp(level - top)
             level, total = top, part_total

@@ -87,12 +87,16 @@ class PointGeometry:
         return (u[:, None, :] @ self.X)[:, 0, :], (v[:, None, :] @ self.Y)[:, 0, :]
 
     def product(self, u: Any, v: Any) -> Any:
-        """Return phi of u v^T from moments."""
+        """Return phi of u v^T: both variances and the distance of the means, so nothing cancels."""
         xp = self.home.xp
         total_u, total_v = xp.sum(u, axis=1)[:, None], xp.sum(v, axis=1)[:, None]
+        one = xp.ones_like(total_u)
         mean_x, mean_y = self._means(u, v)
-        squares = self._squares(u * total_v, v * total_u)
-        return self._pool(self._positive(squares - 2.0 * mean_x * mean_y))
+        mean_x = mean_x / xp.where(total_u > 0.0, total_u, one)
+        mean_y = mean_y / xp.where(total_v > 0.0, total_v, one)
+        around = replace(self, X=self.X - mean_x[:, None, :], Y=self.Y - mean_y[:, None, :])
+        apart = total_u * total_v * (mean_x - mean_y) ** 2
+        return self._pool(around._squares(u * total_v, v * total_u) + apart)
 
     def least(self, u: Any, v: Any) -> Any:
         """Return the squared distances of the means: no plan brings two clouds closer (Jensen)."""

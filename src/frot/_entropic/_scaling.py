@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from frot._arrays import Home, quiet
 from frot._deadline import check_deadline
-from frot._entropic._forming import column_potentials
+from frot._entropic._forming import column_potentials, exp_of
 from frot._entropic._scores import Scores
 from frot._entropic._terms import Terms
 
@@ -77,12 +77,12 @@ class Relaxation:
     lowered, and stays below.
     """
 
-    def __init__(self, home: Home, batch: int) -> None:
+    def __init__(self, home: Home, like: Any) -> None:
         self.home = home
         self.active = False
         self._sweeps = 0
         self._last: Any = None
-        self.omega = home.xp.ones((batch,), dtype=home.dtype, device=home.device)
+        self.omega = home.xp.ones_like(like)
         self._cap = LARGEST_OMEGA * self.omega
 
     def forget(self) -> None:
@@ -160,33 +160,57 @@ class _Sweeps:
     r"""A kernel formed at a potential g, and the masses on top of it.
 
     The plan is ``x_i kernel_ij y_j`` with x = a u and y = b v, so that a sweep is two products and
-    two quotients: :math:`y = b / K^\top x` and :math:`x = a / K y`.
+    two quotients: :math:`y = b / K^\top x` and :math:`x = a / K y`. A batch of one has no batch
+    axis in here: small problems are bound by the number of operations, not by their size.
     """
 
     def __init__(self, scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> None:
         self.scores, self.terms, self.parts = scores, terms, parts
-        self.relaxation = Relaxation(terms.home, terms.a.shape[0])
+        self.alone = terms.a.shape[0] == 1
+        self.eps, self.scale = (self.inside(part) for part in (terms.eps, terms.scale))
+        self.relaxation = Relaxation(terms.home, self.inside(terms.eps[:, 0]))
         # A kernel has lost what is below its smallest number: next to nothing, times this.
         self.bound = BOUND if terms.home.dtype == terms.home.xp.float64 else BOUND_SINGLE
         # Points without weight have next to none here, and so a potential like any other.
-        self.a, self.b = (_lifted(terms, side) for side in (terms.a, terms.b))
-        self.form(g)
+        self.a, self.b = (self.inside(_lifted(terms, side)) for side in (terms.a, terms.b))
+        self.form(self.inside(g))
+
+    def inside(self, array: Any) -> Any:
+        """Drop the batch axis of a batch of one."""
+        return array[0, ...] if self.alone else array
+
+    def outside(self, array: Any) -> Any:
+        """Put it back."""
+        return array[None, ...] if self.alone else array
 
     def form(self, g: Any) -> None:
         """Form the kernel at g, and update the rows."""
-        xp, terms = self.terms.home.xp, self.terms
         self.g = g
-        self.f, self.kernel = _keep(self.scores, terms, g, self.parts)
+        found = _keep(self.scores, self.terms, self.outside(g), self.parts)
+        self.f, self.kernel = (self.inside(part) for part in found)
         self.y = self.b
-        self.x = self.a / _times(self.kernel, self.y)
-        self.columns = _transposed(self.kernel, self.x)
-        if terms.symmetric:
-            self.ratio = xp.exp((self.f - g) / terms.eps)
+        self.x = self.a / self.times(self.y)
+        self.columns = self.transposed(self.x)
+        if self.terms.symmetric:
+            self.ratio = self.terms.home.xp.exp((self.f - g) / self.eps)
+
+    def times(self, vector: Any) -> Any:
+        """Return the products of the kernel and a vector of the columns."""
+        if self.alone:
+            return self.kernel @ vector
+        return (self.kernel @ vector[:, :, None])[:, :, 0]
+
+    def transposed(self, vector: Any) -> Any:
+        """Return the products of a vector of the rows and the kernel."""
+        if self.alone:
+            return vector @ self.kernel
+        return (vector[:, None, :] @ self.kernel)[:, 0, :]
 
     def run(self, tol: Any, limit: int) -> Scaling:
         """Sweep until the columns are right, or as often as is allowed."""
-        terms, sweeps = self.terms, 0
-        xp = terms.home.xp
+        xp, sweeps = self.terms.home.xp, 0
+        if not isinstance(tol, float | Near):
+            tol = self.inside(tol)
         x, columns, error = self.look()
         while sweeps < limit and not self.near(x, error, tol):
             check_deadline()
@@ -201,11 +225,20 @@ class _Sweeps:
                     x, columns, error = self.look()
                 if not bool(xp.any(error >= 0.0)):
                     break
-            if not terms.symmetric:
+            if not self.terms.symmetric:
                 self.relaxation.update(error, sweeps)
-        f, g = self.potentials(x)
-        left, right = _only(terms.a, self.a, x), _only(terms.b, self.b, self.y)
-        return Scaling(f, g, self.kernel, left, right, columns * self.y / self.b, sweeps, error)
+        return self.found(x, columns, error, sweeps)
+
+    def found(self, x: Any, columns: Any, error: Any, sweeps: int) -> Scaling:
+        """Put together what the sweeps came to."""
+        terms, (f, g) = self.terms, self.potentials(x)
+        left, right = (
+            _only(weights, self.outside(lifted), self.outside(masses))
+            for weights, lifted, masses in ((terms.a, self.a, x), (terms.b, self.b, self.y))
+        )
+        columns = columns * self.y / self.b
+        f, g, kernel, columns, error = map(self.outside, (f, g, self.kernel, columns, error))
+        return Scaling(f, g, kernel, left, right, columns, sweeps, error)
 
     @property
     def every(self) -> int:
@@ -221,30 +254,30 @@ class _Sweeps:
             if bool(xp.any(error > 2.0 * tol.share)):
                 return False
             f, g = self.potentials(x)
-            dual = xp.sum(self.terms.a * f, axis=1) + xp.sum(self.terms.b * g, axis=1)
-            tol = tol.of(self.terms, dual)
+            dual = xp.sum(self.a * f, axis=-1) + xp.sum(self.b * g, axis=-1)
+            tol = tol.of(self.terms, self.outside(dual))
+            tol = self.inside(tol)
         return bool(xp.all(error <= tol))
 
     def potentials(self, x: Any) -> tuple[Any, Any]:
         """Return f and g that the masses x and y stand for."""
-        xp, eps = self.terms.home.xp, self.terms.eps
-        return self.f + eps * xp.log(x / self.a), self.g + eps * xp.log(self.y / self.b)
+        xp = self.terms.home.xp
+        return self.f + self.eps * xp.log(x / self.a), self.g + self.eps * xp.log(self.y / self.b)
 
     def sweep(self) -> None:
         """Update both sides once."""
-        kernel = self.kernel
         if self.terms.symmetric:
             self.y = self.terms.home.xp.sqrt(self.y * self.x * self.ratio)
-            self.x = self.a / _times(kernel, self.y)
+            self.x = self.a / self.times(self.y)
             return
         if self.relaxation.active:
-            omega = self.relaxation.omega[:, None]
+            omega = self.relaxation.omega[..., None]
             self.y = self.y * (self.b / (self.y * self.columns)) ** omega
-            self.x = self.x * (self.a / (self.x * _times(kernel, self.y))) ** omega
+            self.x = self.x * (self.a / (self.x * self.times(self.y))) ** omega
         else:
             self.y = self.b / self.columns
-            self.x = self.a / _times(kernel, self.y)
-        self.columns = _transposed(kernel, self.x)
+            self.x = self.a / self.times(self.y)
+        self.columns = self.transposed(self.x)
 
     def look(self) -> tuple[Any, Any, Any]:
         """Return exact rows, their columns over y, and the mass in wrong ones.
@@ -253,11 +286,11 @@ class _Sweeps:
         """
         x, columns = self.x, self.columns
         if self.relaxation.active:
-            x = self.a / _times(self.kernel, self.y)
+            x = self.a / self.times(self.y)
         if self.relaxation.active or self.terms.symmetric:
-            columns = _transposed(self.kernel, x)
+            columns = self.transposed(x)
         xp = self.terms.home.xp
-        return x, columns, xp.sum(xp.abs(self.y * columns - self.b), axis=1)
+        return x, columns, xp.sum(xp.abs(self.y * columns - self.b), axis=-1)
 
     def absorb(self) -> bool:
         """Form the kernel anew where scalings leave the range of the precision."""
@@ -266,8 +299,9 @@ class _Sweeps:
         if _within(xp, u, self.bound) and _within(xp, v, self.bound):
             return False
         usable = xp.isfinite(u) & (u > 0.0)
-        f = self.f + terms.eps * xp.log(xp.where(usable, u, xp.ones_like(u)))
-        self.form(column_potentials(self.scores, terms, f, self.parts))
+        f = self.f + self.eps * xp.log(xp.where(usable, u, xp.ones_like(u)))
+        g = column_potentials(self.scores, terms, self.outside(f), self.parts)
+        self.form(self.inside(g))
         self.relaxation.forget()
         return True
 
@@ -301,19 +335,11 @@ def _keep(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> tuple
         block -= top[:, :, None]
         if terms.uneven:
             block = xp.where(block < highest, block, xp.full_like(block, highest))
-        blocks.append(xp.exp(block))
+        blocks.append(exp_of(block))
         potentials.append(terms.eps * (scores.offset(part) - top))
     if len(blocks) == 1:
         return potentials[0], blocks[0]
     return xp.concat(potentials, axis=1), xp.concat(blocks, axis=1)
-
-
-def _times(kernel: Any, vector: Any) -> Any:
-    return (kernel @ vector[:, :, None])[:, :, 0]
-
-
-def _transposed(kernel: Any, vector: Any) -> Any:
-    return (vector[:, None, :] @ kernel)[:, 0, :]
 
 
 def _within(xp: Any, scaling: Any, bound: float) -> bool:

@@ -44,6 +44,8 @@ class Terms:
         the kernel for the others.
     gaps : bool
         Whether some columns have no weight.
+    even : bool
+        Whether all columns of a member weigh the same.
     symmetric : bool
         Whether both sides are the same points with the same weights: f = g then.
     """
@@ -60,6 +62,7 @@ class Terms:
     exact: Terms | None = None
     uneven: bool = False
     gaps: bool = False
+    even: bool = False
     symmetric: bool = False
 
     @classmethod
@@ -90,6 +93,7 @@ class Terms:
             smooth=bool((eta > 0.0).any()),
             uneven=bool((weights * UNEVEN < weights.max(axis=1, keepdims=True)).any()),
             gaps=bool((weights == 0.0).any()),
+            even=bool((weights == weights[:, :1]).all()),
             symmetric=symmetric,
         )
         return exact.at(home)

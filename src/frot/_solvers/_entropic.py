@@ -16,7 +16,7 @@ from frot._entropic._engine import Engine, Point, distances
 from frot._entropic._run import EntropicRun, proof_seconds
 from frot._errors import InputError
 from frot._problem import Problem
-from frot._solvers._drive import Driven, first_plan
+from frot._solvers._drive import Driven, first_plans
 from frot._solvers._entropic_arcs import EntropicArcs, arcs_suit, plan_upper
 from frot._solvers._offer import Offer
 from frot._solvers._start import Start
@@ -136,7 +136,7 @@ class Entropic(Driven):
         """Bounds that count the entropy: of the product plan, or of a pass over few points."""
         run = EntropicRun(problem, self.tol)
         if run.forbidden:
-            return Offer(plan_upper(problem, first_plan(problem)), cheap_lower_bound(problem))
+            return Offer(plan_upper(problem, first_plans(problem)[0]), cheap_lower_bound(problem))
         if problem.shape[1] * problem.shape[2] > PASS_UP_TO:
             return Offer(*run.product())
         engine = run.engine.double()
