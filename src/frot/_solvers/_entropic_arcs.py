@@ -12,6 +12,7 @@ are left out until the potentials call for them.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,7 +25,8 @@ from frot._feasible import marginal_error
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._solvers._interior import Interior
-from frot._solvers._placement import place
+from frot._solvers._offer import Offer
+from frot._solvers._placement import Placement, place
 from frot._solvers._start import Start
 
 __all__ = ["EntropicArcs", "arcs_suit", "plan_upper"]
@@ -84,7 +86,7 @@ class EntropicArcs:
         reach = float(np.log(1.0 / (LEFT_OUT * min(max(tol, 1e-14), 1e-2))))
         if n * m <= ALL_ARCS:
             return cls._whole(problem, reach, alpha)
-        placed = place(problem, Start(alpha))
+        placed = _last(place(problem, Start(alpha)))
         found = cls(problem, placed.interior, placed.flipped, placed.unit, placed.mass_unit, reach)
         inside = found.interior
         inside.eps = problem.eps / placed.unit
@@ -262,6 +264,15 @@ class EntropicArcs:
         inside.log_product = np.concatenate([inside.log_product, log_product])[order]
         inside.shares = self.shares(inside.log_product)
         inside.index()
+
+
+def _last(placing: Generator[Offer, None, Placement]) -> Placement:
+    """Run to the end: what is offered on the way are bounds of the problem without eps."""
+    while True:
+        try:
+            next(placing)
+        except StopIteration as end:
+            return end.value
 
 
 def arcs_suit(problem: Problem) -> bool:
