@@ -117,8 +117,9 @@ def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
 def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:
     terms, geometry = engine.terms, engine.geometry
     xp, a, b, eps = terms.home.xp, terms.a, terms.b, terms.eps[:, 0]
+    dot = xp.vecdot
     # The constant that f and g share costs digits: on average, g is zero.
-    g = g - xp.sum(b * g, axis=1, keepdims=True)
+    g = g - dot(b, g)[:, None]
     scores, parts = scores_at(geometry, terms, alpha), row_blocks(geometry)
     first = _first_pass(engine, scores, g, parts)
     for _ in range(LOWERINGS):
@@ -127,40 +128,41 @@ def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:
             break
         g = lowered
         first = _first_pass(engine, scores, g, parts)
-    f, columns = first.f, terms.over_b(first.masses)
-    thin = 1.0 / xp.where(columns > 1.0, columns, xp.ones_like(columns))
+    f, columns, one = first.f, terms.over_b(first.masses), xp.ones_like(b)
+    thin = 1.0 / xp.maximum(columns, one)
     rows, phi = _second_pass(engine, scores, g, parts, first, thin)
-    kept = b * columns * thin
     # Rounding may leave rows or columns too heavy still: all shrink alike.
-    excess = xp.maximum(xp.max(rows, axis=1), xp.max(columns * thin, axis=1))
-    weight = 1.0 / xp.where(excess > 1.0, excess, xp.ones_like(excess))[:, None]
-    rows, kept, phi = rows * weight, kept * weight, phi * weight
+    columns = columns * thin
+    excess = xp.maximum(xp.max(rows, axis=1), xp.max(columns, axis=1))
+    weight = 1.0 / xp.maximum(excess, one[:, 0])[:, None]
+    kept, phi = b * (columns * weight), phi * weight
+    rows = a * (rows * weight)
     left, right, total = _lacking(terms, rows, kept)
     whole = phi + geometry.product(left, right)
     with quiet():
-        entropy = xp.sum(a * rows * f, axis=1) - xp.sum(alpha * phi, axis=1)
-        entropy = entropy + xp.sum(kept * (g + terms.eps * xp.log(thin * weight)), axis=1)
-        entropy = entropy + eps * _mixing(terms, xp.sum(a * rows, axis=1), left, right, total)
-    value = terms.worst(whole) + entropy
-    dual = xp.sum(a * f, axis=1) + xp.sum(b * g, axis=1)
-    margin = _margins(engine, alpha, f, g, first.masses, entropy)
-    doubt = geometry.inner_error(whole, a, b) + margin.moved[:, None] * terms.sizes
+        entropy = dot(rows, f) - dot(alpha, phi)
+        entropy = entropy + dot(kept, g + terms.eps * xp.log(thin * weight))
+        entropy = entropy + eps * _mixing(terms, xp.sum(rows, axis=1), left, right, total)
+    dual = dot(a, f) + dot(b, g)
+    margin = _margins(engine, alpha, first.masses)
+    scored = margin.scores(terms, f, g, entropy)
+    doubt = geometry.inner_error(whole, a, b) + margin.moved * terms.sizes
     worst = terms.worst(whole + doubt) + terms.worst_error(whole)
     reward = terms.reward(alpha) - terms.reward_error(alpha)
-    plain = xp.sum(a * first.plain_f, axis=1) + xp.sum(b * first.plain_g, axis=1)
-    plain_margin = _margins(engine, alpha, first.plain_f, first.plain_g, b, 0.0 * entropy)
+    plain = dot(a, first.plain_f) + dot(b, first.plain_g)
+    plain_scored = margin.scores(terms, first.plain_f, first.plain_g, 0.0)
+    upper = worst + entropy + scored
+    lower = _at_least(engine, dual, scored + margin.costs + margin.share * xp.abs(dual)) + reward
     # Minima of reduced costs are off by units of the costs, as these are.
-    plain_margin = plain_margin._replace(costs=3.0 * plain_margin.costs)
-    upper = worst + entropy + margin.scores
-    lower = _at_least(engine, dual, margin) + reward
+    plain_off = plain_scored + 3.0 * margin.costs + margin.share * xp.abs(plain)
     return Certificate(
         # The plan's objective is in the interval, even if what was summed for it is not.
-        value=xp.minimum(xp.maximum(value, lower), upper),
+        value=xp.minimum(xp.maximum(terms.worst(whole) + entropy, lower), upper),
         upper=upper,
         lower=lower,
         plain_upper=worst,
-        plain_lower=_at_least(engine, plain, plain_margin) + reward,
-        slack=margin.total(dual) + terms.reward_error(alpha),
+        plain_lower=_at_least(engine, plain, plain_off) + reward,
+        slack=scored + margin.costs + margin.share * xp.abs(dual) + terms.reward_error(alpha),
         phi=whole,
         alpha=alpha,
         f=f,
@@ -284,9 +286,7 @@ def _lacking(terms: Terms, rows: Any, kept: Any) -> tuple[Any, Any, Any]:
     missing in proportion to its weights, so that every marginal is right to some units of itself.
     """
     xp, a, b = terms.home.xp, terms.a, terms.b
-    lack_a, lack_b = a - a * rows, b - kept
-    lack_a = xp.where(lack_a > 0.0, lack_a, xp.zeros_like(a))
-    lack_b = xp.where(lack_b > 0.0, lack_b, xp.zeros_like(b))
+    lack_a, lack_b = xp.maximum(a - rows, 0.0 * a), xp.maximum(b - kept, 0.0 * b)
     sums = xp.sum(lack_a, axis=1), xp.sum(lack_b, axis=1)
     total = xp.maximum(*sums)
     lack_a = lack_a + (total - sums[0])[:, None] * a
@@ -303,53 +303,58 @@ def _mixing(terms: Terms, mass: Any, left: Any, right: Any, total: Any) -> Any:
     for part, full in ((left / share, terms.a), (right, terms.b)):
         ratio = part / xp.where(full > tiny, full, xp.full_like(full, tiny))
         surprise = xp.log(xp.where(ratio > tiny, ratio, xp.full_like(ratio, tiny)))
-        found = found + total * xp.sum(part * surprise, axis=1)
+        found = found + total * xp.vecdot(part, surprise)
     return found
 
 
 class _Margins(NamedTuple):
-    """What rounding may have done, (B,) each: see the head of this file.
+    """What rounding may have done: see the head of this file.
 
-    `scores` to f and to the entropy, `costs` to the dual value by the costs' own errors, `share`
-    relative to it; `moved` is the mass that marginals may be off by.
+    `costs` to a dual value by the costs' own errors, `share` relative to it; `sums` is what a sum
+    over points is off by, `moved` the mass that marginals may be, `masses` what columns weigh at
+    most and `light` the mean size of their weights' logarithms.
     """
 
-    scores: Any
     costs: Any
     share: Any
-    moved: Any
+    sums: float
+    moved: float
+    masses: Any
+    light: Any
 
-    def total(self, dual: Any) -> Any:
-        """What is taken off a dual value."""
-        return self.scores + self.costs + self.share * abs(dual)
+    def scores(self, terms: Terms, f: Any, g: Any, entropy: Any) -> Any:
+        """Bound the rounding of f, and of the plan's entropy, by its potentials, (B,)."""
+        xp, eps = terms.home.xp, terms.eps[:, 0]
+        rows, cols = xp.vecdot(terms.a, xp.abs(f)), xp.vecdot(self.masses, xp.abs(g))
+        size = rows + 2.0 * cols + abs(entropy) + eps * (2.0 + self.light)
+        off = SCORE * unit_of(terms.home) * size + eps * (self.sums + self.moved)
+        return off + self.sums * (rows + cols)
 
 
-def _margins(engine: Engine, alpha: Any, f: Any, g: Any, masses: Any, entropy: Any) -> _Margins:
+def _margins(engine: Engine, alpha: Any, masses: Any) -> _Margins:
     terms, geometry = engine.terms, engine.geometry
-    xp, a, b, eps = terms.home.xp, terms.a, terms.b, terms.eps[:, 0]
-    unit, (n, m) = unit_of(terms.home), geometry.shape[2:]
+    xp = terms.home.xp
+    unit, (_, count, n, m) = unit_of(terms.home), geometry.shape
     off = geometry.mix_error(alpha)
-    rows = xp.sum(a * xp.abs(f), axis=1)
-    cols = xp.sum(xp.maximum(masses, b) * xp.abs(g), axis=1)
-    heavy = xp.maximum(masses, b)
-    light = xp.where(b > 0.0, xp.abs(terms.log(b)), xp.zeros_like(b))
-    size = rows + 2.0 * cols + xp.abs(entropy) + eps * (2.0 + xp.sum(heavy * light, axis=1))
+    heavy = xp.maximum(masses, terms.b)
     # Sums of k terms err by k / 2 units at most, whatever their order.
     sums = (8.0 + 0.5 * (n + m)) * unit
-    scores = SCORE * unit * size + eps * sums + sums * (rows + cols)
-    costs = xp.sum(a * off.rows, axis=1) + xp.sum(b * off.cols, axis=1)
-    # A plan whose marginals are off by k units is near one whose are not: nine times k of a b^T
-    # make up for what it lacks.
-    moved = 9.0 * sums + xp.zeros_like(eps)
-    # The simplex is met to L units, and the objective is linear in alpha.
-    share = off.relative + (geometry.shape[1] + 4.0 + SCORE) * unit
-    return _Margins(scores + eps * moved, costs, share, moved)
+    return _Margins(
+        costs=xp.vecdot(terms.a, off.rows) + xp.vecdot(terms.b, off.cols),
+        # The simplex is met to L units, and the objective is linear in alpha.
+        share=off.relative + (count + 4.0 + SCORE) * unit,
+        sums=sums,
+        # A plan whose marginals are off by k units is near one whose are not: nine times k of a b^T
+        # make up for what it lacks.
+        moved=9.0 * sums,
+        masses=heavy,
+        light=xp.vecdot(heavy, terms.light),
+    )
 
 
-def _at_least(engine: Engine, dual: Any, margin: _Margins) -> Any:
-    """Take the margin off a dual value without the adversary's entropy; no cost is negative."""
-    xp = engine.terms.home.xp
-    found = dual - margin.scores - margin.costs - margin.share * xp.abs(dual)
+def _at_least(engine: Engine, dual: Any, off: Any) -> Any:
+    """Take a margin off a dual value without the adversary's entropy; no cost is negative."""
+    found = dual - off
     if not engine.geometry.nonnegative:
         return found
-    return xp.where(found > 0.0, found, xp.zeros_like(found))
+    return engine.terms.home.xp.maximum(found, 0.0 * found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ class CostsGeometry:
 
     costs: Costs
 
-    @property
+    @cached_property
     def home(self) -> Home:
         """NumPy, in double precision."""
         return Home.of(np.zeros(1))

@@ -100,9 +100,9 @@ def make_point(
     """
     xp = terms.home.xp
     masses = terms.b * columns
-    linear = xp.sum(terms.a * f, axis=1)
-    entropy = linear + xp.sum(masses * g, axis=1) - xp.sum(alpha * phi, axis=1)
-    dual = linear + xp.sum(terms.b * g, axis=1) + terms.reward(alpha)
+    linear = xp.vecdot(terms.a, f)
+    entropy = linear + xp.vecdot(masses, g) - xp.vecdot(alpha, phi)
+    dual = linear + xp.vecdot(terms.b, g) + terms.reward(alpha)
     dual = dual - terms.eps[:, 0] * (xp.sum(masses, axis=1) - 1.0)
     return Point(alpha, f, g, phi, columns, error, dual, terms.worst(phi) + entropy, **kept)
 

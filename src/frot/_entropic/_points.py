@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class PointGeometry:
     membership: Any = None
     error: float = 0.5
 
-    @property
+    @cached_property
     def home(self) -> Home:
         """Where the points live."""
         return Home.of(self.X)

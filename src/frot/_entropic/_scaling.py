@@ -89,9 +89,13 @@ class Relaxation:
         """Start reading the rate anew, since what went before tells nothing any more."""
         self._last = None
 
+    def due(self, sweeps: int) -> bool:
+        """Whether enough sweeps have been made since the last look."""
+        return sweeps >= self._sweeps + WINDOW
+
     def update(self, error: Any, sweeps: int) -> None:
         """Look at the error (B,) after so many sweeps."""
-        if sweeps < self._sweeps + WINDOW:
+        if not self.due(sweeps):
             return
         xp, last, omega = self.home.xp, self._last, self.omega
         if last is not None:
@@ -208,9 +212,9 @@ class _Sweeps:
 
     def run(self, tol: Any, limit: int) -> Scaling:
         """Sweep until the columns are right, or as often as is allowed."""
-        xp, sweeps = self.terms.home.xp, 0
+        sweeps = 0
         if not isinstance(tol, float | Near):
-            tol = self.inside(tol)
+            tol = self.number(self.inside(tol))
         x, columns, error = self.look()
         while sweeps < limit and not self.near(x, error, tol):
             check_deadline()
@@ -220,14 +224,23 @@ class _Sweeps:
             sweeps += every
             x, columns, error = self.look()
             # A look now and then is enough, unless nothing is left to look at.
-            if sweeps % LOOK == 0 or not bool(xp.all(error >= 0.0)):
+            if sweeps % LOOK == 0 or not self.holds(error >= 0.0):
                 if self.absorb():
                     x, columns, error = self.look()
-                if not bool(xp.any(error >= 0.0)):
+                if self.holds(error != error):
                     break
-            if not self.terms.symmetric:
-                self.relaxation.update(error, sweeps)
+            if not self.terms.symmetric and self.relaxation.due(sweeps):
+                like = self.relaxation.omega
+                self.relaxation.update(error * self.terms.home.xp.ones_like(like), sweeps)
         return self.found(x, columns, error, sweeps)
+
+    def number(self, array: Any) -> Any:
+        """A number of Python's where that costs no wait: hundreds of looks at it are cheaper."""
+        return float(array) if self.alone and self.terms.home.on_host else array
+
+    def holds(self, found: Any) -> bool:
+        """Whether something is so for all members."""
+        return found if isinstance(found, bool) else bool(self.terms.home.xp.all(found))
 
     def found(self, x: Any, columns: Any, error: Any, sweeps: int) -> Scaling:
         """Put together what the sweeps came to."""
@@ -237,6 +250,7 @@ class _Sweeps:
             for weights, lifted, masses in ((terms.a, self.a, x), (terms.b, self.b, self.y))
         )
         columns = columns * self.y / self.b
+        error = error * terms.home.xp.ones_like(self.relaxation.omega)
         f, g, kernel, columns, error = map(self.outside, (f, g, self.kernel, columns, error))
         return Scaling(f, g, kernel, left, right, columns, sweeps, error)
 
@@ -249,15 +263,14 @@ class _Sweeps:
 
     def near(self, x: Any, error: Any, tol: Any) -> bool:
         """Whether all members are as close as was asked; those that are not numbers never are."""
-        xp = self.terms.home.xp
         if isinstance(tol, Near):
-            if bool(xp.any(error > 2.0 * tol.share)):
+            if not self.holds(error <= 2.0 * tol.share):
                 return False
             f, g = self.potentials(x)
-            dual = xp.sum(self.a * f, axis=-1) + xp.sum(self.b * g, axis=-1)
-            tol = tol.of(self.terms, self.outside(dual))
-            tol = self.inside(tol)
-        return bool(xp.all(error <= tol))
+            dot = self.terms.home.xp.vecdot
+            dual = self.outside(dot(self.a, f) + dot(self.b, g))
+            tol = self.number(self.inside(tol.of(self.terms, dual)))
+        return self.holds(error <= tol)
 
     def potentials(self, x: Any) -> tuple[Any, Any]:
         """Return f and g that the masses x and y stand for."""
@@ -290,7 +303,7 @@ class _Sweeps:
         if self.relaxation.active or self.terms.symmetric:
             columns = self.transposed(x)
         xp = self.terms.home.xp
-        return x, columns, xp.sum(xp.abs(self.y * columns - self.b), axis=-1)
+        return x, columns, self.number(xp.sum(xp.abs(self.y * columns - self.b), axis=-1))
 
     def absorb(self) -> bool:
         """Form the kernel anew where scalings leave the range of the precision."""

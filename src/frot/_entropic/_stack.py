@@ -32,7 +32,7 @@ class StackGeometry:
     relative: float = 0.0
     error: Any = None
 
-    @property
+    @cached_property
     def home(self) -> Home:
         """Where the stack lives."""
         return Home.of(self.C)

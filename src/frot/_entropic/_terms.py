@@ -125,6 +125,12 @@ class Terms:
         return xp.where(self.b > 0.0, zero, zero - xp.inf)
 
     @cached_property
+    def light(self) -> Any:
+        """Sizes of the weights' logarithms, (B, m); zero where there is no weight."""
+        xp = self.home.xp
+        return xp.where(self.b > 0.0, xp.abs(self.log(self.b)), 0.0 * self.b)
+
+    @cached_property
     def single_safe(self) -> bool:
         """Whether weights, costs and their products are numbers in single precision too."""
         a, b, scale, eps = (to_numpy(part) for part in (self.a, self.b, self.scale, self.eps))
