@@ -37,25 +37,15 @@ from typing import Any, NamedTuple
 
 from frot._arrays import quiet
 from frot._entropic._blocks import row_blocks
-from frot._entropic._engine import Engine
-from frot._entropic._forming import (
-    Block,
-    column_potentials,
-    form_rows,
-    score_rows,
-    softmax_below,
-    softmax_block,
-)
+from frot._entropic._engine import Engine, Point
+from frot._entropic._forming import column_potentials, form_rows
 from frot._entropic._geometry import unit_of
-from frot._entropic._scores import Scores, scores_at
+from frot._entropic._passes import SCORE, FirstPass, kept_pass, second_pass, settled_pass
+from frot._entropic._scores import scores_at
 from frot._entropic._terms import Terms
 
-__all__ = ["Certificate", "certify", "certify_product", "certify_rows"]
+__all__ = ["Certificate", "certify", "certify_point", "certify_product", "certify_rows"]
 
-# Units in the last place that a score takes on its way: some operations, each off by one.
-SCORE = 6.0
-# A potential is coarse where its last places are this share of eps; so often such are lowered.
-COARSE, LOWERINGS = 1e-2, 3
 # Sweeps for points that had no part in a search.
 LIGHT_SWEEPS = 4
 
@@ -96,6 +86,14 @@ def certify(engine: Engine, alpha: Any, g: Any) -> Certificate:
     return _prove(precise, alpha, home.xp.astype(g, home.dtype))
 
 
+def certify_point(engine: Engine, at: Point) -> Certificate:
+    """Prove an interval from a point of an ascent, with its kernel where that is good enough."""
+    first = None if engine.double() is not engine else kept_pass(engine, at)
+    if first is None:
+        return certify(engine, at.alpha, at.g)
+    return _prove(engine, at.alpha, first.g, first)
+
+
 def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
     """Prove an interval from weights (B, L) and potentials of the rows (B, n).
 
@@ -114,23 +112,15 @@ def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
     return certify(precise, alpha, g)
 
 
-def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:
+def _prove(engine: Engine, alpha: Any, g: Any, first: FirstPass | None = None) -> Certificate:
     terms, geometry = engine.terms, engine.geometry
     xp, a, b, eps = terms.home.xp, terms.a, terms.b, terms.eps[:, 0]
     dot = xp.vecdot
-    # The constant that f and g share costs digits: on average, g is zero.
-    g = g - dot(b, g)[:, None]
-    scores, parts = scores_at(geometry, terms, alpha), row_blocks(geometry)
-    first = _first_pass(engine, scores, g, parts)
-    for _ in range(LOWERINGS):
-        lowered = _lowered(terms, g, terms.over_b(first.masses))
-        if lowered is None:
-            break
-        g = lowered
-        first = _first_pass(engine, scores, g, parts)
-    f, columns, one = first.f, terms.over_b(first.masses), xp.ones_like(b)
+    scores = scores_at(geometry, terms, alpha)
+    first = first or settled_pass(engine, scores, g)
+    f, g, columns, one = first.f, first.g, terms.over_b(first.masses), xp.ones_like(b)
     thin = 1.0 / xp.maximum(columns, one)
-    rows, phi = _second_pass(engine, scores, g, parts, first, thin)
+    rows, phi = second_pass(engine, scores, first, thin)
     # Rounding may leave rows or columns too heavy still: all shrink alike.
     columns = columns * thin
     excess = xp.maximum(xp.max(rows, axis=1), xp.max(columns, axis=1))
@@ -144,7 +134,7 @@ def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:
         entropy = entropy + dot(kept, g + terms.eps * xp.log(thin * weight))
         entropy = entropy + eps * _mixing(terms, xp.sum(rows, axis=1), left, right, total)
     dual = dot(a, f) + dot(b, g)
-    margin = _margins(engine, alpha, first.masses)
+    margin = _margins(engine, alpha, first)
     scored = margin.scores(terms, f, g, entropy)
     doubt = geometry.inner_error(whole, a, b) + margin.moved * terms.sizes
     worst = terms.worst(whole + doubt) + terms.worst_error(whole)
@@ -196,87 +186,6 @@ def certify_product(engine: Engine) -> Certificate:
         slack=margin, phi=phi, alpha=alpha, f=f, g=g, thin=xp.ones_like(b),
         weight=xp.zeros_like(value), left=a, right=b, plain_f=f, plain_g=g,
     )  # fmt: skip
-
-
-class _First(NamedTuple):
-    """Potentials of the rows, columns' masses, plain potentials, and blocks where they fit."""
-
-    f: Any
-    masses: Any
-    plain_f: Any
-    plain_g: Any
-    kept: list[Block]
-
-
-def _first_pass(engine: Engine, scores: Scores, g: Any, parts: list[slice]) -> _First:
-    """Form the plan once, and take the minima of the reduced costs on the way."""
-    terms = engine.terms
-    xp, kept, potentials, plain = terms.home.xp, [], [], []
-    masses, most = 0.0, None
-    for part, block in score_rows(scores, terms, g, parts):
-        if terms.even:
-            # The weights are a constant, which does not move minima.
-            top = xp.max(block, axis=2)
-            block -= top[:, :, None]
-            best = xp.max(block, axis=1)
-            formed = softmax_below(scores, terms, part, block, top)
-            top = top - terms.log_b[:, :1]
-        else:
-            best, top = _minima(scores, terms, g, part, block)
-            formed = softmax_block(scores, terms, part, block)
-        plain.append(terms.eps * (scores.offset(part) - top))
-        most = best if most is None else xp.maximum(most, best)
-        potentials.append(formed.f)
-        left = terms.a[:, part] / formed.total
-        masses = masses + (left[:, None, :] @ formed.kernel)[:, 0, :]
-        if engine.keeps:
-            kept.append(formed)
-    f, plain_f = (xp.concat(each, axis=1) for each in (potentials, plain))
-    return _First(f, masses, plain_f, g - terms.eps * most, kept)
-
-
-def _minima(scores: Scores, terms: Terms, g: Any, part: slice, block: Any) -> tuple[Any, Any]:
-    """Return columns' largest scores below the rows' largest, and these, without weights."""
-    xp = terms.home.xp
-    if terms.gaps:
-        # Columns without weight bind nothing: they take what the others leave them.
-        bare = scores.block(part, g / terms.eps)
-        top = xp.max(bare + terms.closed[:, None, :], axis=2)
-    else:
-        bare = block - terms.log_b[:, None, :]
-        top = xp.max(bare, axis=2)
-    bare -= top[:, :, None]
-    return xp.max(bare, axis=1), top
-
-
-def _lowered(terms: Terms, g: Any, columns: Any) -> Any:
-    """Return g with potentials lowered that are too large for their last place to be less than eps.
-
-    The columns of such, far points of next to no weight, get all or nothing of what they should,
-    and too much would take rows from the others. None where no column does.
-    """
-    xp = terms.home.xp
-    place = 4.0 * unit_of(terms.home) * xp.abs(g)
-    coarse = (place > COARSE * terms.eps) & (columns > 1.0)
-    if not bool(xp.any(coarse)):
-        return None
-    with quiet():
-        less = g - terms.eps * xp.log(xp.where(coarse, columns, xp.ones_like(columns))) - place
-    return xp.where(coarse, less, g)
-
-
-def _second_pass(
-    engine: Engine, scores: Scores, g: Any, parts: list[slice], first: _First, thin: Any
-) -> tuple[Any, Any]:
-    """Return row sums over a and group costs of the plan with its columns times `thin`."""
-    terms = engine.terms
-    sums, partials = [], 0.0
-    for block in first.kept or form_rows(scores, terms, g, parts):
-        sums.append((block.kernel @ thin[:, :, None])[:, :, 0] / block.total)
-        left = terms.a[:, block.part] / block.total
-        partials = partials + scores.partial(block.part, block.kernel, left, thin)
-    rows = terms.home.xp.concat(sums, axis=1)
-    return rows, scores.total(partials, terms.a * rows, first.masses * thin)
 
 
 def _lacking(terms: Terms, rows: Any, kept: Any) -> tuple[Any, Any, Any]:
@@ -331,12 +240,12 @@ class _Margins(NamedTuple):
         return off + self.sums * (rows + cols)
 
 
-def _margins(engine: Engine, alpha: Any, masses: Any) -> _Margins:
+def _margins(engine: Engine, alpha: Any, first: FirstPass) -> _Margins:
     terms, geometry = engine.terms, engine.geometry
     xp = terms.home.xp
     unit, (_, count, n, m) = unit_of(terms.home), geometry.shape
     off = geometry.mix_error(alpha)
-    heavy = xp.maximum(masses, terms.b)
+    heavy = xp.maximum(first.masses, terms.b)
     # Sums of k terms err by k / 2 units at most, whatever their order.
     sums = (8.0 + 0.5 * (n + m)) * unit
     return _Margins(
@@ -346,7 +255,7 @@ def _margins(engine: Engine, alpha: Any, masses: Any) -> _Margins:
         sums=sums,
         # A plan whose marginals are off by k units is near one whose are not: nine times k of a b^T
         # make up for what it lacks.
-        moved=9.0 * sums,
+        moved=9.0 * (sums + first.off),
         masses=heavy,
         light=xp.vecdot(heavy, terms.light),
     )
