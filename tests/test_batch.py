@@ -195,7 +195,7 @@ def test_one_warning_names_the_worst_member(limit, status):
     worst = int(np.argmax(batch.gap))
     assert f"worst is member {worst} with gap" in str(seen[0].message)
     assert batch.status == (status,) * B
-    assert batch.iterations == (1,) * B
+    assert max(batch.iterations) <= 1
     exact = frot.solve_batch(X, Y, GROUPS, eta=0.1, eps=0.05, tol=1e-6)
     assert (batch.lower <= exact.upper).all()
     assert (exact.lower <= batch.upper).all()

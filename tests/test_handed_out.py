@@ -92,7 +92,7 @@ def arrays(answer: Any) -> Iterator[Any]:
     if isinstance(answer, BatchResult):
         yield from (answer.value, answer.lower, answer.upper, answer.gap)
         yield from (answer.alpha, answer.phi, answer.eta, answer.eps, answer.mean_cost)
-        yield from (answer.plans(), *answer.settled())
+        yield from (answer.plans(), *answer.potentials)
         for one in answer:
             yield from arrays(one)
         return

@@ -13,8 +13,10 @@ from frot._batch_input import batch_geometry, batch_home, batch_points, batch_we
 from frot._batch_result import BatchResult
 from frot._batch_work import BatchWork
 from frot._costs import MEMORY_BUDGET
+from frot._deadline import deadline
+from frot._entropic._absent import potentials_at
 from frot._entropic._dense import DenseEngine, dense_bytes
-from frot._entropic._geometry import PointGeometry
+from frot._entropic._geometry import Geometry
 from frot._entropic._run import SINGLE_TO
 from frot._entropic._terms import Terms
 from frot._errors import InputError, warn_caller
@@ -108,7 +110,7 @@ def solve_batch(
     memory_budget = check_number(memory_budget, "memory_budget")
     begin = time.perf_counter()
     place = home or Home.of(np.zeros(1))
-    geometry = batch_geometry(X, Y, parsed, metric, place)
+    geometry, true = batch_geometry(X, Y, parsed, metric, place, (a, b))
     means = to_numpy(geometry.product(place.double().bring(a), place.double().bring(b)))
     level = means.mean(axis=1)
     etas, epss = (np.broadcast_to(amount_at(x, level), (count,)) for x in (eta, eps))
@@ -116,7 +118,7 @@ def solve_batch(
         at = int(np.argmin(epss))
         raise InputError(f"X[{at}], Y[{at}]: all costs are zero, so eps is; pass eps as a number")
     result = run_batch(
-        geometry, (a, b), adversary, (etas, epss), level, parsed, home,
+        (geometry, true), (a, b), adversary, (etas, epss), means, parsed, home,
         BatchWork(limits.tol, limits.max_iter, limits.time_limit, begin), memory_budget,
     )  # fmt: skip
     _warn(result, limits.tol)
@@ -124,31 +126,46 @@ def solve_batch(
 
 
 def run_batch(
-    geometry: PointGeometry,
+    geometries: tuple[Geometry, Geometry],
     weights: tuple[np.ndarray, np.ndarray],
     adversary: Simplex,
     amounts: tuple[np.ndarray, np.ndarray],
-    level: np.ndarray,
+    means: np.ndarray,
     groups: Groups,
     home: Home | None,
     work: BatchWork,
     memory_budget: float = MEMORY_BUDGET,
+    symmetric: bool = False,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> BatchResult:
-    """Solve a batch that has been checked; `amounts` are eta and eps, and `level` the mean cost."""
+    """Solve a batch that has been checked.
+
+    `geometries` are the costs to solve and those of the points' true places, `amounts` are eta and
+    eps, `means` the groups' mean costs, (B, L), and `start` weights and potentials to begin with.
+    """
     (etas, epss), place = amounts, home or Home.of(np.zeros(1))
+    geometry, true = geometries
+    level = means.mean(axis=1)
     count, _, n, m = geometry.shape
     # Proofs are in double precision all the same, and what single cannot settle is taken up there.
     small = place.dtype == place.xp.float32 or work.tol >= SINGLE_TO
-    search = geometry.single() if small else geometry
-    scale = np.maximum(level, np.maximum(etas, epss))
-    terms = Terms.of(search.home, *weights, adversary, epss, scale, etas)
+    terms = Terms.of(geometry.home.double(), *weights, adversary, epss, means, etas, symmetric)
+    search = geometry.single() if small and terms.single_safe else geometry
+    terms = terms.at(search.home)
     per_part = max(1, int(memory_budget // dense_bytes(n, m)))
     whole = DenseEngine(search, terms, geometry)
-    for start in range(0, count, per_part):
-        work.run(whole, np.arange(start, min(start + per_part, count)))
+    with deadline(work.time_limit):
+        for first in range(0, count, per_part):
+            work.run(whole, np.arange(first, min(first + per_part, count)), start)
+    proof = work.assembled(count)
+    potentials = proof.f, proof.g
+    if true is not geometry:
+        potentials = potentials_at(true, whole.double().terms, proof.alpha, *potentials)
     return BatchResult(
         status=tuple(work.status[at] for at in range(count)),
-        proof=work.assembled(count),
+        proof=proof,
+        potentials=potentials,
+        explicit=work.plans,
         engine=whole.double(),
         iterations=tuple(work.iterations[at] for at in range(count)),
         time=time.perf_counter() - work.begin,
@@ -164,7 +181,8 @@ def run_batch(
 def _warn(result: BatchResult, tol: float) -> None:
     # An optimum of zero cannot be had to a relative tolerance, and is right all the same.
     unit = np.maximum(result.mean_cost, np.maximum(result.eta, result.eps))
-    zero = result.upper - result.lower <= NOTHING * unit
+    points = sum(result.engine.geometry.shape[2:])
+    zero = np.maximum(np.abs(result.upper), np.abs(result.lower)) <= NOTHING * points * unit
     late = [
         at
         for at, status in enumerate(result.status)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from frot._arrays import Home, find_home, is_foreign
-from frot._entropic._device import device_points
-from frot._entropic._geometry import PointGeometry
+from frot._entropic._absent import stand_ins
+from frot._entropic._build import points_geometry
+from frot._entropic._geometry import Geometry, take_members
 from frot._errors import InputError, brief
 from frot._groups import Groups
 from frot._read_numbers import read_numbers
@@ -72,23 +73,20 @@ def batch_weights(weights: Any, count: int, size: int, name: str, normalise: boo
     return np.stack(rows)
 
 
-def batch_geometry(X: Any, Y: Any, groups: Groups, metric: str, home: Home) -> PointGeometry:
-    """The members' points, in double precision, each centred or scaled as one alone would be."""
-    xp = home.xp
-    if metric == "cosine":
-        alone = [
-            device_points(X[at, ...], Y[at, ...], groups, metric, home, f"[{at}]").geometry
-            for at in range(X.shape[0])
-        ]
-        first: Any = alone[0]
-        parts: Any = alone
-        return PointGeometry(
-            xp.concat([part.X for part in parts], axis=0),
-            xp.concat([part.Y for part in parts], axis=0),
-            first.membership,
-        )
-    one: Any = device_points(X[0, ...], Y[0, ...], groups, metric, home).geometry
-    X, Y = xp.astype(X, xp.float64), xp.astype(Y, xp.float64)
-    points = X.shape[1] + Y.shape[1]
-    centre = (xp.sum(X, axis=1, keepdims=True) + xp.sum(Y, axis=1, keepdims=True)) / points
-    return PointGeometry(X - centre, Y - centre, one.membership)
+def batch_geometry(
+    X: Any, Y: Any, groups: Groups, metric: str, home: Home, weights: tuple[Any, Any]
+) -> tuple[Geometry, Geometry]:
+    """The costs of the members, with points of no weight where others are; and as they are."""
+    places = [stand_ins(part) for part in weights]
+    named = True
+    if all(place is None for place in places):
+        found = points_geometry(X, Y, groups, metric, home, weights, named)
+        return found, found
+    moved = [
+        points if place is None else take_members(home, points, place)
+        for points, place in zip((X, Y), places, strict=True)
+    ]
+    return (
+        points_geometry(*moved, groups, metric, home, weights, named),
+        points_geometry(X, Y, groups, metric, home, weights, named),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,9 @@ from frot._arrays import Home, read_only, to_numpy
 from frot._bounds import relative_gap
 from frot._entropic._certificate import Certificate
 from frot._entropic._dense import DenseEngine
-from frot._entropic._scaling import log_columns
 from frot._groups import Groups
 from frot._lazy_plan import Gibbs, LazyPlan
+from frot._plan import Plan
 from frot._result import Progress, Result
 from frot._status import Status
 
@@ -45,6 +45,8 @@ class BatchResult(Sequence[Result]):
 
     status: tuple[Status, ...]
     proof: Certificate
+    duals: tuple[Any, Any]
+    explicit: dict[int, np.ndarray]
     engine: DenseEngine
     iterations: tuple[int, ...]
     time: float
@@ -80,6 +82,11 @@ class BatchResult(Sequence[Result]):
         return read_only(to_numpy(self.proof.upper))
 
     @property
+    def potentials(self) -> tuple[Any, Any]:
+        """Potentials f and g of the two sides, (B, n) and (B, m)."""
+        return self._out(self.duals[0]), self._out(self.duals[1])
+
+    @property
     def alpha(self) -> Any:
         """Weights of the groups, (B, L)."""
         return self._out(self.proof.alpha)
@@ -98,22 +105,37 @@ class BatchResult(Sequence[Result]):
     def plans(self) -> Any:
         """Return all plans as one fresh array of shape (B, n, m), in double precision."""
         gibbs, proof = self._gibbs, self.proof
-        return gibbs.dense() + proof.left[:, :, None] * proof.right[:, None, :]
+        plans = proof.weight[:, None, None] * gibbs.dense()
+        plans += proof.left[:, :, None] * proof.right[:, None, :]
+        if not self.explicit:
+            return plans
+        home = self.engine.terms.home
+        members = [
+            home.bring(self.explicit[at]) if at in self.explicit else plans[at, :, :]
+            for at in range(len(self))
+        ]
+        return home.xp.stack(members)
 
     @property
     def _gibbs(self) -> Gibbs:
         proof = self.proof
-        return Gibbs(self.engine.geometry, self.engine.terms, proof.alpha, proof.f, proof.g)
+        return Gibbs(self.engine.geometry, self.engine.terms, proof.alpha, proof.g, proof.thin)
 
-    def settled(self) -> tuple[Any, Any]:
-        r"""Return the potentials, (B, n) and (B, m), with g updated for f once more.
-
-        Columns without weight count for no error, so that sweeps may stop before their g is right.
-        """
-        proof, terms = self.proof, self.engine.terms
-        scores, xp = self.engine.geometry.mix(proof.alpha), terms.home.xp
-        g = log_columns(xp, scores, terms.a, terms.eps, proof.f)
-        return xp.asarray(proof.f, copy=True), g
+    def _plan(self, at: int) -> Plan:
+        """The plan of one member: what potentials make, or an explicit one."""
+        if at in self.explicit:
+            return Plan(self.explicit[at])
+        row, proof, terms = slice(at, at + 1), self.proof, self.engine.terms
+        alone = terms.home.indices([at])
+        gibbs = Gibbs(
+            self.engine.geometry.members(alone),
+            terms.members(alone),
+            proof.alpha[row, :],
+            proof.g[row, :],
+            proof.thin[row, :],
+        )
+        rank = (proof.left[at, :], proof.right[at, :])
+        return LazyPlan([(float(proof.weight[at]), gibbs)], [rank], proof.phi[at, :])
 
     def _out(self, array: Any) -> Any:
         if self.home is None:
@@ -130,16 +152,7 @@ class BatchResult(Sequence[Result]):
         if isinstance(index, slice):
             return [self[at] for at in range(*index.indices(len(self)))]
         at = range(len(self))[index]
-        row, proof, terms = slice(at, at + 1), self.proof, self.engine.terms
-        geometry: Any = self.engine.geometry
-        alone = replace(geometry, X=geometry.X[row, ...], Y=geometry.Y[row, ...])
-        gibbs = Gibbs(
-            alone,
-            terms.members(terms.home.indices([at])),
-            proof.alpha[row, :],
-            proof.f[row, :],
-            proof.g[row, :],
-        )
+        proof = self.proof
         lower, upper = float(self.lower[at]), float(self.upper[at])
         now = Progress(self.iterations[at], self.time, lower, upper, relative_gap(lower, upper))
         return Result(
@@ -149,12 +162,8 @@ class BatchResult(Sequence[Result]):
             status=self.status[at],
             alpha=proof.alpha[at, :],
             phi=proof.phi[at, :],
-            plan=LazyPlan(
-                [(float(proof.weight[at]), gibbs)],
-                [(proof.left[at, :], proof.right[at, :])],
-                proof.phi[at, :],
-            ),
-            potentials=(proof.f[at, :], proof.dual_g[at, :]),
+            plan=self._plan(at),
+            potentials=(self.duals[0][at, :], self.duals[1][at, :]),
             mean_cost=float(self.mean_cost[at]),
             names=self.groups.names,
             solver=self.solver,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
 from frot._arrays import Home, to_numpy
-from frot._bounds import relative_gap
+from frot._bounds import Upper, relative_gap
+from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._entropic._ascent import Ascent
-from frot._entropic._certificate import Certificate, certify
+from frot._entropic._certificate import Certificate, certify_point, certify_product, certify_rows
 from frot._entropic._dense import DenseEngine
 from frot._entropic._engine import distances, take
+from frot._entropic._host import host_problem
+from frot._entropic._run import proof_seconds
+from frot._solvers._entropic_arcs import EntropicArcs, arcs_suit, plan_upper
 from frot._status import Status
 
 __all__ = ["BatchWork"]
@@ -21,66 +25,100 @@ __all__ = ["BatchWork"]
 DROP_AT = 0.2
 # Intervals of so few times what rounding may have done cannot be narrowed any more.
 WITHIN_DOUBT = 4.0
+# With an eps below this share of their scale members are solved alone from the start.
+SMALL_EPS = 1e-3
+# Times that a member's interior point is looked at before it is given up.
+LOOKS = 60
 
 
 class BatchWork:
     """The members' ascents: who is done, with what proof."""
 
     def __init__(self, tol: float, max_iter: int, time_limit: float | None, begin: float) -> None:
-        self.tol, self.max_iter, self.begin = tol, max_iter, begin
-        self.until = np.inf if time_limit is None else begin + time_limit
+        self.tol, self.max_iter, self.time_limit, self.begin = tol, max_iter, time_limit, begin
         self.status: dict[int, Status] = {}
         self.iterations: dict[int, int] = {}
-        # Of every member the latest proof, and the row of it.
+        # Of every member the best proof, and the row of it.
         self._proofs: dict[int, tuple[Certificate, int]] = {}
+        # Plans that no potentials make, (n, m) on the host.
+        self.plans: dict[int, np.ndarray] = {}
 
-    def run(self, whole: DenseEngine, members: np.ndarray) -> None:
+    def run(
+        self, whole: DenseEngine, members: np.ndarray, start: tuple[np.ndarray, np.ndarray] | None
+    ) -> None:
         """Solve some members of the batch, dropping those that are done on the way.
 
-        What single precision leaves undone is taken up again in double; and since a hard member
-        may hurry the others to Newton steps too early, what is left then is solved alone.
+        What single precision leaves undone is taken up again in double, and what is left then is
+        solved alone: on arcs, where an eps may be as small as it likes.
+
+        Parameters
+        ----------
+        whole : DenseEngine
+            All members.
+        members : array of int
+            Those to solve.
+        start : pair of arrays of shape (B, L) and (B, m), optional
+            Weights and potentials of all members to begin with.
         """
         precise = whole.double()
-        left, done = self._together(whole, members, 0)
-        if len(left) and precise is not whole:
-            left, done = self._together(precise, left, done)
-        for member in left:
-            last, steps = np.array([member]), done
-            if len(members) > 1:
-                last, steps = self._together(precise, last, done)
-            self._stop(last, Status.STALLED, steps)
+        small, done = to_numpy(precise.terms.eps < SMALL_EPS * precise.terms.scale)[members, 0], 0
+        try:
+            left = members[~small]
+            for engine in dict.fromkeys((whole, precise)):
+                if len(left):
+                    left, done = self._together(engine, left, done, start)
+            for member in (*left, *members[small]):
+                self._alone(precise, int(member), done)
+        except DeadlineError:
+            self._stop(members, Status.TIME_LIMIT, 0)
+        bare = np.array([at for at in members if at not in self._proofs], dtype=int)
+        if len(bare):
+            proof = certify_product(precise.members(precise.terms.home.indices(bare)))
+            self._proofs.update({int(at): (proof, row) for row, at in enumerate(bare)})
 
     def _together(
-        self, whole: DenseEngine, members: np.ndarray, done: int
+        self, whole: DenseEngine, members: np.ndarray, done: int, start: tuple | None
     ) -> tuple[np.ndarray, int]:
-        """Climb from nothing; return who is left, and the steps made."""
+        """Climb; return who is left, and the steps made."""
         home, groups = whole.terms.home, whole.geometry.shape[1]
+        alpha, g = np.full((len(members), groups), 1.0 / groups), None
+        if start is not None:
+            alpha, g = (home.bring(part[members]) for part in start)
         if len(members) < whole.geometry.shape[0]:
             whole = whole.members(home.indices(members))
-        alpha = home.bring(np.full((len(members), groups), 1.0 / groups))
-        return self._climb(Ascent(whole, alpha, tol=self.tol), members, done)
+        return self._climb(Ascent(whole, home.bring(alpha), g, tol=self.tol), members, done)
 
     def _climb(self, ascent: Ascent, members: np.ndarray, done: int) -> tuple[np.ndarray, int]:
         """Climb until all are done, or nothing rises; return who is left, and the steps made."""
-        home = ascent.engine.terms.home
-        for at in ascent:
+        climb = iter(ascent)
+        while True:
+            terms = ascent.engine.terms
+            reserve = proof_seconds(terms.home, len(members) * ascent.engine.size)
+            try:
+                with deadline(seconds_left() - reserve):
+                    at = next(climb, None)
+            except DeadlineError:
+                if ascent.at is not None and reserve > 0.0:
+                    with no_deadline():
+                        self._prove(ascent, members, np.ones(len(members), dtype=bool), done)
+                self._stop(members, Status.TIME_LIMIT, done)
+                raise
+            if at is None:
+                left = ~self._prove(ascent, members, np.ones(len(members), dtype=bool), done)
+                return members[left], done
             done += 1
-            near = to_numpy(distances(home.xp, at) <= self.tol)
-            ended = done >= self.max_iter or time.perf_counter() > self.until
+            near, ended = to_numpy(distances(terms, at) <= self.tol), done >= self.max_iter
             if not (ended or near.sum() > DROP_AT * len(near)):
                 continue
             left = ~self._prove(ascent, members, near | ended, done)
             if ended:
-                late = Status.MAX_ITER if done >= self.max_iter else Status.TIME_LIMIT
-                self._stop(members[left], late, done)
+                self._stop(members[left], Status.MAX_ITER, done)
                 return members[:0], done
             if not left.all():
                 members = members[left]
                 if not len(members):
                     return members, done
-                ascent.keep(home.indices(np.flatnonzero(left)))
-        left = ~self._prove(ascent, members, np.ones(len(members), dtype=bool), done)
-        return members[left], done
+                ascent.keep(terms.home.indices(np.flatnonzero(left)))
 
     def _prove(
         self, ascent: Ascent, members: np.ndarray, asked: np.ndarray, done: int
@@ -91,25 +129,77 @@ class BatchWork:
         if len(rows) < len(members):
             index = engine.terms.home.indices(rows)
             engine, at = engine.members(index), take(engine.terms.home.xp, index, at)
-        proof = certify(engine, at)
+        within = np.zeros(len(members), dtype=bool)
+        within[rows] = self._judge(certify_point(engine, at), members[rows], done)
+        return within
+
+    def _judge(self, proof: Certificate, members: np.ndarray, done: int) -> np.ndarray:
+        """Keep the proofs of members; return which of them need no better one."""
         lower, upper, doubt = (
             to_numpy(part)
             for part in (proof.lower, proof.upper, proof.upper - proof.value + proof.slack)
         )
-        within = np.zeros(len(members), dtype=bool)
-        for at_row, row in enumerate(rows):
-            member = int(members[row])
-            self._proofs[member] = (proof, at_row)
-            if relative_gap(float(lower[at_row]), float(upper[at_row])) <= self.tol:
+        for row, member in enumerate(members.tolist()):
+            if member in self._proofs:
+                known, at = self._proofs[member]
+                if float(known.upper[at] - known.lower[at]) < upper[row] - lower[row]:
+                    continue
+            self._proofs[member] = (proof, row)
+            if relative_gap(float(lower[row]), float(upper[row])) <= self.tol:
                 self.status[member], self.iterations[member] = Status.CONVERGED, done
-            elif upper[at_row] - lower[at_row] <= WITHIN_DOUBT * doubt[at_row]:
+            elif upper[row] - lower[row] <= WITHIN_DOUBT * doubt[row]:
                 self.status[member], self.iterations[member] = Status.PRECISION, done
-            within[row] = member in self.status
-        return within
+        return np.array([member in self.status for member in members.tolist()])
+
+    def _alone(self, precise: DenseEngine, member: int, done: int) -> None:
+        """Solve one member on arcs, if there is room for them."""
+        engine = precise.members(precise.terms.home.indices([member]))
+        host, rows, cols = host_problem(engine.geometry, engine.terms)
+        if arcs_suit(host):
+            state = EntropicArcs.begin(host, self.tol)
+            home, f = engine.terms.home, np.full((1, engine.geometry.shape[2]), -np.inf)
+            for _ in range(LOOKS):
+                while state.step() and done < self.max_iter:
+                    done += 1
+                f[0, rows] = state.potential()
+                proof = certify_rows(engine, home.bring(state.weights()[None]), home.bring(f))
+                if self._judge(proof, np.array([member]), done)[0]:
+                    return
+                gap = relative_gap(float(proof.lower[0]), float(proof.upper[0]))
+                if done >= self.max_iter or not state.aim(gap):
+                    break
+            self._explicit(member, plan_upper(host, state.plan()), (rows, cols), done)
+            if member in self.status:
+                return
+        late = Status.MAX_ITER if done >= self.max_iter else Status.STALLED
+        self._stop(np.array([member]), late, done)
+
+    def _explicit(self, member: int, plan: Upper, kept: tuple[Any, Any], done: int) -> None:
+        """Take the interior point's own plan, where that of its potentials does not do."""
+        proof, row = self._proofs[member]
+        if plan.bound >= float(proof.upper[row]):
+            return
+        home = Home.of(proof.value)
+        alone = {
+            field.name: home.xp.take(getattr(proof, field.name), home.indices([row]), axis=0)
+            for field in fields(Certificate)
+        }
+        lower = float(alone["lower"][0])
+        numbers = {
+            "value": [max(plan.value, lower)],
+            "upper": [plan.bound],
+            "plain_upper": [plan.plain],
+            "phi": plan.phi[None],
+        }
+        alone |= {name: home.bring(np.asarray(number)) for name, number in numbers.items()}
+        self._judge(Certificate(**alone), np.array([member]), done)
+        shape = alone["f"].shape[1], alone["g"].shape[1]
+        self.plans[member] = np.asarray(plan.plan.expand(*kept, shape))
 
     def _stop(self, members: np.ndarray, status: Status, done: int) -> None:
-        for member in members:
-            self.status[int(member)], self.iterations[int(member)] = status, done
+        for member in members.tolist():
+            self.status.setdefault(member, status)
+            self.iterations.setdefault(member, done)
 
     def assembled(self, count: int) -> Certificate:
         """Put the members' proofs together again."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from frot._arrays import Home, is_foreign, read_only, to_numpy
 from frot._entropic._blocks import row_blocks
-from frot._entropic._forming import form
+from frot._entropic._forming import form_rows
 from frot._entropic._geometry import Geometry
 from frot._entropic._scores import Scores, scores_at
 from frot._entropic._terms import Terms
@@ -34,13 +34,16 @@ KEEP_UP_TO = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class Gibbs:
-    """One entropic plan: everything in double precision, with a batch axis of one."""
+    """One entropic plan: rows made exact from g, columns times `thin`.
+
+    Everything in double precision, with a batch axis of one.
+    """
 
     geometry: Geometry
     terms: Terms
     alpha: Any
-    f: Any
     g: Any
+    thin: Any
 
     def __post_init__(self) -> None:
         for name in ("alpha", "f", "g"):
@@ -50,17 +53,22 @@ class Gibbs:
     def _scores(self) -> Scores:
         return scores_at(self.geometry, self.terms, self.alpha)
 
+    def batches(self, parts: Sequence[slice]) -> Iterator[tuple[slice, Any]]:
+        """Yield blocks of rows of all members, each of shape (B, r, m)."""
+        for part, kernel, total, _ in form_rows(self._scores, self.terms, self.g, parts):
+            kernel *= (self.terms.a[:, part] / total)[:, :, None]
+            kernel *= self.thin[:, None, :]
+            yield part, kernel
+
     def blocks(self, parts: Sequence[slice]) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of rows, each of shape (r, m)."""
-        for part, block in form(self._scores, self.terms, self.f, self.g, parts):
-            block *= self.terms.a[:, part][:, :, None]
-            yield part, block[0, :, :]
+        for part, kernel in self.batches(parts):
+            yield part, kernel[0, :, :]
 
     def dense(self) -> Any:
         """Return the plans of a whole batch, (B, n, m)."""
-        every = [slice(0, self.geometry.shape[2])]
-        ((_, whole),) = form(self._scores, self.terms, self.f, self.g, every)
-        return self.terms.a[:, :, None] * whole
+        blocks = [kernel for _, kernel in self.batches(row_blocks(self.geometry))]
+        return blocks[0] if len(blocks) == 1 else self.terms.home.xp.concat(blocks, axis=1)
 
 
 class LazyPlan(Plan):

@@ -74,14 +74,23 @@ class Problem:
     @cached_property
     def independent(self) -> np.ndarray:
         """Group costs of the product plan a b^T, shape (L,)."""
-        return self.costs.independent(self.a, self.b)
+        small = self._present()
+        return small.costs.independent(small.a, small.b)
+
+    def _present(self) -> Problem:
+        """The problem without points of zero weight, whose costs may be anything.
+
+        Costs on devices cannot be taken apart; they look at the weights themselves.
+        """
+        return self.support()[0] if hasattr(self.costs, "take") else self
 
     @cached_property
     def sizes(self) -> np.ndarray:
         """Mean sizes of the costs of each group under a b^T, shape (L,)."""
         if self.costs.nonnegative:
             return self.independent
-        return self.costs.magnitudes(self.a, self.b)
+        small = self._present()
+        return small.costs.magnitudes(small.a, small.b)
 
     @cached_property
     def mean_cost(self) -> float:
@@ -99,10 +108,13 @@ class Problem:
 
         Outliers, and large numbers that stand for forbidden arcs, are everyday.
         """
-        count, n, m = self.shape
+        count = self.shape[0]
         draws = int(np.clip(SAMPLED_COSTS // count, 32, 1024))
         rng = np.random.default_rng(0)
-        found = self.costs.at(rng.integers(n, size=draws), rng.integers(m, size=draws))
+        rows, cols = np.flatnonzero(self.a), np.flatnonzero(self.b)
+        found = self.costs.at(
+            rows[rng.integers(len(rows), size=draws)], cols[rng.integers(len(cols), size=draws)]
+        )
         median = float(np.median(np.abs(found).mean(axis=0)))
         rare = 1e-20 * self.mean_cost < median < 0.1 * self.mean_cost
         return median if rare else self.mean_cost

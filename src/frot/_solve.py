@@ -155,7 +155,7 @@ def solve(
     run.check(shape)
     if home is not None and stays(run.solver, terms, metric, p):
         X, Y = home.bring(X), home.bring(Y)
-        make = partial(device_points, X, Y, parsed, metric, home)
+        make = partial(device_points, X, Y, parsed, metric, home, (terms.a, terms.b))
     else:
         X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
         weights = (terms.a, terms.b)

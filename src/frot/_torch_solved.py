@@ -66,8 +66,8 @@ class Solved:
             return torch.as_tensor(array, dtype=torch.float64, device=device)
 
         if isinstance(results, BatchResult):
-            proof, (f, g) = results.proof, results.settled()
-            values, alpha, phi = proof.value, proof.alpha, proof.phi
+            proof, (f, g) = results.proof, results.duals
+            values, alpha, phi = bring(results.value), proof.alpha, proof.phi
         else:
             values = bring([one.value for one in results])
             pairs = [one.potentials for one in results]
@@ -126,7 +126,7 @@ def solve_members(
     """
     x, y, a, b = points
     log_prior = check_prior(prior, len(groups))
-    etas, epss, level = (to_numpy(part) for part in amounts)
+    etas, epss, _ = (to_numpy(part) for part in amounts)
     weights = (_unit_mass(a), _unit_mass(b))
     fits = dense_bytes(x.shape[1], y.shape[1]) <= MEMORY_BUDGET
     with hearing():
@@ -135,11 +135,13 @@ def solve_members(
         if fits and (epss > 0.0).all():
             home = find_home(x=x.double())
             assert home is not None
-            geometry = batch_geometry(x, y, groups, "sqeuclidean", home)
+            geometries = batch_geometry(x, y, groups, "sqeuclidean", home, weights)
+            bring = home.double().bring
+            means = to_numpy(geometries[0].product(*map(bring, weights)))
             work = BatchWork(max(tol**2, NARROWEST), max_iter, None, time.perf_counter())
             adversary = Simplex(0.0, log_prior)
             results = run_batch(
-                geometry, weights, adversary, (etas, epss), level, groups, home, work
+                geometries, weights, adversary, (etas, epss), means, groups, home, work
             )
         else:
             results = [
@@ -171,7 +173,7 @@ def _alone(
         return solve(x.double(), y.double(), groups, a=a, b=b, **asked)
     home = find_home(x=x)
     assert home is not None
-    costs: Any = device_points(x, y, groups, "sqeuclidean", home)
+    costs: Any = device_points(x, y, groups, "sqeuclidean", home, (a, b))
     adversary = Simplex(float(eta), check_prior(prior, len(groups)))
     problem = Problem(costs, a, b, adversary=adversary, eps=float(eps), names=groups.names)
     # Brought home, though they are there, so that the plan shares nothing with the weights.

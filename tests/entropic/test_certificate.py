@@ -125,11 +125,17 @@ class TestStoppedEarly:
         assert result.status is Status.MAX_ITER
         check_bounds(result, self.stack, self.a, self.b)
 
-    def test_interrupted_before_the_first_step(self, monkeypatch):
+    @pytest.mark.parametrize("where", ["ascend", "EntropicArcs"])
+    def test_interrupted_before_the_first_step(self, where, monkeypatch):
         def interrupted(*_: Any, **__: Any) -> Any:
             raise KeyboardInterrupt
 
+        class Interrupted:
+            begin = staticmethod(interrupted)
+
         monkeypatch.setattr("frot._solvers._entropic.ascend", interrupted)
+        monkeypatch.setattr("frot._solvers._entropic.EntropicArcs", Interrupted)
+        monkeypatch.setattr("frot._solvers._entropic.FEW_COSTS", 0 if where == "ascend" else 10**9)
         result = quiet(frot.solve_costs, self.stack, eps=0.05)
         assert result.status is Status.INTERRUPTED
         check_bounds(result, self.stack, self.a, self.b)

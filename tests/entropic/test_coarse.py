@@ -12,14 +12,14 @@ from frot._entropic import _coarse
 from frot._entropic._coarse import coarse_start, coarse_weights
 from frot._entropic._costs_geometry import CostsGeometry
 from frot._entropic._dense import DenseEngine
-from frot._entropic._geometry import PointGeometry
+from frot._entropic._points import PointGeometry
 from frot._entropic._terms import Terms
 
 RNG = np.random.default_rng(0)
 POINTS = PointGeometry(RNG.normal(size=(1, 120, 3)), RNG.normal(size=(1, 90, 3)) + 0.5)
 STACK = CostsGeometry(StackedCosts(POINTS.stack()[0]))
 A, B = np.full((1, 120), 1 / 120), np.full((1, 90), 1 / 90)
-TERMS = Terms.of(Home.of(A), A, B, Simplex(0.1), 0.5, 1.0)
+TERMS = Terms.of(Home.of(A), A, B, Simplex(0.1), 0.5, np.ones((1, 3)))
 ALPHA = np.array([[0.2, 0.3, 0.5]])
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import ot
 import pytest
 import torch
+from scipy import sparse
 
+from frot._arrays import Home
 from frot._costs import FactoredCosts, RescaledCosts, StackedCosts
 from frot._entropic._costs_geometry import CostsGeometry
-from frot._entropic._geometry import Geometry, PointGeometry, StackGeometry
+from frot._entropic._geometry import Geometry, take_members
+from frot._entropic._points import PointGeometry
+from frot._entropic._stack import StackGeometry, difference_stack
 from frot._groups import Groups
 from tests.entropic.bounds import stack_of
 
@@ -56,28 +62,98 @@ def test_all_are_the_same_matrices(name: str):
 
 
 @pytest.mark.parametrize("name", GEOMETRIES)
+def test_points_may_be_taken_and_repeated(name: str):
+    geometry = GEOMETRIES[name]
+    rows, cols = np.array([3, 3, 0]), np.array([4, 0, 1, 1])
+    alpha = bring(geometry, RNG.dirichlet(np.ones(3))[None])
+    part, whole = np.asarray(geometry.take(rows, cols).mix(alpha)), np.asarray(geometry.mix(alpha))
+    assert part == pytest.approx(whole[:, rows][:, :, cols], rel=1e-12, abs=1e-13)
+    standing = geometry.stand_in(np.array([0, 1, 2, 3, 3, 3]), np.arange(5))
+    assert np.asarray(standing.mix(alpha))[0, 5] == pytest.approx(whole[0, 3], rel=1e-12)
+
+
+def test_members_may_stand_in_for_each_other_in_their_own_way():
+    points = RNG.normal(size=(2, 3, 4))
+    places = np.array([[0, 0, 2], [1, 1, 1]])
+    for library in (np, torch):
+        given = library.asarray(points)
+        found = take_members(Home.of(given), given, places)
+        for member in range(2):
+            assert np.asarray(found[member]) == pytest.approx(points[member][places[member]])
+
+
+def exact_costs(X: np.ndarray, Y: np.ndarray) -> list[np.ndarray]:
+    """Squared distances of every group as fractions."""
+    parts = []
+    for group in GROUPS:
+        costs = np.empty((len(X), len(Y)), dtype=object)
+        for i, j in np.ndindex(costs.shape):
+            gaps = (Fraction(X[i, k]) - Fraction(Y[j, k]) for k in group)
+            costs[i, j] = sum((gap**2 for gap in gaps), Fraction(0))
+        parts.append(costs)
+    return parts
+
+
+@pytest.mark.parametrize("name", ["points", "differences", "stack", "negative"])
 @pytest.mark.parametrize("offset", [0.0, 1e5])
 def test_errors_are_bounded(name: str, offset: float):
     """Entries may be off, but by no more than is said; with an offset squares lose digits."""
-    if name in ("stack", "stacked", "rescaled", "torch"):
-        geometry = GEOMETRIES[name]
-    elif name == "points":
-        geometry = PointGeometry(X[None] + offset, Y[None] + offset, MEMBER)
+    x, y = X + offset, Y + offset
+    truth = exact_costs(x, y)
+    stack = np.array([costs.astype(float) for costs in truth])
+    if name == "points":
+        centre = x.mean(axis=0)
+        geometry = PointGeometry((x - centre)[None], (y - centre)[None], MEMBER)
+        truth = exact_costs(x, y)
+    elif name == "differences":
+        geometry = difference_stack(x[None], y[None], sparse.csr_array(MEMBER))
     else:
-        costs = FactoredCosts(X + offset, Y + offset, FACTORED.membership)
-        geometry = CostsGeometry(costs)
-    alpha = bring(geometry, RNG.dirichlet(np.ones(3))[None])
-    exact = stack_of(X + offset, Y + offset, GROUPS) if name in ("points", "factored") else STACK
-    mixed = np.einsum("l,lij->ij", np.asarray(alpha)[0], exact)
-    off = np.abs(np.asarray(geometry.mix(alpha))[0] - mixed).max()
-    bound = float(geometry.mix_error(alpha)[0])
-    assert off <= bound <= 1e-4 * (1.0 + offset**2)
+        shift = 0.0 if name == "stack" else 2.0
+        geometry = StackGeometry(stack[None] - shift, relative=np.finfo(float).eps)
+        truth = [np.vectorize(Fraction)(costs) for costs in geometry.C[0]]
+    alpha = RNG.dirichlet(np.ones(3))
+    mixed = sum(Fraction(w) * costs for w, costs in zip(alpha, truth, strict=True))
+    found, off = geometry.mix(alpha[None])[0], geometry.mix_error(alpha[None])
+    bound = off.relative[0] * np.abs(found) + off.rows[0][:, None] + off.cols[0]
+    assert (np.abs(found - mixed).astype(float) <= bound).all()
+    assert bound.max() <= 1e-12
     plan = RNG.random((1, 6, 5))
     plan /= plan.sum()
-    phi = geometry.inner(bring(geometry, plan))
-    truth = np.einsum("bij,lij->bl", plan, exact)
-    doubt = np.asarray(geometry.inner_error(phi))
-    assert (np.abs(np.asarray(phi) - truth) <= doubt).all()
+    phi = geometry.inner(plan)
+    sums = [(np.vectorize(Fraction)(plan[0]) * costs).sum() for costs in truth]
+    doubt = geometry.inner_error(phi, plan.sum(axis=2), plan.sum(axis=1))
+    assert (np.abs(phi[0] - np.array(sums)).astype(float) <= doubt[0]).all()
+    assert doubt.max() <= 1e-12
+
+
+def test_small_differences_keep_their_digits():
+    """Points next to each other, far from the others: expanded squares would be noise."""
+    x = np.array([[[1e8, 1.0], [-1e8, 2.0]]])
+    y = x + np.array([1.0, 0.5])
+    costs = difference_stack(x, y, sparse.csr_array(np.eye(2)))
+    assert costs.C[0, :, 0, 0].tolist() == [1.0, 0.25]
+    assert float(costs.mix_error(np.array([[0.5, 0.5]])).rows.max()) == 0.0
+
+
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_no_plan_pays_less_than_the_least(name: str):
+    geometry = GEOMETRIES[name]
+    a, b = RNG.dirichlet(np.ones(6)), RNG.dirichlet(np.ones(5))
+    u, v = bring(geometry, a[None]), bring(geometry, b[None])
+    least = np.asarray(geometry.least(u, v))[0]
+    for group, cost in enumerate(STACK):
+        assert least[group] <= ot.emd2(a, b, cost) * (1.0 + 1e-12)
+    alpha = RNG.dirichlet(np.ones(3))
+    f, g = (
+        np.asarray(part)[0]
+        for part in geometry.least_potentials(bring(geometry, alpha[None]), u, v)
+    )
+    mixed = np.einsum("l,lij->ij", alpha, STACK)
+    assert (f[:, None] + g <= mixed + 1e-12).all()
+    proven = float(a @ f + b @ g)
+    # Of the host's own kinds nothing is asked.
+    own = isinstance(geometry, CostsGeometry)
+    assert proven == pytest.approx(0.0 if own else alpha @ least, rel=1e-9)
 
 
 def test_precisions():

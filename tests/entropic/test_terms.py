@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -16,22 +17,61 @@ DOUBLE, SINGLE = Home.of(np.zeros(1)), Home.of(np.zeros(1, dtype=np.float32))
 
 
 def terms(eta: float = 0.0, prior: np.ndarray | None = None, home: Home = DOUBLE) -> Terms:
-    return Terms.of(home, A, B, Simplex(eta, prior), 0.1, 1.0)
+    return Terms.of(home, A, B, Simplex(eta, prior), 0.1, np.ones((2, 3)))
 
 
-@pytest.mark.parametrize("eta", [0.0, 1e-12, 0.3, 1e9])
+def exact_worst(phi: np.ndarray, eta: float, prior: np.ndarray | None) -> float:
+    """G_eta in fifty digits; a prior is one that sums to one to all of them."""
+    with mpmath.workdps(50):
+        q = [mpmath.mpf(1)] * len(phi) if prior is None else [mpmath.exp(x) for x in prior]
+        total = mpmath.mpf(1) if prior is None else mpmath.fsum(q)
+        terms = [w / total * mpmath.exp(mpmath.mpf(p) / eta) for w, p in zip(q, phi, strict=True)]
+        return float(eta * mpmath.log(mpmath.fsum(terms)))
+
+
+def exact_reward(alpha: np.ndarray, eta: float, prior: np.ndarray | None) -> float:
+    with mpmath.workdps(50):
+        q = [mpmath.mpf(1)] * len(alpha) if prior is None else [mpmath.exp(x) for x in prior]
+        total = mpmath.mpf(1) if prior is None else mpmath.fsum(q)
+        mass = mpmath.fsum(alpha)
+        parts = [mpmath.mpf(x) / mass for x in alpha]
+        pairs = zip(parts, q, strict=True)
+        return float(-eta * mpmath.fsum(x * mpmath.log(x * total / w) for x, w in pairs if x > 0))
+
+
+@pytest.mark.parametrize("eta", [1e-12, 0.3, 1e3, 1e9])
 @pytest.mark.parametrize("prior", [None, np.log([0.2, 0.3, 0.5])])
-def test_the_adversary_is_that_of_the_core(eta, prior):
+def test_the_adversary_is_right_to_what_is_said(eta, prior):
     found = terms(eta, prior)
-    adversary = Simplex(eta, prior)
-    alpha = np.array([[0.0, 0.4, 0.6], [1.0, 0.0, 0.0]])
+    q = np.full(3, 1 / 3) if prior is None else np.exp(prior)
+    near = q * np.exp((PHI[1] - PHI[1] @ q) / max(eta, 1.0))
+    alpha = np.stack([[0.0, 0.4, 0.6], near / near.sum()])
+    worst, off = found.worst(PHI), found.worst_error(PHI)
+    reward, doubt = found.reward(alpha), found.reward_error(alpha)
     for row in range(2):
-        assert found.worst(PHI)[row] == pytest.approx(adversary.best(PHI[row])[0], rel=1e-12)
-        assert found.reward(alpha)[row] == pytest.approx(adversary.reward(alpha[row]), rel=1e-12)
+        assert abs(worst[row] - exact_worst(PHI[row], eta, prior)) <= off[row]
+        assert abs(reward[row] - exact_reward(alpha[row], eta, prior)) <= doubt[row]
+    # Nothing is lost to a large eta but what the paper's entropy is itself.
+    bonus = 0.0 if prior is not None else eta * np.log(3.0)
+    assert (off <= 1e-13 * (10.0 + bonus)).all()
+    assert doubt[1] <= 1e-13 * (10.0 + bonus)
+
+
+@pytest.mark.parametrize("prior", [None, np.log([0.2, 0.3, 0.5])])
+def test_the_adversary_is_that_of_the_core(prior):
+    for eta in (0.0, 0.3, 10.0):
+        found, adversary = terms(eta, prior), Simplex(eta, prior)
+        alpha = np.array([[0.0, 0.4, 0.6], [1.0, 0.0, 0.0]])
+        for row in range(2):
+            value, answer = adversary.best(PHI[row])
+            assert found.worst(PHI)[row] == pytest.approx(value, rel=1e-12)
+            assert found.answer(PHI)[row] == pytest.approx(answer, abs=1e-12)
+            wanted = adversary.reward(alpha[row])
+            assert found.reward(alpha)[row] == pytest.approx(wanted, rel=1e-12, abs=1e-14)
 
 
 def test_eta_may_differ_by_member():
-    found = Terms.of(DOUBLE, A, B, Simplex(), 0.1, 1.0, eta=np.array([0.1, 2.0]))
+    found = Terms.of(DOUBLE, A, B, Simplex(), 0.1, np.ones((2, 3)), eta=np.array([0.1, 2.0]))
     for row, eta in enumerate((0.1, 2.0)):
         assert found.worst(PHI)[row] == pytest.approx(Simplex(eta).best(PHI[row])[0])
 
@@ -50,10 +90,24 @@ def test_double_precision_is_what_was_given():
 def test_columns_without_weight():
     found = terms()
     assert found.log_b[0] == pytest.approx([np.log(0.2), np.log(0.8), -np.inf])
-    assert found.members(np.array([0])).holes is not None
-    full = Terms.of(DOUBLE, A, B[1:], Simplex(), 0.1, 1.0)
-    assert full.holes is None
+    assert found.over_b(2.0 * B)[0].tolist() == [2.0, 2.0, 1.0]
+    full = Terms.of(DOUBLE, A[1:], B[1:], Simplex(), 0.1, np.ones((1, 3)))
+    assert found.gaps
+    assert not full.gaps
     assert full.log_b[0] == pytest.approx(np.log(B[1]))
+    assert full.over_b(2.0 * B[1:]) == pytest.approx(np.full((1, 3), 2.0))
+
+
+def test_what_weights_are_like():
+    def of(b: list[float]) -> Terms:
+        weights = np.array([b]) / np.sum(b)
+        return Terms.of(DOUBLE, A[:1], weights, Simplex(), 0.1, np.ones((1, 3)))
+
+    assert not of([1.0, 2.0, 900.0]).uneven
+    assert of([1.0, 2.0, 2000.0]).uneven
+    assert of([0.0, 1.0, 1.0]).uneven
+    assert of([1e-20, 1.0, 1.0]).single_safe
+    assert not of([1e-30, 1.0, 1.0]).single_safe
 
 
 def test_softmax_and_logarithms_are_finite():

@@ -210,18 +210,23 @@ class FactoredCosts:
         return FactoredCosts(self.X[:, used], self.Y[:, used], member, self.scale, origin)
 
     def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return phi of a b^T in closed form: second moments less twice the product of means."""
-        if len(a) * len(b) * self.X.shape[1] <= PRECISE_UP_TO:
-            return self.inner(Plan(np.outer(a, b), copy=False))
-        x_mean, y_mean = a @ self.X, b @ self.Y
-        total = np.empty(self.X.shape[1])
+        r"""Return phi of a b^T in closed form: both variances, and the distance of the means.
+
+        All three are squares, so that nothing cancels. Points are taken from one of them first: a
+        feature that is the same for all must cost nothing, not what rounding leaves.
+        """
+        X, Y = self.origin or (self.X, self.Y)
+        mass_a, mass_b = float(a.sum()), float(b.sum())
+        if mass_a == 0.0 or mass_b == 0.0:
+            return np.zeros(self.shape[0])
+        total = np.empty(X.shape[1])
         for part in blocks(len(total), 16 * (len(a) + len(b))):
-            x, y = self.X[:, part], self.Y[:, part]
-            total[part] = b.sum() * (a @ x**2) + a.sum() * (b @ y**2)
-        means = total - 2.0 * x_mean * y_mean
-        # A feature that is the same for all points must cost nothing, not what rounding leaves.
-        means[means < (len(a) + len(b)) * UNIT * total] = 0.0
-        return self._pool(means)
+            x, y = X[:, part] - X[0, part], Y[:, part] - X[0, part]
+            x_mean, y_mean = a @ x / mass_a, b @ y / mass_b
+            x, y = x - x_mean, y - y_mean
+            spread = mass_b * (a @ (x * x)) + mass_a * (b @ (y * y))
+            total[part] = spread + mass_a * mass_b * (x_mean - y_mean) ** 2
+        return self._pool(total)
 
     def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the mean cost of every group."""

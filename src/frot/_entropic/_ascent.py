@@ -17,6 +17,7 @@ from typing import Any
 from frot._entropic._dense import DenseEngine
 from frot._entropic._engine import Engine, Point, gaps, select, take
 from frot._entropic._newton import newton_pays, newton_step
+from frot._entropic._scaling import Near
 from frot._entropic._terms import Terms
 
 __all__ = ["Ascent", "ascend", "mirror_step"]
@@ -63,11 +64,18 @@ class Ascent:
     """
 
     def __init__(self, engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> None:
-        self.engine, self.floor = engine, max(0.1 * tol, 1e-12)
+        # Sweeps that get closer than rounding does are for nothing.
+        rounding = 8.0 * float(engine.terms.home.xp.finfo(engine.terms.home.dtype).eps)
+        self.engine, self.floor = engine, max(0.1 * tol, rounding)
+        self.single = engine.double() is not engine
         self._first = (alpha, g)
         self.step = 1.0 / engine.terms.scale
-        # How closely to sweep: the error of the marginals enters the gap times the costs.
-        self.closeness = 1e-2 * engine.terms.home.xp.ones_like(self.step[:, 0])
+        # How closely to sweep: the error of the marginals enters the gap times the costs. With one
+        # group there is nothing to do besides.
+        self.alone = engine.geometry.shape[1] == 1
+        self.closeness: Any = 1e-2 * engine.terms.home.xp.ones_like(self.step[:, 0])
+        if self.alone:
+            self.closeness = Near(tol, self.floor)
         self.at: Any = None
         self.damping: Any = None
         self.best: Any = None
@@ -78,18 +86,25 @@ class Ascent:
         assert isinstance(engine, DenseEngine)
         self.engine, self.at = engine.members(index), take(xp, index, self.at)
         for name in ("step", "closeness", "damping", "best"):
-            if getattr(self, name) is not None:
-                setattr(self, name, xp.take(getattr(self, name), index, axis=0))
+            part = getattr(self, name)
+            if part is not None and not isinstance(part, Near):
+                setattr(self, name, xp.take(part, index, axis=0))
 
     def __iter__(self) -> Iterator[Point]:
         alpha, g = self._first
-        self.at = self.engine.start(alpha) if g is None else self.engine.sweep(alpha, g, 1e-2)
+        engine, near = self.engine, self.closeness
+        self.at = engine.start(alpha, near) if g is None else engine.sweep(alpha, g, near)
         due, tries = NEWTON_AFTER, 0
         for count in range(1_000_000):
             yield self.at
             terms = self.engine.terms
             gap = gaps(terms.home.xp, self.at)
-            if self._newton_suits(gap, count >= due):
+            slow = count >= due or self.at.work > SLOW_SWEEPS
+            if slow and self.single and self._newton_suits:
+                # Second derivatives are for double precision.
+                return
+            near = float(terms.home.xp.max(gap)) <= NEWTON_GAP
+            if (slow or near) and not self.single and self._newton_suits:
                 yield from self._newton()
                 tries += 1
                 if tries == NEWTON_TRIES:
@@ -100,19 +115,20 @@ class Ascent:
             if float(terms.home.xp.max(self.step * self.engine.terms.scale)) < SMALLEST_STEP:
                 return
 
-    def _newton_suits(self, gap: Any, due: bool) -> bool:
-        if not isinstance(self.engine, DenseEngine) or not newton_pays(self.engine):
-            return False
-        worst = float(self.engine.terms.home.xp.max(gap))
-        return worst <= NEWTON_GAP or due or self.at.work > SLOW_SWEEPS
+    @property
+    def _newton_suits(self) -> bool:
+        return isinstance(self.engine, DenseEngine) and newton_pays(self.engine)
 
     def _mirror(self, gap: Any) -> None:
         """Step on the weights, each member by its own length, and sweep there."""
         engine, terms, at = self.engine, self.engine.terms, self.at
         xp = terms.home.xp
         noise = 8.0 * float(xp.finfo(terms.home.dtype).eps)
-        aim = xp.clip(engine.patience * gap, self.floor, None)
-        self.closeness = xp.minimum(self.closeness, aim)
+        if self.alone:
+            self.closeness = Near(0.3 * self.closeness.share, self.floor)
+        else:
+            aim = xp.clip(engine.patience * gap, self.floor, None)
+            self.closeness = xp.minimum(self.closeness, aim)
         ahead = engine.sweep(mirror_step(terms, at.alpha, at.phi, self.step), at.g, self.closeness)
         rose = ahead.dual >= at.dual - noise * xp.abs(at.dual)
         self.at = select(xp, rose, ahead, at)

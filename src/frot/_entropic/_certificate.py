@@ -1,5 +1,9 @@
 r"""What weights and potentials prove, in double precision, whatever precision found them.
 
+Lower bound: the dual value. Given g, the best f makes the rows of the plan exact, and
+
+.. math:: \langle a, f \rangle + \langle b, g \rangle + r(\alpha) \;\le\; \text{optimum} .
+
 Upper bound: the plan's columns are shrunk to b where they are too heavy, and what then lacks in
 rows (u) and columns (v), a mass t, is added as :math:`u v^\top / t`. The entropy of the sum is at
 most that of its parts, by convexity:
@@ -9,28 +13,50 @@ most that of its parts, by convexity:
     \langle \Pi, \log \tfrac{\Pi}{a b^\top} \rangle - (1 - t) \log (1 - t)
     + t\, \mathrm{KL}\big(\tfrac{u}{t} | a\big) + t\, \mathrm{KL}\big(\tfrac{v}{t} | b\big) .
 
-Lower bound: the dual value, which any potentials and weights have.
+Rounding. Let entries of the mixed cost be off by :math:`\rho M_{ij} + p_i + q_j`, rho being zero
+where a cost may be negative. What goes with a point can be taken off its potential, and the
+optimum of :math:`(1 - \rho) M` is no less than :math:`1 - \rho` times that of M, since KL is not
+negative; so the lower bound pays :math:`\langle a, p \rangle + \langle b, q \rangle` and that
+share of itself, and the upper bound the same in each group, because its plan has the marginals a
+and b. A score :math:`s_{ij} = (g_j - M_{ij}) / \varepsilon + \log b_j` is computed to some units of
+:math:`(|g_j| + |M_{ij}|) / \varepsilon + |\log b_j|`. With :math:`M = f \oplus g - \varepsilon t`,
+t being the logarithm of the plan's density, that is at most so many units of
+
+.. math:: |f_i| + 2 |g_j| + \varepsilon\,(|\log b_j| + |t_{ij}|) ,
+
+and what goes with a point is taken off its potential again: the lower bound pays for it what the
+point weighs, however far away and badly known it is. What goes with t is a share of an exponent,
+:math:`\sum_{ij} \pi_{ij} |t_{ij}| \le \mathrm{KL} + 1`. The entropy of the plan is a sum over it,
+and pays the same.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from frot._arrays import quiet
+from frot._entropic._blocks import row_blocks
 from frot._entropic._engine import Engine, Point
-from frot._entropic._forming import measure
+from frot._entropic._forming import column_potentials, form_rows
+from frot._entropic._geometry import unit_of
+from frot._entropic._passes import SCORE, FirstPass, kept_pass, second_pass, settled_pass
+from frot._entropic._scores import scores_at
+from frot._entropic._terms import Terms
 
-__all__ = ["Certificate", "certify"]
+__all__ = ["Certificate", "certify", "certify_point", "certify_product", "certify_rows"]
+
+# Sweeps for points that had no part in a search.
+LIGHT_SWEEPS = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """Bounds of a batch, and the plans and potentials that prove them, in double precision.
 
-    The plan of the upper bound is `weight` times that of `alpha`, `f` and `g` plus the product of
-    `left` and `right`; the lower bound without eps is that of `plain_f` and `plain_g`. Bounds have
-    shape (B,).
+    The plan of the upper bound is `weight` times the one with exact rows that g makes, its columns
+    times `thin`, plus the product of `left` and `right`; the lower bound without eps is that of
+    `plain_f` and `plain_g`. Bounds have shape (B,).
     """
 
     value: Any
@@ -43,7 +69,7 @@ class Certificate:
     alpha: Any
     f: Any
     g: Any
-    dual_g: Any
+    thin: Any
     weight: Any
     left: Any
     right: Any
@@ -51,69 +77,193 @@ class Certificate:
     plain_g: Any
 
 
-def certify(engine: Engine, at: Point) -> Certificate:
-    """Prove an interval from a point of the ascent."""
+def certify(engine: Engine, alpha: Any, g: Any) -> Certificate:
+    """Prove an interval from weights (B, L) and potentials of the columns (B, m)."""
     precise = engine.double()
-    if precise is not engine:
-        home = precise.terms.home
-        alpha = home.xp.astype(at.alpha, home.dtype)
-        alpha = alpha / home.xp.sum(alpha, axis=1, keepdims=True)
-        at = precise.sweep(alpha, home.xp.astype(at.g, home.dtype), float("inf"))
+    home = precise.terms.home
+    alpha = home.xp.astype(alpha, home.dtype)
+    alpha = alpha / home.xp.sum(alpha, axis=1, keepdims=True)
+    return _prove(precise, alpha, home.xp.astype(g, home.dtype))
+
+
+def certify_point(engine: Engine, at: Point) -> Certificate:
+    """Prove an interval from a point of an ascent, with its kernel where that is good enough."""
+    first = None if engine.double() is not engine else kept_pass(engine, at)
+    if first is None:
+        return certify(engine, at.alpha, at.g)
+    return _prove(engine, at.alpha, first.g, first)
+
+
+def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
+    """Prove an interval from weights (B, L) and potentials of the rows (B, n).
+
+    What f leaves to the columns gives none of them too much, as potentials on their way to the
+    optimum may: a far point of next to no weight would take all there is.
+    """
+    precise = engine.double()
     terms, geometry = precise.terms, precise.geometry
-    xp = terms.home.xp
-    eps, a, b = terms.eps[:, 0], terms.a, terms.b
-    unit = float(xp.finfo(terms.home.dtype).eps)
-    tiny = float(xp.finfo(terms.home.dtype).smallest_normal)
+    scores, parts = scores_at(geometry, terms, alpha), row_blocks(geometry)
+    g = column_potentials(scores, terms, f, parts)
+    if not bool(terms.home.xp.all(terms.home.xp.isfinite(f))):
+        # Light points that had no part in the search have to find theirs among themselves.
+        for _ in range(LIGHT_SWEEPS):
+            rows = [block.f for block in form_rows(scores, terms, g, parts)]
+            g = column_potentials(scores, terms, terms.home.xp.concat(rows, axis=1), parts)
+    return certify(precise, alpha, g)
+
+
+def _prove(engine: Engine, alpha: Any, g: Any, first: FirstPass | None = None) -> Certificate:
+    terms, geometry = engine.terms, engine.geometry
+    xp, a, b, eps = terms.home.xp, terms.a, terms.b, terms.eps[:, 0]
+    dot = xp.vecdot
+    scores = scores_at(geometry, terms, alpha)
+    first = first or settled_pass(engine, scores, g)
+    f, g, columns, one = first.f, first.g, terms.over_b(first.masses), xp.ones_like(b)
+    thin = 1.0 / xp.maximum(columns, one)
+    rows, phi = second_pass(engine, scores, first, thin)
+    # Rounding may leave rows or columns too heavy still: all shrink alike.
+    columns = columns * thin
+    excess = xp.maximum(xp.max(rows, axis=1), xp.max(columns, axis=1))
+    weight = 1.0 / xp.maximum(excess, one[:, 0])[:, None]
+    kept, phi = b * (columns * weight), phi * weight
+    rows = a * (rows * weight)
+    left, right, total = _lacking(terms, rows, kept)
+    whole = phi + geometry.product(left, right)
     with quiet():
-        g = at.g - terms.eps * xp.log(xp.clip(at.columns, 1.0, None))
-    rows, masses, phi = measure(geometry, terms, at.alpha, at.f, g)
-    # Rounding in the exponents may leave rows or columns too heavy still: all shrink alike.
-    safe = xp.where(b > 0.0, b, xp.ones_like(b))
-    excess = xp.maximum(xp.max(rows, axis=1), xp.max(masses / safe, axis=1))
-    weight = 1.0 / xp.clip(excess, 1.0, None)[:, None]
-    rows, kept, phi = rows * weight, masses * weight, phi * weight
-    lack_a, lack_b = xp.clip(a - a * rows, 0.0, None), xp.clip(b - kept, 0.0, None)
-    # Rounding leaves next to nothing on one side and nothing on the other: then nothing lacks.
-    total = xp.minimum(xp.sum(lack_a, axis=1), xp.sum(lack_b, axis=1))
-    some = total > 4.0 * unit
-    share = xp.where(some, total, xp.ones_like(total))[:, None]
-    keep = xp.astype(some, terms.home.dtype)[:, None]
-    lack_a, lack_b = lack_a * keep, lack_b * keep
-    right = lack_b / share
-    whole = phi + geometry.product(lack_a, right)
-    linear = xp.sum(a * rows * at.f, axis=1) + xp.sum(kept * g, axis=1)
-    entropy = linear - xp.sum(at.alpha * phi, axis=1)
-    mass = xp.sum(a * rows, axis=1)
-    entropy = entropy + eps * mass * (xp.log(weight[:, 0]) - xp.log(mass))
-    for lack, full in ((lack_a, a), (right * share, b)):
-        ratio = lack / share / xp.clip(full, tiny, None)
-        entropy = entropy + eps * xp.sum(lack * xp.log(xp.clip(ratio, tiny, None)), axis=1)
-    value = terms.worst(whole) + entropy
-    # Costs may be off by some doubt each; the objective grows with every one of them.
-    worst = terms.worst(whole + geometry.inner_error(whole))
-    reach = xp.max(xp.abs(at.f), axis=1) + xp.max(xp.abs(at.g), axis=1) + xp.abs(at.dual) + eps
-    # Where entries are off the plan of the potentials is, too, by as much over eps.
-    off = geometry.mix_error(at.alpha) + 16.0 * unit * reach
-    spread = 8.0 * unit * (xp.abs(value) + terms.eta[:, 0] * (1.0 + float(whole.shape[1]) ** 0.5))
-    plain_f, plain_g = precise.transforms(at)
-    plain = xp.sum(a * plain_f, axis=1) + xp.sum(b * plain_g, axis=1) + terms.reward(at.alpha)
-    slack = off + spread
+        entropy = dot(rows, f) - dot(alpha, phi)
+        entropy = entropy + dot(kept, g + terms.eps * xp.log(thin * weight))
+        entropy = entropy + eps * _mixing(terms, xp.sum(rows, axis=1), left, right, total)
+    dual = dot(a, f) + dot(b, g)
+    margin = _margins(engine, alpha, first)
+    scored = margin.scores(terms, f, g, entropy)
+    doubt = geometry.inner_error(whole, a, b) + margin.moved * terms.sizes
+    worst = terms.worst(whole + doubt) + terms.worst_error(whole)
+    reward = terms.reward(alpha) - terms.reward_error(alpha)
+    plain = dot(a, first.plain_f) + dot(b, first.plain_g)
+    plain_scored = margin.scores(terms, first.plain_f, first.plain_g, 0.0)
+    upper = worst + entropy + scored
+    lower = _at_least(engine, dual, scored + margin.costs + margin.share * xp.abs(dual)) + reward
+    # Minima of reduced costs are off by units of the costs, as these are.
+    plain_off = plain_scored + 3.0 * margin.costs + margin.share * xp.abs(plain)
     return Certificate(
-        value=value,
-        upper=worst + entropy + slack,
-        lower=at.dual - slack,
-        plain_upper=worst + spread,
-        plain_lower=plain - slack,
-        slack=slack,
+        # The plan's objective is in the interval, even if what was summed for it is not.
+        value=xp.minimum(xp.maximum(terms.worst(whole) + entropy, lower), upper),
+        upper=upper,
+        lower=lower,
+        plain_upper=worst,
+        plain_lower=_at_least(engine, plain, plain_off) + reward,
+        slack=scored + margin.costs + margin.share * xp.abs(dual) + terms.reward_error(alpha),
         phi=whole,
-        alpha=at.alpha,
-        f=at.f,
+        alpha=alpha,
+        f=f,
         g=g,
-        # Columns without weight are not swept: any potential of theirs proves the same.
-        dual_g=at.g if terms.holes is None else xp.where(b > 0.0, at.g, plain_g),
+        thin=thin,
         weight=weight[:, 0],
-        left=lack_a,
+        left=left,
         right=right,
-        plain_f=plain_f,
-        plain_g=plain_g,
+        plain_f=first.plain_f,
+        plain_g=first.plain_g,
     )
+
+
+def certify_product(engine: Engine) -> Certificate:
+    r"""Prove an interval without looking at single costs: for whoever has no time.
+
+    The product :math:`a b^\top` is a plan without entropy, and no plan pays less in a group than
+    the geometry's `least`, which potentials without a look at single costs prove too.
+    """
+    engine = engine.double()
+    terms, geometry = engine.terms, engine.geometry
+    xp, a, b = terms.home.xp, terms.a, terms.b
+    phi, below = geometry.product(a, b), geometry.least(a, b)
+    doubt = geometry.inner_error(phi, a, b) + 16.0 * unit_of(terms.home) * xp.abs(phi)
+    value, margin = terms.worst(phi), terms.worst_error(phi)
+    upper, lower = terms.worst(phi + doubt) + margin, terms.worst(below) - margin
+    alpha = terms.answer(below)
+    f, g = geometry.least_potentials(alpha, a, b)
+    return Certificate(
+        value=value, upper=upper, lower=lower, plain_upper=upper, plain_lower=lower,
+        slack=margin, phi=phi, alpha=alpha, f=f, g=g, thin=xp.ones_like(b),
+        weight=xp.zeros_like(value), left=a, right=b, plain_f=f, plain_g=g,
+    )  # fmt: skip
+
+
+def _lacking(terms: Terms, rows: Any, kept: Any) -> tuple[Any, Any, Any]:
+    """Return u, v / t and t.
+
+    Both sides lack the same but for rounding: the one that seems to lack less is given what is
+    missing in proportion to its weights, so that every marginal is right to some units of itself.
+    """
+    xp, a, b = terms.home.xp, terms.a, terms.b
+    lack_a, lack_b = xp.maximum(a - rows, 0.0 * a), xp.maximum(b - kept, 0.0 * b)
+    sums = xp.sum(lack_a, axis=1), xp.sum(lack_b, axis=1)
+    total = xp.maximum(*sums)
+    lack_a = lack_a + (total - sums[0])[:, None] * a
+    lack_b = lack_b + (total - sums[1])[:, None] * b
+    share = xp.where(total > 0.0, total, xp.ones_like(total))[:, None]
+    return lack_a, lack_b / share, total
+
+
+def _mixing(terms: Terms, mass: Any, left: Any, right: Any, total: Any) -> Any:
+    """Return what the entropy of the sum adds to that of the plan, in units of eps."""
+    xp, tiny = terms.home.xp, float(terms.home.xp.finfo(terms.home.dtype).smallest_normal)
+    found = -mass * xp.log(mass)
+    share = xp.where(total > 0.0, total, xp.ones_like(total))[:, None]
+    for part, full in ((left / share, terms.a), (right, terms.b)):
+        ratio = part / xp.where(full > tiny, full, xp.full_like(full, tiny))
+        surprise = xp.log(xp.where(ratio > tiny, ratio, xp.full_like(ratio, tiny)))
+        found = found + total * xp.vecdot(part, surprise)
+    return found
+
+
+class _Margins(NamedTuple):
+    """What rounding may have done: see the head of this file.
+
+    `costs` to a dual value by the costs' own errors, `share` relative to it; `sums` is what a sum
+    over points is off by, `moved` the mass that marginals may be, `masses` what columns weigh at
+    most and `light` the mean size of their weights' logarithms.
+    """
+
+    costs: Any
+    share: Any
+    sums: float
+    moved: float
+    masses: Any
+    light: Any
+
+    def scores(self, terms: Terms, f: Any, g: Any, entropy: Any) -> Any:
+        """Bound the rounding of f, and of the plan's entropy, by its potentials, (B,)."""
+        xp, eps = terms.home.xp, terms.eps[:, 0]
+        rows, cols = xp.vecdot(terms.a, xp.abs(f)), xp.vecdot(self.masses, xp.abs(g))
+        size = rows + 2.0 * cols + abs(entropy) + eps * (2.0 + self.light)
+        off = SCORE * unit_of(terms.home) * size + eps * (self.sums + self.moved)
+        return off + self.sums * (rows + cols)
+
+
+def _margins(engine: Engine, alpha: Any, first: FirstPass) -> _Margins:
+    terms, geometry = engine.terms, engine.geometry
+    xp = terms.home.xp
+    unit, (_, count, n, m) = unit_of(terms.home), geometry.shape
+    off = geometry.mix_error(alpha)
+    heavy = xp.maximum(first.masses, terms.b)
+    # Sums of k terms err by k / 2 units at most, whatever their order.
+    sums = (8.0 + 0.5 * (n + m)) * unit
+    return _Margins(
+        costs=xp.vecdot(terms.a, off.rows) + xp.vecdot(terms.b, off.cols),
+        # The simplex is met to L units, and the objective is linear in alpha.
+        share=off.relative + (count + 4.0 + SCORE) * unit,
+        sums=sums,
+        # A plan whose marginals are off by k units is near one whose are not: nine times k of a b^T
+        # make up for what it lacks.
+        moved=9.0 * (sums + first.off),
+        masses=heavy,
+        light=xp.vecdot(heavy, terms.light),
+    )
+
+
+def _at_least(engine: Engine, dual: Any, off: Any) -> Any:
+    """Take a margin off a dual value without the adversary's entropy; no cost is negative."""
+    found = dual - off
+    if not engine.geometry.nonnegative:
+        return found
+    return engine.terms.home.xp.maximum(found, 0.0 * found)

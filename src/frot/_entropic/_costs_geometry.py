@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from frot._arrays import Home
-from frot._costs._protocol import UNIT, Costs, blocks
+from frot._costs._protocol import UNIT, Costs
+from frot._entropic._geometry import Rounding
 from frot._plan import Plan
 
 __all__ = ["CostsGeometry"]
@@ -20,7 +22,7 @@ class CostsGeometry:
 
     costs: Costs
 
-    @property
+    @cached_property
     def home(self) -> Home:
         """NumPy, in double precision."""
         return Home.of(np.zeros(1))
@@ -29,6 +31,11 @@ class CostsGeometry:
     def shape(self) -> tuple[int, int, int, int]:
         """(1, L, n, m)."""
         return (1, *self.costs.shape)
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no cost is known to be negative."""
+        return self.costs.nonnegative
 
     def mix(self, alpha: Any) -> Any:
         """Return the mixed cost."""
@@ -42,12 +49,28 @@ class CostsGeometry:
         """Return the costs of u v^T."""
         return self.costs.independent(u[0], v[0])[None]
 
+    def least(self, u: Any, v: Any) -> Any:
+        """Return what every plan pays at least."""
+        return self.costs.least(u[0], v[0])[None]
+
+    def least_potentials(self, alpha: Any, u: Any, v: Any) -> tuple[Any, Any]:
+        """Return nothing for either side: what proves the least is the costs' own affair."""
+        return 0.0 * u, 0.0 * v
+
     def rows(self, part: slice) -> CostsGeometry:
         """The costs of some rows only."""
         _, _, n, m = self.shape
         if part.start in (None, 0) and part.stop in (None, n):
             return self
-        return CostsGeometry(self.costs.take(np.arange(n)[part], np.arange(m)))
+        return self.take(np.arange(n)[part], np.arange(m))
+
+    def take(self, rows: Any, cols: Any) -> CostsGeometry:
+        """The costs between some points."""
+        return CostsGeometry(self.costs.take(rows, cols))
+
+    def stand_in(self, rows: Any, cols: Any) -> CostsGeometry:
+        """The costs with points at the places of others."""
+        return self.take(rows, cols)
 
     def members(self, index: Any) -> CostsGeometry:
         """A batch of one has one member."""
@@ -58,20 +81,15 @@ class CostsGeometry:
         eye = np.eye(self.shape[1])
         return np.stack([self.costs.mix(alone) for alone in eye])[None]
 
-    def mix_error(self, alpha: Any) -> Any:
-        """Bound the rounding of an entry of the mixed cost."""
-        rounding = self.costs.rounding(alpha[0])
-        relative, base = rounding.relative, rounding.absolute
-        absolute = base
-        if relative > 0.0:
-            # Blocks of rows: a problem that is streamed has no room for the whole matrix.
-            _, n, m = self.costs.shape
-            for part in blocks(n, 16 * m):
-                mixed = self.rows(part).mix(alpha)
-                absolute = max(absolute, base + relative * float(np.abs(mixed).max()))
-        return np.array([absolute])
+    def mix_error(self, alpha: Any) -> Rounding:
+        """Bound the rounding of the mixed cost as the costs do."""
+        relative, rows, cols = self.costs.rounding(alpha[0])
+        _, _, n, m = self.shape
+        return Rounding(
+            np.array([relative]), np.broadcast_to(rows, (1, n)), np.broadcast_to(cols, (1, m))
+        )
 
-    def inner_error(self, phi: Any) -> Any:
+    def inner_error(self, phi: Any, u: Any, v: Any) -> Any:
         """Bound the rounding of a plan's costs."""
         n, m = self.shape[2:]
         return (self.costs.doubt(phi[0], _DensePlan((n, m))) + 4.0 * UNIT * np.abs(phi[0]))[None]

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from frot._entropic._blocks import row_blocks
 from frot._entropic._engine import Point, make_point
 from frot._entropic._geometry import Geometry
-from frot._entropic._scaling import Scaling, settle, sweep_to
+from frot._entropic._scaling import Scaling, sweep_to
+from frot._entropic._scores import scores_at
 from frot._entropic._terms import Terms
 
 __all__ = ["DenseEngine", "dense_bytes"]
 
-# Sweeps between two steps on the weights at most.
+# Sweeps between two steps on the weights at most, and in the first solution.
 SWEEPS = 2_000
+FIRST_SWEEPS = 200
 # Matrices of n m entries that are held at a time.
 MATRICES = 5
+# An eps below the first share of the problem's scale is reached from the second share of it by
+# this factor, each solved no better than roughly. Above, forming kernels costs more than it saves.
+DIRECT_FROM, FIRST_EPS, EPS_FACTOR = 1 / 25, 1 / 8, 4.0
+ROUGH = 1e-2
 
 
 def dense_bytes(n: int, m: int) -> int:
@@ -32,7 +39,7 @@ def dense_bytes(n: int, m: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class DenseEngine:
-    """Mixed cost and kernel as matrices."""
+    """Kernels as matrices."""
 
     geometry: Geometry
     terms: Terms
@@ -43,33 +50,54 @@ class DenseEngine:
         """Sweeps on a kernel that is kept cost little next to forming it."""
         return 0.1
 
-    def start(self, alpha: Any) -> Point:
-        """Come down from a large eps, roughly."""
-        mixed, terms = self.geometry.mix(alpha), self.terms
-        found = settle(mixed, terms.a, terms.b, terms.eps, 1e-2, 200, terms.home)
-        return self._point(alpha, mixed, found)
+    @property
+    def size(self) -> int:
+        """Entries of one member's kernel."""
+        _, _, n, m = self.geometry.shape
+        return n * m
+
+    @property
+    def keeps(self) -> bool:
+        """There is room."""
+        return True
+
+    def start(self, alpha: Any, closeness: Any = 1e-2, limit: int = FIRST_SWEEPS) -> Point:
+        """Come down from a large eps; every problem of a batch has its own and comes down to it."""
+        xp, terms = self.terms.home.xp, self.terms
+        eps, scale = terms.eps, terms.scale
+        level = xp.where(eps >= DIRECT_FROM * scale, eps, xp.maximum(eps, FIRST_EPS * scale))
+        g, left = xp.zeros_like(terms.b), limit
+        while left > 0 and bool(xp.any(level > eps)):
+            found = self._sweeps(replace(terms, eps=level), alpha, g, ROUGH, left)
+            g, left = found.g, left - found.sweeps
+            level = xp.maximum(eps, level / EPS_FACTOR)
+        return self.sweep(alpha, g, closeness, max(left, 1))
 
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
         """Sweep on a kernel formed at g."""
-        mixed, terms = self.geometry.mix(alpha), self.terms
         limit = SWEEPS if limit is None else limit
-        found = sweep_to(mixed, terms.a, terms.b, terms.eps, g, closeness, limit, terms.home)
-        return self._point(alpha, mixed, found)
+        return self._point(alpha, self._sweeps(self.terms, alpha, g, closeness, limit))
 
-    def _point(self, alpha: Any, mixed: Any, found: Scaling) -> Point:
-        phi = self.geometry.inner(found.plan)
+    @cached_property
+    def _parts(self) -> list[slice]:
+        return row_blocks(self.geometry)
+
+    def _sweeps(self, terms: Terms, alpha: Any, g: Any, closeness: Any, limit: int) -> Scaling:
+        scores = scores_at(self.geometry, terms, alpha)
+        return sweep_to(scores, terms, g, closeness, limit, self._parts)
+
+    def _point(self, alpha: Any, found: Scaling) -> Point:
+        terms = self.terms
+        if self.geometry.shape[1] == 1:
+            phi = terms.home.xp.zeros_like(alpha)
+        else:
+            scores, whole = scores_at(self.geometry, terms, alpha), slice(0, terms.a.shape[1])
+            partial = scores.partial(whole, found.kernel, found.left, found.right)
+            phi = scores.total(partial, terms.a, terms.b * found.columns)
         return make_point(
-            self.terms, alpha, found.f, found.g, phi, found.columns, found.error,
-            work=found.sweeps, mixed=mixed, plan=found.plan,
+            terms, alpha, found.f, found.g, phi, found.columns, found.error, work=found.sweeps,
+            kernel=found.kernel, left=found.left, right=found.right,
         )  # fmt: skip
-
-    def transforms(self, at: Point) -> tuple[Any, Any]:
-        """Take minima of the mixed cost."""
-        xp, holes = self.terms.home.xp, self.terms.holes
-        # Columns without weight bind nothing: they take what the others leave them.
-        g = at.g if holes is None else at.g + holes
-        f = xp.min(at.mixed - g[:, None, :], axis=2)
-        return f, xp.min(at.mixed - f[:, :, None], axis=1)
 
     @cached_property
     def stack(self) -> Any:

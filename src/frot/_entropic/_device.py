@@ -9,8 +9,10 @@ import numpy as np
 
 from frot._arrays import Home, to_numpy
 from frot._costs._build import is_squared
-from frot._entropic._geometry import DeviceGeometry, PointGeometry, StackGeometry
-from frot._errors import InputError
+from frot._entropic._absent import standing_in
+from frot._entropic._build import points_geometry
+from frot._entropic._geometry import DeviceGeometry
+from frot._entropic._stack import StackGeometry
 from frot._groups import Groups
 from frot._plan import Plan
 
@@ -46,12 +48,16 @@ class DeviceCosts:
     def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return phi of the product plan, on the host."""
         bring = self.home.double().bring
-        return to_numpy(self.geometry.product(bring(a[None]), bring(b[None])))[0]
+        return to_numpy(self._present(a, b).product(bring(a[None]), bring(b[None])))[0]
 
     def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the mean size of every group's costs, on the host."""
         bring = self.home.double().bring
-        return to_numpy(self.geometry.sizes(bring(a[None]), bring(b[None])))[0]
+        return to_numpy(self._present(a, b).sizes(bring(a[None]), bring(b[None])))[0]
+
+    def _present(self, a: np.ndarray, b: np.ndarray) -> DeviceGeometry:
+        """The costs with points of no weight where others are."""
+        return standing_in(self.geometry, a[None], b[None])
 
     def rescaled(self, scale: np.ndarray) -> DeviceCosts:
         """The costs times a factor each."""
@@ -73,52 +79,23 @@ class DeviceCosts:
 
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the rounding of a plan's costs, on the host."""
-        return to_numpy(self.geometry.inner_error(self.home.double().bring(phi[None])))[0]
+        bring = self.home.double().bring
+        marginals = (bring(np.asarray(plan.sum(axis=axis))[None]) for axis in (1, 0))
+        return to_numpy(self.geometry.inner_error(bring(phi[None]), *marginals))[0]
 
 
 def device_points(
-    X: Any, Y: Any, groups: Groups, metric: Any, home: Home, member: str = ""
+    X: Any,
+    Y: Any,
+    groups: Groups,
+    metric: Any,
+    home: Home,
+    weights: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> DeviceCosts:
-    """Squared Euclidean or cosine costs of points, centred in double precision.
-
-    Cosine costs are half the squared distances of vectors of unit length, group by group, so that
-    a feature in two groups becomes two columns. Errors name the `member` of a batch.
-    """
-    xp = home.xp
-    X, Y = xp.astype(X, xp.float64), xp.astype(Y, xp.float64)
-    double = home.double()
-    if metric == "cosine":
-        flat = home.indices(groups.flat)
-        sizes = np.diff(groups.offsets)
-        owner = np.repeat(np.arange(len(groups)), sizes)
-        ones = np.zeros((len(groups), len(owner)))
-        ones[owner, np.arange(len(owner))] = 1.0
-        W = double.bring(ones)
-        X, Y = (
-            _unit(xp, xp.take(points, flat, axis=1), W, name + member, groups)
-            for points, name in ((X, "X"), (Y, "Y"))
-        )
-        return DeviceCosts(PointGeometry(X[None, ...], Y[None, ...], 0.5 * W), home)
-    centre = (xp.sum(X, axis=0) + xp.sum(Y, axis=0)) / (X.shape[0] + Y.shape[0])
-    X, Y = X - centre, Y - centre
-    pays: Any = groups.membership()
-    plain = pays.shape[0] == pays.shape[1] == len(pays.indices) and bool(
-        (pays.indices == np.arange(len(pays.indices))).all()
-    )
-    W = None if plain else double.bring(pays.toarray())
-    return DeviceCosts(PointGeometry(X[None, ...], Y[None, ...], W), home)
-
-
-def _unit(xp: Any, points: Any, W: Any, name: str, groups: Groups) -> Any:
-    """Scale every group of every point to unit length."""
-    norms = xp.sqrt((points * points) @ xp.matrix_transpose(W))
-    if not bool(xp.all(norms > 0.0)):
-        row, group = np.argwhere(to_numpy(norms) == 0.0)[0]
-        raise InputError(
-            f"{name} row {row} is all zeros in group {groups.names[group]!r}, so it has no cosine; "
-            "drop such points or use metric='sqeuclidean'"
-        )
-    return points / (norms @ W)
+    """Squared Euclidean or cosine costs of points; `weights` a and b say where their centre is."""
+    both = None if weights is None else (weights[0][None], weights[1][None])
+    geometry = points_geometry(X[None, ...], Y[None, ...], groups, metric, home, both)
+    return DeviceCosts(geometry, home)
 
 
 def device_stack(C: Any, home: Home) -> DeviceCosts:

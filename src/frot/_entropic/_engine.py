@@ -23,6 +23,7 @@ class Point:
     Attributes
     ----------
     alpha, f, g, phi : arrays of shape (B, L), (B, n), (B, m) and (B, L)
+        With one group phi is left out (zero): nothing depends on it.
     columns : array of shape (B, m)
         Column sums of the plan over b: all ones where the potentials are optimal.
     error : array of shape (B,)
@@ -31,8 +32,8 @@ class Point:
         The dual value, and the objective of the plan as if its columns were right.
     work : int
         Sweeps it took.
-    mixed, plan : arrays of shape (B, n, m), optional
-        Where the engine keeps them.
+    kernel, left, right : arrays of shape (B, n, m), (B, n) and (B, m), optional
+        The plan, ``left_i kernel_ij right_j``, where the engine keeps it.
     """
 
     alpha: Any
@@ -44,8 +45,14 @@ class Point:
     dual: Any
     primal: Any
     work: int = 0
-    mixed: Any = None
-    plan: Any = None
+    kernel: Any = None
+    left: Any = None
+    right: Any = None
+
+    @property
+    def plan(self) -> Any:
+        """The plan, (B, n, m), of an engine that keeps its kernel."""
+        return self.left[:, :, None] * self.kernel * self.right[:, None, :]
 
 
 class Engine(Protocol):
@@ -66,16 +73,17 @@ class Engine(Protocol):
         """Mass in wrong columns to sweep to, over the gap: small where sweeps are cheap."""
         ...
 
-    def start(self, alpha: Any) -> Point:
+    @property
+    def keeps(self) -> bool:
+        """Whether there is room for a kernel."""
+        ...
+
+    def start(self, alpha: Any, closeness: Any = 1e-2) -> Point:
         """Potentials for the weights, from nothing."""
         ...
 
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
         """Potentials for the weights, from the potential g."""
-        ...
-
-    def transforms(self, at: Point) -> tuple[Any, Any]:
-        """Feasible potentials of the problem without eps: two c-transforms from at.g."""
         ...
 
     def double(self) -> Engine:
@@ -92,9 +100,9 @@ def make_point(
     """
     xp = terms.home.xp
     masses = terms.b * columns
-    linear = xp.sum(terms.a * f, axis=1)
-    entropy = linear + xp.sum(masses * g, axis=1) - xp.sum(alpha * phi, axis=1)
-    dual = linear + xp.sum(terms.b * g, axis=1) + terms.reward(alpha)
+    linear = xp.vecdot(terms.a, f)
+    entropy = linear + xp.vecdot(masses, g) - xp.vecdot(alpha, phi)
+    dual = linear + xp.vecdot(terms.b, g) + terms.reward(alpha)
     dual = dual - terms.eps[:, 0] * (xp.sum(masses, axis=1) - 1.0)
     return Point(alpha, f, g, phi, columns, error, dual, terms.worst(phi) + entropy, **kept)
 
@@ -132,10 +140,12 @@ def gaps(xp: Any, at: Point) -> Any:
     return (at.primal - at.dual) / xp.where(size > 0.0, size, xp.ones_like(size))
 
 
-def distances(xp: Any, at: Point) -> Any:
-    """Return how far members look from their optima, (B,).
+def distances(terms: Terms, at: Point) -> Any:
+    """Return how wide proven intervals would be about, relative to the values, (B,).
 
-    The primal of inexact columns may come out below the dual: their error counts then.
+    Mass in wrong columns has to be moved, which costs about as much as costs are.
     """
-    gap = gaps(xp, at)
-    return xp.where(gap > 0.0, gap, at.error)
+    xp = terms.home.xp
+    size = xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
+    width = xp.abs(at.primal - at.dual) + 0.5 * terms.scale[:, 0] * at.error
+    return width / xp.where(size > 0.0, size, xp.ones_like(size))

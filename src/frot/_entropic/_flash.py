@@ -17,7 +17,9 @@ import array_api_compat
 
 from frot._arrays import quiet
 from frot._entropic._engine import Point
-from frot._entropic._geometry import Geometry, PointGeometry
+from frot._entropic._geometry import Geometry
+from frot._entropic._points import PointGeometry
+from frot._entropic._scaling import Near
 from frot._entropic._stream import StreamEngine
 
 __all__ = ["FlashEngine"]
@@ -41,7 +43,8 @@ class FlashEngine(StreamEngine):
 
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
         """Sweep roughly first, where the start is rough too."""
-        rough = closeness if isinstance(closeness, float) else float(closeness[0])
+        rough = closeness.share if isinstance(closeness, Near) else closeness
+        rough = rough if isinstance(rough, float) else float(rough[0])
         if limit is None and rough >= WORTH_IT:
             g = _TensorCores(self.geometry, self.terms).sweep(alpha, g, ROUGH).g
         return super().sweep(alpha, g, closeness, limit)

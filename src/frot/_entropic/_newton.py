@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from frot._arrays import quiet
+from frot._deadline import check_deadline
 from frot._entropic._dense import DenseEngine
 from frot._entropic._engine import Point, select
 
@@ -37,6 +39,8 @@ INSIDE = 0.99
 # Halvings of a step before the damping is raised, and how it moves.
 HALVINGS = 4
 LESS, MORE, LEAST, MOST = 0.01, 10.0, 1e-12, 1e6
+# Potentials move by no more than so many times what they and the costs are.
+FARTHEST = 1e3
 # Levenberg's share of the diagonal, at least: disconnected plans make the block singular.
 RIDGE = 1e-10
 
@@ -53,15 +57,27 @@ def newton_step(engine: DenseEngine, at: Point, damping: Any) -> tuple[Point, An
 
     A member that no step helps stays where it is, and gets a larger damping.
     """
+    # Where numbers leave their range no direction is usable: that is looked for, not warned of.
+    with quiet():
+        return _step(engine, at, damping)
+
+
+def _step(engine: DenseEngine, at: Point, damping: Any) -> tuple[Point, Any]:
     xp, terms = engine.terms.home.xp, engine.terms
+    check_deadline()
     if damping is None:
         damping = 1e-4 * terms.scale
     dg, dalpha = _direction(engine, at, damping)
+    # A constant on all columns changes nothing, and in large numbers all digits of the others.
+    dg = dg - xp.sum(terms.b * dg, axis=1, keepdims=True)
     falls = dalpha < 0.0
     ratio = -at.alpha / xp.where(falls, dalpha, -1.0)
     reach = xp.min(xp.where(falls, ratio, xp.inf), axis=1, keepdims=True)
     length = xp.clip(INSIDE * reach, None, 1.0)
     usable = xp.all(xp.isfinite(dg), axis=1) & xp.all(xp.isfinite(dalpha), axis=1)
+    # Potentials are sums of costs: a system that says otherwise has no digits left.
+    reach = terms.scale[:, 0] + xp.max(xp.abs(at.f), axis=1) + xp.max(xp.abs(at.g), axis=1)
+    usable = usable & (xp.max(xp.abs(dg), axis=1) <= FARTHEST * reach)
     dg = xp.where(usable[:, None], dg, xp.zeros_like(dg))
     dalpha = xp.where(usable[:, None], dalpha, xp.zeros_like(dalpha))
     noise = 4.0 * float(xp.finfo(terms.home.dtype).eps)

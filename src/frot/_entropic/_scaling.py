@@ -9,35 +9,63 @@ with it,
 
 Plain sweeps (omega = 1) contract the error by some rate r; once r is known,
 :math:`\omega = 2 / (1 + \sqrt{1 - r})` contracts it by about the square root of the sweeps needed.
+
+Where both sides are the same points f = g, and the mean of a potential and its update,
+
+.. math:: g \leftarrow \tfrac12 (g + f), \qquad f = -\varepsilon \log K_0 (b\, e^{g/\varepsilon}),
+
+halves every error at least, whatever eps is: with :math:`\lambda \in [0, 1]` an eigenvalue of the
+plan's Markov kernel, an error along its eigenvector is multiplied by :math:`(1 - \lambda) / 2`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from frot._arrays import Home, quiet
+from frot._deadline import check_deadline
+from frot._entropic._forming import column_potentials, exp_of
+from frot._entropic._scores import Scores
+from frot._entropic._terms import Terms
 
-__all__ = ["Relaxation", "Scaling", "log_columns", "settle", "sweep_to"]
+__all__ = ["Near", "Relaxation", "Scaling", "sweep_to"]
 
-# The rate is read over this many sweeps, and omega is trusted up to this.
-WINDOW = 10
+# The rate is read over this many sweeps at least, and omega is trusted up to this; over-relaxed
+# sweeps are looked at so often.
+WINDOW = 4
+LOOK = 8
 LARGEST_OMEGA = 1.99
 BACK = 0.9
-# An eps below the first share of the spread of costs is reached from the second share of it by
-# this factor, each solved no better than roughly. Above, forming kernels costs more than it saves.
-DIRECT_FROM, FIRST_EPS, EPS_FACTOR = 1 / 200, 1 / 64, 4.0
-ROUGH = 1e-2
+# Steps of a symmetric problem between two looks at its error.
+HALVINGS = 4
+# Exponents of light columns that are nearer than the others are cut off here.
+HIGHEST, HIGHEST_SINGLE = 500.0, 60.0
+# Scalings beyond these are absorbed into potentials.
+BOUND, BOUND_SINGLE = 1e60, 1e15
+# What points without weight weigh in sweeps.
+LIFTED = 1e-30
 
 
 class Scaling(NamedTuple):
-    """Potentials, the plan they make (rows exact), its columns over b, sweeps, misplaced mass."""
+    """Potentials of a plan with exact rows, ``left_i kernel_ij right_j``, and what it lacks.
+
+    `columns` are the plan's over b, `error` is the mass in wrong columns.
+    """
 
     f: Any
     g: Any
-    plan: Any
+    kernel: Any
+    left: Any
+    right: Any
     columns: Any
     sweeps: int
     error: Any
+
+    @property
+    def plan(self) -> Any:
+        """The plan, (B, n, m)."""
+        return self.left[:, :, None] * self.kernel * self.right[:, None, :]
 
 
 class Relaxation:
@@ -49,28 +77,32 @@ class Relaxation:
     lowered, and stays below.
     """
 
-    def __init__(self, home: Home, batch: int) -> None:
+    def __init__(self, home: Home, like: Any) -> None:
         self.home = home
         self.active = False
         self._sweeps = 0
         self._last: Any = None
-        self.omega = home.xp.ones((batch,), dtype=home.dtype, device=home.device)
+        self.omega = home.xp.ones_like(like)
         self._cap = LARGEST_OMEGA * self.omega
 
     def forget(self) -> None:
         """Start reading the rate anew, since what went before tells nothing any more."""
         self._last = None
 
+    def due(self, sweeps: int) -> bool:
+        """Whether enough sweeps have been made since the last look."""
+        return sweeps >= self._sweeps + WINDOW
+
     def update(self, error: Any, sweeps: int) -> None:
         """Look at the error (B,) after so many sweeps."""
-        if sweeps < self._sweeps + WINDOW:
+        if not self.due(sweeps):
             return
         xp, last, omega = self.home.xp, self._last, self.omega
         if last is not None:
             with quiet():
                 seen = (error / last) ** (1.0 / (sweeps - self._sweeps))
                 plain = (seen + omega - 1.0) ** 2 / (seen * omega**2)
-            root = xp.sqrt(xp.clip(1.0 - plain, 0.0, 1.0))
+                root = xp.sqrt(xp.clip(1.0 - plain, 0.0, 1.0))
             better = 2.0 / (1.0 + root)
             # Fast as it is, or not in the linear regime yet: leave those alone.
             slow = (seen > 0.5) & (seen < 1.0)
@@ -82,134 +114,247 @@ class Relaxation:
         self._last, self._sweeps = error, sweeps
 
 
+class Near(NamedTuple):
+    """How closely to sweep where the value tells: mass in wrong columns over |dual| / scale."""
+
+    share: float
+    least: float
+
+    def of(self, terms: Terms, dual: Any) -> Any:
+        """Return the mass that may be in wrong columns, (B,)."""
+        xp = terms.home.xp
+        return xp.clip(self.share * xp.abs(dual) / terms.scale[:, 0], self.least, None)
+
+
 def sweep_to(
-    M: Any, a: Any, b: Any, eps: Any, g: Any, tol: Any, limit: int, home: Home | None = None
+    scores: Scores, terms: Terms, g: Any, tol: Any, limit: int, parts: Sequence[slice]
 ) -> Scaling:
     """Sweep from the potential g until no more than `tol` of the mass is in wrong columns.
 
     Parameters
     ----------
-    M : array of shape (B, n, m)
-    a, b, g : arrays of shape (B, n), (B, m) and (B, m)
-    eps : array of shape (B, 1)
+    scores : Scores
+    terms : Terms
+    g : array of shape (B, m)
+    tol : float, array of shape (B,) or Near
+    limit : int
+        Sweeps at most.
+    parts : list of slice
+        Blocks of rows to form the kernel in.
 
     Examples
     --------
     >>> import numpy as np
-    >>> half = np.array([[0.5, 0.5]])
-    >>> M = np.array([[[0.0, 1.0], [1.0, 0.0]]])
-    >>> one = np.ones((1, 1))
-    >>> found = sweep_to(M, half, half, one, np.zeros((1, 2)), tol=1e-9, limit=100)
+    >>> from frot import Simplex
+    >>> from frot._entropic._scores import scores_at
+    >>> from frot._entropic._stack import StackGeometry
+    >>> half, one = np.array([[0.5, 0.5]]), np.ones((1, 1))
+    >>> terms = Terms.of(Home.of(half), half, half, Simplex(), 1.0, one)
+    >>> costs = StackGeometry(np.array([[[[0.0, 1.0], [1.0, 0.0]]]]))
+    >>> scores = scores_at(costs, terms, one)
+    >>> found = sweep_to(scores, terms, np.zeros((1, 2)), 1e-9, 100, [slice(0, 2)])
     >>> found.plan.sum(axis=1), float(found.error[0]) <= 1e-9
     (array([[0.5, 0.5]]), True)
     """
-    home = home or Home.of(M)
-    xp = home.xp
-    bound = float(xp.finfo(home.dtype).max) ** 0.2
-    first, on = g, b > 0.0
-    f, kernel, u = _kernel(xp, M, b, eps, g)
-    v = xp.ones_like(b)
-    relaxation = Relaxation(home, M.shape[0])
-    sweeps = 0
-    exact: Any = u
     with quiet():
-        masses = columns = _transposed(kernel, a * u)
-        error = xp.sum(b * xp.abs(columns - 1.0), axis=1)
-        while sweeps < limit and not bool(xp.all(error <= tol)):
-            # Plain sweeps are few at first; looking makes the host wait for a device.
-            every = 1 if home.on_host and sweeps < WINDOW else WINDOW
-            for _ in range(min(every, limit - sweeps)):
-                if relaxation.active:
-                    omega = relaxation.omega[:, None]
-                    v = v * (1.0 / (v * columns)) ** omega
-                    u = u * (1.0 / (u * _times(kernel, b * v))) ** omega
-                else:
-                    v = 1.0 / columns
-                    u = 1.0 / _times(kernel, b * v)
-                columns = _transposed(kernel, a * u)
-                sweeps += 1
-            if not (_within(xp, u, bound) and _within(xp, v, bound)):
-                usable = xp.isfinite(u) & (u > 0.0)
-                f = f + eps * xp.where(usable, xp.log(xp.where(usable, u, 1.0)), 0.0)
-                g = log_columns(xp, M, a, eps, f)
-                f, kernel, u = _kernel(xp, M, b, eps, g)
-                v = xp.ones_like(b)
-                columns = _transposed(kernel, a * u)
-                relaxation.forget()
-            exact, masses = u, columns
-            if relaxation.active:
-                # Over-relaxed rows are not exact: only the error of exact ones counts.
-                exact = 1.0 / _times(kernel, b * v)
-                masses = _transposed(kernel, a * exact)
-            error = xp.sum(b * xp.abs(v * masses - 1.0), axis=1)
-            relaxation.update(error, sweeps)
-        if relaxation.active:
-            u, columns = exact, masses
-        kernel *= (a * u)[:, :, None]
-        kernel *= (b * v)[:, None, :]
-        f, g = f + eps * xp.log(u), g + eps * xp.log(v)
-    # Columns without weight are right whatever their potential is.
-    columns = xp.where(on, v * columns, xp.ones_like(v))
-    return Scaling(f, xp.where(on, g, first), kernel, columns, sweeps, error)
+        return _Sweeps(scores, terms, g, parts).run(tol, limit)
 
 
-def settle(
-    M: Any, a: Any, b: Any, eps: Any, tol: float, limit: int, home: Home | None = None
-) -> Scaling:
-    """Sweep from nothing, coming down from a large eps.
+class _Sweeps:
+    r"""A kernel formed at a potential g, and the masses on top of it.
 
-    Every problem of a batch has its own eps and comes down to it.
+    The plan is ``x_i kernel_ij y_j`` with x = a u and y = b v, so that a sweep is two products and
+    two quotients: :math:`y = b / K^\top x` and :math:`x = a / K y`. A batch of one has no batch
+    axis in here: small problems are bound by the number of operations, not by their size.
     """
-    home = home or Home.of(M)
-    xp = home.xp
-    spread = (xp.max(M, axis=(1, 2)) - xp.min(M, axis=(1, 2)))[:, None]
-    level = xp.where(eps >= DIRECT_FROM * spread, eps, xp.maximum(eps, FIRST_EPS * spread))
-    g, left = xp.zeros_like(b), limit
-    while left > 0 and bool(xp.any(level > eps)):
-        found = sweep_to(M, a, b, level, g, max(tol, ROUGH), left, home)
-        g, left = found.g, left - found.sweeps
-        level = xp.maximum(eps, level / EPS_FACTOR)
-    return sweep_to(M, a, b, eps, g, tol, max(left, 1), home)
+
+    def __init__(self, scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> None:
+        self.scores, self.terms, self.parts = scores, terms, parts
+        self.alone = terms.a.shape[0] == 1
+        self.eps, self.scale = (self.inside(part) for part in (terms.eps, terms.scale))
+        self.relaxation = Relaxation(terms.home, self.inside(terms.eps[:, 0]))
+        # A kernel has lost what is below its smallest number: next to nothing, times this.
+        self.bound = BOUND if terms.home.dtype == terms.home.xp.float64 else BOUND_SINGLE
+        # Points without weight have next to none here, and so a potential like any other.
+        self.a, self.b = (self.inside(_lifted(terms, side)) for side in (terms.a, terms.b))
+        self.form(self.inside(g))
+
+    def inside(self, array: Any) -> Any:
+        """Drop the batch axis of a batch of one."""
+        return array[0, ...] if self.alone else array
+
+    def outside(self, array: Any) -> Any:
+        """Put it back."""
+        return array[None, ...] if self.alone else array
+
+    def form(self, g: Any) -> None:
+        """Form the kernel at g, and update the rows."""
+        self.g = g
+        found = _keep(self.scores, self.terms, self.outside(g), self.parts)
+        self.f, self.kernel = (self.inside(part) for part in found)
+        self.y = self.b
+        self.x = self.a / self.times(self.y)
+        self.columns = self.transposed(self.x)
+        if self.terms.symmetric:
+            self.ratio = self.terms.home.xp.exp((self.f - g) / self.eps)
+
+    def times(self, vector: Any) -> Any:
+        """Return the products of the kernel and a vector of the columns."""
+        if self.alone:
+            return self.kernel @ vector
+        return (self.kernel @ vector[:, :, None])[:, :, 0]
+
+    def transposed(self, vector: Any) -> Any:
+        """Return the products of a vector of the rows and the kernel."""
+        if self.alone:
+            return vector @ self.kernel
+        return (vector[:, None, :] @ self.kernel)[:, 0, :]
+
+    def run(self, tol: Any, limit: int) -> Scaling:
+        """Sweep until the columns are right, or as often as is allowed."""
+        sweeps = 0
+        if not isinstance(tol, float | Near):
+            tol = self.number(self.inside(tol))
+        x, columns, error = self.look()
+        while sweeps < limit and not self.near(x, error, tol):
+            check_deadline()
+            every = min(self.every, limit - sweeps)
+            for _ in range(every):
+                self.sweep()
+            sweeps += every
+            x, columns, error = self.look()
+            # A look now and then is enough, unless nothing is left to look at.
+            if sweeps % LOOK == 0 or not self.holds(error >= 0.0):
+                if self.absorb():
+                    x, columns, error = self.look()
+                if self.holds(error != error):
+                    break
+            if not self.terms.symmetric and self.relaxation.due(sweeps):
+                like = self.relaxation.omega
+                self.relaxation.update(error * self.terms.home.xp.ones_like(like), sweeps)
+        return self.found(x, columns, error, sweeps)
+
+    def number(self, array: Any) -> Any:
+        """A number of Python's where that costs no wait: hundreds of looks at it are cheaper."""
+        return float(array) if self.alone and self.terms.home.on_host else array
+
+    def holds(self, found: Any) -> bool:
+        """Whether something is so for all members."""
+        return found if isinstance(found, bool) else bool(self.terms.home.xp.all(found))
+
+    def found(self, x: Any, columns: Any, error: Any, sweeps: int) -> Scaling:
+        """Put together what the sweeps came to."""
+        terms, (f, g) = self.terms, self.potentials(x)
+        left, right = (
+            _only(weights, self.outside(lifted), self.outside(masses))
+            for weights, lifted, masses in ((terms.a, self.a, x), (terms.b, self.b, self.y))
+        )
+        columns = columns * self.y / self.b
+        error = error * terms.home.xp.ones_like(self.relaxation.omega)
+        f, g, kernel, columns, error = map(self.outside, (f, g, self.kernel, columns, error))
+        return Scaling(f, g, kernel, left, right, columns, sweeps, error)
+
+    @property
+    def every(self) -> int:
+        """Sweeps until the next look: free while they are plain, but a device has to wait."""
+        if self.terms.symmetric:
+            return HALVINGS
+        return 1 if self.terms.home.on_host and not self.relaxation.active else LOOK
+
+    def near(self, x: Any, error: Any, tol: Any) -> bool:
+        """Whether all members are as close as was asked; those that are not numbers never are."""
+        if isinstance(tol, Near):
+            if not self.holds(error <= 2.0 * tol.share):
+                return False
+            f, g = self.potentials(x)
+            dot = self.terms.home.xp.vecdot
+            dual = self.outside(dot(self.a, f) + dot(self.b, g))
+            tol = self.number(self.inside(tol.of(self.terms, dual)))
+        return self.holds(error <= tol)
+
+    def potentials(self, x: Any) -> tuple[Any, Any]:
+        """Return f and g that the masses x and y stand for."""
+        xp = self.terms.home.xp
+        return self.f + self.eps * xp.log(x / self.a), self.g + self.eps * xp.log(self.y / self.b)
+
+    def sweep(self) -> None:
+        """Update both sides once."""
+        if self.terms.symmetric:
+            self.y = self.terms.home.xp.sqrt(self.y * self.x * self.ratio)
+            self.x = self.a / self.times(self.y)
+            return
+        if self.relaxation.active:
+            omega = self.relaxation.omega[..., None]
+            self.y = self.y * (self.b / (self.y * self.columns)) ** omega
+            self.x = self.x * (self.a / (self.x * self.times(self.y))) ** omega
+        else:
+            self.y = self.b / self.columns
+            self.x = self.a / self.times(self.y)
+        self.columns = self.transposed(self.x)
+
+    def look(self) -> tuple[Any, Any, Any]:
+        """Return exact rows, their columns over y, and the mass in wrong ones.
+
+        Over-relaxed rows are not exact: only the error of exact ones counts.
+        """
+        x, columns = self.x, self.columns
+        if self.relaxation.active:
+            x = self.a / self.times(self.y)
+        if self.relaxation.active or self.terms.symmetric:
+            columns = self.transposed(x)
+        xp = self.terms.home.xp
+        return x, columns, self.number(xp.sum(xp.abs(self.y * columns - self.b), axis=-1))
+
+    def absorb(self) -> bool:
+        """Form the kernel anew where scalings leave the range of the precision."""
+        xp, terms = self.terms.home.xp, self.terms
+        u, v = self.x / self.a, self.y / self.b
+        if _within(xp, u, self.bound) and _within(xp, v, self.bound):
+            return False
+        usable = xp.isfinite(u) & (u > 0.0)
+        f = self.f + self.eps * xp.log(xp.where(usable, u, xp.ones_like(u)))
+        g = column_potentials(self.scores, terms, self.outside(f), self.parts)
+        self.form(self.inside(g))
+        self.relaxation.forget()
+        return True
 
 
-def _times(kernel: Any, vector: Any) -> Any:
-    return (kernel @ vector[:, :, None])[:, :, 0]
+def _only(weights: Any, lifted: Any, masses: Any) -> Any:
+    """Take back what points without weight were lent."""
+    return masses if lifted is weights else masses * (weights / lifted)
 
 
-def _transposed(kernel: Any, vector: Any) -> Any:
-    return (vector[:, None, :] @ kernel)[:, 0, :]
+def _lifted(terms: Terms, weights: Any) -> Any:
+    xp = terms.home.xp
+    if bool(xp.all(weights > 0.0)):
+        return weights
+    return xp.where(weights > 0.0, weights, xp.full_like(weights, LIFTED))
+
+
+def _keep(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> tuple[Any, Any]:
+    """Form the kernel of g whole: f (B, n) and ``e^((f_i + g_j - M_ij) / eps)``, (B, n, m).
+
+    The largest entry of a row is one; with uneven weights that of b times the row, since a light
+    column that is nearer than the others must not make all of these vanish.
+    """
+    home = terms.home
+    xp, bias, blocks, potentials = home.xp, g / terms.eps, [], []
+    highest = HIGHEST if home.dtype == xp.float64 else HIGHEST_SINGLE
+    for part in parts:
+        check_deadline()
+        block = scores.block(part, bias)
+        level = block + terms.log_b[:, None, :] if terms.uneven else block
+        top = xp.max(level, axis=2)
+        block -= top[:, :, None]
+        if terms.uneven:
+            block = xp.where(block < highest, block, xp.full_like(block, highest))
+        blocks.append(exp_of(block))
+        potentials.append(terms.eps * (scores.offset(part) - top))
+    if len(blocks) == 1:
+        return potentials[0], blocks[0]
+    return xp.concat(potentials, axis=1), xp.concat(blocks, axis=1)
 
 
 def _within(xp: Any, scaling: Any, bound: float) -> bool:
     inside = (scaling < bound) & (scaling > 1.0 / bound)
     return bool(xp.all(inside))
-
-
-def _kernel(xp: Any, M: Any, b: Any, eps: Any, g: Any) -> tuple[Any, Any, Any]:
-    """One row update in the log domain: f, the kernel it makes, and the scaling u of its rows.
-
-    Columns without weight must not set the scale of the others: ones stand in for them.
-    """
-    on = b > 0.0
-    full = bool(xp.all(on))
-    kernel = (g if full else xp.where(on, g, -xp.inf))[:, None, :] - M
-    kernel /= eps[:, :, None]
-    top = xp.max(kernel, axis=2)
-    kernel -= top[:, :, None]
-    with quiet():
-        kernel = xp.exp(kernel)
-        rows = _times(kernel, b)
-        if full:
-            # The scaling of the rows is a vector; dividing by it would be a pass over the matrix.
-            return -eps * top, kernel, 1.0 / rows
-        kernel /= rows[:, :, None]
-        kernel = xp.where(on[:, None, :], kernel, xp.ones_like(kernel))
-        return -eps * (top + xp.log(rows)), kernel, xp.ones_like(rows)
-
-
-def log_columns(xp: Any, M: Any, a: Any, eps: Any, f: Any) -> Any:
-    """Return the column update g of the potential f in the log domain."""
-    score = (xp.where(a > 0.0, f, -xp.inf)[:, :, None] - M) / eps[:, :, None]
-    top = xp.max(score, axis=1)
-    with quiet():
-        return -eps * (top + xp.log(_transposed(xp.exp(score - top[:, None, :]), a)))

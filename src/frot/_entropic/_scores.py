@@ -1,14 +1,15 @@
-r"""Row blocks of :math:`-M_\alpha / \varepsilon` plus a bias, and group costs from them.
+r"""Blocks of rows of the scores :math:`g_j / \varepsilon - [M_\alpha]_{ij} / \varepsilon`.
 
-What does not depend on the block is computed once a pass: on a device a block is small next to the
-points. Scores leave out an offset of every row, which a softmax does not see.
+Softmaxes along rows do not see what is added to a row, so a block of scores may leave it out: of
+squared Euclidean costs only a product of matrices is left, which is as fast as a kernel gets.
 """
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
-from frot._entropic._geometry import Geometry, PointGeometry
+from frot._entropic._geometry import Geometry
+from frot._entropic._points import PointGeometry
 from frot._entropic._terms import Terms
 
 __all__ = ["Scores", "scores_at"]
@@ -17,16 +18,21 @@ __all__ = ["Scores", "scores_at"]
 class Scores(Protocol):
     """Blocks of rows at fixed weights."""
 
+    @property
+    def geometry(self) -> Geometry:
+        """The costs."""
+        ...
+
     def block(self, part: slice, bias: Any) -> Any:
         """Return bias_j - M_ij / eps + offset_i, (B, r, m), for a bias of shape (B, m)."""
         ...
 
     def offset(self, part: slice) -> Any:
-        """Return what was left out of the rows, (B, r)."""
+        """Return what was left out of the rows, (B, r), or zero."""
         ...
 
-    def partial(self, part: slice, plan: Any, weights: Any) -> Any:
-        """Return what the rows ``weights[:, :, None] * plan`` add to the costs."""
+    def partial(self, part: slice, kernel: Any, left: Any, right: Any = None) -> Any:
+        """Return what the rows ``left_i kernel_ij right_j`` of a plan add to the costs."""
         ...
 
     def total(self, partials: Any, rows: Any, cols: Any) -> Any:
@@ -46,14 +52,14 @@ class _PointScores:
 
     def __init__(self, geometry: PointGeometry, terms: Terms, alpha: Any) -> None:
         xp = geometry.home.xp
-        self.geometry = geometry
-        self.eps = terms.eps[:, :, None]
-        self.weights = geometry.feature_weights(alpha)[:, None, :] / self.eps
-        self.across = xp.matrix_transpose(geometry.Y)
+        self.geometry: PointGeometry = geometry
+        self.weights = geometry.feature_weights(alpha)[:, None, :] / terms.eps[:, :, None]
+        # Scaling the columns once is less work than scaling every block of rows.
+        self.across = xp.matrix_transpose(geometry.Y * (2.0 * self.weights))
         self.y_norms = xp.sum(geometry.Y * geometry.Y * self.weights, axis=2)
 
     def block(self, part: slice, bias: Any) -> Any:
-        found = (self.geometry.X[:, part, :] * (2.0 * self.weights)) @ self.across
+        found = self.geometry.X[:, part, :] @ self.across
         found += (bias - self.y_norms)[:, None, :]
         return found
 
@@ -61,9 +67,10 @@ class _PointScores:
         X = self.geometry.X[:, part, :]
         return self.geometry.home.xp.sum(X * X * self.weights, axis=2)
 
-    def partial(self, part: slice, plan: Any, weights: Any) -> Any:
-        X = self.geometry.X[:, part, :] * weights[:, :, None]
-        return self.geometry.home.xp.sum(X * (plan @ self.geometry.Y), axis=1)
+    def partial(self, part: slice, kernel: Any, left: Any, right: Any = None) -> Any:
+        Y = self.geometry.Y if right is None else self.geometry.Y * right[:, :, None]
+        X = self.geometry.X[:, part, :] * left[:, :, None]
+        return self.geometry.home.xp.sum(X * (kernel @ Y), axis=1)
 
     def total(self, partials: Any, rows: Any, cols: Any) -> Any:
         return self.geometry.from_moments(rows, cols, partials)
@@ -73,22 +80,20 @@ class _CostScores:
     """Any costs, mixed block by block."""
 
     def __init__(self, geometry: Geometry, terms: Terms, alpha: Any) -> None:
-        self.geometry, self.alpha = geometry, alpha
-        self.eps = terms.eps[:, :, None]
+        self.geometry = geometry
+        self.weights = alpha / terms.eps
 
     def block(self, part: slice, bias: Any) -> Any:
-        found = self.geometry.rows(part).mix(self.alpha)
-        found /= -self.eps
-        found += bias[:, None, :]
-        return found
+        return bias[:, None, :] - self.geometry.rows(part).mix(self.weights)
 
     def offset(self, part: slice) -> Any:
-        home = self.geometry.home
-        batch, count = self.eps.shape[0], part.stop - part.start
-        return home.xp.zeros((batch, count), dtype=home.dtype, device=home.device)
+        return 0.0
 
-    def partial(self, part: slice, plan: Any, weights: Any) -> Any:
-        return self.geometry.rows(part).inner(plan * weights[:, :, None])
+    def partial(self, part: slice, kernel: Any, left: Any, right: Any = None) -> Any:
+        plan = kernel * left[:, :, None]
+        if right is not None:
+            plan *= right[:, None, :]
+        return self.geometry.rows(part).inner(plan)
 
     def total(self, partials: Any, rows: Any, cols: Any) -> Any:
         return partials

@@ -21,7 +21,9 @@ from frot._arrays import quiet
 from frot._entropic._blocks import row_blocks
 from frot._entropic._coarse import coarse_start
 from frot._entropic._engine import Point, make_point
+from frot._entropic._forming import form_rows
 from frot._entropic._geometry import Geometry
+from frot._entropic._scaling import Near
 from frot._entropic._scores import scores_at
 from frot._entropic._terms import Terms
 
@@ -47,10 +49,15 @@ class StreamEngine:
         """Every pass forms the kernel anew: a step on the weights costs no more than a sweep."""
         return 0.5
 
-    def start(self, alpha: Any) -> Point:
+    @property
+    def keeps(self) -> bool:
+        """There is no room."""
+        return False
+
+    def start(self, alpha: Any, closeness: Any = 0.5) -> Point:
         """Solve between a sample of the points first, and extend its potential to all."""
         g = coarse_start(self.geometry, self.terms, alpha)
-        return self.sweep(alpha, g, 0.5)
+        return self.sweep(alpha, g, closeness)
 
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
         """Pass over the kernel until the columns are right."""
@@ -61,7 +68,11 @@ class StreamEngine:
         while True:
             f, columns, phi = self.sweep_once(alpha, g)
             error = xp.sum(terms.b * xp.abs(columns - 1.0), axis=1)
-            if count == limit or bool(xp.all(error <= closeness)):
+            near = closeness
+            if isinstance(closeness, Near):
+                dual = xp.sum(terms.a * f, axis=1) + xp.sum(terms.b * g, axis=1)
+                near = closeness.of(terms, dual)
+            if count == limit or bool(xp.all(error <= near)):
                 break
             count += 1
             momentum.update(float(error[0]))
@@ -74,38 +85,14 @@ class StreamEngine:
         """Return f, the columns over b and phi of the plan of g with rows exact, in one pass."""
         xp, terms = self.terms.home.xp, self.terms
         scores = scores_at(self.geometry, terms, alpha)
-        bias = g / terms.eps + terms.log_b
         parts, masses, partials = [], 0.0, 0.0
-        with quiet():
-            for part in row_blocks(self.geometry):
-                kernel = scores.block(part, bias)
-                top = xp.max(kernel, axis=2)
-                kernel -= top[:, :, None]
-                kernel = xp.exp(kernel)
-                rows = xp.sum(kernel, axis=2)
-                parts.append(terms.eps * (scores.offset(part) - top - xp.log(rows)))
-                weights = terms.a[:, part] / rows
-                masses = masses + (weights[:, None, :] @ kernel)[:, 0, :]
-                partials = partials + scores.partial(part, kernel, weights)
-        safe = xp.where(terms.b > 0.0, terms.b, xp.ones_like(terms.b))
-        columns = xp.where(terms.b > 0.0, masses / safe, xp.ones_like(terms.b))
-        return xp.concat(parts, axis=1), columns, scores.total(partials, terms.a, masses)
-
-    def transforms(self, at: Point) -> tuple[Any, Any]:
-        """Take minima over blocks; f of a block is all that g's minimum needs of it."""
-        xp, terms = self.terms.home.xp, self.terms
-        scores = scores_at(self.geometry, terms, at.alpha)
-        parts, most = [], None
-        for part in row_blocks(self.geometry):
-            kernel = scores.block(part, at.g / terms.eps)
-            # Columns without weight bind nothing: they take what the others leave them.
-            open_ = kernel if terms.holes is None else kernel + terms.holes[:, None, :]
-            top = xp.max(open_, axis=2)
-            parts.append(terms.eps * (scores.offset(part) - top))
-            kernel -= top[:, :, None]
-            best = xp.max(kernel, axis=1)
-            most = best if most is None else xp.maximum(most, best)
-        return xp.concat(parts, axis=1), at.g - terms.eps * most
+        for block in form_rows(scores, terms, g, row_blocks(self.geometry)):
+            parts.append(block.f)
+            left = terms.a[:, block.part] / block.total
+            masses = masses + (left[:, None, :] @ block.kernel)[:, 0, :]
+            partials = partials + scores.partial(block.part, block.kernel, left)
+        phi = scores.total(partials, terms.a, masses)
+        return xp.concat(parts, axis=1), terms.over_b(masses), phi
 
     def double(self) -> StreamEngine:
         """The same in double precision, on the costs as they were given."""

@@ -7,10 +7,11 @@ from typing import Any
 
 from frot._adversary import Simplex
 from frot._arrays import Home, to_numpy
+from frot._entropic._absent import potentials_at, standing_in
 from frot._entropic._dense import DenseEngine
-from frot._entropic._geometry import StackGeometry
+from frot._entropic._engine import Point
 from frot._entropic._newton import newton_pays, newton_step
-from frot._entropic._scaling import Scaling, settle, sweep_to
+from frot._entropic._stack import StackGeometry
 from frot._entropic._terms import Terms
 from frot._errors import InputError
 from frot._oracles._protocol import Transport
@@ -76,50 +77,58 @@ class Sinkhorn:
         """Return the entropic plan and its potentials."""
         if not eps > 0.0:
             raise InputError("eps: Sinkhorn needs eps > 0; pass eps=... or use NetworkSimplex()")
-        home = Home.of(M)
-        terms = Terms.of(home, a[None, ...], b[None, ...], Simplex(), eps, 1.0)
-        mixed, left = M[None, ...], min(self.max_iter, SWEEPS_FIRST)
+        engine, true = self._engine(M, a, b, eps)
+        terms = engine.terms
+        home, left = terms.home, min(self.max_iter, SWEEPS_FIRST)
+        one = home.xp.ones((1, 1), dtype=home.dtype, device=home.device)
         if start is None:
-            found = settle(mixed, terms.a, terms.b, terms.eps, self.tol, left, home)
+            at = engine.start(one, self.tol, left)
         else:
             # A warm start is worth more than coming down from a large eps.
-            g = home.bring(start)[None, ...]
-            found = sweep_to(mixed, terms.a, terms.b, terms.eps, g, self.tol, left, home)
-        found = self._finish(found, mixed, terms)
-        plan = Plan(to_numpy(found.plan)[0], copy=False)
-        converged = bool(to_numpy(found.error)[0] <= self.tol)
-        return Transport(plan, found.f[0, ...], found.g[0, ...], converged)
+            at = engine.sweep(one, home.bring(start)[None, ...], self.tol, left)
+        at = self._finish(engine, at)
+        f, g = at.f, at.g
+        if true is not engine.geometry:
+            f, g = potentials_at(true, terms, one, f, g)
+        converged = bool(to_numpy(at.error)[0] <= self.tol)
+        plan = Plan(to_numpy(at.plan)[0], copy=False)
+        return Transport(plan, f[0, ...], g[0, ...], converged)
 
-    def _finish(self, found: Scaling, mixed: Any, terms: Terms) -> Scaling:
+    @staticmethod
+    def _engine(M: Any, a: Any, b: Any, eps: float) -> tuple[DenseEngine, Any]:
+        """The problem with points of no weight where others are, and the costs as they are."""
+        home, weights = Home.of(M), tuple(to_numpy(part)[None, ...] for part in (a, b))
+        true = StackGeometry(M[None, None, ...])
+        geometry = standing_in(true, *weights)
+        sizes = to_numpy(home.xp.mean(home.xp.abs(geometry.C)))[None, None]
+        terms = Terms.of(home, *weights, Simplex(), eps, sizes)
+        return DenseEngine(geometry, terms), true
+
+    def _finish(self, engine: DenseEngine, at: Point) -> Point:
         """Go on where the first sweeps did not do: by Newton steps first if they are cheap."""
-        left = self.max_iter - found.sweeps
-        xp = terms.home.xp
-        if left > 0 and not bool(xp.all(found.error <= self.tol)):
-            found = _newton(found, mixed, terms, self.tol, left)
-            left -= found.sweeps
-        if left > 0 and not bool(xp.all(found.error <= self.tol)):
-            a, b, eps = terms.a, terms.b, terms.eps
-            found = sweep_to(mixed, a, b, eps, found.g, self.tol, left, terms.home)
-        return found
+        left = self.max_iter - at.work
+        xp = engine.terms.home.xp
+        if left > 0 and not bool(xp.all(at.error <= self.tol)):
+            at, steps = _newton(engine, at, self.tol, left)
+            left -= steps
+        if left > 0 and not bool(xp.all(at.error <= self.tol)):
+            at = engine.sweep(at.alpha, at.g, self.tol, left)
+        return at
 
 
-def _newton(found: Scaling, mixed: Any, terms: Terms, tol: float, limit: int) -> Scaling:
+def _newton(engine: DenseEngine, at: Point, tol: float, limit: int) -> tuple[Point, int]:
     """Newton steps on the potentials, coming down to eps: at a small one they are short."""
-    home = terms.home
-    engine = DenseEngine(StackGeometry(mixed[:, None, :, :]), terms)
+    terms = engine.terms
+    home, steps = terms.home, 0
     if not newton_pays(engine) or home.dtype != home.xp.float64:
-        return found._replace(sweeps=0)
-    one = home.xp.ones((1, 1), dtype=home.dtype, device=home.device)
-    g, steps, at = found.g, 0, None
+        return at, 0
     for factor in NEWTON_PATH:
         part = replace(engine, terms=replace(terms, eps=factor * terms.eps))
         closeness = tol if factor == 1.0 else max(tol, ROUGH)
-        at, damping = part.sweep(one, g, closeness, 1), None
+        at, damping = part.sweep(at.alpha, at.g, closeness, 1), None
         for _ in range(min(limit - steps, NEWTON_STEPS)):
             if bool(home.xp.all(at.error <= closeness)):
                 break
             at, damping = newton_step(part, at, damping)
             steps += 1
-        g = at.g
-    assert at is not None
-    return Scaling(at.f, at.g, at.plan, at.columns, steps, at.error)
+    return at, steps

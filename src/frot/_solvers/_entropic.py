@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from frot._arrays import to_numpy
+from frot._bounds import cheap_lower_bound, relative_gap
+from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._entropic._ascent import ascend
 from frot._entropic._engine import Engine, Point, distances
-from frot._entropic._run import EntropicRun
+from frot._entropic._run import EntropicRun, proof_seconds
 from frot._errors import InputError
 from frot._problem import Problem
-from frot._solvers._drive import Driven, Offer
+from frot._solvers._drive import Driven, first_plans
+from frot._solvers._entropic_arcs import EntropicArcs, arcs_suit, plan_upper
+from frot._solvers._offer import Offer
 from frot._solvers._start import Start
 
 __all__ = ["Entropic"]
@@ -22,8 +27,18 @@ __all__ = ["Entropic"]
 PROVE_EVERY = 20
 # A gap of this many tolerances is a step or two from the end.
 NEAR = 30.0
-# Certificates in a row that bring nothing before single precision is given up.
+# Certificates in a row that bring nothing before single precision is given up, and misplaced mass
+# that is not more than its rounding.
 SINGLE_PATIENCE = 3
+SINGLE_ERROR = 3e-6
+# The interior point is the shorter way where eps is less than this share of a typical cost, or
+# where there are no more costs than this.
+SMALL_EPS = 2e-3
+FEW_COSTS = 200_000
+# Steps it may go on after its plan is proven, for that of its potentials to follow.
+SPARE_STEPS = 3
+# Costs of up to so many arcs can be looked at by a run that has no time.
+PASS_UP_TO = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -95,8 +110,15 @@ class Entropic(Driven):
         return True
 
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
-        """Climb, and prove an interval whenever it may be within the tolerance."""
+        """Solve on arcs where that is the shorter way; else climb, and on arcs if it gets stuck."""
         run = EntropicRun(problem, self.tol)
+        on_arcs = _few_enough(problem)
+        if on_arcs and _arcs_first(problem):
+            yield from self._squeeze(run, start.alpha)
+            on_arcs = False
+        if run.forbidden:
+            # Rounding a plan of potentials would put mass on arcs that may have none.
+            return
         engine = run.engine
         at = yield from self._climb(run, engine, *run.start(start.alpha, start.g))
         precise = engine.double()
@@ -106,46 +128,112 @@ class Entropic(Driven):
             alpha, g = home.xp.astype(at.alpha, home.dtype), home.xp.astype(at.g, home.dtype)
             if bool(home.xp.all(home.xp.isfinite(g))):
                 alpha = alpha / home.xp.sum(alpha, axis=1, keepdims=True)
-                yield from self._climb(run, precise, alpha, g)
+                at = yield from self._climb(run, precise, alpha, g)
+        if at is not None and on_arcs:
+            yield from self._squeeze(run, to_numpy(at.alpha)[0])
 
     def before_any(self, problem: Problem) -> Offer:
-        """Equal weights and one pass over the rows: an upper bound has to count the entropy too."""
+        """Bounds that count the entropy: of the product plan, or of a pass over few points."""
         run = EntropicRun(problem, self.tol)
+        if run.forbidden:
+            return Offer(plan_upper(problem, first_plans(problem)[0]), cheap_lower_bound(problem))
+        if problem.shape[1] * problem.shape[2] > PASS_UP_TO:
+            return Offer(*run.product())
         engine = run.engine.double()
         alpha = engine.terms.home.bring(np.full((1, problem.shape[0]), 1.0 / problem.shape[0]))
-        g = engine.terms.home.xp.zeros_like(engine.terms.b)
-        return Offer(*run.certify(engine.sweep(alpha, g, float("inf"))))
+        return Offer(*run.prove(alpha, engine.terms.home.xp.zeros_like(engine.terms.b)))
 
-    @property
-    def _unhurried(self) -> bool:
-        return self.time_limit is None and self.max_iter > PROVE_EVERY
+    def _squeeze(self, run: EntropicRun, alpha: np.ndarray | None) -> Iterator[Offer]:
+        """Take the steps of an interior point, pricing all arcs whenever its own gap has shrunk.
+
+        Its plan is good a step or two before that of its potentials is, which is handed out all
+        the same if it can be had: it is full, and takes no room.
+        """
+        host, rows, cols = run.on_host()
+        state = EntropicArcs.begin(host, self.tol, alpha)
+        spare, shape, f = SPARE_STEPS, run.problem.shape[1:], np.full(run.problem.shape[1], -np.inf)
+        while True:
+            if state.step():
+                yield Offer()
+                continue
+            f[rows] = state.potential()
+            upper, lower = run.prove_from_rows(state.weights(), f)
+            plan = plan_upper(host, state.plan())
+            value = max(plan.value, lower.bound)
+            plan = replace(plan, plan=plan.plan.expand(rows, cols, shape), value=value)
+            gap = relative_gap(lower.bound, plan.bound)
+            late = upper is not None and relative_gap(lower.bound, upper.bound) > self.tol
+            best = plan if upper is None or (late and plan.bound < upper.bound) else upper
+            done = best.bound - lower.bound <= 4.0 * (best.bound - best.value + lower.slack)
+            if gap <= self.tol and late and state.moved and spare > 0 and not done:
+                spare -= 1
+                yield Offer(None, lower)
+                continue
+            yield Offer(best if best.bound < np.inf else None, lower)
+            if done or not state.aim(min(gap, relative_gap(lower.bound, best.bound))):
+                return
 
     def _climb(
         self, run: EntropicRun, engine: Engine, alpha: Any, g: Any
     ) -> Generator[Offer, None, Point | None]:
         """Climb with one engine; return where it can get no further, None if nobody can.
 
-        The first point is certified whatever it is worth, since the run may be stopped any time;
-        unless that takes long, nothing but Ctrl-C can stop it soon, and the end is near anyway.
+        The first point of a long run is certified whatever it is worth, since that may be stopped
+        any time, unless the end is near; and so are the points of a run of few steps. Where time
+        is limited, enough of it is kept for the last proof.
         """
-        xp = engine.terms.home.xp
-        since, best, idle, at = PROVE_EVERY, np.inf, 0, None
-        for at in ascend(engine, alpha, g, self.tol):
-            gap = float(distances(xp, at)[0])
-            if since == PROVE_EVERY and run.streams and self._unhurried and gap <= NEAR * self.tol:
-                since = 0
+        terms, single = engine.terms, engine.double() is not engine
+        since, best, idle, at = 0, np.inf, 0, None
+        climb, reserve = ascend(engine, alpha, g, self.tol), proof_seconds(terms.home, run.entries)
+        while True:
+            try:
+                with deadline(seconds_left() - reserve):
+                    ahead = next(climb, None)
+            except DeadlineError:
+                if at is not None and reserve > 0.0:
+                    with no_deadline():
+                        offer = Offer(*run.certify(at))
+                    yield offer
+                raise
+            if ahead is None:
+                break
+            first, at = at is None, ahead
+            gap = float(distances(terms, at)[0])
             since += 1
-            if gap > self.tol and since < PROVE_EVERY:
+            early = first and run.streams and gap > NEAR * self.tol
+            due = since >= PROVE_EVERY or self.max_iter <= PROVE_EVERY
+            if gap > self.tol and not (early or due):
                 yield Offer()
-                continue
-            upper, lower = run.certify(at)
-            since, width = 0, upper.bound - lower.bound
-            yield Offer(upper, lower)
-            if width <= 4.0 * (upper.bound - upper.value + lower.slack):
-                return None
-            idle, best = (0, width) if width < 0.9 * best else (idle + 1, best)
-            if idle >= SINGLE_PATIENCE and engine.double() is not engine:
+            else:
+                upper, lower = run.certify(at)
+                since, width = 0, upper.bound - lower.bound
+                yield Offer(upper, lower)
+                if width <= 4.0 * (upper.bound - upper.value + lower.slack):
+                    return None
+                idle, best = (0, width) if width < 0.9 * best else (idle + 1, best)
+            if single and (idle >= SINGLE_PATIENCE or float(at.error[0]) <= SINGLE_ERROR):
+                # What is still missing, single precision cannot see.
                 return at
-        if at is not None and bool(xp.all(xp.isfinite(at.dual))):
+        if at is not None and bool(terms.home.xp.all(terms.home.xp.isfinite(at.dual))):
             yield Offer(*run.certify(at))
         return at
+
+
+def _few_enough(problem: Problem) -> bool:
+    """Whether an interior point has room for the arcs of a problem."""
+    few = arcs_suit(problem)
+    if not few and problem.costs.forbidden is not None:
+        raise InputError(
+            "C: has too many costs for infinite ones among them and eps > 0; leave eps out"
+        )
+    return few
+
+
+def _arcs_first(problem: Problem) -> bool:
+    """Whether an interior point is the shorter way: with a small eps, or few points."""
+    count, n, m = problem.shape
+    # A typical cost is no more than the mean.
+    small = problem.eps < SMALL_EPS * problem.mean_cost
+    small = small and problem.eps < SMALL_EPS * problem.typical_cost
+    few = count > 1 and n * m * (count + 10) <= FEW_COSTS
+    return small or few or problem.costs.forbidden is not None

@@ -1,4 +1,4 @@
-r"""Interior point for the problem restricted to some arcs and groups, for any eta >= 0.
+r"""Interior point for the problem restricted to some arcs and groups, for any eta and eps >= 0.
 
 With x the mass on the arcs, A x = (a, b) their marginals and C their costs in each group, the
 optimality conditions of  min_x G_eta(C x)  relaxed by a barrier mu are
@@ -8,7 +8,9 @@ optimality conditions of  min_x G_eta(C x)  relaxed by a barrier mu are
     s = t - C x + \eta \log(\alpha / q), \quad x \circ z = \alpha \circ s = \mu .
 
 For eta = 0 this is the paper's linear program; for eta > 0 the slack s vanishes and alpha is the
-softmax of the costs. A Newton step eliminates everything but the potentials of the columns and
+softmax of the costs. Entropy of the plan, eps > 0, does to x and z what eta does to alpha and s:
+:math:`z = C^\top \alpha - A^\top y + \varepsilon \log(x / p)` vanishes, with p the product of the
+marginals. A Newton step eliminates everything but the potentials of the columns and
 alpha. What is left is formed without a subtraction: the columns' block is a graph Laplacian, whose
 diagonal is the sum of its (positive) off-diagonal weights, and costs enter centred row by row.
 That keeps digits where the textbook normal equations lose them all.
@@ -26,6 +28,7 @@ __all__ = ["Interior", "step_length"]
 
 # Dense products win over sparse ones up to about this many columns.
 DENSE_UP_TO = 320
+FULL_FROM = 0.05
 
 
 @dataclass(eq=False)
@@ -50,6 +53,14 @@ class Interior:
         Potentials; that of the heaviest column stays where it is.
     t : float
         The level: max of the costs at the optimum for eta = 0.
+    eps, log_product :
+        The plan's entropy, relative to the product of the marginals on the arcs; `log_product` has
+        shape (K,), and is looked at for eps > 0 only.
+    shares : array of shape (K,), or one
+        What x z should be of an arc, in units of mu: with light points next to heavy ones, the
+        same for all would push the light ones' mass to where it does not belong.
+    offsets : array of shape (G,), or zero
+        What groups cost besides, whatever the plan.
     """
 
     a: np.ndarray
@@ -66,6 +77,10 @@ class Interior:
     f: np.ndarray
     g: np.ndarray
     t: float
+    eps: float = 0.0
+    log_product: np.ndarray | None = None
+    shares: np.ndarray | float = 1.0
+    offsets: np.ndarray | float = 0.0
 
     def __post_init__(self) -> None:
         self.index()
@@ -83,7 +98,13 @@ class Interior:
     @property
     def mu(self) -> float:
         """Mean complementarity."""
-        return self.complementarity / (len(self.x) + len(self.s))
+        return self.complementarity / self._places
+
+    @property
+    def _places(self) -> float:
+        """What the complementarities' shares sum to."""
+        arcs = len(self.x) if isinstance(self.shares, float) else float(self.shares.sum())
+        return arcs + len(self.s)
 
     @property
     def complementarity(self) -> float:
@@ -125,11 +146,11 @@ class Interior:
         primal, dual = self._lengths(affine, 1.0)
         ahead = (self.x + primal * affine[0]) @ (self.z + dual * affine[1])
         ahead += (self.alpha + dual * affine[2]) @ (self.s + primal * affine[3])
-        sigma = max((ahead / (len(self.x) + len(self.s)) / mu) ** 3, 1e-6, floor / mu)
+        sigma = max((ahead / self._places / mu) ** 3, 1e-6, floor / mu)
         sigma = min(1.0, sigma)
         move = self._direction(
             residuals,
-            sigma * mu - self.x * self.z - affine[0] * affine[1],
+            sigma * mu * self.shares - self.x * self.z - affine[0] * affine[1],
             sigma * mu - self.alpha * self.s - affine[2] * affine[3],
         )
         if not all(np.isfinite(part).all() for part in move):
@@ -148,15 +169,18 @@ class Interior:
         Of each pair the smaller one gives way: the other is what the solution is made of.
         """
         used = self.x > self.z
-        self.x = np.where(used, self.x, np.maximum(self.x, 0.5 * barrier / self.z))
-        self.z = np.where(used, np.maximum(self.z, 0.1 * barrier / self.x), self.z)
+        each = barrier * self.shares
+        self.x = np.where(used, self.x, np.maximum(self.x, 0.5 * each / self.z))
+        self.z = np.where(used, np.maximum(self.z, 0.1 * each / self.x), self.z)
         used = self.alpha > self.s
         self.alpha = np.where(used, self.alpha, np.maximum(self.alpha, 0.1 * barrier / self.s))
         self.s = np.where(used, np.maximum(self.s, 0.1 * barrier / self.alpha), self.s)
 
     def _residuals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
         reduced = self.alpha @ self.costs - self.f[self.rows] - self.g[self.cols] - self.z
-        level = self.t - self.costs @ self.x - self.s
+        if self.eps > 0.0:
+            reduced += self.eps * (np.log(self.x) - self.log_product)
+        level = self.t - self.offsets - self.costs @ self.x - self.s
         if self.eta > 0.0:
             level += self.eta * (np.log(self.alpha) - self.log_prior)
         return (
@@ -172,15 +196,15 @@ class Interior:
         dx, dz, dalpha, ds = move[:4]
         primal = min(step_length(self.x, dx, share), step_length(self.s, ds, share))
         dual = min(step_length(self.z, dz, share), step_length(self.alpha, dalpha, share))
-        if self.eta > 0.0:
-            # s depends on alpha through its logarithm, so the two cannot move apart.
+        if self.eta > 0.0 or self.eps > 0.0:
+            # s depends on alpha through its logarithm, and z on x: they cannot move apart.
             primal = dual = min(primal, dual)
         return primal, dual
 
     def _factor(self) -> bool:
         """Form and factor the matrix of (columns but one, groups)."""
         m = len(self.b)
-        flow = self.x / self.z
+        flow = self.x / (self.z + self.eps)
         row_flow = self.row_sums(flow)
         laplacian = self._column_coupling(flow / np.sqrt(row_flow)[self.rows])
         np.fill_diagonal(laplacian, 0.0)
@@ -223,7 +247,9 @@ class Interior:
     def _column_coupling(self, scaled: np.ndarray) -> np.ndarray:
         """Return P^T P of the scaled arcs, shape (m, m), by whichever product is faster."""
         n, m = len(self.a), len(self.b)
-        if m <= DENSE_UP_TO:
+        # With eps most arcs may be in.
+        full = self.eps > 0.0 and len(scaled) > FULL_FROM * n * m
+        if m <= DENSE_UP_TO or full:
             dense = np.zeros((n, m))
             dense[self.rows, self.cols] = scaled
             return dense.T @ dense
@@ -239,7 +265,7 @@ class Interior:
         """Solve the Newton system for the given complementarity targets, with refinement."""
         off_rows, off_cols, off_reduced, off_level, off_alpha = residuals
         flow = self._factored[2]
-        fixed = xz / self.z - flow * off_reduced
+        fixed = xz / (self.z + self.eps) - flow * off_reduced
         level = alphas / self.alpha - off_level
         df, dg, dalpha, dt = self._reduced_solve(
             off_rows - self.row_sums(fixed),
@@ -267,6 +293,8 @@ class Interior:
         cost_move = dalpha @ self.costs - df[self.rows] - dg[self.cols]
         dz = off_reduced + cost_move
         dx = fixed - flow * cost_move
+        if self.eps > 0.0:
+            dz = dz + self.eps * (dx / self.x)
         ds = (alphas - self.s * dalpha) / self.alpha
         return dx, dz, dalpha, ds, df, dg, dt
 

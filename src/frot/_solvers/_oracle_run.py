@@ -11,6 +11,7 @@ from frot._arrays import to_numpy
 from frot._bounds import Lower, lower_bound
 from frot._entropic._certificate import certify
 from frot._entropic._run import EntropicRun
+from frot._errors import InputError
 from frot._feasible import round_plan
 from frot._oracles import Oracle, Sinkhorn, Transport
 from frot._plan import Plan
@@ -53,6 +54,11 @@ class OracleRun:
 
     @cached_property
     def _entropic(self) -> EntropicRun:
+        if self.problem.costs.forbidden is not None:
+            raise InputError(
+                "C: infinite costs are not for Sinkhorn as an oracle; use solver='entropic', or "
+                "eps=0"
+            )
         return EntropicRun(self.problem, self.oracle.tol)  # type: ignore[attr-defined]
 
     def _lazy_vertex(self, oracle: Sinkhorn, alpha: np.ndarray) -> tuple[Found, Lower]:
@@ -64,12 +70,6 @@ class OracleRun:
         at = engine.sweep(weights, g, oracle.tol, oracle.max_iter)
         self._g = at.g
         self.failures += not float(at.error[0]) <= oracle.tol
-        proof = certify(engine, at)
-        lower = Lower(
-            float(proof.plain_lower[0]),
-            proof.alpha[0, :],
-            proof.plain_f[0, :],
-            proof.plain_g[0, :],
-            float(proof.slack[0]),
-        )
-        return Found(run.plan(proof), to_numpy(proof.phi[0, :])), lower
+        proof = certify(engine, at.alpha, at.g)
+        found = Found(run.plan(proof), to_numpy(proof.phi[0, :]))
+        return found, run.plain_lower(proof)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from frot._arrays import Home
+from frot._entropic._geometry import Rounding, constant_potentials
+from frot._entropic._stack import StackGeometry
 from frot.correspondence._grid_parts import SUMMED, Part
 
 __all__ = ["GridGeometry"]
@@ -89,6 +91,24 @@ class GridGeometry:
         found = 2.0 * mass - 2.0 * xp.astype(cosines, xp.float64)
         return xp.astype(found * self.home.double().bring(self.scale), self.home.dtype)[None, :]
 
+    def least(self, u: Any, v: Any) -> Any:
+        """No cost is negative."""
+        count = self.shape[1]
+        return self.home.xp.zeros((1, count), dtype=self.home.dtype, device=self.home.device)
+
+    def least_potentials(self, alpha: Any, u: Any, v: Any) -> tuple[Any, Any]:
+        """Return nothing for either side."""
+        return constant_potentials(alpha, self.least(u, v), u, v)
+
+    def take(self, rows: Any, cols: Any) -> StackGeometry:
+        """The costs between some cells, as a stack."""
+        each = [np.broadcast_to(self._doubts[:, None], (len(self.scale), k)) for k in self.size]
+        return StackGeometry(self.stack(), error=(each[0], 0.0 * each[1])).take(rows, cols)
+
+    def stand_in(self, rows: Any, cols: Any) -> GridGeometry:
+        """Cells stay where they are: those without weight cost no more than others do."""
+        return self
+
     def rows(self, part: slice) -> GridGeometry:
         """The costs of some rows only."""
         start, stop, _ = part.indices(self.shape[2])
@@ -110,13 +130,17 @@ class GridGeometry:
         unit = float(self.home.xp.finfo(self.work.dtype).eps)
         return 2.0 * self.scale * (16.0 + 2.0 * np.sqrt(self.channels)) * unit
 
-    def mix_error(self, alpha: Any) -> Any:
-        """Bound the rounding of cosines, and of the sum over layers."""
-        xp, unit = self.home.xp, float(self.home.xp.finfo(self.work.dtype).eps)
+    def mix_error(self, alpha: Any) -> Rounding:
+        """Bound the rounding of cosines, and of the sum over layers: the same for all cells."""
+        home, (_, _, n, m) = self.home, self.shape
+        unit = float(home.xp.finfo(self.work.dtype).eps)
         each = self._doubts + 4.0 * self.scale * np.sqrt(self.shape[1]) * unit
-        return xp.sum(alpha * self.home.bring(each), axis=1)
+        rows = home.xp.zeros((1, n), dtype=home.dtype, device=home.device)
+        rows = rows + home.xp.sum(alpha * home.bring(each), axis=1)[:, None]
+        cols = home.xp.zeros((1, m), dtype=home.dtype, device=home.device)
+        return Rounding(home.xp.zeros_like(alpha[:, 0]), rows, cols)
 
-    def inner_error(self, phi: Any) -> Any:
+    def inner_error(self, phi: Any, u: Any, v: Any) -> Any:
         """Bound the rounding of cosines, and of the sums along rows; those are added in double."""
         unit = float(self.home.xp.finfo(self.work.dtype).eps)
         along = 2.0 * self.scale * (8.0 + 2.0 * np.sqrt(max(self.size[1], SUMMED))) * unit

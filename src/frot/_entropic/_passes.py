@@ -1,0 +1,168 @@
+"""Passes over the plan that a proof needs: formed anew, or with a kernel that is there already."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from frot._arrays import quiet
+from frot._entropic._blocks import row_blocks
+from frot._entropic._engine import Engine, Point
+from frot._entropic._forming import Block, form_rows, score_rows, softmax_below, softmax_block
+from frot._entropic._geometry import unit_of
+from frot._entropic._scores import Scores
+from frot._entropic._terms import Terms
+
+__all__ = ["SCORE", "FirstPass", "kept_pass", "second_pass", "settled_pass"]
+
+# Units in the last place that a score takes on its way: some operations, each off by one.
+SCORE = 6.0
+# A potential is coarse where its last places are this share of eps; so often such are lowered.
+COARSE, LOWERINGS = 1e-2, 3
+# A kernel that is kept proves something where potentials are no more than so many times eps.
+KEPT_REACH = 1e3
+
+
+class FirstPass(NamedTuple):
+    """What is known once the plan has been formed.
+
+    Attributes
+    ----------
+    g, f : arrays of shape (B, m) and (B, n)
+        Potentials; rows are exact.
+    masses : array of shape (B, m)
+        What the columns weigh.
+    plain_f, plain_g : arrays of shape (B, n) and (B, m)
+        Minima of the reduced costs: potentials of the problem without eps.
+    kept : list of Block
+        The plan over a, where there is room for it.
+    right : array of shape (B, m), optional
+        What its columns are still to be multiplied by.
+    off : float
+        How far the plan formed anew from g may be from this one, as a share of its entries.
+    """
+
+    g: Any
+    f: Any
+    masses: Any
+    plain_f: Any
+    plain_g: Any
+    kept: list[Block]
+    right: Any = None
+    off: float = 0.0
+
+
+def settled_pass(engine: Engine, scores: Scores, g: Any) -> FirstPass:
+    """Form the plan of g, lowered where it cannot be told to a fraction of eps."""
+    terms = engine.terms
+    # The constant that f and g share costs digits: on average, g is zero.
+    g = g - terms.home.xp.vecdot(terms.b, g)[:, None]
+    first = _form(engine, scores, g)
+    for _ in range(LOWERINGS):
+        lowered = _lowered(terms, g, terms.over_b(first.masses))
+        if lowered is None:
+            break
+        g = lowered
+        first = _form(engine, scores, g)
+    return first
+
+
+def _form(engine: Engine, scores: Scores, g: Any) -> FirstPass:
+    """Form the plan once, and take the minima of the reduced costs on the way."""
+    terms = engine.terms
+    xp, kept, potentials, plain = terms.home.xp, [], [], []
+    masses, most = 0.0, None
+    for part, block in score_rows(scores, terms, g, row_blocks(engine.geometry)):
+        if terms.even:
+            # The weights are a constant, which does not move minima.
+            top = xp.max(block, axis=2)
+            block -= top[:, :, None]
+            best = xp.max(block, axis=1)
+            formed = softmax_below(scores, terms, part, block, top)
+            top = top - terms.log_b[:, :1]
+        else:
+            best, top = _minima(scores, terms, g, part, block)
+            formed = softmax_block(scores, terms, part, block)
+        plain.append(terms.eps * (scores.offset(part) - top))
+        most = best if most is None else xp.maximum(most, best)
+        potentials.append(formed.f)
+        left = terms.a[:, part] / formed.total
+        masses = masses + (left[:, None, :] @ formed.kernel)[:, 0, :]
+        if engine.keeps:
+            kept.append(formed)
+    f, plain_f = (xp.concat(each, axis=1) for each in (potentials, plain))
+    return FirstPass(g, f, masses, plain_f, g - terms.eps * most, kept)
+
+
+def kept_pass(engine: Engine, at: Point) -> FirstPass | None:
+    r"""Take the plan of a point as it is, if the one that its potentials make is next to it.
+
+    The kernel is :math:`e^{(f' \oplus g' - M)/\varepsilon}` at some potentials, and the plan
+    :math:`x_i K_{ij} y_j` with exact rows. Formed anew from g, entries differ by what rounding does
+    to scores: some units of :math:`(|f_i| + 2 |g_j|) / \varepsilon`, which is proven to be little.
+    """
+    terms = engine.terms
+    xp, eps = terms.home.xp, terms.eps
+    if at.kernel is None or terms.gaps:
+        return None
+    reach = xp.max(xp.abs(at.f), axis=1) + 2.0 * xp.max(xp.abs(at.g), axis=1)
+    reach = float(xp.max(reach / eps[:, 0] + xp.max(terms.light, axis=1)))
+    if not reach <= KEPT_REACH:
+        return None
+    with quiet():
+        # Largest entries of rows are smallest reduced costs, without the weights of the columns.
+        bare = at.kernel * (at.right / terms.b)[:, None, :]
+        top = xp.max(bare, axis=2)
+        bare /= top[:, :, None]
+        most = xp.max(bare, axis=1)
+        plain_f = at.f - eps * xp.log(at.left / terms.a * top)
+        plain_g = at.g - eps * xp.log(most)
+    if not bool(xp.all(most > 0.0)):
+        return None
+    whole = Block(slice(0, at.f.shape[1]), at.kernel, terms.a / at.left, at.f)
+    off = 2.0 * SCORE * unit_of(terms.home) * reach
+    masses = terms.b * at.columns
+    return FirstPass(at.g, at.f, masses, plain_f, plain_g, [whole], at.right, off)
+
+
+def _minima(scores: Scores, terms: Terms, g: Any, part: slice, block: Any) -> tuple[Any, Any]:
+    """Return columns' largest scores below the rows' largest, and these, without weights."""
+    xp = terms.home.xp
+    if terms.gaps:
+        # Columns without weight bind nothing: they take what the others leave them.
+        bare = scores.block(part, g / terms.eps)
+        top = xp.max(bare + terms.closed[:, None, :], axis=2)
+    else:
+        bare = block - terms.log_b[:, None, :]
+        top = xp.max(bare, axis=2)
+    bare -= top[:, :, None]
+    return xp.max(bare, axis=1), top
+
+
+def _lowered(terms: Terms, g: Any, columns: Any) -> Any:
+    """Return g with potentials lowered that are too large for their last place to be less than eps.
+
+    The columns of such, far points of next to no weight, get all or nothing of what they should,
+    and too much would take rows from the others. None where no column does.
+    """
+    xp = terms.home.xp
+    place = 4.0 * unit_of(terms.home) * xp.abs(g)
+    coarse = (place > COARSE * terms.eps) & (columns > 1.0)
+    if not bool(xp.any(coarse)):
+        return None
+    with quiet():
+        less = g - terms.eps * xp.log(xp.where(coarse, columns, xp.ones_like(columns))) - place
+    return xp.where(coarse, less, g)
+
+
+def second_pass(engine: Engine, scores: Scores, first: FirstPass, thin: Any) -> tuple[Any, Any]:
+    """Return row sums over a and group costs of the plan with its columns times `thin`."""
+    terms = engine.terms
+    right = thin if first.right is None else first.right * thin
+    sums, partials = [], 0.0
+    parts = row_blocks(engine.geometry)
+    for block in first.kept or form_rows(scores, terms, first.g, parts):
+        sums.append((block.kernel @ right[:, :, None])[:, :, 0] / block.total)
+        left = terms.a[:, block.part] / block.total
+        partials = partials + scores.partial(block.part, block.kernel, left, right)
+    rows = terms.home.xp.concat(sums, axis=1)
+    return rows, scores.total(partials, terms.a * rows, first.masses * thin)
