@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 import frot
-from _fuzz_cases import Case
+
+from .case import Case
+from .draw import Rng
 
 __all__ = ["MISTAKES", "malformed_case"]
 
-Rng = np.random.Generator
 Draft = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -26,7 +27,7 @@ def malformed_case(rng: Rng) -> Case:
     else:
         args = (rng.normal(size=(n, d)), rng.normal(size=(m, d)))
     args, options = spoil(rng, args)
-    return Case(call, args, options, f"shapes {n}, {m}, {d}", complaint=mistake)
+    return Case("malformed", call, args, options, complaint=mistake)
 
 
 def _entry(which: int, value: Any, dtype: Any = float) -> Callable[[Rng, tuple], Draft]:
