@@ -38,51 +38,51 @@ from _fuzz.reported import REPORTED
 MALFORMED = 0.12
 
 
-def kind_of(seed: int, index: int) -> str:
+def kind_of(seed: int, number: int) -> str:
     """Return the kind of a case: first what went wrong before, then all kinds in turn."""
-    if index < len(REPORTED):
+    if number < len(REPORTED):
         return "reported"
-    if np.random.default_rng([seed, index, 1]).random() < MALFORMED:
+    if np.random.default_rng([seed, number, 1]).random() < MALFORMED:
         return "malformed"
-    return KINDS[index % len(KINDS)]
+    return KINDS[number % len(KINDS)]
 
 
-def make_case(seed: int, index: int) -> Case:
+def make_case(seed: int, number: int) -> Case:
     """Return the case that a seed and a number stand for."""
-    kind = kind_of(seed, index)
-    rng = np.random.default_rng([seed, index])
+    kind = kind_of(seed, number)
+    rng = np.random.default_rng([seed, number])
     if kind == "reported":
-        return REPORTED[index]()
+        return REPORTED[number]()
     return malformed_case(rng) if kind == "malformed" else draw_case(rng, kind)
 
 
-def judge_case(seed: int, index: int) -> Outcome:
+def judge_case(seed: int, number: int) -> Outcome:
     """Make the call of a case, and judge it."""
-    case = make_case(seed, index)
+    case = make_case(seed, number)
     verdict = judge(case, make_attempt(case))
-    return Outcome(index, case.kind, case.door, verdict, case.code() if verdict.failed else "")
+    return Outcome(number, case.kind, case.door, verdict, case.code() if verdict.failed else "")
 
 
 def make_judge(seed: int) -> Judge:
     """Return what judges cases, after the libraries that are imported late were imported."""
-    for index in range(2 * len(KINDS)):
-        make_attempt(draw_case(np.random.default_rng([0, index]), "plain points"))
+    for number in range(2 * len(KINDS)):
+        make_attempt(draw_case(np.random.default_rng([0, number]), "plain points"))
     return partial(judge_case, seed)
 
 
-def numbers(seed: int, amount: int, kinds: list[str]) -> list[int]:
+def first_cases(seed: int, amount: int, kinds: list[str]) -> list[int]:
     """Return the numbers of the first cases, of some kinds only if these are given."""
-    every = (index for index in count() if not kinds or kind_of(seed, index) in kinds)
+    every = (number for number in count() if not kinds or kind_of(seed, number) in kinds)
     return list(islice(every, amount))
 
 
-def run(seed: int, indices: list[int], jobs: int, seconds: float | None, console: Console) -> Tally:
+def run(seed: int, numbers: list[int], jobs: int, seconds: float | None, console: Console) -> Tally:
     """Judge cases, as many as `seconds` allow, and print every failure."""
     columns = (TextColumn("fuzzing"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     tally, begin = Tally(), time.perf_counter()
-    outcomes = run_cases(partial(make_judge, seed), partial(kind_of, seed), indices, jobs)
+    outcomes = run_cases(partial(make_judge, seed), partial(kind_of, seed), numbers, jobs)
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=len(indices))
+        task = bar.add_task("", total=len(numbers))
         for outcome in outcomes:
             tally.add(outcome)
             if outcome.verdict.failed:
@@ -94,9 +94,9 @@ def run(seed: int, indices: list[int], jobs: int, seconds: float | None, console
     return tally
 
 
-def repeat(seed: int, index: int, console: Console) -> int:
+def repeat(seed: int, number: int, console: Console) -> int:
     """Judge one case in this process, with everything there is to see."""
-    case = make_case(seed, index)
+    case = make_case(seed, number)
     console.print(f"{case.kind} {case.complaint}", style="bold", markup=False)
     console.print(case.code(), markup=False)
     attempt = make_attempt(case)
@@ -128,8 +128,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.only is not None:
         return repeat(options.seed, options.only, console)
     begin = time.perf_counter()
-    indices = numbers(options.seed, options.n, options.kind)
-    tally = run(options.seed, indices, options.jobs, options.seconds, console)
+    numbers = first_cases(options.seed, options.n, options.kind)
+    tally = run(options.seed, numbers, options.jobs, options.seconds, console)
     tally.show(console, f"seed {options.seed}, {time.perf_counter() - begin:.0f} s")
     return int(tally.failures > 0)
 

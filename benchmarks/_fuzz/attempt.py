@@ -60,9 +60,7 @@ def make_attempt(case: Case) -> Attempt:
         for w in seen
         if not issubclass(w.category, frot.ConvergenceWarning)
     ]
-    mutated = [
-        name for name, array in inputs.items() if before[name].tobytes() != array.tobytes()
-    ]
+    mutated = [name for name, array in inputs.items() if before[name].tobytes() != array.tobytes()]
     return Attempt(
         answer, error, where, tuple(known), tuple(leaked), seconds, "".join(printed),
         tuple(mutated), inputs,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
@@ -37,9 +37,7 @@ class PointProblem:
     @cached_property
     def program(self) -> Program:
         """The problem in rational numbers."""
-        plain = Program.of_points(
-            self.X, self.Y, self.members, self.metric, self.p, self.a, self.b
-        )
+        plain = Program.of_points(self.X, self.Y, self.members, self.metric, self.p, self.a, self.b)
         return normalised(plain, self.normalise)
 
 
@@ -145,13 +143,8 @@ def _literal(value: Any) -> str:
         return repr(value.item())
     if isinstance(value, frot.relative(0).__class__):
         return f"frot.relative({value.share!r})"
-    if callable(value) and not hasattr(value, "__dataclass_fields__"):
-        return getattr(value, "__name__", repr(value))
     name = type(value).__name__
-    shown = repr(value)
-    if hasattr(value, "__dataclass_fields__") and hasattr(frot, name):
-        parts = ", ".join(
-            f"{part}={_literal(getattr(value, part))}" for part in value.__dataclass_fields__
-        )
-        return f"frot.{name}({parts})"
-    return shown
+    if is_dataclass(value) and hasattr(frot, name):
+        parts = ((part.name, getattr(value, part.name)) for part in fields(value))
+        return f"frot.{name}({', '.join(f'{part}={_literal(given)}' for part, given in parts)})"
+    return getattr(value, "__name__", repr(value)) if callable(value) else repr(value)

@@ -106,8 +106,7 @@ def _regularised(
     rng: Rng, kind: str, door: str, args: tuple[Any, ...], options: dict[str, Any], problem: Any
 ) -> Case:
     """Add eta, eps, a solver and limits."""
-    regimes = {"regimes": REGIMES[kind]} if kind in REGIMES else {}
-    options = {**options, **amounts(rng, problem, **regimes)}
+    options = {**options, **amounts(rng, problem, kind)}
     options |= solver(rng, options)
     options |= limits(rng, problem)
     return Case(kind, door, args, options, (problem,), excused=excuses(options))
@@ -119,8 +118,7 @@ def _wasserstein(rng: Rng, kind: str, data: str) -> Case:
     metric, p = pick(rng, ("euclidean", 2.0), ("euclidean", 1.0), ("cityblock", 1.0))
     problem = PointProblem(clouds.X, clouds.Y, every, metric, p, clouds.a, clouds.b)
     options = {**_weights(clouds), "metric": metric, "p": p}
-    regimes = {"regimes": REGIMES[kind]} if kind in REGIMES else {}
-    drawn = amounts(rng, problem, **regimes)
+    drawn = amounts(rng, problem, kind)
     options |= {name: drawn[name] for name in ("eps",) if name in drawn}
     return Case(kind, "wasserstein", clouds[:2], options, (problem,))
 
@@ -152,25 +150,26 @@ def _batch(rng: Rng, kind: str, data: str) -> Case:
         other = POINTS[data](rng, shape)
         if (len(other.X), len(other.Y)) == (n, m):
             drawn.append(other)
-    X, Y = (np.stack([clouds[side] for clouds in drawn]) for side in (0, 1))
-    a, b = (
-        np.stack([np.full(count, 1.0 / count) if clouds[side] is None else clouds[side]
-                  for clouds in drawn])
-        for side, count in ((2, n), (3, m))
-    )  # fmt: skip
+    X, Y = np.stack([clouds.X for clouds in drawn]), np.stack([clouds.Y for clouds in drawn])
+    a = np.stack([_or_uniform(clouds.a, n) for clouds in drawn])
+    b = np.stack([_or_uniform(clouds.b, m) for clouds in drawn])
     spec, members = groups(rng, X.shape[2])
     problems = tuple(
         PointProblem(*parts[:2], members, a=parts[2], b=parts[3])
         for parts in zip(X, Y, a, b, strict=True)
     )
-    regimes = {"regimes": REGIMES[kind]} if kind in REGIMES else {}
     options = {"groups": spec, "a": a, "b": b}
-    options |= amounts(rng, problems[0], entropic=True, **regimes)
+    cheapest = min(problems, key=lambda problem: sum(problem.program.means()))
+    options |= amounts(rng, cheapest, kind, entropic=True)
     if chance(rng, 0.2):
         options["tol"] = float(pick(rng, 1e-3, 1e-6, 1e-9))
     if chance(rng, 0.05):
         options["max_iter"] = int(rng.integers(1, 6))
     return Case(kind, "solve_batch", (X, Y), options, problems, excused=excuses(options))
+
+
+def _or_uniform(weights: np.ndarray | None, count: int) -> np.ndarray:
+    return np.full(count, 1.0 / count) if weights is None else weights
 
 
 def _pairwise(rng: Rng, kind: str, data: str) -> Case:
@@ -197,8 +196,7 @@ def _loss(rng: Rng, kind: str, data: str) -> Case:
     a, b = (None if side is None else side.astype(number) for side in clouds[2:])
     spec, members = groups(rng, X.shape[1])
     problem = PointProblem(X, Y, members, a=a, b=b)
-    regimes = {"regimes": REGIMES[kind]} if kind in REGIMES else {}
-    options = {"groups": spec, **amounts(rng, problem, entropic=True, **regimes)}
+    options = {"groups": spec, **amounts(rng, problem, kind, entropic=True)}
     return Case(kind, "FRWDLoss", (X, Y, a, b), options, (problem,))
 
 

@@ -17,10 +17,10 @@ __all__ = ["Evidence"]
 UNIT = float(np.finfo(float).eps)
 # Larger problems, in arcs and in arcs times groups, are not solved again: without entropies, and
 # with them. All else is checked there, too.
-LARGEST_LINEAR = 1_600, 12_000
+LARGEST_LINEAR = 900, 9_000
 LARGEST_SMOOTH = 400, 6_000
 # Rounding may leave this many units in the last place of what is summed.
-ROUNDING = 64.0
+ROUNDING = 256.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,12 +138,7 @@ class Evidence:
 
         A constant may be moved from one side to the other.
         """
-        a, b = self.weights
-        sides = np.concatenate([f, -g]).astype(np.longdouble)
-        order = np.argsort(sides)
-        mass = np.concatenate([a, b])[order]
-        middle = sides[order][min(np.searchsorted(np.cumsum(mass), 1.0), len(order) - 1)]
-        return float(np.abs(f - middle) @ a + np.abs(g + middle) @ b)
+        return _size(f, g, *self.weights)
 
     def rounding(self, result: Any, eps: float) -> float:
         """What rounding may do to an interval: some units in the last place of its terms.
@@ -176,16 +171,20 @@ class Evidence:
 
     @cached_property
     def exact_size(self) -> float:
-        """The size of the potentials of the exact optimum."""
+        """The size of the potentials of the exact optimum without entropies."""
         program = self.problem.program
-        found = transport(program)
-        a, b = program.support().a, program.support().b
-        sides = [(float(f), float(w)) for f, w in zip(found.f, a, strict=True)]
-        sides += [(-float(g), float(w)) for g, w in zip(found.g, b, strict=True)]
-        sides.sort()
-        total, middle = 0.0, 0.0
-        for middle, weight in sides:
-            total += weight
-            if total >= 1.0:
-                break
-        return sum(abs(x - middle) * weight for x, weight in sides)
+        found, small = transport(program), program.support()
+        a, b, f, g = (
+            np.array([to_long(x) for x in side], dtype=np.longdouble)
+            for side in (small.a, small.b, found.f, found.g)
+        )
+        return _size(f, g, a, b)
+
+
+def _size(f: np.ndarray, g: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
+    """Sum of |f| and |g| over the weights, after the constant that makes it least was moved."""
+    sides = np.concatenate([f, -g]).astype(np.longdouble)
+    order = np.argsort(sides)
+    mass = np.cumsum(np.concatenate([a, b])[order])
+    middle = sides[order][min(np.searchsorted(mass, 1.0), len(order) - 1)]
+    return float(np.abs(f - middle) @ a + np.abs(g + middle) @ b)

@@ -12,11 +12,11 @@ import frot
 
 from .attempt import Attempt
 from .case import Case, Problem
-from .evidence import Evidence
+from .evidence import ROUNDING, UNIT, Evidence
 from .judge_result import WEAK, Complaint, judge_result, tolerance_of
 from .truth import Truth
-from .truth.relatives import box, capped, equitable, max_min, polytope
 from .truth.numbers import exactly
+from .truth.relatives import box, capped, equitable, max_min, polytope
 
 __all__ = ["OUTCOMES", "Verdict", "judge"]
 
@@ -84,7 +84,7 @@ def _manners(case: Case, attempt: Attempt) -> Iterator[Complaint]:
         yield Complaint("printed", repr(attempt.printed[:200]))
     for name in attempt.mutated:
         yield Complaint("mutated", f"{name} was changed")
-    limit = case.options.get("time_limit")
+    limit = None if case.complaint else case.options.get("time_limit")
     if limit is not None and attempt.seconds > 2.0 * limit + 0.2:
         yield Complaint("time limit", f"took {attempt.seconds:.2f} s where {limit:g} s were given")
     elif attempt.seconds > SLOW:
@@ -147,7 +147,10 @@ def _judge_answer(case: Case, attempt: Attempt) -> tuple[str, list[Complaint]]:
 
 def _amounts(case: Case, evidence: Evidence, result: frot.Result) -> Iterator[Complaint]:
     """Whether eta and eps are what was asked for."""
-    plain = evidence.problem.normalise != "regret" and evidence.mean_cost > 0.0
+    problem = evidence.problem
+    # A mean of regrets, or over arcs of which some are none, is said nowhere.
+    plain = problem.normalise != "regret" and not problem.program.forbidden
+    plain = plain and evidence.mean_cost > 0.0
     for name in ("eta", "eps"):
         asked, used = case.options.get(name), getattr(result, name)
         if asked is None or (name == "eps" and result.eps == 0.0):
@@ -156,9 +159,8 @@ def _amounts(case: Case, evidence: Evidence, result: frot.Result) -> Iterator[Co
             if not plain:
                 continue
             asked = asked.share * evidence.mean_cost
-        # Single-precision weights sum to one to seven digits, and the mean is over them.
-        single = case.door == "FRWDLoss" and case.args[0].dtype == np.float32
-        if abs(used - asked) > (1e-6 if single else 1e-9) * asked:
+        # The loss takes its mean with weights as they are: to seven digits of sum one.
+        if abs(used - asked) > (1e-6 if case.door == "FRWDLoss" else 1e-9) * asked:
             yield Complaint("amounts", f"{name} is {used!r}, asked for was {asked!r}")
 
 
@@ -177,9 +179,7 @@ def _judge_relative(case: Case, evidence: Evidence, result: frot.Result) -> list
     def truth(_: float) -> Truth:
         return polytope(program, vertices)
 
-    return judge_result(
-        evidence, result, case.door, truth, lambda phi: float((wide @ phi).max())
-    )
+    return judge_result(evidence, result, case.door, truth, lambda phi: float((wide @ phi).max()))
 
 
 def _vertices(uncertainty: Any, count: int) -> list[Any]:
@@ -266,7 +266,7 @@ def _distance_error(problem: Problem, value: float, p: float) -> tuple[float, fl
         return 0.0, 0.0
     exact, have = float(truth), value**p
     # The tolerance of `Exact`, and what rounding may do to sums of potentials.
-    slack = 64.0 * 2.3e-16 * (evidence.exact_size + abs(exact))
+    slack = ROUNDING * UNIT * (evidence.exact_size + abs(exact))
     if exact == 0.0:
         return have, slack
     return abs(have - exact) / exact, 2e-9 + slack / exact

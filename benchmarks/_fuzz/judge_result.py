@@ -86,7 +86,9 @@ def tolerance_of(result: frot.Result, options: dict[str, Any]) -> float:
     if (asked := options.get("tol")) is not None:
         return asked
     # "Exact(tol=1e-09, ...)": the outermost comes last where oracles have tolerances, too.
-    shown = re.findall(r"(?<![a-z])tol=([^,)]+)", re.sub(r"oracle=[A-Za-z]+\([^)]*\)", "", result.solver))
+    shown = re.findall(
+        r"(?<![a-z])tol=([^,)]+)", re.sub(r"oracle=[A-Za-z]+\([^)]*\)", "", result.solver)
+    )
     if shown:
         return float(shown[-1])
     return 1e-9 if result.solver.startswith("max_min") else 1e-8
@@ -223,7 +225,7 @@ def _potentials(evidence: Evidence, result: frot.Result, kind: _Kind) -> list[Co
     f, g = result.potentials
     proven = evidence.proven(result.alpha, f, g, kind.eps)
     size = evidence.size(f, g) + evidence.eta + kind.eps + abs(result.lower)
-    if not proven >= result.lower - 1e-11 * size - 1e-15 * evidence.mean_cost:
+    if not proven >= result.lower - 1e-11 * size - 4e-15 * evidence.mean_cost:
         text = f"alpha and potentials prove {proven!r}, not lower = {result.lower!r}"
         found.append(Complaint("potentials", text))
     if kind.eps == 0.0:

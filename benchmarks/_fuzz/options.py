@@ -41,21 +41,19 @@ def level(problem: Problem) -> float:
     return float(sum(means) / len(means)) or 1.0
 
 
-def amounts(
-    rng: Rng, problem: Problem, regimes: tuple[Regime, ...] = COMMON, entropic: bool | None = None
-) -> dict[str, Any]:
-    """Draw eta, eps and a prior; `entropic` says whether there has to be an eps, or must not."""
-    regime = pick(rng, *regimes)
-    if entropic is True and regime.eps is None:
+def amounts(rng: Rng, problem: Problem, kind: str, entropic: bool = False) -> dict[str, Any]:
+    """Draw eta, eps and a prior, as the kind has them; `entropic`: there has to be an eps."""
+    regime = pick(rng, *REGIMES.get(kind, COMMON))
+    if entropic and regime.eps is None:
         regime = regime._replace(eps=(-2.5, 0.5))
-    if entropic is False:
-        regime = regime._replace(eps=None)
     options: dict[str, Any] = {}
     unit = level(problem)
     for name, span in (("eta", regime.eta), ("eps", regime.eps)):
         if span is not None:
             share = float(10.0 ** rng.uniform(*span))
-            options[name] = frot.relative(share) if chance(rng, 0.4) else share * unit
+            # A share of no cost at all is no eps, and batches say so.
+            shares = chance(rng, 0.4) and any(problem.program.means(size=True))
+            options[name] = frot.relative(share) if shares else share * unit
     if "eta" in options and chance(rng, 0.3):
         options["prior"] = rng.dirichlet(np.ones(problem.shape[0])) + 1e-3
     return options

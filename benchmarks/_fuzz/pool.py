@@ -23,7 +23,7 @@ GIVE_UP = 90.0
 class Outcome(NamedTuple):
     """The verdict on a case: its number, its kind, its function, and how to make it again."""
 
-    index: int
+    number: int
     kind: str
     door: str
     verdict: Verdict
@@ -36,7 +36,7 @@ Judge = Callable[[int], Outcome]
 def run_cases(
     make_judge: Callable[[], Judge],
     name: Callable[[int], str],
-    indices: Iterable[int],
+    numbers: Iterable[int],
     jobs: int,
     give_up: float = GIVE_UP,
 ) -> Iterator[Outcome]:
@@ -46,13 +46,13 @@ def run_cases(
     heard of again.
     """
     context = multiprocessing.get_context("spawn")
-    left = iter(indices)
+    left = iter(numbers)
     workers = [_Worker.start(context, make_judge) for _ in range(jobs)]
     try:
         for worker in workers:
             worker.give(left)
-        while any(worker.index is not None for worker in workers):
-            busy = {worker.pipe: worker for worker in workers if worker.index is not None}
+        while any(worker.number is not None for worker in workers):
+            busy = {worker.pipe: worker for worker in workers if worker.number is not None}
             for pipe in wait(list(busy), timeout=1.0):
                 worker = busy[pipe]  # type: ignore[index]
                 try:
@@ -60,20 +60,24 @@ def run_cases(
                     worker.give(left)
                 except EOFError:
                     yield _lost(worker, name, "crashed", f"exit code {worker.process.exitcode}")
-                    workers[workers.index(worker)] = _Worker.restart(worker, context, make_judge, left)
+                    workers[workers.index(worker)] = _Worker.restart(
+                        worker, context, make_judge, left
+                    )
             for worker in list(workers):
-                if worker.index is not None and time.monotonic() > worker.until(give_up):
+                if worker.number is not None and time.monotonic() > worker.until(give_up):
                     yield _lost(worker, name, "hangs", f"no answer after {give_up:.0f} s")
-                    workers[workers.index(worker)] = _Worker.restart(worker, context, make_judge, left)
+                    workers[workers.index(worker)] = _Worker.restart(
+                        worker, context, make_judge, left
+                    )
     finally:
         for worker in workers:
             worker.end()
 
 
 def _lost(worker: _Worker, name: Callable[[int], str], what: str, detail: str) -> Outcome:
-    assert worker.index is not None
+    assert worker.number is not None
     verdict = Verdict("FAILURE", (Complaint(what, detail),), GIVE_UP)
-    return Outcome(worker.index, name(worker.index), "", verdict, "")
+    return Outcome(worker.number, name(worker.number), "", verdict, "")
 
 
 @dataclass(eq=False)
@@ -82,7 +86,7 @@ class _Worker:
 
     process: Any
     pipe: Connection
-    index: int | None = None
+    number: int | None = None
     since: float = 0.0
     fresh: bool = True
 
@@ -105,11 +109,11 @@ class _Worker:
 
     def give(self, left: Iterator[int]) -> None:
         """Hand out the next case, if there is one."""
-        self.fresh = self.fresh and self.index is None
-        self.index = next(left, None)
+        self.fresh = self.fresh and self.number is None
+        self.number = next(left, None)
         self.since = time.monotonic()
-        if self.index is not None:
-            self.pipe.send(self.index)
+        if self.number is not None:
+            self.pipe.send(self.number)
 
     def until(self, give_up: float) -> float:
         """When to give up; the first case waits for imports, too."""
@@ -128,13 +132,13 @@ def _work(pipe: Connection, make_judge: Callable[[], Judge]) -> None:
     judge = make_judge()
     while True:
         try:
-            index = pipe.recv()
+            number = pipe.recv()
         except EOFError:
             return
         try:
-            pipe.send(judge(index))
+            pipe.send(judge(number))
         except Exception:
             # The referee's own mistakes are mistakes, too; never to be taken for a pass.
             detail = traceback.format_exc(limit=-4).replace(os.sep, "/")
             verdict = Verdict("FAILURE", (Complaint("referee", detail),))
-            pipe.send(Outcome(index, "referee", "", verdict, ""))
+            pipe.send(Outcome(number, "referee", "", verdict, ""))

@@ -56,7 +56,7 @@ class Tally:
 
 def show_failure(console: Console, outcome: Outcome, seed: int) -> None:
     """Print what went wrong, and how to make it again."""
-    again = f"python benchmarks/fuzz.py --seed {seed} --only {outcome.index}"
+    again = f"python benchmarks/fuzz.py --seed {seed} --only {outcome.number}"
     console.print(f"{outcome.kind}: {outcome.door}   {again}", style="bold", markup=False)
     for complaint in outcome.verdict.complaints:
         console.print(f"  {complaint.what}: {complaint.detail}", markup=False)

@@ -26,7 +26,7 @@ def exact(value: Any) -> Fraction:
     >>> exact(0.5), exact(np.float32(0.1))
     (Fraction(1, 2), Fraction(13421773, 134217728))
     """
-    if isinstance(value, np.longdouble):
+    if type(value) is np.longdouble:
         mantissa, exponent = np.frexp(value)
         return Fraction(int(np.ldexp(mantissa, 64))) * Fraction(2) ** (int(exponent) - 64)
     if isinstance(value, mpmath.mpf):

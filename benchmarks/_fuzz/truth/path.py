@@ -1,4 +1,4 @@
-r"""The central path in more digits than double precision: plans and weights that are nearly optimal.
+r"""The central path in more digits than double precision: to plans and weights near the optimum.
 
 Plan x, weights alpha, potentials y = (f, g) and level t solve
 
@@ -23,7 +23,7 @@ import numpy as np
 __all__ = ["Point", "Smooth", "follow"]
 
 # The share of the way to the boundary that a step goes: from afar, and from close by.
-FAR_REACH, NEAR_REACH = 0.9, 0.99999
+FAR_REACH, NEAR_REACH = 0.9, 0.999
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,11 @@ class Smooth:
     eps: Any
     log_prior: Any
     log: Callable[[Any], Any]
+
+    @property
+    def need(self) -> Any:
+        """Weights of the rows, then of the columns."""
+        return np.concatenate([self.a, self.b])
 
     @property
     def product(self) -> Any:
@@ -73,7 +78,7 @@ class Smooth:
     def marginals(self, mass: Any) -> Any:
         """Sums of the arcs over rows and over columns, one after the other."""
         n = len(self.a)
-        sums = np.concatenate([self.a, self.b]) * 0
+        sums = self.need * 0
         np.add.at(sums, self.rows, mass)
         np.add.at(sums, n + self.cols, mass)
         return sums
@@ -110,8 +115,10 @@ class Point:
 
     def map(self, change: Callable[[Any], Any]) -> Point:
         """Return the same point in another kind of number."""
-        parts = (self.x, self.z, self.y, self.alpha, self.s)
-        return Point(*(change(part) for part in parts), change(np.array([self.t]))[0])
+        x, z, y, alpha, s, t = map(
+            change, (self.x, self.z, self.y, self.alpha, self.s, np.array([self.t]))
+        )
+        return Point(x, z, y, alpha, s, t[0])
 
 
 def start(problem: Smooth) -> Point:
@@ -126,9 +133,7 @@ def start(problem: Smooth) -> Point:
     if not level > 0:
         level = level + 1
     mu = level / (count + len(x))
-    return Point(
-        x, mu / x, np.concatenate([problem.a, problem.b]) * 0, alpha, mu / alpha, phi.max()
-    )
+    return Point(x, mu / x, problem.need * 0, alpha, mu / alpha, phi.max())
 
 
 def follow(problem: Smooth, at: Point | None = None, steps: int = 150) -> Iterator[Point]:
@@ -136,9 +141,13 @@ def follow(problem: Smooth, at: Point | None = None, steps: int = 150) -> Iterat
     reach = FAR_REACH if at is None else NEAR_REACH
     at = start(problem) if at is None else at
     for _ in range(steps):
-        newton = _Newton(problem, at)
-        mu = at.mu
-        guess = newton.direction(0 * mu, 0, 0)
+        try:
+            newton = _Newton(problem, at)
+            mu = at.mu
+            guess = newton.direction(0 * mu, 0, 0)
+        except ZeroDivisionError:
+            # Where long doubles become infinite, mpmath says so.
+            return
         length = _length(at, guess, 1)
         ahead = at.step(guess, length)
         ratio = ahead.mu / mu
@@ -181,8 +190,10 @@ class _Newton:
         matrix[n + m :, n + m :] = scaled @ costs.T
         self.stiff = (problem.eta + at.s) / at.alpha
         matrix[np.arange(n + m, size), np.arange(n + m, size)] += self.stiff
-        # The last column's potential is free: it stays.
-        self.keep = np.delete(np.arange(size), n + m - 1)
+        # One potential is free: that of the heaviest point stays. Light points are eliminated
+        # first, so that their equations are not what is left over of heavy ones.
+        order = sorted(range(n + m), key=lambda node: problem.need[node])
+        self.keep = np.array([*order[:-1], *range(n + m, size)])
         self.factor = _cholesky(matrix[np.ix_(self.keep, self.keep)])
         self.dual = (
             at.alpha @ costs - at.y[rows] - at.y[n + cols]
@@ -192,7 +203,7 @@ class _Newton:
             at.t - costs @ at.x
             + problem.eta * (problem.log(at.alpha) - problem.log_prior) - at.s
         )  # fmt: skip
-        self.lack = np.concatenate([problem.a, problem.b]) - problem.marginals(at.x)
+        self.lack = problem.need - problem.marginals(at.x)
         ones = np.zeros(size, dtype=costs.dtype) + 0 * at.t
         ones[n + m :] += 1
         self.ones = ones

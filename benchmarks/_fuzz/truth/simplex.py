@@ -1,6 +1,8 @@
 r"""The worst of several costs, minimised over plans, in exact arithmetic.
 
-.. math:: \min_{x \ge 0} \; \max_l \sum_e c_{le} x_e \quad \text{s.t. } x \text{ moves } a \text{ to } b
+.. math:: \min_x \; \max_l \sum_e c_{le} x_e
+
+over x >= 0 on arcs e that move the masses a of the rows to the masses b of the columns.
 
 A primal simplex on whole numbers. A basis is a set of *binding* costs (those that attain the
 maximum), and of arcs: a spanning tree, and one arc more for each binding cost but the first. Flows
@@ -80,8 +82,10 @@ def check_optimum(a: Sequence[int], b: Sequence[int], arcs: Sequence[Arc], found
         left[arcs[at].row] -= moved
         left[len(a) + arcs[at].col] -= moved
         phi = [cost + moved * c for cost, c in zip(phi, arcs[at].costs, strict=True)]
-    assert not any(left) and min(found.mass.values()) >= 0, "not a plan"
-    assert min(found.alpha) >= 0 and sum(found.alpha) == 1, "weights off the simplex"
+    assert not any(left), "marginals that are not right"
+    assert min(found.mass.values()) >= 0, "masses below zero"
+    assert min(found.alpha) >= 0, "weights below zero"
+    assert sum(found.alpha) == 1, "weights that do not sum to one"
     for arc in arcs:
         mixed = sum(w * c for w, c in zip(found.alpha, arc.costs, strict=True) if w)
         assert found.f[arc.row] + found.g[arc.col] <= mixed, "potentials above a cost"

@@ -30,12 +30,16 @@ from .program import ZERO, Program
 __all__ = ["Entropies", "objective", "smooth_bounds"]
 
 # Bounds this close, relatively, are close enough to judge what double precision does.
-CLOSE = Fraction(1, 10**18)
+CLOSE = Fraction(1, 10**17)
 # Steps along the path without a narrower gap, near its end, after which long doubles have given
 # what they have.
 PATIENCE, NEAR = 6, 1e-6
+# Of the first mu; what is left then is zero.
+LEAST = 1e-45
+# Gaps down to this are not due to the rounding of long doubles.
+SOUND = 1e-9
 # Steps in mpmath's numbers at most, of which each about squares the gap; bounds every so many.
-LAST_STEPS, LOOK_EVERY = 12, 3
+LAST_STEPS, LOOK_EVERY = 20, 4
 
 Bounds = tuple[Fraction, Fraction]
 Plan = dict[tuple[int, int], Fraction]
@@ -63,9 +67,9 @@ def smooth_bounds(program: Program, terms: Entropies) -> Bounds:
     (True, 0.379885)
     """
     with np.errstate(all="ignore"):
-        at = _rough(_on_arcs(program, terms, to_long, np.log))
-    found = _bounds(program, terms, at)
-    if _close(found):
+        best, at = _rough(_on_arcs(program, terms, to_long, np.log))
+    found = _bounds(program, terms, best)
+    if _close(found, program, terms):
         return found
     with mpmath.workdps(DIGITS):
         log = np.frompyfunc(mpmath.log, 1, 1)
@@ -75,14 +79,16 @@ def smooth_bounds(program: Program, terms: Entropies) -> Bounds:
             if step % LOOK_EVERY == LOOK_EVERY - 1:
                 low, high = _bounds(program, terms, now)
                 found = max(low, found[0]), min(high, found[1])
-                if _close(found):
+                if _close(found, program, terms):
                     break
     return found
 
 
-def _close(bounds: Bounds) -> bool:
+def _close(bounds: Bounds, program: Program, terms: Entropies) -> bool:
+    """Whether bounds are close, relatively, or next to zero where that is what they are about."""
     low, high = bounds
-    return high - low <= CLOSE * max(abs(low), abs(high))
+    unit = program.largest + terms.eta + terms.eps
+    return high - low <= max(CLOSE * max(abs(low), abs(high)), CLOSE**2 * unit)
 
 
 def _on_arcs(
@@ -95,8 +101,7 @@ def _on_arcs(
 
     def array(values: Iterable[Fraction]) -> Any:
         entries = [number(value) for value in values]
-        kind = np.longdouble if isinstance(entries[0], np.longdouble) else object
-        return np.array(entries, dtype=kind)
+        return np.array(entries, dtype=np.longdouble if number is to_long else object)
 
     arcs = list(program.arcs())
     rows, cols = (np.array(ends) for ends in zip(*arcs, strict=True))
@@ -113,24 +118,30 @@ def _on_arcs(
     )
 
 
-def _rough(problem: Smooth) -> Point:
-    """Follow the path in long doubles, and return the point with the narrowest gap."""
-    best, found, idle = np.inf, None, 0
-    need = np.concatenate([problem.a, problem.b])
+def _rough(problem: Smooth) -> tuple[Point, Point]:
+    """Follow the path in long doubles; return the point with the narrowest gap, and one to go on.
+
+    The latter is well before rounding takes over.
+    """
+    best, found, sound, idle = np.inf, None, None, 0
+    first = None
     for at in follow(problem):
-        if not np.isfinite(at.mu):
+        first = at.mu if first is None else first
+        if not np.isfinite(at.mu) or at.mu < LEAST * first:
             break
-        off = np.abs(problem.marginals(at.x) / need - 1).max()
+        off = np.abs(problem.marginals(at.x) / problem.need - 1).max()
         width = float(abs(problem.gap(at)) + off)
         width = width if np.isfinite(width) else np.inf
         if width < best or found is None:
             best, found, idle = width, at, 0
+            if width > SOUND or sound is None:
+                sound = at
         idle += best < NEAR
         if best < CLOSE or idle > PATIENCE:
             break
-    if found is None:
+    if found is None or sound is None:
         raise AssertionError("the path was lost at its first step")
-    return found
+    return found, sound
 
 
 def _bounds(program: Program, terms: Entropies, at: Point) -> Bounds:
