@@ -3,6 +3,7 @@
     python benchmarks/fuzz.py --n 20000 --seed 0 --jobs 2
     python benchmarks/fuzz.py --seed 0 --only 137            # one case again, with its traceback
     python benchmarks/fuzz.py --n 500 --kind "light points"  # one kind of problem
+    python benchmarks/fuzz.py --ignore plan --log found.json # without complaints that are known
 
 A well-formed call must be answered, and the answer must hold up: an interval that holds the
 optimum, which is computed again in rational numbers or to 60 digits; a plan whose marginals are
@@ -20,6 +21,7 @@ import time
 import traceback
 from functools import partial
 from itertools import count, islice
+from typing import IO
 
 import numpy as np
 from rich.console import Console
@@ -76,15 +78,27 @@ def first_cases(seed: int, amount: int, kinds: list[str]) -> list[int]:
     return list(islice(every, amount))
 
 
-def run(seed: int, numbers: list[int], jobs: int, seconds: float | None, console: Console) -> Tally:
-    """Judge cases, as many as `seconds` allow, and print every failure."""
+def run(
+    seed: int,
+    numbers: list[int],
+    jobs: int,
+    console: Console,
+    *,
+    seconds: float | None = None,
+    ignored: frozenset[str] = frozenset(),
+    log: IO[str] | None = None,
+) -> Tally:
+    """Judge cases, as many as `seconds` allow, and print every failure that is not ignored."""
     columns = (TextColumn("fuzzing"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     tally, begin = Tally(), time.perf_counter()
     outcomes = run_cases(partial(make_judge, seed), partial(kind_of, seed), numbers, jobs)
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=len(numbers))
         for outcome in outcomes:
+            outcome = outcome.without(ignored)
             tally.add(outcome)
+            if log is not None and outcome.verdict.failed:
+                print(outcome.to_json(), file=log, flush=True)
             if outcome.verdict.failed:
                 show_failure(console, outcome, seed)
             bar.advance(task)
@@ -119,6 +133,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--seconds", type=float, help="stop after this long")
     parser.add_argument("--only", type=int, help="run only the case of this number")
+    parser.add_argument("--log", type=argparse.FileType("w"), help="write failures here as JSON")
+    parser.add_argument("--ignore", action="append", default=[], help="a complaint, by its word in "
+                        "the table, that is known and does not count; may be given again")  # fmt: skip
     parser.add_argument("--kind", action="append", default=[], help="only this kind; may be given"
                         f" again: {', '.join(('reported', 'malformed', *KINDS))}")  # fmt: skip
     options = parser.parse_args(arguments)
@@ -129,7 +146,10 @@ def main(arguments: list[str] | None = None) -> int:
         return repeat(options.seed, options.only, console)
     begin = time.perf_counter()
     numbers = first_cases(options.seed, options.n, options.kind)
-    tally = run(options.seed, numbers, options.jobs, options.seconds, console)
+    tally = run(
+        options.seed, numbers, options.jobs, console,
+        seconds=options.seconds, ignored=frozenset(options.ignore), log=options.log,
+    )  # fmt: skip
     tally.show(console, f"seed {options.seed}, {time.perf_counter() - begin:.0f} s")
     return int(tally.failures > 0)
 

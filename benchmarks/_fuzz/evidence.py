@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .case import Problem
+from .case import CostProblem, Problem
 from .truth import Truth, optimum, transport
 from .truth.numbers import to_long
 
@@ -82,6 +82,14 @@ class Evidence:
         means = self.problem.program.means(size=True)
         return float(sum(means) / len(means))
 
+    @cached_property
+    def tiny_square(self) -> float:
+        """The squared distance of points that differ by the rounding of their coordinates."""
+        if isinstance(self.problem, CostProblem):
+            return 0.0
+        largest = max(float(np.abs(points).max()) for points in (self.problem.X, self.problem.Y))
+        return self.problem.X.shape[1] * (4.0 * UNIT * largest) ** 2
+
     def phi(self, plan: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Costs of a plan in each group, and the sizes of what was summed."""
         on = plan > 0.0
@@ -123,7 +131,8 @@ class Evidence:
             scores = (f[:, None] + g - mixed) / eps
             total = (np.outer(a, b) * np.exp(scores)).sum()
             return float(f @ a + g @ b - eps * (total - 1.0)) + self.reward(alpha)
-        over = f[:, None] + g - mixed
+        # Points without weight prove nothing.
+        over = np.where(np.outer(a, b) > 0.0, f[:, None] + g - mixed, 0.0)
         # Where rounding put a pair above its cost, the lighter of the two gives way.
         for i, j in zip(*np.nonzero(over > 0.0), strict=True):
             excess = max(f[i] + g[j] - mixed[i, j], 0.0)
@@ -136,9 +145,28 @@ class Evidence:
     def size(self, f: np.ndarray, g: np.ndarray) -> float:
         """How much potentials add up, which bounds what rounding does to their sum.
 
-        A constant may be moved from one side to the other.
+        A constant may be moved from one side to the other: the one that makes it least is.
         """
-        return _size(f, g, *self.weights)
+        a, b = self.weights
+        sides = np.concatenate([f, -g]).astype(np.longdouble)
+        order = np.argsort(sides)
+        mass = np.cumsum(np.concatenate([a, b])[order])
+        middle = sides[order][min(np.searchsorted(mass, 1.0), len(order) - 1)]
+        return float(np.abs(f - middle) @ a + np.abs(g + middle) @ b)
+
+    def least_size(self, alpha: np.ndarray, f: np.ndarray, g: np.ndarray) -> float:
+        """The size of potentials, or of simpler ones that prove as much at the same weights."""
+        mixed, good = self.mixed(alpha), self.proven(alpha, f, g, 0.0)
+        sizes = [self.size(f, g)]
+        a, b = self.weights
+        rows, cols = np.zeros(len(f)), np.zeros(len(g))
+        for row, col in (
+            (np.where(a > 0.0, mixed[:, b > 0.0].min(axis=1), 0.0), cols),
+            (rows, np.where(b > 0.0, mixed[a > 0.0].min(axis=0), 0.0)),
+        ):
+            if self.proven(alpha, row, col, 0.0) >= good - 1e-4 * abs(good):
+                sizes.append(self.size(row, col))
+        return min(sizes)
 
     def rounding(self, result: Any, eps: float) -> float:
         """What rounding may do to an interval: some units in the last place of its terms.
@@ -146,17 +174,12 @@ class Evidence:
         These are the potentials of the answer, or smaller ones that are as good.
         """
         f, g = (np.asarray(side, dtype=np.longdouble) for side in result.potentials)
-        size = self.size(f, g)
         if eps == 0.0:
-            alpha = np.asarray(result.alpha, dtype=float)
-            mixed = self.mixed(alpha)
-            good = self.proven(alpha, f, g, eps)
-            zero = np.zeros(len(g))
-            for row, col in ((mixed.min(axis=1), zero), (np.zeros(len(f)), mixed.min(axis=0))):
-                if self.proven(alpha, row, col, eps) >= good - 1e-4 * abs(good):
-                    size = min(size, self.size(row, col))
+            size = self.least_size(np.asarray(result.alpha, dtype=float), f, g)
             if self.eta == 0.0 and self.is_small(0.0):
                 size = min(size, self.exact_size)
+        else:
+            size = self.size(f, g)
         size += self.eta * (1.0 + float(np.abs(self.log_prior).max())) + eps
         if self.problem.normalise == "regret":
             # Small differences of costs of this size.
@@ -172,19 +195,9 @@ class Evidence:
     @cached_property
     def exact_size(self) -> float:
         """The size of the potentials of the exact optimum without entropies."""
-        program = self.problem.program
-        found, small = transport(program), program.support()
-        a, b, f, g = (
-            np.array([to_long(x) for x in side], dtype=np.longdouble)
-            for side in (small.a, small.b, found.f, found.g)
-        )
-        return _size(f, g, a, b)
-
-
-def _size(f: np.ndarray, g: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
-    """Sum of |f| and |g| over the weights, after the constant that makes it least was moved."""
-    sides = np.concatenate([f, -g]).astype(np.longdouble)
-    order = np.argsort(sides)
-    mass = np.cumsum(np.concatenate([a, b])[order])
-    middle = sides[order][min(np.searchsorted(mass, 1.0), len(order) - 1)]
-    return float(np.abs(f - middle) @ a + np.abs(g + middle) @ b)
+        found = transport(self.problem.program)
+        a, b = self.weights
+        f, g = np.zeros(len(a), dtype=np.longdouble), np.zeros(len(b), dtype=np.longdouble)
+        f[a > 0.0] = [to_long(x) for x in found.f]
+        g[b > 0.0] = [to_long(x) for x in found.g]
+        return self.least_size(np.array([float(x) for x in found.alpha]), f, g)

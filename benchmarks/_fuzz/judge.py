@@ -23,7 +23,10 @@ __all__ = ["OUTCOMES", "Verdict", "judge"]
 # A small problem that takes longer is worth a look.
 SLOW = 5.0
 # From best to worst; the worst of a batch counts.
-OUTCOMES = ("typed error", "converged", "rounding", "limited", "wide", "not supported", "FAILURE")
+OUTCOMES = (
+    *("typed error", "converged", "rounding", "limited", "wide", "not supported", "ignored"),
+    "FAILURE",
+)
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,7 @@ def _objective(
     off = np.abs(phi - result.phi)
     # Squares of differences are expanded where there is an eps, and cosines are differences.
     least = 1e-15 * evidence.mean_cost if kind.eps or _is_rough(evidence) else 0.0
+    least += evidence.tiny_square
     if (off > 1e-11 * size + least).any():
         at = int(np.argmax(off / np.maximum(size, 1e-300)))
         found.append(Complaint("phi", f"phi[{at}] = {result.phi[at]!r} is {float(phi[at])!r}"))

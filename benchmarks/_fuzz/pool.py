@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
@@ -28,6 +29,20 @@ class Outcome(NamedTuple):
     door: str
     verdict: Verdict
     code: str
+
+    def without(self, ignored: frozenset[str]) -> Outcome:
+        """Leave out complaints that are known."""
+        left = tuple(c for c in self.verdict.complaints if c.what not in ignored)
+        if len(left) == len(self.verdict.complaints):
+            return self
+        outcome = self.verdict.outcome if left else "ignored"
+        return self._replace(verdict=replace(self.verdict, outcome=outcome, complaints=left))
+
+    def to_json(self) -> str:
+        """The outcome on one line."""
+        complaints = [complaint._asdict() for complaint in self.verdict.complaints]
+        parts = {"number": self.number, "kind": self.kind, "door": self.door}
+        return json.dumps({**parts, "complaints": complaints, "code": self.code})
 
 
 Judge = Callable[[int], Outcome]
