@@ -16,11 +16,13 @@ the command that makes it again, and ends in exit code 1.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 import traceback
 from functools import partial
 from itertools import count, islice
+from pathlib import Path
 from typing import IO
 
 import numpy as np
@@ -133,23 +135,25 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--seconds", type=float, help="stop after this long")
     parser.add_argument("--only", type=int, help="run only the case of this number")
-    parser.add_argument("--log", type=argparse.FileType("w"), help="write failures here as JSON")
-    parser.add_argument("--ignore", action="append", default=[], help="a complaint, by its word in "
-                        "the table, that is known and does not count; may be given again")  # fmt: skip
-    parser.add_argument("--kind", action="append", default=[], help="only this kind; may be given"
-                        f" again: {', '.join(('reported', 'malformed', *KINDS))}")  # fmt: skip
+    parser.add_argument("--log", type=Path, help="write failures to this file, as lines of JSON")
+    known = "leave out this complaint, by its word in the table; may be given again"
+    parser.add_argument("--ignore", action="append", default=[], metavar="WORD", help=known)
+    kinds = ("reported", "malformed", *KINDS)
+    only = f"only this kind; may be given again: {', '.join(kinds)}"
+    parser.add_argument("--kind", action="append", default=[], help=only)
     options = parser.parse_args(arguments)
     console = Console(width=200 if not sys.stdout.isatty() else None, soft_wrap=True)
-    if unknown := set(options.kind) - {"reported", "malformed", *KINDS}:
+    if unknown := set(options.kind) - set(kinds):
         parser.error(f"no kind {', '.join(map(repr, sorted(unknown)))}")
     if options.only is not None:
         return repeat(options.seed, options.only, console)
     begin = time.perf_counter()
     numbers = first_cases(options.seed, options.n, options.kind)
-    tally = run(
-        options.seed, numbers, options.jobs, console,
-        seconds=options.seconds, ignored=frozenset(options.ignore), log=options.log,
-    )  # fmt: skip
+    with open(options.log or os.devnull, "w", encoding="utf-8") as log:
+        tally = run(
+            options.seed, numbers, options.jobs, console,
+            seconds=options.seconds, ignored=frozenset(options.ignore), log=log,
+        )  # fmt: skip
     tally.show(console, f"seed {options.seed}, {time.perf_counter() - begin:.0f} s")
     return int(tally.failures > 0)
 

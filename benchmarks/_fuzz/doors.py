@@ -75,6 +75,22 @@ def taxi(u: np.ndarray, v: np.ndarray) -> float:
     return float(np.abs(u - v).sum())
 
 
+def _cosine(rng: Rng, members: list[list[int]], *sides: np.ndarray) -> dict[str, Any]:
+    """Draw cosines now and then, where all points have one, and not all the same."""
+    if chance(rng, 0.8):
+        return {}
+    points = np.concatenate(sides).astype(float)
+    for group in members:
+        part = points[:, group]
+        if not part.any(axis=1).all():
+            return {}
+        unit = part / np.abs(part).max(axis=1, keepdims=True)
+        unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+        if np.ptp(unit, axis=0).max() < 1e-3:
+            return {}
+    return {"metric": "cosine"}
+
+
 def _weights(clouds: Clouds) -> dict[str, Any]:
     pairs = (("a", clouds.a), ("b", clouds.b))
     return {name: side for name, side in pairs if side is not None}
@@ -138,8 +154,8 @@ def _max_min(rng: Rng, kind: str, data: str) -> Case:
     spec, members = groups(rng, clouds.X.shape[1])
     metric = _usual_metric(rng)
     problem = PointProblem(clouds.X, clouds.Y, members, a=clouds.a, b=clouds.b, **metric)
-    options = {**_weights(clouds), **metric, "groups": spec}
-    return Case(kind, "max_min", clouds[:2], options, (problem,))
+    options = {**_weights(clouds), **metric, "groups": spec, **_hurry(rng)}
+    return Case(kind, "max_min", clouds[:2], options, (problem,), excused=excuses(options))
 
 
 def _batch(rng: Rng, kind: str, data: str) -> Case:
@@ -154,17 +170,20 @@ def _batch(rng: Rng, kind: str, data: str) -> Case:
     a = np.stack([_or_uniform(clouds.a, n) for clouds in drawn])
     b = np.stack([_or_uniform(clouds.b, m) for clouds in drawn])
     spec, members = groups(rng, X.shape[2])
+    metric = _cosine(rng, members, *X, *Y)
     problems = tuple(
-        PointProblem(*parts[:2], members, a=parts[2], b=parts[3])
+        PointProblem(*parts[:2], members, a=parts[2], b=parts[3], **metric)
         for parts in zip(X, Y, a, b, strict=True)
     )
-    options = {"groups": spec, "a": a, "b": b}
+    options = {"groups": spec, "a": a, "b": b, **metric}
     cheapest = min(problems, key=lambda problem: sum(problem.program.means()))
     options |= amounts(rng, cheapest, kind, entropic=True)
     if chance(rng, 0.2):
         options["tol"] = float(pick(rng, 1e-3, 1e-6, 1e-9))
     if chance(rng, 0.05):
         options["max_iter"] = int(rng.integers(1, 6))
+    elif chance(rng, 0.05):
+        options["time_limit"] = float(pick(rng, 1e-6, 0.1))
     return Case(kind, "solve_batch", (X, Y), options, problems, excused=excuses(options))
 
 
@@ -195,8 +214,13 @@ def _loss(rng: Rng, kind: str, data: str) -> Case:
         number, X, Y = np.float64, clouds.X.astype(float), clouds.Y.astype(float)
     a, b = (None if side is None else side.astype(number) for side in clouds[2:])
     spec, members = groups(rng, X.shape[1])
-    problem = PointProblem(X, Y, members, a=a, b=b)
-    options = {"groups": spec, **amounts(rng, problem, kind, entropic=True)}
+    metric = _cosine(rng, members, X, Y)
+    problem = PointProblem(X, Y, members, a=a, b=b, **metric)
+    options = {"groups": spec, **metric, **amounts(rng, problem, kind, entropic=True)}
+    if chance(rng, 0.1):
+        options |= {"eps": 0.0, "subgradient": True}
+    elif chance(rng, 0.15):
+        options["debias"] = True
     return Case(kind, "FRWDLoss", (X, Y, a, b), options, (problem,))
 
 
@@ -269,10 +293,15 @@ def _of_costs(rng: Rng, kind: str, data: str) -> Case:
     least = float(drawn.stack.min())
     relatives = kind not in (*REGIMES, "forbidden arcs", "no plan")
     if relatives and least >= 0.0 and chance(rng, 0.12):
-        return Case(kind, "equitable", (drawn.stack,), options, (problem,))
+        options |= _hurry(rng)
+        return Case(
+            kind, "equitable", (drawn.stack,), options, (problem,), excused=excuses(options)
+        )
     if relatives and chance(rng, 0.12):
-        options["uncertainty"] = _uncertainty(rng, count)
-        return Case(kind, "cutting_set", (drawn.stack,), options, (problem,))
+        options |= {"uncertainty": _uncertainty(rng, count), **_hurry(rng)}
+        return Case(
+            kind, "cutting_set", (drawn.stack,), options, (problem,), excused=excuses(options)
+        )
     passed: Any = drawn.stack
     if chance(rng, 0.1):
         passed = passed.tolist()
@@ -280,6 +309,11 @@ def _of_costs(rng: Rng, kind: str, data: str) -> Case:
         complaint = "infinite costs that leave no plan"
         return Case(kind, "solve_costs", (passed,), options, (problem,), complaint)
     return _regularised(rng, kind, "solve_costs", (passed,), options, problem)
+
+
+def _hurry(rng: Rng) -> dict[str, Any]:
+    """Draw a time limit now and then."""
+    return {"time_limit": float(pick(rng, 1e-6, 0.1))} if chance(rng, 0.06) else {}
 
 
 def _uncertainty(rng: Rng, count: int) -> Any:

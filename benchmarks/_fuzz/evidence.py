@@ -181,16 +181,17 @@ class Evidence:
         else:
             size = self.size(f, g)
         size += self.eta * (1.0 + float(np.abs(self.log_prior).max())) + eps
-        if self.problem.normalise == "regret":
-            # Small differences of costs of this size.
-            size += self.before_regret
-        return ROUNDING * UNIT * (size + abs(result.value))
+        return ROUNDING * UNIT * (size + self.subtracted + abs(result.value))
 
     @cached_property
-    def before_regret(self) -> float:
-        """Mean size of the costs before the groups' own optima were subtracted."""
-        plain = replace(self.problem, normalise="none")
-        return Evidence(plain).mean_cost
+    def subtracted(self) -> float:
+        """The size of what costs are small differences of, by their definition; zero if of none.
+
+        Cosines are taken from one, and regrets from the costs before.
+        """
+        if self.problem.normalise == "regret":
+            return Evidence(replace(self.problem, normalise="none")).mean_cost
+        return 1.0 if getattr(self.problem, "metric", "") == "cosine" else 0.0
 
     @cached_property
     def exact_size(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 import frot
 
 from .attempt import Attempt
-from .case import Case, Problem
+from .case import Case, PointProblem, Problem
 from .evidence import ROUNDING, UNIT, Evidence
 from .judge_result import WEAK, Complaint, judge_result, tolerance_of
 from .truth import Truth
@@ -20,6 +20,7 @@ from .truth.relatives import box, capped, equitable, max_min, polytope
 
 __all__ = ["OUTCOMES", "Verdict", "judge"]
 
+Relative = type(frot.relative(1.0))
 # A small problem that takes longer is worth a look.
 SLOW = 5.0
 # From best to worst; the worst of a batch counts.
@@ -141,24 +142,47 @@ def _judge_answer(case: Case, attempt: Attempt) -> tuple[str, list[Complaint]]:
         outcomes.append(outcome)
         found += more
     if case.door == "FRWDLoss":
-        value, off = float(attempt.answer[0]), 1e-6 if case.args[0].dtype == np.float32 else 1e-12
-        if abs(value - results[0].value) > off * abs(value):
-            text = f"the loss is {value!r}, the certified value {results[0].value!r}"
-            found.append(Complaint("value", text))
+        found += _judge_loss(case, float(attempt.answer[0]), results[0])
     return max(outcomes, key=OUTCOMES.index), found
+
+
+def _judge_loss(case: Case, value: float, result: frot.Result) -> Iterator[Complaint]:
+    """Whether a loss is what its certified answer says; less half of each side's own, debiased."""
+    single = case.args[0].dtype == np.float32
+    if not case.options.get("debias"):
+        if abs(value - result.value) > (1e-6 if single else 1e-12) * abs(result.value):
+            text = f"the loss is {value!r}, the certified value {result.value!r}"
+            yield Complaint("value", text)
+        return
+    problem = case.problems[0]
+    assert isinstance(problem, PointProblem)
+    expected, size = result.value, abs(result.value)
+    for points, weights in ((problem.X, problem.a), (problem.Y, problem.b)):
+        own = Evidence(replace(problem, X=points, Y=points, a=weights, b=weights))
+        eta, eps = (
+            asked.share * own.mean_cost if isinstance(asked, Relative) else asked
+            for asked in (case.options.get("eta", 0.0), case.options["eps"])
+        )
+        truth = Evidence(own.problem, eta, case.options.get("prior")).truth(eps)
+        if truth is None:
+            return
+        expected, size = expected - 0.5 * float(truth), size + 0.5 * abs(float(truth))
+    if abs(value - expected) > 1e-5 * size:
+        yield Complaint("value", f"the debiased loss is {value!r}, not {expected!r}")
 
 
 def _amounts(case: Case, evidence: Evidence, result: frot.Result) -> Iterator[Complaint]:
     """Whether eta and eps are what was asked for."""
     problem = evidence.problem
-    # A mean of regrets, or over arcs of which some are none, is said nowhere.
+    # A mean of regrets, or over arcs of which some are none, is said nowhere; what is left of
+    # cosines is rounding where it is that little.
     plain = problem.normalise != "regret" and not problem.program.forbidden
-    plain = plain and evidence.mean_cost > 0.0
+    plain = plain and evidence.mean_cost > 1e-6 * evidence.subtracted
     for name in ("eta", "eps"):
         asked, used = case.options.get(name), getattr(result, name)
         if asked is None or (name == "eps" and result.eps == 0.0):
             continue
-        if isinstance(asked, type(frot.relative(1.0))):
+        if isinstance(asked, Relative):
             if not plain:
                 continue
             asked = asked.share * evidence.mean_cost

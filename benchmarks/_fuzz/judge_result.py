@@ -188,9 +188,10 @@ def _objective(
     found = []
     phi, size = evidence.phi(plan)
     off = np.abs(phi - result.phi)
-    # Squares of differences are expanded where there is an eps, and cosines are differences.
-    least = 1e-15 * evidence.mean_cost if kind.eps or _is_rough(evidence) else 0.0
-    least += evidence.tiny_square
+    least = evidence.tiny_square + 1e-15 * evidence.subtracted
+    if kind.eps:
+        # Squares of differences are expanded there.
+        least += 1e-15 * evidence.mean_cost
     if (off > 1e-11 * size + least).any():
         at = int(np.argmax(off / np.maximum(size, 1e-300)))
         found.append(Complaint("phi", f"phi[{at}] = {result.phi[at]!r} is {float(phi[at])!r}"))
@@ -207,12 +208,6 @@ def _objective(
     return found
 
 
-def _is_rough(evidence: Evidence) -> bool:
-    """Whether the costs themselves are differences: cosines of unit vectors, regrets."""
-    problem = evidence.problem
-    return getattr(problem, "metric", "") == "cosine" or problem.normalise == "regret"
-
-
 def _weights(result: frot.Result, kind: _Kind) -> list[Complaint]:
     alpha = result.alpha
     if kind.simplex and (alpha.min() < 0.0 or abs(fsum(alpha) - 1.0) > 1e-14 * len(alpha)):
@@ -226,7 +221,8 @@ def _potentials(evidence: Evidence, result: frot.Result, kind: _Kind) -> list[Co
     f, g = result.potentials
     proven = evidence.proven(result.alpha, f, g, kind.eps)
     size = evidence.size(f, g) + evidence.eta + kind.eps + abs(result.lower)
-    if not proven >= result.lower - 1e-11 * size - 4e-15 * evidence.mean_cost:
+    least = 4e-15 * (evidence.mean_cost + evidence.subtracted)
+    if not proven >= result.lower - 1e-11 * size - least:
         text = f"alpha and potentials prove {proven!r}, not lower = {result.lower!r}"
         found.append(Complaint("potentials", text))
     if kind.eps == 0.0:
@@ -234,7 +230,7 @@ def _potentials(evidence: Evidence, result: frot.Result, kind: _Kind) -> list[Co
         over = f[:, None] + g - mixed
         reach = np.abs(f)[:, None] + np.abs(g) + np.abs(mixed)
         on = np.isfinite(mixed)
-        worst = (over[on] - 1e-10 * reach[on] - 1e-14 * evidence.mean_cost).max()
+        worst = (over[on] - 1e-10 * reach[on] - 4.0 * least).max()
         if worst > 0.0:
             text = f"potentials are infeasible by {float(over[on].max()):.3g}"
             found.append(Complaint("potentials", text))

@@ -17,6 +17,14 @@ from benchmarks._fuzz.judge import judge
 from frot import Plan, Status
 
 
+def clouds() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    return rng.normal(size=(4, 3)), rng.normal(size=(5, 3)) + 0.5
+
+
+X, Y = clouds()
+
+
 def cost_case(door: str = "solve_costs", **options: Any) -> Case:
     rng = np.random.default_rng(0)
     stack = rng.random((3, 4, 5))
@@ -24,8 +32,6 @@ def cost_case(door: str = "solve_costs", **options: Any) -> Case:
 
 
 def point_case(door: str = "solve", **options: Any) -> Case:
-    rng = np.random.default_rng(1)
-    X, Y = rng.normal(size=(4, 3)), rng.normal(size=(5, 3)) + 0.5
     metric = {name: options[name] for name in ("metric", "p") if name in options}
     problem = PointProblem(X, Y, [[0], [1], [2]], **metric)
     return Case("plain points", door, (X, Y), options, (problem,))
@@ -45,7 +51,7 @@ RIGHT = {
     "Wasserstein": dataclasses.replace(
         point_case("wasserstein", metric="euclidean", p=1.0),
         problems=(
-            PointProblem(*point_case().args, [[0, 1, 2]], metric="euclidean", p=1.0),
+            PointProblem(X, Y, [[0, 1, 2]], metric="euclidean", p=1.0),
         ),
     ),
     "max_min": point_case("max_min"),

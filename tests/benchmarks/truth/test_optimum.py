@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from benchmarks._fuzz.truth import NoPlanError, Program, Truth, optimum, transport
-from benchmarks._fuzz.truth.numbers import exact, to_mp
+from benchmarks._fuzz.truth.linear import inner
+from benchmarks._fuzz.truth.numbers import exact, exactly, to_mp
 from benchmarks._fuzz.truth.program import weights
 from tests.reference import sinkhorn_plan
 
@@ -35,7 +36,7 @@ def test_one_plan_is_all_there_is(eta):
     # With one point on a side phi is known, and G is a logarithm of exponentials.
     stack, _, b = draw(0, (3, 1, 4))
     shares = weights(b, 4)
-    phi = [sum(w * exact(c) for w, c in zip(shares, group[0], strict=True)) for group in stack]
+    phi = [inner(shares, exactly(group[0])) for group in stack]
     with mpmath.workdps(80):
         unit = mpmath.mpf(eta)
         expected = unit * mpmath.log(mpmath.fsum(mpmath.exp(to_mp(x) / unit) for x in phi))

@@ -9,7 +9,9 @@ from benchmarks._fuzz.truth import Program
 
 
 def test_weights_sum_to_one_exactly():
-    program = Program.of_stack(np.zeros((1, 3, 2)), [0.1, 0.2, 0.7], np.float32([0.3, 0.7]))
+    program = Program.of_stack(
+        np.zeros((1, 3, 2)), [0.1, 0.2, 0.7], np.array([0.3, 0.7], dtype=np.float32)
+    )
     assert sum(program.a) == sum(program.b) == 1
     assert program.a[0] / program.a[1] == Fraction(1, 2)
 

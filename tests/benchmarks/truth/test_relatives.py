@@ -58,4 +58,7 @@ def test_corners_of_a_box():
     assert corners == [[0, -1], [0, 2], [1, -1], [1, 2]]
     # Costs are positive, so that only the highest corner counts.
     program = draw(0, count=2)
-    assert polytope(program, corners).high == transport(program.mixed([[1, 2]])).value
+    assert (
+        polytope(program, corners).high
+        == transport(program.mixed([[Fraction(1), Fraction(2)]])).value
+    )
