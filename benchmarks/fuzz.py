@@ -2,6 +2,7 @@
 
     python benchmarks/fuzz.py --n 20000 --seed 0 --jobs 2
     python benchmarks/fuzz.py --seed 0 --only 137            # one case again, with its traceback
+    python benchmarks/fuzz.py --seed 0 --only 137 --shrink   # and the smallest that fails alike
     python benchmarks/fuzz.py --n 500 --kind "light points"  # one kind of problem
     python benchmarks/fuzz.py --ignore plan --log found.json # without complaints that are known
 
@@ -37,6 +38,7 @@ from _fuzz.malformed import malformed_case
 from _fuzz.pool import Judge, Outcome, run_cases
 from _fuzz.report import Tally, show_failure
 from _fuzz.reported import REPORTED
+from _fuzz.shrink import shrink
 
 # This share of the calls is wrong on purpose.
 MALFORMED = 0.12
@@ -111,9 +113,11 @@ def run(
     return tally
 
 
-def repeat(seed: int, number: int, console: Console) -> int:
-    """Judge one case in this process, with everything there is to see."""
+def repeat(seed: int, number: int, console: Console, smaller: bool = False) -> int:
+    """Judge one case in this process, or the smallest like it, with everything there is to see."""
     case = make_case(seed, number)
+    if smaller and (words := _words(case)):
+        case = shrink(case, lambda candidate: bool(words & _words(candidate)))
     console.print(f"{case.kind} {case.complaint}", style="bold", markup=False)
     console.print(case.code(), markup=False)
     attempt = make_attempt(case)
@@ -128,6 +132,11 @@ def repeat(seed: int, number: int, console: Console) -> int:
     return int(verdict.failed)
 
 
+def _words(case: Case) -> set[str]:
+    """What is wrong with the answer to a case, in words."""
+    return {complaint.what for complaint in judge(case, make_attempt(case)).complaints}
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Read the options, fuzz, and return 1 if anything failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -136,6 +145,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--seconds", type=float, help="stop after this long")
     parser.add_argument("--only", type=int, help="run only the case of this number")
+    parser.add_argument("--shrink", action="store_true", help="with --only: make the case small")
     parser.add_argument("--log", type=Path, help="write failures to this file, as lines of JSON")
     known = "leave out this complaint, by its word in the table; may be given again"
     parser.add_argument("--ignore", action="append", default=[], metavar="WORD", help=known)
@@ -147,7 +157,7 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := set(options.kind) - set(kinds):
         parser.error(f"no kind {', '.join(map(repr, sorted(unknown)))}")
     if options.only is not None:
-        return repeat(options.seed, options.only, console)
+        return repeat(options.seed, options.only, console, options.shrink)
     begin = time.perf_counter()
     numbers = first_cases(options.seed, options.n, options.kind)
     with open(options.log or os.devnull, "w", encoding="utf-8") as log:
