@@ -128,8 +128,9 @@ class Evidence:
         a, b = self.weights
         mixed, f, g = self.mixed(alpha), f.astype(np.longdouble), g.astype(np.longdouble)
         if eps > 0.0:
-            scores = (f[:, None] + g - mixed) / eps
-            total = (np.outer(a, b) * np.exp(scores)).sum()
+            mass = np.outer(a, b)
+            scores = (f[:, None] + g - mixed)[mass > 0.0] / eps
+            total = (mass[mass > 0.0] * np.exp(scores)).sum()
             return float(f @ a + g @ b - eps * (total - 1.0)) + self.reward(alpha)
         # Points without weight prove nothing.
         over = np.where(np.outer(a, b) > 0.0, f[:, None] + g - mixed, 0.0)

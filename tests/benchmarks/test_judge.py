@@ -13,6 +13,7 @@ import pytest
 import frot
 from benchmarks._fuzz.attempt import Attempt, make_attempt
 from benchmarks._fuzz.case import Case, CostProblem, PointProblem
+from benchmarks._fuzz.evidence import Evidence
 from benchmarks._fuzz.judge import judge
 from frot import Plan, Status
 
@@ -301,3 +302,13 @@ class TestAttempt:
 
     def test_errors(self, case):
         assert isinstance(self.attempt(case, "raise").error, IndexError)
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.1])
+def test_potentials_of_points_without_weight_prove_nothing(eps):
+    stack = np.random.default_rng(0).random((2, 3, 3))
+    evidence = Evidence(CostProblem(stack, a=np.array([0.0, 0.5, 0.5])))
+    alpha, g = np.array([0.5, 0.5]), np.zeros(3)
+    proven = [evidence.proven(alpha, np.array([f, 0.0, 0.0]), g, eps) for f in (0.0, 1e300)]
+    assert proven[0] == proven[1]
+    assert np.isfinite(proven[0])
