@@ -97,7 +97,7 @@ class Case:
         args = [_literal(value) for value in self.args]
         if self.door == "FRWDLoss":
             options = [f"{name}={_literal(value)}" for name, value in self.options.items()]
-            points = [f"torch.as_tensor({part})" for part in args]
+            points = [part if part == "None" else f"torch.as_tensor({part})" for part in args]
             return f"frot.torch.FRWDLoss({', '.join(options)})({', '.join(points)})"
         args += [f"{name}={_literal(value)}" for name, value in self.options.items()]
         return f"frot.{self.door}({', '.join(args)})"

@@ -68,6 +68,12 @@ def test_code_makes_the_call_again(kind, monkeypatch):
             np.testing.assert_equal(options.get(name), same.get(name))
 
 
+def test_code_of_a_loss_names_tensors():
+    case = Case("plain points", "FRWDLoss", (np.ones((1, 1)), np.ones((1, 1)), None, None))
+    made = "torch.as_tensor(np.array([[1.]]))"
+    assert case.code() == f"frot.torch.FRWDLoss()({made}, {made}, None, None)"
+
+
 def test_every_mistake_is_drawn_and_named():
     drawn = {malformed_case(np.random.default_rng(seed)).complaint for seed in range(4000)}
     assert drawn == set(MISTAKES)
