@@ -75,20 +75,25 @@ def taxi(u: np.ndarray, v: np.ndarray) -> float:
     return float(np.abs(u - v).sum())
 
 
-def _cosine(rng: Rng, members: list[list[int]], *sides: np.ndarray) -> dict[str, Any]:
-    """Draw cosines now and then, where all points have one, and not all the same."""
-    if chance(rng, 0.8):
+def _cosine(rng: Rng, members: list[list[int]], *pairs: tuple[Any, Any]) -> dict[str, Any]:
+    """Draw cosines now and then, where they are more than rounding."""
+    if chance(rng, 0.8) or not all(_directed(members, *pair) for pair in pairs):
         return {}
-    points = np.concatenate(sides).astype(float)
+    return {"metric": "cosine"}
+
+
+def _directed(members: list[list[int]], X: np.ndarray, Y: np.ndarray) -> bool:
+    """Whether all points have a direction in every group, and not all the same."""
+    points = np.concatenate([X, Y]).astype(float)
     for group in members:
         part = points[:, group]
         if not part.any(axis=1).all():
-            return {}
+            return False
         unit = part / np.abs(part).max(axis=1, keepdims=True)
         unit /= np.linalg.norm(unit, axis=1, keepdims=True)
         if np.ptp(unit, axis=0).max() < 1e-3:
-            return {}
-    return {"metric": "cosine"}
+            return False
+    return True
 
 
 def _weights(clouds: Clouds) -> dict[str, Any]:
@@ -108,6 +113,8 @@ def _solve(rng: Rng, kind: str, data: str, extras: dict[str, Any] | None = None)
     clouds = POINTS[data](rng, shape)
     spec, members = groups(rng, clouds.X.shape[1])
     extras = _usual_metric(rng) if extras is None else extras
+    if extras.get("metric") == "cosine" and not _directed(members, clouds.X, clouds.Y):
+        extras = {**extras, "metric": "euclidean"}
     meant = {name: extras[name] for name in ("metric", "p", "normalise") if name in extras}
     problem = PointProblem(clouds.X, clouds.Y, members, a=clouds.a, b=clouds.b, **meant)
     options = {**_weights(clouds), **extras}
@@ -170,7 +177,7 @@ def _batch(rng: Rng, kind: str, data: str) -> Case:
     a = np.stack([_or_uniform(clouds.a, n) for clouds in drawn])
     b = np.stack([_or_uniform(clouds.b, m) for clouds in drawn])
     spec, members = groups(rng, X.shape[2])
-    metric = _cosine(rng, members, *X, *Y)
+    metric = _cosine(rng, members, *zip(X, Y, strict=True))
     problems = tuple(
         PointProblem(*parts[:2], members, a=parts[2], b=parts[3], **metric)
         for parts in zip(X, Y, a, b, strict=True)
@@ -214,7 +221,7 @@ def _loss(rng: Rng, kind: str, data: str) -> Case:
         number, X, Y = np.float64, clouds.X.astype(float), clouds.Y.astype(float)
     a, b = (None if side is None else side.astype(number) for side in clouds[2:])
     spec, members = groups(rng, X.shape[1])
-    metric = _cosine(rng, members, X, Y)
+    metric = _cosine(rng, members, (X, Y))
     problem = PointProblem(X, Y, members, a=a, b=b, **metric)
     options = {"groups": spec, **metric, **amounts(rng, problem, kind, entropic=True)}
     if chance(rng, 0.1):

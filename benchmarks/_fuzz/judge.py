@@ -245,6 +245,10 @@ def _judge_width(
     if case.door != "equitable":
         entropic = "Entropic(" in result.solver or "solve_batch(" in result.solver
         rounding = evidence.rounding(result.numpy(), result.eps if entropic else 0.0)
+    truth = None if result.eta or result.eps else evidence.truth(0.0)
+    if truth is not None and truth.low <= 0 <= truth.high:
+        # No interval around zero is narrow, relatively.
+        rounding = max(rounding, 1e-13 * evidence.mean_cost)
     if status is frot.Status.PRECISION and width <= rounding:
         return "rounding", found
     text = (

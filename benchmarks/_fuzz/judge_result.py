@@ -219,6 +219,9 @@ def _weights(result: frot.Result, kind: _Kind) -> list[Complaint]:
 def _potentials(evidence: Evidence, result: frot.Result, kind: _Kind) -> list[Complaint]:
     found = []
     f, g = result.potentials
+    if kind.eps and kind.eps < UNIT * evidence.size(f, g):
+        # No potential in double precision can prove much at so small an eps.
+        return found
     proven = evidence.proven(result.alpha, f, g, kind.eps)
     size = evidence.size(f, g) + evidence.eta + kind.eps + abs(result.lower)
     least = 4e-15 * (evidence.mean_cost + evidence.subtracted)

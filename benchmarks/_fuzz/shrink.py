@@ -14,7 +14,7 @@ __all__ = ["shrink"]
 
 # Options that a call can do without, in the order in which they are tried.
 SPARE = ("start", "callback", "prior", "tol", "max_iter", "time_limit", "normalise", "solver",
-         "debias", "subgradient", "p", "metric", "eta", "eps", "a", "b")  # fmt: skip
+         "debias", "p", "metric", "eta", "eps", "a", "b")  # fmt: skip
 
 
 def shrink(case: Case, still_fails: Callable[[Case], bool]) -> Case:
