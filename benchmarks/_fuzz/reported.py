@@ -90,6 +90,11 @@ def _loss(number: Any, **options: Any) -> Case:
     return Case("reported", "FRWDLoss", (X, Y, None, None), options, (problem,))
 
 
+def _light_on_a_line() -> Case:
+    b, eps = np.array([1.0, 4e-15]), frot.relative(0.0314)
+    return _points([[2.0]], [[0.7], [8e5]], b=b, metric="cityblock", eps=eps)
+
+
 def _max_min_without_weight() -> Case:
     X, Y = np.array([[2.0, 0.7], [-2.0, 1.0]]), np.array([[0.7, -0.7], [-0.8, -1.0]])
     b = np.array([0.0, 1.0])
@@ -128,9 +133,7 @@ REPORTED: tuple[Callable[[], Case], ...] = (
     lambda: _costs([[[0.1, 2e8]]], b=np.array([1.0, 1e-300]), eps=0.04),
     lambda: _batch([[[0.9, -1.0]]], [[[-9e8, -1e9], [-1.0, 1.0]]], b=np.array([[0.0, 1.0]])),
     lambda: _batch([[[-0.7], [1e8]]], [[[1.0]]], a=np.array([[1.0, 5e-15]])),
-    lambda: _points(
-        [[2.0]], [[0.7], [8e5]], b=np.array([1.0, 4e-15]), metric="cityblock", eps=frot.relative(0.0314)
-    ),
+    _light_on_a_line,
     _max_min_without_weight,
     _equitable_without_weight,
     # Scales
