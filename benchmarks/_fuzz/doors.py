@@ -21,8 +21,6 @@ __all__ = ["KINDS", "draw_case"]
 SETTINGS = ("metrics", "normalised", "time limit", "weights")
 KINDS = (*POINTS, *COSTS, *REGIMES, *SETTINGS)
 
-NO_EXTRAS: dict[str, Any] = {}
-
 
 def draw_case(rng: Rng, kind: str) -> Case:
     """Draw a well-formed call on a kind of problem."""

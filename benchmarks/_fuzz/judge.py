@@ -112,6 +112,8 @@ def _aliases(attempt: Attempt) -> Iterator[Complaint]:
     for at, result in enumerate(_results(attempt.answer)):
         f, g = result.potentials
         parts = {"alpha": result.alpha, "phi": result.phi, "f": f, "g": g, "plan": result.plan}
+        if result.points is not None:
+            parts |= {"X": result.points[0], "Y": result.points[1]}
         for name, part in parts.items():
             outs.append((f"result {at}: {name}", np.asarray(part)))
     for at, (name, out) in enumerate(outs):

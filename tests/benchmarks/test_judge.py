@@ -246,6 +246,9 @@ class TestManners:
     def test_arrays_of_the_user_in_the_answer(self, result):
         assert words(cost_case(), result, inputs={"a": np.ones(3)}) == set()
         assert words(cost_case(), result, inputs={"a": result.alpha}) == {"aliased"}
+        points = (np.ones((4, 1)), np.ones((5, 1)))
+        kept = dataclasses.replace(result, points=points)
+        assert words(cost_case(), kept, inputs={"X": points[0]}) == {"aliased"}
         twice = dataclasses.replace(result, phi=result.alpha)
         assert "aliased" in words(cost_case(), twice)
 
