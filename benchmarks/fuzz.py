@@ -1,140 +1,140 @@
-"""Throw random problems and random mistakes at frot, and check everything it answers.
+"""Throw the problems that people have at frot, and check everything it answers.
 
-    python benchmarks/fuzz.py --n 2000 --seed 0
-    python benchmarks/fuzz.py --seed 0 --only 137        # one case again, with its traceback
+    python benchmarks/fuzz.py --n 20000 --seed 0 --jobs 2
+    python benchmarks/fuzz.py --seed 0 --only 137            # one case again, with its traceback
+    python benchmarks/fuzz.py --seed 0 --only 137 --shrink   # and the smallest that fails alike
+    python benchmarks/fuzz.py --n 500 --kind "light points"  # one kind of problem
+    python benchmarks/fuzz.py --ignore plan --log found.json # without complaints that are known
 
-A well-formed problem must be answered, and the answer must hold up: a proven interval that holds
-the optimum, a feasible plan, feasible potentials. A mistake must raise `frot.InputError`. Anything
-else is a failure, printed with the command that makes it again.
+A well-formed call must be answered, and the answer must hold up: an interval that holds the
+optimum, which is computed again in rational numbers or to 60 digits; a plan whose marginals are
+right to the last places of every weight; potentials that prove the lower bound; a status that says
+why it is no narrower. A mistake must raise `frot.InputError`. Nothing may warn, print, hang, take
+longer than it was given, or change what it was passed. Everything else is a failure, printed with
+the command that makes it again, and ends in exit code 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 import traceback
-import warnings
-from collections import Counter
-from typing import NamedTuple
+from functools import partial
+from itertools import count, islice
+from pathlib import Path
+from typing import IO
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-import frot
-from _fuzz_cases import Case, random_case
-from _fuzz_checks import complaints
-from _fuzz_malformed import malformed_case
+from _fuzz.attempt import make_attempt
+from _fuzz.case import Case
+from _fuzz.doors import KINDS, draw_case
+from _fuzz.judge import judge
+from _fuzz.malformed import malformed_case
+from _fuzz.pool import Judge, Outcome, run_cases
+from _fuzz.report import Tally, show_failure
+from _fuzz.reported import REPORTED
+from _fuzz.shrink import shrink
 
 # This share of the calls is wrong on purpose.
-MALFORMED = 0.2
-# A small problem that takes longer than this is worth a look.
-SLOW = 10.0
+MALFORMED = 0.12
 
 
-class Outcome(NamedTuple):
-    """How a case went: a word for the table, and what to say about it."""
-
-    kind: str
-    detail: str = ""
-
-    @property
-    def failed(self) -> bool:
-        """Whether the library did something it must not do."""
-        return self.kind.startswith("FAILURE")
+def kind_of(seed: int, number: int) -> str:
+    """Return the kind of a case: first what went wrong before, then all kinds in turn."""
+    if number < len(REPORTED):
+        return "reported"
+    if np.random.default_rng([seed, number, 1]).random() < MALFORMED:
+        return "malformed"
+    return KINDS[number % len(KINDS)]
 
 
-def make_case(seed: int, index: int) -> Case:
+def make_case(seed: int, number: int) -> Case:
     """Return the case that a seed and a number stand for."""
-    rng = np.random.default_rng([seed, index])
-    return malformed_case(rng) if rng.random() < MALFORMED else random_case(rng)
+    kind = kind_of(seed, number)
+    rng = np.random.default_rng([seed, number])
+    if kind == "reported":
+        return REPORTED[number]()
+    return malformed_case(rng) if kind == "malformed" else draw_case(rng, kind)
 
 
-def try_case(case: Case) -> Outcome:
-    """Run a case and judge what comes back."""
-    begin = time.perf_counter()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            warnings.simplefilter("default", frot.ConvergenceWarning)
-            with warnings.catch_warnings(record=True) as warned:
-                answer = case.run()
-    except frot.InputError as error:
-        if case.complaint:
-            return Outcome("typed error")
-        return Outcome("FAILURE: refused", f"InputError: {error}")
-    except Exception as error:
-        return Outcome("FAILURE: raised", f"{type(error).__name__}: {error}")
-    if case.complaint:
-        return Outcome("FAILURE: accepted", f"{case.complaint} gave {answer!r}")
-    if case.call == "distance" and warned:
-        return Outcome("certified, wide", str(warned[0].message))
-    try:
-        found = complaints(case, answer)
-    except AssertionError as error:
-        return Outcome("no reference", str(error))
-    if found:
-        return Outcome("FAILURE: wrong", "; ".join(found))
-    seconds = time.perf_counter() - begin
-    if seconds > SLOW:
-        return Outcome("FAILURE: slow", f"took {seconds:.1f} s")
-    if isinstance(answer, float) or answer.status.ok:
-        return Outcome("certified, converged")
-    limited = {"max_iter", "time_limit", "callback", "tol"} & set(case.options)
-    if "Frank" in answer.solver or limited:
-        return Outcome("certified, limited")
-    return Outcome("certified, wide", f"{answer.status}, gap {answer.gap:.2e}, {answer.solver}")
+def judge_case(seed: int, number: int) -> Outcome:
+    """Make the call of a case, and judge it."""
+    case = make_case(seed, number)
+    verdict = judge(case, make_attempt(case))
+    return Outcome(number, case.kind, case.door, verdict, case.code() if verdict.failed else "")
 
 
-def run(seed: int, count: int, seconds: float | None, console: Console) -> Counter[str]:
-    """Try `count` cases, or as many as `seconds` allow, and print every failure."""
+def make_judge(seed: int) -> Judge:
+    """Return what judges cases, after the libraries that are imported late were imported."""
+    drawn = (draw_case(np.random.default_rng([0, number]), "plain points") for number in range(60))
+    for case in {case.door: case for case in drawn}.values():
+        make_attempt(case)
+    return partial(judge_case, seed)
+
+
+def first_cases(seed: int, amount: int, kinds: list[str]) -> list[int]:
+    """Return the numbers of the first cases, of some kinds only if these are given."""
+    every = (number for number in count() if not kinds or kind_of(seed, number) in kinds)
+    return list(islice(every, amount))
+
+
+def run(
+    seed: int,
+    numbers: list[int],
+    jobs: int,
+    console: Console,
+    *,
+    seconds: float | None = None,
+    ignored: frozenset[str] = frozenset(),
+    log: IO[str] | None = None,
+) -> Tally:
+    """Judge cases, as many as `seconds` allow, and print every failure that is not ignored."""
     columns = (TextColumn("fuzzing"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    tally: Counter[str] = Counter()
-    begin = time.perf_counter()
+    tally, begin = Tally(), time.perf_counter()
+    outcomes = run_cases(partial(make_judge, seed), partial(kind_of, seed), numbers, jobs)
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=count)
-        for index in range(count):
-            case = make_case(seed, index)
-            outcome = try_case(case)
-            tally[outcome.kind] += 1
-            if outcome.detail:
-                console.print(f"{outcome.kind} --seed {seed} --only {index}", style="bold")
-                console.print(f"  {case.complaint or case.describe()}", markup=False)
-                console.print(f"  {outcome.detail}", markup=False)
+        task = bar.add_task("", total=len(numbers))
+        for outcome in outcomes:
+            outcome = outcome.without(ignored)
+            tally.add(outcome)
+            if log is not None and outcome.verdict.failed:
+                print(outcome.to_json(), file=log, flush=True)
+            if outcome.verdict.failed:
+                show_failure(console, outcome, seed)
             bar.advance(task)
             if seconds is not None and time.perf_counter() - begin > seconds:
                 break
+    outcomes.close()  # type: ignore[attr-defined]
     return tally
 
 
-def show(tally: Counter[str], seed: int, seconds: float, console: Console) -> None:
-    """Print how often each outcome was seen."""
-    table = Table(title=f"{tally.total()} calls in {seconds:.0f} s, seed {seed}")
-    table.add_column("outcome")
-    table.add_column("calls", justify="right")
-    for kind, times in sorted(tally.items()):
-        table.add_row(kind, str(times))
-    console.print(table)
-    certified = sum(times for kind, times in tally.items() if kind.startswith("certified"))
-    failures = sum(times for kind, times in tally.items() if kind.startswith("FAILURE"))
-    console.print(
-        f"certified answers {certified}, typed errors {tally['typed error']}, failures {failures}"
-    )
+def repeat(seed: int, number: int, console: Console, smaller: bool = False) -> int:
+    """Judge one case in this process, or the smallest like it, with everything there is to see."""
+    case = make_case(seed, number)
+    if smaller and (words := _words(case)):
+        case = shrink(case, lambda candidate: bool(words & _words(candidate)))
+    console.print(f"{case.kind} {case.complaint}", style="bold", markup=False)
+    console.print(case.code(), markup=False)
+    attempt = make_attempt(case)
+    if attempt.error is not None:
+        traceback.print_exception(attempt.error)
+    else:
+        console.print(attempt.answer, markup=False)
+    verdict = judge(case, attempt)
+    console.print(f"{verdict.outcome} in {verdict.seconds:.3f} s", style="bold")
+    for complaint in verdict.complaints:
+        console.print(f"  {complaint.what}: {complaint.detail}", markup=False)
+    return int(verdict.failed)
 
 
-def repeat(seed: int, index: int, console: Console) -> int:
-    """Run one case alone, with everything there is to see."""
-    case = make_case(seed, index)
-    console.print(case.complaint or case.describe(), markup=False)
-    try:
-        console.print(case.run(), markup=False)
-    except Exception:
-        traceback.print_exc()
-    outcome = try_case(case)
-    console.print(f"{outcome.kind} {outcome.detail}", markup=False)
-    return int(outcome.failed)
+def _words(case: Case) -> set[str]:
+    """What is wrong with the answer to a case, in words."""
+    return {complaint.what for complaint in judge(case, make_attempt(case)).complaints}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -142,16 +142,31 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--n", type=int, default=2000, help="calls to make (2000)")
     parser.add_argument("--seed", type=int, default=0, help="of the cases (0)")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--seconds", type=float, help="stop after this long")
     parser.add_argument("--only", type=int, help="run only the case of this number")
+    parser.add_argument("--shrink", action="store_true", help="with --only: make the case small")
+    parser.add_argument("--log", type=Path, help="write failures to this file, as lines of JSON")
+    known = "leave out this complaint, by its word in the table; may be given again"
+    parser.add_argument("--ignore", action="append", default=[], metavar="WORD", help=known)
+    kinds = ("reported", "malformed", *KINDS)
+    only = f"only this kind; may be given again: {', '.join(kinds)}"
+    parser.add_argument("--kind", action="append", default=[], help=only)
     options = parser.parse_args(arguments)
-    console = Console(width=140, soft_wrap=True)
+    console = Console(width=200 if not sys.stdout.isatty() else None, soft_wrap=True)
+    if unknown := set(options.kind) - set(kinds):
+        parser.error(f"no kind {', '.join(map(repr, sorted(unknown)))}")
     if options.only is not None:
-        return repeat(options.seed, options.only, console)
+        return repeat(options.seed, options.only, console, options.shrink)
     begin = time.perf_counter()
-    tally = run(options.seed, options.n, options.seconds, console)
-    show(tally, options.seed, time.perf_counter() - begin, console)
-    return int(any(kind.startswith("FAILURE") for kind in tally))
+    numbers = first_cases(options.seed, options.n, options.kind)
+    with open(options.log or os.devnull, "w", encoding="utf-8") as log:
+        tally = run(
+            options.seed, numbers, options.jobs, console,
+            seconds=options.seconds, ignored=frozenset(options.ignore), log=log,
+        )  # fmt: skip
+    tally.show(console, f"seed {options.seed}, {time.perf_counter() - begin:.0f} s")
+    return int(tally.failures > 0)
 
 
 if __name__ == "__main__":

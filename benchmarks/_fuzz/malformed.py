@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 import frot
-from _fuzz_cases import Case
+
+from .case import Case
+from .draw import Rng
 
 __all__ = ["MISTAKES", "malformed_case"]
 
-Rng = np.random.Generator
 Draft = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -21,12 +22,17 @@ def malformed_case(rng: Rng) -> Case:
     mistake = str(rng.choice(list(MISTAKES)))
     call, spoil = MISTAKES[mistake]
     n, m, d = (int(size) for size in rng.integers(2, 6, 3))
-    if call == "solve_costs":
-        args: tuple[Any, ...] = (rng.random((d, n, m)),)
+    args: tuple[Any, ...]
+    if call in ("solve_costs", "equitable", "cutting_set"):
+        args = (rng.random((d, n, m)),)
+    elif call == "pairwise":
+        args = ([rng.normal(size=(size, d)) for size in (n, m, n)],)
+    elif call == "solve_batch":
+        args = (rng.normal(size=(3, n, d)), rng.normal(size=(3, m, d)))
     else:
         args = (rng.normal(size=(n, d)), rng.normal(size=(m, d)))
     args, options = spoil(rng, args)
-    return Case(call, args, options, f"shapes {n}, {m}, {d}", complaint=mistake)
+    return Case("malformed", call, args, options, complaint=mistake)
 
 
 def _entry(which: int, value: Any, dtype: Any = float) -> Callable[[Rng, tuple], Draft]:
@@ -209,4 +215,59 @@ MISTAKES: dict[str, tuple[str, Callable[[Rng, tuple], Draft]]] = {
     "a start of text": ("solve", _option(start="warm")),
     "a ragged start": ("solve", _option(start=[[0.5], [0.2, 0.3]])),
     "a callback that is none": ("solve", _option(callback="print")),
+    # Batches
+    "NaN in a batch": ("solve_batch", _entry(0, np.nan)),
+    "a batch of other length": ("solve_batch", _array(1, lambda y: y[1:])),
+    "a batch of other features": ("solve_batch", _array(1, lambda y: y[:, :, 1:])),
+    "points that are no batch": ("solve_batch", _array(0, lambda x: x[0])),
+    "an empty batch": ("solve_batch", _array(0, lambda x: x[:0])),
+    "a batch without eps": ("solve_batch", _option(eps=0.0)),
+    "a batch of a metric it does not know": ("solve_batch", _option(metric="cityblock")),
+    "weights of too few members": (
+        "solve_batch",
+        lambda rng, args: (args, {"a": np.full((2, args[0].shape[1]), 1.0 / args[0].shape[1])}),
+    ),
+    "a member's weights below zero": (
+        "solve_batch",
+        lambda rng, args: (args, {"a": _spoilt(np.full(args[0].shape[:2], 0.5), -1.0)}),
+    ),
+    "a batch's max_iter of zero": ("solve_batch", _option(max_iter=0)),
+    # Clouds
+    "no clouds": ("pairwise", _array(0, lambda clouds: [])),
+    "clouds of other features": (
+        "pairwise",
+        _array(0, lambda clouds: [clouds[0], clouds[1][:, 1:]]),
+    ),
+    "NaN in a cloud": ("pairwise", _array(0, lambda clouds: [clouds[0], clouds[1] * np.nan])),
+    "weights of too few clouds": ("pairwise", _option(weights=[None])),
+    "other_weights without others": ("pairwise", _option(other_weights=[None])),
+    "p < 1 for clouds": ("pairwise", _option(p=0.5)),
+    "n_jobs of text": ("pairwise", _option(n_jobs="all")),
+    # Relatives
+    "p < 1 for Wasserstein": ("wasserstein", _option(p=0.5)),
+    "NaN in X for Wasserstein": ("wasserstein", _entry(0, np.nan)),
+    "a stack for points": ("max_min", _array(0, lambda x: x[None])),
+    "an unknown metric for max_min": ("max_min", _option(metric="euclidian")),
+    "time_limit below zero for max_min": ("max_min", _option(time_limit=-1.0)),
+    "weights for other points": ("max_min", _option(a=np.full(77, 1.0 / 77))),
+    "costs below zero": ("equitable", _array(0, lambda c: c - 1.0)),
+    "NaN in costs": ("equitable", _entry(0, np.nan)),
+    "2-D costs": ("equitable", _array(0, lambda c: c[0])),
+    "tol below zero": ("equitable", _option(tol=-1.0)),
+    "more shares than groups": ("cutting_set", _option(uncertainty=frot.CappedSimplex(77))),
+    "a set of other groups": (
+        "cutting_set",
+        _option(uncertainty=frot.Box(np.zeros(77), np.ones(77))),
+    ),
+    "a set that is none": ("cutting_set", _option(uncertainty="simplex")),
+    "a set with entropy": ("cutting_set", _option(uncertainty=frot.Simplex(eta=1.0))),
+    "a set's class": ("cutting_set", _option(uncertainty=frot.CappedSimplex)),
+    # The loss
+    "NaN for the loss": ("FRWDLoss", _entry(0, np.nan)),
+    "the loss without eps": ("FRWDLoss", _option(eps=0.0)),
+    "other features for the loss": ("FRWDLoss", _array(1, lambda y: y[:, 1:])),
+    "1-D points for the loss": ("FRWDLoss", _array(0, lambda x: x[0])),
+    "an unknown metric for the loss": ("FRWDLoss", _option(metric="cityblock")),
+    "tol = 0 for the loss": ("FRWDLoss", _option(tol=0.0)),
+    "groups of other features for the loss": ("FRWDLoss", _option(groups=[[0], [77]])),
 }
