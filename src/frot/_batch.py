@@ -164,7 +164,7 @@ def run_batch(
     return BatchResult(
         status=tuple(work.status[at] for at in range(count)),
         proof=proof,
-        potentials=potentials,
+        duals=potentials,
         explicit=work.plans,
         engine=whole.double(),
         iterations=tuple(work.iterations[at] for at in range(count)),
