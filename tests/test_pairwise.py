@@ -374,7 +374,7 @@ class TestCheckpoint:
             {"eta": 0.1, "prior": [0.5, 0.5]},
             {"eta": 0.1, "prior": [0.6, 0.4]},
         ],
-        ids=str,
+        ids=lambda change: "-".join(change),
     )
     def test_of_other_data_or_options_is_refused(self, tmp_path, solved, change):
         path = tmp_path / "work"

@@ -46,7 +46,7 @@ class Gibbs:
     thin: Any
 
     def __post_init__(self) -> None:
-        for name in ("alpha", "f", "g"):
+        for name in ("alpha", "g", "thin"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @cached_property
