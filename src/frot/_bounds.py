@@ -20,6 +20,7 @@ import numpy as np
 
 from frot._costs._protocol import UNIT
 from frot._deadline import check_deadline
+from frot._errors import SolverError
 from frot._feasible import marginal_error, round_plan, seen_error, settle, sum_error
 from frot._plan import Plan
 from frot._problem import Problem
@@ -30,6 +31,8 @@ __all__ = [
     "cheap_lower_bound",
     "cost_doubt",
     "lower_bound",
+    "marginal_doubt",
+    "refuse_contradiction",
     "relative_gap",
     "upper_bound",
 ]
@@ -140,6 +143,11 @@ def _by_product(problem: Problem, plan: Plan, phi: np.ndarray | None, seen: floa
     if 8.0 * share * float(problem.sizes.max()) > NO_MATTER * float(np.abs(phi).max()):
         share = _marginal_share(problem, plan)
     return _upper(problem, plan, phi, _cost_doubt(problem, plan, phi, share))
+
+
+def marginal_doubt(problem: Problem, plan: Plan) -> np.ndarray:
+    """Bound, (L,), what it costs to make a plan's marginals exact, as a share of a b^T does."""
+    return 8.0 * _marginal_share(problem, plan) * problem.sizes
 
 
 def cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray) -> np.ndarray:
@@ -315,6 +323,15 @@ def c_transforms(
         f[start : start + step] = row
         np.minimum(best, (block - row[:, None]).min(axis=0), out=best)
     return f, best
+
+
+def refuse_contradiction(lower: float, upper: float, solver: str) -> None:
+    """Raise if a lower bound is above an upper one: then neither can be trusted."""
+    if lower > upper:
+        raise SolverError(
+            f"{solver}: the bounds [{lower!r}, {upper!r}] contradict each other; please report "
+            "this problem"
+        )
 
 
 def relative_gap(lower: float, upper: float) -> float:
