@@ -202,17 +202,18 @@ def _geometry(costs: Any) -> Geometry:
 
 def _points(costs: FactoredCosts) -> PointGeometry | None:
     """The points behind factored costs: a pass over them is one product and one exponential."""
-    count, features = costs.membership.shape
+    membership: Any = costs.membership
+    count, features = membership.shape
     # Points that were computed, unit vectors, are off by some units themselves.
     error = 0.5 if costs.origin is not None else 0.25 * features / count + 2.0
     X, Y = costs.X[None], costs.Y[None]
-    ones = len(costs.membership.indices)
-    alone = count == features == ones and (costs.membership.indices == np.arange(count)).all()
+    ones = len(membership.indices)
+    alone = count == features == ones and (membership.indices == np.arange(count)).all()
     if alone and costs.scale == 1.0:
         return PointGeometry(X, Y, None, error)
     if count * features > DENSE_MEMBERSHIP:
         return None
-    return PointGeometry(X, Y, costs.membership.toarray() * costs.scale, error)
+    return PointGeometry(X, Y, membership.toarray() * costs.scale, error)
 
 
 def _search(geometry: Geometry, problem: Problem, tol: float) -> Geometry:
