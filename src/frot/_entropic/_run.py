@@ -11,13 +11,7 @@ from frot._bounds import Lower, Upper, cheap_lower_bound
 from frot._costs import FactoredCosts, RescaledCosts, StackedCosts
 from frot._deadline import seconds_left
 from frot._entropic._absent import potentials_at, stand_ins, standing_in
-from frot._entropic._certificate import (
-    Certificate,
-    certify,
-    certify_point,
-    certify_product,
-    certify_rows,
-)
+from frot._entropic._certificate import Certificate, certify, certify_product, certify_rows
 from frot._entropic._coarse import coarse_weights
 from frot._entropic._costs_geometry import CostsGeometry
 from frot._entropic._dense import DenseEngine, dense_bytes
@@ -95,10 +89,7 @@ class EntropicRun:
 
     def certify(self, at: Point) -> tuple[Upper, Lower]:
         """Prove bounds from a point of an ascent."""
-        # The engine at hand may be the one in double precision.
-        engine = self.engine if at.alpha.dtype == self.engine.terms.home.dtype else None
-        proof = certify_point(engine or self.engine.double(), at)
-        return self.upper(proof), self.lower(proof)
+        return self.prove(at.alpha, at.g)
 
     @property
     def forbidden(self) -> bool:
