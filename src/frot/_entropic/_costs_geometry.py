@@ -22,9 +22,13 @@ class CostsGeometry:
 
     costs: Costs
 
-    @cached_property
+    @property
     def home(self) -> Home:
         """NumPy, in double precision."""
+        return self._home
+
+    @cached_property
+    def _home(self) -> Home:
         return Home.of(np.zeros(1))
 
     @property

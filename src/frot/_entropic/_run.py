@@ -11,13 +11,7 @@ from frot._bounds import Lower, Upper, cheap_lower_bound
 from frot._costs import FactoredCosts, RescaledCosts, StackedCosts
 from frot._deadline import seconds_left
 from frot._entropic._absent import potentials_at, stand_ins, standing_in
-from frot._entropic._certificate import (
-    Certificate,
-    certify,
-    certify_point,
-    certify_product,
-    certify_rows,
-)
+from frot._entropic._certificate import Certificate, certify, certify_product, certify_rows
 from frot._entropic._coarse import coarse_weights
 from frot._entropic._costs_geometry import CostsGeometry
 from frot._entropic._dense import DenseEngine, dense_bytes
@@ -95,10 +89,7 @@ class EntropicRun:
 
     def certify(self, at: Point) -> tuple[Upper, Lower]:
         """Prove bounds from a point of an ascent."""
-        # The engine at hand may be the one in double precision.
-        engine = self.engine if at.alpha.dtype == self.engine.terms.home.dtype else None
-        proof = certify_point(engine or self.engine.double(), at)
-        return self.upper(proof), self.lower(proof)
+        return self.prove(at.alpha, at.g)
 
     @property
     def forbidden(self) -> bool:
@@ -202,17 +193,18 @@ def _geometry(costs: Any) -> Geometry:
 
 def _points(costs: FactoredCosts) -> PointGeometry | None:
     """The points behind factored costs: a pass over them is one product and one exponential."""
-    count, features = costs.membership.shape
+    membership: Any = costs.membership
+    count, features = membership.shape
     # Points that were computed, unit vectors, are off by some units themselves.
     error = 0.5 if costs.origin is not None else 0.25 * features / count + 2.0
     X, Y = costs.X[None], costs.Y[None]
-    ones = len(costs.membership.indices)
-    alone = count == features == ones and (costs.membership.indices == np.arange(count)).all()
+    ones = len(membership.indices)
+    alone = count == features == ones and (membership.indices == np.arange(count)).all()
     if alone and costs.scale == 1.0:
         return PointGeometry(X, Y, None, error)
     if count * features > DENSE_MEMBERSHIP:
         return None
-    return PointGeometry(X, Y, costs.membership.toarray() * costs.scale, error)
+    return PointGeometry(X, Y, membership.toarray() * costs.scale, error)
 
 
 def _search(geometry: Geometry, problem: Problem, tol: float) -> Geometry:
