@@ -13,6 +13,7 @@ in double precision can have done to them, each point by what it weighs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import fsum
 
@@ -57,7 +58,8 @@ LITTLE_MASS = 1e-7
 class Upper:
     """A feasible plan, its group costs, its objective, and that widened by rounding.
 
-    Where the objective has an entropy of the plan, `plain` is the bound without it.
+    Where the objective has an entropy of the plan, `plain` is the bound without it. Where `value`
+    is but a bound of the objective, `exact` computes it: once a run has ended.
     """
 
     bound: float
@@ -65,6 +67,12 @@ class Upper:
     plan: Plan
     phi: np.ndarray
     plain: float | None = None
+    exact: Callable[[], float] | None = None
+
+    @property
+    def objective(self) -> float:
+        """The plan's objective."""
+        return self.value if self.exact is None else self.exact()
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +249,11 @@ def cheap_lower_bound(problem: Problem) -> Lower:
     _, n, m = problem.shape
     value, alpha = problem.adversary.best(least)
     bound = value - _entropy_rounding(problem, value) if np.isfinite(value) else -np.inf
-    return Lower(float(bound), alpha, np.zeros(n), np.zeros(m))
+    if not np.isfinite(bound):
+        return Lower(-np.inf, alpha, np.zeros(n), np.zeros(m))
+    f, g = problem.costs.least_potentials(alpha, problem.a, problem.b)
+    # Entropy is never negative: what holds without it holds with it.
+    return Lower(float(bound), alpha, f, g, plain=float(bound) if problem.eps > 0.0 else None)
 
 
 def _weighed(weights: np.ndarray, errors: np.ndarray | float) -> float:

@@ -133,7 +133,8 @@ def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:
     reward = terms.reward(alpha) - terms.reward_error(alpha)
     plain = dot(a, first.plain_f) + dot(b, first.plain_g)
     plain_scored = margin.scores(terms, first.plain_f, first.plain_g, 0.0)
-    upper = worst + entropy + scored
+    # The entropy is that of the costs as formed, less that of the costs as summed.
+    upper = worst + entropy + scored + margin.costs
     lower = _at_least(engine, dual, scored + margin.costs + margin.share * xp.abs(dual)) + reward
     # Minima of reduced costs are off by units of the costs, as these are.
     plain_off = plain_scored + 3.0 * margin.costs + margin.share * xp.abs(plain)

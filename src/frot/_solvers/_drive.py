@@ -169,7 +169,7 @@ def drive(
     if not history or history[-1].gap != last.gap:
         history.append(last)
     result = Result(
-        value=upper.value,
+        value=upper.objective,
         lower=lower.bound,
         upper=upper.bound,
         status=status,
@@ -223,7 +223,12 @@ class _Known:
 
     def complete_by(self, offer: Offer) -> None:
         """Take what is still unknown from an offer that needed no algorithm."""
-        self.upper, self.lower = self.upper or offer.upper, self.lower or offer.lower
+        self.take(
+            Offer(
+                offer.upper if self.upper is None else None,
+                offer.lower if self.lower is None else None,
+            )
+        )
 
     @property
     def complete(self) -> bool:
@@ -241,7 +246,7 @@ class _Known:
     def plain(self) -> tuple[float, float] | None:
         """The interval of the problem without eps, where one was offered."""
         low, high = self._plain
-        return (low, high) if np.isfinite(low) and np.isfinite(high) else None
+        return (low, high) if np.isfinite(low) or np.isfinite(high) else None
 
     @property
     def is_rounding(self) -> bool:
