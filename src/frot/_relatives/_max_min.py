@@ -19,6 +19,7 @@ from frot._prepare import check_terms, make_problem
 from frot._problem import Problem
 from frot._relatives._pair import At, check_pair, transport_at
 from frot._result import Progress, Result
+from frot._run import on_support
 from frot._solvers._drive import NOTHING
 from frot._status import Status
 from frot._validate import check_metric, check_number
@@ -81,7 +82,8 @@ def max_min(
     ).having(points=(pair.X, pair.Y), groups=parsed)
     squared = (metric, p) in (("sqeuclidean", 1.0), ("euclidean", 2.0))
     lines = _lines(parsed) if squared else {}
-    return _search(problem, lines, begin, seconds).at(pair.home)
+    found = on_support(problem, lambda small, *_: _search(small, lines, begin, seconds))
+    return found.at(pair.home)
 
 
 def _lines(groups: Groups) -> dict[int, np.ndarray]:

@@ -170,11 +170,15 @@ class Interior:
         """
         used = self.x > self.z
         each = barrier * self.shares
-        self.x = np.where(used, self.x, np.maximum(self.x, 0.5 * each / self.z))
-        self.z = np.where(used, np.maximum(self.z, 0.1 * each / self.x), self.z)
-        used = self.alpha > self.s
-        self.alpha = np.where(used, self.alpha, np.maximum(self.alpha, 0.1 * barrier / self.s))
-        self.s = np.where(used, np.maximum(self.s, 0.1 * barrier / self.alpha), self.s)
+        # What has become zero gives no more than all there is.
+        with np.errstate(divide="ignore", over="ignore"):
+            raised = np.minimum(0.5 * each / self.z, self.shares)
+            self.x = np.where(used, self.x, np.maximum(self.x, raised))
+            self.z = np.where(used, np.maximum(self.z, 0.1 * each / self.x), self.z)
+            used = self.alpha > self.s
+            raised = np.minimum(0.1 * barrier / self.s, 1.0)
+            self.alpha = np.where(used, self.alpha, np.maximum(self.alpha, raised))
+            self.s = np.where(used, np.maximum(self.s, 0.1 * barrier / self.alpha), self.s)
 
     def _residuals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
         reduced = self.alpha @ self.costs - self.f[self.rows] - self.g[self.cols] - self.z
