@@ -148,7 +148,7 @@ def run_batch(
     level = means.mean(axis=1)
     count, _, n, m = geometry.shape
     # Proofs are in double precision all the same, and what single cannot settle is taken up there.
-    small = place.dtype == place.xp.float32 or work.tol >= SINGLE_TO
+    small = place.dtype == place.xp.float32 or work.aim.sweeps >= SINGLE_TO
     terms = Terms.of(geometry.home.double(), *weights, adversary, epss, means, etas, symmetric)
     search = geometry.single() if small and terms.single_safe else geometry
     terms = terms.at(search.home)

@@ -14,6 +14,7 @@ so that nothing is unrolled and memory does not depend on the number of iteratio
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -28,7 +29,7 @@ from frot._prepare import amount_at, check_amount, refuse_idle_prior
 from frot._relative import Relative
 from frot._solvers import Entropic
 from frot._solvers._choose import check_limits
-from frot._torch_solved import Solved, feature_weights, solve_members
+from frot._torch_solved import Asked, Solved, feature_weights, solve_members
 from frot._validate import check_choice, check_flag, check_number
 
 __all__ = ["FRWDLoss"]
@@ -84,9 +85,10 @@ class FRWDLoss(nn.Module):
         debias: bool = False,
         metric: str = "sqeuclidean",
         prior: Any = None,
-        tol: float = 1e-4,
+        tol: float = 5e-3,
         max_iter: int = 2_000,
         subgradient: bool = False,
+        warm_start: bool = True,
     ) -> None:
         super().__init__()
         self.groups = groups
@@ -97,7 +99,10 @@ class FRWDLoss(nn.Module):
         self.tol = check_number(tol, "tol", strict=True)
         self.max_iter: int = check_limits(Entropic(self.tol, max_iter)).max_iter
         self.subgradient = check_flag(subgradient, "subgradient")
+        self.warm_start = check_flag(warm_start, "warm_start")
         self.result: Any = None
+        # What was asked for and found last: between x and y, and of each with itself.
+        self._last: dict[str, tuple[Asked, Solved]] = {}
         refuse_idle_prior(prior, self.eta)
         if not subgradient and amount_at(self.eps) == 0.0:
             raise InputError(
@@ -127,43 +132,73 @@ class FRWDLoss(nn.Module):
             points and potentials, not the plan, until the next call; copies and pickles of the
             module leave it out.
         """
+        if torch.compiler.is_compiling():
+            return _untraced()(self, x, y, a, b)
+        return self._loss(x, y, a, b)
+
+    def _loss(self, x: Tensor, y: Tensor, a: Tensor | None, b: Tensor | None) -> Tensor:
         x, y, a, b = _check(x, y, a, b)
         alone = x.ndim == 2
         if alone:
             x, y = x[None], y[None]
         a, b = _spread(a, x, "a"), _spread(b, y, "b")
         groups = Groups.parse(self.groups, x.shape[2], None)
-        if self.metric == "cosine":
-            x, y = (_on_spheres(part, groups, name, alone) for part, name in ((x, "x"), (y, "y")))
-            groups = _apart(groups)
-        loss, self.result = self._cost(x, y, a, b, groups)
-        if self.debias:
-            own = [self._cost(part, part, w, w, groups)[0] for part, w in ((x, a), (y, b))]
-            loss = loss - 0.5 * (own[0] + own[1])
-        if alone:
-            self.result = self.result[0]
-            return loss[0]
-        return loss
+        # Autocast would have sweeps multiply in half precision.
+        with torch.autocast(x.device.type, enabled=False):
+            if self.metric == "cosine":
+                x, y = (_on_spheres(part, groups, at, alone) for part, at in ((x, "x"), (y, "y")))
+                groups = _apart(groups)
+            loss, result = self._costs((x, y, a, b), groups)
+        self.result = result[0] if alone else result
+        return loss[0] if alone else loss
 
     def __getstate__(self) -> dict[str, Any]:
-        # The last result is no part of the module, and as large as the data it came from.
-        return {**self.__dict__, "result": None}
+        # What was found last is no part of the module, and as large as the data it came from.
+        return {**self.__dict__, "result": None, "_last": {}}
 
-    def _cost(
-        self, x: Tensor, y: Tensor, a: Tensor, b: Tensor, groups: Groups
+    def _costs(
+        self, points: tuple[Tensor, Tensor, Tensor, Tensor], groups: Groups
     ) -> tuple[Tensor, Any]:
-        """Return the costs of the members, (B,), and the answers they come from."""
+        """Return the losses of the members, (B,), and the answers between x and y."""
+        x, y, a, b = points
         level = _mean_cost(x, y, a, b, groups)
-        eta, eps = (
+        # Debiased or not, one eta and one eps: costs of different ones cannot be compared.
+        amounts = [
             amount.share * level if isinstance(amount, Relative) else torch.full_like(level, amount)
             for amount in (self.eta, self.eps)
-        )
+        ]
+        loss, result = self._cost("xy", points, amounts, level, groups)
+        if self.debias:
+            for role, part, w in (("xx", x, a), ("yy", y, b)):
+                own, _ = self._cost(role, (part, part, w, w), amounts, level, groups)
+                loss = loss - 0.5 * own
+        return loss, result
+
+    def _cost(
+        self, role: str, points: Any, amounts: list[Tensor], level: Tensor, groups: Groups
+    ) -> tuple[Tensor, Any]:
+        """Return the costs of the members, (B,), and the answers they come from."""
+        x, y, a, b = (part.detach() for part in points)
+        eta, eps = amounts
         # Solved out here, so that warnings point at the caller and not into autograd.
-        amounts = (eta.detach(), eps.detach(), level.detach())
-        points = (x.detach(), y.detach(), a.detach(), b.detach())
-        solved = solve_members(points, amounts, groups, self.prior, self.tol, self.max_iter)
-        value: Any = _Transport.apply(x, y, a, b, eta, eps, groups, solved)
+        asked = Asked(
+            (x, y, a, b), (eta.detach(), eps.detach(), level.detach()), groups, self.prior,
+            self.tol, self.max_iter, symmetric=torch.equal(x, y) and torch.equal(a, b),
+        )  # fmt: skip
+        solved = solve_members(asked, self._last.get(role))
+        if self.warm_start:
+            self._last = {**self._last, role: (asked.copied(), solved)}
+        value: Any = _Transport.apply(*points, eta, eps, groups, solved)
         return value, solved.results
+
+
+@functools.cache
+def _untraced() -> Any:
+    """The loss out of the compiler's sight: a search has nothing to fuse, and loops of any length.
+
+    Made when it is needed, since the compiler takes seconds to load.
+    """
+    return torch.compiler.disable(FRWDLoss._loss)
 
 
 class _Transport(torch.autograd.Function):
@@ -177,7 +212,7 @@ class _Transport(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast(grads[0].device.type, enabled=False):
             found = _Transport.envelope(ctx, *grads)
         if torch.is_grad_enabled():
             # Asked to be differentiated again: constants would pass for zero derivatives.
@@ -197,10 +232,11 @@ class _Transport(torch.autograd.Function):
         x1, y1 = x.double() - centre, y.double() - centre
         weights = 2.0 * grad[:, None, None] * feature_weights(solved.alpha, ctx.groups)[:, None, :]
         found: list[Any] = [None] * 8
-        if needs[0]:
-            found[0] = (weights * (a[:, :, None] * x1 - solved.ahead(y1))).to(x)
-        if needs[1]:
-            found[1] = (weights * (b[:, :, None] * y1 - solved.back(x1))).to(x)
+        ahead, back = solved.products(x1 if needs[1] else None, y1 if needs[0] else None)
+        if ahead is not None:
+            found[0] = (weights * (a[:, :, None] * x1 - ahead)).to(x)
+        if back is not None:
+            found[1] = (weights * (b[:, :, None] * y1 - back)).to(x)
         if needs[2]:
             found[2] = (grad[:, None] * solved.f).to(x)
         if needs[3]:

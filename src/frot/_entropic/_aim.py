@@ -1,0 +1,74 @@
+r"""When points of an ascent are near enough to be proven: by the gap, or by the gradient.
+
+A plan with a mass e in wrong columns and weights with a regret r (what the best answer to the
+plan's costs earns more, over the value F) have a gap of about :math:`r + \tfrac12 e s / F`, with s
+the mean cost. The gradient by the points, which plan and weights make, is off by about as much as e
+but by the root of r. Over problems of all kinds (`docs/entropic.md`) its relative error is
+
+.. math:: \frac{\|\delta\|}{\|\nabla\|} \le 4\, e\, \frac{s}{F} + 4 \sqrt{r}
+
+in all but few cases, so that a gradient is asked for by both, not by a gap of its square.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from frot._entropic._engine import Point, distances, regrets
+from frot._entropic._terms import Terms
+
+__all__ = ["Aim"]
+
+# What the gradient's relative error is at most, about, over the mass in wrong columns and over the
+# root of the regret.
+PLAN, WEIGHTS = 4.0, 4.0
+# Points that were near enough but could not be proven to be are asked for so much more.
+TIGHTER = 0.3
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What is asked for.
+
+    Parameters
+    ----------
+    gap : float
+        A proven relative gap that is enough whatever made it.
+    gradient : float, optional
+        The relative error of gradients that is enough, estimated, with a proven gap of no more.
+
+    Examples
+    --------
+    >>> Aim(1e-4).sweeps, Aim(1e-4, 1e-2).sweeps
+    (0.0001, 0.0025)
+    """
+
+    gap: float
+    gradient: float | None = None
+    strictness: float = 1.0
+
+    @property
+    def sweeps(self) -> float:
+        """Mass that may be in wrong columns, over |value| / scale."""
+        return self.gap if self.gradient is None else self.strictness * self.gradient / PLAN
+
+    @property
+    def proven(self) -> float:
+        """The gap that has to be proven of points that are near."""
+        return self.gap if self.gradient is None else max(self.gap, self.gradient)
+
+    def near(self, terms: Terms, at: Point) -> Any:
+        """Return which members are near enough to be proven, (B,)."""
+        close = distances(terms, at) <= self.gap
+        if self.gradient is None:
+            return close
+        xp = terms.home.xp
+        size = xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
+        plan = terms.scale[:, 0] * at.error <= self.sweeps * size
+        weights = regrets(terms, at) <= (self.strictness * self.gradient / WEIGHTS) ** 2
+        return close | (plan & weights)
+
+    def tighter(self) -> Aim:
+        """The same, for points that did not keep what they promised."""
+        return replace(self, strictness=TIGHTER * self.strictness)
