@@ -19,6 +19,7 @@ from frot._batch_input import batch_geometry
 from frot._batch_result import BatchResult
 from frot._batch_work import BatchWork
 from frot._costs import MEMORY_BUDGET
+from frot._entropic._aim import WEIGHTS
 from frot._entropic._dense import dense_bytes
 from frot._entropic._device import device_points
 from frot._errors import hearing, warn_caller
@@ -227,7 +228,7 @@ def _solve(asked: Asked, start: Any) -> Solved:
             geometries = batch_geometry(x, y, groups, "sqeuclidean", home, weights)
             bring = home.double().bring
             means = to_numpy(geometries[0].product(*map(bring, weights)))
-            gap = max(tol**2, NARROWEST)
+            gap = max((tol / WEIGHTS) ** 2, NARROWEST)
             work = BatchWork(gap, asked.max_iter, None, time.perf_counter(), tol)
             results = run_batch(
                 geometries, weights, Simplex(0.0, log_prior), (etas, epss), means, groups, home,
@@ -256,7 +257,7 @@ def _alone(points: Any, amounts: Any, asked: Asked) -> Result:
         a, b = (torch.as_tensor(part, device=x.device) for part in (a, b))
         # A share of no cost at all leaves no eta, and then a prior says nothing.
         q = prior if eta > 0.0 else None
-        limits = {"eta": float(eta), "eps": 0.0, "prior": q, "tol": max(tol**2, NARROWEST)}
+        limits = {"eta": float(eta), "eps": 0.0, "prior": q, "tol": max((tol / WEIGHTS) ** 2, NARROWEST)}
         return solve(x.double(), y.double(), groups, a=a, b=b, **limits)
     home = find_home(x=x)
     assert home is not None

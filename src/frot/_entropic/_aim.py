@@ -18,11 +18,13 @@ from typing import Any
 from frot._entropic._engine import Point, distances, regrets
 from frot._entropic._terms import Terms
 
-__all__ = ["Aim"]
+__all__ = ["WEIGHTS", "Aim"]
 
 # What the gradient's relative error is at most, about, over the mass in wrong columns and over the
 # root of the regret.
-PLAN, WEIGHTS = 4.0, 4.0
+PLAN, WEIGHTS = 8.0, 8.0
+# A smaller regret is rounding in double precision.
+LEAST_REGRET = 1e-14
 # Points that were near enough but could not be proven to be are asked for so much more.
 TIGHTER = 0.3
 
@@ -41,7 +43,7 @@ class Aim:
     Examples
     --------
     >>> Aim(1e-4).sweeps, Aim(1e-4, 1e-2).sweeps
-    (0.0001, 0.0025)
+    (0.0001, 0.00125)
     """
 
     gap: float
@@ -66,7 +68,8 @@ class Aim:
         xp = terms.home.xp
         size = xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
         plan = terms.scale[:, 0] * at.error <= self.sweeps * size
-        weights = regrets(terms, at) <= (self.strictness * self.gradient / WEIGHTS) ** 2
+        regret = max((self.strictness * self.gradient / WEIGHTS) ** 2, LEAST_REGRET)
+        weights = regrets(terms, at) <= regret
         return close | (plan & weights)
 
     def tighter(self) -> Aim:

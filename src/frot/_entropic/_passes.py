@@ -106,7 +106,8 @@ def kept_pass(engine: Engine, at: Point) -> FirstPass | None:
         return None
     reach = xp.max(xp.abs(at.f), axis=1) + 2.0 * xp.max(xp.abs(at.g), axis=1)
     reach = float(xp.max(reach / eps[:, 0] + xp.max(terms.light, axis=1)))
-    if not reach <= KEPT_REACH:
+    # Rows without weight have no scaling to divide by.
+    if not (reach <= KEPT_REACH and bool(xp.all(at.left > 0.0))):
         return None
     with quiet():
         # Largest entries of rows are smallest reduced costs, without the weights of the columns.
