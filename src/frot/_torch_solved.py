@@ -163,10 +163,11 @@ class Asked:
         return alike and len(self.groups) == len(other.groups)
 
     def same(self, other: Asked) -> bool:
-        """Whether the other asks for nothing else."""
+        """Whether the other asks for nothing else; its mean cost leads no search."""
         if not self.fits(other) or self._settings != other._settings:
             return False
-        pairs = zip((*self.points, *self.amounts), (*other.points, *other.amounts), strict=True)
+        mine, theirs = ((*each.points, *each.amounts[:2]) for each in (self, other))
+        pairs = zip(mine, theirs, strict=True)
         return all(a.dtype == b.dtype and torch.equal(a, b) for a, b in pairs)
 
     def near(self, other: Asked) -> bool:

@@ -14,7 +14,6 @@ so that nothing is unrolled and memory does not depend on the number of iteratio
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import torch
@@ -132,6 +131,7 @@ class FRWDLoss(nn.Module):
             points and potentials, not the plan, until the next call; copies and pickles of the
             module leave it out.
         """
+        _refuse_recording()
         if torch.compiler.is_compiling():
             return _untraced()(self, x, y, a, b)
         return self._loss(x, y, a, b)
@@ -192,11 +192,10 @@ class FRWDLoss(nn.Module):
         return value, solved.results
 
 
-@functools.cache
 def _untraced() -> Any:
     """The loss out of the compiler's sight: a search has nothing to fuse, and loops of any length.
 
-    Made when it is needed, since the compiler takes seconds to load.
+    Made when a compiler asks for it, since the compiler takes seconds to load.
     """
     return torch.compiler.disable(FRWDLoss._loss)
 
@@ -221,6 +220,13 @@ class _Transport(torch.autograd.Function):
         return tuple(found)
 
     @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        raise RuntimeError(
+            "FRWDLoss has no derivatives in forward mode; use loss(x, y).backward(), or "
+            "torch.autograd.grad"
+        )
+
+    @staticmethod
     def envelope(ctx: Any, *grads: Any) -> list[Any]:
         """Return the derivatives by all arguments, plan and weights held fixed."""
         x, y, a, b, _, eps = ctx.saved_tensors
@@ -228,7 +234,8 @@ class _Transport(torch.autograd.Function):
         needs = ctx.needs_input_grad
         # Differences of points far from the origin would lose what single precision has.
         grad, a, b = grads[0].double(), a.double(), b.double()
-        centre = x.double().mean(dim=1, keepdim=True)
+        # By weight, so that a far point without any does not move the others away.
+        centre = a[:, None, :] @ x.double()
         x1, y1 = x.double() - centre, y.double() - centre
         weights = 2.0 * grad[:, None, None] * feature_weights(solved.alpha, ctx.groups)[:, None, :]
         found: list[Any] = [None] * 8
@@ -270,7 +277,7 @@ def _mean_cost(x: Tensor, y: Tensor, a: Tensor, b: Tensor, groups: Groups) -> Te
     """The mean over groups of a^T C_l b, (B,), as a function of the points and weights."""
     a, b = a.double(), b.double()
     # Squares are expanded, which takes points near the origin.
-    centre = x.detach().double().mean(dim=1, keepdim=True)
+    centre = a.detach()[:, None, :] @ x.detach().double()
     x, y = x.double() - centre, y.double() - centre
     weights = feature_weights(x.new_full((1, len(groups)), 1.0 / len(groups)), groups)
     mean_x, mean_y = (a[:, None, :] @ x)[:, 0], (b[:, None, :] @ y)[:, 0]
@@ -305,6 +312,28 @@ def _apart(groups: Groups) -> Groups:
     return Groups.parse(parts, int(edges[-1]), None)
 
 
+def _refuse_recording() -> None:
+    """Refuse to be recorded: what a search does depends on the numbers."""
+    # Versions of PyTorch before 2.7 cannot tell.
+    exporting = getattr(torch.compiler, "is_exporting", bool)
+    if torch.jit.is_tracing() or exporting():
+        raise RuntimeError(
+            "FRWDLoss cannot be traced or exported: how it gets to its value depends on the "
+            "numbers. Trace or export the model without its loss; torch.compile takes both"
+        )
+
+
+def _refuse_transform(part: Tensor, name: str) -> None:
+    """Refuse tensors that stand for others: those of vmap have no numbers of their own."""
+    try:
+        part.untyped_storage()
+    except (NotImplementedError, RuntimeError):
+        raise InputError(
+            f"{name}: is a tensor inside a transform of torch.func; in place of vmap pass a batch, "
+            "(B, n, d), and in place of grad use loss(x, y).backward() or torch.autograd.grad"
+        ) from None
+
+
 def _check(x: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
     """Refuse what is not tensors of one device and dtype, or not finite."""
     named = {"x": x, "y": y, "a": a, "b": b}
@@ -314,6 +343,7 @@ def _check(x: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         if not isinstance(part, Tensor):
             raise InputError(f"{name}: is {type(part).__name__}, not a tensor; use torch.as_tensor")
         refuse_odd_tensor(part, name)
+        _refuse_transform(part, name)
     parts = {name: part.detach() for name, part in named.items() if part is not None}
     find_home(**parts)
     if x.ndim not in (2, 3) or x.ndim != y.ndim:
