@@ -172,7 +172,7 @@ def test_single_precision_gets_double_precisions_gradient():
 
 def clouds(kind: str, seed: int) -> tuple[Tensor, Tensor]:
     draw = torch.Generator().manual_seed(seed)
-    x, y = (torch.randn(60, 4, dtype=torch.float64, generator=draw) for _ in range(2))
+    x, y = (torch.randn(40, 4, dtype=torch.float64, generator=draw) for _ in range(2))
     scales = torch.tensor([5.0, 1.0, 1.0, 0.2], dtype=torch.float64)
     kinds = {
         "apart": (x, y + 2.0),
@@ -185,7 +185,7 @@ def clouds(kind: str, seed: int) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("debias", [False, True])
-@pytest.mark.parametrize("eps", [0.3, 0.03, 0.005])
+@pytest.mark.parametrize("eps", [0.3, 0.02])
 @pytest.mark.parametrize("kind", ["apart", "over each other", "scales", "clusters", "tails"])
 def test_the_tolerance_is_that_of_the_gradient(kind, eps, debias):
     x, y = clouds(kind, 0)
@@ -385,7 +385,7 @@ def test_other_shapes_and_other_points_start_anew():
         x, y = points(seed, batch)
         for parts in ((x, y), (y, x), (x.float(), y.float()), (100.0 * x, y)):
             fresh = FRWDLoss(GROUPS, eta=0.1, eps=0.2, warm_start=False)
-            assert loss(*parts) == pytest.approx(fresh(*parts), rel=1e-5)
+            assert loss(*parts).numpy() == pytest.approx(fresh(*parts).numpy(), rel=1e-5)
 
 
 class Model(torch.nn.Module):
@@ -399,6 +399,8 @@ class Model(torch.nn.Module):
         return 2.0 * self.loss(self.layer(x), y)
 
 
+# PyTorch hides this warning of its own, unless warnings are errors.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 def test_compiled_models_are_the_same_and_compile_once():
     from torch._dynamo.testing import CompileCounter
 
@@ -418,6 +420,8 @@ def test_compiled_models_are_the_same_and_compile_once():
     assert counter.op_count <= 4
 
 
+# PyTorch would rather not trace any more.
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 def test_recorders_and_transforms_are_refused():
     x, y = points(3, (2,))
     loss = FRWDLoss(eps=0.2)
