@@ -32,8 +32,8 @@ from frot._validate import check_prior
 
 __all__ = ["Asked", "Solved", "feature_weights", "solve_members"]
 
-# Where nothing but the gap is known of a plan its gradient errs by the root of it, so that the gap is
-# asked for to the square of `tol`, down to what double precision can prove.
+# Where nothing but the gap is known of a plan its gradient errs by the root of it, so that the gap
+# is asked for to the square of `tol`, down to what double precision can prove.
 NARROWEST = 1e-12
 # Weights and potentials lead the way to others where points have moved by no more than this share
 # of what they are apart, in squares.
@@ -81,7 +81,9 @@ class Solved:
             values = bring([one.lower if one.eps > 0.0 else one.value for one in results])
             pairs = [one.potentials for one in results]
             alpha, phi, f, g = (
-                torch.stack([torch.as_tensor(part, dtype=torch.float64, device=device) for part in parts])
+                torch.stack(
+                    [torch.as_tensor(part, dtype=torch.float64, device=device) for part in parts]
+                )
                 for parts in (
                     [one.alpha for one in results],
                     [one.phi for one in results],
@@ -94,9 +96,7 @@ class Solved:
             entropy = entropy + alpha @ bring(log_prior)
         return cls(results, values, entropy, alpha, phi, f, g)
 
-    def products(
-        self, x: Tensor | None, y: Tensor | None
-    ) -> tuple[Tensor | None, Tensor | None]:
+    def products(self, x: Tensor | None, y: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         """Return the products of the plans and y, (B, n, d), and of x and the plans, (B, m, d).
 
         What is None has none.
@@ -180,7 +180,9 @@ class Asked:
         moved = torch.zeros_like(level)
         for at in (0, 1):
             gaps = (self.points[at].double() - other.points[at].double()) ** 2
-            moved = moved + ((self.points[at + 2].double()[:, None, :] @ gaps)[:, 0] * weights).sum(1)
+            moved = moved + ((self.points[at + 2].double()[:, None, :] @ gaps)[:, 0] * weights).sum(
+                1
+            )
         return bool((moved <= MOVED * level).all())
 
 
@@ -258,7 +260,12 @@ def _alone(points: Any, amounts: Any, asked: Asked) -> Result:
         a, b = (torch.as_tensor(part, device=x.device) for part in (a, b))
         # A share of no cost at all leaves no eta, and then a prior says nothing.
         q = prior if eta > 0.0 else None
-        limits = {"eta": float(eta), "eps": 0.0, "prior": q, "tol": max((tol / WEIGHTS) ** 2, NARROWEST)}
+        limits = {
+            "eta": float(eta),
+            "eps": 0.0,
+            "prior": q,
+            "tol": max((tol / WEIGHTS) ** 2, NARROWEST),
+        }
         return solve(x.double(), y.double(), groups, a=a, b=b, **limits)
     home = find_home(x=x)
     assert home is not None
