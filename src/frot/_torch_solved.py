@@ -19,7 +19,7 @@ from frot._batch_input import batch_geometry
 from frot._batch_result import BatchResult
 from frot._batch_work import BatchWork
 from frot._costs import MEMORY_BUDGET
-from frot._entropic._aim import WEIGHTS
+from frot._entropic._aim import WEIGHTS, Aim
 from frot._entropic._dense import dense_bytes
 from frot._entropic._device import device_points
 from frot._errors import hearing, warn_caller
@@ -273,7 +273,8 @@ def _alone(points: Any, amounts: Any, asked: Asked) -> Result:
     adversary = Simplex(float(eta), check_prior(prior, len(groups)))
     problem = Problem(costs, a, b, adversary=adversary, eps=float(eps), names=groups.names)
     # Brought home, though they are there, so that the plan shares nothing with the weights.
-    return Entropic(tol=tol, max_iter=asked.max_iter)(problem).at(home.double())
+    gap = max(Aim.gap_for(tol, len(groups)), NARROWEST)
+    return Entropic(tol=gap, max_iter=asked.max_iter)(problem).at(home.double())
 
 
 def _warn(results: Sequence[Result], tol: float) -> None:

@@ -3,11 +3,12 @@ r"""When points of an ascent are near enough to be proven: by the gap, or by the
 A plan with a mass e in wrong columns and weights with a regret r (what the best answer to the
 plan's costs earns more, over the value F) have a gap of about :math:`r + \tfrac12 e s / F`, with s
 the mean cost. The gradient by the points, which plan and weights make, is off by about as much as e
-but by the root of r. Over problems of all kinds (`docs/entropic.md`) its relative error is
+but by the root of r: over problems of all kinds (`docs/entropic.md`) by
 
 .. math:: \frac{\|\delta\|}{\|\nabla\|} \le 4\, e\, \frac{s}{F} + 4 \sqrt{r}
 
-in all but few cases, so that a gradient is asked for by both, not by a gap of its square.
+at most. So a gradient is asked for by both, and twice as close as that, for losses that are
+differences; a gap of its square would sweep for nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from frot._entropic._terms import Terms
 
 __all__ = ["WEIGHTS", "Aim"]
 
-# What the gradient's relative error is at most, about, over the mass in wrong columns and over the
-# root of the regret.
+# What the gradient's relative error is taken to be over the mass in wrong columns and over the root
+# of the regret: twice what was measured at most.
 PLAN, WEIGHTS = 8.0, 8.0
+# The same of a single gap, whatever it comes from: twice the plan's, and no more than what was seen
+# of the weights'.
+PLAN_GAP, WEIGHTS_GAP = 2.0 * PLAN, 4.0
 # A smaller regret is rounding in double precision.
 LEAST_REGRET = 1e-14
 # Points that were near enough but could not be proven to be are asked for so much more.
@@ -71,6 +75,17 @@ class Aim:
         regret = max((self.strictness * self.gradient / WEIGHTS) ** 2, LEAST_REGRET)
         weights = regrets(terms, at) <= regret
         return close | (plan & weights)
+
+    @staticmethod
+    def gap_for(gradient: float, groups: int) -> float:
+        """Return the gap that makes a gradient as good, where nothing else can be asked for.
+
+        Examples
+        --------
+        >>> Aim.gap_for(4e-3, 1), Aim.gap_for(4e-3, 2)
+        (0.00025, 1e-06)
+        """
+        return gradient / PLAN_GAP if groups == 1 else (gradient / WEIGHTS_GAP) ** 2
 
     def tighter(self) -> Aim:
         """The same, for points that did not keep what they promised."""
