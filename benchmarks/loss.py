@@ -90,7 +90,7 @@ def ours(case: Case, exact: torch.Tensor, n: int) -> list[str]:
     seconds, found = fastest(lambda: gradient(cold, case.x, case.y), REPEATS[n])
     warm, draw = FRWDLoss(**case.options), torch.Generator().manual_seed(1)
     gradient(warm, case.x, case.y)
-    later, x = float("inf"), case.x
+    later, x, moved = float("inf"), case.x, case.x
     for _ in range(REPEATS[n]):
         x = x + MOVE * torch.randn(x.shape, generator=draw)
         spent, moved = fastest(lambda x=x: gradient(warm, x, case.y), 1)

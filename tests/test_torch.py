@@ -232,7 +232,7 @@ def test_gradients_at_small_eps(eps, debias, eta):
 def test_debiased_costs_share_one_eps_and_eta():
     x, y = points(2)
     y = 0.2 * y
-    given = {"eta": frot.relative(0.2), "eps": frot.relative(0.1)}
+    given: dict[str, Any] = {"eta": frot.relative(0.2), "eps": frot.relative(0.1)}
     whole = FRWDLoss(GROUPS, debias=True, tol=1e-8, **given)
     value = float(whole(x, y))
     alone = FRWDLoss(GROUPS, eta=whole.result.eta, eps=whole.result.eps, tol=1e-8)
@@ -347,7 +347,8 @@ def test_warm_starts_are_shorter_and_come_to_the_same():
     given: dict[str, Any] = {"eta": 0.1, "eps": 0.1, "debias": True}
     warm, cold = FRWDLoss(GROUPS, **given), FRWDLoss(GROUPS, warm_start=False, **given)
     exact = FRWDLoss(GROUPS, tol=1e-8, **given)
-    warm(x, y), cold(x, y)
+    for loss in (warm, cold):
+        loss(x, y)
     assert warm.result.iterations == cold.result.iterations
     assert cold._last == {}
     for _ in range(3):
@@ -410,7 +411,7 @@ def test_compiled_models_are_the_same_and_compile_once():
     counts = []
     for _ in range(3):
         one, other = eager(x, y), compiled(x, y)
-        one.backward(), other.backward()
+        (one + other).backward()
         assert other.item() == one.item()
         counts.append((counter.frame_count, counter.op_count))
     assert model.layer.weight.grad is not None

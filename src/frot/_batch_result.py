@@ -123,27 +123,28 @@ class BatchResult(Sequence[Result]):
         Either of U, (B, n, k), and V, (B, m, k), may be None, and so is what it would have led to.
         """
         xp, proof = self.engine.terms.home.xp, self.proof
-        turn, ahead, back = xp.matrix_transpose, [], None
+        turn, parts = xp.matrix_transpose, []
+        ahead: Any = None
+        back: Any = None
         for part, block in self._gibbs.batches(row_blocks(self.engine.geometry)):
             if V is not None:
-                ahead.append(block @ V)
+                parts.append(block @ V)
             if U is not None:
                 found = turn(block) @ U[:, part, :]
                 back = found if back is None else back + found
         weight, left, right = proof.weight[:, None, None], proof.left, proof.right
-        along = None
         if V is not None:
-            along = weight * xp.concat(ahead, axis=1)
-            along = along + left[:, :, None] * (right[:, None, :] @ V)
+            ahead = weight * xp.concat(parts, axis=1)
+            ahead = ahead + left[:, :, None] * (right[:, None, :] @ V)
         if U is not None:
             back = weight * back + right[:, :, None] * (left[:, None, :] @ U)
         for at, plan in self.explicit.items():
             plan = self.engine.terms.home.bring(plan)
-            if along is not None:
-                along[at, :, :] = plan @ V[at, :, :]
-            if back is not None:
+            if V is not None:
+                ahead[at, :, :] = plan @ V[at, :, :]
+            if U is not None:
                 back[at, :, :] = turn(plan) @ U[at, :, :]
-        return along, back
+        return ahead, back
 
     @property
     def _gibbs(self) -> Gibbs:

@@ -111,7 +111,8 @@ class BatchWork:
         climb, aim = iter(ascent), self.aim
         while True:
             terms = ascent.engine.terms
-            reserve = proof_seconds(terms.home, len(members) * ascent.engine.size)
+            _, _, n, m = ascent.engine.geometry.shape
+            reserve = proof_seconds(terms.home, len(members) * n * m)
             try:
                 with deadline(seconds_left() - reserve):
                     at = next(climb, None)

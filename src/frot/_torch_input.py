@@ -18,7 +18,8 @@ def refuse_recording() -> None:
     """Refuse to be recorded: what a search does depends on the numbers."""
     # Versions of PyTorch before 2.7 cannot tell.
     exporting = getattr(torch.compiler, "is_exporting", bool)
-    if torch.jit.is_tracing() or exporting():
+    tracing = torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
+    if tracing or exporting():
         raise RuntimeError(
             "FRWDLoss cannot be traced or exported: how it gets to its value depends on the "
             "numbers. Trace or export the model without its loss; torch.compile takes both"

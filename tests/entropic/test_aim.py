@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ from frot._entropic._terms import Terms
 
 def engine(eta: float, zeros: int = 0) -> DenseEngine:
     rng = np.random.default_rng(0)
-    costs = StackGeometry(rng.random((1, 3, 12, 10)))
+    costs: Any = StackGeometry(rng.random((1, 3, 12, 10)))
     a, b = np.ones((1, 12)), np.full((1, 10), 0.1)
     a[:, :zeros] = 0.0
     a /= a.sum()
@@ -43,9 +45,7 @@ def test_near_points_have_near_plans(tol):
     first = np.array([[0.8, 0.1, 0.1]])
     *_, exact = (at for _, at in zip(range(60), ascend(made, first, tol=1e-12), strict=False))
     aim = Aim(1e-14, tol)
-    for at in ascend(made, first, tol=aim.sweeps):
-        if aim.near(made.terms, at)[0]:
-            break
+    at = next(at for at in ascend(made, first, tol=aim.sweeps) if aim.near(made.terms, at)[0])
     assert np.abs(at.plan - exact.plan).sum() <= tol
     proof = certify_point(made, at)
     assert float(proof.upper[0] - proof.lower[0]) <= aim.proven * float(proof.upper[0])
