@@ -12,7 +12,7 @@ from frot._bounds import Upper, relative_gap
 from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._entropic._aim import Aim
 from frot._entropic._ascent import Ascent
-from frot._entropic._certificate import Certificate, certify_point, certify_product, certify_rows
+from frot._entropic._certificate import Certificate, certify, certify_product, certify_rows
 from frot._entropic._dense import DenseEngine
 from frot._entropic._engine import take
 from frot._entropic._host import host_problem
@@ -163,7 +163,9 @@ class BatchWork:
         enough = np.full(len(members), self.tol)
         if near is not None:
             enough[near] = self.aim.proven
-        within[rows] = self._judge(certify_point(engine, at), members[rows], done, enough[rows])
+        within[rows] = self._judge(
+            certify(engine, at.alpha, at.g), members[rows], done, enough[rows]
+        )
         return within
 
     def _judge(
