@@ -235,7 +235,7 @@ def _solve(asked: Asked, start: Any) -> Solved:
             work = BatchWork(gap, asked.max_iter, None, time.perf_counter(), tol)
             results = run_batch(
                 geometries, weights, Simplex(0.0, log_prior), (etas, epss), means, groups, home,
-                work, symmetric=asked.symmetric, start=start,
+                work, symmetric=asked.symmetric, start=start, objectives=False,
             )  # fmt: skip
         else:
             results = [

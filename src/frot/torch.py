@@ -19,7 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from frot._batch import DEFAULT_EPS
+from frot._batch import DEFAULT_EPS, with_objectives
+from frot._batch_result import BatchResult
 from frot._errors import InputError
 from frot._groups import Groups
 from frot._prepare import amount_at, check_amount, refuse_idle_prior
@@ -114,7 +115,9 @@ class FRWDLoss(nn.Module):
         self.max_iter: int = check_limits(Entropic(self.tol, max_iter)).max_iter
         self.subgradient = check_flag(subgradient, "subgradient")
         self.warm_start = check_flag(warm_start, "warm_start")
-        self.result: Any = None
+        # The answers between x and y, without objectives; and what was made of them.
+        self._found: tuple[Any, bool] | None = None
+        self._shown: Any = None
         # What was asked for and found last: between x and y, and of each with itself.
         self._last: dict[str, tuple[Asked, Solved]] = {}
         refuse_idle_prior(prior, self.eta)
@@ -123,6 +126,20 @@ class FRWDLoss(nn.Module):
                 "eps: at eps = 0 the cost has kinks where the plan is not unique, so that there is "
                 "no gradient, only subgradients; pass eps > 0, or subgradient=True to take one"
             )
+
+    @property
+    def result(self) -> Any:
+        """The certified answer that the last cost between x and y came from, or the batch of them.
+
+        None before the first call. What a plan costs is summed when it is asked for.
+        """
+        found = self._found
+        if found is not None:
+            results, alone = found
+            if isinstance(results, BatchResult):
+                results = with_objectives(results)
+            self._shown, self._found = results[0] if alone else results, None
+        return self._shown
 
     def extra_repr(self) -> str:
         """What the module was made with."""
@@ -164,12 +181,12 @@ class FRWDLoss(nn.Module):
                 x, y = (_on_spheres(part, groups, at, alone) for part, at in ((x, "x"), (y, "y")))
                 groups = _apart(groups)
             loss, result = self._costs((x, y, a, b), groups)
-        self.result = result[0] if alone else result
+        self._found, self._shown = (result, alone), None
         return loss[0] if alone else loss
 
     def __getstate__(self) -> dict[str, Any]:
         # What was found last is no part of the module, and as large as the data it came from.
-        return {**self.__dict__, "result": None, "_last": {}}
+        return {**self.__dict__, "_found": None, "_shown": None, "_last": {}}
 
     def _costs(
         self, points: tuple[Tensor, Tensor, Tensor, Tensor], groups: Groups
