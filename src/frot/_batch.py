@@ -34,7 +34,7 @@ from frot._solvers._drive import NOTHING
 from frot._status import Status
 from frot._validate import check_choice, check_flag, check_number, check_prior
 
-__all__ = ["run_batch", "solve_batch"]
+__all__ = ["run_batch", "solve_batch", "with_objectives"]
 
 DEFAULT_EPS = Relative(0.05)
 
@@ -142,18 +142,20 @@ def run_batch(
     memory_budget: float = MEMORY_BUDGET,
     symmetric: bool = False,
     start: tuple[np.ndarray, np.ndarray] | None = None,
+    objectives: bool = True,
 ) -> BatchResult:
     """Solve a batch that has been checked.
 
     `geometries` are the costs to solve and those of the points' true places, `amounts` are eta and
     eps, `means` the groups' mean costs, (B, L), and `start` weights and potentials to begin with.
+    Without `objectives` values are bounds of them: see `with_objectives`.
     """
     (etas, epss), place = amounts, home or Home.of(np.zeros(1))
     geometry, true = geometries
     level = means.mean(axis=1)
     count, _, n, m = geometry.shape
     # Proofs are in double precision all the same, and what single cannot settle is taken up there.
-    small = place.dtype == place.xp.float32 or work.tol >= SINGLE_TO
+    small = place.dtype == place.xp.float32 or work.aim.sweeps >= SINGLE_TO
     terms = Terms.of(geometry.home.double(), *weights, adversary, epss, means, etas, symmetric)
     search = geometry.single() if small and terms.single_safe else geometry
     terms = terms.at(search.home)
@@ -163,7 +165,8 @@ def run_batch(
         for first in range(0, count, per_part):
             work.run(whole, np.arange(first, min(first + per_part, count)), start)
         proof = work.assembled(count)
-        proof = replace(proof, value=_objectives(whole, proof, work.plans))
+        if objectives:
+            proof = replace(proof, value=_objectives(whole, proof, work.plans))
     potentials = proof.f, proof.g
     if true is not geometry:
         potentials = potentials_at(true, whole.double().terms, proof.alpha, *potentials)
@@ -184,6 +187,12 @@ def run_batch(
         solver=f"solve_batch(tol={work.tol}, max_iter={work.max_iter})",
         home=home,
     )
+
+
+def with_objectives(result: BatchResult) -> BatchResult:
+    """The same with its plans' objectives, which a search has no need of."""
+    value = _objectives(result.engine, result.proof, result.explicit)
+    return replace(result, proof=replace(result.proof, value=value))
 
 
 def _objectives(engine: DenseEngine, proof: Certificate, explicit: Iterable[int]) -> Any:

@@ -10,10 +10,11 @@ import numpy as np
 from frot._arrays import Home, to_numpy
 from frot._bounds import Upper, relative_gap
 from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
+from frot._entropic._aim import Aim
 from frot._entropic._ascent import Ascent
 from frot._entropic._certificate import Certificate, certify, certify_product, certify_rows
 from frot._entropic._dense import DenseEngine
-from frot._entropic._engine import distances, take
+from frot._entropic._engine import take
 from frot._entropic._host import host_problem
 from frot._entropic._run import proof_seconds
 from frot._solvers._entropic_arcs import EntropicArcs, arcs_suit, plan_upper
@@ -32,10 +33,26 @@ LOOKS = 60
 
 
 class BatchWork:
-    """The members' ascents: who is done, with what proof."""
+    """The members' ascents: who is done, with what proof.
 
-    def __init__(self, tol: float, max_iter: int, time_limit: float | None, begin: float) -> None:
+    Parameters
+    ----------
+    tol : float
+        The gap to prove.
+    gradient : float, optional
+        Members whose gradients are as close need not prove a smaller gap: see `Aim`.
+    """
+
+    def __init__(
+        self,
+        tol: float,
+        max_iter: int,
+        time_limit: float | None,
+        begin: float,
+        gradient: float | None = None,
+    ) -> None:
         self.tol, self.max_iter, self.time_limit, self.begin = tol, max_iter, time_limit, begin
+        self.aim = Aim(tol, gradient)
         self.status: dict[int, Status] = {}
         self.iterations: dict[int, int] = {}
         # Of every member the best proof, and the row of it.
@@ -86,11 +103,12 @@ class BatchWork:
             alpha, g = (home.bring(part[members]) for part in start)
         if len(members) < whole.geometry.shape[0]:
             whole = whole.members(home.indices(members))
-        return self._climb(Ascent(whole, home.bring(alpha), g, tol=self.tol), members, done)
+        ascent = Ascent(whole, home.bring(alpha), g, tol=self.aim.sweeps)
+        return self._climb(ascent, members, done)
 
     def _climb(self, ascent: Ascent, members: np.ndarray, done: int) -> tuple[np.ndarray, int]:
         """Climb until all are done, or nothing rises; return who is left, and the steps made."""
-        climb = iter(ascent)
+        climb, aim = iter(ascent), self.aim
         while True:
             terms = ascent.engine.terms
             _, _, n, m = ascent.engine.geometry.shape
@@ -108,10 +126,13 @@ class BatchWork:
                 left = ~self._prove(ascent, members, np.ones(len(members), dtype=bool), done)
                 return members[left], done
             done += 1
-            near, ended = to_numpy(distances(terms, at) <= self.tol), done >= self.max_iter
+            near, ended = to_numpy(aim.near(terms, at)), done >= self.max_iter
             if not (ended or near.sum() > DROP_AT * len(near)):
                 continue
-            left = ~self._prove(ascent, members, near | ended, done)
+            left = ~self._prove(ascent, members, near | ended, done, near)
+            if (near & left).any():
+                aim = aim.tighter()
+                ascent.tighten(aim.sweeps)
             if ended:
                 self._stop(members[left], Status.MAX_ITER, done)
                 return members[:0], done
@@ -122,20 +143,36 @@ class BatchWork:
                 ascent.keep(terms.home.indices(np.flatnonzero(left)))
 
     def _prove(
-        self, ascent: Ascent, members: np.ndarray, asked: np.ndarray, done: int
+        self,
+        ascent: Ascent,
+        members: np.ndarray,
+        asked: np.ndarray,
+        done: int,
+        near: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Certify some members; return which are done."""
+        """Certify some members; return which are done.
+
+        Those that are `near` what was aimed at need no smaller gap than that.
+        """
         engine, at, rows = ascent.engine, ascent.at, np.flatnonzero(asked)
         assert isinstance(engine, DenseEngine)
         if len(rows) < len(members):
             index = engine.terms.home.indices(rows)
             engine, at = engine.members(index), take(engine.terms.home.xp, index, at)
         within = np.zeros(len(members), dtype=bool)
-        within[rows] = self._judge(certify(engine, at.alpha, at.g), members[rows], done)
+        enough = np.full(len(members), self.tol)
+        if near is not None:
+            enough[near] = self.aim.proven
+        within[rows] = self._judge(
+            certify(engine, at.alpha, at.g), members[rows], done, enough[rows]
+        )
         return within
 
-    def _judge(self, proof: Certificate, members: np.ndarray, done: int) -> np.ndarray:
+    def _judge(
+        self, proof: Certificate, members: np.ndarray, done: int, enough: np.ndarray | None = None
+    ) -> np.ndarray:
         """Keep the proofs of members; return which of them need no better one."""
+        enough = np.full(len(members), self.tol) if enough is None else enough
         lower, upper, doubt = (
             to_numpy(part)
             for part in (proof.lower, proof.upper, proof.upper - proof.value + proof.slack)
@@ -146,7 +183,7 @@ class BatchWork:
                 if float(known.upper[at] - known.lower[at]) < upper[row] - lower[row]:
                     continue
             self._proofs[member] = (proof, row)
-            if relative_gap(float(lower[row]), float(upper[row])) <= self.tol:
+            if relative_gap(float(lower[row]), float(upper[row])) <= enough[row]:
                 self.status[member], self.iterations[member] = Status.CONVERGED, done
             elif upper[row] - lower[row] <= WITHIN_DOUBT * doubt[row]:
                 self.status[member], self.iterations[member] = Status.PRECISION, done

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from frot._entropic._geometry import Geometry
 from frot._entropic._terms import Terms
 
-__all__ = ["Engine", "Point", "distances", "gaps", "make_point", "select", "take"]
+__all__ = ["Engine", "Point", "distances", "gaps", "make_point", "regrets", "select", "take"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,3 +149,14 @@ def distances(terms: Terms, at: Point) -> Any:
     size = xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
     width = xp.abs(at.primal - at.dual) + 0.5 * terms.scale[:, 0] * at.error
     return width / xp.where(size > 0.0, size, xp.ones_like(size))
+
+
+def regrets(terms: Terms, at: Point) -> Any:
+    """Return what the best answer to the plan's costs earns more than alpha, over the value, (B,).
+
+    Unlike the gap it does not see columns that are wrong.
+    """
+    xp = terms.home.xp
+    more = terms.worst(at.phi) - xp.vecdot(at.alpha, at.phi) - terms.reward(at.alpha)
+    size = xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
+    return more / xp.where(size > 0.0, size, xp.ones_like(size))

@@ -47,7 +47,7 @@ def plan_objective(engine: Engine, proof: Certificate) -> Any:
         scores = scores_at(engine.geometry, terms, proof.alpha)
         bias = proof.g / terms.eps + log_columns - from_cols
         added = 0.0 * proof.value
-        little = bool(xp.all(xp.sum(proof.left, axis=1) * formed[:, 0] <= LITTLE))
+        little = bool(xp.all((xp.sum(proof.left, axis=1) <= LITTLE) | ~formed[:, 0]))
         short = xp.float32 if little else xp.float64
         for part in _parts(engine) if bool(xp.any(proof.left > 0.0)) else ():
             level = from_rows[:, part] - proof.f[:, part] / terms.eps + scores.offset(part)
