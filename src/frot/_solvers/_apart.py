@@ -41,8 +41,8 @@ class Apart:
     >>> costs = ForbiddenCosts.of_stack(np.array([[[0.0, 1.0], [np.inf, 0.0]]]))
     >>> half = np.array([0.5, 0.5])
     >>> parts = Apart.of(Problem(costs, half, half, eps=1.0))
-    >>> parts.rows[0] == parts.cols[0], parts.rows[0] == parts.rows[1]
-    (True, False)
+    >>> parts.inside.tolist()
+    [[True, False], [False, True]]
     >>> parts.cut(Problem(costs, half, half, eps=1.0)).costs.forbidden
     array([[False,  True],
            [ True, False]])
