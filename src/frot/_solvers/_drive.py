@@ -221,7 +221,7 @@ class _Known:
 
     def complete_by(self, offer: Offer) -> None:
         """Take what is still unknown from an offer that needed no algorithm."""
-        self.upper, self.lower = self.upper or offer.upper, self.lower or offer.lower
+        self.take(Offer(offer.upper if self.upper is None else None, offer.lower))
 
     @property
     def complete(self) -> bool:
