@@ -245,3 +245,13 @@ def test_an_entropic_run_without_time_has_an_interval():
     assert found.lower <= sharp.upper
     assert sharp.lower <= found.upper < np.inf
     assert np.asarray(found.plan)[shut_arcs(stack)].sum() == 0.0
+
+
+def test_an_entropic_run_of_one_step_says_what_its_potentials_prove():
+    stack = with_forbidden(2)
+    found = quiet(frot.solve_costs, stack, eps=0.1, solver=frot.Entropic(max_iter=1))
+    uniform = np.full(6, 1 / 6)
+    assert dual_value(found, stack, uniform, uniform) >= found.lower - 1e-12
+    plain = frot.solve_costs(stack)
+    assert found.unregularised[0] <= plain.upper
+    assert plain.lower <= found.unregularised[1]
