@@ -156,7 +156,7 @@ def test_entropic_agrees_with_sweeps_on_the_arcs_that_can_carry_mass(eps):
     cost[2:, :2] = np.inf
     kernel = np.where(np.isinf(cost), 0.0, np.exp(-np.where(np.isinf(cost), 0.0, cost) / eps))
     kernel[:2, 2:] = 0.0
-    v = np.ones(5)
+    u, v = np.ones(5), np.ones(5)
     for _ in range(20_000):
         u = 5.0 / (kernel @ v)
         v = 5.0 / (kernel.T @ u)

@@ -89,7 +89,7 @@ class Apart:
         """
         mixed, eps, inside = self.costs.mix(alpha), problem.eps, self.inside
         scores = np.where(inside, (f[:, None] - mixed) / eps, -np.inf)
-        g = -eps * logsumexp(scores, axis=0, b=problem.a[:, None])
+        g = -eps * np.asarray(logsumexp(scores, axis=0, b=problem.a[:, None]))
         i, j = np.nonzero(~inside & np.isfinite(mixed))
         over = f[i] + g[j] - mixed[i, j] + EMPTY * eps
         tails, heads = self.rows[i], self.cols[j]
