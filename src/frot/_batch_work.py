@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from frot._arrays import Home, to_numpy
-from frot._bounds import Upper, relative_gap
+from frot._bounds import Lower, relative_gap
 from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._entropic._aim import Aim
 from frot._entropic._ascent import Ascent
@@ -18,6 +18,8 @@ from frot._entropic._engine import take
 from frot._entropic._host import host_problem
 from frot._entropic._run import proof_seconds
 from frot._solvers._entropic_arcs import EntropicArcs, arcs_suit, plan_upper
+from frot._solvers._offer import Offer
+from frot._solvers._without_eps import without_eps
 from frot._status import Status
 
 __all__ = ["BatchWork"]
@@ -206,24 +208,35 @@ class BatchWork:
                 gap = relative_gap(float(proof.lower[0]), float(proof.upper[0]))
                 if done >= self.max_iter or not state.aim(gap):
                     break
-            self._explicit(member, plan_upper(host, state.plan()), (rows, cols), done)
+            self._explicit(member, Offer(plan_upper(host, state.plan())), (rows, cols), done)
+            if host.eps < SMALL_EPS * host.mean_cost:
+                for offer in without_eps(host, self.tol):
+                    if member in self.status or done >= self.max_iter:
+                        break
+                    done += 1
+                    self._explicit(member, offer, (rows, cols), done)
             if member in self.status:
                 return
         late = Status.MAX_ITER if done >= self.max_iter else Status.STALLED
         self._stop(np.array([member]), late, done)
 
-    def _explicit(self, member: int, plan: Upper, kept: tuple[Any, Any], done: int) -> None:
-        """Take the interior point's own plan, where that of its potentials does not do."""
+    def _explicit(self, member: int, offer: Offer, kept: tuple[Any, Any], done: int) -> None:
+        """Take a plan that no potentials make, and a lower bound with it if that is better."""
         proof, row = self._proofs[member]
-        if plan.bound >= float(proof.upper[row]):
+        plan, lower_too = offer
+        if plan is None or plan.bound >= float(proof.upper[row]):
             return
         home = Home.of(proof.value)
         alone = {
             field.name: home.xp.take(getattr(proof, field.name), home.indices([row]), axis=0)
             for field in fields(Certificate)
         }
-        lower = float(alone["lower"][0])
-        numbers = {
+        shape = alone["f"].shape[1], alone["g"].shape[1]
+        numbers: dict[str, Any] = {}
+        if lower_too is not None and lower_too.bound > float(alone["lower"][0]):
+            numbers = _lower_parts(lower_too, kept, shape)
+        lower = float(numbers.get("lower", alone["lower"])[0])
+        numbers |= {
             "value": [max(plan.value, lower)],
             "upper": [plan.bound],
             "plain_upper": [plan.plain],
@@ -231,7 +244,6 @@ class BatchWork:
         }
         alone |= {name: home.bring(np.asarray(number)) for name, number in numbers.items()}
         self._judge(Certificate(**alone), np.array([member]), done)
-        shape = alone["f"].shape[1], alone["g"].shape[1]
         self.plans[member] = np.asarray(plan.plan.expand(*kept, shape))
 
     def _stop(self, members: np.ndarray, status: Status, done: int) -> None:
@@ -253,3 +265,19 @@ class BatchWork:
             joined = every[0] if len(every) == 1 else home.xp.concat(every, axis=0)
             parts[field.name] = home.xp.take(joined, index, axis=0)
         return Certificate(**parts)
+
+
+def _lower_parts(lower: Lower, kept: tuple[Any, Any], shape: tuple[int, int]) -> dict[str, Any]:
+    """Return what a certificate says of a lower bound of some points, which holds without eps."""
+    f, g = np.zeros((1, shape[0])), np.zeros((1, shape[1]))
+    f[0, kept[0]], g[0, kept[1]] = lower.f, lower.g
+    return {
+        "lower": [lower.bound],
+        "plain_lower": [lower.bound],
+        "slack": [lower.slack],
+        "alpha": lower.alpha[None],
+        "f": f,
+        "g": g,
+        "plain_f": f,
+        "plain_g": g,
+    }

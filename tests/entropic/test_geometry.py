@@ -152,9 +152,7 @@ def test_no_plan_pays_less_than_the_least(name: str):
     mixed = np.einsum("l,lij->ij", alpha, STACK)
     assert (f[:, None] + g <= mixed + 1e-12).all()
     proven = float(a @ f + b @ g)
-    # Of the host's own kinds nothing is asked.
-    own = isinstance(geometry, CostsGeometry)
-    assert proven == pytest.approx(0.0 if own else alpha @ least, rel=1e-9)
+    assert proven == pytest.approx(alpha @ least, rel=1e-9)
 
 
 def test_precisions():

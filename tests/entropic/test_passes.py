@@ -33,7 +33,7 @@ def test_a_pass_is_the_softmin_and_its_plan(b: np.ndarray):
     engine, g = engine_of(b), RNG.normal(size=(1, 5))
     first = settled_pass(engine, scores_at(engine.geometry, engine.terms, ALPHA), g)
     shifted = g[0] - b @ g[0]
-    f = -EPS * logsumexp((shifted - MIXED) / EPS, b=b[None], axis=1)
+    f = -EPS * np.asarray(logsumexp((shifted - MIXED) / EPS, b=b[None], axis=1))
     plan = A[:, None] * b * np.exp((f[:, None] + shifted - MIXED) / EPS)
     assert first.g[0] == pytest.approx(shifted, rel=1e-14)
     assert first.f[0] == pytest.approx(f, rel=1e-12)

@@ -27,7 +27,8 @@ t being the logarithm of the plan's density, that is at most so many units of
 and what goes with a point is taken off its potential again: the lower bound pays for it what the
 point weighs, however far away and badly known it is. What goes with t is a share of an exponent,
 :math:`\sum_{ij} \pi_{ij} |t_{ij}| \le \mathrm{KL} + 1`. The entropy of the plan is a sum over it,
-and pays the same.
+and pays the same: for its scores, and for entries of the mixed cost, which it is taken from as
+:math:`\langle \alpha, \phi \rangle`.
 """
 
 from __future__ import annotations
@@ -133,8 +134,9 @@ def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:
     reward = terms.reward(alpha) - terms.reward_error(alpha)
     plain = dot(a, first.plain_f) + dot(b, first.plain_g)
     plain_scored = margin.scores(terms, first.plain_f, first.plain_g, 0.0)
-    # The entropy is that of the costs as formed, less that of the costs as summed.
-    upper = worst + entropy + scored + margin.costs
+    # The plan was made of entries of the mixed cost, and its entropy is taken from group costs.
+    apart = margin.costs + margin.share * xp.abs(dot(alpha, phi))
+    upper = worst + entropy + scored + apart
     lower = _at_least(engine, dual, scored + margin.costs + margin.share * xp.abs(dual)) + reward
     # Minima of reduced costs are off by units of the costs, as these are.
     plain_off = plain_scored + 3.0 * margin.costs + margin.share * xp.abs(plain)

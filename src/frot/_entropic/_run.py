@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,10 @@ class EntropicRun:
         proof = certify(self.engine, alpha, g)
         return self.upper(proof), self.lower(proof)
 
+    def prove_lower(self, alpha: Any, g: Any) -> Lower:
+        """Prove a lower bound from weights (1, L) and a potential (1, m)."""
+        return self.lower(certify(self.engine, alpha, g))
+
     def prove_from_rows(self, alpha: np.ndarray, f: np.ndarray) -> tuple[Upper | None, Lower]:
         """Prove bounds from weights (L,) and potentials of the rows (n,), all on the host.
 
@@ -168,6 +173,15 @@ class EntropicRun:
         f, g = self._potentials(proof.alpha, proof.plain_f, proof.plain_g, soft=False)
         slack = float(proof.slack[0])
         return Lower(float(proof.plain_lower[0]), proof.alpha[0, :], f, g, slack)
+
+    def spread(self, lower: Lower, rows: np.ndarray, cols: np.ndarray) -> Lower:
+        """A bound of some points, on the host, with potentials for all of them."""
+        _, n, m = self.problem.shape
+        bring = self.engine.double().terms.home.bring
+        f, g = np.zeros((1, n)), np.zeros((1, m))
+        f[0, rows], g[0, cols] = lower.f, lower.g
+        parts = self._potentials(bring(lower.alpha[None]), bring(f), bring(g), soft=False)
+        return replace(lower, f=parts[0], g=parts[1], plain=lower.bound)
 
     def _potentials(self, alpha: Any, f: Any, g: Any, soft: bool) -> tuple[Any, Any]:
         """Give points without weight the potentials of their true places."""

@@ -223,12 +223,7 @@ class _Known:
 
     def complete_by(self, offer: Offer) -> None:
         """Take what is still unknown from an offer that needed no algorithm."""
-        self.take(
-            Offer(
-                offer.upper if self.upper is None else None,
-                offer.lower if self.lower is None else None,
-            )
-        )
+        self.take(Offer(offer.upper if self.upper is None else None, offer.lower))
 
     @property
     def complete(self) -> bool:
