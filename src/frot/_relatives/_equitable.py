@@ -224,7 +224,9 @@ class _Pool:
         whole = parts.sum(axis=0)
         given = Plan.from_arcs(*Plan(whole, copy=False).arcs(), whole.shape)
         settled = settle(given, self.problem.a, self.problem.b)
-        rounded = [(round_plan(given, self.problem.a, self.problem.b), None)]
+        rounded: list[tuple[Plan, Settled | None]] = [
+            (round_plan(given, self.problem.a, self.problem.b), None)
+        ]
         if settled is not None:
             # Other arcs may cost a billion.
             along = Plan.from_arcs(settled.rows, settled.cols, settled.mass, whole.shape)
@@ -295,7 +297,7 @@ class _SplitPricing:
     ) -> tuple[Upper, Lower]:
         """Bounds of the game's mixture of plans, and of the best weights or the given ones."""
         used, weights = game.mixture()
-        parts = np.tensordot(weights, np.stack([entered[one].parts for one in used]), axes=1)
+        parts = np.tensordot(weights, np.array([entered[one].parts for one in used]), axes=1)
         at = at or self.best
         assert at is not None
         return self.pool.judge(parts), self.pool.prove(at.alpha, at.transport.g)
