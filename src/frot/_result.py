@@ -251,7 +251,7 @@ class Result:
         -------
         matplotlib.figure.Figure
         """
-        from frot._plot import plot_result
+        from frot.show import plot_result
 
         return plot_result(self.numpy(), kind, **options)
 

@@ -138,7 +138,7 @@ def write_comparison_report(
 
 
 def _render(comparison: Comparison, call: str, title: str, command: str) -> str:
-    from frot._plot._comparison import plot_choices, plot_intervals, plot_plans
+    from frot.show.comparison import plot_choices, plot_intervals, plot_plans
 
     (n, d), m = comparison.points[0].shape, len(comparison.points[1])
     count = len(comparison.groups)

@@ -35,7 +35,7 @@ def definitions(facts: Sequence[tuple[str, str]], wide: Sequence[str] = ()) -> s
 
 def images(result: Result, groups: GroupArrays | None, feature_names: Sequence[str] | None) -> str:
     """Draw the three pictures into the page, or say what is missing to draw them."""
-    from frot._plot import plot_alpha, plot_convergence, plot_plan
+    from frot.show import plot_alpha, plot_convergence, plot_plan
 
     try:
         plan = plot_plan(result, groups=groups, feature_names=feature_names)
@@ -52,7 +52,7 @@ def images(result: Result, groups: GroupArrays | None, feature_names: Sequence[s
 
 def image(figure: Figure, text: str) -> str:
     """Draw a figure into the page; `text` says what is on it to who cannot see it."""
-    from frot._plot._style import png
+    from frot.show.style import png
 
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
     data = base64.b64encode(png(figure, dpi=144)).decode("ascii")

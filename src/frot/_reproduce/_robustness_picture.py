@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from frot._plot._style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
+from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
 from frot._reproduce._robustness_data import CLOUDS
 from frot._reproduce._robustness_runs import METHODS, PROVEN
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from frot._plot._style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
+from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
 from frot._reproduce._selection_methods import METHODS
 
 if TYPE_CHECKING:

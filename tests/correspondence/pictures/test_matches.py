@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from frot import InputError
-from frot._plot._style import GREEN
+from frot.show.style import GREEN
 from frot.correspondence._pictures import plot_matches
 from frot.correspondence._pictures._matches import RED
 from frot.correspondence._pictures._side_by_side import SideBySide

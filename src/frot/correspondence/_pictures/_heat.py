@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from frot._errors import InputError
-from frot._plot._style import INK, new_figure, plain, shorten
+from frot.show.style import INK, new_figure, plain, shorten
 from frot.correspondence._feature_map import Grid
 from frot.correspondence._pictures._matched import Matched, Pictured
 from frot.correspondence._pictures._points import as_points

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from frot._errors import InputError
-from frot._plot._style import BLUE, INK, new_figure, plain, shorten, tidy
+from frot.show.style import BLUE, INK, new_figure, plain, shorten, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

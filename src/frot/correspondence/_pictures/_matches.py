@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._errors import InputError, require
-from frot._plot._style import GREEN, INK, new_figure, plain, shorten
+from frot.show.style import GREEN, INK, new_figure, plain, shorten
 from frot.correspondence._pictures._labels import draw_labels
 from frot.correspondence._pictures._matched import Matched
 from frot.correspondence._pictures._points import as_points

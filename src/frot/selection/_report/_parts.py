@@ -38,7 +38,7 @@ def section(title: str, body: str) -> str:
 
 def image(figure: Figure, text: str) -> str:
     """Draw a figure into the page; `text` says what is on it to who cannot see it."""
-    from frot._plot._style import png
+    from frot.show.style import png
 
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
     data = base64.b64encode(png(figure, dpi=144)).decode("ascii")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._plot._style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, plain, shorten, tidy
+from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, plain, shorten, tidy
 from frot.selection._report._view import View
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from frot._plot._style import BLUE, INK, ORANGE, new_figure, plain, shorten, tidy
+from frot.show.style import BLUE, INK, ORANGE, new_figure, plain, shorten, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

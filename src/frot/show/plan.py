@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._errors import require
-from frot._plot._projection import project
-from frot._plot._style import BLUE, GREY, INK, ORANGE, new_figure, plain, tidy
+from frot.show.projection import project
+from frot.show.style import BLUE, GREY, INK, ORANGE, new_figure, plain, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

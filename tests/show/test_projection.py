@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import frot
-from frot._plot._projection import project
+from frot.show.projection import project
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import pytest
 from matplotlib.collections import LineCollection, PathCollection
 
 import frot
-from frot._plot import plot_plan
-from frot._plot._plan import MAX_ARCS
+from frot.show import plot_plan
+from frot.show.plan import MAX_ARCS
 
 
 def axes_of(figure) -> list[Any]:

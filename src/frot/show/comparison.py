@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from frot._errors import InputError
-from frot._plot._plan import MAX_CELLS, draw_arcs
-from frot._plot._projection import checked_features
-from frot._plot._style import BLUE, GREY, INK, ORANGE, new_figure, plain, shorten, tidy
+from frot.show.plan import MAX_CELLS, draw_arcs
+from frot.show.projection import checked_features
+from frot.show.style import BLUE, GREY, INK, ORANGE, new_figure, plain, shorten, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

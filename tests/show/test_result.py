@@ -4,8 +4,8 @@ import pytest
 
 import frot
 from frot._errors import MissingDependencyError
-from frot._plot import plot_result
-from frot._plot._style import plain, png, shorten
+from frot.show import plot_result
+from frot.show.style import plain, png, shorten
 
 
 def test_all_three_in_one_figure(toy_data, toy_result):

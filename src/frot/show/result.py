@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from frot._plot._alpha import alpha_height, draw_alpha, plot_alpha
-from frot._plot._convergence import draw_convergence, plot_convergence
-from frot._plot._plan import draw_plan, plot_plan
-from frot._plot._style import new_figure
+from frot.show.alpha import alpha_height, draw_alpha, plot_alpha
+from frot.show.convergence import draw_convergence, plot_convergence
+from frot.show.plan import draw_plan, plot_plan
+from frot.show.style import new_figure
 from frot._validate import check_choice
 
 if TYPE_CHECKING:

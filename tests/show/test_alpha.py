@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import frot
-from frot._plot import plot_alpha
+from frot.show import plot_alpha
 
 
 def axes_of(figure) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from frot._errors import InputError
-from frot._plot._style import shorten
+from frot.show.style import shorten
 
 if TYPE_CHECKING:
     from frot._group_arrays import GroupArrays

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import frot
-from frot._plot import plot_convergence
+from frot.show import plot_convergence
 
 
 def axes_of(figure) -> list[Any]:

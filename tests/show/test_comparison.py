@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import frot
-from frot._plot._comparison import (
+from frot.show.comparison import (
     _shared,
     plot_choices,
     plot_comparison,

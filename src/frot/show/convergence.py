@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from frot._plot._style import BLUE, GREEN, ORANGE, new_figure, tidy
+from frot.show.style import BLUE, GREEN, ORANGE, new_figure, tidy
 from frot._validate import check_choice
 
 if TYPE_CHECKING:
