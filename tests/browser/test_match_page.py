@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from frot.correspondence import Matcher, TorchBackbone
-from frot.correspondence._page import write_match_page
-from frot.correspondence._page._heat_rows import heat_rows
+from frot.correspondence._page import heat_rows, write_match_page
 from tests.correspondence.fake_match import fake_match
 from tests.correspondence.small import SIDE, cat, convolutions
 

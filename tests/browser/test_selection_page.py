@@ -97,7 +97,7 @@ def test_the_box_searches(page):
     box.send_keys("gene1")
     found = column(page, 1)
     assert set(found) == {"GENE1", *(f"GENE{i}" for i in range(10, 20))}
-    assert page.find_element("id", "found").text == f"11 of {GENES} rows match"
+    assert page.find_element("id", "ranking-found").text == f"11 of {GENES} rows match"
     box.send_keys("9 gene5")
     assert set(column(page, 1)) == {"GENE19", "GENE5", *(f"GENE{i}" for i in range(50, 60))}
     click_head(page, "score")
@@ -108,7 +108,7 @@ def test_the_box_searches(page):
     box.clear()
     box.send_keys(" ")
     assert len(column(page, 1)) == GENES
-    assert page.find_element("id", "found").text == ""
+    assert page.find_element("id", "ranking-found").text == ""
 
 
 def test_one_comparison_at_a_time(page):

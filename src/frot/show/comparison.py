@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from frot._errors import InputError
-from frot.show.plan import MAX_CELLS, draw_arcs
-from frot.show.projection import checked_features
-from frot.show.style import BLUE, GREY, INK, ORANGE, new_figure, plain, shorten, tidy
+from frot.show.plan import checked_features, draw_arcs, draw_cells
+from frot.show.style import BLUE, FAINT, INK, ORANGE, legend_above, new_figure, plain, shorten, tidy
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure, FigureBase
 
     from frot._compare import Comparison, Row
@@ -159,13 +157,12 @@ def _draw_intervals(figure: FigureBase, comparison: Comparison) -> None:
     axes.set_xlim(0.0 if min((r.lower for r in known), default=0.0) >= 0.0 else None, far)
     tidy(axes)
     axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", color="#DDDDDD", linewidth=0.6)
+    axes.grid(axis="x", color=FAINT, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.set_xlabel("squared transport cost")
     axes.set_title("Values and proven intervals", loc="left", fontsize=11)
-    corner: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}
     if known:
-        axes.legend(ncols=2, frameon=False, fontsize=9, borderaxespad=0.2, **corner)
+        legend_above(axes, 2)
 
 
 def _plans_height(comparison: Comparison) -> float:
@@ -195,7 +192,8 @@ def _draw_plans(
     for place, (axes, row) in enumerate(zip(grid, rows, strict=False)):
         assert row.result is not None
         if many:
-            draw_cells(axes, row.result.plan, x[:, 0], y[:, 0])
+            # In the order of one feature, so that a plan that keeps order is a diagonal.
+            draw_cells(axes, row.result.plan, (np.argsort(x[:, 0]), np.argsort(y[:, 0])))
         else:
             draw_arcs(axes, row.result.plan, x, y, size=14.0)
             tidy(axes)
@@ -222,22 +220,6 @@ def _draw_plans(
             *grid[0].get_legend_handles_labels(), loc="outside lower right", ncols=2,
             frameon=False, fontsize=9, handletextpad=0.1,
         )  # fmt: skip
-
-
-def draw_cells(axes: Axes, plan: Plan, x: np.ndarray, y: np.ndarray) -> None:
-    """Draw a plan as a heat map, points in the order of one feature so that order shows."""
-    n, m = plan.shape
-    rows, cols, mass = plan.arcs()
-    # Position of every point in the order.
-    across, down = np.argsort(np.argsort(y)), np.argsort(np.argsort(x))
-    bins = min(n, MAX_CELLS), min(m, MAX_CELLS)
-    cells = np.zeros(bins)
-    np.add.at(cells, (down[rows] * bins[0] // n, across[cols] * bins[1] // m), mass)
-    axes.imshow(cells, cmap="Blues", vmin=0.0, aspect="auto", interpolation="nearest",
-                extent=(-0.5, m - 0.5, n - 0.5, -0.5))  # fmt: skip
-    for spine in axes.spines.values():
-        spine.set_color(GREY)
-    axes.tick_params(colors=INK, labelsize=9)
 
 
 def _flat(points: np.ndarray, shown: list[int], height: float) -> np.ndarray:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from frot.show.style import BLUE, GREEN, ORANGE, new_figure, tidy
 from frot._validate import check_choice
+from frot.show.style import BLUE, FAINT, GREEN, ORANGE, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +75,7 @@ def draw_convergence(
     for axes in (bounds, gaps):
         tidy(axes)
         axes.set_xlabel("iteration" if over == "iteration" else "seconds")
-        axes.grid(True, color="#DDDDDD", linewidth=0.6)
+        axes.grid(True, color=FAINT, linewidth=0.6)
         axes.set_axisbelow(True)
         if over == "iteration":
             axes.locator_params(axis="x", integer=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from frot._validate import check_choice
 from frot.show.alpha import alpha_height, draw_alpha, plot_alpha
 from frot.show.convergence import draw_convergence, plot_convergence
 from frot.show.plan import draw_plan, plot_plan
 from frot.show.style import new_figure
-from frot._validate import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

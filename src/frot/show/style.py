@@ -11,11 +11,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["BLUE", "GREEN", "GREY", "INK", "ORANGE", "new_figure", "png", "shorten", "tidy"]
+__all__ = [
+    "BLUE",
+    "FAINT",
+    "GREEN",
+    "GREY",
+    "INK",
+    "ORANGE",
+    "colour_bar",
+    "legend_above",
+    "new_figure",
+    "plain",
+    "png",
+    "shorten",
+    "tidy",
+]
 
 # Okabe and Ito's palette, which stays distinct under every common colour blindness.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"
-INK = "#333333"
+INK, FAINT = "#333333", "#C9CDD2"
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -35,10 +49,10 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def png(figure: Figure, dpi: int = 144) -> bytes:
-    """Return the figure as the bytes of a .png file."""
+def png(figure: Figure, dpi: int = 144, clear: bool = False) -> bytes:
+    """Return the figure as the bytes of a .png file, on a white ground or on none."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi)
+    figure.savefig(buffer, format="png", dpi=dpi, transparent=clear)
     return buffer.getvalue()
 
 
@@ -52,6 +66,24 @@ def tidy(axes: Axes) -> Axes:
     axes.xaxis.label.set_fontsize(10)
     axes.yaxis.label.set_fontsize(10)
     return axes
+
+
+def legend_above(axes: Axes, columns: int) -> None:
+    """Name what is drawn, above the axes, where no point can be behind the legend."""
+    axes.legend(
+        ncols=columns, frameon=False, fontsize=9, handlelength=1.2, handletextpad=0.4,
+        loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2,
+    )  # fmt: skip
+
+
+def colour_bar(image: Any, axes: Any, label: str, **place: Any) -> None:
+    """Say beside the axes which colour is which number."""
+    first = axes if hasattr(axes, "figure") else axes[0]
+    look = {"shrink": 0.7, "pad": 0.015, "aspect": 24} | place
+    bar = first.figure.colorbar(image, ax=axes, **look)
+    bar.set_label(label, fontsize=9, color=INK)
+    bar.ax.tick_params(colors=INK, labelsize=8)
+    bar.outline.set_visible(False)
 
 
 def shorten(name: str, length: int = 28) -> str:

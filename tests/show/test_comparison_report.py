@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import frot
-from tests.report.test_report import Page
+from tests.show.test_report import Page
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_nothing_is_fetched_and_all_is_escaped(found, tmp_path):
     assert not re.search(r"(https?:)?//[a-z]", re.sub(r"base64,[\w+/=]+", "", page))
     assert "<script>alert" not in page
     assert "<h1>A &amp; &lt;B&gt;</h1>" in page
-    assert "f(&quot;&lt;&amp;&gt;&quot;)" in page
+    assert parsed.texts["code"] == "f(\"<&>\")frot 'a b'"
 
 
 def test_the_rows_say_what_was_found(found, tmp_path):

@@ -1,12 +1,144 @@
+import json
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+
 import numpy as np
 import pytest
 
+from frot import InputError
 from frot.correspondence import Matcher, TorchBackbone
 from frot.correspondence._feature_map import Grid
-from frot.correspondence._page._heat_rows import heat_rows
+from frot.correspondence._page import heat_rows, sample, write_match_page
 from frot.correspondence._transfer import TRANSFERS
-from tests.correspondence.fake_match import fake_match
+from tests.correspondence.fake_match import FakeMatch, FakePhoto, FakeTransfer, fake_match
 from tests.correspondence.small import SIDE, cat, convolutions
+
+POINTS = np.array([[100.25, 80.0], [220.5, 140.0]])
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "match.html"
+    assert write_match_page(fake_match(), path, POINTS, call="m(a, b)", command="frot <x>") == path
+    return path.read_text(encoding="utf-8")
+
+
+def test_it_asks_nothing_of_the_network(page):
+    addresses = re.findall(r'(?:src|href)="([^"]*)', page)
+    assert len(addresses) == 3
+    assert all(address.startswith("data:") for address in addresses)
+    assert "http" not in re.sub(r"base64,[^\"]*", "", page.split('id="data"')[0])
+    assert "url(" not in page
+
+
+def test_what_users_wrote_is_escaped(page):
+    assert "<cat>" not in page
+    assert "bent &lt;cat&gt;.png" in page
+    assert "frot &lt;x&gt;" in page
+    block = page.split('id="data">')[1].split("</script>")[0]
+    assert json.loads(block)["b"]["width"] == 472
+
+
+def test_the_answer_and_the_layers_are_there(page):
+    match = fake_match()
+    assert match.result is not None
+    assert f"[{match.result.lower:.8g},&nbsp;{match.result.upper:.8g}]" in page
+    assert 'class="badge">CONVERGED' in page
+    weights = re.findall(r'data-value="([^"]+)"', page)
+    assert [float(weight) for weight in weights] == list(match.alpha.values())
+    for x, y in match.transfer(POINTS).points:
+        assert f"<td>{x:.1f}, {y:.1f}</td>" in page
+    assert "496 best of 713 cells" in page
+    assert "every 2 pixels of A, and a click goes to the nearest of these" in page
+
+
+def test_a_method_without_transport_has_no_interval(tmp_path):
+    match = replace(fake_match(), result=None, method="nn", phi=None)
+    text = write_match_page(match, tmp_path / "nn.html", 3, "Cats & dogs").read_text("utf-8")
+    assert "no interval" in text
+    assert "<title>Cats &amp; dogs</title>" in text
+    assert "To get this again" not in text
+
+
+@dataclass(frozen=True, eq=False)
+class Large(FakeMatch):
+    """As many cells as in the paper, in photographs of twelve megapixels, half of it noise."""
+
+    @cached_property
+    def scores(self):
+        row = np.random.default_rng(0).random(self.target_grid.count, dtype=np.float32)
+        return np.broadcast_to(row, (self.source_grid.count, self.target_grid.count))
+
+    def transfer(self, points):
+        same = np.asarray(points, dtype=float)
+        return FakeTransfer(same, np.ones(len(same)))
+
+
+def test_the_largest_page_is_below_five_megabytes(tmp_path):
+    cat = fake_match()
+    pixels = np.kron(cat.source.pixels, np.ones((10, 10, 1), dtype=np.float32))[:, :, :3]
+    pixels += 0.3 * np.random.default_rng(0).random((*pixels.shape[:2], 1), dtype=np.float32)
+    photo = FakePhoto(pixels, "large.jpg")
+    match = Large(photo, photo, cat.warp, 4.0, 284)
+    assert match.source_grid.count >= 4_275
+    page = write_match_page(match, tmp_path / "large.html")
+    assert page.stat().st_size < 5e6
+
+
+@pytest.mark.parametrize(
+    ("name", "points", "text"),
+    [
+        ("no/such/page.html", None, "does not exist"),
+        ("page.html", [[1e4, 0.0]], "outside"),
+        ("page.html", [1.0], "points: shape"),
+    ],
+)
+def test_bad_input_leaves_no_file(tmp_path, name, points, text):
+    with pytest.raises(InputError, match=text):
+        write_match_page(fake_match(), tmp_path / name, points)
+    assert not list(tmp_path.iterdir())
+
+
+def unpacked(sampled):
+    span = sampled.high - sampled.low
+    return sampled.low + sampled.places / 65_535 * span, sampled.sure / 255
+
+
+@pytest.mark.parametrize(("most", "step"), [(30_000, 2), (12_100, 3), (500, 15)])
+def test_what_is_kept_is_what_transfer_says(most, step):
+    match = fake_match()
+    sampled = sample(match, most)
+    assert sampled.step == step
+    assert sampled.across * sampled.down <= most
+    assert (sampled.across, sampled.down) == (-(-360 // step), -(-300 // step))
+    k = np.arange(len(sampled.places))
+    points = step * np.stack([k % sampled.across, k // sampled.across], axis=1)
+    places, sure = unpacked(sampled)
+    moved = match.transfer(points)
+    assert places == pytest.approx(moved.points, abs=0.01)
+    assert sure == pytest.approx(moved.confidence, abs=0.5 / 255 + 1e-9)
+
+
+def test_a_small_photograph_has_every_pixel():
+    match = fake_match()
+    small = replace(match, source=FakePhoto(match.source.pixels[:40, :50], "small"))
+    sampled = sample(small)
+    assert (sampled.step, sampled.across, sampled.down) == (1, 50, 40)
+
+
+def test_everything_may_go_to_one_place():
+    class Still:
+        source = FakePhoto(np.zeros((4, 6, 3)), "still")
+        source_grid = target_grid = Grid(1, 1, 8.0, 8.0)
+
+        def transfer(self, points):
+            return FakeTransfer(np.full((len(points), 2), 7.0), np.ones(len(points)))
+
+    places, sure = unpacked(sample(Still()))  # type: ignore[arg-type]
+    assert places == pytest.approx(np.full((24, 2), 7.0), abs=1e-5)
+    assert (sure == 1.0).all()
+
 
 GRID = Grid(18, 25, 8.0, 8.0)
 

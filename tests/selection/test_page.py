@@ -14,10 +14,10 @@ from frot.selection import (
     stability_selection,
     write_selection_report,
 )
-from frot.selection._report._view import score_of, view_of
+from frot.selection._pictures import score_of, view_of
 from frot.selection._selector import unfitted
-from tests.report.test_report import Page
 from tests.selection.planted import planted
+from tests.show.test_report import Page
 
 EVIL = ["<script>alert(1)</script>", 'a "quoted" & <b>bold</b>', "$body", "US$ and A$", "plain"]
 
@@ -82,7 +82,7 @@ def test_the_table_is_that_of_the_selector(page, evil):
     for column, name in enumerate(heads[2:-2], start=2):
         expected = table["alpha" if name == "α" else name]
         assert [float(row[column]) for row in shown] == pytest.approx(expected, rel=1e-2, abs=1e-3)
-    assert page.count('class="kept"') == 3
+    assert page.count('class="marked"') == 3
 
 
 def test_interval_perplexity_and_notes(page, evil):
@@ -189,7 +189,7 @@ def test_what_is_drawn():
         ({"y": np.repeat(["u", "v"], 20)}, "are not what the selector was fitted on"),
         ({"sample_names": ["a"]}, "sample_names: has 1 names for 40; give one for each"),
         ({"feature_names": ["a"]}, "feature_names: has 1 names for 40"),
-        ({"path": "no/such/page.html"}, "cannot be written"),
+        ({"path": "no/such/page.html"}, "does not exist"),
     ],
 )
 def test_bad_input(tmp_path, monkeypatch, change, message):
@@ -214,5 +214,5 @@ def test_without_matplotlib_the_page_says_so(evil, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     selector, X, y = evil
     page = write_selection_report(selector, X, y, tmp_path / "p.html").read_text("utf-8")
-    assert "No pictures: matplotlib is not installed" in page
+    assert "No picture: matplotlib is not installed" in page
     assert "<img" not in page

@@ -1,13 +1,5 @@
-"""The page's few lines of script: tables that sort, a box that searches, tabs."""
-
-from __future__ import annotations
-
-__all__ = ["SCRIPT"]
-
-# No dollar signs, which the page's template would read. Without the script everything is
-# there, in order of rank and one comparison after the other.
-SCRIPT = """
 "use strict";
+// Tables that sort, boxes that search in them, tabs. Without it everything is there, in order.
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0], heads = Array.from(table.tHead.rows[0].cells);
   const text = (row, at) => row.cells[at].dataset.value ?? row.cells[at].textContent;
@@ -22,6 +14,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
     keyed.sort((a, b) => {
       if (!number) return sign * a.key.localeCompare(b.key, undefined, {numeric: true});
+      // What is no number is last whichever way round.
       const none = Number.isNaN(a.key) - Number.isNaN(b.key);
       return none || (Number.isNaN(a.key) ? 0 : sign * (a.key - b.key));
     });
@@ -34,7 +27,7 @@ for (const box of document.querySelectorAll("input[type=search]")) {
   const rows = Array.from(document.getElementById(box.dataset.table).tBodies[0].rows);
   const count = document.getElementById(box.dataset.count);
   const show = () => {
-    const words = box.value.toLowerCase().split(/[\\s,;]+/).filter(Boolean);
+    const words = box.value.toLowerCase().split(/[\s,;]+/).filter(Boolean);
     let shown = 0;
     for (const row of rows) {
       const name = row.querySelector("td.text").textContent.toLowerCase();
@@ -67,4 +60,3 @@ for (const list of document.querySelectorAll("[role=tablist]")) {
   list.hidden = false;
   choose(tabs[0]);
 }
-"""

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import frot
-from frot._report import write_report
 from frot._toy import toy
+from frot.show import write_report
 
 # Attributes by which a page fetches something.
 FETCHING = {"src", "href", "srcset", "action", "data", "poster"}
@@ -126,5 +126,12 @@ def test_without_matplotlib_the_page_says_so(evil, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     text = write_report(evil, tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "No pictures: matplotlib is not installed" in text
+    assert text.count("No picture: matplotlib is not installed") == 3
     assert len(Page(text).rows) == 5
+
+
+def test_without_jinja_one_error_names_the_extra(evil, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(frot.MissingDependencyError, match=r'jinja2 is not .* "frot\[plot\]"'):
+        write_report(evil, tmp_path / "page.html")
+    assert not list(tmp_path.iterdir())

@@ -1,12 +1,4 @@
-"""The page's script: a point is chosen in A, and shown in B with its heat map."""
-
-from __future__ import annotations
-
-__all__ = ["SCRIPT"]
-
-# No dollar signs, which the page's template would read.
-SCRIPT = """
-"use strict";
+// A point is chosen in A, and shown in B with its heat map.
 const data = JSON.parse(document.getElementById("data").textContent);
 const at = id => document.getElementById(id);
 const bytes = text => Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
@@ -132,4 +124,3 @@ picture.addEventListener("keydown", event => {
 at("warm").addEventListener("change", event => { heat.hidden = !event.target.checked; });
 lines.forEach(line => line.querySelector("button").addEventListener("click", () => pinLine(line)));
 pinLine(lines[data.start]);
-"""
