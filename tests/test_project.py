@@ -7,27 +7,8 @@ from pathlib import Path
 import frot
 
 ROOT = Path(__file__).resolve().parents[1]
-HEAVY = (
-    "torch",
-    "matplotlib",
-    "jinja2",
-    "sklearn",
-    "pandas",
-    "polars",
-    "pyarrow",
-    "joblib",
-    "dask",
-)
-    "torch",
-    "matplotlib",
-    "sklearn",
-    "pandas",
-    "polars",
-    "pyarrow",
-    "joblib",
-    "dask",
-    "jinja2",
-)
+HEAVY = ["torch", "matplotlib", "jinja2", "sklearn", "pandas", "polars", "pyarrow", "joblib"]
+HEAVY += ["dask"]
 
 PROBE = """
 import sys, time

@@ -44,3 +44,27 @@ def test_a_gap_of_zero_can_be_drawn():
     figure.draw_without_rendering()
     low, high = axes_of(figure)[1].get_ylim()
     assert 0.0 < low < high
+
+
+@pytest.mark.parametrize("over", ["iteration", "time"])
+def test_the_rate_of_frank_wolfe_is_drawn_above_the_error(toy_data, over):
+    X, Y, _ = toy_data
+    solver = frot.FrankWolfe(step="paper", tol=0.0, max_iter=12)
+    with pytest.warns(frot.ConvergenceWarning):
+        result = frot.solve(X, Y, "each", eta=1.0, solver=solver)
+    _, gaps = axes_of(plot_convergence(result, over=over))
+    gap, bound = gaps.lines
+    assert bound.get_label() == "error allowed by proposition 3"
+    steps = np.array([now.iteration for now in result.history])
+    assert result.rate is not None
+    assert bound.get_ydata() == pytest.approx(result.rate(steps) / result.upper)
+    assert np.all(np.diff(bound.get_ydata()) < 0.0)
+    best = frot.solve(X, Y, "each", eta=1.0).lower
+    errors = np.array([now.upper for now in result.history]) - best
+    assert np.all(errors / result.upper <= bound.get_ydata())
+    low, high = gaps.get_ylim()
+    assert low <= gap.get_ydata().min() <= bound.get_ydata().max() <= high
+
+
+def test_other_runs_have_no_rate(toy_result):
+    assert len(axes_of(plot_convergence(toy_result))[1].lines) == 1

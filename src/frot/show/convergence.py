@@ -1,4 +1,4 @@
-"""How the two bounds closed in on the optimum."""
+"""How the two bounds closed in on the optimum, and what the paper promises of Frank-Wolfe."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from frot._validate import check_choice
-from frot.show.style import BLUE, FAINT, GREEN, ORANGE, new_figure, tidy
+from frot.show.style import BLUE, FAINT, GREEN, GREY, ORANGE, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +23,9 @@ FLOOR = 1e-16
 
 def plot_convergence(result: Result, over: Literal["iteration", "time"] = "iteration") -> Figure:
     """Draw the lower and the upper bound, and the gap between them on a log axis.
+
+    Where the result has a rate (`FrankWolfe` with the paper's steps or a line search), the error
+    that the paper's proposition 3 allows is drawn beside the gap, over the size of the optimum.
 
     Parameters
     ----------
@@ -60,8 +63,16 @@ def draw_convergence(
     bounds.plot(where, upper, color=ORANGE, label="upper bound", **marker)
     bounds.plot(where, lower, color=BLUE, label="lower bound", **marker)
     drawn = np.maximum([now.gap for now in history], FLOOR)
-    gaps.plot(where, drawn, color=GREEN, **marker)
+    gaps.plot(where, drawn, color=GREEN, label="relative gap", **marker)
     gaps.set_yscale("log")
+    size = max(abs(result.lower), abs(result.upper))
+    if result.rate is not None and size > 0.0:
+        allowed = result.rate(np.array([now.iteration for now in history])) / size
+        dashed = {"color": GREY, "linestyle": (0, (4, 3)), "linewidth": 1.2}
+        gaps.plot(where, allowed, label="error allowed by proposition 3", **dashed)
+        drawn = np.append(drawn, np.maximum(allowed, FLOOR))
+        # Between the two, which are orders of magnitude apart.
+        gaps.legend(frameon=False, fontsize=9, loc="center right")
     if len(drawn):
         # Whole decades, so that a gap that hardly moves is not blown up to a mountain range.
         gaps.set_ylim(*(10.0 ** np.array([_decade(drawn.min()), _decade(drawn.max()) + 1])))
