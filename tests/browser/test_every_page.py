@@ -29,7 +29,7 @@ def write(kind, folder):
         from frot.correspondence import write_match_page
         from tests.correspondence.fake_match import fake_match
 
-        return write_match_page(fake_match(), path)  # type: ignore[arg-type]
+        return write_match_page(fake_match(), path)
     rows = [[Cell("FROT", note="worst mix"), number(2.0, ".1f"), Cell("fails", badge="failed")]]
     columns = [Column("method", "text"), Column("value"), Column("claim", "text")]
     result = frot.solve(X, Y, groups)

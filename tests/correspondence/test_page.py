@@ -2,6 +2,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,7 +81,7 @@ def test_the_largest_page_is_below_five_megabytes(tmp_path):
     pixels = np.kron(cat.source.pixels, np.ones((10, 10, 1), dtype=np.float32))[:, :, :3]
     pixels += 0.3 * np.random.default_rng(0).random((*pixels.shape[:2], 1), dtype=np.float32)
     photo = FakePhoto(pixels, "large.jpg")
-    match = Large(photo, photo, cat.warp, 4.0, 284)
+    match: Any = Large(photo, photo, cat.warp, 4.0, 284)
     assert match.source_grid.count >= 4_275
     page = write_match_page(match, tmp_path / "large.html")
     assert page.stat().st_size < 5e6

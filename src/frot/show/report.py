@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from frot._errors import InputError, brief
 from frot._group_arrays import GroupArrays
@@ -185,7 +185,7 @@ def write_comparison_report(
         )
     path = check_page(path)
     (n, d), m = comparison.points[0].shape, len(comparison.points[1])
-    drawn = {}
+    drawn: dict[str, Any] = {}
     if comparison.answered:
         drawn = {
             "intervals": picture(
