@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +14,15 @@ from frot._arrays import Home, to_numpy
 from frot._batch_input import batch_geometry, batch_home, batch_points, batch_weights
 from frot._batch_result import BatchResult
 from frot._batch_work import BatchWork
+from frot._bounds import refuse_contradiction
 from frot._costs import MEMORY_BUDGET
-from frot._deadline import deadline
+from frot._deadline import deadline, no_deadline
 from frot._entropic._absent import potentials_at
+from frot._entropic._certificate import Certificate
 from frot._entropic._dense import DenseEngine, dense_bytes
 from frot._entropic._geometry import Geometry
-from frot._entropic._run import SINGLE_TO
+from frot._entropic._objective import plan_objective
+from frot._entropic._run import SINGLE_TO, time_for_objective
 from frot._entropic._terms import Terms
 from frot._errors import InputError, warn_caller
 from frot._groups import Groups
@@ -157,10 +162,13 @@ def run_batch(
     with deadline(work.time_limit):
         for first in range(0, count, per_part):
             work.run(whole, np.arange(first, min(first + per_part, count)), start)
-    proof = work.assembled(count)
+        proof = work.assembled(count)
+        proof = replace(proof, value=_objectives(whole, proof, work.plans))
     potentials = proof.f, proof.g
     if true is not geometry:
         potentials = potentials_at(true, whole.double().terms, proof.alpha, *potentials)
+    for at in range(count):
+        refuse_contradiction(float(proof.lower[at]), float(proof.upper[at]), f"member {at}")
     return BatchResult(
         status=tuple(work.status[at] for at in range(count)),
         proof=proof,
@@ -176,6 +184,18 @@ def run_batch(
         solver=f"solve_batch(tol={work.tol}, max_iter={work.max_iter})",
         home=home,
     )
+
+
+def _objectives(engine: DenseEngine, proof: Certificate, explicit: Iterable[int]) -> Any:
+    """Objectives of the plans; those that are explicit have theirs already."""
+    home, (count, _, n, m) = engine.terms.home, engine.geometry.shape
+    if not time_for_objective(count * n * m):
+        return proof.value
+    known = np.zeros(count)
+    known[list(explicit)] = 1.0
+    with no_deadline():
+        found = plan_objective(engine, proof)
+    return home.xp.where(home.bring(known, found.dtype) > 0.0, proof.value, found)
 
 
 def _warn(result: BatchResult, tol: float) -> None:

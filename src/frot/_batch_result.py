@@ -74,7 +74,7 @@ class BatchResult(Sequence[Result]):
     @property
     def lower(self) -> np.ndarray:
         """Proven lower bounds, (B,)."""
-        return read_only(np.minimum(to_numpy(self.proof.lower), self.upper))
+        return read_only(to_numpy(self.proof.lower))
 
     @property
     def upper(self) -> np.ndarray:

@@ -11,7 +11,7 @@ from frot._arrays import Home, to_numpy
 from frot._bounds import Upper, relative_gap
 from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._entropic._ascent import Ascent
-from frot._entropic._certificate import Certificate, certify_point, certify_product, certify_rows
+from frot._entropic._certificate import Certificate, certify, certify_product, certify_rows
 from frot._entropic._dense import DenseEngine
 from frot._entropic._engine import distances, take
 from frot._entropic._host import host_problem
@@ -93,7 +93,8 @@ class BatchWork:
         climb = iter(ascent)
         while True:
             terms = ascent.engine.terms
-            reserve = proof_seconds(terms.home, len(members) * ascent.engine.size)
+            _, _, n, m = ascent.engine.geometry.shape
+            reserve = proof_seconds(terms.home, len(members) * n * m)
             try:
                 with deadline(seconds_left() - reserve):
                     at = next(climb, None)
@@ -130,7 +131,7 @@ class BatchWork:
             index = engine.terms.home.indices(rows)
             engine, at = engine.members(index), take(engine.terms.home.xp, index, at)
         within = np.zeros(len(members), dtype=bool)
-        within[rows] = self._judge(certify_point(engine, at), members[rows], done)
+        within[rows] = self._judge(certify(engine, at.alpha, at.g), members[rows], done)
         return within
 
     def _judge(self, proof: Certificate, members: np.ndarray, done: int) -> np.ndarray:

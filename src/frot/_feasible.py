@@ -304,15 +304,15 @@ def settle(plan: Plan, a: np.ndarray, b: np.ndarray, units: float = 0.0) -> Sett
         # Arcs that have to give more than they have are none of the plan's: try without them.
         below = moved < -4.0 * UNIT * np.minimum(a[rows], b[cols])
         if not below.any():
-            mass = np.maximum(moved, 0.0)
-            break
+            settled = np.maximum(moved, 0.0)
+            off = _forest_moves(rows, cols, settled, a, b, units)
+            if off is None:
+                return None
+            below = settled + off < 0.0
+            if not below.any():
+                return Settled(rows, cols, settled, off)
         rows, cols, mass = rows[~below], cols[~below], mass[~below]
-    else:
-        return None
-    off = _forest_moves(rows, cols, mass, a, b, units)
-    if off is None or (mass + off < 0.0).any():
-        return None
-    return Settled(rows, cols, mass, off)
+    return None
 
 
 def _forest_moves(

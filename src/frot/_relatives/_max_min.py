@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._bounds import cost_doubt, lower_bound, relative_gap
+from frot._bounds import cost_doubt, lower_bound, refuse_contradiction, relative_gap
 from frot._chosen import Chosen
 from frot._costs import MEMORY_BUDGET, build_costs
 from frot._costs._protocol import UNIT
@@ -139,7 +139,7 @@ def _search(
         found = _transport(problem, alpha, lines.get(group))
         phi = problem.costs.inner(found.plan)
         np.minimum(uppers, phi + cost_doubt(problem, found.plan, phi), out=uppers)
-        lowers[group] = min(found.lower.bound, uppers[group])
+        lowers[group] = found.lower.bound
         if best is None or phi[group] > best[0]:
             best = (float(phi[group]), alpha, phi, found)
         lower, upper = float(lowers.max()), float(uppers.max())
@@ -147,6 +147,7 @@ def _search(
         history.append(Progress(len(history) + 1, time.perf_counter() - begin, lower, upper, gap))
     value, alpha, phi, found = best
     lower, upper = float(lowers.max()), float(uppers.max())
+    refuse_contradiction(lower, upper, "max_min")
     if status is Status.CONVERGED and relative_gap(lower, upper) > 1e-9:
         zero = upper - lower <= NOTHING * problem.typical_cost
         status = Status.CONVERGED if zero else Status.PRECISION

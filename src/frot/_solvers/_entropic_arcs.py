@@ -129,17 +129,17 @@ class EntropicArcs:
                 np.cumsum(side)[at[on]] - 1 for side, at in zip(kept, (rows, cols), strict=True)
             )
             a, b = a[kept[0]], b[kept[1]]
-            kept = kept[::-1] if flipped else kept
-        alpha = np.full(count, 1.0 / count) if alpha is None else np.maximum(alpha, 1e-3 / count)
-        alpha = alpha / alpha.sum()
+            kept = (kept[1], kept[0]) if flipped else kept
+        first = np.full(count, 1.0 / count) if alpha is None else np.maximum(alpha, 1e-3 / count)
+        first = first / first.sum()
         eta = problem.adversary.eta / (unit * mass_unit)
         prior = problem.adversary.log_prior
         log_prior = np.zeros(count) if prior is None else prior
-        free = offsets + costs @ x - eta * (np.log(alpha) - log_prior)
+        free = offsets + costs @ x - eta * (np.log(first) - log_prior)
         t = float(free.max()) + FIRST_LEVEL / mass_unit
         inside = Interior(
             a=a, b=b, rows=rows, cols=cols, costs=costs, eta=eta, log_prior=log_prior, x=x,
-            z=spread, alpha=alpha, s=t - free, f=np.zeros(len(a)), g=np.zeros(len(b)), t=t,
+            z=spread, alpha=first, s=t - free, f=np.zeros(len(a)), g=np.zeros(len(b)), t=t,
             eps=problem.eps / unit, log_product=log_product,
             shares=x * spread * (n * m * mass_unit), offsets=offsets,
         )  # fmt: skip

@@ -18,7 +18,7 @@ That keeps digits where the textbook normal equations lose them all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
@@ -78,7 +78,7 @@ class Interior:
     g: np.ndarray
     t: float
     eps: float = 0.0
-    log_product: np.ndarray | None = None
+    log_product: np.ndarray = field(default_factory=lambda: np.zeros(0))
     shares: np.ndarray | float = 1.0
     offsets: np.ndarray | float = 0.0
 
@@ -103,7 +103,7 @@ class Interior:
     @property
     def _places(self) -> float:
         """What the complementarities' shares sum to."""
-        arcs = len(self.x) if isinstance(self.shares, float) else float(self.shares.sum())
+        arcs = float(self.shares.sum()) if isinstance(self.shares, np.ndarray) else len(self.x)
         return arcs + len(self.s)
 
     @property
