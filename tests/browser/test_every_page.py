@@ -7,7 +7,7 @@ import pytest
 
 import frot
 from frot._toy import toy
-from frot.show import Cell, Column, Section, Table, Verdict, number, picture, write_page
+from frot.show import Cell, Claim, Column, PageTable, Section, number, picture, write_page
 
 KINDS = ["result", "comparison", "selection", "match", "sections"]
 
@@ -38,12 +38,12 @@ def write(kind, folder):
         ["Some words. " * 30],
         [("Points", "15")],
         [
-            Verdict("it holds", True, "1 < 2"),
-            Verdict("it fails", False),
-            Verdict("who knows", None),
+            Claim("it holds", True, "1 < 2"),
+            Claim("it fails", False),
+            Claim("who knows", None),
         ],
         [picture(lambda: result.plot("plan"), "The plan")],
-        [Table(columns, rows, "Values", "values", search="methods")],
+        [PageTable(columns, rows, "Values", "values", search="methods")],
     )
     return write_page(path, "Experiments", [section], intro=["All of them."], command="frot")
 

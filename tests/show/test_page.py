@@ -7,7 +7,17 @@ from importlib import resources
 import pytest
 
 import frot
-from frot.show import Cell, Column, Picture, Section, Table, Verdict, number, picture, write_page
+from frot.show import (
+    Cell,
+    Claim,
+    Column,
+    PageTable,
+    Picture,
+    Section,
+    number,
+    picture,
+    write_page,
+)
 from frot.show.page import check_page, render
 from frot.show.style import new_figure
 from tests.show.test_report import Page
@@ -21,7 +31,7 @@ def table(**more):
         [Cell(EVIL, note="a & b"), number(0.125, ".2f"), number(1, ".0f")],
         [Cell("plain", badge="open", title='"why"'), number(math.nan, ".2f"), number(2, ".0f")],
     ]
-    return Table(columns, rows, EVIL, "values", **more)
+    return PageTable(columns, rows, EVIL, "values", **more)
 
 
 def test_everything_is_there_and_escaped(tmp_path):
@@ -29,7 +39,12 @@ def test_everything_is_there_and_escaped(tmp_path):
         EVIL,
         [EVIL],
         [(EVIL, EVIL)],
-        [Verdict(EVIL, True, "1 < 2"), Verdict("b", False), Verdict("c", None)],
+        [
+            Claim(EVIL, True, "1 < 2"),
+            Claim("b", False),
+            Claim("c", None),
+            Claim("d", None, word="in part"),
+        ],
         [Picture(EVIL, missing=EVIL)],
         [table(search=EVIL, marked=[1])],
     )
@@ -42,7 +57,7 @@ def test_everything_is_there_and_escaped(tmp_path):
     assert parsed.rows[1] == [EVIL + "a & b", "0.12", "1"]
     assert parsed.rows[2] == ["plain", "–", "2"]
     assert text.count('class="marked"') == 1
-    for word in ("holds", "fails", "skipped"):
+    for word in ("holds", "fails", "skipped", "in part"):
         assert f">{word}</span>" in text
 
 

@@ -22,7 +22,7 @@ from frot.selection._pictures import (
 )
 from frot.selection._prepared import Prepared, prepare
 from frot.selection._selector import unfitted
-from frot.show.page import Cell, Column, Table, check_page, number, picture, render, save_page
+from frot.show.page import Cell, Column, PageTable, check_page, number, picture, render, save_page
 
 if TYPE_CHECKING:
     from frot.selection._permutation import PermutationTest
@@ -223,7 +223,7 @@ def _ranking(
     permutation: PermutationTest | None,
     stability: StabilitySelection | None,
     what: str,
-) -> Table:
+) -> PageTable:
     """The best features, with a box to search in them."""
     shown = np.argsort(selector.ranking_)[:MAX_ROWS]
     parts = [
@@ -246,7 +246,7 @@ def _ranking(
         ]
         for group in shown
     ]
-    return Table(
+    return PageTable(
         [Column("rank", first="ascending"), Column(what, "text"), *(part[0] for part in parts)],
         rows,
         f"Ranked {what}s",
@@ -277,7 +277,7 @@ def _panel(view: View, what: str, place: int) -> dict[str, Any]:
             lambda: draw_barycentres(view),
             f"Samples in two dimensions, with arrows from {first} to their barycentres",
         ),
-        "partners": Table(
+        "partners": PageTable(
             [
                 Column(first, "text"),
                 Column(f"main partners in {second}", "text"),
@@ -342,6 +342,6 @@ def _test(test: PermutationTest, what: str) -> dict[str, Any]:
         "picture": picture(
             lambda: draw_p_values(test.p, test.statistic), "Histogram of permutation p-values"
         ),
-        "table": Table(columns, rows, f"Significant {what}s", "significant"),
+        "table": PageTable(columns, rows, f"Significant {what}s", "significant"),
         "significant": len(order),
     }

@@ -13,11 +13,11 @@ from frot.show.comparison import plot_choices, plot_comparison, plot_intervals, 
 from frot.show.convergence import plot_convergence
 from frot.show.page import (
     Cell,
+    Claim,
     Column,
+    PageTable,
     Picture,
     Section,
-    Table,
-    Verdict,
     number,
     picture,
     write_page,
@@ -28,11 +28,11 @@ from frot.show.result import plot_result
 
 __all__ = [
     "Cell",
+    "Claim",
     "Column",
+    "PageTable",
     "Picture",
     "Section",
-    "Table",
-    "Verdict",
     "number",
     "picture",
     "plot_alpha",

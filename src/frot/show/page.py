@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cell",
+    "Claim",
     "Column",
+    "PageTable",
     "Picture",
     "Section",
-    "Table",
-    "Verdict",
     "check_page",
     "data_address",
     "number",
@@ -108,7 +108,7 @@ def number(value: Any, form: str) -> Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table that sorts by the heading clicked.
 
     Parameters
@@ -174,23 +174,33 @@ def picture(draw: Callable[[], Figure], text: str) -> Picture:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A claim, and whether it was found to hold; None where that was not looked at.
+class Claim:
+    """A statement, and whether it was found to hold.
+
+    Parameters
+    ----------
+    text : str
+    holds : bool, optional
+        None where that was not looked at, or is true in part: the badge is orange.
+    found : str
+        The numbers behind it.
+    word : str
+        The verdict; by default "holds", "fails" or "skipped".
 
     Examples
     --------
-    >>> Verdict("FROT is at most OT", True).word, Verdict("", None).word
+    >>> Claim("FROT is at most OT", True).word, Claim("", None).word
     ('holds', 'skipped')
     """
 
-    claim: str
+    text: str
     holds: bool | None
     found: str = ""
+    word: str = ""
 
-    @property
-    def word(self) -> str:
-        """The verdict in a word."""
-        return {True: "holds", False: "fails", None: "skipped"}[self.holds]
+    def __post_init__(self) -> None:
+        usual = {True: "holds", False: "fails", None: "skipped"}[self.holds]
+        object.__setattr__(self, "word", self.word or usual)
 
     @property
     def kind(self) -> str:
@@ -209,18 +219,18 @@ class Section:
         Paragraphs.
     facts : sequence of pairs of str
         Terms and what they are.
-    verdicts : sequence of Verdict
+    claims : sequence of Claim
     pictures : sequence of Picture
         Made by `picture`.
-    tables : sequence of Table
+    tables : sequence of PageTable
     """
 
     title: str
     text: Sequence[str] = ()
     facts: Sequence[tuple[str, str]] = ()
-    verdicts: Sequence[Verdict] = ()
+    claims: Sequence[Claim] = ()
     pictures: Sequence[Picture] = ()
-    tables: Sequence[Table] = field(default=())
+    tables: Sequence[PageTable] = field(default=())
 
 
 def write_page(
@@ -255,11 +265,11 @@ def write_page(
     Examples
     --------
     >>> import tempfile
-    >>> table = Table([Column("method", "text"), Column("value")],
+    >>> table = PageTable([Column("method", "text"), Column("value")],
     ...               [[Cell("FROT"), number(16.0, ".3g")], [Cell("OT"), number(25.0, ".3g")]],
     ...               "Values", "values", search="methods")
     >>> section = Section("Experiment 1", ["Two points."], tables=[table],
-    ...                   verdicts=[Verdict("FROT ≤ OT", True, "16 ≤ 25")])
+    ...                   claims=[Claim("FROT ≤ OT", True, "16 ≤ 25")])
     >>> path = Path(tempfile.mkdtemp()) / "all.html"
     >>> text = write_page(path, "Experiments", [section]).read_text(encoding="utf-8")
     >>> "16 ≤ 25" in text

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from frot._errors import InputError, brief
 from frot._group_arrays import GroupArrays
+from frot._result import Result
 from frot._validate import check_feature_names
 from frot.show.alpha import plot_alpha
 from frot.show.comparison import plot_choices, plot_intervals, plot_plans
@@ -17,7 +18,7 @@ from frot.show.convergence import plot_convergence
 from frot.show.page import (
     Cell,
     Column,
-    Table,
+    PageTable,
     check_page,
     number,
     picture,
@@ -29,7 +30,6 @@ from frot.show.plan import plot_plan
 
 if TYPE_CHECKING:
     from frot._compare import Comparison, Row
-    from frot._result import Result
 
 __all__ = ["write_comparison_report", "write_report"]
 
@@ -79,8 +79,6 @@ def write_report(
     >>> call in page.read_text(encoding="utf-8")
     True
     """
-    from frot._result import Result
-
     if not isinstance(result, Result):
         raise InputError(f"result: {brief(result)} is no Result; pass what frot.solve returned")
     if groups is not None and not isinstance(groups, GroupArrays):
@@ -128,7 +126,7 @@ def write_report(
     return save_page(path, page)
 
 
-def _group_table(result: Result, groups: GroupArrays | None) -> Table:
+def _group_table(result: Result, groups: GroupArrays | None) -> PageTable:
     """The groups by weight, with their sizes where these are known."""
     columns = [Column("Rank", first="ascending"), Column("Group", "text"), Column("α"), Column("φ")]
     if groups is not None:
@@ -139,7 +137,7 @@ def _group_table(result: Result, groups: GroupArrays | None) -> Table:
         if groups is not None:
             row.append(number(groups.sizes[group], ".0f"))
         rows.append([*row, number(result.alpha[group], ".6f"), number(result.phi[group], ".6g")])
-    return Table(columns, rows, "Groups", "groups", search="group names")
+    return PageTable(columns, rows, "Groups", "groups", search="group names")
 
 
 def write_comparison_report(
@@ -177,9 +175,8 @@ def write_comparison_report(
     >>> "What each chose" in page.read_text(encoding="utf-8")
     True
     """
-    from frot._compare import Comparison
-
-    if not isinstance(comparison, Comparison):
+    # Comparisons are made above this room, which knows them by what they have.
+    if not all(hasattr(comparison, name) for name in ("rows", "answered", "relations")):
         raise InputError(
             f"comparison: {brief(comparison)} is no Comparison; pass what frot.compare returned"
         )
@@ -210,13 +207,13 @@ def write_comparison_report(
     return save_page(path, page)
 
 
-def _method_table(comparison: Comparison) -> Table:
+def _method_table(comparison: Comparison) -> PageTable:
     columns = [
         Column("Method", "text"), Column("Value"), Column("Interval"), Column("Gap"),
         Column("Status", "text"), Column("Seconds"), Column("Memory"),
     ]  # fmt: skip
     rows = [_method_row(row) for row in comparison.rows]
-    return Table(columns, rows, "Values of the methods", "methods")
+    return PageTable(columns, rows, "Values of the methods", "methods")
 
 
 def _method_row(row: Row) -> list[Cell]:
@@ -241,7 +238,7 @@ def _method_row(row: Row) -> list[Cell]:
     ]
 
 
-def _relation_table(comparison: Comparison) -> Table:
+def _relation_table(comparison: Comparison) -> PageTable:
     columns = [Column("Theorem", "text"), Column("Because", "text"), Column("Here", "text")]
     rows = [
         [
@@ -251,4 +248,4 @@ def _relation_table(comparison: Comparison) -> Table:
         ]
         for one in comparison.relations
     ]
-    return Table(columns, rows, "Relations", "relations")
+    return PageTable(columns, rows, "Relations", "relations")
