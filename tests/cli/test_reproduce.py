@@ -25,7 +25,7 @@ def test_all_runs_every_figure(run, monkeypatch, tmp_path):
         return make
 
     def new_figure():
-        from frot._plot._style import new_figure
+        from frot.show.style import new_figure
 
         return new_figure(1, 1)
 
@@ -52,7 +52,7 @@ def test_robustness_has_its_own_claims(run, monkeypatch, tmp_path):
     from frot._reproduce import Check, Reproduction, Verdict, _robustness
 
     def fake(n, seed, *, progress):
-        from frot._plot._style import new_figure
+        from frot.show.style import new_figure
 
         checks = (Check(f"{n} points of seed {seed}", True),)
         verdict = Verdict("values", "a claim", checks, "Robustness,")

@@ -6,7 +6,7 @@ from frot._reproduce import Check, Reproduction, Verdict, _selection
 
 
 def figure():
-    from frot._plot._style import new_figure
+    from frot.show.style import new_figure
 
     return new_figure(1, 1)
 

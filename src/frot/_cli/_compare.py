@@ -223,7 +223,7 @@ class _Outputs:
     def write(self, found: Comparison, call: _Call) -> list[Path]:
         """Write all that is wanted; returns the paths. The numbers first: they need nothing."""
         from frot._files import replacing
-        from frot._report import write_comparison_report
+        from frot.show import write_comparison_report
 
         written = []
         if self.numbers is not None:

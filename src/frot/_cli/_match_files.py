@@ -15,7 +15,8 @@ from frot._errors import InputError, require
 from frot._files import check_writable, replacing
 
 if TYPE_CHECKING:
-    from frot.correspondence._pictures._matched import Matched, Moved
+    from frot.correspondence._match import Match as Matched
+    from frot.correspondence._transfer import Transfer as Moved
 
 __all__ = ["MatchFiles", "numbers"]
 

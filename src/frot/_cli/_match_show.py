@@ -9,7 +9,8 @@ import numpy as np
 from frot._cli._console import console, say
 
 if TYPE_CHECKING:
-    from frot.correspondence._pictures._matched import Matched, Moved
+    from frot.correspondence._match import Match as Matched
+    from frot.correspondence._transfer import Transfer as Moved
 
 __all__ = ["show_match"]
 

@@ -47,7 +47,7 @@ class Outputs:
             with replacing(self.result) as draft:
                 result.save(draft)
         if self.report is not None:
-            from frot._report import write_report
+            from frot.show import write_report
 
             title = f"{call.a.name} to {call.b.name}"
             write_report(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from frot._plot._style import BLUE, GREY, ORANGE, new_figure, tidy
 from frot._reproduce._correspondence_choices import PROPOSED
+from frot.show.style import BLUE, GREY, ORANGE, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

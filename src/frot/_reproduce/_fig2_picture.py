@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from frot._plot._style import BLUE, GREY, INK, ORANGE, new_figure, tidy
+from frot.show.style import BLUE, GREY, INK, ORANGE, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._plot._style import BLUE, GREY, INK, ORANGE, new_figure, tidy
+from frot.show.style import BLUE, GREY, INK, ORANGE, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from frot._plot._plan import draw_arcs
-from frot._plot._style import new_figure, tidy
 from frot._reproduce._three import NAMES, Three
+from frot.show.plan import draw_arcs
+from frot.show.style import new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

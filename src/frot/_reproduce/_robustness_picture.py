@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from frot._plot._style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
 from frot._reproduce._robustness_data import CLOUDS
 from frot._reproduce._robustness_runs import METHODS, PROVEN
+from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

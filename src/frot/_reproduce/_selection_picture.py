@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from frot._plot._style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
 from frot._reproduce._selection_methods import METHODS
+from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
