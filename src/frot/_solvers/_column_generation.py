@@ -165,8 +165,26 @@ class _Pricing:
         """
         problem, at = self.problem, self.best
         assert at is not None
-        transport = self.oracle(np.minimum(at.mixed, cut), problem.a, problem.b)
-        return lower_bound(problem, at.alpha, transport.g, at.mixed)
+        g = self.oracle(np.minimum(at.mixed, cut), problem.a, problem.b).g
+        candidates = (g, yielding(at.mixed, g, problem.a, problem.b))
+        bounds = [lower_bound(problem, at.alpha, each, at.mixed) for each in candidates]
+        return max(bounds, key=lambda lower: lower.bound)
+
+
+def yielding(mixed: np.ndarray, g: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return potentials g that only rows hold down which weigh as much as the column.
+
+    A far row of next to no weight can have any potential, and the column near it may weigh more.
+
+    Examples
+    --------
+    >>> mixed = np.array([[0.0, 9.0], [9.0, 1.0]])
+    >>> yielding(mixed, np.array([0.0, 0.0]), np.array([1.0, 1e-30]), np.array([0.9, 0.1]))
+    array([0., 9.])
+    """
+    f = (mixed - g).min(axis=1)
+    held = np.where(a[:, None] >= b, mixed - f[:, None], np.inf).min(axis=0)
+    return np.where(np.isfinite(held), held, g)
 
 
 class Game:
