@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._checkpoint import Checkpoint
+from frot._base.store import open_checkpoint
 from frot._clouds import Cloud, Clouds
 from frot._errors import InputError, SolverError, hearing, warn_caller
 from frot._fingerprint import fingerprint
@@ -109,8 +109,8 @@ def fill_table(
         where = table.pairs(number)
         values[where], gaps[where], short[where] = found.T
 
-    with nullcontext() if path is None else Checkpoint(path, table.fingerprint()) as kept:
-        known = {} if kept is None else dict(kept.done)
+    with nullcontext() if path is None else open_checkpoint(path, table.fingerprint()) as kept:
+        known = {} if kept is None else kept.finished()
         for number, found in known.items():
             place(number, found)
         before = sum(map(len, known.values())), sum(seconds[number] for number in known)

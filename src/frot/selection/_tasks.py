@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from frot._checkpoint import Checkpoint
+from frot._base.store import open_checkpoint
 from frot._errors import InputError, brief
 from frot._files import check_path
 from frot._orphans import end_with_caller
@@ -46,8 +46,8 @@ def run_tasks(
     with ExitStack() as stack:
         store = None
         if checkpoint is not None:
-            store = stack.enter_context(Checkpoint(checkpoint, fingerprint()))
-        done = {} if store is None else {i: a for i, a in store.done.items() if i < count}
+            store = stack.enter_context(open_checkpoint(checkpoint, fingerprint()))
+        done = {} if store is None else {i: a for i, a in store.finished().items() if i < count}
         show = stack.enter_context(_bar(what, count, len(done), enabled=progress))
         todo = [index for index in range(count) if index not in done]
         chunks = [todo[start : start + CHUNK] for start in range(0, len(todo), CHUNK)]

@@ -1,0 +1,315 @@
+"""``frot solve``: two tables in, a certified answer out."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from frot._errors import InputError, require
+from frot._files import check_writable, replacing
+from frot._tables import read_table
+from frot.cli.console import console, exit_code, remark, say, warn
+
+if TYPE_CHECKING:
+    from frot._group_arrays import GroupArrays
+    from frot._result import Result
+
+__all__ = ["solve"]
+
+
+def read_weights(path: Path) -> np.ndarray:
+    r"""Read a single row or column of numbers from any file that holds a table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "weights.csv"
+    >>> _ = path.write_text("weight\n0.25\n0.75\n")
+    >>> read_weights(path)
+    array([0.25, 0.75])
+    """
+    if path.suffix.lower() == ".npy" and path.is_file():
+        try:
+            array = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(f"cannot read {path}: {error}") from None
+    else:
+        array = read_table(path).values
+    if array.size != max(array.shape, default=0):
+        raise InputError(f"{path} has shape {array.shape}; weights are one row or one column")
+    return array.ravel()
+
+
+def weights_call(path: Path) -> str:
+    """Return the Python expression that reads the same weights.
+
+    Examples
+    --------
+    >>> print(weights_call(Path("weights.npy")))
+    numpy.load('weights.npy').ravel()
+    """
+    if path.suffix.lower() == ".npy":
+        return f"numpy.load({str(path)!r}).ravel()"
+    return f"frot.read_table({str(path)!r}).values.ravel()"
+
+
+@dataclass(frozen=True)
+class SolveCall:
+    """What to solve and how; `options` are the arguments of `frot.solve` that were given.
+
+    Examples
+    --------
+    >>> call = SolveCall(Path("a.csv"), Path("my b.csv"), "prefix", options={"eta": 0.5})
+    >>> print(call.command)
+    frot solve a.csv 'my b.csv' --groups prefix --eta 0.5
+    >>> print(call.python)
+    import frot
+    <BLANKLINE>
+    A, B = frot.read_pair('a.csv', 'my b.csv')
+    groups = frot.Groups.parse('prefix', A.shape[1], A.columns or B.columns)
+    result = frot.solve(A.values, B.values, groups, eta=0.5)
+    """
+
+    a: Path
+    b: Path
+    groups: str
+    weights_a: Path | None = None
+    weights_b: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def command(self) -> str:
+        """The command line."""
+        words = ["frot", "solve", str(self.a), str(self.b), "--groups", self.groups]
+        for name, path in (("--weights-a", self.weights_a), ("--weights-b", self.weights_b)):
+            words += [] if path is None else [name, str(path)]
+        for name, value in self.options.items():
+            flag = f"--{name.replace('_', '-')}"
+            if value is True:
+                words.append(flag)
+            else:
+                text = str(value).replace("_", "-") if name == "solver" else str(value)
+                words += [flag, text]
+        return shlex.join(words)
+
+    @property
+    def python(self) -> str:
+        """The same in Python."""
+        weights = {"a": self.weights_a, "b": self.weights_b}
+        given = [f"{name}={weights_call(path)}" for name, path in weights.items() if path]
+        given += [f"{name}={value!r}" for name, value in self.options.items()]
+        numpy = ["import numpy"] if "numpy.load" in " ".join(given) else []
+        arguments = ", ".join(["A.values", "B.values", "groups", *given])
+        return "\n".join(
+            [
+                *numpy,
+                "import frot",
+                "",
+                f"A, B = frot.read_pair({str(self.a)!r}, {str(self.b)!r})",
+                f"groups = frot.Groups.parse({self.groups!r}, A.shape[1], A.columns or B.columns)",
+                f"result = frot.solve({arguments})",
+            ]
+        )
+
+
+PICTURES = (".png", ".svg", ".pdf", ".jpg", ".webp")
+
+
+@dataclass(frozen=True)
+class SolveFiles:
+    """Where the result, the report and the picture go; None for those not wanted."""
+
+    result: Path | None = None
+    report: Path | None = None
+    picture: Path | None = None
+
+    def check(self) -> None:
+        """Refuse what could not be written, before an hour of solving is lost to it."""
+        for path in (self.result, self.report, self.picture):
+            if path is not None:
+                check_writable(path)
+        for path, kinds in ((self.result, (".npz",)), (self.picture, PICTURES)):
+            if path is not None and path.suffix.lower() not in kinds:
+                raise InputError(f"{path} must end in {', '.join(kinds)}")
+        if self.picture is not None:
+            require("matplotlib.figure", "plot")
+
+    def write(
+        self, result: Result, call: SolveCall, groups: GroupArrays, names: Sequence[str] | None
+    ) -> list[Path]:
+        """Write all that is wanted; returns the paths."""
+        if self.result is not None:
+            with replacing(self.result) as draft:
+                result.save(draft)
+        if self.report is not None:
+            from frot._report import write_report
+
+            title = f"{call.a.name} to {call.b.name}"
+            write_report(
+                result,
+                self.report,
+                call.python,
+                title,
+                command=call.command,
+                groups=groups,
+                feature_names=names,
+            )
+        if self.picture is not None:
+            figure = result.plot(groups=groups, feature_names=names)
+            with replacing(self.picture) as draft:
+                figure.savefig(draft, dpi=150)
+        return [path for path in (self.result, self.report, self.picture) if path is not None]
+
+
+class SolverName(str, Enum):
+    """The solvers by name."""
+
+    auto = "auto"
+    exact = "exact"
+    entropic = "entropic"
+    frank_wolfe = "frank-wolfe"
+    linear_program = "linear-program"
+
+
+Weights = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="One weight a point.", rich_help_panel="Problem"),
+]
+
+
+def _problem(text: str, metavar: str) -> Any:
+    return typer.Option(help=text, metavar=metavar, rich_help_panel="Problem")
+
+
+def _run(text: str, metavar: str) -> Any:
+    return typer.Option(help=text, metavar=metavar, rich_help_panel="Algorithm")
+
+
+def _file(text: str) -> Any:
+    return typer.Option(help=text, metavar="FILE", rich_help_panel="Output")
+
+
+GROUPS = "each, all, prefix, sizes like 2,8, or a .gmt, .json, .csv or .tsv file."
+METRIC = "sqeuclidean, euclidean, cosine, or any other of SciPy's cdist."
+SOLVER = "auto, exact, frank-wolfe or linear-program."
+
+
+def solve(
+    a: Annotated[Path, typer.Argument(metavar="A", help="Table of points, a row each.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The other table, of the same features.")],
+    groups: Annotated[str, _problem(GROUPS, "GROUPS")] = "each",
+    eta: Annotated[float, _problem("Entropy of the weights of groups.", "COST")] = 0.0,
+    eps: Annotated[float | None, _problem("Entropy of the plan (Sinkhorn).", "COST")] = None,
+    metric: Annotated[str, _problem(METRIC, "NAME")] = "sqeuclidean",
+    p: Annotated[float, _problem("Power of the metric.", "NUMBER")] = 1.0,
+    normalise: Annotated[str, _problem("none, mean or regret.", "HOW")] = "none",
+    weights_a: Weights = None,
+    weights_b: Weights = None,
+    normalise_weights: Annotated[
+        bool,
+        typer.Option(
+            "--normalise-weights", help="Divide weights by their sum.", rich_help_panel="Problem"
+        ),
+    ] = False,
+    solver: Annotated[SolverName, _run(SOLVER, "NAME")] = SolverName.auto,
+    tol: Annotated[float | None, _run("Relative gap to stop at.", "GAP")] = None,
+    max_iter: Annotated[int | None, _run("Iterations at most.", "COUNT")] = None,
+    time_limit: Annotated[float | None, _run("Seconds at most.", "SECONDS")] = None,
+    out: Annotated[Path | None, _file("Write the result as .npz.")] = None,
+    report: Annotated[Path | None, _file("Write a web page, .html.")] = None,
+    plot: Annotated[Path | None, _file("Write a picture: .png, .svg, .pdf, .jpg or .webp.")] = None,
+    top: Annotated[
+        int, typer.Option(min=0, help="Groups to print.", rich_help_panel="Output")
+    ] = 10,
+    progress: Annotated[
+        bool | None,
+        typer.Option(help="Show a bar; by default on a terminal.", rich_help_panel="Output"),
+    ] = None,
+) -> None:
+    """Transport the points of table A to those of table B, robust to the choice of features.
+
+    Tables are .csv, .tsv (also with .gz), .npy, .npz or .parquet files.
+
+    Ctrl-C ends the run with the best certified answer so far; files are still written.
+
+    Exit codes: 0 solved, 2 bad input, 3 stopped before the tolerance, 130 interrupted.
+    """
+    from frot._errors import InputError
+    from frot._groups import Groups
+    from frot._tables import read_pair
+    from frot.cli.solve import SolveCall, SolveFiles, read_weights
+
+    outputs = SolveFiles(out, report, plot)
+    outputs.check()
+    first, second = read_pair(a, b)
+    names = first.columns or second.columns
+    parsed = Groups.parse(groups, first.shape[1], names)
+    if parsed.dropped:
+        warn(f"{len(parsed.dropped)} sets have no feature in the data and were left out")
+    options: dict[str, Any] = _given(
+        eta=(eta, 0.0),
+        eps=(eps, None),
+        solver=(solver.value.replace("-", "_"), "auto"),
+        metric=(metric, "sqeuclidean"),
+        p=(p, 1.0),
+        normalise=(normalise, "none"),
+        normalise_weights=(normalise_weights, False),
+        tol=(tol, None),
+        max_iter=(max_iter, None),
+        time_limit=(time_limit, None),
+    )
+    weights = {
+        key: read_weights(path)
+        for key, path in (("a", weights_a), ("b", weights_b))
+        if path is not None
+    }
+    remark(f"{first.shape[0]} and {second.shape[0]} points, {repr(parsed)[len('Groups(') : -1]}")
+    bar = sys.stderr.isatty() if progress is None else progress
+    try:
+        result = _solve_noting(first.values, second.values, parsed, options | weights, bar)
+    except InputError as error:
+        # The fix that the library names is an argument; here it is an option.
+        text = str(error).replace("normalise_weights=True", "--normalise-weights")
+        raise InputError(text) from None
+    _show(result, top)
+    call = SolveCall(a, b, groups, weights_a, weights_b, options)
+    for path in outputs.write(result, call, parsed, names):
+        say(f"Wrote {path}")
+    raise typer.Exit(exit_code(result.status))
+
+
+def _given(**choices: tuple[Any, Any]) -> dict[str, Any]:
+    """Only the options that differ from their defaults, so that the call stays readable."""
+    return {name: value for name, (value, default) in choices.items() if value != default}
+
+
+def _solve_noting(X: Any, Y: Any, groups: Any, options: dict[str, Any], progress: bool) -> Any:
+    """Solve, and show warnings as a line each instead of as Python does."""
+    import frot
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = frot.solve(X, Y, groups, **options, progress=progress)
+    for warning in caught:
+        warn(str(warning.message))
+    return result
+
+
+def _show(result: Any, top: int) -> None:
+    from rich.text import Text
+
+    text = Text(result.summary(top))
+    colour = "green" if result.status.ok else "yellow"
+    text.highlight_regex(r"^\S.*", "bold")
+    text.highlight_words([f"{result.status}:"], f"bold {colour}")
+    text.highlight_regex(r"(?m)^  (value|interval|status|solver|plan|groups)\b", "dim")
+    console().print(text, soft_wrap=True)
