@@ -4,8 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import frot
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,10 +52,3 @@ def test_constraints_pin_every_dependency_exactly():
     requirements = importlib.metadata.requires("frot") or []
     needed = {re.split(r"[^A-Za-z0-9_.-]", line)[0].lower() for line in requirements} - {"frot"}
     assert needed <= pinned
-
-
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "src" / "frot").rglob("*.py")), ids=lambda p: p.name
-)
-def test_no_file_is_over_400_lines(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis.extra import numpy as arrays
 
+from frot._base.tables import frame_like, parse_text, read_pair, read_table
 from frot._errors import InputError, MissingDependencyError
-from frot._tables import frame_like, read_pair, read_table
-from frot._text_tables import parse_text
 
 
 @pytest.fixture

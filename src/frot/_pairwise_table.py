@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._base.store import open_checkpoint
 from frot._clouds import Cloud, Clouds
 from frot._errors import InputError, SolverError, hearing, warn_caller
 from frot._fingerprint import fingerprint
@@ -100,6 +99,9 @@ def fill_table(
     table: Table, n_jobs: int | None, progress: bool, path: str | os.PathLike[str] | None
 ) -> np.ndarray:
     """Solve what the checkpoint does not have, and return every value in its place, (N, M)."""
+    # Not before it is needed: it loads SQLite.
+    from frot._base.store import open_checkpoint
+
     shape = (len(table.first.members), len(table.columns.members))
     values, gaps, short = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
     tiles, seconds = table.cut

@@ -236,7 +236,7 @@ def open_checkpoint(path: str | os.PathLike[str], fingerprint: str) -> Store:
     Examples
     --------
     >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "work.checkpoint"
+    >>> path = tempfile.mkdtemp() + "/work.checkpoint"
     >>> with open_checkpoint(path, "f1") as kept:
     ...     kept.add(7, np.array([0.5, 1.5]))
     >>> with open_checkpoint(path, "f1") as kept:

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from frot.cli.console import (
-    FAILED,
-    INTERRUPTED,
-    NOT_CONVERGED,
-    complain,
-    console,
-    remark,
-    say,
-    warn,
-)
-from frot.cli.solve import GROUPS, Weights, _file, _problem, _run
+from frot.cli.calls import TablesCall, given
+from frot.cli.console import FAILED, INTERRUPTED, NOT_CONVERGED, complain, console, say
+from frot.cli.files import NUMBERS, PICTURES, check_files, save_json, save_picture
+from frot.cli.solve import GROUPS, Weights, _file, _problem, _run, read_problem
 
 if TYPE_CHECKING:
     from frot._compare import Comparison
@@ -33,7 +23,6 @@ METHODS = (
     "Some of frot, srw, max_sliced, generalised_max_sliced, sliced, max_min, ot and equitable."
 )
 CURVE = "Of generalised_max_sliced: circular, linear or cubic."
-PICTURES = (".png", ".svg", ".pdf", ".jpg", ".webp")
 # Columns of a terminal below which the table has one less.
 WIDE = 92
 COLOURS = {"CONVERGED": "green", "FAILED": "red"}
@@ -81,38 +70,27 @@ def compare(
     """
     import frot
     from frot._compare._methods import find_methods
-    from frot._tables import read_pair
-    from frot.cli.solve import read_weights
 
     outputs = CompareFiles(report, json_file, out)
     outputs.check()
     find_methods(methods)
-    first, second = read_pair(a, b)
-    names = first.columns or second.columns
-    parsed = frot.Groups.parse(groups, first.shape[1], names)
-    if parsed.dropped:
-        warn(f"{len(parsed.dropped)} sets have no feature in the data and were left out")
-    given = {"k": (k, 2), "curve": (curve, "circular"), "tol": (tol, None),
-             "normalise_weights": (normalise_weights, False),
-             "time_limit": (time_limit, None), "seed": (seed, 0)}  # fmt: skip
-    options = {name: value for name, (value, default) in given.items() if value != default}
-    files = {"a": weights_a, "b": weights_b}
-    weights: dict[str, Any] = {
-        side: read_weights(path) for side, path in files.items() if path is not None
-    }
-    remark(f"{first.shape[0]} and {second.shape[0]} points, {repr(parsed)[len('Groups(') : -1]}")
+    data = read_problem(a, b, groups, weights_a, weights_b)
+    options = given(
+        k=(k, 2), curve=(curve, "circular"), tol=(tol, None),
+        normalise_weights=(normalise_weights, False), time_limit=(time_limit, None), seed=(seed, 0),
+    )  # fmt: skip
     found = frot.compare(
-        first.values,
-        second.values,
+        data.first.values,
+        data.second.values,
         methods,
-        parsed,
+        data.groups,
         **options,
-        **weights,
-        feature_names=names,
+        **data.weights,
+        feature_names=data.names,
         progress=sys.stderr.isatty() if progress is None else progress,
     )
     _show(found)
-    call = CompareCall(a, b, methods, groups, options, {s: p for s, p in files.items() if p})
+    call = TablesCall(a, b, groups, weights_a, weights_b, options, methods)
     for path in outputs.write(found, call):
         say(f"Wrote {path}")
     raise typer.Exit(_code(found))
@@ -163,49 +141,6 @@ def _show(found: Comparison) -> None:
 
 
 @dataclass(frozen=True)
-class CompareCall:
-    """The call, as a command line and in Python."""
-
-    a: Path
-    b: Path
-    methods: str
-    groups: str
-    options: Mapping[str, Any]
-    weights: Mapping[str, Path]
-
-    @property
-    def command(self) -> str:
-        words = ["frot", "compare", str(self.a), str(self.b)]
-        words += ["--methods", self.methods, "--groups", self.groups]
-        for side, path in self.weights.items():
-            words += [f"--weights-{side}", str(path)]
-        for name, value in self.options.items():
-            flag = f"--{name.replace('_', '-')}"
-            words += [flag] if value is True else [flag, str(value)]
-        return shlex.join(words)
-
-    @property
-    def python(self) -> str:
-        from frot.cli.solve import weights_call
-
-        given = [f"{side}={weights_call(path)}" for side, path in self.weights.items()]
-        given += [f"{name}={value!r}" for name, value in self.options.items()]
-        numpy = ["import numpy"] if "numpy.load" in " ".join(given) else []
-        arguments = ", ".join([repr(self.methods), "groups", *given, "feature_names=names"])
-        return "\n".join(
-            [
-                *numpy,
-                "import frot",
-                "",
-                f"A, B = frot.read_pair({str(self.a)!r}, {str(self.b)!r})",
-                "names = A.columns or B.columns",
-                f"groups = frot.Groups.parse({self.groups!r}, A.shape[1], names)",
-                f"found = frot.compare(A.values, B.values, {arguments})",
-            ]
-        )
-
-
-@dataclass(frozen=True)
 class CompareFiles:
     """Where the page, the numbers and the picture go; None for those not wanted."""
 
@@ -215,36 +150,21 @@ class CompareFiles:
 
     def check(self) -> None:
         """Refuse what could not be written, before any work."""
-        from frot._errors import InputError, require
-        from frot._files import check_writable
+        wanted = (self.report, (".html",)), (self.numbers, NUMBERS), (self.picture, PICTURES)
+        check_files(*wanted)
 
-        for path, kinds in ((self.report, (".html",)), (self.numbers, (".json",)),
-                            (self.picture, PICTURES)):  # fmt: skip
-            if path is None:
-                continue
-            check_writable(path)
-            if path.suffix.lower() not in kinds:
-                raise InputError(f"{path} must end in {', '.join(kinds)}")
-        if self.picture is not None:
-            require("matplotlib.figure", "plot")
-
-    def write(self, found: Comparison, call: CompareCall) -> list[Path]:
+    def write(self, found: Comparison, call: TablesCall) -> list[Path]:
         """Write all that is wanted; returns the paths. The numbers first: they need nothing."""
-        from frot._files import replacing
         from frot._report import write_comparison_report
 
         written = []
-        if self.numbers is not None:
-            content = {**found.to_dict(), "command": call.command}
-            with replacing(self.numbers) as draft:
-                draft.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", "utf-8")
-            written.append(self.numbers)
+        save_json({**found.to_dict(), "command": call.command}, self.numbers)
+        written += [self.numbers] if self.numbers is not None else []
         if self.report is not None:
             title = f"{call.a.name} to {call.b.name}, by {len(found.rows)} methods"
             write_comparison_report(found, self.report, call.python, title, command=call.command)
             written.append(self.report)
         if self.picture is not None and found.answered:
-            with replacing(self.picture) as draft:
-                found.plot().savefig(draft, dpi=150)
+            save_picture(found.plot, self.picture)
             written.append(self.picture)
         return written

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ __all__ = [
     "remark",
     "say",
     "warn",
+    "warnings_as_lines",
 ]
 
 
@@ -48,6 +52,16 @@ def warn(text: str) -> None:
 def complain(text: str) -> None:
     """Print an error as one red sentence."""
     _tell("error", "red", text)
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Show each warning as a line, once, instead of as Python does."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        warn(text)
 
 
 def _tell(kind: str, colour: str, text: str) -> None:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from frot.cli import matching as options
 from frot.cli.console import FAILED, console, remark, say, warn
-from frot.cli.matching import option
+from frot.cli.matching import make_matcher, option, split_options, takes_matcher
 
 if TYPE_CHECKING:
     from frot.correspondence._evaluation import Evaluation, ResultTable
@@ -45,6 +44,7 @@ STORE = "SQLite file of finished pairs; by default named after set, method and s
 LIMIT = "Only so many pairs, spread over the set."
 
 
+@takes_matcher
 def evaluate(
     data: Annotated[DataSet, typer.Argument(help="The data set.")],
     root: Annotated[Path | None, option("Data", ROOT, "FOLDER")] = None,
@@ -55,26 +55,8 @@ def evaluate(
     verify: Annotated[
         bool, typer.Option("--verify", help="Say what is missing.", rich_help_panel="Data")
     ] = False,
-    method: options.Method = None,
-    backbone: options.Backbone = None,
-    weights: options.Weights = None,
-    layers: options.Layers = None,
-    layer: options.Layer = None,
-    preset: options.Preset = None,
-    eta: options.Eta = None,
-    eps: options.Eps = None,
-    prior: options.Prior = None,
-    normalise: options.Normalise = None,
-    mass: options.Mass = None,
-    side: options.Side = None,
-    hough: options.Hough = None,
-    device: options.Device = None,
-    layout: options.Layout = None,
-    colour: options.Colour = None,
-    mean: options.Mean = None,
-    std: options.Std = None,
-    scale: options.Scale = None,
-    cache: Annotated[Path | None, option("Matching", "Keep features here.", "FOLDER")] = None,
+    *,
+    matching: dict[str, Any],
     workers: Annotated[int, option("Run", "Processes; -1 for all cores.", "COUNT")] = 1,
     dask: Annotated[
         str | None, option("Run", "Use the Dask cluster with this scheduler.", "ADDRESS")
@@ -115,32 +97,10 @@ def evaluate(
     for path in (csv, latex):
         if path is not None:
             check_writable(path)
-    settings = options.given(
-        backbone=backbone,
-        weights=weights,
-        layout=layout,
-        colour=colour,
-        mean=options.parse_numbers(mean, "mean"),
-        std=options.parse_numbers(std, "std"),
-        scale=scale,
-        layers=options.layer_numbers(layers),
-        layer=options.layer_number(layer),
-        preset=preset,
-        method=method,
-        eta=eta,
-        eps=eps,
-        prior=prior,
-        normalise=normalise,
-        mass=mass,
-        side=side,
-        hough=hough,
-        device=device,
-        cache=cache,
-    )
-    options.split_options(settings)
+    split_options(matching)
     pairs = load_pairs(data.value, root, split.value)
-    matcher = options.make_matcher(settings)
-    label = method or preset or "frot"
+    matcher = make_matcher(matching)
+    label = matching.get("method") or matching.get("preset") or "frot"
     if store is None:
         store = Path(
             "-".join([data.value, *_part(split), label, matcher.fingerprint[:8]]) + ".sqlite"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from frot._errors import InputError, require
-from frot._files import check_writable, replacing
-from frot.cli import matching as options
-from frot.cli.console import console, exit_code, remark, say, warn
-from frot.cli.matching import option
-from frot.cli.solve import PICTURES
+from frot._errors import InputError
+from frot.cli.calls import arguments, option_words
+from frot.cli.console import console, exit_code, remark, say, warnings_as_lines
+from frot.cli.files import NUMBERS, PAGES, PICTURES, check_files, save_json, save_picture
+from frot.cli.matching import make_matcher, option, split_options, takes_matcher
 
 if TYPE_CHECKING:
     from frot.correspondence._pictures._matched import Matched, Moved
@@ -95,23 +92,17 @@ class MatchCall:
             words += ["--points", point]
         if self.grid is not None:
             words += ["--grid", str(self.grid)]
-        for name, value in self.options.items():
-            if name == "hough":
-                words.append("--hough" if value else "--no-hough")
-            else:
-                words += [f"--{name}", _text(value)]
-        return shlex.join(words)
+        return shlex.join([*words, *option_words(self.options)])
 
     @property
     def python(self) -> str:
         """The same in Python."""
-        from frot.cli.match import parse_points
-        from frot.cli.matching import split_options
-
         network, rest = split_options(self.options)
-        given = _arguments(rest)
+        given = ", ".join(arguments(rest))
         if network:
-            given = ", ".join(filter(None, [f"OnnxBackbone({_arguments(network)})", given]))
+            given = ", ".join(
+                filter(None, [f"OnnxBackbone({', '.join(arguments(network))})", given])
+            )
         lines = [
             f"from frot.correspondence import Matcher{', OnnxBackbone' if network else ''}",
             "",
@@ -120,16 +111,6 @@ class MatchCall:
         if self.points:
             lines.append(f"moved = match.transfer({parse_points(self.points).tolist()})")
         return "\n".join(lines)
-
-
-def _arguments(options: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in options.items())
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, list):
-        return ",".join(map(_text, value))
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True)
@@ -143,21 +124,8 @@ class MatchFiles:
 
     def check(self) -> None:
         """Refuse what could not be written, before the work."""
-        kinds = (
-            (self.picture, PICTURES),
-            (self.page, (".html", ".htm")),
-            (self.numbers, (".json",)),
-        )
-        for path, endings in kinds:
-            if path is None:
-                continue
-            check_writable(path)
-            if path.suffix.lower() not in endings:
-                raise InputError(f"{path} must end in {' or '.join(endings)}")
-            if path.resolve() in [photo.resolve() for photo in self.photos]:
-                raise InputError(f"{path} is one of the photographs; give another path")
-        if self.picture is not None:
-            require("matplotlib.figure", "plot")
+        wanted = (self.picture, PICTURES), (self.page, PAGES), (self.numbers, NUMBERS)
+        check_files(*wanted, inputs=self.photos, called="one of the photographs")
 
     def write(
         self, match: Matched, points: np.ndarray, moved: Moved, call: MatchCall
@@ -166,17 +134,12 @@ class MatchFiles:
         if self.picture is not None:
             from frot.correspondence._pictures import plot_matches
 
-            figure = plot_matches(match, points)
-            with replacing(self.picture) as draft:
-                figure.savefig(draft, dpi=150)
+            save_picture(lambda: plot_matches(match, points), self.picture)
         if self.page is not None:
             from frot.correspondence._page import write_match_page
 
             write_match_page(match, self.page, points, call=call.python, command=call.command)
-        if self.numbers is not None:
-            text = json.dumps(numbers(match, points, moved), indent=2, ensure_ascii=False)
-            with replacing(self.numbers) as draft:
-                draft.write_text(text + "\n", encoding="utf-8")
+        save_json(numbers(match, points, moved), self.numbers)
         return [path for path in (self.picture, self.page, self.numbers) if path is not None]
 
 
@@ -238,6 +201,7 @@ def show_match(match: Matched, points: np.ndarray, moved: Moved, rows: int, top:
 POINTS = "Points of A, x,y in pixels; as many as you like."
 
 
+@takes_matcher
 def match(
     a: Annotated[Path, typer.Argument(metavar="A", help="Photograph to take points from.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Photograph to find them in.")],
@@ -247,25 +211,8 @@ def match(
     grid: Annotated[
         int | None, option("Points", "Points on a grid, so many along the longer side.", "COUNT")
     ] = None,
-    backbone: options.Backbone = None,
-    weights: options.Weights = None,
-    layers: options.Layers = None,
-    layer: options.Layer = None,
-    method: options.Method = None,
-    preset: options.Preset = None,
-    eta: options.Eta = None,
-    eps: options.Eps = None,
-    prior: options.Prior = None,
-    normalise: options.Normalise = None,
-    mass: options.Mass = None,
-    side: options.Side = None,
-    hough: options.Hough = None,
-    device: options.Device = None,
-    layout: options.Layout = None,
-    colour: options.Colour = None,
-    mean: options.Mean = None,
-    std: options.Std = None,
-    scale: options.Scale = None,
+    *,
+    matching: dict[str, Any],
     out: Annotated[
         Path | None, option("Output", "Write a picture: .png, .svg, .pdf, .jpg or .webp.", "FILE")
     ] = None,
@@ -285,9 +232,7 @@ def match(
 
     Exit codes: 0 solved, or the preset's steps taken, 2 bad input, 3 stopped before the tolerance.
     """
-    from frot._errors import InputError
-    from frot.cli.match import MatchCall, MatchFiles, check_inside, parse_points, show_match
-    from frot.correspondence._pictures._points import grid_points, object_points
+    from frot import correspondence
 
     files = MatchFiles((a, b), out, report, json)
     files.check()
@@ -299,50 +244,25 @@ def match(
     asked = parse_points(words) if words else None
     if grid is not None and grid < 1:
         raise InputError(f"grid: {grid} points a side are none; give one or more")
-    library = _library()
-    settings = options.given(
-        backbone=backbone,
-        weights=None if weights is None else str(weights),
-        layout=layout,
-        colour=colour,
-        mean=options.parse_numbers(mean, "mean"),
-        std=options.parse_numbers(std, "std"),
-        scale=scale,
-        layers=options.layer_numbers(layers),
-        layer=options.layer_number(layer),
-        method=method,
-        preset=preset,
-        eta=eta,
-        eps=eps,
-        prior=prior,
-        normalise=normalise,
-        mass=mass,
-        side=side,
-        hough=hough,
-        device=device,
-    )
-    options.split_options(settings)
+    split_options(matching)
     # Both are read before the network is, so that a wrong path costs nothing.
-    source, target = library.read_photo(a), library.read_photo(b)
+    source, target = correspondence.read_photo(a), correspondence.read_photo(b)
     if asked is not None:
         check_inside(asked, source)
     remark(f"{_size(source)} to {_size(target)} pixels")
-    matched, steps = _matching(settings, source, target)
+    matched, steps = _matching(matching, source, target)
     if asked is None:
-        asked = object_points(matched) if grid is None else grid_points(source.size, grid)
+        asked = (
+            correspondence.object_points(matched)
+            if grid is None
+            else correspondence.grid_points(source.size, grid)
+        )
     moved = matched.transfer(asked)
     show_match(matched, asked, moved, rows, top)
-    call = MatchCall(a, b, tuple(words), grid, settings)
+    call = MatchCall(a, b, tuple(words), grid, matching)
     for path in files.write(matched, asked, moved, call):
         say(f"Wrote {path}")
     raise typer.Exit(_code(matched, steps))
-
-
-def _library() -> Any:
-    """The matcher and what it needs, which nobody who asks for help should wait for."""
-    import frot.correspondence
-
-    return frot.correspondence
 
 
 def _matching(settings: dict[str, Any], source: Any, target: Any) -> tuple[Any, int]:
@@ -350,12 +270,9 @@ def _matching(settings: dict[str, Any], source: Any, target: Any) -> tuple[Any, 
 
     Returns the match, and how many steps its solver was asked for instead of a tolerance, or 0.
     """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        made = options.make_matcher(settings)
+    with warnings_as_lines():
+        made = make_matcher(settings)
         matched = made(source, target)
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        warn(text)
     # Methods other than frot solve to the tolerance whatever a preset says of steps.
     return matched, made.settings.steps if made.settings.method == "frot" else 0
 

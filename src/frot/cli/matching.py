@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Annotated, Any
 
 import typer
 
-__all__ = [
-    "ONNX",
-    "Backbone",
-    "Colour",
-    "Device",
-    "Eps",
-    "Eta",
-    "Hough",
-    "Layer",
-    "Layers",
-    "Layout",
-    "Mass",
-    "Mean",
-    "Method",
-    "Normalise",
-    "Preset",
-    "Prior",
-    "Scale",
-    "Side",
-    "Std",
-    "Weights",
-    "given",
-    "layer_number",
-    "layer_numbers",
-    "make_matcher",
-    "option",
-    "parse_numbers",
-    "split_options",
-]
+from frot._errors import InputError
+from frot.correspondence._settings import ONNX_OPTIONS, Option, matcher_options
 
-# Arguments of `OnnxBackbone`, which only an ONNX file has a use for.
-ONNX = ("layout", "colour", "mean", "std", "scale")
+__all__ = ["make_matcher", "option", "split_options", "takes_matcher"]
+
+PANELS = {"Matching": matcher_options(), "ONNX files": ONNX_OPTIONS}
 
 
 def option(panel: str, text: str, metavar: str | None = None, **more: Any) -> Any:
@@ -50,99 +25,72 @@ def option(panel: str, text: str, metavar: str | None = None, **more: Any) -> An
     )
 
 
-def _matching(text: str, metavar: str | None = None) -> Any:
-    return option("Matching", text, metavar)
+def takes_matcher(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command every option of a matcher, in the place of its parameter `matching`.
+
+    The command gets the options that were given, as `Matcher` and `OnnxBackbone` take them, by
+    name; the others are the matcher's affair.
+    """
+    options = _parameters()
+    parameters = []
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        parameters += options if parameter.name == "matching" else [parameter]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        words = {one.name: given.pop(one.name) for one in options}
+        matching = {
+            name: READERS.get(name, _same)(word) for name, word in words.items() if word is not None
+        }
+        command(**given, matching=matching)
+
+    # Typer reads both.
+    vars(run)["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
 
 
-def _onnx(text: str, metavar: str) -> Any:
-    return option("ONNX files", text, metavar)
+def _parameters() -> list[inspect.Parameter]:
+    return [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(panel, one)
+        )
+        for panel, options in PANELS.items()
+        for name, one in options.items()
+    ]
 
 
-_BACKBONE = "Network: efficientnet-lite2 by default, resnet101, an .onnx file, ..."
-_METHOD = "frot (default), ot, uniform, weighted, nn, best-layer, hpf, scot, srw or max-min."
-_MASS = "Weights of the cells: uniform, or cam, where the network's classifier looks."
-_PRIOR = "Prior on the layers: coherence (default) or uniform, the paper's."
-
-Backbone: TypeAlias = Annotated[str | None, _matching(_BACKBONE, "NAME")]
-Weights: TypeAlias = Annotated[Path | None, _matching("File of the network's weights.", "FILE")]
-Layers: TypeAlias = Annotated[
-    str | None, _matching("Only these layers, names with commas.", "NAMES")
-]
-Layer: TypeAlias = Annotated[str | None, _matching("The layer of --method best-layer.", "NAME")]
-Method: TypeAlias = Annotated[str | None, _matching(_METHOD, "NAME")]
-Preset: TypeAlias = Annotated[
-    str | None, _matching("Settings by name: frot-paper, scot or hpf.", "NAME")
-]
-Eta: TypeAlias = Annotated[float | None, _matching("Entropy of the layers' weights.", "COST")]
-Eps: TypeAlias = Annotated[float | None, _matching("Entropy of the plan.", "COST")]
-Prior: TypeAlias = Annotated[str | None, _matching(_PRIOR, "NAME")]
-Normalise: TypeAlias = Annotated[
-    str | None, _matching("Of costs: none, mean or regret; for frot.", "HOW")
-]
-Mass: TypeAlias = Annotated[str | None, _matching(_MASS, "HOW")]
-Side: TypeAlias = Annotated[
-    int | None, _matching("Pixels of the longer side, matched at.", "COUNT")
-]
-Hough: TypeAlias = Annotated[
-    bool | None, _matching("Let displacements vote (regularised Hough matching).")
-]
-Device: TypeAlias = Annotated[str | None, _matching("cpu, cuda, cuda:1, ...", "NAME")]
-
-Layout: TypeAlias = Annotated[
-    str | None, _onnx("Axes of the input: NCHW (default) or NHWC.", "AXES")
-]
-Colour: TypeAlias = Annotated[str | None, _onnx("Colours: RGB (default) or BGR.", "ORDER")]
-Mean: TypeAlias = Annotated[
-    str | None, _onnx("Taken off the input; ImageNet's by default.", "NUMBERS")
-]
-Std: TypeAlias = Annotated[
-    str | None, _onnx("The input is divided by it; ImageNet's by default.", "NUMBERS")
-]
-Scale: TypeAlias = Annotated[float | None, _onnx("255 where the network wants bytes.", "NUMBER")]
+def _annotation(panel: str, one: Option) -> Any:
+    return Annotated[one.kind | None, option(panel, one.text, one.metavar)]
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """Return the options that were given: the others are the matcher's affair.
+def _same(word: Any) -> Any:
+    return word
+
+
+def number_or_name(word: str, kind: type = int) -> Any:
+    """Return a number, or the word itself.
 
     Examples
     --------
-    >>> given(eta=None, eps=0.2)
-    {'eps': 0.2}
+    >>> number_or_name(" block_3"), number_or_name("3"), number_or_name("4.5", float)
+    ('block_3', 3, 4.5)
     """
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def layer_number(word: str | None) -> str | int | None:
-    """Return a layer by its name, or by its number from 0.
-
-    Examples
-    --------
-    >>> layer_number(" block_3"), layer_number("3")
-    ('block_3', 3)
-    """
-    if word is None:
-        return None
     word = word.strip()
-    return int(word) if word.isdigit() else word
+    try:
+        return kind(word)
+    except ValueError:
+        return word
 
 
-def layer_numbers(words: str | None) -> list[str | int | None] | None:
-    """Return layers with commas between them, by name or number."""
-    return None if words is None else [layer_number(word) for word in words.split(",")]
-
-
-def parse_numbers(text: str | None, name: str) -> list[float] | None:
+def three_numbers(text: str, name: str) -> list[float]:
     """Return the numbers, one or three, that an option has with commas between them.
 
     Examples
     --------
-    >>> parse_numbers("104,117,123", "mean")
+    >>> three_numbers("104,117,123", "mean")
     [104.0, 117.0, 123.0]
     """
-    from frot._errors import InputError
-
-    if text is None:
-        return None
     try:
         numbers = [float(word) for word in text.split(",")]
     except ValueError:
@@ -151,6 +99,17 @@ def parse_numbers(text: str | None, name: str) -> list[float] | None:
         raise InputError(f"{name}: {text!r} is not one number or three; write them as 104,117,123")
     # One of them goes for all colours.
     return numbers if len(numbers) == 3 else 3 * numbers
+
+
+# Words that are not what they stand for.
+READERS: dict[str, Callable[[Any], Any]] = {
+    "weights": str,
+    "layers": lambda text: [number_or_name(word) for word in text.split(",")],
+    "layer": number_or_name,
+    "stride": lambda word: number_or_name(word, float),
+    "mean": lambda text: three_numbers(text, "mean"),
+    "std": lambda text: three_numbers(text, "std"),
+}
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -165,9 +124,7 @@ def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
     >>> split_options({"backbone": "a.onnx", "layers": [3]})
     ({}, {'backbone': 'a.onnx', 'layers': [3]})
     """
-    from frot._errors import InputError
-
-    habits = {name: options[name] for name in ONNX if name in options}
+    habits = {name: options[name] for name in ONNX_OPTIONS if name in options}
     if not habits:
         return {}, dict(options)
     backbone = str(options.get("backbone", ""))
@@ -185,9 +142,8 @@ def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
 
 def make_matcher(options: Mapping[str, Any]) -> Any:
     """Return the matcher that options ask for."""
-    # Not before it is needed: it brings a network.
+    # By its name, when it is needed: it brings a network.
     import frot.correspondence as library
-    from frot._errors import InputError
 
     network, rest = split_options(options)
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,8 +14,10 @@ import numpy as np
 import typer
 
 from frot._errors import InputError
-from frot._files import check_writable, replacing
-from frot.cli.console import console, exit_code, remark, say, warn
+from frot._files import replacing
+from frot.cli.calls import arguments, given, option_words
+from frot.cli.console import console, exit_code, remark, say, warn, warnings_as_lines
+from frot.cli.files import PAGES, check_files
 
 if TYPE_CHECKING:
     from frot.selection import FROTSelector, StabilitySelection
@@ -79,8 +80,7 @@ class SelectCall:
             words += ["--id", str(self.columns["ids"])]
         for name in self.columns.get("ignore", ()):
             words += ["--ignore", str(name)]
-        for name, value in self.options.items():
-            words += [f"--{name.replace('_', '-')}", str(value)]
+        words += option_words(self.options)
         if self.permutation:
             words += ["--permutations", str(self.permutation["n_permutations"])]
             words += ["--statistic", str(self.permutation["statistic"])]
@@ -99,8 +99,8 @@ class SelectCall:
     def python(self) -> str:
         """The same in Python."""
         names = ["FROTSelector", "read_samples", *(["stability_selection"] * bool(self.stability))]
-        read = [repr(str(self.data)), *_arguments(self.columns)]
-        fit = [str(self.top), f"groups=samples.groups({self.groups!r})", *_arguments(self.options)]
+        read = [repr(str(self.data)), *arguments(self.columns)]
+        fit = [str(self.top), f"groups=samples.groups({self.groups!r})", *arguments(self.options)]
         lines = [
             f"from frot.selection import {', '.join(names)}",
             "",
@@ -109,21 +109,16 @@ class SelectCall:
             "selector.fit(samples.X, samples.y)",
         ]
         if self.permutation:
-            given = ["samples.X", "samples.y", *_arguments(self.permutation)]
+            given = ["samples.X", "samples.y", *arguments(self.permutation)]
             given += ["block=samples.block"] * ("block" in self.columns)
             lines.append(f"selector.permutation_test({', '.join(given)})")
         if self.stability:
-            given = ["samples.X", "samples.y", "selector=selector", *_arguments(self.stability)]
+            given = ["samples.X", "samples.y", "selector=selector", *arguments(self.stability)]
             lines.append(f"stability = stability_selection({', '.join(given)})")
         return "\n".join(lines)
 
 
-def _arguments(options: Mapping[str, Any]) -> list[str]:
-    return [f"{name}={value!r}" for name, value in options.items()]
-
-
 TABLES = (".tsv", ".csv")
-PAGES = (".html", ".htm")
 
 
 @dataclass(frozen=True)
@@ -165,15 +160,8 @@ class SelectFiles:
 
     def check(self) -> None:
         """Refuse what could not be written, before the work."""
-        for path in (self.table, self.page, self.checkpoint):
-            if path is None:
-                continue
-            check_writable(path)
-            if path.resolve() == self.data.resolve():
-                raise InputError(f"{path} is the data itself; give the path of another file")
-        for path, kinds in ((self.table, TABLES), (self.page, PAGES)):
-            if path is not None and path.suffix.lower() not in kinds:
-                raise InputError(f"{path} must end in {' or '.join(kinds)}")
+        wanted = (self.table, TABLES), (self.page, PAGES), (self.checkpoint, ())
+        check_files(*wanted, inputs=[self.data], called="the data itself")
 
     def finish(self) -> None:
         """Remove the checkpoints that the user did not ask for."""
@@ -384,27 +372,25 @@ def select(
 
     Exit codes: 0 solved, 2 bad input, 3 stopped before the tolerance, 130 interrupted.
     """
-    from frot._errors import InputError
-    from frot.cli.select import SelectCall, SelectFiles, show_selection, write_ranking
     from frot.selection import FROTSelector, read_samples, write_selection_report
 
     files = SelectFiles(data, out, report, checkpoint)
     files.check()
-    given = None if top is None else _number(top, "top")
+    count = None if top is None else _number(top, "top")
     if not workers:
         raise InputError("workers: 0 processes do nothing; give 1 or more, or -1 for all cores")
     if block is not None and not permutations:
         raise InputError("block: is what permutations stay within; give --permutations too")
-    columns: dict[str, Any] = {"label": label} | _given(block=(block, None), ids=(ids, None))
+    columns: dict[str, Any] = {"label": label} | given(block=(block, None), ids=(ids, None))
     if ignore:
         columns["ignore"] = tuple(ignore)
     samples = read_samples(data, **columns)
     parsed = samples.groups(groups)
     n, d = samples.shape
-    number = max(1, min(50, len(parsed) // 2)) if given is None else given
+    number = max(1, min(50, len(parsed) // 2)) if count is None else count
     remark(f"{n:,} samples of {d:,} features, {len(set(samples.y.tolist()))} classes")
     _note(samples, ids, parsed)
-    options = _given(
+    options = given(
         scaling=(scaling.value, "balanced"),
         eta=(eta if eta == "auto" else _number(eta, "eta"), "auto"),
         score=(score.value, "combined"),
@@ -423,11 +409,8 @@ def select(
     )  # fmt: skip
     selector = FROTSelector(number, groups=parsed, **options)
     run = {"n_jobs": workers, "progress": sys.stderr.isatty() if progress is None else progress}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings_as_lines():
         selector = _translated(selector.fit, samples.X, samples.y)
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        warn(text)
     found = _infer(selector, samples, files, test, halves, run)
     show_selection(selector, rows, found)
     if out is not None:
@@ -453,13 +436,7 @@ def select(
     raise typer.Exit(max(codes))
 
 
-def _given(**choices: tuple[Any, Any]) -> dict[str, Any]:
-    """Only the options that differ from their defaults, so that the call stays readable."""
-    return {name: value for name, (value, default) in choices.items() if value != default}
-
-
 def _number(text: str, name: str) -> int | float:
-    from frot._errors import InputError
 
     for kind in (int, float):
         try:
@@ -485,8 +462,6 @@ def _note(samples: Any, ids: str | None, groups: Any) -> None:
 
 def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
     """Run, with arguments of the library called by the options they came from."""
-    from frot._errors import InputError
-
     names = {"n_features_to_select:": "top:", "y:": "label:", "n_permutations:": "permutations:"}
     names |= {"n_pairs:": "stability:", "missing='impute'": "--missing impute"}
     names |= {"missing='drop'": "--missing drop"}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,10 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from frot._errors import InputError, require
-from frot._files import check_writable, replacing
-from frot._tables import read_table
-from frot.cli.console import console, exit_code, remark, say, warn
+import frot
+from frot._base.tables import Table, read_pair, read_table
+from frot._errors import InputError
+from frot._files import replacing
+from frot._groups import Groups
+from frot.cli.calls import TablesCall, given
+from frot.cli.console import console, exit_code, remark, say, warn, warnings_as_lines
+from frot.cli.files import PICTURES, check_files, save_picture
 
 if TYPE_CHECKING:
     from frot._group_arrays import GroupArrays
@@ -49,81 +51,6 @@ def read_weights(path: Path) -> np.ndarray:
     return array.ravel()
 
 
-def weights_call(path: Path) -> str:
-    """Return the Python expression that reads the same weights.
-
-    Examples
-    --------
-    >>> print(weights_call(Path("weights.npy")))
-    numpy.load('weights.npy').ravel()
-    """
-    if path.suffix.lower() == ".npy":
-        return f"numpy.load({str(path)!r}).ravel()"
-    return f"frot.read_table({str(path)!r}).values.ravel()"
-
-
-@dataclass(frozen=True)
-class SolveCall:
-    """What to solve and how; `options` are the arguments of `frot.solve` that were given.
-
-    Examples
-    --------
-    >>> call = SolveCall(Path("a.csv"), Path("my b.csv"), "prefix", options={"eta": 0.5})
-    >>> print(call.command)
-    frot solve a.csv 'my b.csv' --groups prefix --eta 0.5
-    >>> print(call.python)
-    import frot
-    <BLANKLINE>
-    A, B = frot.read_pair('a.csv', 'my b.csv')
-    groups = frot.Groups.parse('prefix', A.shape[1], A.columns or B.columns)
-    result = frot.solve(A.values, B.values, groups, eta=0.5)
-    """
-
-    a: Path
-    b: Path
-    groups: str
-    weights_a: Path | None = None
-    weights_b: Path | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def command(self) -> str:
-        """The command line."""
-        words = ["frot", "solve", str(self.a), str(self.b), "--groups", self.groups]
-        for name, path in (("--weights-a", self.weights_a), ("--weights-b", self.weights_b)):
-            words += [] if path is None else [name, str(path)]
-        for name, value in self.options.items():
-            flag = f"--{name.replace('_', '-')}"
-            if value is True:
-                words.append(flag)
-            else:
-                text = str(value).replace("_", "-") if name == "solver" else str(value)
-                words += [flag, text]
-        return shlex.join(words)
-
-    @property
-    def python(self) -> str:
-        """The same in Python."""
-        weights = {"a": self.weights_a, "b": self.weights_b}
-        given = [f"{name}={weights_call(path)}" for name, path in weights.items() if path]
-        given += [f"{name}={value!r}" for name, value in self.options.items()]
-        numpy = ["import numpy"] if "numpy.load" in " ".join(given) else []
-        arguments = ", ".join(["A.values", "B.values", "groups", *given])
-        return "\n".join(
-            [
-                *numpy,
-                "import frot",
-                "",
-                f"A, B = frot.read_pair({str(self.a)!r}, {str(self.b)!r})",
-                f"groups = frot.Groups.parse({self.groups!r}, A.shape[1], A.columns or B.columns)",
-                f"result = frot.solve({arguments})",
-            ]
-        )
-
-
-PICTURES = (".png", ".svg", ".pdf", ".jpg", ".webp")
-
-
 @dataclass(frozen=True)
 class SolveFiles:
     """Where the result, the report and the picture go; None for those not wanted."""
@@ -133,18 +60,11 @@ class SolveFiles:
     picture: Path | None = None
 
     def check(self) -> None:
-        """Refuse what could not be written, before an hour of solving is lost to it."""
-        for path in (self.result, self.report, self.picture):
-            if path is not None:
-                check_writable(path)
-        for path, kinds in ((self.result, (".npz",)), (self.picture, PICTURES)):
-            if path is not None and path.suffix.lower() not in kinds:
-                raise InputError(f"{path} must end in {', '.join(kinds)}")
-        if self.picture is not None:
-            require("matplotlib.figure", "plot")
+        """Refuse what could not be written, before the work."""
+        check_files((self.result, (".npz",)), (self.report, ()), (self.picture, PICTURES))
 
     def write(
-        self, result: Result, call: SolveCall, groups: GroupArrays, names: Sequence[str] | None
+        self, result: Result, call: TablesCall, groups: GroupArrays, names: Sequence[str] | None
     ) -> list[Path]:
         """Write all that is wanted; returns the paths."""
         if self.result is not None:
@@ -163,10 +83,7 @@ class SolveFiles:
                 groups=groups,
                 feature_names=names,
             )
-        if self.picture is not None:
-            figure = result.plot(groups=groups, feature_names=names)
-            with replacing(self.picture) as draft:
-                figure.savefig(draft, dpi=150)
+        save_picture(lambda: result.plot(groups=groups, feature_names=names), self.picture)
         return [path for path in (self.result, self.report, self.picture) if path is not None]
 
 
@@ -196,6 +113,35 @@ def _run(text: str, metavar: str) -> Any:
 
 def _file(text: str) -> Any:
     return typer.Option(help=text, metavar="FILE", rich_help_panel="Output")
+
+
+@dataclass(frozen=True, eq=False)
+class TwoTables:
+    """What a problem is read from: two tables, groups of their columns, weights of their rows."""
+
+    first: Table
+    second: Table
+    groups: Groups
+    weights: dict[str, Any]
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Of the features, where one of the tables has them."""
+        return self.first.columns or self.second.columns
+
+
+def read_problem(
+    a: Path, b: Path, groups: str, weights_a: Path | None, weights_b: Path | None
+) -> TwoTables:
+    """Read everything and say how much there is of it."""
+    first, second = read_pair(a, b)
+    parsed = Groups.parse(groups, first.shape[1], first.columns or second.columns)
+    if parsed.dropped:
+        warn(f"{len(parsed.dropped)} sets have no feature in the data and were left out")
+    files = {"a": weights_a, "b": weights_b}
+    weights = {side: read_weights(path) for side, path in files.items() if path is not None}
+    remark(f"{first.shape[0]} and {second.shape[0]} points, {repr(parsed)[len('Groups(') : -1]}")
+    return TwoTables(first, second, parsed, weights)
 
 
 GROUPS = "each, all, prefix, sizes like 2,8, or a .gmt, .json, .csv or .tsv file."
@@ -243,19 +189,10 @@ def solve(
 
     Exit codes: 0 solved, 2 bad input, 3 stopped before the tolerance, 130 interrupted.
     """
-    from frot._errors import InputError
-    from frot._groups import Groups
-    from frot._tables import read_pair
-    from frot.cli.solve import SolveCall, SolveFiles, read_weights
-
     outputs = SolveFiles(out, report, plot)
     outputs.check()
-    first, second = read_pair(a, b)
-    names = first.columns or second.columns
-    parsed = Groups.parse(groups, first.shape[1], names)
-    if parsed.dropped:
-        warn(f"{len(parsed.dropped)} sets have no feature in the data and were left out")
-    options: dict[str, Any] = _given(
+    data = read_problem(a, b, groups, weights_a, weights_b)
+    options = given(
         eta=(eta, 0.0),
         eps=(eps, None),
         solver=(solver.value.replace("-", "_"), "auto"),
@@ -267,41 +204,20 @@ def solve(
         max_iter=(max_iter, None),
         time_limit=(time_limit, None),
     )
-    weights = {
-        key: read_weights(path)
-        for key, path in (("a", weights_a), ("b", weights_b))
-        if path is not None
-    }
-    remark(f"{first.shape[0]} and {second.shape[0]} points, {repr(parsed)[len('Groups(') : -1]}")
     bar = sys.stderr.isatty() if progress is None else progress
     try:
-        result = _solve_noting(first.values, second.values, parsed, options | weights, bar)
+        with warnings_as_lines():
+            points = data.first.values, data.second.values
+            result = frot.solve(*points, data.groups, **data.weights, **options, progress=bar)
     except InputError as error:
         # The fix that the library names is an argument; here it is an option.
         text = str(error).replace("normalise_weights=True", "--normalise-weights")
         raise InputError(text) from None
     _show(result, top)
-    call = SolveCall(a, b, groups, weights_a, weights_b, options)
-    for path in outputs.write(result, call, parsed, names):
+    call = TablesCall(a, b, groups, weights_a, weights_b, options)
+    for path in outputs.write(result, call, data.groups, data.names):
         say(f"Wrote {path}")
     raise typer.Exit(exit_code(result.status))
-
-
-def _given(**choices: tuple[Any, Any]) -> dict[str, Any]:
-    """Only the options that differ from their defaults, so that the call stays readable."""
-    return {name: value for name, (value, default) in choices.items() if value != default}
-
-
-def _solve_noting(X: Any, Y: Any, groups: Any, options: dict[str, Any], progress: bool) -> Any:
-    """Solve, and show warnings as a line each instead of as Python does."""
-    import frot
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = frot.solve(X, Y, groups, **options, progress=progress)
-    for warning in caught:
-        warn(str(warning.message))
-    return result
 
 
 def _show(result: Any, top: int) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from frot._base.tables import read_cells, read_text
 from frot._errors import InputError
 
 __all__ = ["Raw", "read_gsea", "read_mat", "read_npz"]
@@ -78,11 +79,11 @@ def read_gsea(values: Path, labels: Path) -> Raw:
     ([1.0, 2.0], ['ALL', 'AML'], ('TP53',))
     """
     with _told(values, "a table of genes with two columns of names"):
-        rows = [line.split("\t") for line in values.read_text("utf-8").splitlines()[1:] if line]
+        rows = [row for _, row in read_cells(read_text(values), "\t", values)[1:]]
         X = np.ascontiguousarray(np.array([row[2:] for row in rows], dtype=np.float64).T)
         names = tuple(row[0] for row in rows)
     with _told(labels, "a .cls file of three lines"):
-        y = np.array(labels.read_text("utf-8").splitlines()[2].split())
+        y = np.array(read_text(labels).splitlines()[2].split())
     return Raw(X, y, names)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._base.tables import read_cells, read_text
 from frot._errors import require
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "matched_points",
     "photo_size",
     "read_mat",
+    "read_rows",
 ]
 
 # Annotators click on borders, and MATLAB counts from one.
@@ -139,3 +141,9 @@ def read_mat(path: Path, name: str) -> np.ndarray:
         return np.asarray(content[name], dtype=float)
     except (TypeError, ValueError):
         raise BrokenAnnotationError(f"{name} of {path.name} is not numbers") from None
+
+
+def read_rows(path: Path) -> list[tuple[int, list[str]]]:
+    """Return the rows of a list of pairs below its heading, with the numbers of their lines."""
+    rows = read_cells(read_text(path, errors="replace"), ",", path)[1:]
+    return [(number, row) for number, row in rows if any(cell.strip() for cell in row)]

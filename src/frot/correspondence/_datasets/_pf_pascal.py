@@ -14,12 +14,12 @@ from frot.correspondence._datasets._annotation import (
     matched_points,
     photo_size,
     read_mat,
+    read_rows,
 )
 from frot.correspondence._datasets._collect import collect
 from frot.correspondence._datasets._locate import Origin, check_parts, check_split, locate
 from frot.correspondence._datasets._pair_set import PairSet
 from frot.correspondence._datasets._shortfall import shortfall
-from frot.correspondence._datasets._tables import read_rows
 from frot.correspondence._pair import Pair
 
 __all__ = [

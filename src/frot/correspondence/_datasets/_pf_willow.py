@@ -18,13 +18,13 @@ from frot.correspondence._datasets._annotation import (
     extent,
     matched_points,
     read_mat,
+    read_rows,
 )
 from frot.correspondence._datasets._collect import collect
 from frot.correspondence._datasets._locate import Origin, check_split, locate
 from frot.correspondence._datasets._pair_set import PairSet
 from frot.correspondence._datasets._pf_willow_release import CLASSES, RELEASED
 from frot.correspondence._datasets._shortfall import shortfall
-from frot.correspondence._datasets._tables import read_rows
 from frot.correspondence._pair import Pair
 from frot.datasets import _digest
 
