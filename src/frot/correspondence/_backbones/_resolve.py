@@ -12,8 +12,7 @@ from frot._errors import InputError
 from frot.correspondence._backbone import Backbone
 from frot.correspondence._backbones._arrays import ArrayBackbone
 from frot.correspondence._backbones._choose import SomeLayers
-from frot.correspondence._backbones._efficientnet import default_backbone, efficientnet_lite2
-from frot.correspondence._backbones._mobilenet import mobilenetv2
+from frot.correspondence._backbones._mobile import default_backbone, efficientnet_lite2, mobilenetv2
 from frot.correspondence._backbones._onnx import OnnxBackbone
 from frot.correspondence._backbones._resnet import RESNETS, resnet
 from frot.correspondence._backbones._torch import TorchBackbone
