@@ -12,7 +12,14 @@ import typer
 from frot.cli.calls import TablesCall, given
 from frot.cli.console import FAILED, INTERRUPTED, NOT_CONVERGED, complain, console, say
 from frot.cli.files import NUMBERS, PICTURES, check_files, save_json, save_picture
-from frot.cli.solve import GROUPS, Weights, _file, _problem, _run, read_problem
+from frot.cli.solve import (
+    GROUPS,
+    Weights,
+    algorithm_option,
+    output_option,
+    problem_option,
+    read_problem,
+)
 
 if TYPE_CHECKING:
     from frot._compare import Comparison
@@ -31,10 +38,10 @@ COLOURS = {"CONVERGED": "green", "FAILED": "red"}
 def compare(
     a: Annotated[Path, typer.Argument(metavar="A", help="Table of points, a row each.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="The other table, of the same features.")],
-    methods: Annotated[str, _problem(METHODS, "NAMES")] = "frot,srw,max_sliced,max_min,ot",
-    groups: Annotated[str, _problem(GROUPS, "GROUPS")] = "each",
-    k: Annotated[int, _problem("Dimension of SRW's subspace.", "COUNT")] = 2,
-    curve: Annotated[str, _problem(CURVE, "NAME")] = "circular",
+    methods: Annotated[str, problem_option(METHODS, "NAMES")] = "frot,srw,max_sliced,max_min,ot",
+    groups: Annotated[str, problem_option(GROUPS, "GROUPS")] = "each",
+    k: Annotated[int, problem_option("Dimension of SRW's subspace.", "COUNT")] = 2,
+    curve: Annotated[str, problem_option(CURVE, "NAME")] = "circular",
     weights_a: Weights = None,
     weights_b: Weights = None,
     normalise_weights: Annotated[
@@ -43,15 +50,19 @@ def compare(
             "--normalise-weights", help="Divide weights by their sum.", rich_help_panel="Problem"
         ),
     ] = False,
-    tol: Annotated[float | None, _run("Relative gap to stop at.", "GAP")] = None,
-    time_limit: Annotated[float | None, _run("Seconds at most for each.", "SECONDS")] = None,
+    tol: Annotated[float | None, algorithm_option("Relative gap to stop at.", "GAP")] = None,
+    time_limit: Annotated[
+        float | None, algorithm_option("Seconds at most for each.", "SECONDS")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed.", rich_help_panel="Algorithm")] = 0,
-    report: Annotated[Path | None, _file("Write a web page, .html.")] = None,
+    report: Annotated[Path | None, output_option("Write a web page, .html.")] = None,
     json_file: Annotated[
         Path | None,
         typer.Option("--json", metavar="FILE", help="Write all numbers.", rich_help_panel="Output"),
     ] = None,
-    out: Annotated[Path | None, _file("Write a picture: .png, .svg, .pdf, .jpg or .webp.")] = None,
+    out: Annotated[
+        Path | None, output_option("Write a picture: .png, .svg, .pdf, .jpg or .webp.")
+    ] = None,
     progress: Annotated[
         bool | None,
         typer.Option(help="Say what is running; by default on a terminal.",

@@ -103,15 +103,15 @@ Weights = Annotated[
 ]
 
 
-def _problem(text: str, metavar: str) -> Any:
+def problem_option(text: str, metavar: str) -> Any:
     return typer.Option(help=text, metavar=metavar, rich_help_panel="Problem")
 
 
-def _run(text: str, metavar: str) -> Any:
+def algorithm_option(text: str, metavar: str) -> Any:
     return typer.Option(help=text, metavar=metavar, rich_help_panel="Algorithm")
 
 
-def _file(text: str) -> Any:
+def output_option(text: str) -> Any:
     return typer.Option(help=text, metavar="FILE", rich_help_panel="Output")
 
 
@@ -152,12 +152,12 @@ SOLVER = "auto, exact, frank-wolfe or linear-program."
 def solve(
     a: Annotated[Path, typer.Argument(metavar="A", help="Table of points, a row each.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="The other table, of the same features.")],
-    groups: Annotated[str, _problem(GROUPS, "GROUPS")] = "each",
-    eta: Annotated[float, _problem("Entropy of the weights of groups.", "COST")] = 0.0,
-    eps: Annotated[float | None, _problem("Entropy of the plan (Sinkhorn).", "COST")] = None,
-    metric: Annotated[str, _problem(METRIC, "NAME")] = "sqeuclidean",
-    p: Annotated[float, _problem("Power of the metric.", "NUMBER")] = 1.0,
-    normalise: Annotated[str, _problem("none, mean or regret.", "HOW")] = "none",
+    groups: Annotated[str, problem_option(GROUPS, "GROUPS")] = "each",
+    eta: Annotated[float, problem_option("Entropy of the weights of groups.", "COST")] = 0.0,
+    eps: Annotated[float | None, problem_option("Entropy of the plan (Sinkhorn).", "COST")] = None,
+    metric: Annotated[str, problem_option(METRIC, "NAME")] = "sqeuclidean",
+    p: Annotated[float, problem_option("Power of the metric.", "NUMBER")] = 1.0,
+    normalise: Annotated[str, problem_option("none, mean or regret.", "HOW")] = "none",
     weights_a: Weights = None,
     weights_b: Weights = None,
     normalise_weights: Annotated[
@@ -166,13 +166,15 @@ def solve(
             "--normalise-weights", help="Divide weights by their sum.", rich_help_panel="Problem"
         ),
     ] = False,
-    solver: Annotated[SolverName, _run(SOLVER, "NAME")] = SolverName.auto,
-    tol: Annotated[float | None, _run("Relative gap to stop at.", "GAP")] = None,
-    max_iter: Annotated[int | None, _run("Iterations at most.", "COUNT")] = None,
-    time_limit: Annotated[float | None, _run("Seconds at most.", "SECONDS")] = None,
-    out: Annotated[Path | None, _file("Write the result as .npz.")] = None,
-    report: Annotated[Path | None, _file("Write a web page, .html.")] = None,
-    plot: Annotated[Path | None, _file("Write a picture: .png, .svg, .pdf, .jpg or .webp.")] = None,
+    solver: Annotated[SolverName, algorithm_option(SOLVER, "NAME")] = SolverName.auto,
+    tol: Annotated[float | None, algorithm_option("Relative gap to stop at.", "GAP")] = None,
+    max_iter: Annotated[int | None, algorithm_option("Iterations at most.", "COUNT")] = None,
+    time_limit: Annotated[float | None, algorithm_option("Seconds at most.", "SECONDS")] = None,
+    out: Annotated[Path | None, output_option("Write the result as .npz.")] = None,
+    report: Annotated[Path | None, output_option("Write a web page, .html.")] = None,
+    plot: Annotated[
+        Path | None, output_option("Write a picture: .png, .svg, .pdf, .jpg or .webp.")
+    ] = None,
     top: Annotated[
         int, typer.Option(min=0, help="Groups to print.", rich_help_panel="Output")
     ] = 10,
