@@ -63,7 +63,7 @@ def linear_program(stack: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
 
 def smooth_max(phi: np.ndarray, eta: float) -> float:
     """The paper's G_eta of the group costs; the maximum for eta = 0."""
-    return float(phi.max() if eta == 0.0 else eta * logsumexp(phi / eta))
+    return float(phi.max() if eta == 0.0 else eta * np.asarray(logsumexp(phi / eta)))
 
 
 def exact_two_by_two(stack: np.ndarray, a: np.ndarray, b: np.ndarray) -> Fraction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import array_api_strict
@@ -303,3 +304,28 @@ def test_shares_of_no_cost_beside_shares_of_some():
     for at in (0, 2):
         alone = frot.solve(X[at], Y[at], GROUPS, eta=frot.relative(0.1), eps=0.2)
         check([batch[at]], [alone])
+
+
+def test_products_are_those_of_the_plans():
+    X, Y = clouds()
+    found = frot.solve_batch(X, Y, GROUPS, a=weights(0, N, zeros=1), b=weights(1, M), eps=0.2)
+    # A member that is solved on arcs has a plan that no potentials make.
+    given = np.random.default_rng(0).random((N, M))
+    found = replace(found, explicit={2: given})
+    plans, (U, V) = found.plans(), clouds(3)
+    ahead, back = found.products(U, V)
+    assert ahead == pytest.approx(plans @ V, abs=1e-12)
+    assert back == pytest.approx(np.swapaxes(plans, 1, 2) @ U, abs=1e-12)
+    assert ahead[2] == pytest.approx(given @ V[2])
+    assert found.products(None, V)[1] is None
+    assert found.products(U, None)[0] is None
+
+
+def test_points_without_weight_cost_no_steps():
+    X, Y = clouds()
+    a = weights(0, N, zeros=1)
+    kept = a[:, 1:] / a[:, 1:].sum(axis=1, keepdims=True)
+    given = {"b": weights(1, M), "eps": 0.2, "eta": 0.1, "tol": 1e-8}
+    lifted = frot.solve_batch(X, Y, GROUPS, a=a, **given)
+    without = frot.solve_batch(X[:, 1:], Y, GROUPS, a=kept, **given)
+    assert max(lifted.iterations) <= max(without.iterations) + 2

@@ -405,7 +405,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {
             **{"eta": AMOUNTS, "eps": AMOUNTS, "debias": FLAGS, "metric": CHOICES},
             **{"tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS, "subgradient": FLAGS},
-            **{"groups": None, "prior": None},
+            **{"groups": None, "prior": None, "warm_start": FLAGS},
         },
     ),
     "FRWDLoss()": (

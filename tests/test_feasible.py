@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from frot import Plan
-from frot._feasible import fill, marginal_error, northwest, round_plan, settle
+from frot._feasible import _exact_lacks, fill, marginal_error, northwest, round_plan, settle
 from tests.strategies import seeds
 
 UNIT = float(np.finfo(float).eps)
@@ -109,3 +109,16 @@ class TestSettle:
                 marginal_error(Plan.from_arcs(*found.arcs, (2, 2)), half, np.array([0.9, 0.1]))
                 < 1e-14
             )
+
+
+def test_many_arcs_are_summed_exactly():
+    """Masses of thirty orders of magnitude, against sums of fractions."""
+    rng = np.random.default_rng(0)
+    ends = rng.integers(0, 40, 5_000)
+    mass = rng.random(5_000) * 10.0 ** rng.uniform(-30.0, 0.0, 5_000)
+    mass /= mass.sum()
+    want = np.bincount(ends, mass, 40)
+    exact = [Fraction(weight) for weight in want.tolist()]
+    for end, moved in zip(ends.tolist(), mass.tolist(), strict=True):
+        exact[end] -= Fraction(moved)
+    assert _exact_lacks(ends, mass, want).tolist() == [float(lack) for lack in exact]

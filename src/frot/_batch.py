@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +14,15 @@ from frot._arrays import Home, to_numpy
 from frot._batch_input import batch_geometry, batch_home, batch_points, batch_weights
 from frot._batch_result import BatchResult
 from frot._batch_work import BatchWork
+from frot._bounds import refuse_contradiction
 from frot._costs import MEMORY_BUDGET
-from frot._deadline import deadline
+from frot._deadline import deadline, no_deadline
 from frot._entropic._absent import potentials_at
+from frot._entropic._certificate import Certificate
 from frot._entropic._dense import DenseEngine, dense_bytes
 from frot._entropic._geometry import Geometry
-from frot._entropic._run import SINGLE_TO
+from frot._entropic._objective import plan_objective
+from frot._entropic._run import SINGLE_TO, time_for_objective
 from frot._entropic._terms import Terms
 from frot._errors import InputError, warn_caller
 from frot._groups import Groups
@@ -29,7 +34,7 @@ from frot._solvers._drive import NOTHING
 from frot._status import Status
 from frot._validate import check_choice, check_flag, check_number, check_prior
 
-__all__ = ["run_batch", "solve_batch"]
+__all__ = ["run_batch", "solve_batch", "with_objectives"]
 
 DEFAULT_EPS = Relative(0.05)
 
@@ -137,18 +142,20 @@ def run_batch(
     memory_budget: float = MEMORY_BUDGET,
     symmetric: bool = False,
     start: tuple[np.ndarray, np.ndarray] | None = None,
+    objectives: bool = True,
 ) -> BatchResult:
     """Solve a batch that has been checked.
 
     `geometries` are the costs to solve and those of the points' true places, `amounts` are eta and
     eps, `means` the groups' mean costs, (B, L), and `start` weights and potentials to begin with.
+    Without `objectives` values are bounds of them: see `with_objectives`.
     """
     (etas, epss), place = amounts, home or Home.of(np.zeros(1))
     geometry, true = geometries
     level = means.mean(axis=1)
     count, _, n, m = geometry.shape
     # Proofs are in double precision all the same, and what single cannot settle is taken up there.
-    small = place.dtype == place.xp.float32 or work.tol >= SINGLE_TO
+    small = place.dtype == place.xp.float32 or work.aim.sweeps >= SINGLE_TO
     terms = Terms.of(geometry.home.double(), *weights, adversary, epss, means, etas, symmetric)
     search = geometry.single() if small and terms.single_safe else geometry
     terms = terms.at(search.home)
@@ -157,10 +164,14 @@ def run_batch(
     with deadline(work.time_limit):
         for first in range(0, count, per_part):
             work.run(whole, np.arange(first, min(first + per_part, count)), start)
-    proof = work.assembled(count)
+        proof = work.assembled(count)
+        if objectives:
+            proof = replace(proof, value=_objectives(whole, proof, work.plans))
     potentials = proof.f, proof.g
     if true is not geometry:
         potentials = potentials_at(true, whole.double().terms, proof.alpha, *potentials)
+    for at in range(count):
+        refuse_contradiction(float(proof.lower[at]), float(proof.upper[at]), f"member {at}")
     return BatchResult(
         status=tuple(work.status[at] for at in range(count)),
         proof=proof,
@@ -176,6 +187,24 @@ def run_batch(
         solver=f"solve_batch(tol={work.tol}, max_iter={work.max_iter})",
         home=home,
     )
+
+
+def with_objectives(result: BatchResult) -> BatchResult:
+    """The same with its plans' objectives, which a search has no need of."""
+    value = _objectives(result.engine, result.proof, result.explicit)
+    return replace(result, proof=replace(result.proof, value=value))
+
+
+def _objectives(engine: DenseEngine, proof: Certificate, explicit: Iterable[int]) -> Any:
+    """Objectives of the plans; those that are explicit have theirs already."""
+    home, (count, _, n, m) = engine.terms.home, engine.geometry.shape
+    if not time_for_objective(count * n * m):
+        return proof.value
+    known = np.zeros(count)
+    known[list(explicit)] = 1.0
+    with no_deadline():
+        found = plan_objective(engine, proof)
+    return home.xp.where(home.bring(known, found.dtype) > 0.0, proof.value, found)
 
 
 def _warn(result: BatchResult, tol: float) -> None:

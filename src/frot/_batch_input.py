@@ -77,16 +77,10 @@ def batch_geometry(
     X: Any, Y: Any, groups: Groups, metric: str, home: Home, weights: tuple[Any, Any]
 ) -> tuple[Geometry, Geometry]:
     """The costs of the members, with points of no weight where others are; and as they are."""
-    places = [stand_ins(part) for part in weights]
-    named = True
-    if all(place is None for place in places):
-        found = points_geometry(X, Y, groups, metric, home, weights, named)
-        return found, found
-    moved = [
-        points if place is None else take_members(home, points, place)
-        for points, place in zip((X, Y), places, strict=True)
-    ]
-    return (
-        points_geometry(*moved, groups, metric, home, weights, named),
-        points_geometry(X, Y, groups, metric, home, weights, named),
-    )
+    true = points_geometry(X, Y, groups, metric, home, weights, named=True)
+    places_x, places_y = (stand_ins(part) for part in weights)
+    if places_x is None and places_y is None:
+        return true, true
+    moved_x = X if places_x is None else take_members(home, X, places_x)
+    moved_y = Y if places_y is None else take_members(home, Y, places_y)
+    return points_geometry(moved_x, moved_y, groups, metric, home, weights, named=True), true

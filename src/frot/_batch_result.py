@@ -10,6 +10,7 @@ import numpy as np
 
 from frot._arrays import Home, read_only, to_numpy
 from frot._bounds import relative_gap
+from frot._entropic._blocks import row_blocks
 from frot._entropic._certificate import Certificate
 from frot._entropic._dense import DenseEngine
 from frot._groups import Groups
@@ -74,7 +75,7 @@ class BatchResult(Sequence[Result]):
     @property
     def lower(self) -> np.ndarray:
         """Proven lower bounds, (B,)."""
-        return read_only(np.minimum(to_numpy(self.proof.lower), self.upper))
+        return read_only(to_numpy(self.proof.lower))
 
     @property
     def upper(self) -> np.ndarray:
@@ -115,6 +116,35 @@ class BatchResult(Sequence[Result]):
             for at in range(len(self))
         ]
         return home.xp.stack(members)
+
+    def products(self, U: Any, V: Any) -> tuple[Any, Any]:
+        """Return ``plans @ V``, (B, n, k), and ``plans^T @ U``, (B, m, k), without the plans.
+
+        Either of U, (B, n, k), and V, (B, m, k), may be None, and so is what it would have led to.
+        """
+        xp, proof = self.engine.terms.home.xp, self.proof
+        turn, parts = xp.matrix_transpose, []
+        ahead: Any = None
+        back: Any = None
+        for part, block in self._gibbs.batches(row_blocks(self.engine.geometry)):
+            if V is not None:
+                parts.append(block @ V)
+            if U is not None:
+                found = turn(block) @ U[:, part, :]
+                back = found if back is None else back + found
+        weight, left, right = proof.weight[:, None, None], proof.left, proof.right
+        if V is not None:
+            ahead = weight * xp.concat(parts, axis=1)
+            ahead = ahead + left[:, :, None] * (right[:, None, :] @ V)
+        if U is not None:
+            back = weight * back + right[:, :, None] * (left[:, None, :] @ U)
+        for at, plan in self.explicit.items():
+            plan = self.engine.terms.home.bring(plan)
+            if V is not None:
+                ahead[at, :, :] = plan @ V[at, :, :]
+            if U is not None:
+                back[at, :, :] = turn(plan) @ U[at, :, :]
+        return ahead, back
 
     @property
     def _gibbs(self) -> Gibbs:

@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 
 from frot._arrays import Home, to_numpy
-from frot._bounds import Upper, relative_gap
+from frot._bounds import Lower, relative_gap
 from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
+from frot._entropic._aim import Aim
 from frot._entropic._ascent import Ascent
-from frot._entropic._certificate import Certificate, certify_point, certify_product, certify_rows
+from frot._entropic._certificate import Certificate, certify, certify_product, certify_rows
 from frot._entropic._dense import DenseEngine
-from frot._entropic._engine import distances, take
+from frot._entropic._engine import take
 from frot._entropic._host import host_problem
 from frot._entropic._run import proof_seconds
 from frot._solvers._entropic_arcs import EntropicArcs, arcs_suit, plan_upper
+from frot._solvers._offer import Offer
+from frot._solvers._without_eps import without_eps
 from frot._status import Status
 
 __all__ = ["BatchWork"]
@@ -32,10 +35,26 @@ LOOKS = 60
 
 
 class BatchWork:
-    """The members' ascents: who is done, with what proof."""
+    """The members' ascents: who is done, with what proof.
 
-    def __init__(self, tol: float, max_iter: int, time_limit: float | None, begin: float) -> None:
+    Parameters
+    ----------
+    tol : float
+        The gap to prove.
+    gradient : float, optional
+        Members whose gradients are as close need not prove a smaller gap: see `Aim`.
+    """
+
+    def __init__(
+        self,
+        tol: float,
+        max_iter: int,
+        time_limit: float | None,
+        begin: float,
+        gradient: float | None = None,
+    ) -> None:
         self.tol, self.max_iter, self.time_limit, self.begin = tol, max_iter, time_limit, begin
+        self.aim = Aim(tol, gradient)
         self.status: dict[int, Status] = {}
         self.iterations: dict[int, int] = {}
         # Of every member the best proof, and the row of it.
@@ -86,14 +105,16 @@ class BatchWork:
             alpha, g = (home.bring(part[members]) for part in start)
         if len(members) < whole.geometry.shape[0]:
             whole = whole.members(home.indices(members))
-        return self._climb(Ascent(whole, home.bring(alpha), g, tol=self.tol), members, done)
+        ascent = Ascent(whole, home.bring(alpha), g, tol=self.aim.sweeps)
+        return self._climb(ascent, members, done)
 
     def _climb(self, ascent: Ascent, members: np.ndarray, done: int) -> tuple[np.ndarray, int]:
         """Climb until all are done, or nothing rises; return who is left, and the steps made."""
-        climb = iter(ascent)
+        climb, aim = iter(ascent), self.aim
         while True:
             terms = ascent.engine.terms
-            reserve = proof_seconds(terms.home, len(members) * ascent.engine.size)
+            _, _, n, m = ascent.engine.geometry.shape
+            reserve = proof_seconds(terms.home, len(members) * n * m)
             try:
                 with deadline(seconds_left() - reserve):
                     at = next(climb, None)
@@ -107,10 +128,13 @@ class BatchWork:
                 left = ~self._prove(ascent, members, np.ones(len(members), dtype=bool), done)
                 return members[left], done
             done += 1
-            near, ended = to_numpy(distances(terms, at) <= self.tol), done >= self.max_iter
+            near, ended = to_numpy(aim.near(terms, at)), done >= self.max_iter
             if not (ended or near.sum() > DROP_AT * len(near)):
                 continue
-            left = ~self._prove(ascent, members, near | ended, done)
+            left = ~self._prove(ascent, members, near | ended, done, near)
+            if (near & left).any():
+                aim = aim.tighter()
+                ascent.tighten(aim.sweeps)
             if ended:
                 self._stop(members[left], Status.MAX_ITER, done)
                 return members[:0], done
@@ -121,20 +145,36 @@ class BatchWork:
                 ascent.keep(terms.home.indices(np.flatnonzero(left)))
 
     def _prove(
-        self, ascent: Ascent, members: np.ndarray, asked: np.ndarray, done: int
+        self,
+        ascent: Ascent,
+        members: np.ndarray,
+        asked: np.ndarray,
+        done: int,
+        near: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Certify some members; return which are done."""
+        """Certify some members; return which are done.
+
+        Those that are `near` what was aimed at need no smaller gap than that.
+        """
         engine, at, rows = ascent.engine, ascent.at, np.flatnonzero(asked)
         assert isinstance(engine, DenseEngine)
         if len(rows) < len(members):
             index = engine.terms.home.indices(rows)
             engine, at = engine.members(index), take(engine.terms.home.xp, index, at)
         within = np.zeros(len(members), dtype=bool)
-        within[rows] = self._judge(certify_point(engine, at), members[rows], done)
+        enough = np.full(len(members), self.tol)
+        if near is not None:
+            enough[near] = self.aim.proven
+        within[rows] = self._judge(
+            certify(engine, at.alpha, at.g), members[rows], done, enough[rows]
+        )
         return within
 
-    def _judge(self, proof: Certificate, members: np.ndarray, done: int) -> np.ndarray:
+    def _judge(
+        self, proof: Certificate, members: np.ndarray, done: int, enough: np.ndarray | None = None
+    ) -> np.ndarray:
         """Keep the proofs of members; return which of them need no better one."""
+        enough = np.full(len(members), self.tol) if enough is None else enough
         lower, upper, doubt = (
             to_numpy(part)
             for part in (proof.lower, proof.upper, proof.upper - proof.value + proof.slack)
@@ -145,7 +185,7 @@ class BatchWork:
                 if float(known.upper[at] - known.lower[at]) < upper[row] - lower[row]:
                     continue
             self._proofs[member] = (proof, row)
-            if relative_gap(float(lower[row]), float(upper[row])) <= self.tol:
+            if relative_gap(float(lower[row]), float(upper[row])) <= enough[row]:
                 self.status[member], self.iterations[member] = Status.CONVERGED, done
             elif upper[row] - lower[row] <= WITHIN_DOUBT * doubt[row]:
                 self.status[member], self.iterations[member] = Status.PRECISION, done
@@ -168,24 +208,35 @@ class BatchWork:
                 gap = relative_gap(float(proof.lower[0]), float(proof.upper[0]))
                 if done >= self.max_iter or not state.aim(gap):
                     break
-            self._explicit(member, plan_upper(host, state.plan()), (rows, cols), done)
+            self._explicit(member, Offer(plan_upper(host, state.plan())), (rows, cols), done)
+            if host.eps < SMALL_EPS * host.mean_cost:
+                for offer in without_eps(host, self.tol):
+                    if member in self.status or done >= self.max_iter:
+                        break
+                    done += 1
+                    self._explicit(member, offer, (rows, cols), done)
             if member in self.status:
                 return
         late = Status.MAX_ITER if done >= self.max_iter else Status.STALLED
         self._stop(np.array([member]), late, done)
 
-    def _explicit(self, member: int, plan: Upper, kept: tuple[Any, Any], done: int) -> None:
-        """Take the interior point's own plan, where that of its potentials does not do."""
+    def _explicit(self, member: int, offer: Offer, kept: tuple[Any, Any], done: int) -> None:
+        """Take a plan that no potentials make, and a lower bound with it if that is better."""
         proof, row = self._proofs[member]
-        if plan.bound >= float(proof.upper[row]):
+        plan, lower_too = offer
+        if plan is None or plan.bound >= float(proof.upper[row]):
             return
         home = Home.of(proof.value)
         alone = {
             field.name: home.xp.take(getattr(proof, field.name), home.indices([row]), axis=0)
             for field in fields(Certificate)
         }
-        lower = float(alone["lower"][0])
-        numbers = {
+        shape = alone["f"].shape[1], alone["g"].shape[1]
+        numbers: dict[str, Any] = {}
+        if lower_too is not None and lower_too.bound > float(alone["lower"][0]):
+            numbers = _lower_parts(lower_too, kept, shape)
+        lower = float(numbers.get("lower", alone["lower"])[0])
+        numbers |= {
             "value": [max(plan.value, lower)],
             "upper": [plan.bound],
             "plain_upper": [plan.plain],
@@ -193,7 +244,6 @@ class BatchWork:
         }
         alone |= {name: home.bring(np.asarray(number)) for name, number in numbers.items()}
         self._judge(Certificate(**alone), np.array([member]), done)
-        shape = alone["f"].shape[1], alone["g"].shape[1]
         self.plans[member] = np.asarray(plan.plan.expand(*kept, shape))
 
     def _stop(self, members: np.ndarray, status: Status, done: int) -> None:
@@ -215,3 +265,19 @@ class BatchWork:
             joined = every[0] if len(every) == 1 else home.xp.concat(every, axis=0)
             parts[field.name] = home.xp.take(joined, index, axis=0)
         return Certificate(**parts)
+
+
+def _lower_parts(lower: Lower, kept: tuple[Any, Any], shape: tuple[int, int]) -> dict[str, Any]:
+    """Return what a certificate says of a lower bound of some points, which holds without eps."""
+    f, g = np.zeros((1, shape[0])), np.zeros((1, shape[1]))
+    f[0, kept[0]], g[0, kept[1]] = lower.f, lower.g
+    return {
+        "lower": [lower.bound],
+        "plain_lower": [lower.bound],
+        "slack": [lower.slack],
+        "alpha": lower.alpha[None],
+        "f": f,
+        "g": g,
+        "plain_f": f,
+        "plain_g": g,
+    }

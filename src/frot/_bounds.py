@@ -13,6 +13,7 @@ in double precision can have done to them, each point by what it weighs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import fsum
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from frot._costs._protocol import UNIT
 from frot._deadline import check_deadline
+from frot._errors import SolverError
 from frot._feasible import marginal_error, round_plan, seen_error, settle, sum_error
 from frot._plan import Plan
 from frot._problem import Problem
@@ -30,6 +32,8 @@ __all__ = [
     "cheap_lower_bound",
     "cost_doubt",
     "lower_bound",
+    "marginal_doubt",
+    "refuse_contradiction",
     "relative_gap",
     "upper_bound",
 ]
@@ -54,7 +58,8 @@ LITTLE_MASS = 1e-7
 class Upper:
     """A feasible plan, its group costs, its objective, and that widened by rounding.
 
-    Where the objective has an entropy of the plan, `plain` is the bound without it.
+    Where the objective has an entropy of the plan, `plain` is the bound without it. Where `value`
+    is but a bound of the objective, `exact` computes it: once a run has ended.
     """
 
     bound: float
@@ -62,6 +67,12 @@ class Upper:
     plan: Plan
     phi: np.ndarray
     plain: float | None = None
+    exact: Callable[[], float] | None = None
+
+    @property
+    def objective(self) -> float:
+        """The plan's objective."""
+        return self.value if self.exact is None else self.exact()
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +151,11 @@ def _by_product(problem: Problem, plan: Plan, phi: np.ndarray | None, seen: floa
     if 8.0 * share * float(problem.sizes.max()) > NO_MATTER * float(np.abs(phi).max()):
         share = _marginal_share(problem, plan)
     return _upper(problem, plan, phi, _cost_doubt(problem, plan, phi, share))
+
+
+def marginal_doubt(problem: Problem, plan: Plan) -> np.ndarray:
+    """Bound, (L,), what it costs to make a plan's marginals exact, as a share of a b^T does."""
+    return 8.0 * _marginal_share(problem, plan) * problem.sizes
 
 
 def cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray) -> np.ndarray:
@@ -233,7 +249,11 @@ def cheap_lower_bound(problem: Problem) -> Lower:
     _, n, m = problem.shape
     value, alpha = problem.adversary.best(least)
     bound = value - _entropy_rounding(problem, value) if np.isfinite(value) else -np.inf
-    return Lower(float(bound), alpha, np.zeros(n), np.zeros(m))
+    if not np.isfinite(bound):
+        return Lower(-np.inf, alpha, np.zeros(n), np.zeros(m))
+    f, g = problem.costs.least_potentials(alpha, problem.a, problem.b)
+    # Entropy is never negative: what holds without it holds with it.
+    return Lower(float(bound), alpha, f, g, plain=float(bound) if problem.eps > 0.0 else None)
 
 
 def _weighed(weights: np.ndarray, errors: np.ndarray | float) -> float:
@@ -315,6 +335,15 @@ def c_transforms(
         f[start : start + step] = row
         np.minimum(best, (block - row[:, None]).min(axis=0), out=best)
     return f, best
+
+
+def refuse_contradiction(lower: float, upper: float, solver: str) -> None:
+    """Raise if a lower bound is above an upper one: then neither can be trusted."""
+    if lower > upper:
+        raise SolverError(
+            f"{solver}: the bounds [{lower!r}, {upper!r}] contradict each other; please report "
+            "this problem"
+        )
 
 
 def relative_gap(lower: float, upper: float) -> float:

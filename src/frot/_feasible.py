@@ -35,6 +35,10 @@ LAST_PLACES = 2.0 * UNIT
 # Up to so many arcs sums are taken exactly, number by number.
 EXACT_SUMS = 100_000
 EXACT_DENSE = 4_000
+# Up to so many arcs plans are settled; of more than some, sums are exact by cutting numbers into
+# whole ones of so many bits, of which enough are taken for the smallest mass that matters.
+SETTLED = 4_000_000
+CUT_FROM, BITS, PIECES = 2_000, 26, 6
 # How often arcs are dropped until a plan is left, at most.
 DROPS = 12
 # Of so many arcs it pays to count how many of them a point has.
@@ -245,10 +249,29 @@ def _residuals(
 
 
 def _exact_lacks(ends: np.ndarray, mass: np.ndarray, want: np.ndarray) -> np.ndarray:
+    if len(mass) > CUT_FROM:
+        return _cut_lacks(ends, mass, want)
     parts = [[weight] for weight in want.tolist()]
     for end, moved in zip(ends.tolist(), mass.tolist(), strict=True):
         parts[end].append(-moved)
     return np.array([fsum(part) for part in parts])
+
+
+def _cut_lacks(ends: np.ndarray, mass: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Return what lacks by sums of pieces of numbers, each a whole number of its own unit.
+
+    Sums of whole numbers are exact as long as they have no more than 53 bits: of masses up to one,
+    2^27 pieces of 26 bits are. What the last piece leaves is below 1e-46, and its sum exact enough.
+    """
+    found, rest, unit = [], mass, 1.0
+    left = want
+    for _ in range(PIECES):
+        unit *= 2.0**-BITS
+        pieces, wanted = np.rint(rest / unit), np.rint(left / unit)
+        rest, left = rest - unit * pieces, left - unit * wanted
+        found.append(unit * (wanted - np.bincount(ends, pieces, len(want))))
+    found.append(left - np.bincount(ends, rest, len(want)))
+    return np.array([fsum(each) for each in np.array(found).T.tolist()])
 
 
 class Settled(NamedTuple):
@@ -293,7 +316,7 @@ def settle(plan: Plan, a: np.ndarray, b: np.ndarray, units: float = 0.0) -> Sett
     >>> settle(Plan(np.array([[0.3, 0.1], [0.0, 0.4]])), half, half).mass
     array([0.5, 0. , 0.5])
     """
-    if not plan.count <= EXACT_SUMS:
+    if not plan.count <= SETTLED:
         return None
     rows, cols, mass = plan.arcs()
     for _ in range(DROPS):
@@ -304,15 +327,15 @@ def settle(plan: Plan, a: np.ndarray, b: np.ndarray, units: float = 0.0) -> Sett
         # Arcs that have to give more than they have are none of the plan's: try without them.
         below = moved < -4.0 * UNIT * np.minimum(a[rows], b[cols])
         if not below.any():
-            mass = np.maximum(moved, 0.0)
-            break
+            settled = np.maximum(moved, 0.0)
+            off = _forest_moves(rows, cols, settled, a, b, units)
+            if off is None:
+                return None
+            below = settled + off < 0.0
+            if not below.any():
+                return Settled(rows, cols, settled, off)
         rows, cols, mass = rows[~below], cols[~below], mass[~below]
-    else:
-        return None
-    off = _forest_moves(rows, cols, mass, a, b, units)
-    if off is None or (mass + off < 0.0).any():
-        return None
-    return Settled(rows, cols, mass, off)
+    return None
 
 
 def _forest_moves(
@@ -327,8 +350,9 @@ def _forest_moves(
     n, m = len(a), len(b)
     size = n + m
     # The heaviest arcs that connect: a minimum spanning forest by rank.
+    heaviest = np.argsort(-mass, kind="stable")
     rank = np.empty(len(mass))
-    rank[np.argsort(-mass, kind="stable")] = np.arange(1.0, len(mass) + 1.0)
+    rank[heaviest] = np.arange(1.0, len(mass) + 1.0)
     graph = sparse.csr_array((rank, (rows, n + cols)), shape=(size, size))
     forest = csgraph.minimum_spanning_tree(graph).tocoo()
     count, part = csgraph.connected_components(forest, directed=False)
@@ -346,14 +370,17 @@ def _forest_moves(
     order, parents = csgraph.breadth_first_order(joined, size, directed=False)
     parents = parents.tolist()
     lacks = np.concatenate([*_residuals(rows, cols, mass, a, b), [0.0]]).tolist()
-    moves: dict[tuple[int, int], float] = {}
+    moves = np.zeros(len(mass))
+    ends_of = zip(forest.row.tolist(), forest.col.tolist(), strict=True)
+    where = dict(zip(ends_of, heaviest[forest.data.astype(int) - 1].tolist(), strict=True))
     for node in reversed(order[1:].tolist()):
         parent = parents[node]
         lack = lacks[node]
-        moves[(node, parent) if node < n else (parent, node)] = lack
+        at = where.get((node, parent) if node < n else (parent, node))
+        if at is not None:
+            moves[at] = lack
         lacks[parent] -= lack
-    arcs = zip(rows.tolist(), (n + cols).tolist(), strict=True)
-    return np.array([moves.get(arc, 0.0) for arc in arcs])
+    return moves
 
 
 def _balanced(part: np.ndarray, count: int, a: np.ndarray, b: np.ndarray, units: float) -> bool:

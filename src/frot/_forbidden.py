@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from frot._errors import InputError
-from frot._feasible import settle
+from frot._feasible import UNIT, Settled, settle
 from frot._oracles._pot import network_simplex
 from frot._plan import Plan
 
@@ -42,11 +42,21 @@ def allowed_plan(forbidden: np.ndarray, a: np.ndarray, b: np.ndarray) -> Plan:
     plan = np.where(shut, 0.0, flow.plan)
     if float(flow.plan[shut].sum()) > ROUNDING:
         raise InputError(_sentence(shut, flow.f, a[rows], b[cols], rows))
-    found = settle(Plan.from_arcs(*Plan(plan).arcs(), shut.shape), a[rows], b[cols], UNITS)
+    found = _settled(plan, a[rows], b[cols])
     if found is None:
         raise InputError(_sentence(shut, flow.f, a[rows], b[cols], rows))
     i, j, mass = found.arcs
     return Plan.from_arcs(rows[i], cols[j], mass, forbidden.shape)
+
+
+def _settled(plan: np.ndarray, a: np.ndarray, b: np.ndarray) -> Settled | None:
+    """Settle a plan; an arc that has a mass of rounding may join what does not belong together."""
+    firm = plan > UNITS * UNIT * np.minimum(a[:, None], b)
+    for some in (plan, np.where(firm, plan, 0.0)):
+        found = settle(Plan.from_arcs(*Plan(some).arcs(), plan.shape), a, b, UNITS)
+        if found is not None:
+            return found
+    return None
 
 
 def check_allowed(forbidden: np.ndarray | None, a: np.ndarray, b: np.ndarray) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from frot._feasible import northwest
 from frot._plan import Arcs
 
-__all__ = ["line_arcs", "line_cost", "line_potential"]
+__all__ = ["line_arcs", "line_cost", "line_potential", "line_potentials"]
 
 
 def line_arcs(x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> Arcs:
@@ -63,6 +63,28 @@ def line_potential(x: np.ndarray, y: np.ndarray, arcs: Arcs, p: float = 2.0) -> 
     g = np.full(len(y), float(values.min()) - reach)
     g[np.append(cols[:1], right)] = values
     return g
+
+
+def line_potentials(
+    x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray, p: float = 2.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return potentials f and g of transport on a line for the cost |x - y|^p, p >= 1.
+
+    Examples
+    --------
+    >>> half = np.array([0.5, 0.5])
+    >>> f, g = line_potentials(np.array([0.0, 1.0]), np.array([1.0, 3.0]), half, half)
+    >>> half @ f + half @ g
+    2.5
+    """
+    arcs = line_arcs(x, y, a, b)
+    g = line_potential(x, y, arcs, p)
+    rows, cols, _ = arcs
+    f = np.full(len(x), np.nan)
+    f[rows] = _power(x[rows] - y[cols], p) - g[cols]
+    for row in np.flatnonzero(np.isnan(f)):
+        f[row] = float((_power(x[row] - y, p) - g).min())
+    return f, g
 
 
 def _power(gaps: np.ndarray, p: float) -> np.ndarray:

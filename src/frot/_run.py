@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from frot._solvers import Callback, Start
 from frot._solvers._choose import Solver
 from frot._validate import check_callable, check_flag
 
-__all__ = ["Run"]
+__all__ = ["Run", "on_support"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,21 +39,35 @@ class Run:
             plans = not getattr(self.solver, "any_library", False)
             start = Start.parse(self.start, problem, *everyone, plans=plans)
             return self.solver(problem, start, self.callback, self.progress)
-        small, rows, cols = problem.support()
-        start = Start.parse(self.start, small, rows, cols)
-        result = self.solver(small, start, self.callback, self.progress)
-        if small is problem:
-            return result
-        f, g = result.potentials
-        # Points without weight take the best potential the others leave them, rows first.
-        mixed = problem.costs.mix(result.alpha)
-        all_f = _finite((mixed[:, cols] - g).min(axis=1))
-        all_f[rows] = f
-        all_g = _finite((mixed - all_f[:, None]).min(axis=0))
-        all_g[cols] = g
-        plan = result.plan.expand(rows, cols, (len(problem.a), len(problem.b)))
-        potentials = (all_f, np.asarray(all_g))
-        return replace(result, plan=plan, potentials=potentials, points=problem.points)
+        return on_support(
+            problem,
+            lambda small, rows, cols: self.solver(
+                small, Start.parse(self.start, small, rows, cols), self.callback, self.progress
+            ),
+        )
+
+
+def on_support(
+    problem: Problem, solve: Callable[[Problem, np.ndarray, np.ndarray], Result]
+) -> Result:
+    """Solve without the points of zero weight, and put them back.
+
+    `solve` gets the problem that is left, and the rows and columns it has.
+    """
+    small, rows, cols = problem.support()
+    result = solve(small, rows, cols)
+    if small is problem:
+        return result
+    f, g = result.potentials
+    # Points without weight take the best potential the others leave them, rows first.
+    mixed = problem.costs.mix(result.alpha)
+    all_f = _finite((mixed[:, cols] - g).min(axis=1))
+    all_f[rows] = f
+    all_g = _finite((mixed - all_f[:, None]).min(axis=0))
+    all_g[cols] = g
+    plan = result.plan.expand(rows, cols, (len(problem.a), len(problem.b)))
+    potentials = (all_f, np.asarray(all_g))
+    return replace(result, plan=plan, potentials=potentials, points=problem.points)
 
 
 def _finite(potential: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Set, Sized
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
+from math import fsum
 from numbers import Integral, Real
 from typing import Any
 
@@ -119,6 +120,10 @@ def check_entries(values: Any, name: str, ndim: int = 1) -> np.ndarray:
     return array
 
 
+# Sums of weights that can be divided by as they are.
+NORMAL = 1e-200
+
+
 def check_weights(weights: Any, size: int, name: str, normalise: bool) -> np.ndarray:
     """Return weights of `size` points that sum to one; None is uniform.
 
@@ -152,9 +157,11 @@ def check_weights(weights: Any, size: int, name: str, normalise: bool) -> np.nda
             f"{name}: the weights sum to {total:.8g}, which is {total - 1.0:+.3g} off one; "
             "pass normalise_weights=True to divide by the sum"
         )
-    # Dividing by the largest first keeps subnormal weights from becoming zero or infinite.
-    array = array / array.max()
-    return array / array.sum()
+    if not NORMAL < total < 1.0 / NORMAL:
+        # Dividing by the largest first keeps subnormal weights from becoming zero or infinite.
+        array = array / array.max()
+    # Both sides have to weigh the same: sums are rounded once.
+    return array / fsum(array.tolist())
 
 
 def check_masses(a: Any, b: Any, normalise: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,9 +12,9 @@ from frot._bounds import relative_gap
 from frot._costs import StackedCosts
 from frot._problem import Problem
 from frot._solvers._column_generation import (
-    _exact_inverse,
     column_generation,
     column_generation_suits,
+    exact_simplex,
 )
 from tests.reference import linear_program
 from tests.strategies import Given, cost_problems
@@ -57,7 +59,32 @@ def test_only_few_points_and_groups():
     assert not column_generation_suits(problem(30, 20))
 
 
-def test_an_inverse_that_double_precision_does_not_have():
-    columns = [[1.0, 1.0], [1.0, 1.0 + 2.0**-52]]
-    inverse = _exact_inverse(columns)
-    assert inverse.tolist() == [[2.0**52 + 1, -(2.0**52)], [-(2.0**52), 2.0**52]]
+def test_a_group_that_binds_at_first_and_then_no_more():
+    # The first plan's largest cost is in group 0, whose dual would be negative soon after.
+    stack = [
+        [[8e8, 3.53e8], [0.5, 0.85], [0.4, 0.75], [5.35e8, 8e8]],
+        [[7e8, 2.03e8], [0.4, 0.55], [0.38, 0.3045], [8.5e8, 3.65e8]],
+        [[6e8, 5.5e8], [0.6, 0.7], [0.08, 0.4545], [3.85e8, 4.65e8]],
+    ]
+    assert relative_gap(*solved(np.array(stack), np.full(4, 0.25), np.full(2, 0.5))) <= 1e-12
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_exact_pivots_find_the_best_mixture(seed):
+    rng = np.random.default_rng(seed)
+    columns = list(rng.random((8, 4)) * 10.0 ** rng.integers(0, 13, size=(8, 4)))
+    basis, inverse = exact_simplex(columns)
+    weights = {
+        at: row[-1] for (kind, at), row in zip(basis, inverse, strict=True) if kind == "plan"
+    }
+    mixed = [
+        sum(w * Fraction(columns[at][group]) for at, w in weights.items()) for group in range(4)
+    ]
+    alpha = [-entry for entry in inverse[0][:-1]]
+    # A mixture, weights of the groups, and the same value of both: neither can be improved.
+    assert min(weights.values()) >= 0
+    assert sum(weights.values()) == 1
+    assert min(alpha) >= 0
+    assert sum(alpha) == 1
+    value = min(sum(w * Fraction(c) for w, c in zip(alpha, phi, strict=True)) for phi in columns)
+    assert max(mixed) == value == inverse[0][-1]

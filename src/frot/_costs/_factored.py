@@ -11,7 +11,7 @@ from scipy import sparse
 from frot._costs._protocol import UNIT, Rounding, blocks, summation
 from frot._errors import InputError
 from frot._groups import Groups
-from frot._line import line_arcs, line_cost
+from frot._line import line_arcs, line_cost, line_potentials
 from frot._plan import Plan
 
 __all__ = ["FactoredCosts"]
@@ -257,6 +257,23 @@ class FactoredCosts:
         error = (n + m + 4.0) * UNIT
         gaps -= error * (a @ np.abs(self.X) + b @ np.abs(self.Y))
         return self._pool(np.maximum(gaps, 0.0) ** 2) * (1.0 - (self.X.shape[1] + 8.0) * UNIT)
+
+    def least_potentials(
+        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sum of every feature's own potentials, or tangents at the means."""
+        n, m, d = len(self.X), len(self.Y), self.X.shape[1]
+        weights = self._feature_weights(alpha)
+        if (n + m) * d <= LINES_UP_TO:
+            X, Y = self.origin or (self.X, self.Y)
+            f, g = np.zeros(n), np.zeros(m)
+            for k in np.flatnonzero(weights):
+                own = line_potentials(X[:, k], Y[:, k], a, b)
+                f, g = f + weights[k] * own[0], g + weights[k] * own[1]
+            return f, g
+        x, y = a @ self.X, b @ self.Y
+        slope = 2.0 * weights * (x - y)
+        return (self.X - x) @ slope + float(slope @ (x - y)) / 2.0, (y - self.Y) @ slope
 
     def rounding(self, alpha: np.ndarray) -> Rounding:
         r"""Bound the error of the expanded square, which is relative to the norms of the points.

@@ -106,6 +106,12 @@ class ForbiddenCosts:
         """Return the base's."""
         return self.base.least(a, b)
 
+    def least_potentials(
+        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the base's."""
+        return self.base.least_potentials(alpha, a, b)
+
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the rounding of entries that are allowed."""
         return self.base.rounding(alpha)

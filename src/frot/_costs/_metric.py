@@ -187,6 +187,12 @@ class MetricCosts:
         """Distances are not negative, but for rounding; of a user's function nothing is known."""
         return np.full(self.shape[0], -np.inf if callable(self.metric) else -8.0 * UNIT)
 
+    def least_potentials(
+        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a constant for the rows, and nothing for the columns."""
+        return np.full(len(a), float(alpha @ self.least(a, b))), np.zeros(len(b))
+
     def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
         """Entries of a mix are as sharp as they get."""
 

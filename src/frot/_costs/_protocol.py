@@ -115,6 +115,12 @@ class Costs(Protocol):
         """
         ...
 
+    def least_potentials(
+        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return f and g, (n,) and (m,), that prove ``alpha @ least(a, b)``."""
+        ...
+
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Return bounds on the rounding errors of the entries of ``mix(alpha)``."""
         ...

@@ -86,6 +86,14 @@ class RescaledCosts:
         error = 8.0 * UNIT * (np.abs(below) + np.abs(self.shift))
         return self.scale * np.where(np.isfinite(below), below - self.shift - error, below)
 
+    def least_potentials(
+        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the base's, less what is subtracted."""
+        weights = alpha * self.scale
+        f, g = self.base.least_potentials(weights, a, b)
+        return f - float(weights @ self.shift), g
+
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the base's error and that of one subtraction."""
         weights = alpha * self.scale

@@ -115,6 +115,17 @@ class SeparableCosts:
         gaps -= (len(a) + len(b) + 4.0) * UNIT * (a @ np.abs(self.X) + b @ np.abs(self.Y))
         return np.maximum(gaps, 0.0) ** self.p * (1.0 - 8.0 * self.p * UNIT)
 
+    def least_potentials(
+        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        r"""Return tangents: :math:`|t|^p \ge |\delta|^p + p |\delta|^{p-1} s (t - \delta)`."""
+        if self.p < 1.0:
+            return np.zeros(len(a)), np.zeros(len(b))
+        x, y = a @ self.X, b @ self.Y
+        gap = np.abs(x - y)
+        slope = alpha * self.p * gap ** (self.p - 1.0) * np.sign(x - y)
+        return (self.X - x) @ slope + float(alpha @ gap**self.p), (y - self.Y) @ slope
+
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the error of a sum of powers of differences.
 

@@ -121,6 +121,12 @@ class StackedCosts:
         least = self._flat.min(axis=1)
         return least - (self.relative + 4.0 * UNIT) * np.abs(least) - self._most_error
 
+    def least_potentials(
+        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a constant for the rows, and nothing for the columns."""
+        return np.full(len(a), float(alpha @ self.least(a, b))), np.zeros(len(b))
+
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the error of a sum of L products: relative where no term is negative."""
         rows, cols = (0.0, 0.0) if self.error is None else (alpha @ off for off in self.error)

@@ -60,8 +60,9 @@ def potentials_at(
         g_j = -\varepsilon \log \sum_i a_i e^{(f_i - M_{ij})/\varepsilon}
 
     are what these would have with the least weight there is: the derivatives of the optimum by
-    their weights. Without eps (not `soft`) minima take the place of sums. Costs that overflow make
-    potentials infinite.
+    their weights. Without eps (not `soft`) minima take the place of sums, and those of the rows are
+    over all columns: no two points may be left with a cost below their potentials. Costs that
+    overflow make potentials infinite.
 
     Parameters
     ----------
@@ -73,11 +74,7 @@ def potentials_at(
     absent_rows = np.flatnonzero((to_numpy(terms.a) == 0.0).any(axis=0))
     absent_cols = np.flatnonzero((to_numpy(terms.b) == 0.0).any(axis=0))
     _, _, n, m = geometry.shape
-    if len(absent_rows):
-        part = geometry.take(absent_rows, np.arange(m))
-        few = replace(terms, a=_take(terms, terms.a, absent_rows))
-        found = (_softmins if soft else _row_minima)(part, few, alpha, g)
-        f = _put(terms, f, terms.a, found, absent_rows, n)
+    heavy = g
     if len(absent_cols):
         part = geometry.take(np.arange(n), absent_cols)
         with quiet():
@@ -87,6 +84,11 @@ def potentials_at(
             else:
                 found = _column_minima(part, terms, alpha, f)
         g = _put(terms, g, terms.b, found, absent_cols, m)
+    if len(absent_rows):
+        part = geometry.take(absent_rows, np.arange(m))
+        few = replace(terms, a=_take(terms, terms.a, absent_rows))
+        found = _softmins(part, few, alpha, heavy) if soft else _row_minima(part, few, alpha, g)
+        f = _put(terms, f, terms.a, found, absent_rows, n)
     return f, g
 
 
@@ -97,11 +99,13 @@ def _softmins(part: Geometry, terms: Terms, alpha: Any, g: Any) -> Any:
 
 
 def _row_minima(part: Geometry, terms: Terms, alpha: Any, g: Any) -> Any:
-    found = []
+    xp, found = terms.home.xp, []
+    # Potentials that overflow say nothing about the others.
+    g = xp.where(xp.isfinite(g), g, xp.zeros_like(g) - xp.inf)
     for rows in row_blocks(part):
-        reduced = part.rows(rows).mix(alpha) - (g + terms.closed)[:, None, :]
-        found.append(terms.home.xp.min(reduced, axis=2))
-    return terms.home.xp.concat(found, axis=1)
+        reduced = part.rows(rows).mix(alpha) - g[:, None, :]
+        found.append(xp.min(reduced, axis=2))
+    return xp.concat(found, axis=1)
 
 
 def _column_minima(part: Geometry, terms: Terms, alpha: Any, f: Any) -> Any:

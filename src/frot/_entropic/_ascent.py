@@ -64,9 +64,8 @@ class Ascent:
     """
 
     def __init__(self, engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> None:
-        # Sweeps that get closer than rounding does are for nothing.
-        rounding = 8.0 * float(engine.terms.home.xp.finfo(engine.terms.home.dtype).eps)
-        self.engine, self.floor = engine, max(0.1 * tol, rounding)
+        self.engine, self.floor = engine, 0.0
+        self.tighten(tol)
         self.single = engine.double() is not engine
         self._first = (alpha, g)
         self.step = 1.0 / engine.terms.scale
@@ -79,6 +78,12 @@ class Ascent:
         self.at: Any = None
         self.damping: Any = None
         self.best: Any = None
+
+    def tighten(self, tol: float) -> None:
+        """Sweep for another gap from now on."""
+        # Sweeps that get closer than rounding does are for nothing.
+        home = self.engine.terms.home
+        self.floor = max(0.1 * tol, 8.0 * float(home.xp.finfo(home.dtype).eps))
 
     def keep(self, index: Any) -> None:
         """Go on with some members only, which do not notice."""

@@ -27,7 +27,8 @@ t being the logarithm of the plan's density, that is at most so many units of
 and what goes with a point is taken off its potential again: the lower bound pays for it what the
 point weighs, however far away and badly known it is. What goes with t is a share of an exponent,
 :math:`\sum_{ij} \pi_{ij} |t_{ij}| \le \mathrm{KL} + 1`. The entropy of the plan is a sum over it,
-and pays the same.
+and pays the same: for its scores, and for entries of the mixed cost, which it is taken from as
+:math:`\langle \alpha, \phi \rangle`.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ from typing import Any, NamedTuple
 
 from frot._arrays import quiet
 from frot._entropic._blocks import row_blocks
-from frot._entropic._engine import Engine, Point
+from frot._entropic._engine import Engine
 from frot._entropic._forming import column_potentials, form_rows
 from frot._entropic._geometry import unit_of
-from frot._entropic._passes import SCORE, FirstPass, kept_pass, second_pass, settled_pass
+from frot._entropic._passes import SCORE, second_pass, settled_pass
 from frot._entropic._scores import scores_at
 from frot._entropic._terms import Terms
 
-__all__ = ["Certificate", "certify", "certify_point", "certify_product", "certify_rows"]
+__all__ = ["Certificate", "certify", "certify_product", "certify_rows"]
 
 # Sweeps for points that had no part in a search.
 LIGHT_SWEEPS = 4
@@ -86,14 +87,6 @@ def certify(engine: Engine, alpha: Any, g: Any) -> Certificate:
     return _prove(precise, alpha, home.xp.astype(g, home.dtype))
 
 
-def certify_point(engine: Engine, at: Point) -> Certificate:
-    """Prove an interval from a point of an ascent, with its kernel where that is good enough."""
-    first = None if engine.double() is not engine else kept_pass(engine, at)
-    if first is None:
-        return certify(engine, at.alpha, at.g)
-    return _prove(engine, at.alpha, first.g, first)
-
-
 def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
     """Prove an interval from weights (B, L) and potentials of the rows (B, n).
 
@@ -112,12 +105,12 @@ def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
     return certify(precise, alpha, g)
 
 
-def _prove(engine: Engine, alpha: Any, g: Any, first: FirstPass | None = None) -> Certificate:
+def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:
     terms, geometry = engine.terms, engine.geometry
     xp, a, b, eps = terms.home.xp, terms.a, terms.b, terms.eps[:, 0]
     dot = xp.vecdot
     scores = scores_at(geometry, terms, alpha)
-    first = first or settled_pass(engine, scores, g)
+    first = settled_pass(engine, scores, g)
     f, g, columns, one = first.f, first.g, terms.over_b(first.masses), xp.ones_like(b)
     thin = 1.0 / xp.maximum(columns, one)
     rows, phi = second_pass(engine, scores, first, thin)
@@ -134,14 +127,16 @@ def _prove(engine: Engine, alpha: Any, g: Any, first: FirstPass | None = None) -
         entropy = entropy + dot(kept, g + terms.eps * xp.log(thin * weight))
         entropy = entropy + eps * _mixing(terms, xp.sum(rows, axis=1), left, right, total)
     dual = dot(a, f) + dot(b, g)
-    margin = _margins(engine, alpha, first)
+    margin = _margins(engine, alpha, first.masses)
     scored = margin.scores(terms, f, g, entropy)
     doubt = geometry.inner_error(whole, a, b) + margin.moved * terms.sizes
     worst = terms.worst(whole + doubt) + terms.worst_error(whole)
     reward = terms.reward(alpha) - terms.reward_error(alpha)
     plain = dot(a, first.plain_f) + dot(b, first.plain_g)
     plain_scored = margin.scores(terms, first.plain_f, first.plain_g, 0.0)
-    upper = worst + entropy + scored
+    # The plan was made of entries of the mixed cost, and its entropy is taken from group costs.
+    apart = margin.costs + margin.share * xp.abs(dot(alpha, phi))
+    upper = worst + entropy + scored + apart
     lower = _at_least(engine, dual, scored + margin.costs + margin.share * xp.abs(dual)) + reward
     # Minima of reduced costs are off by units of the costs, as these are.
     plain_off = plain_scored + 3.0 * margin.costs + margin.share * xp.abs(plain)
@@ -240,12 +235,12 @@ class _Margins(NamedTuple):
         return off + self.sums * (rows + cols)
 
 
-def _margins(engine: Engine, alpha: Any, first: FirstPass) -> _Margins:
+def _margins(engine: Engine, alpha: Any, masses: Any) -> _Margins:
     terms, geometry = engine.terms, engine.geometry
     xp = terms.home.xp
     unit, (_, count, n, m) = unit_of(terms.home), geometry.shape
     off = geometry.mix_error(alpha)
-    heavy = xp.maximum(first.masses, terms.b)
+    heavy = xp.maximum(masses, terms.b)
     # Sums of k terms err by k / 2 units at most, whatever their order.
     sums = (8.0 + 0.5 * (n + m)) * unit
     return _Margins(
@@ -255,7 +250,7 @@ def _margins(engine: Engine, alpha: Any, first: FirstPass) -> _Margins:
         sums=sums,
         # A plan whose marginals are off by k units is near one whose are not: nine times k of a b^T
         # make up for what it lacks.
-        moved=9.0 * (sums + first.off),
+        moved=9.0 * sums,
         masses=heavy,
         light=xp.vecdot(heavy, terms.light),
     )

@@ -51,12 +51,6 @@ class DenseEngine:
         return 0.1
 
     @property
-    def size(self) -> int:
-        """Entries of one member's kernel."""
-        _, _, n, m = self.geometry.shape
-        return n * m
-
-    @property
     def keeps(self) -> bool:
         """There is room."""
         return True

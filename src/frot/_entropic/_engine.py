@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
+from frot._arrays import quiet
 from frot._entropic._geometry import Geometry
 from frot._entropic._terms import Terms
 
-__all__ = ["Engine", "Point", "distances", "gaps", "make_point", "select", "take"]
+__all__ = ["Engine", "Point", "distances", "gaps", "make_point", "regrets", "select", "take"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +100,15 @@ def make_point(
     The entropy of the plan itself is :math:`\langle \Pi, f \oplus g - M_\alpha \rangle`.
     """
     xp = terms.home.xp
-    masses = terms.b * columns
-    linear = xp.vecdot(terms.a, f)
-    entropy = linear + xp.vecdot(masses, g) - xp.vecdot(alpha, phi)
-    dual = linear + xp.vecdot(terms.b, g) + terms.reward(alpha)
-    dual = dual - terms.eps[:, 0] * (xp.sum(masses, axis=1) - 1.0)
-    return Point(alpha, f, g, phi, columns, error, dual, terms.worst(phi) + entropy, **kept)
+    # A search that ran out of range has values that are no numbers, which is looked for.
+    with quiet():
+        masses = terms.b * columns
+        linear = xp.vecdot(terms.a, f)
+        entropy = linear + xp.vecdot(masses, g) - xp.vecdot(alpha, phi)
+        dual = linear + xp.vecdot(terms.b, g) + terms.reward(alpha)
+        dual = dual - terms.eps[:, 0] * (xp.sum(masses, axis=1) - 1.0)
+        primal = terms.worst(phi) + entropy
+    return Point(alpha, f, g, phi, columns, error, dual, primal, **kept)
 
 
 def select(xp: Any, chosen: Any, yes: Point, no: Point) -> Point:
@@ -136,8 +140,15 @@ def take(xp: Any, index: Any, at: Point) -> Point:
 
 def gaps(xp: Any, at: Point) -> Any:
     """Return the relative gaps, (B,); where both values are zero there is none."""
+    with quiet():
+        return _relative(xp, at, at.primal - at.dual)
+
+
+def _relative(xp: Any, at: Point, width: Any) -> Any:
+    """Return a width over the values' size; what is no number is infinitely wide."""
     size = xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
-    return (at.primal - at.dual) / xp.where(size > 0.0, size, xp.ones_like(size))
+    found = width / xp.where(size > 0.0, size, xp.ones_like(size))
+    return xp.where(xp.isnan(found), xp.zeros_like(found) + xp.inf, found)
 
 
 def distances(terms: Terms, at: Point) -> Any:
@@ -146,6 +157,17 @@ def distances(terms: Terms, at: Point) -> Any:
     Mass in wrong columns has to be moved, which costs about as much as costs are.
     """
     xp = terms.home.xp
-    size = xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
-    width = xp.abs(at.primal - at.dual) + 0.5 * terms.scale[:, 0] * at.error
-    return width / xp.where(size > 0.0, size, xp.ones_like(size))
+    with quiet():
+        width = xp.abs(at.primal - at.dual) + 0.5 * terms.scale[:, 0] * at.error
+        return _relative(xp, at, width)
+
+
+def regrets(terms: Terms, at: Point) -> Any:
+    """Return what the best answer to the plan's costs earns more than alpha, over the value, (B,).
+
+    Unlike the gap it does not see columns that are wrong.
+    """
+    xp = terms.home.xp
+    with quiet():
+        more = terms.worst(at.phi) - xp.vecdot(at.alpha, at.phi) - terms.reward(at.alpha)
+        return _relative(xp, at, more)

@@ -44,7 +44,7 @@ class FlashEngine(StreamEngine):
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
         """Sweep roughly first, where the start is rough too."""
         rough = closeness.share if isinstance(closeness, Near) else closeness
-        rough = rough if isinstance(rough, float) else float(rough[0])
+        rough = float(rough) if isinstance(rough, float | int) else float(rough[0])
         if limit is None and rough >= WORTH_IT:
             g = _TensorCores(self.geometry, self.terms).sweep(alpha, g, ROUGH).g
         return super().sweep(alpha, g, closeness, limit)

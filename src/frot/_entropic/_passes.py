@@ -1,4 +1,4 @@
-"""Passes over the plan that a proof needs: formed anew, or with a kernel that is there already."""
+"""Passes over the plan that a proof needs."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ from typing import Any, NamedTuple
 
 from frot._arrays import quiet
 from frot._entropic._blocks import row_blocks
-from frot._entropic._engine import Engine, Point
+from frot._entropic._engine import Engine
 from frot._entropic._forming import Block, form_rows, score_rows, softmax_below, softmax_block
 from frot._entropic._geometry import unit_of
 from frot._entropic._scores import Scores
 from frot._entropic._terms import Terms
 
-__all__ = ["SCORE", "FirstPass", "kept_pass", "second_pass", "settled_pass"]
+__all__ = ["SCORE", "FirstPass", "second_pass", "settled_pass"]
 
 # Units in the last place that a score takes on its way: some operations, each off by one.
 SCORE = 6.0
 # A potential is coarse where its last places are this share of eps; so often such are lowered.
 COARSE, LOWERINGS = 1e-2, 3
-# A kernel that is kept proves something where potentials are no more than so many times eps.
-KEPT_REACH = 1e3
 
 
 class FirstPass(NamedTuple):
@@ -35,10 +33,6 @@ class FirstPass(NamedTuple):
         Minima of the reduced costs: potentials of the problem without eps.
     kept : list of Block
         The plan over a, where there is room for it.
-    right : array of shape (B, m), optional
-        What its columns are still to be multiplied by.
-    off : float
-        How far the plan formed anew from g may be from this one, as a share of its entries.
     """
 
     g: Any
@@ -47,8 +41,6 @@ class FirstPass(NamedTuple):
     plain_f: Any
     plain_g: Any
     kept: list[Block]
-    right: Any = None
-    off: float = 0.0
 
 
 def settled_pass(engine: Engine, scores: Scores, g: Any) -> FirstPass:
@@ -93,37 +85,6 @@ def _form(engine: Engine, scores: Scores, g: Any) -> FirstPass:
     return FirstPass(g, f, masses, plain_f, g - terms.eps * most, kept)
 
 
-def kept_pass(engine: Engine, at: Point) -> FirstPass | None:
-    r"""Take the plan of a point as it is, if the one that its potentials make is next to it.
-
-    The kernel is :math:`e^{(f' \oplus g' - M)/\varepsilon}` at some potentials, and the plan
-    :math:`x_i K_{ij} y_j` with exact rows. Formed anew from g, entries differ by what rounding does
-    to scores: some units of :math:`(|f_i| + 2 |g_j|) / \varepsilon`, which is proven to be little.
-    """
-    terms = engine.terms
-    xp, eps = terms.home.xp, terms.eps
-    if at.kernel is None or terms.gaps:
-        return None
-    reach = xp.max(xp.abs(at.f), axis=1) + 2.0 * xp.max(xp.abs(at.g), axis=1)
-    reach = float(xp.max(reach / eps[:, 0] + xp.max(terms.light, axis=1)))
-    if not reach <= KEPT_REACH:
-        return None
-    with quiet():
-        # Largest entries of rows are smallest reduced costs, without the weights of the columns.
-        bare = at.kernel * (at.right / terms.b)[:, None, :]
-        top = xp.max(bare, axis=2)
-        bare /= top[:, :, None]
-        most = xp.max(bare, axis=1)
-        plain_f = at.f - eps * xp.log(at.left / terms.a * top)
-        plain_g = at.g - eps * xp.log(most)
-    if not bool(xp.all(most > 0.0)):
-        return None
-    whole = Block(slice(0, at.f.shape[1]), at.kernel, terms.a / at.left, at.f)
-    off = 2.0 * SCORE * unit_of(terms.home) * reach
-    masses = terms.b * at.columns
-    return FirstPass(at.g, at.f, masses, plain_f, plain_g, [whole], at.right, off)
-
-
 def _minima(scores: Scores, terms: Terms, g: Any, part: slice, block: Any) -> tuple[Any, Any]:
     """Return columns' largest scores below the rows' largest, and these, without weights."""
     xp = terms.home.xp
@@ -157,12 +118,11 @@ def _lowered(terms: Terms, g: Any, columns: Any) -> Any:
 def second_pass(engine: Engine, scores: Scores, first: FirstPass, thin: Any) -> tuple[Any, Any]:
     """Return row sums over a and group costs of the plan with its columns times `thin`."""
     terms = engine.terms
-    right = thin if first.right is None else first.right * thin
     sums, partials = [], 0.0
     parts = row_blocks(engine.geometry)
     for block in first.kept or form_rows(scores, terms, first.g, parts):
-        sums.append((block.kernel @ right[:, :, None])[:, :, 0] / block.total)
+        sums.append((block.kernel @ thin[:, :, None])[:, :, 0] / block.total)
         left = terms.a[:, block.part] / block.total
-        partials = partials + scores.partial(block.part, block.kernel, left, right)
+        partials = partials + scores.partial(block.part, block.kernel, left, thin)
     rows = terms.home.xp.concat(sums, axis=1)
     return rows, scores.total(partials, terms.a * rows, first.masses * thin)

@@ -36,9 +36,13 @@ class PointGeometry:
     membership: Any = None
     error: float = 0.5
 
-    @cached_property
+    @property
     def home(self) -> Home:
         """Where the points live."""
+        return self._home
+
+    @cached_property
+    def _home(self) -> Home:
         return Home.of(self.X)
 
     @property
@@ -201,8 +205,8 @@ class PointGeometry:
         if self.home.dtype == dtype:
             return self
         astype = self.home.xp.astype
-        parts = [None if x is None else astype(x, dtype) for x in (self.X, self.Y, self.membership)]
-        return PointGeometry(*parts, self.error)
+        member = None if self.membership is None else astype(self.membership, dtype)
+        return replace(self, X=astype(self.X, dtype), Y=astype(self.Y, dtype), membership=member)
 
     def double(self) -> PointGeometry:
         """The same points in double precision."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,9 @@ import numpy as np
 from frot._arrays import Home
 from frot._bounds import Lower, Upper, cheap_lower_bound
 from frot._costs import FactoredCosts, RescaledCosts, StackedCosts
-from frot._deadline import seconds_left
+from frot._deadline import no_deadline, seconds_left
 from frot._entropic._absent import potentials_at, stand_ins, standing_in
-from frot._entropic._certificate import (
-    Certificate,
-    certify,
-    certify_point,
-    certify_product,
-    certify_rows,
-)
+from frot._entropic._certificate import Certificate, certify, certify_product, certify_rows
 from frot._entropic._coarse import coarse_weights
 from frot._entropic._costs_geometry import CostsGeometry
 from frot._entropic._dense import DenseEngine, dense_bytes
@@ -26,6 +21,7 @@ from frot._entropic._engine import Engine, Point
 from frot._entropic._flash import FlashEngine
 from frot._entropic._geometry import Geometry
 from frot._entropic._host import host_problem
+from frot._entropic._objective import plan_objective
 from frot._entropic._points import PointGeometry
 from frot._entropic._stack import StackGeometry
 from frot._entropic._stream import StreamEngine
@@ -33,7 +29,7 @@ from frot._entropic._terms import Terms
 from frot._lazy_plan import Gibbs, LazyPlan
 from frot._problem import Problem
 
-__all__ = ["SINGLE_TO", "EntropicRun", "proof_seconds"]
+__all__ = ["SINGLE_TO", "EntropicRun", "proof_seconds", "time_for_objective"]
 
 # Beyond this accuracy single precision cannot be trusted to lead the way.
 SINGLE_TO = 2e-5
@@ -41,6 +37,8 @@ SINGLE_TO = 2e-5
 # that is left it may take.
 PROOF_SECONDS, PROOF_SECONDS_ON_DEVICE, PROOF_START = 3e-8, 1e-9, 2e-3
 PROOF_SHARE = 0.4
+# Seconds that the objective of the plan may take once time is up.
+LAST_SECONDS = 0.1
 # What groups pay for features is a dense matrix on devices, of so many entries at most.
 DENSE_MEMBERSHIP = 4_000_000
 
@@ -95,10 +93,7 @@ class EntropicRun:
 
     def certify(self, at: Point) -> tuple[Upper, Lower]:
         """Prove bounds from a point of an ascent."""
-        # The engine at hand may be the one in double precision.
-        engine = self.engine if at.alpha.dtype == self.engine.terms.home.dtype else None
-        proof = certify_point(engine or self.engine.double(), at)
-        return self.upper(proof), self.lower(proof)
+        return self.prove(at.alpha, at.g)
 
     @property
     def forbidden(self) -> bool:
@@ -109,6 +104,10 @@ class EntropicRun:
         """Prove bounds from weights (1, L) and a potential (1, m)."""
         proof = certify(self.engine, alpha, g)
         return self.upper(proof), self.lower(proof)
+
+    def prove_lower(self, alpha: Any, g: Any) -> Lower:
+        """Prove a lower bound from weights (1, L) and a potential (1, m)."""
+        return self.lower(certify(self.engine, alpha, g))
 
     def prove_from_rows(self, alpha: np.ndarray, f: np.ndarray) -> tuple[Upper | None, Lower]:
         """Prove bounds from weights (L,) and potentials of the rows (n,), all on the host.
@@ -153,7 +152,15 @@ class EntropicRun:
             self.plan(proof),
             proof.phi[0, :],
             plain=float(proof.plain_upper[0]),
+            exact=lambda: self.objective(proof),
         )
+
+    def objective(self, proof: Certificate) -> float:
+        """The objective of the plan; a bound of it if a pass over the costs takes too long now."""
+        if not time_for_objective(self.entries):
+            return float(proof.value[0])
+        with no_deadline():
+            return float(plan_objective(self.engine, proof)[0])
 
     def lower(self, proof: Certificate) -> Lower:
         """The dual value, and what the potentials prove without eps."""
@@ -166,6 +173,15 @@ class EntropicRun:
         f, g = self._potentials(proof.alpha, proof.plain_f, proof.plain_g, soft=False)
         slack = float(proof.slack[0])
         return Lower(float(proof.plain_lower[0]), proof.alpha[0, :], f, g, slack)
+
+    def spread(self, lower: Lower, rows: np.ndarray, cols: np.ndarray) -> Lower:
+        """A bound of some points, on the host, with potentials for all of them."""
+        _, n, m = self.problem.shape
+        bring = self.engine.double().terms.home.bring
+        f, g = np.zeros((1, n)), np.zeros((1, m))
+        f[0, rows], g[0, cols] = lower.f, lower.g
+        parts = self._potentials(bring(lower.alpha[None]), bring(f), bring(g), soft=False)
+        return replace(lower, f=parts[0], g=parts[1], plain=lower.bound)
 
     def _potentials(self, alpha: Any, f: Any, g: Any, soft: bool) -> tuple[Any, Any]:
         """Give points without weight the potentials of their true places."""
@@ -185,6 +201,11 @@ def proof_seconds(home: Home, entries: int) -> float:
     return seconds if seconds <= PROOF_SHARE * seconds_left() < np.inf else 0.0
 
 
+def time_for_objective(entries: int) -> bool:
+    """Whether a pass over so many costs is done before a time limit, or not long after it."""
+    return entries * PROOF_SECONDS <= LAST_SECONDS + max(0.0, seconds_left())
+
+
 def _geometry(costs: Any) -> Geometry:
     """Costs of any kind for the engines: as points or as a stack where they are such."""
     if isinstance(costs, DeviceCosts):
@@ -202,17 +223,18 @@ def _geometry(costs: Any) -> Geometry:
 
 def _points(costs: FactoredCosts) -> PointGeometry | None:
     """The points behind factored costs: a pass over them is one product and one exponential."""
-    count, features = costs.membership.shape
+    membership: Any = costs.membership
+    count, features = membership.shape
     # Points that were computed, unit vectors, are off by some units themselves.
     error = 0.5 if costs.origin is not None else 0.25 * features / count + 2.0
     X, Y = costs.X[None], costs.Y[None]
-    ones = len(costs.membership.indices)
-    alone = count == features == ones and (costs.membership.indices == np.arange(count)).all()
+    ones = len(membership.indices)
+    alone = count == features == ones and (membership.indices == np.arange(count)).all()
     if alone and costs.scale == 1.0:
         return PointGeometry(X, Y, None, error)
     if count * features > DENSE_MEMBERSHIP:
         return None
-    return PointGeometry(X, Y, costs.membership.toarray() * costs.scale, error)
+    return PointGeometry(X, Y, membership.toarray() * costs.scale, error)
 
 
 def _search(geometry: Geometry, problem: Problem, tol: float) -> Geometry:

@@ -32,9 +32,13 @@ class StackGeometry:
     relative: float = 0.0
     error: Any = None
 
-    @cached_property
+    @property
     def home(self) -> Home:
         """Where the stack lives."""
+        return self._home
+
+    @cached_property
+    def _home(self) -> Home:
         return Home.of(self.C)
 
     @property
@@ -98,9 +102,13 @@ class StackGeometry:
         """The stack itself."""
         return self.C
 
-    @cached_property
+    @property
     def nonnegative(self) -> bool:
         """Whether no entry is negative."""
+        return self._nonnegative
+
+    @cached_property
+    def _nonnegative(self) -> bool:
         return bool(self.home.xp.min(self.C) >= 0.0)
 
     def sizes(self, u: Any, v: Any) -> Any:

@@ -97,11 +97,11 @@ class Sinkhorn:
     @staticmethod
     def _engine(M: Any, a: Any, b: Any, eps: float) -> tuple[DenseEngine, Any]:
         """The problem with points of no weight where others are, and the costs as they are."""
-        home, weights = Home.of(M), tuple(to_numpy(part)[None, ...] for part in (a, b))
+        home, rows, cols = Home.of(M), to_numpy(a)[None, ...], to_numpy(b)[None, ...]
         true = StackGeometry(M[None, None, ...])
-        geometry = standing_in(true, *weights)
+        geometry = standing_in(true, rows, cols)
         sizes = to_numpy(home.xp.mean(home.xp.abs(geometry.C)))[None, None]
-        terms = Terms.of(home, *weights, Simplex(), eps, sizes)
+        terms = Terms.of(home, rows, cols, Simplex(), eps, sizes)
         return DenseEngine(geometry, terms), true
 
     def _finish(self, engine: DenseEngine, at: Point) -> Point:

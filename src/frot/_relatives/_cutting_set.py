@@ -175,11 +175,7 @@ class _Cuts:
         self.alphas.append(alpha)
         self.costs.append(self.problem.costs.mix(alpha))
         stack = np.stack(self.costs)
-        peaks = np.abs(self.problem.costs.stack).max(axis=(1, 2))  # type: ignore[attr-defined]
-        error = 2.0 * (len(alpha) + 2) * UNIT * (np.abs(self.alphas) @ peaks)
-        _, n, m = stack.shape
-        costs = StackedCosts(stack, (np.outer(error, np.ones(n)), np.zeros((len(error), m))))
-        master = Problem(costs, self.problem.a, self.problem.b)
+        master = Problem(self._mixed(stack), self.problem.a, self.problem.b)
         # Early plans need not be exact: they only have to point at the next cut.
         width = relative_gap(self.lower, self.upper) if np.isfinite(self.upper) else 1.0
         tol = max(min(0.1 * width, 1e-3), 0.1 * self.tol)
@@ -187,8 +183,7 @@ class _Cuts:
             # Points without weight are left out on the way, and come back with potentials.
             found = Run(Exact(tol=tol), self.plan, None, False)(master)
         mixed = np.asarray(found.alpha @ np.stack(self.alphas))
-        slack = float(found.alpha @ error)
-        lower = Lower(found.lower - slack, mixed, *found.potentials, slack)
+        lower = Lower(found.lower, mixed, *found.potentials)
         phi = self.problem.costs.inner(found.plan)
         value, answer = self.uncertainty.best(phi)
         doubt = float(self.reach @ cost_doubt(self.problem, found.plan, phi))
@@ -203,3 +198,13 @@ class _Cuts:
             self.costs.pop()
             self.next = alpha
         return Offer(upper, lower)
+
+    def _mixed(self, stack: np.ndarray) -> StackedCosts:
+        """Costs that are mixtures, each right to some units of what was added up for it."""
+        alphas, costs = np.stack(self.alphas), self.problem.costs
+        share = 2.0 * (alphas.shape[1] + 2) * UNIT
+        if (alphas >= 0.0).all() and costs.nonnegative:  # type: ignore[attr-defined]
+            return StackedCosts(stack, relative=share)
+        sizes = np.abs(costs.stack)  # type: ignore[attr-defined]
+        rows = share * (np.abs(alphas) @ sizes.max(axis=2))
+        return StackedCosts(stack, (rows, np.zeros((len(stack), stack.shape[2]))))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from frot._arrays import find_home, to_numpy
 from frot._bounds import Lower, Upper, lower_bound
@@ -17,20 +16,29 @@ from frot._chosen import Chosen
 from frot._costs import StackedCosts
 from frot._costs._protocol import UNIT, summation
 from frot._errors import InputError, SolverError
-from frot._feasible import fill, marginal_error, round_plan
+from frot._feasible import Settled, fill, marginal_error, round_plan, settle
 from frot._oracles import NetworkSimplex
 from frot._plan import Plan
 from frot._prepare import check_terms, make_problem
 from frot._problem import Problem
 from frot._relatives._pair import check_limits
 from frot._result import Result
+from frot._run import on_support
+from frot._solvers._column_generation import Game, Priced, column_generation
 from frot._solvers._drive import Callback, Offer, drive
+from frot._solvers._vertex import EpigraphProgram
 from frot._validate import check_callable, check_costs, check_flag, check_names
 
 __all__ = ["equitable"]
 
 # Arcs of each point that enter in a round, where they pay.
 ENTER = 3
+# Times the value that an arc costs at most.
+DEAREST = 1e12
+# Pivots at the end, and groups up to which there are some.
+LAST_PIVOTS, LAST_GROUPS = 150, 20
+# Times that a solution is refined.
+REFINEMENTS = 6
 
 
 def equitable(
@@ -93,21 +101,23 @@ def equitable(
     check_flag(progress, "progress")
     begin = time.perf_counter()
     problem = make_problem(lambda: StackedCosts(stack), terms, labels)
-    pool = _Pool(problem, stack)
-    first = pool.first()
-    result = drive(
-        chain([first], pool.offers()),
-        problem,
-        solver="equitable(HiGHS)",
-        tol=limits.tol,
-        max_iter=limits.max_iter,
-        time_limit=limits.time_limit,
-        callback=callback,
-        progress=progress,
-    )
-    seconds = time.perf_counter() - begin
-    chosen = Chosen("costs", pool.shares, labels)
-    return replace(result, time=seconds, chosen=chosen).at(home)
+
+    def search(small: Problem, rows: np.ndarray, cols: np.ndarray) -> Result:
+        pool = _Pool(small, stack[:, rows][:, :, cols], limits.tol)
+        result = drive(
+            chain([pool.first()], pool.offers()),
+            small,
+            solver="equitable(HiGHS)",
+            tol=limits.tol,
+            max_iter=limits.max_iter,
+            time_limit=limits.time_limit,
+            callback=callback,
+            progress=progress,
+        )
+        return replace(result, chosen=Chosen("costs", pool.shares, labels))
+
+    result = on_support(problem, search)
+    return replace(result, time=time.perf_counter() - begin).at(home)
 
 
 @dataclass(eq=False)
@@ -116,6 +126,7 @@ class _Pool:
 
     problem: Problem
     stack: np.ndarray
+    tol: float
     known: np.ndarray = field(init=False)
     shares: np.ndarray = field(init=False)
     upper: float = np.inf
@@ -133,23 +144,40 @@ class _Pool:
         lower = self._transport(weights)
         parts = np.zeros(self.stack.shape)
         parts[:, rows, cols] = weights[:, None] * mass
-        return Offer(self._judge(parts), lower)
+        return Offer(self.judge(parts), lower)
 
     def offers(self) -> Iterator[Offer]:
         """Solve on the known arcs, price all others, and let those in that pay."""
         while True:
-            parts, weights, g = self._solve()
-            upper = self._judge(parts)
-            lower = self._prove(weights, g)
-            yield Offer(upper, lower)
+            program = self._program()
+            lower = yield from self._bounds(program)
             before = int(self.known.sum())
-            reduced = weights[:, None, None] * self.stack - lower.f[:, None] - lower.g
-            self._enter(reduced)
+            self._enter(lower.alpha[:, None, None] * self.stack - lower.f[:, None] - lower.g)
+            if int(self.known.sum()) > before:
+                continue
+            # Prices are right to HiGHS's tolerance: more digits, or an exact transport, may add
+            # arcs still.
+            for _ in range(REFINEMENTS):
+                if not program.program.refine():
+                    break
+                lower = yield from self._bounds(program)
+            yield Offer(None, self._transport(lower.alpha))
+            self._enter(lower.alpha[:, None, None] * self.stack - lower.f[:, None] - lower.g)
             if int(self.known.sum()) == before:
-                # Prices are right to HiGHS's tolerance; an exact transport may still add arcs.
-                yield Offer(None, self._transport(weights))
-                if int(self.known.sum()) == before:
-                    return
+                break
+        if len(self.stack) <= LAST_GROUPS:
+            # What HiGHS's tolerances leave open: pivots with exact transport.
+            pricing = _SplitPricing(self)
+            yield from column_generation(
+                self.problem, lower.alpha, self.tol, LAST_PIVOTS, pricing, self.upper
+            )
+
+    def _bounds(self, program: _Program) -> Generator[Offer, None, Lower]:
+        """Offer what a solution of the program proves."""
+        parts, weights, g = program.solution(self.stack.shape)
+        lower = self.prove(weights, g)
+        yield Offer(self.judge(parts), lower)
+        return lower
 
     def _transport(self, weights: np.ndarray) -> Lower:
         """Transport at min_l lambda_l C_l; the arcs it uses enter."""
@@ -157,9 +185,9 @@ class _Pool:
         found = NetworkSimplex()(least, self.problem.a, self.problem.b)
         rows, cols, _ = found.plan.arcs()
         self.known[:, rows, cols] = True
-        return self._prove(weights, found.g)
+        return self.prove(weights, found.g)
 
-    def _prove(self, weights: np.ndarray, g: np.ndarray) -> Lower:
+    def prove(self, weights: np.ndarray, g: np.ndarray) -> Lower:
         least = (weights[:, None, None] * self.stack).min(axis=0)
         costs = StackedCosts(least[None] * (1.0 - 2.0 * UNIT))
         proven = lower_bound(Problem(costs, self.problem.a, self.problem.b), np.ones(1), g)
@@ -174,70 +202,109 @@ class _Pool:
             least = np.partition(reduced, count - 1, axis=axis).take([count - 1], axis=axis)
             self.known |= (reduced <= np.minimum(least, 0.0)) & (reduced < 1e-12 * scale)
 
-    def _solve(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Solve the linear program on the known arcs; return the parts, lambda and g."""
-        # Imported here, since it would make `import frot` wait.
-        from scipy.optimize import linprog
-
+    def _program(self) -> _Program:
+        """The linear program on the known arcs, solved once."""
         groups, rows, cols = np.nonzero(self.known)
         count, n, m = self.stack.shape
-        # In these units no number is large or small for HiGHS's absolute tolerances.
-        largest = float(self.stack[self.known].max()) or 1.0
-        unit = max(min(self.upper, largest), 1e-6 * largest)
+        # HiGHS takes entries from 1e-9 to 1e15: in units of the value, and those that no good plan
+        # pays cut.
+        unit = self.upper if 0.0 < self.upper < np.inf else 1.0
         mass = 1.0 / max(n, m)
-        at = np.arange(len(groups))
-        ends = sparse.csr_array(
-            (np.ones(2 * len(at)), (np.append(rows, n + cols), np.append(at, at))),
-            shape=(n + m, len(at) + 1),
+        costs = np.zeros((count, len(groups)))
+        costs[groups, np.arange(len(groups))] = np.minimum(
+            self.stack[groups, rows, cols] / unit, DEAREST
         )
-        costs = sparse.csr_array(
-            (
-                np.append(self.stack[groups, rows, cols] / unit, np.full(count, -1.0)),
-                (np.append(groups, np.arange(count)), np.append(at, np.full(count, len(at)))),
-            ),
-            shape=(count, len(at) + 1),
-        )
-        target = np.append(self.problem.a, self.problem.b) / mass
-        # One marginal follows from the others; with it, rounding may make the program infeasible.
-        kept = np.delete(np.arange(n + m), np.argmax(self.problem.a))
-        objective = np.append(np.zeros(len(at)), 1.0)
-        found = linprog(
-            objective,
-            A_ub=costs,
-            b_ub=np.zeros(count),
-            A_eq=ends[kept],
-            b_eq=target[kept],
-            bounds=(0.0, None),
-            method="highs",
-            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-        )
-        if found.status != 0:
-            raise SolverError(f"HiGHS failed on equitable transport: {found.message}")
-        parts = np.zeros(self.stack.shape)
-        parts[groups, rows, cols] = np.maximum(found.x[:-1], 0.0) * mass
-        weights = np.maximum(-found.ineqlin.marginals, 0.0)
-        total = float(weights.sum())
-        # At an optimum of zero no cost binds, and all weights prove it.
-        weights = weights / total if total > 0.0 else np.full(count, 1.0 / count)
-        g = np.asarray(found.eqlin.marginals)[-m:] * unit
-        return parts, weights, g
+        program = EpigraphProgram(self.problem.a / mass, self.problem.b / mass, rows, cols, costs)
+        if not program.solve():
+            raise SolverError("HiGHS found no plan for equitable transport")
+        return _Program(program, groups, unit, mass)
 
-    def _judge(self, parts: np.ndarray) -> Upper:
+    def judge(self, parts: np.ndarray) -> Upper:
         """Round the whole plan to its marginals, split it as found, and take the largest cost."""
         whole = parts.sum(axis=0)
-        plan = round_plan(Plan(whole, copy=False), self.problem.a, self.problem.b)
-        dense = np.asarray(plan)
+        given = Plan.from_arcs(*Plan(whole, copy=False).arcs(), whole.shape)
+        settled = settle(given, self.problem.a, self.problem.b)
+        rounded: list[tuple[Plan, Settled | None]] = [
+            (round_plan(given, self.problem.a, self.problem.b), None)
+        ]
+        if settled is not None:
+            # Other arcs may cost a billion.
+            along = Plan.from_arcs(settled.rows, settled.cols, settled.mass, whole.shape)
+            rounded.append((along, settled))
+        return min((self._judge_rounded(parts, *one) for one in rounded), key=lambda one: one.bound)
+
+    def _judge_rounded(self, parts: np.ndarray, plan: Plan, settled: Settled | None) -> Upper:
+        whole, dense = parts.sum(axis=0), np.asarray(plan)
         split = np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0.0)
-        # Mass that rounding put where there was none goes to the first cost.
-        split[0] += (whole <= 0.0).astype(float)
+        # Mass that rounding put where there was none goes to the cost that is least there.
+        rows, cols = np.nonzero((whole <= 0.0) & (dense > 0.0))
+        split[self.stack[:, rows, cols].argmin(axis=0), rows, cols] = 1.0
         parts = split * dense
         phi = np.einsum("lij,lij->l", parts, self.stack)
         value = float(phi.max())
         bound = value * (1.0 + summation(Plan(dense, copy=False)) + 8.0 * UNIT)
-        share = marginal_error(plan, self.problem.a, self.problem.b)
-        bound += 8.0 * share * float(self.problem.sizes.max())
+        if settled is None:
+            share = marginal_error(plan, self.problem.a, self.problem.b)
+            bound += 8.0 * share * float(self.problem.sizes.max())
+        else:
+            dearest = self.stack[:, settled.rows, settled.cols].max(axis=0)
+            bound += 2.0 * float(dearest @ np.abs(settled.off))
         if bound < self.upper:
             self.upper, self.shares = bound, parts.sum(axis=(1, 2))
         rows, cols = np.nonzero(dense)
         sparse_plan = Plan.from_arcs(rows, cols, dense[rows, cols], dense.shape)
         return Upper(bound, value, sparse_plan, phi)
+
+
+class _Program(NamedTuple):
+    """A linear program over arcs (group, row, column), and the units of its costs and masses."""
+
+    program: EpigraphProgram
+    groups: np.ndarray
+    unit: float
+    mass: float
+
+    def solution(self, shape: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The parts of the plan, (L, n, m), the weights of the groups, and g."""
+        found = self.program.vertex()
+        parts = np.zeros(shape)
+        parts[self.groups, self.program.rows, self.program.cols] = found.mass * self.mass
+        return parts, found.alpha, found.g * self.unit
+
+
+class _SplitPricing:
+    """Transport at the least of the weighted costs, every arc's mass in the group that is it."""
+
+    def __init__(self, pool: _Pool) -> None:
+        self.pool, self.oracle = pool, NetworkSimplex()
+        self.best: Priced | None = None
+
+    def __call__(self, alpha: np.ndarray) -> Priced:
+        problem, weighted = self.pool.problem, alpha[:, None, None] * self.pool.stack
+        mixed = weighted.min(axis=0)
+        transport = self.oracle(mixed, problem.a, problem.b)
+        rows, cols, mass = transport.plan.arcs()
+        parts = np.zeros(self.pool.stack.shape)
+        parts[weighted[:, rows, cols].argmin(axis=0), rows, cols] = mass
+        phi = np.einsum("lij,lij->l", parts, self.pool.stack)
+        found = Priced(alpha, mixed, transport, phi, float(alpha @ phi), parts)
+        if self.best is None or found.value > self.best.value:
+            self.best = found
+        return found
+
+    def bounds(
+        self, game: Game, entered: list[Priced], at: Priced | None = None
+    ) -> tuple[Upper, Lower]:
+        """Bounds of the game's mixture of plans, and of the best weights or the given ones."""
+        used, weights = game.mixture()
+        parts = np.tensordot(weights, np.array([entered[one].parts for one in used]), axes=1)
+        at = at or self.best
+        assert at is not None
+        return self.pool.judge(parts), self.pool.prove(at.alpha, at.transport.g)
+
+    def tamed(self, cut: float) -> Lower:
+        """A lower bound from potentials of costs cut at some level."""
+        at, problem = self.best, self.pool.problem
+        assert at is not None
+        transport = self.oracle(np.minimum(at.mixed, cut), problem.a, problem.b)
+        return self.pool.prove(at.alpha, transport.g)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._bounds import cost_doubt, lower_bound, relative_gap
+from frot._bounds import cost_doubt, lower_bound, refuse_contradiction, relative_gap
 from frot._chosen import Chosen
 from frot._costs import MEMORY_BUDGET, build_costs
 from frot._costs._protocol import UNIT
@@ -19,6 +19,7 @@ from frot._prepare import check_terms, make_problem
 from frot._problem import Problem
 from frot._relatives._pair import At, check_pair, transport_at
 from frot._result import Progress, Result
+from frot._run import on_support
 from frot._solvers._drive import NOTHING
 from frot._status import Status
 from frot._validate import check_metric, check_number
@@ -81,7 +82,8 @@ def max_min(
     ).having(points=(pair.X, pair.Y), groups=parsed)
     squared = (metric, p) in (("sqeuclidean", 1.0), ("euclidean", 2.0))
     lines = _lines(parsed) if squared else {}
-    return _search(problem, lines, begin, seconds).at(pair.home)
+    found = on_support(problem, lambda small, *_: _search(small, lines, begin, seconds))
+    return found.at(pair.home)
 
 
 def _lines(groups: Groups) -> dict[int, np.ndarray]:
@@ -139,7 +141,7 @@ def _search(
         found = _transport(problem, alpha, lines.get(group))
         phi = problem.costs.inner(found.plan)
         np.minimum(uppers, phi + cost_doubt(problem, found.plan, phi), out=uppers)
-        lowers[group] = min(found.lower.bound, uppers[group])
+        lowers[group] = found.lower.bound
         if best is None or phi[group] > best[0]:
             best = (float(phi[group]), alpha, phi, found)
         lower, upper = float(lowers.max()), float(uppers.max())
@@ -147,6 +149,7 @@ def _search(
         history.append(Progress(len(history) + 1, time.perf_counter() - begin, lower, upper, gap))
     value, alpha, phi, found = best
     lower, upper = float(lowers.max()), float(uppers.max())
+    refuse_contradiction(lower, upper, "max_min")
     if status is Status.CONVERGED and relative_gap(lower, upper) > 1e-9:
         zero = upper - lower <= NOTHING * problem.typical_cost
         status = Status.CONVERGED if zero else Status.PRECISION

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._bounds import lower_bound
+from frot._bounds import lower_bound, marginal_doubt, refuse_contradiction
 from frot._chosen import Chosen
 from frot._costs import FactoredCosts
-from frot._costs._protocol import summation
+from frot._costs._protocol import UNIT, summation
 from frot._errors import InputError, brief
 from frot._feasible import round_plan
 from frot._groups import Groups
@@ -99,13 +99,13 @@ def max_sliced(
     x, y, turned = reduce_points(pair.costs.X, pair.costs.Y)
     at = Displacements(x, y, pair.a, pair.b)
     plain = transport_at(pair.problem)
-    upper, leading = _highest(at, round_plan(plain.plan, pair.a, pair.b))
+    upper, leading = _highest(pair, at, plain.plan)
     rng = np.random.default_rng(seed)
     means = pair.a @ x - pair.b @ y
     starts = [leading, means, *rng.normal(size=(tries, x.shape[1]))]
     best, history = _climb_all(at, starts, limits, begin, upper)
     plan = Plan.from_arcs(*best.arcs, (len(x), len(y)))
-    upper = min(upper, _highest(at, round_plan(plan, pair.a, pair.b))[0])
+    upper = min(upper, _highest(pair, at, plan)[0])
     direction = best.at if turned is None else turned @ best.at
     direction = direction / np.linalg.norm(direction)
     # A direction and its negative are the same; show the one whose largest entry is positive.
@@ -194,13 +194,14 @@ def generalised_max_sliced(
     return _finish(pair, (best.x, best.y), chosen, best.at**2, np.inf, name, history, begin)
 
 
-def _highest(at: Displacements, plan: Plan) -> tuple[float, np.ndarray]:
+def _highest(pair: Pair, at: Displacements, plan: Plan) -> tuple[float, np.ndarray]:
     """Return a bound on the largest eigenvalue of a plan's displacements, and its vector."""
+    plan = round_plan(plan, pair.a, pair.b)
     values, vectors, doubt = at.top(plan, 1)
     bound = float(values[-1]) + doubt
     if not np.isfinite(bound):
         bound = at.proven(plan, values, vectors, 1, 1e-3 * float(values[-1]))
-    return bound, vectors[:, -1]
+    return bound + float(marginal_doubt(pair.problem, plan)[0]), vectors[:, -1]
 
 
 def _late(elapsed: float, limits: Limits) -> bool:
@@ -357,8 +358,9 @@ def _finish(
     plan = round_plan(Plan.from_arcs(*arcs, (len(x), len(y))), pair.a, pair.b)
     value = float(line.inner(plan)[0])
     found = lower_bound(problem, np.ones(1), line_potential(x, y, arcs))
-    lower = min(found.bound, value)
-    upper = max(upper, lower)
+    # A direction is of length one up to rounding.
+    lower = found.bound - (len(shares) + 8.0) * UNIT * abs(found.bound)
+    refuse_contradiction(lower, upper, solver)
     each = FactoredCosts.squared_euclidean(pair.X, pair.Y, Groups.each(pair.X.shape[1]))
     phi = each.inner(plan) if len(shares) == pair.X.shape[1] else np.full(len(shares), value)
     # Where even the relaxed maximum is no more than this, the search has found the truth.

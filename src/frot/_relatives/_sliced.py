@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from frot._bounds import relative_gap
+from frot._bounds import cost_doubt, refuse_contradiction, relative_gap
 from frot._chosen import Chosen
 from frot._costs import FactoredCosts
-from frot._costs._protocol import UNIT, summation
+from frot._costs._protocol import UNIT
 from frot._groups import Groups
 from frot._line import line_arcs
 from frot._plan import Plan
@@ -86,11 +86,12 @@ def sliced(
         plan = Plan.from_arcs(*line_arcs(costs.X @ axis, costs.Y @ axis, pair.a, pair.b), (n, m))
     each = FactoredCosts.squared_euclidean(pair.X, pair.Y, Groups.each(d))
     phi = each.inner(plan)
-    upper = float(phi.sum()) / d * (1.0 + summation(plan) + d * UNIT)
+    total = pair.problem.costs.inner(plan)
+    upper = float(total[0] + cost_doubt(pair.problem, plan, total)[0]) / d
     reach = float(np.abs(costs.X).max() + np.abs(costs.Y).max())
     error = (n + m) * UNIT * reach * float(np.abs(difference).sum() + (n + m) * UNIT * reach)
     lower = max(float(difference @ difference) / d - error, 0.0)
-    lower = min(lower, upper)
+    refuse_contradiction(lower, upper, "sliced")
     seconds = time.perf_counter() - begin
     return Result(
         value=float(root) ** 2,

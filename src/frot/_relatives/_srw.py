@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh, qr
 
-from frot._bounds import Lower, Upper
+from frot._bounds import Lower, Upper, marginal_doubt
 from frot._chosen import Chosen
 from frot._costs import FactoredCosts
 from frot._costs._protocol import UNIT
@@ -290,7 +290,7 @@ class _Rounds:
         """All eigenvalues bound the k largest: what needs no eigenvectors."""
         costs = self.pair.costs
         phi = costs.inner(plan)
-        bound = float((phi + costs.doubt(phi, plan))[0])
+        bound = float((phi + costs.doubt(phi, plan))[0]) + self._marginals(plan)
         return Upper(bound, float(phi[0]), plan, phi)
 
     def _judge(self, plan: Plan) -> tuple[Upper | None, np.ndarray]:
@@ -302,7 +302,7 @@ class _Rounds:
             near = top_sum(values, self.k) - self.lower <= CLOSER * (self.upper - self.lower)
             return (self._prove(plan, values, vectors) if near else None), vectors
         value = max(top_sum(values, self.k), 0.0)
-        bound = value + doubt
+        bound = value + doubt + self._marginals(plan)
         self.upper = min(self.upper, bound)
         return Upper(bound, value, plan, np.array([value])), vectors
 
@@ -311,9 +311,13 @@ class _Rounds:
         plan = round_plan(plan, self.pair.a, self.pair.b)
         value = max(top_sum(values, self.k), 0.0)
         room = ROOM * max(self.limits.tol * value, value - self.lower)
-        bound = self.at.proven(plan, values, vectors, self.k, room)
+        bound = self.at.proven(plan, values, vectors, self.k, room) + self._marginals(plan)
         self.upper = min(self.upper, bound)
         return Upper(bound, value, plan, np.array([value]))
+
+    def _marginals(self, plan: Plan) -> float:
+        """All directions together bound what any k of them add."""
+        return float(marginal_doubt(self.pair.problem, plan)[0])
 
     def _exact(self, factor: np.ndarray) -> At:
         """Transport exactly at Omega = factor factor^T."""

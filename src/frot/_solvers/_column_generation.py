@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from frot._plan import Plan
 from frot._problem import Problem
 from frot._solvers._offer import Offer
 
-__all__ = ["column_generation", "column_generation_suits"]
+__all__ = ["Game", "Priced", "Pricing", "column_generation", "column_generation_suits"]
 
 # Up to so many arcs and groups it is ahead of the interior point.
 MOST_ARCS = 2_500
@@ -34,8 +34,8 @@ MOST_PIVOTS = 150
 ZERO = 1e-13
 # Where potentials are what keeps the bounds apart, costs are cut at so many times the value.
 CUTS = (1e1, 1e3, 1e5)
-# Exact pivots at most, at the end.
-EXACT_PIVOTS = 8
+# Plans that are added at the end to a program solved exactly, and exact pivots of one at most.
+EXACT_PLANS, EXACT_STEPS = 12, 200
 
 
 def column_generation_suits(problem: Problem) -> bool:
@@ -46,41 +46,80 @@ def column_generation_suits(problem: Problem) -> bool:
 
 
 def column_generation(
-    problem: Problem, alpha: np.ndarray | None, tol: float, most_pivots: int = MOST_PIVOTS
+    problem: Problem,
+    alpha: np.ndarray | None,
+    tol: float,
+    most_pivots: int = MOST_PIVOTS,
+    pricing: Pricing | None = None,
+    unit: float = 0.0,
 ) -> Iterator[Offer]:
     """Pivot until no plan has a negative reduced cost, and offer both bounds.
 
     Where rounding has kept them apart, the last basis is solved again in rational numbers, and
-    potentials are sought that do not cancel.
+    potentials are sought that do not cancel. `pricing` is another way than transport at the mixed
+    cost to answer weights with a plan, and `unit` about the value, where the first plan may be far
+    from it.
     """
     groups = problem.shape[0]
-    pricing = _Pricing(problem)
+    pricing = pricing or _Pricing(problem)
     first = pricing(np.full(groups, 1.0 / groups) if alpha is None else alpha)
-    game = _Game(first.phi)
+    game = Game(first.phi, unit)
+    # The plans that are columns of the game.
+    entered = [first]
     for _ in range(most_pivots):
+        game.settle()
         found = pricing(game.alpha())
-        if game.value - found.value <= ZERO * abs(game.value) or not game.enter(found.phi):
+        if game.value - found.value <= ZERO * abs(game.value):
+            break
+        if game.has(found.phi):
+            # A plan of the basis pays no less than the level, unless the basis was badly inverted.
+            game.solve_exactly()
+            found = pricing(game.alpha())
+            if game.has(found.phi):
+                break
+        entered.append(found)
+        if not game.enter(found.phi):
             break
         yield Offer()
-    upper, lower = pricing.bounds(game)
+    upper, lower = pricing.bounds(game, entered)
     yield Offer(upper, lower)
     gap = relative_gap(lower.bound, upper.bound)
-    for _ in range(EXACT_PIVOTS):
+    for _ in range(EXACT_PLANS):
         if gap <= tol:
             return
         game.solve_exactly()
         found = pricing(game.alpha())
-        upper, lower = pricing.bounds(game, found)
+        upper, lower = pricing.bounds(game, entered, found)
         yield Offer(upper, lower)
         gap = min(gap, relative_gap(lower.bound, upper.bound))
-        if not game.enter(found.phi):
+        if game.has(found.phi):
             break
+        entered.append(found)
+        game.enter(found.phi)
     if gap > tol:
         for cut in CUTS:
             yield Offer(None, pricing.tamed(cut * abs(upper.value)))
 
 
-class _Priced(NamedTuple):
+class Pricing(Protocol):
+    """Answers weights with the plan that is best at them."""
+
+    def __call__(self, alpha: np.ndarray) -> Priced:
+        """Return a plan that is best at these weights, and what it costs."""
+        ...
+
+    def bounds(
+        self, game: Game, entered: list[Priced], at: Priced | None = None
+    ) -> tuple[Upper, Lower]:
+        """Bounds of the game's mixture of plans, and of the best weights or the given ones."""
+        ...
+
+    def tamed(self, cut: float) -> Lower:
+        """A lower bound from potentials of costs cut at some level."""
+        ...
+
+
+class Priced(NamedTuple):
     """A plan that is best at some weights, its group costs, and what proves that it is."""
 
     alpha: np.ndarray
@@ -88,31 +127,32 @@ class _Priced(NamedTuple):
     transport: Transport
     phi: np.ndarray
     value: float
+    parts: np.ndarray | None = None
 
 
 class _Pricing:
-    """Ordinary transport at changing weights, with all plans found and the best lower bound."""
+    """Ordinary transport at changing weights, and the best lower bound."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.oracle = problem, NetworkSimplex()
-        self.plans: list[Plan] = []
-        self.best: _Priced | None = None
+        self.best: Priced | None = None
 
-    def __call__(self, alpha: np.ndarray) -> _Priced:
+    def __call__(self, alpha: np.ndarray) -> Priced:
         problem = self.problem
         mixed = problem.costs.mix(alpha)
         transport = self.oracle(mixed, problem.a, problem.b)
-        self.plans.append(transport.plan)
         phi = problem.costs.inner(transport.plan)
-        found = _Priced(alpha, mixed, transport, phi, float(alpha @ phi))
+        found = Priced(alpha, mixed, transport, phi, float(alpha @ phi))
         if self.best is None or found.value > self.best.value:
             self.best = found
         return found
 
-    def bounds(self, game: _Game, at: _Priced | None = None) -> tuple[Upper, Lower]:
+    def bounds(
+        self, game: Game, entered: list[Priced], at: Priced | None = None
+    ) -> tuple[Upper, Lower]:
         """Bounds of the game's mixture of plans, and of the best weights or the given ones."""
         used, weights = game.mixture()
-        plan = Plan.combine([self.plans[at] for at in used], weights)
+        plan = Plan.combine([entered[one].transport.plan for one in used], weights)
         at = at or self.best
         assert at is not None
         lower = lower_bound(self.problem, at.alpha, at.transport.g, at.mixed)
@@ -129,17 +169,19 @@ class _Pricing:
         return lower_bound(problem, at.alpha, transport.g, at.mixed)
 
 
-class _Game:
+class Game:
     """The simplex method's basis: L + 1 of the level t, the plans' weights and the slacks.
 
     Columns of the basis matrix are, in this order of variables, t: (-1, 0), a plan: (phi, 1), the
     slack of group l: (e_l, 0); the right-hand side is (0, 1).
     """
 
-    def __init__(self, phi: np.ndarray) -> None:
+    def __init__(self, phi: np.ndarray, unit: float = 0.0) -> None:
         groups = len(phi)
-        self.columns = [phi]
-        self.scale = float(np.abs(phi).max())
+        # In units of the first plan's costs: costs and weights share the basis matrix.
+        self.unit = unit or float(np.abs(phi).max()) or 1.0
+        self.columns = [phi / self.unit]
+        self.scale = 1.0
         # At first the level is the largest cost of the one plan there is.
         top = int(np.argmax(phi))
         self.basis = [("level", 0), ("plan", 0)]
@@ -162,15 +204,18 @@ class _Game:
         self.values = self.inverse[:, -1]
 
     def solve_exactly(self) -> None:
-        """Invert the basis in rational numbers: weights of 1e-13 on costs of 1e12 need it."""
-        columns = [self._column(*one).tolist() for one in self.basis]
-        self.inverse = _exact_inverse(columns)
+        """Solve the program of all columns so far in rational numbers.
+
+        Weights of 1e-13 on costs of 1e12 need it.
+        """
+        self.basis, inverse = exact_simplex(self.columns)
+        self.inverse = np.array([[float(entry) for entry in row] for row in inverse])
         self.values = self.inverse[:, -1]
 
     @property
     def value(self) -> float:
         """The level."""
-        return float(self.values[0])
+        return float(self.values[0]) * self.unit
 
     def alpha(self) -> np.ndarray:
         """The duals of the groups."""
@@ -179,9 +224,20 @@ class _Game:
 
     def enter(self, phi: np.ndarray) -> bool:
         """Let a plan into the basis; False if nothing can leave for it."""
+        phi = phi / self.unit
         self.columns.append(phi)
         self.scale = max(self.scale, float(np.abs(phi).max()))
-        entering = ("plan", len(self.columns) - 1)
+        return self._pivot(("plan", len(self.columns) - 1))
+
+    def settle(self) -> None:
+        """Let slacks in while a group would have a negative weight."""
+        for _ in range(2 * len(self.basis)):
+            alpha = -self.inverse[0, :-1]
+            group = int(np.argmin(alpha))
+            if alpha[group] >= -ZERO or not self._pivot(("slack", group)):
+                return
+
+    def _pivot(self, entering: tuple[str, int]) -> bool:
         direction = self.inverse @ self._column(*entering)
         # The level is free; all other variables stay positive. Slacks are costs, weights are not.
         units = [self.scale if kind == "slack" else 1.0 for kind, _ in self.basis[1:]]
@@ -200,6 +256,13 @@ class _Game:
             return False
         return True
 
+    def has(self, phi: np.ndarray) -> bool:
+        """Whether a plan of these costs is in the basis."""
+        phi = phi / self.unit
+        return any(
+            kind == "plan" and np.array_equal(self.columns[at], phi) for kind, at in self.basis
+        )
+
     def mixture(self) -> tuple[list[int], np.ndarray]:
         """The plans in the basis and their weights."""
         used = [
@@ -211,27 +274,74 @@ class _Game:
         return [at for at, _ in used], weights / weights.sum()
 
 
-def _exact_inverse(columns: list[list[float]]) -> np.ndarray:
-    """Invert a small matrix given by its columns, rounding only what comes out.
+def exact_simplex(
+    columns: list[np.ndarray],
+) -> tuple[list[tuple[str, int]], list[list[Fraction]]]:
+    """Find the best mixture of columns in rational numbers; return a basis and its inverse.
+
+    Parameters
+    ----------
+    columns : list of arrays of shape (L,)
+        Group costs of the plans.
 
     Examples
     --------
-    >>> _exact_inverse([[2.0, 0.0], [0.0, 4.0]])
-    array([[0.5 , 0.  ],
-           [0.  , 0.25]])
+    >>> basis, inverse = exact_simplex([np.array([3.0, 0.0]), np.array([0.0, 1.0])])
+    >>> [(kind, at, str(row[-1])) for (kind, at), row in zip(basis, inverse)]
+    [('level', 0, '3/4'), ('plan', 1, '3/4'), ('plan', 0, '1/4')]
     """
-    size = len(columns)
-    rows = [
-        [Fraction(column[i]) for column in columns] + [Fraction(int(i == j)) for j in range(size)]
-        for i in range(size)
-    ]
-    for at in range(size):
-        pivot = next(i for i in range(at, size) if rows[i][at] != 0)
-        rows[at], rows[pivot] = rows[pivot], rows[at]
-        head = rows[at][at]
-        rows[at] = [entry / head for entry in rows[at]]
-        for i in range(size):
-            factor = rows[i][at]
-            if i != at and factor != 0:
-                rows[i] = [x - factor * y for x, y in zip(rows[i], rows[at], strict=True)]
-    return np.array([[float(entry) for entry in row[size:]] for row in rows])
+    plans = [[Fraction(cost) for cost in phi.tolist()] for phi in columns]
+    groups = len(plans[0])
+    first = min(range(len(plans)), key=lambda at: max(plans[at]))
+    top = max(range(groups), key=lambda group: plans[first][group])
+    # The level is the largest cost of the best plan: the inverse of that basis is known.
+    basis = [("level", 0), ("plan", first)]
+    inverse = [[Fraction(0)] * (groups + 1) for _ in range(2)]
+    inverse[0][top], inverse[0][groups] = Fraction(-1), plans[first][top]
+    inverse[1][groups] = Fraction(1)
+    for group in range(groups):
+        if group != top:
+            row = [Fraction(0)] * (groups + 1)
+            row[group], row[top] = Fraction(1), Fraction(-1)
+            row[groups] = plans[first][top] - plans[first][group]
+            basis.append(("slack", group))
+            inverse.append(row)
+    for _ in range(EXACT_STEPS):
+        level = inverse[0]
+        prices = [(-level[group], ("slack", group)) for group in range(groups)]
+        prices += [
+            (-level[groups] - _inner(level, phi), ("plan", at)) for at, phi in enumerate(plans)
+        ]
+        price, entering = min(prices)
+        if price >= 0:
+            break
+        _pivot_exactly(basis, inverse, entering, plans)
+    return basis, inverse
+
+
+def _inner(row: list[Fraction], phi: list[Fraction]) -> Fraction:
+    return sum((x * y for x, y in zip(row, phi, strict=False) if x), Fraction(0))
+
+
+def _pivot_exactly(
+    basis: list[tuple[str, int]],
+    inverse: list[list[Fraction]],
+    entering: tuple[str, int],
+    plans: list[list[Fraction]],
+) -> None:
+    """Let a column in for the one that reaches zero first; the level never leaves."""
+    kind, at = entering
+    if kind == "slack":
+        direction = [row[at] for row in inverse]
+    else:
+        direction = [_inner(row, plans[at]) + row[-1] for row in inverse]
+    falling = [index for index in range(1, len(basis)) if direction[index] > 0]
+    leaving = min(falling, key=lambda index: (inverse[index][-1] / direction[index], basis[index]))
+    head = direction[leaving]
+    inverse[leaving] = [entry / head for entry in inverse[leaving]]
+    basis[leaving] = entering
+    for index, factor in enumerate(direction):
+        if index != leaving and factor:
+            inverse[index] = [
+                x - factor * y for x, y in zip(inverse[index], inverse[leaving], strict=True)
+            ]

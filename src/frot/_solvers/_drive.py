@@ -12,9 +12,16 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from frot._bounds import Lower, Upper, cheap_lower_bound, relative_gap, upper_bound
+from frot._bounds import (
+    Lower,
+    Upper,
+    cheap_lower_bound,
+    refuse_contradiction,
+    relative_gap,
+    upper_bound,
+)
 from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
-from frot._errors import SolverError, warn_caller
+from frot._errors import warn_caller
 from frot._feasible import fill
 from frot._forbidden import allowed_plan
 from frot._line import line_arcs
@@ -154,12 +161,7 @@ def drive(
             known.complete_by((before_any or bounds_from_points)(problem))
     upper, lower = known.bounds
     last = known.progress(iteration, time.perf_counter() - begin)
-    width = upper.bound - lower.bound
-    if width < 0.0:
-        raise SolverError(
-            f"{solver}: the bounds [{lower.bound!r}, {upper.bound!r}] contradict each other; "
-            "please report this problem"
-        )
+    refuse_contradiction(lower.bound, upper.bound, solver)
     if status is not Status.INTERRUPTED and last.gap <= tol:
         status = Status.CONVERGED
     elif status is end and known.is_rounding:
@@ -167,7 +169,7 @@ def drive(
     if not history or history[-1].gap != last.gap:
         history.append(last)
     result = Result(
-        value=upper.value,
+        value=upper.objective,
         lower=lower.bound,
         upper=upper.bound,
         status=status,
@@ -188,7 +190,7 @@ def drive(
         plain=known.plain,
     )
     # An optimum of zero cannot be had to a relative tolerance, and is right all the same.
-    zero = status is Status.PRECISION and width <= NOTHING * max(
+    zero = status is Status.PRECISION and upper.bound - lower.bound <= NOTHING * max(
         problem.typical_cost, problem.adversary.eta, problem.eps
     )
     if not status.ok and not zero:
@@ -221,7 +223,7 @@ class _Known:
 
     def complete_by(self, offer: Offer) -> None:
         """Take what is still unknown from an offer that needed no algorithm."""
-        self.upper, self.lower = self.upper or offer.upper, self.lower or offer.lower
+        self.take(Offer(offer.upper if self.upper is None else None, offer.lower))
 
     @property
     def complete(self) -> bool:
@@ -239,7 +241,7 @@ class _Known:
     def plain(self) -> tuple[float, float] | None:
         """The interval of the problem without eps, where one was offered."""
         low, high = self._plain
-        return (low, high) if np.isfinite(low) and np.isfinite(high) else None
+        return (low, high) if np.isfinite(low) or np.isfinite(high) else None
 
     @property
     def is_rounding(self) -> bool:

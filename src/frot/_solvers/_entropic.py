@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from frot._arrays import to_numpy
-from frot._bounds import cheap_lower_bound, relative_gap
+from frot._bounds import relative_gap
 from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._entropic._ascent import ascend
 from frot._entropic._engine import Engine, Point, distances
@@ -20,6 +20,7 @@ from frot._solvers._drive import Driven, first_plans
 from frot._solvers._entropic_arcs import EntropicArcs, arcs_suit, plan_upper
 from frot._solvers._offer import Offer
 from frot._solvers._start import Start
+from frot._solvers._without_eps import without_eps
 
 __all__ = ["Entropic"]
 
@@ -110,15 +111,28 @@ class Entropic(Driven):
         return True
 
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
-        """Solve on arcs where that is the shorter way; else climb, and on arcs if it gets stuck."""
+        """Solve on arcs where that is the shorter way; else climb, and on arcs if it gets stuck.
+
+        Where eps is next to nothing and neither gets there, the problem without it may.
+        """
         run = EntropicRun(problem, self.tol)
         on_arcs = _few_enough(problem)
-        if on_arcs and _arcs_first(problem):
-            yield from self._squeeze(run, start.alpha)
-            on_arcs = False
-        if run.forbidden:
-            # Rounding a plan of potentials would put mass on arcs that may have none.
+        spent = on_arcs and _arcs_first(problem)
+        if spent and (yield from self._squeeze(run, start.alpha)):
             return
+        # Rounding a plan of potentials would put mass on arcs that may be forbidden.
+        if not run.forbidden and (yield from self._climbs(run, start, on_arcs and not spent)):
+            return
+        if on_arcs and problem.eps < SMALL_EPS * problem.mean_cost:
+            yield from self._without_eps(run)
+
+    def _climbs(
+        self, run: EntropicRun, start: Start, on_arcs: bool
+    ) -> Generator[Offer, None, bool]:
+        """Climb in the search's precision, then in double, then go `on_arcs`; True if that is it.
+
+        It is where rounding has the last word.
+        """
         engine = run.engine
         at = yield from self._climb(run, engine, *run.start(start.alpha, start.g))
         precise = engine.double()
@@ -130,24 +144,39 @@ class Entropic(Driven):
                 alpha = alpha / home.xp.sum(alpha, axis=1, keepdims=True)
                 at = yield from self._climb(run, precise, alpha, g)
         if at is not None and on_arcs:
-            yield from self._squeeze(run, to_numpy(at.alpha)[0])
+            return (yield from self._squeeze(run, to_numpy(at.alpha)[0]))
+        return at is None
+
+    def _without_eps(self, run: EntropicRun) -> Iterator[Offer]:
+        """Offer what the problem without eps proves about this one."""
+        host, rows, cols = run.on_host()
+        for upper, lower in without_eps(host, self.tol):
+            if upper is None or lower is None:
+                yield Offer()
+                continue
+            whole = upper.plan.expand(rows, cols, run.problem.shape[1:])
+            upper = replace(upper, plan=whole, value=max(upper.value, lower.bound))
+            yield Offer(upper, run.spread(lower, rows, cols))
 
     def before_any(self, problem: Problem) -> Offer:
         """Bounds that count the entropy: of the product plan, or of a pass over few points."""
         run = EntropicRun(problem, self.tol)
-        if run.forbidden:
-            return Offer(plan_upper(problem, first_plans(problem)[0]), cheap_lower_bound(problem))
-        if problem.shape[1] * problem.shape[2] > PASS_UP_TO:
+        if problem.shape[1] * problem.shape[2] > PASS_UP_TO and not run.forbidden:
             return Offer(*run.product())
         engine = run.engine.double()
         alpha = engine.terms.home.bring(np.full((1, problem.shape[0]), 1.0 / problem.shape[0]))
-        return Offer(*run.prove(alpha, engine.terms.home.xp.zeros_like(engine.terms.b)))
+        g = engine.terms.home.xp.zeros_like(engine.terms.b)
+        if run.forbidden:
+            # Proofs round plans by arcs that may be forbidden; potentials prove all the same.
+            return Offer(plan_upper(problem, first_plans(problem)[0]), run.prove_lower(alpha, g))
+        return Offer(*run.prove(alpha, g))
 
-    def _squeeze(self, run: EntropicRun, alpha: np.ndarray | None) -> Iterator[Offer]:
+    def _squeeze(self, run: EntropicRun, alpha: np.ndarray | None) -> Generator[Offer, None, bool]:
         """Take the steps of an interior point, pricing all arcs whenever its own gap has shrunk.
 
         Its plan is good a step or two before that of its potentials is, which is handed out all
-        the same if it can be had: it is full, and takes no room.
+        the same if it can be had: it is full, and takes no room. Returns whether rounding has the
+        last word.
         """
         host, rows, cols = run.on_host()
         state = EntropicArcs.begin(host, self.tol, alpha)
@@ -171,7 +200,7 @@ class Entropic(Driven):
                 continue
             yield Offer(best if best.bound < np.inf else None, lower)
             if done or not state.aim(min(gap, relative_gap(lower.bound, best.bound))):
-                return
+                return done
 
     def _climb(
         self, run: EntropicRun, engine: Engine, alpha: Any, g: Any

@@ -24,6 +24,7 @@ from frot._deadline import check_deadline
 from frot._feasible import marginal_error
 from frot._plan import Plan
 from frot._problem import Problem
+from frot._solvers._apart import Apart
 from frot._solvers._interior import Interior
 from frot._solvers._offer import Offer
 from frot._solvers._placement import Placement, place
@@ -64,6 +65,7 @@ class EntropicArcs:
     reach: float
     centre: _Centre | None = None
     kept: tuple[np.ndarray, np.ndarray] | None = None
+    apart: Apart | None = None
     target: float = FIRST_TARGET
     moved: bool = True
     short_steps: int = 0
@@ -82,17 +84,27 @@ class EntropicArcs:
             Weights to begin with.
         """
         _, n, m = problem.shape
+        apart = Apart.of(problem)
+        problem = problem if apart is None else apart.cut(problem)
         # So many eps above the best arcs of its points an arc carries next to nothing.
         reach = float(np.log(1.0 / (LEFT_OUT * min(max(tol, 1e-14), 1e-2))))
-        if n * m <= ALL_ARCS:
-            return cls._whole(problem, reach, alpha)
+        if n * m <= ALL_ARCS or problem.mean_cost == 0.0:
+            return cls._whole(problem, reach, alpha)._split(apart)
         placed = _last(place(problem, Start(alpha)))
         found = cls(problem, placed.interior, placed.flipped, placed.unit, placed.mass_unit, reach)
         inside = found.interior
         inside.eps = problem.eps / placed.unit
         inside.log_product = found.log_product(inside.rows, inside.cols)
         inside.shares = found.shares(inside.log_product)
-        return found
+        return found._split(apart)
+
+    def _split(self, apart: Apart | None) -> EntropicArcs:
+        """Hold a potential of every part fixed."""
+        if apart is not None:
+            self.apart = apart
+            self.interior.parts = apart.rows if self.flipped else apart.cols
+            self.interior.index()
+        return self
 
     @classmethod
     def _whole(cls, problem: Problem, reach: float, alpha: np.ndarray | None) -> EntropicArcs:
@@ -129,17 +141,17 @@ class EntropicArcs:
                 np.cumsum(side)[at[on]] - 1 for side, at in zip(kept, (rows, cols), strict=True)
             )
             a, b = a[kept[0]], b[kept[1]]
-            kept = kept[::-1] if flipped else kept
-        alpha = np.full(count, 1.0 / count) if alpha is None else np.maximum(alpha, 1e-3 / count)
-        alpha = alpha / alpha.sum()
+            kept = (kept[1], kept[0]) if flipped else kept
+        first = np.full(count, 1.0 / count) if alpha is None else np.maximum(alpha, 1e-3 / count)
+        first = first / first.sum()
         eta = problem.adversary.eta / (unit * mass_unit)
         prior = problem.adversary.log_prior
         log_prior = np.zeros(count) if prior is None else prior
-        free = offsets + costs @ x - eta * (np.log(alpha) - log_prior)
+        free = offsets + costs @ x - eta * (np.log(first) - log_prior)
         t = float(free.max()) + FIRST_LEVEL / mass_unit
         inside = Interior(
             a=a, b=b, rows=rows, cols=cols, costs=costs, eta=eta, log_prior=log_prior, x=x,
-            z=spread, alpha=alpha, s=t - free, f=np.zeros(len(a)), g=np.zeros(len(b)), t=t,
+            z=spread, alpha=first, s=t - free, f=np.zeros(len(a)), g=np.zeros(len(b)), t=t,
             eps=problem.eps / unit, log_product=log_product,
             shares=x * spread * (n * m * mass_unit), offsets=offsets,
         )  # fmt: skip
@@ -216,7 +228,7 @@ class EntropicArcs:
             found = found + self.weights() @ taken[:, sides[0]]
         whole = np.full(self.problem.shape[1], -np.inf)
         whole[sides[0]] = found * self.unit
-        return whole
+        return whole if self.apart is None else self.apart.move(self.weights(), whole, self.problem)
 
     def plan(self) -> Plan:
         """The plan on the arcs, nearly feasible."""
@@ -279,7 +291,8 @@ def arcs_suit(problem: Problem) -> bool:
     """Whether an interior point has room for the arcs of a problem, and costs to look at."""
     count, n, m = problem.shape
     few = count <= MOST_GROUPS and count * n * m <= MOST_COSTS and n + m <= MOST_POINTS
-    return few and problem.mean_cost > 0.0
+    # Where nothing costs anything the product plan is the answer, unless it is forbidden.
+    return few and (problem.mean_cost > 0.0 or problem.costs.forbidden is not None)
 
 
 def plan_upper(problem: Problem, plan: Plan) -> Upper:

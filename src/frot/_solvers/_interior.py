@@ -18,7 +18,7 @@ That keeps digits where the textbook normal equations lose them all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
@@ -61,6 +61,9 @@ class Interior:
         same for all would push the light ones' mass to where it does not belong.
     offsets : array of shape (G,), or zero
         What groups cost besides, whatever the plan.
+    parts : array of shape (m,), optional
+        To which part of the problem every column belongs, where no arc joins these: each has a
+        potential that stays where it is.
     """
 
     a: np.ndarray
@@ -78,9 +81,10 @@ class Interior:
     g: np.ndarray
     t: float
     eps: float = 0.0
-    log_product: np.ndarray | None = None
+    log_product: np.ndarray = field(default_factory=lambda: np.zeros(0))
     shares: np.ndarray | float = 1.0
     offsets: np.ndarray | float = 0.0
+    parts: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         self.index()
@@ -91,9 +95,16 @@ class Interior:
         self._starts = np.searchsorted(self.rows, np.arange(len(self.a)))
         self._bounds = np.append(self._starts, count)
         # One column's potential is held fixed. A light column would hold the others badly.
-        self._others = np.delete(np.arange(len(self.b)), np.argmax(self.b))
+        self._others = np.delete(np.arange(len(self.b)), self._held())
         pattern = (np.ones(count), self.cols, np.arange(count + 1))
         self._by_col = sparse.csr_array(pattern, shape=(count, len(self.b))).T.tocsr()
+
+    def _held(self) -> np.ndarray:
+        """The heaviest column of every part."""
+        if self.parts is None:
+            return np.argmax(self.b, keepdims=True)
+        by_weight = np.argsort(-self.b, kind="stable")
+        return by_weight[np.unique(self.parts[by_weight], return_index=True)[1]]
 
     @property
     def mu(self) -> float:
@@ -103,7 +114,7 @@ class Interior:
     @property
     def _places(self) -> float:
         """What the complementarities' shares sum to."""
-        arcs = len(self.x) if isinstance(self.shares, float) else float(self.shares.sum())
+        arcs = float(self.shares.sum()) if isinstance(self.shares, np.ndarray) else len(self.x)
         return arcs + len(self.s)
 
     @property
@@ -170,11 +181,15 @@ class Interior:
         """
         used = self.x > self.z
         each = barrier * self.shares
-        self.x = np.where(used, self.x, np.maximum(self.x, 0.5 * each / self.z))
-        self.z = np.where(used, np.maximum(self.z, 0.1 * each / self.x), self.z)
-        used = self.alpha > self.s
-        self.alpha = np.where(used, self.alpha, np.maximum(self.alpha, 0.1 * barrier / self.s))
-        self.s = np.where(used, np.maximum(self.s, 0.1 * barrier / self.alpha), self.s)
+        # What has become zero gives no more than all there is.
+        with np.errstate(divide="ignore", over="ignore"):
+            raised = np.minimum(0.5 * each / self.z, self.shares)
+            self.x = np.where(used, self.x, np.maximum(self.x, raised))
+            self.z = np.where(used, np.maximum(self.z, 0.1 * each / self.x), self.z)
+            used = self.alpha > self.s
+            raised = np.minimum(0.1 * barrier / self.s, 1.0)
+            self.alpha = np.where(used, self.alpha, np.maximum(self.alpha, raised))
+            self.s = np.where(used, np.maximum(self.s, 0.1 * barrier / self.alpha), self.s)
 
     def _residuals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
         reduced = self.alpha @ self.costs - self.f[self.rows] - self.g[self.cols] - self.z
@@ -203,7 +218,8 @@ class Interior:
 
     def _factor(self) -> bool:
         """Form and factor the matrix of (columns but one, groups)."""
-        m = len(self.b)
+        others = self._others
+        free = len(others)
         flow = self.x / (self.z + self.eps)
         row_flow = self.row_sums(flow)
         laplacian = self._column_coupling(flow / np.sqrt(row_flow)[self.rows])
@@ -212,19 +228,18 @@ class Interior:
         centres = self.row_sums(self.costs * flow) / row_flow
         centred = self.costs - np.take(centres, self.rows, axis=1)
         weighted = centred * flow
-        size = m - 1 + len(self.alpha)
+        size = free + len(self.alpha)
         matrix = np.zeros((size, size))
-        others = self._others
-        np.negative(laplacian[np.ix_(others, others)], out=matrix[: m - 1, : m - 1])
-        matrix[m - 1 :, : m - 1] = -self.col_sums(weighted)[:, others]
-        matrix[m - 1 :, m - 1 :] = weighted @ centred.T
+        np.negative(laplacian[np.ix_(others, others)], out=matrix[:free, :free])
+        matrix[free:, :free] = -self.col_sums(weighted)[:, others]
+        matrix[free:, free:] = weighted @ centred.T
         diagonal = np.einsum("ii->i", matrix)
-        diagonal[: m - 1] = degree[others]
-        diagonal[m - 1 :] += (self.eta + self.s) / self.alpha
+        diagonal[:free] = degree[others]
+        diagonal[free:] += (self.eta + self.s) / self.alpha
         # Scaling alpha and the potentials together moves no reduced cost of an arc in use, so the
         # matrix is all but singular there. The sum of alpha is known: weighing it in is free.
-        self._sum_weight = float(diagonal[m - 1 :].min())
-        matrix[m - 1 :, m - 1 :] += self._sum_weight
+        self._sum_weight = float(diagonal[free:].min())
+        matrix[free:, free:] += self._sum_weight
         if not (diagonal > 0.0).all() or not np.isfinite(diagonal).all():
             return False
         scale = 1.0 / np.sqrt(diagonal)
@@ -240,7 +255,7 @@ class Interior:
             return False
         self._factored = (factor, scale, flow, row_flow, centres)
         ones = np.zeros(size)
-        ones[m - 1 :] = 1.0
+        ones[free:] = 1.0
         self._ones = (ones, self._back(ones))
         return True
 
@@ -301,7 +316,7 @@ class Interior:
     def _reduced_solve(
         self, right_rows: np.ndarray, right_cols: np.ndarray, right_groups: np.ndarray, total: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        m = len(self.b)
+        free = len(self._others)
         _, _, flow, row_flow, centres = self._factored
         share = right_rows / row_flow
         right = np.concatenate(
@@ -314,9 +329,9 @@ class Interior:
         found = self._back(right)
         dt = float(ones @ found - total) / float(ones @ back_ones)
         found -= dt * back_ones
-        dg = np.zeros(m)
-        dg[self._others] = found[: m - 1]
-        dalpha = found[m - 1 :]
+        dg = np.zeros(len(self.b))
+        dg[self._others] = found[:free]
+        dalpha = found[free:]
         df = share - self.row_sums(flow * dg[self.cols]) / row_flow + dalpha @ centres
         return df, dg, dalpha, dt
 

@@ -120,12 +120,15 @@ class EpigraphProgram:
         wrong = max(float(np.maximum(-reduced[:count], 0.0).max()), float(abs(reduced[count])))
         up = float(min(1.0 / short, MOST_SCALE)) if short > 0.0 else MOST_SCALE
         dual_up = float(min(1.0 / wrong, MOST_SCALE)) if wrong > 0.0 else MOST_SCALE
-        found = self._run(
-            (right * up).astype(float),
-            (-self.x[:count] * up).astype(float),
-            (reduced * dual_up).astype(float),
-            presolve=False,
-        )
+        try:
+            found = self._run(
+                (right * up).astype(float),
+                (-self.x[:count] * up).astype(float),
+                (reduced * dual_up).astype(float),
+                presolve=False,
+            )
+        except SolverError:
+            found = None
         if found is None:
             return False
         move, more = found
@@ -195,7 +198,8 @@ class EpigraphProgram:
         (highs.solve if highs.HandleKeyboardInterrupt else highs.run)()
         status = highs.getModelStatus()
         known = highspy.HighsModelStatus
-        if status in (known.kInfeasible, known.kUnboundedOrInfeasible):
+        # A refinement is unbounded where rounding made it so; the program itself never is.
+        if status in (known.kInfeasible, known.kUnboundedOrInfeasible, known.kUnbounded):
             return None
         if status == known.kTimeLimit:
             raise DeadlineError

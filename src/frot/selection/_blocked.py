@@ -165,6 +165,12 @@ class BlockedCosts:
         """Squares cost nothing at least."""
         return np.zeros(self.shape[0])
 
+    def least_potentials(
+        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a constant for the rows, and nothing for the columns."""
+        return np.full(len(a), float(alpha @ self.least(a, b))), np.zeros(len(b))
+
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the error of the expanded square, which is relative to the norms of the points."""
         weights = self.feature_weights(alpha)

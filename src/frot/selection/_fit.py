@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from frot._adversary import Simplex
-from frot._bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
+from frot._bounds import Lower, Upper, lower_bound, refuse_contradiction, relative_gap, upper_bound
 from frot._errors import warn_caller
 from frot._groups import Groups
 from frot._oracles import NetworkSimplex
@@ -29,6 +29,7 @@ from frot.selection._eta import eta_for_perplexity
 
 __all__ = ["Eta", "Limits", "solve_classes"]
 
+SOLVER = "FrankWolfe(line_search, active groups)"
 # Weight of the features that a bound leaves out, as a share of the tolerance: it costs as much.
 LEFT_OUT = 0.1
 # Weight of the groups that the first rounds leave out; each later one leaves out a fourth of it,
@@ -257,9 +258,10 @@ class _Run:
         return None if moved else Status.STALLED
 
     def _finish(self, lower: Lower, upper: Upper, status: Status) -> Result:
+        refuse_contradiction(lower.bound, upper.bound, SOLVER)
         result = Result(
             value=upper.value,
-            lower=min(lower.bound, upper.bound),
+            lower=lower.bound,
             upper=upper.bound,
             status=status,
             alpha=lower.alpha,
@@ -268,7 +270,7 @@ class _Run:
             potentials=(lower.f, lower.g),
             mean_cost=float(self.first.mean()),
             names=self.groups.names,
-            solver="FrankWolfe(line_search, active groups)",
+            solver=SOLVER,
             iterations=self.calls,
             time=time.perf_counter() - self.begin,
             history=tuple(self.history),
