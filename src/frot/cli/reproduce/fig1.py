@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot.show.plan import draw_arcs
-from frot.show.style import new_figure, tidy
 from frot._toy import TRUE, toy
 from frot.cli.reproduce.experiment import Asked, Check, Experiment, Reproduction, Verdict
 from frot.cli.reproduce.transports import (
@@ -20,6 +18,8 @@ from frot.cli.reproduce.transports import (
     run,
     shared_mass,
 )
+from frot.show.plan import draw_arcs
+from frot.show.style import new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._errors import InputError
-from frot.show.style import BLUE, GREY, INK, ORANGE, new_figure, tidy
 from frot._progress import counting_bar
 from frot.cli.reproduce.experiment import (
     Asked,
@@ -34,6 +33,7 @@ from frot.correspondence import (
     pck_difference,
     pf_willow,
 )
+from frot.show.style import BLUE, GREY, INK, ORANGE, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

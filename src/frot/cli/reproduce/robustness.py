@@ -13,7 +13,6 @@ import numpy as np
 from scipy.stats import ortho_group
 
 from frot._errors import hearing
-from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
 from frot._progress import counting_bar
 from frot._relatives import max_sliced, srw, wasserstein
 from frot._result import Result
@@ -21,6 +20,7 @@ from frot._solve import solve
 from frot.cli.reproduce.experiment import Asked, Check, Experiment, Reproduction, Verdict
 from frot.cli.reproduce.resume import finish, kept_in, work_of
 from frot.cli.reproduce.transports import relative_excess, uninterrupted
+from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
