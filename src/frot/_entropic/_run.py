@@ -52,7 +52,7 @@ class EntropicRun:
     """
 
     def __init__(self, problem: Problem, tol: float) -> None:
-        self.problem = problem
+        self.problem, self.tol = problem, tol
         _, n, m = problem.shape
         self.true = _geometry(problem.costs)
         geometry = standing_in(self.true, problem.a[None], problem.b[None])
@@ -102,7 +102,7 @@ class EntropicRun:
 
     def prove(self, alpha: Any, g: Any) -> tuple[Upper, Lower]:
         """Prove bounds from weights (1, L) and a potential (1, m)."""
-        proof = certify(self.engine, alpha, g)
+        proof = certify(self.engine, alpha, g, self.tol)
         return self.upper(proof), self.lower(proof)
 
     def prove_lower(self, alpha: Any, g: Any) -> Lower:
