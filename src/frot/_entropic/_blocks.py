@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from frot._arrays import Home
 from frot._entropic._geometry import Geometry
 
@@ -38,5 +36,5 @@ def _entries(home: Home) -> int:
 
 def _cut(shape: tuple[int, ...], entries: int) -> list[slice]:
     batch, n, m = shape
-    step = int(np.clip(entries // (m * batch), 1, n))
+    step = min(max(entries // (m * batch), 1), n)
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]

@@ -36,7 +36,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from frot._arrays import quiet
+from frot._arrays import at_least, quiet
 from frot._entropic._blocks import row_blocks
 from frot._entropic._engine import Engine
 from frot._entropic._forming import column_potentials, form_rows
@@ -217,8 +217,7 @@ def _mixing(terms: Terms, mass: Any, left: Any, right: Any, total: Any) -> Any:
     found = -mass * xp.log(mass)
     share = xp.where(total > 0.0, total, xp.ones_like(total))[:, None]
     for part, full in ((left / share, terms.a), (right, terms.b)):
-        ratio = part / xp.where(full > tiny, full, xp.full_like(full, tiny))
-        surprise = xp.log(xp.where(ratio > tiny, ratio, xp.full_like(ratio, tiny)))
+        surprise = xp.log(at_least(xp, part / at_least(xp, full, tiny), tiny))
         found = found + total * xp.vecdot(part, surprise)
     return found
 

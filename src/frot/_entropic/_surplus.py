@@ -28,11 +28,11 @@ __all__ = ["kernel_surplus", "score_surplus"]
 # Logarithms of r beyond these are as good as these: the factor is one, or the logarithm.
 NEAR, FAR = -14.0, 80.0
 # Single precision holds ratios up to this.
-MOST = 5e34
+MOST = 1e38
 # Mass of D up to which single precision does for the factors.
 LITTLE = 1e-4
-# What the series may leave out.
-LEFT_OUT = 1e-12
+# What the series may leave out, in units of eps.
+LEFT_OUT = 1e-11
 
 
 def kernel_surplus(
@@ -68,15 +68,14 @@ def _series(terms: Terms, pieces: Sequence[_Piece], across: Any, right: Any) -> 
     """Return the sums of two terms of the series, (B,), or None where the others may matter."""
     xp, dot = terms.home.xp, terms.home.xp.vecdot
     first, second = right * across, right * across * across
-    found, off = 0.0, 0.0
+    found, off, whole = 0.0, 0.0, xp.sum(right, axis=1)
     for kernel, scaled, left in pieces:
-        inverse = 1.0 / kernel
-        ones = left * xp.sum(right, axis=1)[:, None]
-        found = found + xp.sum(ones, axis=1)
-        found = found + 0.5 * dot(left * scaled, _times(terms, inverse, first))
+        inverse, weights = 1.0 / kernel, left * scaled
+        found = found + xp.sum(left, axis=1) * whole
+        found = found + 0.5 * dot(weights, _times(terms, inverse, first))
         inverse *= inverse
-        off = off + dot(left * scaled * scaled, _times(terms, inverse, second)) / 6.0
-        if not bool(xp.all(off <= LEFT_OUT)):
+        off = off + dot(weights * scaled, _times(terms, inverse, second))
+        if not bool(xp.all(off <= 6.0 * LEFT_OUT)):
             return None
     return found
 
@@ -84,15 +83,15 @@ def _series(terms: Terms, pieces: Sequence[_Piece], across: Any, right: Any) -> 
 def _logarithms(terms: Terms, pieces: Sequence[_Piece], across: Any, right: Any) -> Any:
     """Return the sums, (B,), whatever the ratios are, if they are numbers of single precision."""
     xp, found = terms.home.xp, 0.0 * right[:, 0]
-    mass = sum(xp.sum(left, axis=1) for _, _, left in pieces)
-    short = _precision(terms, mass)
+    short = _precision(terms, sum(xp.sum(left, axis=1) for _, _, left in pieces))
+    most, across = MOST / xp.max(across), xp.astype(across, short)[:, None, :]
     for kernel, scaled, left in pieces:
-        # A product of matrices makes outer products faster than broadcasting does.
-        ratio = scaled[:, :, None] @ across[:, None, :]
-        ratio /= kernel
-        if not bool(xp.max(ratio) <= MOST):
+        ratio = scaled[:, :, None] / kernel
+        if not bool(xp.max(ratio) <= most):
             return found + xp.nan
-        factors = _factors(xp, xp.astype(ratio, short))
+        ratio = xp.astype(ratio, short)
+        ratio *= across
+        factors = _factors(xp, ratio)
         found = found + xp.vecdot(left, _times(terms, factors, right))
     return found
 
@@ -131,9 +130,11 @@ def _factors(xp: Any, ratio: Any) -> Any:
     # Some units more: u is not one.
     ratio += 1.0 + 8.0 * float(xp.finfo(ratio.dtype).eps)
     found = xp.log(ratio)
-    found *= ratio
+    # In this order nothing leaves the range of single precision.
     ratio -= 1.0
     found /= ratio
+    ratio += 1.0
+    found *= ratio
     return found
 
 
