@@ -38,7 +38,7 @@ LEFT_OUT = 1e-11
 def kernel_surplus(
     terms: Terms, kept: Sequence[Block], thin: Any, weight: Any, left: Any, right: Any
 ) -> Any:
-    """Return the sums, (B,), from a kept kernel; NaN for all where it lost entries to underflow.
+    """Return the sums, (B,), from a kept kernel; NaN for all where entries are too small for it.
 
     G has the rows ``a_i weight kernel_ij thin_j / total_i``, D is the product of `left` and
     `right`, (B, n) and (B, m).
