@@ -14,7 +14,6 @@ import argparse
 from _common import table  # isort: skip  (sets the number of threads)
 
 from _small_entropic import entropic_rows
-
 from _small_exact import exact_rows, import_rows
 
 

@@ -184,7 +184,7 @@ def run_batch(
         eps=epss,
         mean_cost=level,
         groups=groups,
-        solver=f"solve_batch(tol={work.tol}, max_iter={work.max_iter})",
+        solver=work.name,
         home=home,
     )
 

@@ -55,6 +55,9 @@ class BatchWork:
     ) -> None:
         self.tol, self.max_iter, self.time_limit, self.begin = tol, max_iter, time_limit, begin
         self.aim = Aim(tol, gradient)
+        self.name = f"solve_batch(tol={tol}, max_iter={max_iter})"
+        if gradient is not None:
+            self.name = f"FRWDLoss(tol={gradient}, max_iter={max_iter})"
         self.status: dict[int, Status] = {}
         self.iterations: dict[int, int] = {}
         # Of every member the best proof, and the row of it.

@@ -90,6 +90,10 @@ class Result:
         The points and the groups of their features, where the costs came from points.
     chosen : Chosen, optional
         What the adversary chose, in the relatives of feature-robust transport (`srw`, ...).
+    rate : callable, optional
+        What proposition 3 says how far the plan of step t may be from the optimum, of `FrankWolfe`
+        with the paper's steps or a line search: ``rate(t)``. It needs the costs, which it keeps;
+        a result read from a pickle has none.
 
     Examples
     --------
@@ -119,6 +123,7 @@ class Result:
     groups: Groups | None = None
     plain: tuple[float, float] | None = None
     chosen: Chosen | None = None
+    rate: Callable[[Any], np.ndarray] | None = None
 
     def __post_init__(self) -> None:
         for name in ("alpha", "phi"):
@@ -126,6 +131,10 @@ class Result:
         for name in ("potentials", "points"):
             if (pair := getattr(self, name)) is not None:
                 object.__setattr__(self, name, (read_only(pair[0]), read_only(pair[1])))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The costs may be far larger than the answer.
+        return {**self.__dict__, "rate": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Pickle does not keep that an array is read-only.
@@ -251,7 +260,7 @@ class Result:
         -------
         matplotlib.figure.Figure
         """
-        from frot._plot import plot_result
+        from frot.show import plot_result
 
         return plot_result(self.numpy(), kind, **options)
 

@@ -259,7 +259,7 @@ def _alone(points: Any, amounts: Any, asked: Asked) -> Result:
         # On the host, since no solver without eps is anywhere else.
         a, b = (torch.as_tensor(part, device=x.device) for part in (a, b))
         # A share of no cost at all leaves no eta, and then a prior says nothing.
-        q = prior if eta > 0.0 else None
+        q = None if prior is None or eta == 0.0 else torch.as_tensor(np.array(to_numpy(prior)))
         limits = {
             "eta": float(eta),
             "eps": 0.0,

@@ -322,7 +322,8 @@ def _on_spheres(points: Tensor, groups: Groups, name: str, alone: bool) -> Tenso
     """Columns of every group, scaled so that squared distances are 1 - cos."""
     flat = torch.as_tensor(groups.flat.copy(), device=points.device)
     sizes = torch.as_tensor(groups.offsets[1:] - groups.offsets[:-1], device=points.device)
-    spread = points[:, :, flat]
+    # In double precision: the costs of single precision's points, not of its directions.
+    spread = points[:, :, flat].double()
     owner = torch.arange(len(groups), device=points.device).repeat_interleave(sizes)
     squares = spread.new_zeros(*points.shape[:2], len(groups)).index_add(2, owner, spread**2)
     if not bool((squares > 0.0).all()):

@@ -25,3 +25,19 @@ def browser():
     browser.set_page_load_timeout(60)
     yield browser
     browser.quit()
+
+
+@pytest.fixture
+def visit(browser):
+    """Open a page; at the end nothing may have been written to the console."""
+
+    def go(address: str):
+        browser.get_log("browser")  # of pages before
+        browser.get_log("performance")
+        browser.get(address)
+        return browser
+
+    yield go
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    assert [entry["message"] for entry in browser.get_log("browser")] == []

@@ -1,7 +1,5 @@
 """The report of a comparison as Chromium sees it."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -24,12 +22,8 @@ def address(found, tmp_path_factory):
 
 
 @pytest.fixture
-def page(browser, address):
-    browser.get_log("browser")  # of pages before
-    browser.get_log("performance")
-    browser.get(address)
-    yield browser
-    assert [entry["message"] for entry in browser.get_log("browser")] == []
+def page(visit, address):
+    return visit(address)
 
 
 def column(page, number):
@@ -45,49 +39,29 @@ def click_head(page, text):
     return page.execute_script(script, text)
 
 
-def test_it_loads_everything_from_itself(page, address):
-    assert page.title == "Robust transports side by side"
-    messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
-    requests = [m for m in messages if m["method"] == "Network.requestWillBeSent"]
-    urls = {request["params"]["request"]["url"] for request in requests} - {address}
-    assert all(url.startswith("data:") for url in urls)
-
-
-def test_every_picture_is_there(page):
-    script = "return Array.from(document.images, i => [i.complete, i.naturalWidth, i.alt.length]);"
-    pictures = page.execute_script(script)
-    assert len(pictures) == 3
-    assert all(complete and width > 400 and words for complete, width, words in pictures)
-
-
 def test_clicking_a_heading_sorts_and_failed_ones_go_to_an_end(page, found):
     assert [name.split("\n")[0] for name in column(page, 0)] == [row.title for row in found.rows]
-    assert click_head(page, "Value") == "descending"
-    assert click_head(page, "Value") == "ascending"
-    values = np.array(column(page, 1), dtype=float)
     known = sorted(row.result.value for row in found.answered)
-    assert values[:-1] == pytest.approx(known)
-    assert column(page, 0)[-1].startswith("SRW")
+    for way, expected in (("descending", known[::-1]), ("ascending", known)):
+        assert click_head(page, "Value") == way
+        *values, last = column(page, 1)
+        assert np.array(values, dtype=float) == pytest.approx(expected)
+        # What has no value is last whichever way round.
+        assert last == ""
+        assert column(page, 0)[-1].startswith("SRW")
     assert click_head(page, "Method") == "ascending"
     assert column(page, 0)[0].startswith("equitable")
 
 
 def test_a_failed_method_says_why(page):
-    row = page.find_element("css selector", "tr.failed")
+    row = page.find_element("xpath", "//tr[.//span[contains(@class, 'failed')]]")
     assert "k: must be a whole number from 1 to 6" in row.text
     assert "FAILED" in row.text
 
 
-@pytest.mark.parametrize("width", [360, 1200])
-def test_it_fits(page, width):
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+def test_the_table_needs_no_scrolling(page):
+    size = {"width": 1200, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    try:
-        wide = page.execute_script("return document.documentElement.scrollWidth")
-        assert wide <= width
-        if width == 1200:
-            script = """const box = document.querySelector(".scroll");
-                return box.scrollWidth <= box.clientWidth;"""
-            assert page.execute_script(script)
-    finally:
-        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    script = """const box = document.querySelector(".scroll");
+        return box.scrollWidth <= box.clientWidth;"""
+    assert page.execute_script(script)

@@ -46,7 +46,7 @@ def test_the_python_call_of_the_page_gives_the_same(run, tables, tmp_path):
     done = run("compare", "a.csv", "b.csv", *words, "--report", "c.html", "--json", "c.json")
     assert done.exit_code == 0, done.output
     page = (tmp_path / "c.html").read_text(encoding="utf-8")
-    code = unescape(page.split("<pre><code>")[1].split("</code></pre>")[0])
+    code = unescape(page.split("<code>")[1].split("</code>")[0])
     scope = {}
     exec(code, scope)
     content = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))

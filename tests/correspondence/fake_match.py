@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -144,8 +145,11 @@ def _bump(grid: Grid) -> np.ndarray:
 
 
 @lru_cache(maxsize=4)
-def fake_match(stride: float = 8.0, side: int = 240, grow: float = 1.0, **more) -> FakeMatch:
-    """A cat and the same cat bent, in another size: `grow` is on top of 1.2."""
+def fake_match(stride: float = 8.0, side: int = 240, grow: float = 1.0, **more) -> Any:
+    """A cat and the same cat bent, in another size: `grow` is on top of 1.2.
+
+    Goes wherever a `Match` does, which type checkers are not told.
+    """
     data = pytest.importorskip("skimage.data", reason="scikit-image is not installed")
     cat = (data.chelsea() / 255.0).astype(np.float32)[:, 40:400]
     h, w = cat.shape[:2]

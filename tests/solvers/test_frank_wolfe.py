@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 
 import frot
 from frot import FrankWolfe, Simplex, Sinkhorn, Status
+from frot._costs import StackedCosts
 from frot._lazy_plan import LazyPlan
-from frot._solvers._frank_wolfe import line_search
+from frot._solvers._frank_wolfe import line_search, rate_bound
 from tests.reference import algorithm_2, linear_program, quiet, smooth_max
 from tests.strategies import seeds
 
@@ -60,18 +62,19 @@ class TestThePaper:
         assert np.asarray(result.plan) == pytest.approx(expected, abs=1e-13)
 
     @pytest.mark.parametrize("eta", [0.05, 0.3, 2.0])
-    def test_proposition_3_holds_along_the_run(self, eta):
+    @pytest.mark.parametrize("step", ["paper", "line_search"])
+    def test_proposition_3_holds_along_the_run(self, eta, step):
         best = frot.solve_costs(STACK, A, B, eta=eta).lower
-        curvature = np.linalg.eigvalsh(STACK.reshape(5, -1) @ STACK.reshape(5, -1).T)[-1]
         result = quiet(
             frot.solve_costs,
             *(STACK, A, B),
             eta=eta,
-            solver=FrankWolfe(step="paper", tol=0.0, max_iter=60),
+            solver=FrankWolfe(step=step, tol=0.0, max_iter=60),
         )
-        assert len(result.history) == 60
+        assert len(result.history) == 60 or step == "line_search"
+        assert result.rate is not None
         for now in result.history:
-            assert now.upper - best <= 4.0 * curvature / (eta * (now.iteration + 2))
+            assert now.upper - best <= result.rate(now.iteration)
             assert now.upper >= best
 
     def test_uppers_are_the_objectives_of_the_plans_on_the_way(self):
@@ -91,6 +94,62 @@ class TestThePaper:
         solver = FrankWolfe(oracle=Sinkhorn(), step="paper", max_iter=10)
         result = quiet(frot.solve, X, Y, groups, eta=1.0, eps=0.02, solver=solver)
         assert result.alpha[0] > 0.999
+
+
+class TestRateBound:
+    @given(seeds, st.integers(1, 6))
+    def test_the_constant_is_the_largest_eigenvalue(self, seed, groups):
+        stack = np.random.default_rng(seed).random((groups, 3, 4)) ** 3
+        stack[0, 0] = 0.0
+        flat = stack.reshape(groups, -1)
+        largest = np.linalg.eigvalsh(flat @ flat.T)[-1]
+        bound = rate_bound(StackedCosts(stack), 0.5, np.array([1, 6]))
+        exact = 4.0 * largest / (0.5 * np.array([3.0, 8.0]))
+        assert (bound >= exact * (1.0 - 1e-12)).all()
+        assert bound == pytest.approx(exact, rel=2e-2)
+        twice = rate_bound(StackedCosts(stack), 0.5, np.array([1, 6]), delta=1.0)
+        assert twice == pytest.approx(2.0 * bound)
+
+    def test_costs_of_points_that_are_never_formed(self):
+        X, Y = RNG.normal(size=(6, 4)), RNG.normal(size=(5, 4))
+        solver = FrankWolfe(step="paper", tol=0.0, max_iter=2)
+        result = quiet(frot.solve, X, Y, "each", eta=1.0, solver=solver, memory_budget=1.0)
+        assert result.rate is not None
+        stack = (X.T[:, :, None] - Y.T[:, None, :]) ** 2
+        assert result.rate(3) == pytest.approx(rate_bound(StackedCosts(stack), 1.0, 3), rel=1e-9)
+
+    def test_groups_that_cost_nothing(self):
+        stack = np.zeros((3, 2, 2))
+        assert rate_bound(StackedCosts(stack), 1.0, 1) == 0.0
+        stack[1] = 1.0
+        assert rate_bound(StackedCosts(stack), 1.0, 2) == pytest.approx(4.0, rel=1e-3)
+
+    @pytest.mark.parametrize(
+        ("options", "eta"),
+        [({"step": "fully_corrective"}, ETA), ({"step": "fully_corrective"}, 0.0)],
+    )
+    def test_no_rate_where_the_proposition_is_silent(self, options, eta):
+        solver = FrankWolfe(tol=0.0, max_iter=3, **options)
+        assert quiet(frot.solve_costs, STACK, A, B, eta=eta, solver=solver).rate is None
+
+    def test_neither_with_sinkhorn_nor_for_costs_below_zero(self):
+        solver = FrankWolfe(oracle=Sinkhorn(), step="paper", tol=0.0, max_iter=3)
+        assert quiet(frot.solve_costs, STACK, A, B, eta=ETA, eps=0.1, solver=solver).rate is None
+        solver = FrankWolfe(step="paper", tol=0.0, max_iter=3)
+        assert quiet(frot.solve_costs, STACK - 0.5, A, B, eta=ETA, solver=solver).rate is None
+        with pytest.raises(frot.InputError, match="costs: must be finite and 0 or more"):
+            rate_bound(StackedCosts(STACK - 0.5), ETA, 1)
+        with pytest.raises(frot.InputError, match=r"eta: 0\.0 has no rate"):
+            rate_bound(StackedCosts(STACK), 0.0, 1)
+
+    def test_a_pickle_leaves_the_costs_behind(self):
+        result = run("paper")
+        assert result.rate is not None
+        kept = pickle.dumps(result)
+        assert len(kept) < STACK.nbytes
+        again = pickle.loads(kept)
+        assert again.rate is None
+        assert again.value == result.value
 
 
 class TestBetterSteps:

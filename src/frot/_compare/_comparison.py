@@ -132,7 +132,7 @@ class Comparison:
         -------
         matplotlib.figure.Figure
         """
-        from frot._plot._comparison import plot_comparison
+        from frot.show.comparison import plot_comparison
 
         return plot_comparison(self, features)
 

@@ -1,5 +1,6 @@
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ class Uniform(FakeMatch):
         return np.full(self.source_grid.count, 1.0 / self.source_grid.count)
 
 
-def uniform():
+def uniform() -> Any:
     match = fake_match()
     return Uniform(match.source, match.target, match.warp)
 

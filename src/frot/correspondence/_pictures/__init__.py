@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from frot.correspondence._pictures._heat import plot_cam, plot_heatmap, plot_weights
+from frot.correspondence._pictures._heat import grid_extent, plot_cam, plot_heatmap, plot_weights
 from frot.correspondence._pictures._layers import plot_layers
 from frot.correspondence._pictures._matches import plot_matches
-from frot.correspondence._pictures._points import grid_points, object_points
+from frot.correspondence._pictures._points import as_points, grid_points, object_points
 
 __all__ = [
+    "as_points",
+    "grid_extent",
     "grid_points",
     "object_points",
     "plot_cam",

@@ -7,23 +7,25 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from frot._errors import InputError
-from frot._plot._style import INK, new_figure, plain, shorten
+from frot._errors import InputError, require
 from frot.correspondence._feature_map import Grid
-from frot.correspondence._pictures._matched import Matched, Pictured
+from frot.correspondence._pictures._matches import draw_photo
 from frot.correspondence._pictures._points import as_points
-from frot.correspondence._pictures._side_by_side import draw_photo
+from frot.show.style import INK, colour_bar, new_figure, plain, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_cam", "plot_heatmap", "plot_weights"]
+    from frot.correspondence._match import Match
+    from frot.correspondence._photo import Photo
+
+__all__ = ["grid_extent", "plot_cam", "plot_heatmap", "plot_weights"]
 
 POINT = "#00D5FF"
 
 
-def plot_heatmap(match: Matched, point: Any, ax: Axes | None = None) -> Figure:
+def plot_heatmap(match: Match, point: Any, ax: Axes | None = None) -> Figure:
     """Draw where a point of the source may be in the target, and where it is put.
 
     Parameters
@@ -58,7 +60,7 @@ def plot_heatmap(match: Matched, point: Any, ax: Axes | None = None) -> Figure:
     return figure
 
 
-def plot_cam(photo: Pictured | np.ndarray, cam: np.ndarray, ax: Axes | None = None) -> Figure:
+def plot_cam(photo: Photo | np.ndarray, cam: np.ndarray, ax: Axes | None = None) -> Figure:
     """Draw a class activation map over its photograph.
 
     Parameters
@@ -88,12 +90,12 @@ def plot_cam(photo: Pictured | np.ndarray, cam: np.ndarray, ax: Axes | None = No
     axes: Any = figure.add_subplot() if ax is None else ax
     draw_photo(axes, shown)
     image = _overlay(axes, np.asarray(cam), shown.size, cover=0.65)
-    _bar(figure, axes, image, "activation")
+    _bar(axes, image, "activation")
     axes.set_title(_name(shown), loc="left", fontsize=10, color=INK)
     return figure
 
 
-def plot_weights(match: Matched) -> Figure:
+def plot_weights(match: Match) -> Figure:
     """Draw the weights of the cells, a of the source and b of the target.
 
     Both are drawn over n and m times themselves: 1 is the weight of a cell where all are alike.
@@ -116,7 +118,7 @@ def plot_weights(match: Matched) -> Figure:
             axes, cells, photo.size, top=top, extent=grid_extent(grid, ratio), cover=0.55
         )
         axes.set_title(_name(photo), loc="left", fontsize=10, color=INK)
-    _bar(figure, panels, image, "weight of a cell over the mean")
+    _bar(panels, image, "weight of a cell over the mean")
     return figure
 
 
@@ -171,17 +173,11 @@ def _two(one: tuple[int, int], other: tuple[int, int], more: float = 0.0) -> tup
     return figure, figure.subplots(1, 2, width_ratios=shapes)
 
 
-def _bar(figure: Any, axes: Any, image: Any, label: str) -> None:
+def _bar(axes: Any, image: Any, label: str) -> None:
     # The bar would be as transparent as what it explains.
-    from matplotlib.cm import ScalarMappable
-
-    bar = figure.colorbar(
-        ScalarMappable(image.norm, image.cmap), ax=axes, shrink=0.8, pad=0.02, aspect=24
-    )
-    bar.set_label(label, fontsize=9, color=INK)
-    bar.ax.tick_params(colors=INK, labelsize=8)
-    bar.outline.set_visible(False)
+    cm = require("matplotlib.cm", "plot")
+    colour_bar(cm.ScalarMappable(image.norm, image.cmap), axes, label, shrink=0.8, pad=0.02)
 
 
-def _name(photo: Pictured) -> str:
+def _name(photo: Photo) -> str:
     return plain(shorten(photo.name))

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from frot._errors import InputError
-from frot._plot._style import BLUE, INK, new_figure, plain, shorten, tidy
+from frot.show.style import BLUE, INK, colour_bar, new_figure, plain, shorten, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from frot.correspondence._pictures._matched import Matched
+    from frot.correspondence._match import Match
 
 __all__ = ["plot_layers"]
 
@@ -25,7 +25,7 @@ _MAX_NAMES = 48
 
 
 def plot_layers(
-    alphas: Matched | Mapping[str, float] | Mapping[Any, Mapping[str, float]],
+    alphas: Match | Mapping[str, float] | Mapping[Any, Mapping[str, float]],
     kind: Literal["bars", "map"] | None = None,
     ax: Axes | None = None,
 ) -> Figure:
@@ -63,7 +63,7 @@ def plot_layers(
     if kind == "map":
         high = 1.6 + 0.3 * len(weights)
         figure: Any = new_figure(width + 1.0, high) if ax is None else ax.figure
-        _draw_map(figure, figure.add_subplot() if ax is None else ax, names, etas, weights)
+        _draw_map(figure.add_subplot() if ax is None else ax, names, etas, weights)
         return figure
     figure = new_figure(width, 1.2 + 1.2 * len(weights) + (1.0 if len(weights) == 1 else 0.0))
     if ax is None:
@@ -83,9 +83,7 @@ def plot_layers(
     return figure
 
 
-def _draw_map(
-    figure: Any, axes: Any, names: list[str], etas: list[float | None], weights: np.ndarray
-) -> None:
+def _draw_map(axes: Any, names: list[str], etas: list[float | None], weights: np.ndarray) -> None:
     image = axes.imshow(
         weights, cmap="Blues", vmin=0.0, vmax=max(float(weights.max()), 1e-12), aspect="auto",
         interpolation="nearest",
@@ -97,10 +95,7 @@ def _draw_map(
     tidy(axes)
     axes.spines[:].set_visible(False)
     _name_layers(axes, names)
-    bar = figure.colorbar(image, ax=axes, pad=0.015, aspect=24)
-    bar.set_label("weight α", fontsize=9, color=INK)
-    bar.ax.tick_params(colors=INK, labelsize=8)
-    bar.outline.set_visible(False)
+    colour_bar(image, axes, "weight α", shrink=1.0)
 
 
 def _name_layers(axes: Any, names: list[str]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from frot._errors import InputError
-from frot.correspondence._pictures._matched import Matched
+
+if TYPE_CHECKING:
+    from frot.correspondence._match import Match
 
 __all__ = ["as_points", "grid_points", "object_points"]
 
@@ -52,7 +54,7 @@ def grid_points(size: tuple[int, int], count: int, box: Any = None) -> np.ndarra
     return np.clip(points, 0.0, [w - 1, h - 1])
 
 
-def object_points(match: Matched, count: int = 16) -> np.ndarray:
+def object_points(match: Match, count: int = 16) -> np.ndarray:
     """Return about so many points of the source's object, evenly spread, from top to bottom.
 
     The object is where the cells have most weight. Where all weigh the same it is anybody's guess:
@@ -81,7 +83,7 @@ def object_points(match: Matched, count: int = 16) -> np.ndarray:
     return on if len(on) else np.clip(centres[heavy][:count], 0.0, [w - 1, h - 1])
 
 
-def as_points(match: Matched, points: Any) -> np.ndarray:
+def as_points(match: Match, points: Any) -> np.ndarray:
     """Return the points asked for: some, so many on the object, or a default."""
     if points is None:
         return object_points(match)
@@ -95,7 +97,7 @@ def as_points(match: Matched, points: Any) -> np.ndarray:
     return given
 
 
-def _surest(match: Matched, points: np.ndarray, count: int, box: np.ndarray) -> np.ndarray:
+def _surest(match: Match, points: np.ndarray, count: int, box: np.ndarray) -> np.ndarray:
     """Return the surest points that are half as far from each other as evenly spread ones."""
     apart = 0.5 * float(np.sqrt(np.prod(box[2:] - box[:2]) / count))
     sure = np.asarray(match.transfer(points).confidence)

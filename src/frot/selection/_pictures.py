@@ -1,0 +1,420 @@
+"""Pictures of a comparison of classes: the best features, the samples in them, and the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+from scipy.cluster.hierarchy import leaves_list, linkage
+
+from frot._groups import Groups
+from frot.selection._compare import Comparison
+from frot.show.plan import draw_cells
+from frot.show.style import (
+    BLUE,
+    FAINT,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    colour_bar,
+    legend_above,
+    new_figure,
+    plain,
+    shorten,
+    tidy,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "View",
+    "draw_barycentres",
+    "draw_correspondence",
+    "draw_heat_map",
+    "draw_p_values",
+    "draw_parts",
+    "view_of",
+]
+
+# Bars and lines of the pictures; more cannot be read.
+TOP = 30
+# Features behind the projection, at most.
+PROJECTED = 500
+# Trees of more samples take too long; these are ordered along their main axis instead.
+MAX_TREE = 2_000
+# Values beyond this many scales are drawn in the last colour.
+CLIP = 2.5
+# More names than these would overlap: along a heat map, and along a plan.
+MAX_NAMES, MAX_PLAN_NAMES = 90, 64
+# A cell smaller than two pixels cannot be seen.
+MAX_CELLS = 300
+MAX_ARROWS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One comparison, ready to be drawn.
+
+    Attributes
+    ----------
+    comparison : Comparison
+    labels : pair of str
+        Of the two classes.
+    ids : pair of tuples of str
+        Names of their samples.
+    top : array of int, shape (t,)
+        The best groups, best first; shapes (t,).
+    top_names : tuple of str, length t
+    score, shift, shape, misalignment, alpha : arrays of shape (t,)
+        Of the best groups.
+    values : pair of arrays of shapes (f, n) and (f, m)
+        Scaled values of the features in `features`, of both classes.
+    features : tuple of str, length f
+        Features of the best groups, in their order.
+    order : pair of arrays of int, of lengths n and m
+        Similar samples of the first class next to each other, and those of the second next to
+        whom they correspond to.
+    coordinates : pair of arrays of shapes (n, 2) and (m, 2)
+        Principal components of the selected features.
+    explained : pair of float
+        Shares of the variance.
+    """
+
+    comparison: Comparison
+    labels: tuple[str, str]
+    ids: tuple[tuple[str, ...], tuple[str, ...]]
+    top: np.ndarray
+    top_names: tuple[str, ...]
+    score: np.ndarray
+    values: tuple[np.ndarray, np.ndarray]
+    features: tuple[str, ...]
+    order: tuple[np.ndarray, np.ndarray]
+    coordinates: tuple[np.ndarray, np.ndarray]
+    explained: tuple[float, float]
+
+    @property
+    def destinations(self) -> np.ndarray:
+        """Where each sample of the first class is mapped: the mean of its partners, (n, 2)."""
+        plan = self.comparison.plan
+        mass = np.maximum(np.asarray(plan.sum(axis=1)).ravel(), 1e-300)
+        return np.asarray(plan @ self.coordinates[1]) / mass[:, None]
+
+
+def score_of(comparison: Comparison, score: str) -> np.ndarray:
+    """Return the scores of one comparison by their name, shape (L,); zero where none varies."""
+    if score == "combined":
+        found = comparison.combined
+    elif score == "alpha":
+        found = comparison.alpha
+    else:
+        found = getattr(comparison.parts, score)
+    return np.where(comparison.constant, 0.0, found)
+
+
+def view_of(
+    comparison: Comparison,
+    table: Any,
+    groups: Groups,
+    score: str,
+    picks: int,
+    names: Sequence[str],
+    ids: Sequence[str],
+) -> View:
+    """Put together what is drawn of a comparison.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    table : array or sparse array of shape (N, d)
+    groups : Groups
+    score : str
+        What features are ranked by.
+    picks : int
+        How many groups are selected, for the projection.
+    names : sequence of str, length d
+        Of the features.
+    ids : sequence of str, length N
+        Of the samples.
+    """
+    scores = score_of(comparison, score)
+    best = np.lexsort((-comparison.parts.phi, -scores))
+    best = best[~comparison.constant[best]]
+    top = best[:TOP]
+    shown = _members(groups, comparison, top, TOP)
+    wide = _members(groups, comparison, best[: max(picks, 2)], PROJECTED)
+    values = _scaled(comparison, table, shown)
+    coordinates, explained = _components(comparison, _scaled(comparison, table, wide))
+    rows, cols = comparison.rows
+    second = "rest" if comparison.second is None else str(comparison.second)
+    return View(
+        comparison=comparison,
+        labels=(str(comparison.first), second),
+        ids=(tuple(ids[int(i)] for i in rows), tuple(ids[int(j)] for j in cols)),
+        top=top,
+        top_names=tuple(groups.names[group] for group in top),
+        score=scores[top],
+        values=values,
+        features=tuple(names[int(feature)] for feature in shown),
+        order=_orders(comparison, values[0]),
+        coordinates=coordinates,
+        explained=explained,
+    )
+
+
+def _members(groups: Groups, comparison: Comparison, chosen: np.ndarray, limit: int) -> np.ndarray:
+    """Return the features of the chosen groups that vary, those that cost most first in each."""
+    found: dict[int, None] = {}
+    for group in chosen:
+        members = groups.indices[group]
+        members = members[comparison.features.phi[members] > 0.0]
+        for feature in members[np.argsort(-comparison.features.phi[members], kind="stable")]:
+            found[int(feature)] = None
+        if len(found) >= limit:
+            break
+    return np.array(list(found)[:limit], dtype=int)
+
+
+def _scaled(
+    comparison: Comparison, table: Any, features: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    block = table[:, features]
+    dense = np.asarray(block.toarray() if sparse.issparse(block) else block, dtype=float)
+    dense = (dense - comparison.centre[features]) / comparison.scale[features]
+    rows, cols = comparison.rows
+    return dense[rows].T, dense[cols].T
+
+
+def _orders(comparison: Comparison, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Order the first class by similarity, and the second by whom its samples correspond to."""
+    points = first.T
+    count = len(points)
+    if count < 3:
+        order = np.arange(count)
+    elif count <= MAX_TREE:
+        order = leaves_list(linkage(points, "average", optimal_ordering=count <= 400))
+    else:
+        axis = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2][0]
+        order = np.argsort(points @ axis, kind="stable")
+    place = np.empty(count)
+    place[order] = np.arange(count)
+    plan = comparison.plan
+    mass = np.maximum(np.asarray(plan.sum(axis=0)).ravel(), 1e-300)
+    partners = np.asarray(plan.T @ place) / mass
+    return order, np.argsort(partners, kind="stable")
+
+
+def _components(
+    comparison: Comparison, values: tuple[np.ndarray, np.ndarray]
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[float, float]]:
+    """Project both classes, counted alike, on their two main axes."""
+    both = np.hstack(values).T
+    plan = comparison.plan
+    weight = np.concatenate(
+        [np.asarray(plan.sum(axis=1)).ravel(), np.asarray(plan.sum(axis=0)).ravel()]
+    )
+    weight = weight / weight.sum()
+    both = both - weight @ both
+    _, size, axes = np.linalg.svd(np.sqrt(weight)[:, None] * both, full_matrices=False)
+    # Signs of axes mean nothing; a fixed choice makes the same data give the same picture.
+    sign = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
+    found = np.zeros((len(both), 2))
+    kept = min(2, len(axes))
+    found[:, :kept] = both @ (axes[:kept] * sign[:kept, None]).T
+    share = np.zeros(2)
+    share[:kept] = size[:kept] ** 2 / max(float((size**2).sum()), 1e-300)
+    n = values[0].shape[1]
+    return (found[:n], found[n:]), (float(share[0]), float(share[1]))
+
+
+def draw_parts(view: View) -> Figure:
+    """Draw shift, shape and misalignment of the best features stacked, and alpha beside them."""
+    parts, count = view.comparison.parts, len(view.top)
+    figure = new_figure(10.0, 1.5 + 0.25 * max(count, 4))
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=[2.2, 1.0])
+    place, start = np.arange(count), np.zeros(count)
+    # The last is clear enough to step back on a light page and on a dark one.
+    for name, values, colour, opacity in (
+        ("shift", parts.shift, BLUE, 1.0),
+        ("shape", parts.shape, GREEN, 1.0),
+        ("misalignment", parts.misalignment, GREY, 0.5),
+    ):
+        bars = {"color": colour, "alpha": opacity, "height": 0.74, "label": name}
+        left.barh(place, values[view.top], left=start, **bars)
+        start = start + values[view.top]
+    left.set_yticks(place, [plain(shorten(name)) for name in view.top_names])
+    left.set_ylim(max(count, 3) - 0.4, -0.6)
+    left.set_xlabel("cost φ of the plan, in scaled units")
+    legend_above(left, 3)
+    left.set_title("What costs are made of", loc="left", fontsize=11)
+    alpha = view.comparison.alpha
+    right.barh(place, alpha[view.top], color=ORANGE, height=0.74)
+    uniform = 1.0 / len(alpha)
+    # Of thousands of features it would lie on the axis.
+    seen = uniform > 0.02 * float(alpha[view.top].max())
+    if seen:
+        right.axvline(uniform, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
+    right.set_xlabel("weight α   (dashed: all alike)" if seen else "weight α")
+    right.set_title("Weights of the worst case", loc="left", fontsize=11)
+    for axes in (left, right):
+        tidy(axes)
+        axes.tick_params(axis="y", length=0)
+    right.tick_params(labelleft=False)
+    right.locator_params(axis="x", nbins=4)
+    return figure
+
+
+def draw_heat_map(view: View) -> Figure:
+    """Draw the best features of every patient, classes side by side."""
+    (first, second), (rows, cols) = view.values, view.order
+    count, sizes = len(view.features), (first.shape[1], second.shape[1])
+    named = sum(sizes) <= MAX_NAMES
+    figure = new_figure(10.0, 1.6 + 0.24 * max(count, 4) + (0.7 if named else 0.0))
+    # Each class gets room by its size, but never less than a sixth.
+    share = np.clip(sizes[0] / sum(sizes), 1 / 6, 5 / 6)
+    both = figure.subplots(1, 2, sharey=True, width_ratios=[share, 1.0 - share])
+    image: Any = None
+    for axes, values, order, label, ids, colour in zip(
+        both, (first, second), (rows, cols), view.labels, view.ids, (BLUE, ORANGE), strict=True
+    ):
+        image = axes.imshow(
+            values[:, order],
+            aspect="auto",
+            cmap="RdBu_r",
+            vmin=-CLIP,
+            vmax=CLIP,
+            interpolation="nearest" if values.shape[1] <= 400 else "antialiased",
+        )
+        title = f"{shorten(label, 40)}  ({len(order):,})"
+        axes.set_title(plain(title), loc="left", fontsize=11, color=colour, weight="bold")
+        axes.spines[:].set_visible(False)
+        # A line in the colour of the class ties the panel to the other pictures.
+        axes.axhline(-0.5, color=colour, linewidth=5, solid_capstyle="butt")
+        if named:
+            _name_samples(axes, "x", [ids[i] for i in order])
+        else:
+            axes.set_xticks([])
+        axes.tick_params(length=0, colors=INK)
+    both[0].set_yticks(
+        np.arange(count), [plain(shorten(name)) for name in view.features], fontsize=8.5
+    )
+    colour_bar(image, both, "scaled value", shrink=0.6, extend="both")
+    return figure
+
+
+def draw_p_values(p: np.ndarray, statistic: str) -> Figure:
+    """Draw how p-values are spread, with what chance alone would give."""
+    figure = new_figure(10.0, 2.9)
+    axes = figure.add_subplot()
+    bins = 40
+    axes.hist(p, bins=bins, range=(0.0, 1.0), color=BLUE, rwidth=0.92)
+    expected = len(p) / bins
+    axes.axhline(expected, color=ORANGE, linewidth=1.3, linestyle=(0, (4, 3)))
+    axes.annotate(
+        "if nothing differed",
+        (1.0, expected),
+        xytext=(0, 4),
+        textcoords="offset points",
+        ha="right",
+        fontsize=9,
+        color="#A84A00",
+    )
+    axes.set_xlim(0.0, 1.0)
+    axes.set_xlabel(f"permutation p-value of {statistic}")
+    axes.set_ylabel("how many")
+    tidy(axes)
+    return figure
+
+
+def draw_correspondence(view: View) -> Figure:
+    """Draw the plan as cells: what share of a patient of the first class goes where."""
+    plan = view.comparison.plan
+    n, m = plan.shape
+    rows, cols = view.order
+    height = float(np.clip(10.0 * n / m, 3.6, 9.0)) if n <= MAX_PLAN_NAMES else 6.0
+    figure = new_figure(10.0, max(height, 1.6 + 0.13 * n) if n <= MAX_PLAN_NAMES else height)
+    axes = figure.add_subplot()
+    image = draw_cells(axes, plan, view.order, share=True, most=MAX_CELLS)
+    first, second = (plain(shorten(label, 40)) for label in view.labels)
+    axes.set_ylabel(first, color=BLUE, weight="bold")
+    axes.set_xlabel(second, color=ORANGE, weight="bold")
+    for side, size, names in (
+        ("y", n, [view.ids[0][k] for k in rows]),
+        ("x", m, [view.ids[1][k] for k in cols]),
+    ):
+        if size <= MAX_PLAN_NAMES:
+            _name_samples(axes, side, names)
+        else:
+            getattr(axes, f"set_{side}ticks")([])
+    for spine in axes.spines.values():
+        spine.set_color(FAINT)
+    axes.tick_params(length=0, colors=INK)
+    if max(n, m) <= MAX_PLAN_NAMES:
+        # Faint lines, so that the eye finds its way to the names.
+        axes.set_xticks(np.arange(m + 1) - 0.5, minor=True)
+        axes.set_yticks(np.arange(n + 1) - 0.5, minor=True)
+        axes.grid(which="minor", color="#EEF0F3", linewidth=0.6)
+        axes.tick_params(which="minor", length=0)
+    colour_bar(image, axes, "share of the row's mass", shrink=0.6)
+    return figure
+
+
+def draw_barycentres(view: View) -> Figure:
+    """Draw both classes in two dimensions, with an arrow from each patient to its barycentre."""
+    (x, y), targets = view.coordinates, view.destinations
+    figure = new_figure(10.0, 5.6)
+    axes = figure.add_subplot()
+    # Evenly over the order of similarity, so that no kind of patient goes without an arrow.
+    step = max(1, -(-len(x) // MAX_ARROWS))
+    drawn = view.order[0][::step]
+    moves = targets[drawn] - x[drawn]
+    axes.quiver(
+        *x[drawn].T,
+        *moves.T,
+        angles="xy",
+        scale_units="xy",
+        scale=1.0,
+        color=GREY,
+        alpha=0.75 if len(drawn) <= 120 else 0.4,
+        width=0.0016,
+        headwidth=6.0,
+        headlength=7.0,
+        zorder=2,
+    )
+    size = float(np.clip(3000.0 / (len(x) + len(y)), 6.0, 44.0))
+    edge: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.5}
+    for points, colour, marker, label in ((y, ORANGE, "s", 1), (x, BLUE, "o", 0)):
+        name = plain(shorten(view.labels[label], 40))
+        axes.scatter(*points.T, s=size, color=colour, marker=marker, label=name, zorder=3, **edge)
+    axes.scatter(
+        *targets[drawn].T,
+        s=size,
+        marker="x",
+        color=INK,
+        linewidths=1.0,
+        zorder=4,
+        label="mapped to",
+    )
+    axes.margins(0.06)
+    tidy(axes)
+    for axis, share, number in zip("xy", view.explained, (1, 2), strict=True):
+        text = f"principal component {number} ({share:.0%} of the variance)"
+        getattr(axes, f"set_{axis}label")(text)
+    legend_above(axes, 3)
+    return figure
+
+
+def _name_samples(axes: Axes, side: str, names: list[str]) -> None:
+    """Write the samples' names along an axis, small enough not to touch."""
+    texts = [plain(shorten(name, 16)) for name in names]
+    size = 7.0 if len(names) <= 45 else 5.5
+    place = np.arange(len(names))
+    if side == "x":
+        axes.set_xticks(place, texts, rotation=90, fontsize=size)
+    else:
+        axes.set_yticks(place, texts, fontsize=size)

@@ -1,0 +1,375 @@
+"""The writer of pages: one HTML file from a template, with its style, script and pictures inside.
+
+A page is a Jinja2 template that extends ``templates/page.html`` and is given the small things below
+(tables, cells, pictures), which ``templates/parts.html`` draws. All text is escaped by default.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from importlib import resources
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from frot._errors import MissingDependencyError, require
+from frot._files import check_path, check_writable, replacing
+from frot._validate import check_text
+from frot.show.style import png
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "Cell",
+    "Claim",
+    "Column",
+    "PageTable",
+    "Picture",
+    "Section",
+    "check_page",
+    "data_address",
+    "number",
+    "picture",
+    "plural",
+    "render",
+    "save_page",
+    "write_page",
+]
+
+
+@dataclass(frozen=True)
+class Column:
+    """Heading of a column to sort by: numbers begin with the largest, text with A.
+
+    Parameters
+    ----------
+    text : str
+    kind : {"number", "text"}
+        Numbers stand to the right. A search looks in the first column of text.
+    first : {"descending", "ascending"}, optional
+        The order that the first click asks for.
+    """
+
+    text: str
+    kind: Literal["number", "text"] = "number"
+    first: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.first:
+            usual = "descending" if self.kind == "number" else "ascending"
+            object.__setattr__(self, "first", usual)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a cell, and the exact number that its column is sorted by.
+
+    Parameters
+    ----------
+    text : str
+    value : float
+        NaN for none, which goes last.
+    note : str
+        Small print below the text.
+    badge : {"", "open", "failed"}, optional
+        Draw the text as a badge: green, orange or red.
+    title : str
+        What a badge says when the pointer rests on it.
+    """
+
+    text: str
+    value: float = math.nan
+    note: str = ""
+    badge: str | None = None
+    title: str = ""
+
+    @property
+    def key(self) -> str:
+        """The value as the script reads it."""
+        return repr(float(self.value)) if math.isfinite(self.value) else ""
+
+
+def number(value: Any, form: str) -> Cell:
+    """Make a cell of a number; a dash where there is none.
+
+    Examples
+    --------
+    >>> number(0.125, ".2f").text, number(0.125, ".2f").key, number(math.nan, ".2f").text
+    ('0.12', '0.125', '–')
+    """
+    value = float(value)
+    return Cell("–" if math.isnan(value) else format(value, form), value)
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table that sorts by the heading clicked.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    rows : sequence of sequences of Cell
+    caption : str
+    key : str
+        The table's id, its own on the page.
+    search : str
+        What to write into the empty box that searches; no box where this is empty.
+    marked : collection of int
+        Rows with a coloured edge.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    caption: str
+    key: str
+    search: str = ""
+    marked: Collection[int] = ()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image that is inside the page, or why there is none.
+
+    Parameters
+    ----------
+    text : str
+        What is on it, for those who cannot see it.
+    source : str
+        The address that holds the image itself.
+    width, height : int
+        Pixels of the screen.
+    missing : str
+    """
+
+    text: str
+    source: str = ""
+    width: int = 0
+    height: int = 0
+    missing: str = ""
+
+
+def picture(draw: Callable[[], Figure], text: str) -> Picture:
+    """Draw a figure into the page, or say which library is missing for that.
+
+    Examples
+    --------
+    >>> from frot.show.style import new_figure
+    >>> made = picture(lambda: new_figure(4, 3), "Nothing at all")
+    >>> made.width, made.height, made.source[:22]
+    (384, 288, 'data:image/png;base64,')
+    """
+    try:
+        figure = draw()
+    except MissingDependencyError as error:
+        return Picture(text, missing=str(error))
+    width, height = (round(96 * inches) for inches in figure.get_size_inches())
+    # On a clear ground, so that it suits a light page and a dark one.
+    return Picture(text, data_address("image/png", png(figure, clear=True)), width, height)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement, and whether it was found to hold.
+
+    Parameters
+    ----------
+    text : str
+    holds : bool, optional
+        None where that was not looked at, or is true in part: the badge is orange.
+    found : str
+        The numbers behind it.
+    word : str
+        The verdict; by default "holds", "fails" or "skipped".
+
+    Examples
+    --------
+    >>> Claim("FROT is at most OT", True).word, Claim("", None).word
+    ('holds', 'skipped')
+    """
+
+    text: str
+    holds: bool | None
+    found: str = ""
+    word: str = ""
+
+    def __post_init__(self) -> None:
+        usual = {True: "holds", False: "fails", None: "skipped"}[self.holds]
+        object.__setattr__(self, "word", self.word or usual)
+
+    @property
+    def kind(self) -> str:
+        """The colour of its badge."""
+        return {True: "", False: "failed", None: "open"}[self.holds]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page under its heading; shown in the order of the parameters.
+
+    Parameters
+    ----------
+    title : str
+    text : sequence of str
+        Paragraphs.
+    facts : sequence of pairs of str
+        Terms and what they are.
+    claims : sequence of Claim
+    pictures : sequence of Picture
+        Made by `picture`.
+    tables : sequence of PageTable
+    """
+
+    title: str
+    text: Sequence[str] = ()
+    facts: Sequence[tuple[str, str]] = ()
+    claims: Sequence[Claim] = ()
+    pictures: Sequence[Picture] = ()
+    tables: Sequence[PageTable] = field(default=())
+
+
+def write_page(
+    path: str | os.PathLike[str],
+    title: str,
+    sections: Sequence[Section],
+    *,
+    intro: Sequence[str] = (),
+    subtitle: str = "",
+    call: str = "",
+    command: str = "",
+) -> Path:
+    """Write a page of sections: for experiments, and whatever has no template of its own.
+
+    Parameters
+    ----------
+    path : path
+        The .html file to write; it is replaced only once the page is complete.
+    title : str
+    sections : sequence of Section
+    intro : sequence of str
+        Paragraphs above the sections.
+    subtitle : str
+    call, command : str
+        Python code, and a command line, that make the page again; shown as they are.
+
+    Returns
+    -------
+    pathlib.Path
+        The file written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> table = PageTable([Column("method", "text"), Column("value")],
+    ...               [[Cell("FROT"), number(16.0, ".3g")], [Cell("OT"), number(25.0, ".3g")]],
+    ...               "Values", "values", search="methods")
+    >>> section = Section("Experiment 1", ["Two points."], tables=[table],
+    ...                   claims=[Claim("FROT ≤ OT", True, "16 ≤ 25")])
+    >>> path = Path(tempfile.mkdtemp()) / "all.html"
+    >>> text = write_page(path, "Experiments", [section]).read_text(encoding="utf-8")
+    >>> "16 ≤ 25" in text
+    True
+    """
+    path = check_page(path)
+    page = render(
+        "sections.html", title=title, subtitle=subtitle, intro=intro, sections=sections, call=call,
+        command=command,
+    )  # fmt: skip
+    return save_page(path, page)
+
+
+def render(
+    template: str,
+    room: str = "frot.show",
+    *,
+    title: str,
+    subtitle: str = "",
+    call: str = "",
+    command: str = "",
+    **values: Any,
+) -> str:
+    """Fill a template, which lies in the folder ``templates`` of `room`, or of this one.
+
+    Everything is escaped, unless the template says otherwise.
+
+    Examples
+    --------
+    >>> text = render("sections.html", title="A & B", intro=["<script>"], sections=[])
+    >>> "<h1>A &amp; B</h1>" in text, "<p>&lt;script&gt;</p>" in text
+    (True, True)
+    """
+    for name, text in (("title", title), ("call", call), ("command", command)):
+        check_text(text, name)
+    jinja = require("jinja2", "plot")
+    rooms = dict.fromkeys((room, "frot.show"))
+    environment = jinja.Environment(
+        loader=jinja.ChoiceLoader([jinja.PackageLoader(one) for one in rooms]),
+        autoescape=True,
+        undefined=jinja.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+    def asset(name: str, room: str = "frot.show") -> Any:
+        """Style sheets and scripts are ours, and go in as they are."""
+        text = resources.files(room).joinpath(name).read_text(encoding="utf-8")
+        return require("markupsafe", "plot").Markup(text)
+
+    return environment.get_template(template).render(
+        asset=asset,
+        title=title,
+        subtitle=subtitle,
+        call=call,
+        command=command,
+        version=version("frot"),
+        now=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M}",
+        **values,
+    )
+
+
+def check_page(path: Any) -> Path:
+    """Refuse, before any work, a path that no page can be written to; and say if Jinja2 is missing.
+
+    Examples
+    --------
+    >>> check_page("page.html").name
+    'page.html'
+    """
+    path = check_path(path)
+    check_writable(path)
+    require("jinja2", "plot")
+    return path
+
+
+def save_page(path: Path, page: str) -> Path:
+    """Write a page; an existing file is replaced only once it is complete."""
+    with replacing(path) as draft:
+        draft.write_text(page, encoding="utf-8")
+    return path
+
+
+def data_address(kind: str, content: bytes) -> str:
+    """Return the address of an image that is inside the address.
+
+    Examples
+    --------
+    >>> data_address("image/png", b"abc")
+    'data:image/png;base64,YWJj'
+    """
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def plural(count: int, word: str) -> str:
+    """Return a count with its noun.
+
+    Examples
+    --------
+    >>> plural(1, "group"), plural(1200, "group")
+    ('1 group', '1,200 groups')
+    """
+    return f"{count:,} {word}{'' if count == 1 else 's'}"

@@ -1,0 +1,114 @@
+"""The look that all pictures share: figures without pyplot, colours, short names."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from frot._errors import require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "BLUE",
+    "FAINT",
+    "GREEN",
+    "GREY",
+    "INK",
+    "ORANGE",
+    "colour_bar",
+    "legend_above",
+    "new_figure",
+    "plain",
+    "png",
+    "shorten",
+    "tidy",
+]
+
+# Okabe and Ito's palette, which stays distinct under every common colour blindness.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"
+INK, FAINT = "#333333", "#C9CDD2"
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Make an empty figure that belongs to no window and shows itself in notebooks.
+
+    Examples
+    --------
+    >>> figure = new_figure(4, 3)
+    >>> figure.get_size_inches().tolist(), hasattr(figure, "_repr_png_")
+    ([4.0, 3.0], True)
+    """
+    figure: Any = require("matplotlib.figure", "plot").Figure(
+        figsize=(width, height), layout="constrained"
+    )
+    # A notebook draws figures of pyplot by itself, and any other object by this method.
+    figure._repr_png_ = lambda: png(figure)
+    return figure
+
+
+def png(figure: Figure, dpi: int = 144, clear: bool = False) -> bytes:
+    """Return the figure as the bytes of a .png file, on a white ground or on none."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi, transparent=clear)
+    return buffer.getvalue()
+
+
+def tidy(axes: Axes) -> Axes:
+    """Remove what carries no information: the upper and right frame, the dark ticks."""
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(GREY)
+    axes.tick_params(colors=INK, labelsize=9)
+    axes.xaxis.label.set_fontsize(10)
+    axes.yaxis.label.set_fontsize(10)
+    return axes
+
+
+def legend_above(axes: Axes, columns: int) -> None:
+    """Name what is drawn, above the axes, where no point can be behind the legend."""
+    axes.legend(
+        ncols=columns, frameon=False, fontsize=9, handlelength=1.2, handletextpad=0.4,
+        loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2,
+    )  # fmt: skip
+
+
+def colour_bar(image: Any, axes: Any, label: str, **place: Any) -> None:
+    """Say beside the axes which colour is which number."""
+    first = axes if hasattr(axes, "figure") else axes[0]
+    look = {"shrink": 0.7, "pad": 0.015, "aspect": 24} | place
+    bar = first.figure.colorbar(image, ax=axes, **look)
+    bar.set_label(label, fontsize=9, color=INK)
+    bar.ax.tick_params(colors=INK, labelsize=8)
+    bar.outline.set_visible(False)
+
+
+def shorten(name: str, length: int = 28) -> str:
+    """Cut a long name in the middle, since both of its ends tell names apart.
+
+    Examples
+    --------
+    >>> shorten("HALLMARK_OXIDATIVE_PHOSPHORYLATION", 20)
+    'HALLMARK_O…HORYLATION'
+    >>> shorten("age")
+    'age'
+    """
+    name = " ".join(name.split())
+    if len(name) > length:
+        half = length // 2
+        name = f"{name[:half]}…{name[len(name) - half :]}"
+    return name
+
+
+def plain(text: str) -> str:
+    r"""Keep matplotlib from reading the user's dollar signs as mathematics.
+
+    Examples
+    --------
+    >>> plain("US$ and A$")
+    'US\\$ and A\\$'
+    """
+    return text.replace("$", r"\$")

@@ -1,0 +1,218 @@
+import re
+import sys
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+from scipy import sparse
+
+import frot
+from frot.selection import (
+    FROTSelector,
+    permutation_test,
+    stability_selection,
+    write_selection_report,
+)
+from frot.selection._pictures import score_of, view_of
+from frot.selection._selector import unfitted
+from tests.selection.planted import planted
+from tests.show.test_report import Page
+
+EVIL = ["<script>alert(1)</script>", 'a "quoted" & <b>bold</b>', "$body", "US$ and A$", "plain"]
+
+
+def text_of(page: str) -> str:
+    without = re.sub(r"<(style|script)>.*?</\1>", " ", page, flags=re.S)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", without))
+
+
+@pytest.fixture(scope="module")
+def evil():
+    """Names of features, classes and samples that would break out of a careless page."""
+    X, y = planted(d=len(EVIL))
+    y = np.where(y == "control", "<i>well</i>", "$sick")
+    frame = pandas.DataFrame(X, columns=pandas.Index(EVIL))
+    selector = FROTSelector(3).fit(frame, y)
+    selector.permutation_test(frame, y, n_permutations=19)
+    return selector, frame, y
+
+
+@pytest.fixture(scope="module")
+def page(evil, tmp_path_factory):
+    selector, X, y = evil
+    path = tmp_path_factory.mktemp("report") / "page.html"
+    names = [f"<{i}>" for i in range(len(y))]
+    options: dict[str, Any] = {
+        "title": "A & <B>",
+        "call": 'f("<&>")',
+        "command": "frot select 'a b'",
+    }
+    assert write_selection_report(selector, X, y, path, sample_names=names, **options) == path
+    return path.read_text(encoding="utf-8")
+
+
+def test_nothing_is_fetched(page):
+    parsed = Page(page)
+    assert len(parsed.fetched) == 6  # five pictures and an icon that is none
+    assert all(address.startswith("data:") for address in parsed.fetched)
+    assert not re.search(r"(https?:)?//[a-z]", re.sub(r"base64,[\w+/=]+", "", page))
+    assert "@import" not in page
+    assert "url(" not in page
+
+
+def test_everything_is_escaped(page):
+    parsed = Page(page)
+    assert parsed.seen.count("script") == 1
+    assert "i" not in parsed.seen
+    assert parsed.texts["title"] == parsed.texts["h1"] == "A & <B>"
+    assert parsed.texts["code"] == "f(\"<&>\")frot select 'a b'"
+    assert "$body" in page
+    assert all(parsed.alts)
+
+
+def test_the_table_is_that_of_the_selector(page, evil):
+    selector, _, _ = evil
+    rows = Page(page).rows
+    heads = ["rank", "feature", "score", "shift", "shape", "misalignment", "α", "p", "q"]
+    assert rows[0] == heads
+    table = selector.table_
+    shown = rows[1 : len(EVIL) + 1]
+    assert [row[1] for row in shown] == table["feature"].tolist()
+    for column, name in enumerate(heads[2:-2], start=2):
+        expected = table["alpha" if name == "α" else name]
+        assert [float(row[column]) for row in shown] == pytest.approx(expected, rel=1e-2, abs=1e-3)
+    assert page.count('class="marked"') == 3
+
+
+def test_interval_perplexity_and_notes(page, evil):
+    result, text = evil[0].result_, text_of(page)
+    assert f"[{result.lower:.8g}, {result.upper:.8g}]" in text
+    assert f"perplexity of {result.perplexity:.1f}" in text
+    assert "CONVERGED" in text
+    assert "about as accurate as that of the mean difference" in text
+    assert "each p holds by itself" in text
+    assert "hold only for the hypothesis that nothing differs" not in text
+    assert "No permutation test was run" not in text
+
+
+def test_p_values_of_the_plan_come_with_what_they_mean(evil, tmp_path):
+    selector, X, y = evil
+    test = permutation_test(X, y, selector=selector, statistic="alpha", n_permutations=9)
+    path = write_selection_report(selector, X, y, tmp_path / "p.html", permutation=test)
+    assert "hold only for the hypothesis that nothing differs" in text_of(path.read_text("utf-8"))
+
+
+def test_without_a_test_nothing_has_a_p_value(tmp_path):
+    X, y = planted()
+    selector = FROTSelector(3).fit(X, y)
+    found = stability_selection(X, y, selector=selector, n_pairs=2)
+    path = write_selection_report(selector, X, y, tmp_path / "p.html", stability=found)
+    page = path.read_text(encoding="utf-8")
+    assert Page(page).rows[0][-2:] == ["α", "frequency"]
+    assert "No permutation test was run" in text_of(page)
+    assert "To get this again" not in page
+
+
+def test_only_the_best_rows_of_many(tmp_path):
+    X, y = planted(d=700)
+    selector = FROTSelector(3).fit(X, y)
+    path = write_selection_report(selector, X, y, tmp_path / "p.html", full_table="genes.tsv")
+    page = path.read_text(encoding="utf-8")
+    assert "The best 500 of 700 features; the full table is in genes.tsv." in text_of(page)
+    assert page.count("<tr") == 1 + 500 + 1 + 24
+
+
+def test_a_panel_for_each_comparison(tmp_path):
+    X, y = planted(classes=3)
+    selector = FROTSelector(3, multiclass="ovo").fit(X, y)
+    page = write_selection_report(selector, X, y, tmp_path / "p.html").read_text(encoding="utf-8")
+    assert page.count('role="tabpanel"') == page.count('role="tab"') == 3
+    assert len(Page(page).alts) == 12
+    for one in selector.comparisons_:
+        assert f"{one.result.lower:.6g}" in page
+
+
+def test_groups_sparse_tables_and_missing_values(tmp_path):
+    X, y = planted()
+    X = np.where(X > 0.5, X, 0.0)
+    selector = FROTSelector(1, groups={"signal": [0, 1, 2], "noise": [5, 6]}).fit(
+        sparse.csr_array(X), y
+    )
+    path = tmp_path / "p.html"
+    page = write_selection_report(selector, sparse.csr_array(X), y, path).read_text("utf-8")
+    assert "Ranked groups" in page
+    assert "Groups that overlap" in page
+    X[3, 4] = np.nan
+    selector = FROTSelector(2, missing="impute").fit(X, y)
+    assert write_selection_report(selector, X, y, path).is_file()
+
+
+def test_a_single_feature(tmp_path):
+    X, y = planted(d=3)
+    X = X[:, :1]
+    selector = FROTSelector(1).fit(X, y)
+    assert write_selection_report(selector, X, y, tmp_path / "p.html").is_file()
+
+
+def test_many_samples(tmp_path):
+    X, y = planted(n=500, m=90)
+    selector = FROTSelector(2, tol=0.1).fit(X, y)
+    page = write_selection_report(selector, X, y, tmp_path / "p.html").read_text("utf-8")
+    assert "the first 300 of 500" in page
+
+
+def test_what_is_drawn():
+    X, y = planted()
+    selector = FROTSelector(3).fit(X, y)
+    one = selector.comparisons_[0]
+    names, ids = [f"x{i}" for i in range(40)], [str(i) for i in range(40)]
+    view = view_of(one, X, selector.groups_, "combined", 3, names, ids)
+    best = np.argsort(-score_of(one, "combined"))[:30]
+    assert view.top_names == tuple(names[i] for i in best) == view.features
+    n, m = one.plan.shape
+    assert sorted(view.order[0]) == list(range(n))
+    assert sorted(view.order[1]) == list(range(m))
+    # Scaled so that the mean squares of the two classes sum to two.
+    energy = sum((values**2).mean(axis=1) for values in view.values)
+    assert energy == pytest.approx(np.full(30, 2.0))
+    # The barycentric map keeps the mean: mass is moved, none is made.
+    mass = np.asarray(one.plan.sum(axis=1)).ravel()
+    assert mass @ view.destinations == pytest.approx(view.coordinates[1].mean(axis=0), abs=1e-9)
+    assert 0.0 < view.explained[1] <= view.explained[0] <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": np.zeros((40, 39))}, "are not what the selector was fitted on"),
+        ({"y": np.repeat(["u", "v"], 20)}, "are not what the selector was fitted on"),
+        ({"sample_names": ["a"]}, "sample_names: has 1 names for 40; give one for each"),
+        ({"feature_names": ["a"]}, "feature_names: has 1 names for 40"),
+        ({"path": "no/such/page.html"}, "does not exist"),
+    ],
+)
+def test_bad_input(tmp_path, monkeypatch, change, message):
+    monkeypatch.chdir(tmp_path)
+    X, y = planted()
+    selector = FROTSelector(3).fit(X, y)
+    given = {"X": X, "y": y, "path": tmp_path / "p.html"} | change
+    with pytest.raises(frot.InputError, match=message):
+        write_selection_report(selector, **given)
+
+
+def test_a_test_of_other_features_is_refused(tmp_path):
+    X, y = planted()
+    selector = FROTSelector(3).fit(X, y)
+    other = permutation_test(X[:, :9], y, selector=unfitted(selector), n_permutations=3)
+    with pytest.raises(frot.InputError, match="permutation: is of other features"):
+        write_selection_report(selector, X, y, tmp_path / "p.html", permutation=other)
+
+
+def test_without_matplotlib_the_page_says_so(evil, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    selector, X, y = evil
+    page = write_selection_report(selector, X, y, tmp_path / "p.html").read_text("utf-8")
+    assert "No picture: matplotlib is not installed" in page
+    assert "<img" not in page
