@@ -19,7 +19,8 @@ from frot.cli.files import NUMBERS, PAGES, PICTURES, check_files, save_json, sav
 from frot.cli.matching import make_matcher, option, split_options, takes_matcher
 
 if TYPE_CHECKING:
-    from frot.correspondence._pictures._matched import Matched, Moved
+    from frot.correspondence._match import Match as Matched
+    from frot.correspondence._transfer import Transfer as Moved
 
 __all__ = ["match"]
 
