@@ -14,6 +14,7 @@ from frot._deadline import deadline
 from frot._entropic._device import device_points, device_stack, on_accelerator, stays
 from frot._errors import InputError
 from frot._groups import Groups
+from frot._normalise import refuse_normalised_distance
 from frot._prepare import amount_at, check_amount, check_terms, make_problem
 from frot._read_numbers import all_finite
 from frot._relative import Relative
@@ -250,7 +251,7 @@ def distance(
     metric : str or callable
         The distance d within a group.
     **options :
-        As in `solve`; eta and eps must be left out, since they make it no distance.
+        As in `solve`; eta, eps and normalise must be left out, since they make it no distance.
 
     Examples
     --------
@@ -264,6 +265,7 @@ def distance(
     given = [(name, options[name]) for name in ("eta", "eps") if options.get(name) is not None]
     if any(amount_at(check_amount(amount, name)) != 0.0 for name, amount in given):
         raise InputError("eta, eps: a distance has neither; use frot.solve for regularised values")
+    refuse_normalised_distance(options.get("normalise", "none"))
     options = {"eps": 0.0, **options}
     value = solve(X, Y, groups, p=p, metric=metric, **options).value
     return float(max(value, 0.0) ** (1.0 / p))
