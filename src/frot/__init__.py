@@ -15,7 +15,7 @@ from frot._compare import Comparison, compare
 from frot._errors import ConvergenceWarning, InputError, MissingDependencyError, SolverError
 from frot._groups import Groups
 from frot._lazy_plan import LazyPlan
-from frot._oracles import NetworkSimplex, Sinkhorn
+from frot._oracles import NetworkSimplex, Oracle, Sinkhorn, Transport
 from frot._pairwise import pairwise
 from frot._plan import Plan
 from frot._plan_protocol import PlanLike
@@ -63,6 +63,7 @@ __all__ = [
     "LinearProgram",
     "MissingDependencyError",
     "NetworkSimplex",
+    "Oracle",
     "Plan",
     "PlanLike",
     "Polyhedron",
@@ -75,6 +76,7 @@ __all__ = [
     "SolverError",
     "Status",
     "Table",
+    "Transport",
     "compare",
     "cutting_set",
     "distance",
