@@ -14,6 +14,7 @@ from frot._chosen import Chosen
 from frot._compare import Comparison, compare
 from frot._errors import ConvergenceWarning, InputError, MissingDependencyError, SolverError
 from frot._groups import Groups
+from frot._interrupted import Interrupted
 from frot._lazy_plan import LazyPlan
 from frot._oracles import NetworkSimplex, Oracle, Sinkhorn, Transport
 from frot._pairwise import pairwise
@@ -59,6 +60,7 @@ __all__ = [
     "FrankWolfe",
     "Groups",
     "InputError",
+    "Interrupted",
     "LazyPlan",
     "LinearProgram",
     "MissingDependencyError",

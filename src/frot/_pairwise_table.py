@@ -16,10 +16,10 @@ from frot._clouds import Cloud, Clouds
 from frot._errors import InputError, SolverError, hearing, warn_caller
 from frot._fingerprint import fingerprint
 from frot._groups import Groups
+from frot._interrupted import Interrupted
 from frot._progress import counting_bar
 from frot._solve import solve
 from frot._spread import spread
-from frot._status import Status
 from frot._tiles import Effort, Tile, cut_tiles
 
 __all__ = ["Call", "Table", "fill_table"]
@@ -160,9 +160,9 @@ def _solve_pair(one: Cloud, other: Cloud, call: Call) -> tuple[float, float, boo
             )
     except (InputError, SolverError) as error:
         raise type(error)(f"{one.name}, {other.name}: {error}") from None
-    if result.status is Status.INTERRUPTED:
-        # Solvers make the best of Ctrl-C; here it must end the run, and leave no such value.
-        raise KeyboardInterrupt
+    except Interrupted:
+        # The answer of one pair is none of the whole.
+        raise KeyboardInterrupt from None
     return result.value, result.gap, bool(heard)
 
 

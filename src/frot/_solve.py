@@ -14,6 +14,7 @@ from frot._deadline import deadline
 from frot._entropic._device import device_points, device_stack, on_accelerator, stays
 from frot._errors import InputError
 from frot._groups import Groups
+from frot._interrupted import finish
 from frot._normalise import refuse_normalised_distance
 from frot._prepare import amount_at, check_amount, check_terms, make_problem
 from frot._read_numbers import all_finite
@@ -115,6 +116,8 @@ def solve(
     ------
     InputError
         If an argument cannot be used; the message names it and the fix.
+    Interrupted
+        On Ctrl-C: a `KeyboardInterrupt` whose `result` is the best certified answer until then.
 
     Warns
     -----
@@ -164,7 +167,8 @@ def solve(
     # The time that costs take to be made is the user's, too.
     with deadline(run.solver.time_limit):
         known = {"points": (X, Y), "groups": parsed, "memory_budget": memory_budget}
-        return run(make_problem(make, terms, parsed.names, **known)).at(home)
+        problem = make_problem(make, terms, parsed.names, **known)
+        return finish(lambda: run(problem), lambda result: result.at(home))
 
 
 def solve_costs(
@@ -228,7 +232,8 @@ callback, progress :
     else:
         make = partial(given_costs, to_numpy(stack).astype(float))
     with deadline(run.solver.time_limit):
-        return run(make_problem(make, terms, labels)).at(home)
+        problem = make_problem(make, terms, labels)
+        return finish(lambda: run(problem), lambda result: result.at(home))
 
 
 def distance(

@@ -93,16 +93,19 @@ def compare(
         side: read_weights(path) for side, path in files.items() if path is not None
     }
     remark(f"{first.shape[0]} and {second.shape[0]} points, {repr(parsed)[len('Groups(') : -1]}")
-    found = frot.compare(
-        first.values,
-        second.values,
-        methods,
-        parsed,
-        **options,
-        **weights,
-        feature_names=names,
-        progress=sys.stderr.isatty() if progress is None else progress,
-    )
+    try:
+        found = frot.compare(
+            first.values,
+            second.values,
+            methods,
+            parsed,
+            **options,
+            **weights,
+            feature_names=names,
+            progress=sys.stderr.isatty() if progress is None else progress,
+        )
+    except frot.Interrupted as stop:
+        found = stop.result
     _show(found)
     call = _Call(a, b, methods, groups, options, {s: p for s, p in files.items() if p})
     for path in outputs.write(found, call):

@@ -134,10 +134,15 @@ def _matching(settings: dict[str, Any], source: Any, target: Any) -> tuple[Any, 
 
     Returns the match, and how many steps its solver was asked for instead of a tolerance, or 0.
     """
+    import frot
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made = options.make_matcher(settings)
-        matched = made(source, target)
+        try:
+            matched = made(source, target)
+        except frot.Interrupted as stop:
+            matched = stop.result
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         warn(text)
     # Methods other than frot solve to the tolerance whatever a preset says of steps.

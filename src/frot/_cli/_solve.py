@@ -146,7 +146,10 @@ def _solve_noting(X: Any, Y: Any, groups: Any, options: dict[str, Any], progress
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = frot.solve(X, Y, groups, **options, progress=progress)
+        try:
+            result = frot.solve(X, Y, groups, **options, progress=progress)
+        except frot.Interrupted as stop:
+            result = stop.result
     for warning in caught:
         warn(str(warning.message))
     return result

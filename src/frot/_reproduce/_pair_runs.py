@@ -11,7 +11,7 @@ import numpy as np
 
 from frot._errors import InputError, hearing
 from frot.correspondence._matcher import Matcher
-from frot.correspondence._methods import Outcome, uninterrupted
+from frot.correspondence._methods import Outcome
 from frot.correspondence._pair import Pair
 from frot.correspondence._score import point_errors
 from frot.correspondence._sight import Sight
@@ -120,7 +120,7 @@ def sight_of(way: Matcher, sight: Sight) -> Sight:
 def solve_way(way: Matcher, sight: Sight) -> Outcome:
     """Solve, unless it is interrupted; runs that stop at their limit say so in their status."""
     with hearing():
-        return uninterrupted(way.solve(sight))
+        return way.solve(sight)
 
 
 def errors_of(way: Matcher, sight: Sight, outcome: Outcome, pair: Pair) -> np.ndarray:

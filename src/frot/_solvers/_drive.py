@@ -24,6 +24,7 @@ from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._errors import warn_caller
 from frot._feasible import fill
 from frot._forbidden import allowed_plan
+from frot._interrupted import Interrupted
 from frot._line import line_arcs
 from frot._plan import Plan
 from frot._problem import Problem
@@ -119,15 +120,22 @@ def drive(
 ) -> Result:
     """Run an algorithm until its interval is within `tol` or a limit is met.
 
-    A callback that returns True stops the run; Ctrl-C ends it with the best answer so far.
-    `keep_last` returns the last plan and the weights that answer it instead of the best ones. `end`
-    is what an algorithm says that has nothing more to offer.
+    A callback that returns True stops the run; Ctrl-C ends it with the best answer so far, which
+    goes with the interrupt to whoever called. `keep_last` returns the last plan and the weights
+    that answer it instead of the best ones. `end` is what an algorithm says that has nothing more
+    to offer.
+
+    Raises
+    ------
+    Interrupted
+        After Ctrl-C, with the result.
     """
     begin = time.perf_counter()
     known = _Known(keep_last)
     history: list[Progress] = []
     iteration = rounded = 0
     status = end
+    interrupt: KeyboardInterrupt | None = None
     try:
         with deadline(time_limit), progress_bar(tol, enabled=progress) as show:
             for offer in offers:
@@ -152,8 +160,8 @@ def drive(
                 if seconds_left() == 0.0:
                     status = Status.TIME_LIMIT
                     break
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
+    except KeyboardInterrupt as caught:
+        status, interrupt = Status.INTERRUPTED, caught
     except DeadlineError:
         status = Status.TIME_LIMIT
     if not known.complete:
@@ -189,6 +197,8 @@ def drive(
         groups=problem.groups,
         plain=known.plain,
     )
+    if interrupt is not None:
+        raise Interrupted(result) from interrupt
     # An optimum of zero cannot be had to a relative tolerance, and is right all the same.
     zero = status is Status.PRECISION and upper.bound - lower.bound <= NOTHING * max(
         problem.typical_cost, problem.adversary.eta, problem.eps

@@ -13,6 +13,7 @@ from frot._adversary import Simplex
 from frot._bounds import Upper, relative_gap, upper_bound
 from frot._costs import Costs
 from frot._errors import InputError, brief, warn_caller
+from frot._interrupted import finish
 from frot._lazy_plan import LazyPlan
 from frot._oracles import NetworkSimplex, Oracle, keeps_potentials
 from frot._plan import Plan
@@ -117,7 +118,12 @@ class FrankWolfe(Driven):
         progress: bool = False,
     ) -> Result:
         """Solve `problem`; the result knows how far off proposition 3 says it may be."""
-        result = super().__call__(problem, start, callback, progress)
+        return finish(
+            lambda: super(FrankWolfe, self).__call__(problem, start, callback, progress),
+            lambda result: self._rated(problem, result),
+        )
+
+    def _rated(self, problem: Problem, result: Result) -> Result:
         costs, eta = problem.costs, problem.adversary.eta
         # A mixture is best only to some accuracy, and so is what Sinkhorn or a time limit leaves.
         exact = isinstance(self.oracle, NetworkSimplex) and self.step != "fully_corrective"
