@@ -135,6 +135,7 @@ def select(
     from frot._cli._select_files import SelectFiles, write_ranking
     from frot._cli._select_show import show_selection
     from frot._errors import InputError
+    from frot._interrupted import Interrupted
     from frot.selection import FROTSelector, read_samples, write_selection_report
 
     files = SelectFiles(data, out, report, checkpoint)
@@ -172,9 +173,14 @@ def select(
     )  # fmt: skip
     selector = FROTSelector(number, groups=parsed, **options)
     run = {"n_jobs": workers, "progress": sys.stderr.isatty() if progress is None else progress}
+    interrupted = False
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        selector = _translated(selector.fit, samples.X, samples.y)
+        try:
+            selector = _translated(selector.fit, samples.X, samples.y)
+        except Interrupted as stop:
+            # Fitted with the best answer until then; no more is asked for.
+            selector, test, halves, interrupted = stop.result, {}, {}, True
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         warn(text)
     found = _infer(selector, samples, files, test, halves, run)
@@ -197,7 +203,8 @@ def select(
             sample_names=samples.ids,
         )
         say(f"Wrote {report}")
-    files.finish()
+    if not interrupted:
+        files.finish()
     codes = [exit_code(one.result.status) for one in selector.comparisons_]
     raise typer.Exit(max(codes))
 

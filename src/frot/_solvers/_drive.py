@@ -140,7 +140,7 @@ def drive(
         with deadline(time_limit), progress_bar(tol, enabled=progress) as show:
             for offer in offers:
                 iteration += 1
-                known.take(offer)
+                problem = known.take(offer) or problem
                 stopped = False
                 if known.complete:
                     now = known.progress(iteration, time.perf_counter() - begin)
@@ -166,7 +166,7 @@ def drive(
         status = Status.TIME_LIMIT
     if not known.complete:
         with no_deadline():
-            known.complete_by((before_any or bounds_from_points)(problem))
+            problem = known.complete_by((before_any or bounds_from_points)(problem)) or problem
     upper, lower = known.bounds
     last = known.progress(iteration, time.perf_counter() - begin)
     refuse_contradiction(lower.bound, upper.bound, solver)
@@ -217,9 +217,11 @@ class _Known:
         self.lower: Lower | None = None
         self._plain = [-np.inf, np.inf]
 
-    def take(self, offer: Offer) -> None:
-        """Keep what is better than what was known."""
-        upper, lower = offer
+    def take(self, offer: Offer) -> Problem | None:
+        """Keep what is better than what was known; return the offer's problem if that is new."""
+        upper, lower, problem = offer
+        if problem is not None:
+            self.upper, self.lower, self._plain = None, None, [-np.inf, np.inf]
         if upper is not None:
             if self.keep_last or self.upper is None or upper.bound < self.upper.bound:
                 self.upper = upper
@@ -230,10 +232,13 @@ class _Known:
                 self.lower = lower
             if lower.plain is not None:
                 self._plain[0] = max(self._plain[0], lower.plain)
+        return problem
 
-    def complete_by(self, offer: Offer) -> None:
+    def complete_by(self, offer: Offer) -> Problem | None:
         """Take what is still unknown from an offer that needed no algorithm."""
-        self.take(Offer(offer.upper if self.upper is None else None, offer.lower))
+        if offer.problem is not None:
+            return self.take(offer)
+        return self.take(Offer(offer.upper if self.upper is None else None, offer.lower))
 
     @property
     def complete(self) -> bool:

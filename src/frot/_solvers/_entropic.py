@@ -150,7 +150,7 @@ class Entropic(Driven):
     def _without_eps(self, run: EntropicRun) -> Iterator[Offer]:
         """Offer what the problem without eps proves about this one."""
         host, rows, cols = run.on_host()
-        for upper, lower in without_eps(host, self.tol):
+        for upper, lower, _ in without_eps(host, self.tol):
             if upper is None or lower is None:
                 yield Offer()
                 continue
