@@ -219,7 +219,7 @@ class _Known:
 
     def take(self, offer: Offer) -> Problem | None:
         """Keep what is better than what was known; return the offer's problem if that is new."""
-        upper, lower, problem = offer
+        upper, lower, problem = offer.upper, offer.lower, offer.problem
         if problem is not None:
             self.upper, self.lower, self._plain = None, None, [-np.inf, np.inf]
         if upper is not None:
