@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -233,7 +235,7 @@ def test_transport_along_lines_is_pots(weighted):
     if weighted:
         a, b = rng.dirichlet(np.ones(9)), rng.dirichlet(np.ones(7))
     unit = directions / np.linalg.norm(directions, axis=1, keepdims=True)
-    expected = ot.sliced_wasserstein_distance(X, Y, a, b, projections=unit.T)
+    expected: Any = ot.sliced_wasserstein_distance(X, Y, a, b, projections=unit.T)
     found = costs_along(X, Y, a, b, directions)
     assert found.mean() == pytest.approx(float(expected) ** 2, rel=1e-12)
 

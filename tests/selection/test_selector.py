@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import frot
 from frot.selection import FROTSelector, correlation_score
+from frot.selection._compare import compare
 from tests.selection.planted import SIGNAL, planted
 
 
@@ -212,7 +213,8 @@ class TestWatched:
             return None
 
         made = FROTSelector(time_limit=3, callback=callback, progress=True)
-        assert clone(made).get_params() == made.get_params()
+        again: Any = clone(made)
+        assert again.get_params() == made.get_params()
         assert made.callback is callback
         assert made.time_limit == 3
 
@@ -257,7 +259,7 @@ class TestWatched:
 
     def test_the_time_is_shared_among_comparisons(self, monkeypatch):
         limits = []
-        real = frot.selection._selector.compare
+        real = compare
 
         def noting(*given):
             limits.append(given[-1].time_limit)
@@ -286,7 +288,7 @@ class TestWatched:
         assert found.status is frot.Status.INTERRUPTED
         assert found.lower <= exact.upper
         assert exact.lower <= found.upper
-        assert selector.transform(X).shape == (len(y), 3)
+        assert np.shape(selector.transform(X)) == (len(y), 3)
 
     def test_ctrl_c_before_the_last_comparison(self, monkeypatch):
         X, y = planted()
