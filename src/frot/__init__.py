@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from frot._adversary import Simplex
+from frot._base.tables import Table, read_pair, read_table
 from frot._batch import solve_batch
 from frot._batch_result import BatchResult
 from frot._chosen import Chosen
@@ -41,7 +42,6 @@ from frot._result import Progress, Result
 from frot._solve import distance, solve, solve_costs
 from frot._solvers import Entropic, Exact, FrankWolfe, LinearProgram
 from frot._status import Status
-from frot._tables import Table, read_pair, read_table
 from frot._toy import toy
 from frot.show import write_comparison_report, write_report
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._checkpoint import Checkpoint
 from frot._clouds import Cloud, Clouds
 from frot._errors import InputError, SolverError, hearing, warn_caller
 from frot._fingerprint import fingerprint
@@ -98,6 +97,9 @@ def fill_table(
     table: Table, n_jobs: int | None, progress: bool, path: str | os.PathLike[str] | None
 ) -> np.ndarray:
     """Solve what the checkpoint does not have, and return every value in its place, (N, M)."""
+    # Not before it is needed: it loads SQLite.
+    from frot._base.store import open_checkpoint
+
     shape = (len(table.first.members), len(table.columns.members))
     values, gaps, short = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
     tiles, seconds = table.cut
@@ -107,8 +109,8 @@ def fill_table(
         where = table.pairs(number)
         values[where], gaps[where], short[where] = found.T
 
-    with nullcontext() if path is None else Checkpoint(path, table.fingerprint()) as kept:
-        known = {} if kept is None else dict(kept.done)
+    with nullcontext() if path is None else open_checkpoint(path, table.fingerprint()) as kept:
+        known = {} if kept is None else kept.finished()
         for number, found in known.items():
             place(number, found)
         before = sum(map(len, known.values())), sum(seconds[number] for number in known)
