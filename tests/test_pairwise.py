@@ -298,7 +298,7 @@ class TestWorkers:
     def test_threads_leave_the_filters_of_warnings_alone(self):
         before = list(warnings.filters)
         with joblib.parallel_config(backend="threading", n_jobs=4):
-            frot.pairwise(CLOUDS[:3], GROUPS, normalise="regret")
+            frot.pairwise(CLOUDS[:3], "all")
         assert warnings.filters == before
 
     def test_clouds_so_large_that_joblib_maps_them_into_memory(self):
@@ -372,7 +372,6 @@ class TestCheckpoint:
             {"tol": 1e-3},
             {"max_iter": 50},
             {"time_limit": 10.0},
-            {"normalise": "mean"},
             {"solver": frot.LinearProgram()},
             {"eta": 0.1, "prior": [0.5, 0.5]},
             {"eta": 0.1, "prior": [0.6, 0.4]},

@@ -25,6 +25,7 @@ from tests.stores import finished
 distributed = pytest.importorskip("distributed")
 
 pytestmark = [
+    pytest.mark.xdist_group("alone"),
     pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals"),
     pytest.mark.timeout(120),
 ]

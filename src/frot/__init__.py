@@ -15,8 +15,9 @@ from frot._chosen import Chosen
 from frot._compare import Comparison, compare
 from frot._errors import ConvergenceWarning, InputError, MissingDependencyError, SolverError
 from frot._groups import Groups
+from frot._interrupted import Interrupted
 from frot._lazy_plan import LazyPlan
-from frot._oracles import NetworkSimplex, Sinkhorn
+from frot._oracles import NetworkSimplex, Oracle, Sinkhorn, Transport
 from frot._pairwise import pairwise
 from frot._plan import Plan
 from frot._plan_protocol import PlanLike
@@ -59,10 +60,12 @@ __all__ = [
     "FrankWolfe",
     "Groups",
     "InputError",
+    "Interrupted",
     "LazyPlan",
     "LinearProgram",
     "MissingDependencyError",
     "NetworkSimplex",
+    "Oracle",
     "Plan",
     "PlanLike",
     "Polyhedron",
@@ -75,6 +78,7 @@ __all__ = [
     "SolverError",
     "Status",
     "Table",
+    "Transport",
     "compare",
     "cutting_set",
     "distance",

@@ -80,9 +80,9 @@ class Problem:
     def _present(self) -> Problem:
         """The problem without points of zero weight, whose costs may be anything.
 
-        Costs on devices cannot be taken apart; they look at the weights themselves.
+        Costs on devices look at the weights themselves.
         """
-        return self.support()[0] if hasattr(self.costs, "take") else self
+        return self.support()[0] if self.costs.on_host else self
 
     @cached_property
     def sizes(self) -> np.ndarray:

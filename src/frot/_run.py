@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._interrupted import finish
 from frot._problem import Problem
 from frot._result import Result
 from frot._solvers import Callback, Start
@@ -55,9 +56,14 @@ def on_support(
     `solve` gets the problem that is left, and the rows and columns it has.
     """
     small, rows, cols = problem.support()
-    result = solve(small, rows, cols)
     if small is problem:
-        return result
+        return solve(small, rows, cols)
+    return finish(
+        lambda: solve(small, rows, cols), lambda result: _put_back(problem, result, rows, cols)
+    )
+
+
+def _put_back(problem: Problem, result: Result, rows: np.ndarray, cols: np.ndarray) -> Result:
     f, g = result.potentials
     # Points without weight take the best potential the others leave them, rows first.
     mixed = problem.costs.mix(result.alpha)

@@ -12,6 +12,8 @@ from frot.selection import FROTSelector, permutation_test, read_samples
 from tests.selection.data_files import read_tsv
 from tests.stores import finished
 
+pytestmark = pytest.mark.xdist_group("alone")
+
 COUNT = 100
 WORDS = ["--label", "y", "--top", "5", "--permutations", str(COUNT), "--statistic", "phi"]
 WORDS += ["--tol", "0.1"]

@@ -17,6 +17,7 @@ from frot._chosen import Chosen
 from frot._costs import StackedCosts
 from frot._costs._protocol import UNIT
 from frot._errors import InputError, brief, hearing
+from frot._interrupted import finish
 from frot._plan import Plan
 from frot._prepare import check_terms, make_problem
 from frot._problem import Problem
@@ -95,19 +96,24 @@ def cutting_set(
     problem = make_problem(lambda: StackedCosts(stack), terms, labels)
     cuts = _Cuts(problem, Simplex() if uncertainty is None else uncertainty, reach, limits.tol)
     first = cuts.cut(cuts.answer(problem.independent))
-    result = drive(
-        chain([first], cuts.offers()),
-        problem,
-        solver=f"cutting_set({type(cuts.uncertainty).__name__})",
-        tol=limits.tol,
-        max_iter=limits.max_iter,
-        time_limit=limits.time_limit,
-        callback=callback,
-        progress=progress,
+
+    def weighed(result: Result) -> Result:
+        chosen = Chosen("weights", result.alpha, labels)
+        return replace(result, time=time.perf_counter() - begin, chosen=chosen).at(home)
+
+    return finish(
+        lambda: drive(
+            chain([first], cuts.offers()),
+            problem,
+            solver=f"cutting_set({type(cuts.uncertainty).__name__})",
+            tol=limits.tol,
+            max_iter=limits.max_iter,
+            time_limit=limits.time_limit,
+            callback=callback,
+            progress=progress,
+        ),
+        weighed,
     )
-    seconds = time.perf_counter() - begin
-    chosen = Chosen("weights", result.alpha, labels)
-    return replace(result, time=seconds, chosen=chosen).at(home)
 
 
 def _reach(uncertainty: Any, count: int) -> np.ndarray:

@@ -90,16 +90,19 @@ def compare(
         k=(k, 2), curve=(curve, "circular"), tol=(tol, None),
         normalise_weights=(normalise_weights, False), time_limit=(time_limit, None), seed=(seed, 0),
     )  # fmt: skip
-    found = frot.compare(
-        data.first.values,
-        data.second.values,
-        methods,
-        data.groups,
-        **options,
-        **data.weights,
-        feature_names=data.names,
-        progress=sys.stderr.isatty() if progress is None else progress,
-    )
+    try:
+        found = frot.compare(
+            data.first.values,
+            data.second.values,
+            methods,
+            data.groups,
+            **options,
+            **data.weights,
+            feature_names=data.names,
+            progress=sys.stderr.isatty() if progress is None else progress,
+        )
+    except frot.Interrupted as stop:
+        found = stop.result
     _show(found)
     call = TablesCall(a, b, groups, weights_a, weights_b, options, methods)
     for path in outputs.write(found, call):

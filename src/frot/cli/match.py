@@ -13,6 +13,7 @@ import numpy as np
 import typer
 
 from frot._errors import InputError
+from frot._interrupted import Interrupted
 from frot.cli.calls import arguments, option_words
 from frot.cli.console import console, exit_code, remark, say, warnings_as_lines
 from frot.cli.files import NUMBERS, PAGES, PICTURES, check_files, save_json, save_picture
@@ -273,7 +274,10 @@ def _matching(settings: dict[str, Any], source: Any, target: Any) -> tuple[Any, 
     """
     with warnings_as_lines():
         made = make_matcher(settings)
-        matched = made(source, target)
+        try:
+            matched = made(source, target)
+        except Interrupted as stop:
+            matched = stop.result
     # Methods other than frot solve to the tolerance whatever a preset says of steps.
     return matched, made.settings.steps if made.settings.method == "frot" else 0
 

@@ -15,6 +15,7 @@ import typer
 
 from frot._errors import InputError
 from frot._files import replacing
+from frot._interrupted import Interrupted
 from frot.cli.calls import arguments, given, option_words
 from frot.cli.console import console, exit_code, remark, say, warn, warnings_as_lines
 from frot.cli.files import PAGES, check_files
@@ -409,8 +410,13 @@ def select(
     )  # fmt: skip
     selector = FROTSelector(number, groups=parsed, **options)
     run = {"n_jobs": workers, "progress": sys.stderr.isatty() if progress is None else progress}
+    interrupted = False
     with warnings_as_lines():
-        selector = _translated(selector.fit, samples.X, samples.y)
+        try:
+            selector = _translated(selector.fit, samples.X, samples.y)
+        except Interrupted as stop:
+            # Fitted with the best answer until then; no more is asked for.
+            selector, test, halves, interrupted = stop.result, {}, {}, True
     found = _infer(selector, samples, files, test, halves, run)
     show_selection(selector, rows, found)
     if out is not None:
@@ -431,7 +437,8 @@ def select(
             sample_names=samples.ids,
         )
         say(f"Wrote {report}")
-    files.finish()
+    if not interrupted:
+        files.finish()
     codes = [exit_code(one.result.status) for one in selector.comparisons_]
     raise typer.Exit(max(codes))
 

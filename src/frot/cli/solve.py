@@ -211,6 +211,8 @@ def solve(
         with warnings_as_lines():
             points = data.first.values, data.second.values
             result = frot.solve(*points, data.groups, **data.weights, **options, progress=bar)
+    except frot.Interrupted as stop:
+        result = stop.result
     except InputError as error:
         # The fix that the library names is an argument; here it is an option.
         text = str(error).replace("normalise_weights=True", "--normalise-weights")

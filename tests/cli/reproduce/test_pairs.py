@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from frot import Status
+import frot
 from frot._errors import InputError
 from frot.cli.reproduce.pairs import Choice, run_pair
 from frot.correspondence import Matcher, point_errors
@@ -73,13 +73,8 @@ def test_a_choice_may_not_look_otherwise(pair):
 
 
 def test_an_interrupted_solver_interrupts(pair, monkeypatch):
-    class Cut:
-        status = Status.INTERRUPTED
-
     def cut(setting):
-        from dataclasses import replace
-
-        return replace(METHODS["nn"](setting), result=Cut())
+        raise frot.Interrupted(METHODS["nn"](setting))
 
     monkeypatch.setitem(METHODS, "uniform", cut)
     with pytest.raises(KeyboardInterrupt):

@@ -1,7 +1,6 @@
 """Robustness under noise: the data, what is measured, and verdicts that follow the numbers."""
 
 import copy
-import dataclasses
 import json
 
 import numpy as np
@@ -64,7 +63,7 @@ def test_an_interrupted_solve_is_no_number(monkeypatch):
     from frot.cli.reproduce import robustness as module
 
     def interrupted(*arguments, **options):
-        return dataclasses.replace(frot.wasserstein(*arguments), status=frot.Status.INTERRUPTED)
+        raise frot.Interrupted(frot.wasserstein(*arguments))
 
     monkeypatch.setattr(module, "max_sliced", interrupted)
     with pytest.raises(KeyboardInterrupt):

@@ -198,9 +198,7 @@ class TestResume:
 
     def test_a_solver_that_was_interrupted_leaves_no_pair(self, pairs, tmp_path):
         def matcher(source: Any, target: Any) -> Any:
-            match = generated.Warp()(source, target)
-            result = SimpleNamespace(status=frot.Status.INTERRUPTED)
-            return SimpleNamespace(transfer=match.transfer, alpha={}, result=result)
+            raise frot.Interrupted(generated.Warp()(source, target))
 
         with pytest.raises(KeyboardInterrupt, match="0 of 12 pairs"):
             run(pairs, matcher, tmp_path / "store")

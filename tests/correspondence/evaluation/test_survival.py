@@ -25,6 +25,7 @@ from tests.dask_cluster import two_workers
 from tests.reference import LIGHT
 
 pytestmark = [
+    pytest.mark.xdist_group("alone"),
     pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals"),
     pytest.mark.timeout(120),
 ]

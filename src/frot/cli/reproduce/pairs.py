@@ -24,7 +24,7 @@ from frot.correspondence import (
     point_errors,
     resnet,
 )
-from frot.correspondence._methods import Outcome, uninterrupted
+from frot.correspondence._methods import Outcome
 from frot.correspondence._sight import Sight
 
 __all__ = [
@@ -196,7 +196,7 @@ def sight_of(way: Matcher, sight: Sight) -> Sight:
 def solve_way(way: Matcher, sight: Sight) -> Outcome:
     """Solve, unless it is interrupted; runs that stop at their limit say so in their status."""
     with hearing():
-        return uninterrupted(way.solve(sight))
+        return way.solve(sight)
 
 
 def errors_of(way: Matcher, sight: Sight, outcome: Outcome, pair: Pair) -> np.ndarray:

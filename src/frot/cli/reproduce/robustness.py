@@ -19,7 +19,7 @@ from frot._result import Result
 from frot._solve import solve
 from frot.cli.reproduce.experiment import Asked, Check, Experiment, Reproduction, Verdict
 from frot.cli.reproduce.resume import finish, kept_in, work_of
-from frot.cli.reproduce.transports import relative_excess, uninterrupted
+from frot.cli.reproduce.transports import relative_excess
 from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
 
 if TYPE_CHECKING:
@@ -152,13 +152,12 @@ def run_all(X: np.ndarray, Y: np.ndarray) -> dict[str, Result]:
     {'frot': 16.0, 'srw': 25.0, 'max_sliced': 25.0, 'ot': 25.0}
     """
     with hearing():
-        found = {
+        return {
             "frot": solve(X, Y, "each", eps=0.0),
             "srw": srw(X, Y, min(INFORMATIVE, X.shape[1]), tol=TOL, max_iter=ROUNDS),
             "max_sliced": max_sliced(X, Y, restarts=4),
             "ot": wasserstein(X, Y, eps=0.0),
         }
-    return {name: uninterrupted(result) for name, result in found.items()}
 
 
 def measure(cloud: Cloud, clean: Points, noisy: Points) -> dict[str, dict[str, float]]:

@@ -14,7 +14,6 @@ from frot._plan import Plan
 from frot._result import Result
 from frot._solve import solve
 from frot._solvers import FrankWolfe
-from frot._status import Status
 
 __all__ = [
     "FW_EMD",
@@ -27,7 +26,6 @@ __all__ = [
     "run",
     "shared_mass",
     "stacked_phi",
-    "uninterrupted",
     "wasserstein_by_call",
 ]
 
@@ -53,14 +51,7 @@ def run(X: Any, Y: Any, groups: Any, **options: Any) -> Run:
         if not issubclass(warning.category, ConvergenceWarning):
             warnings.warn(warning.message, stacklevel=2)
     noted = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
-    return Run(uninterrupted(result), tuple(noted))
-
-
-def uninterrupted(result: Result) -> Result:
-    """Return the result, unless Ctrl-C ended its solver: figures are of solved problems alone."""
-    if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    return result
+    return Run(result, tuple(noted))
 
 
 def described(made: Run) -> dict[str, Any]:
