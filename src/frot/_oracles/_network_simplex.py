@@ -9,6 +9,7 @@ import numpy as np
 
 from frot._deadline import DeadlineError, seconds_left
 from frot._errors import SolverError
+from frot._feasible import UNIT, round_plan, seen_error, settle
 from frot._oracles._pot import Flow, network_simplex
 from frot._oracles._protocol import Transport
 from frot._plan import Plan
@@ -23,6 +24,9 @@ PIVOT_SECONDS = 8e-9
 # Costs this many times what every plan pays are cut off first, and cuts are so many digits apart.
 WIDE_RANGE = 1e7
 CAP_DIGITS = 4.0
+# Points are light below this share of a uniform weight; units in the last place that marginals may
+# be off by.
+LIGHT, UNITS = 0.25, 16.0
 # How much lower costs are cut each time they are seen closer.
 CLOSER = 1e-6
 
@@ -98,6 +102,8 @@ class NetworkSimplex:
         where = np.flatnonzero((flow.plan > 0.0) & (np.inf > M))
         rows, cols = np.divmod(where, m)
         plan = Plan.from_arcs(rows, cols, flow.plan.ravel()[where], (n, m), in_order=True)
+        if min(a.min(), b.min()) < LIGHT / max(n, m):
+            plan = _relative_to_weights(plan, M, a, b)
         return Transport(plan, f, g, flow.solved)
 
 
@@ -112,6 +118,16 @@ def _reduce(M: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     g = reduced.min(axis=0)
     reduced -= g
     return reduced, f, g
+
+
+def _relative_to_weights(plan: Plan, M: np.ndarray, a: np.ndarray, b: np.ndarray) -> Plan:
+    """Make the marginals of light points right, too: POT's are to units of the whole mass."""
+    if seen_error(plan, a, b) <= UNITS * UNIT:
+        return plan
+    settled = settle(plan, a, b, UNITS)
+    if settled is not None:
+        return Plan.from_arcs(*settled.arcs, M.shape)
+    return plan if np.isinf(M).any() else round_plan(plan, a, b)
 
 
 def _caps(reduced: np.ndarray, paid: float) -> list[float]:
