@@ -57,9 +57,9 @@ class Result:
     Attributes
     ----------
     value : float
-        Objective of `plan`, which is feasible; `upper` but for rounding. With entropy on the plan
-        (`Entropic`) that entropy is bounded by those of the plan's parts, and `value` is above the
-        objective by less than the gap. With `sliced` it is an estimate, as `status` says.
+        Objective of `plan`, which is feasible; without entropy on the plan, `upper` but for
+        rounding. Where a time limit left no time for a pass over many costs, a bound of it from
+        above. With `sliced` it is an estimate, as `status` says.
     lower, upper : float
         The interval that is proven to hold the optimum.
     gap : float
