@@ -53,12 +53,11 @@ class Simplex:
 
     def best(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
         r"""Return :math:`G_\eta(\phi)` and the weights that attain it."""
-        if self.eta == 0.0:
-            alpha = np.zeros(len(phi))
-            top = int(np.argmax(phi))
-            alpha[top] = 1.0
-            return float(phi[top]), alpha
         level = float(phi.max())
+        if self.eta == 0.0 or np.isinf(level):
+            alpha = np.zeros(len(phi))
+            alpha[int(np.argmax(phi))] = 1.0
+            return level, alpha
         with np.errstate(over="ignore", under="ignore"):
             # Taken from the maximum, so that no eta is too small.
             score = (phi - level) / self.eta

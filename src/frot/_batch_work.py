@@ -267,7 +267,14 @@ class BatchWork:
             every = [getattr(proof, field.name) for proof in proofs]
             joined = every[0] if len(every) == 1 else home.xp.concat(every, axis=0)
             parts[field.name] = home.xp.take(joined, index, axis=0)
-        return Certificate(**parts)
+        found = Certificate(**parts)
+        # What was proven without a step may be narrow enough.
+        bounds = zip(to_numpy(found.lower).tolist(), to_numpy(found.upper).tolist(), strict=True)
+        for member, (lower, upper) in enumerate(bounds):
+            late = self.status[member] in (Status.TIME_LIMIT, Status.MAX_ITER)
+            if late and relative_gap(lower, upper) <= self.tol:
+                self.status[member] = Status.CONVERGED
+        return found
 
 
 def _lower_parts(lower: Lower, kept: tuple[Any, Any], shape: tuple[int, int]) -> dict[str, Any]:
