@@ -319,7 +319,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {"C": STACK},
         {
             **{"C": ARRAYS, **MASSES, "names": NAMES, **LIMITS, **WATCHED},
-            "uncertainty": {**NONSENSE, "text": "box", "a number": 5, "a class": frot.Box},
+            "adversary": {**NONSENSE, "text": "box", "a number": 5, "a class": frot.Box},
         },
     ),
     "equitable": (

@@ -42,6 +42,7 @@ def solve(
     eta: float | Relative = 0.0,
     eps: float | Relative | None = None,
     prior: Any = None,
+    adversary: Any = None,
     metric: str | Callable[[np.ndarray, np.ndarray], float] = "sqeuclidean",
     p: float = 1.0,
     normalise: str = "none",
@@ -58,7 +59,7 @@ def solve(
     r"""Solve feature-robust optimal transport between two sets of points.
 
     .. math::
-        \min_{\Pi \in U(a, b)} \; \max_{\alpha \in \Sigma^L} \;
+        \min_{\Pi \in U(a, b)} \; \max_{\alpha \in \mathcal A} \;
         \sum_{ij} \pi_{ij} \sum_l \alpha_l\, d(x_i^{(l)}, y_j^{(l)})^p
         - \eta \sum_l \alpha_l \log \alpha_l
 
@@ -81,6 +82,11 @@ def solve(
         what is known without it.
     prior : array of shape (L,), optional
         Prior q on the groups: the adversary then pays :math:`\eta\,\mathrm{KL}(\alpha | q)`.
+    adversary : optional
+        The set :math:`\mathcal A` of weights: `Simplex`, the default, or `CappedSimplex` (the k
+        worst groups share the weight), to which eta and prior go; or `Box`, `Ellipsoid`,
+        `Polytope`, `Polyhedron`, or your own with ``best(phi)``, ``contains(alpha)`` and
+        ``project(alpha)``, for eta = 0 and eps = 0.
     metric : str or callable
         "sqeuclidean", "cosine", whatever `scipy.spatial.distance.cdist` knows, or
         ``f(u, v) -> float``.
@@ -90,9 +96,11 @@ def solve(
         Make groups comparable: divide by the mean cost, or subtract the group's own optimum.
     normalise_weights : bool
         Divide a and b by their sums.
-    solver : {"auto", "exact", "entropic", "frank_wolfe", "linear_program"} or a solver
+    solver : {"auto", "exact", "entropic", "frank_wolfe", "linear_program", "cutting_set"} or a \
+solver
         "auto" takes `Exact` for eps = 0 and `Entropic` for eps > 0, and with eps left out `Exact`
-        up to 36 million pairs of points on the host; ``result.solver`` tells.
+        up to 36 million pairs of points on the host; for sets other than the (capped) simplex it
+        takes `CuttingSet`. ``result.solver`` tells.
     tol, max_iter, time_limit : optional
         Override the solver's own relative gap, iteration limit and seconds.
     start : Result, weights (L,) or plan (n, m), optional
@@ -149,6 +157,7 @@ def solve(
     terms = check_terms(
         shape, a, b, eta, eps, prior, normalise, normalise_weights,
         eps_if_needed=isinstance(solver, str) and solver == "auto", on_device=on_accelerator(home),
+        adversary=adversary,
     )  # fmt: skip
     limits = Limits(tol, max_iter, time_limit)
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
@@ -174,6 +183,7 @@ def solve_costs(
     eta: float | Relative = 0.0,
     eps: float | Relative | None = None,
     prior: Any = None,
+    adversary: Any = None,
     names: Any = None,
     normalise: str = "none",
     normalise_weights: bool = False,
@@ -196,8 +206,8 @@ def solve_costs(
         Weights that sum to one; uniform if left out.
     names : sequence of str, optional
         Names of the groups.
-    eta, eps, prior, normalise, normalise_weights, solver, tol, max_iter, time_limit, start, \
-callback, progress :
+    eta, eps, prior, adversary, normalise, normalise_weights, solver, tol, max_iter, time_limit, \
+start, callback, progress :
         As in `solve`.
 
     Returns
@@ -218,6 +228,7 @@ callback, progress :
     terms = check_terms(
         shape, a, b, eta, eps, prior, normalise, normalise_weights,
         eps_if_needed=isinstance(solver, str) and solver == "auto", on_device=on_accelerator(home),
+        adversary=adversary,
     )  # fmt: skip
     limits = Limits(tol, max_iter, time_limit)
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)

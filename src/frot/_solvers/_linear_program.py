@@ -31,6 +31,8 @@ BUILD_SECONDS = 1e-7
 class LinearProgram(Driven):
     r"""Solve the paper's equation for eta = 0 as one linear program with n m + 1 columns.
 
+    With a `CappedSimplex` it has L more: see `frot._solvers._vertex`.
+
     .. math::
         \min_{\Pi \in U(a, b),\, t} t \quad \text{s.t.} \quad \langle \Pi, C_l \rangle \le t,
         \quad l = 1, \dots, L
@@ -83,8 +85,9 @@ class LinearProgram(Driven):
         costs = problem.costs.at(rows, cols)
         unit = _unit(problem, costs)
         program = EpigraphProgram(
-            problem.a / mass_unit, problem.b / mass_unit, rows, cols, costs / unit, self.method
-        )
+            problem.a / mass_unit, problem.b / mass_unit, rows, cols, costs / unit, self.method,
+            problem.adversary.cap,
+        )  # fmt: skip
         try:
             more = program.solve(presolve=True)
             for _ in range(REFINEMENTS):
