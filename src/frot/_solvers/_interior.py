@@ -14,9 +14,11 @@ marginals. Where no group may weigh more than a cap c, the room r = c - alpha ha
 
 .. math:: s = t + v - C x + \eta \log(\alpha / q), \qquad v \circ (c - \alpha) = \mu ,
 
-which is one more term on the diagonal. A Newton step eliminates everything but the potentials of the columns and
-alpha. What is left is formed without a subtraction: the columns' block is a graph Laplacian, whose
-diagonal is the sum of its (positive) off-diagonal weights, and costs enter centred row by row.
+which is one more term on the diagonal.
+
+A Newton step eliminates everything but the potentials of the columns and alpha. What is left is
+formed without a subtraction: the columns' block is a graph Laplacian, whose diagonal is the sum of
+its (positive) off-diagonal weights, and costs enter centred row by row.
 That keeps digits where the textbook normal equations lose them all.
 """
 
