@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
+import array_api_compat.numpy
 import numpy as np
 
 from frot._errors import InputError, brief
@@ -32,6 +33,7 @@ __all__ = [
     "as_adversary",
     "capped_softmax",
     "check_adversary",
+    "given_once",
     "simplex_of",
 ]
 
@@ -86,34 +88,66 @@ def capped_softmax(xp: Any, score: Any, k: int) -> Any:
     r"""Return weights proportional to exp(score), but none above 1/k, (B, L) both.
 
     They maximise :math:`\langle \alpha, s \rangle - \sum_l \alpha_l \log \alpha_l` over the capped
-    simplex. Whoever is above the cap is put there, and the others share what is left, until none
-    is: sharing less mass among lighter ones raises them all, so that nobody comes back.
+    simplex: the j largest are at the cap, and the others share what is left in proportion, with the
+    least j that leaves none of them above it. Capping one more than needed lowers all others, one
+    less raises them, so that j can be bisected.
 
     Examples
     --------
-    >>> capped_softmax(np, np.log([[8.0, 1.0, 1.0]]), 2)
+    >>> import array_api_compat.numpy as xp
+    >>> capped_softmax(xp, np.log([[8.0, 1.0, 1.0]]), 2)
     array([[0.5 , 0.25, 0.25]])
     """
     with np.errstate(under="ignore"):
         weight = xp.exp(score - xp.max(score, axis=1, keepdims=True))
         weight = weight / xp.sum(weight, axis=1, keepdims=True)
-        if k == 1:
+        if k == 1 or not bool(xp.any(weight > 1.0 / k)):
             return weight
-        one, closed = xp.ones_like(weight), weight > 1.0 / k
-        added = closed
-        while bool(xp.any(added)):
-            # Booleans are no numbers to sum in all libraries.
-            left = k - xp.sum(xp.where(closed, one, 0.0 * one), axis=1, keepdims=True)
-            left = xp.where(left > 0.0, left, 0.0 * left)
-            rest = xp.where(closed, -xp.inf * one, score)
-            top = xp.max(rest, axis=1, keepdims=True)
-            free = xp.exp(rest - xp.where(top > -xp.inf, top, xp.zeros_like(top)))
-            total = xp.sum(free, axis=1, keepdims=True)
-            share = left / (k * xp.where(total > 0.0, total, xp.ones_like(total)))
-            weight = xp.where(closed, one / k, free * share)
-            added = (weight > 1.0 / k) & ~closed
-            closed = closed | added
-    return weight
+        last, top, share = (_fill_host if isinstance(score, np.ndarray) else _fill)(xp, score, k)
+        cap = xp.ones_like(score) / k
+        below = xp.exp(xp.minimum(score - top, 0.0 * cap)) * share
+        # Rounding may have put one a unit above it.
+        return xp.where(score >= last, cap, xp.minimum(below, cap))
+
+
+def _fill_host(xp: Any, score: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the least score at the cap, the largest below it, and what one of that weighs."""
+    down = -np.sort(-score, axis=1)
+    totals = np.logaddexp.accumulate(down[:, ::-1], axis=1)[:, ::-1]
+    left = k - np.arange(min(k, down.shape[1] - 1) + 1)
+    with np.errstate(divide="ignore"):
+        heaviest = down[:, : len(left)] - totals[:, : len(left)] + np.log(left)
+    # With k at the cap nothing is left, and nobody is above it.
+    capped = np.argmax(heaviest <= 0.0, axis=1)[:, None]
+    top = np.take_along_axis(down, capped, axis=1)
+    share = (k - capped) / k * np.exp(top - np.take_along_axis(totals, capped, axis=1))
+    last = np.take_along_axis(down, np.maximum(capped - 1, 0), axis=1)
+    return np.where(capped > 0, last, np.inf), top, share
+
+
+def _fill(xp: Any, score: Any, k: int) -> tuple[Any, Any, Any]:
+    """The same in any library: how many are at the cap is bisected."""
+    down = xp.sort(score, axis=1, descending=True)
+    place = xp.cumulative_sum(xp.ones_like(score), axis=1) - 1.0
+    nothing, far = xp.zeros_like(score[:, :1]), xp.inf * xp.ones_like(score)
+
+    def free(capped: Any) -> tuple[Any, Any]:
+        """The largest score but for so many, and what one of such a score weighs."""
+        rest = xp.where(place >= capped, down, -far)
+        top = xp.max(rest, axis=1, keepdims=True)
+        top = xp.where(top > -xp.inf, top, nothing)
+        total = xp.sum(xp.exp(rest - top), axis=1, keepdims=True)
+        return top, (1.0 - capped / k) / xp.where(total > 0.0, total, nothing + 1.0)
+
+    low, high = nothing, nothing + float(k)
+    for _ in range(k.bit_length() + 1):
+        middle = xp.floor(0.5 * (low + high))
+        enough = free(middle)[1] <= 1.0 / k
+        low, high = xp.where(enough, low, middle + 1.0), xp.where(enough, middle, high)
+        low = xp.minimum(low, high)
+    top, share = free(high)
+    last = xp.min(xp.where(place < high, down, far), axis=1, keepdims=True)
+    return last, top, share
 
 
 class SimplexFamily:
@@ -179,7 +213,7 @@ class SimplexFamily:
             score = below / self.eta
             if self.log_prior is not None:
                 score = score + self.log_prior
-            alpha = capped_softmax(np, score[None], self.k)[0]
+            alpha = capped_softmax(array_api_compat.numpy, score[None], self.k)[0]
         return level + float(alpha @ below) + self.reward(alpha), alpha
 
     def _softmax(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
@@ -237,7 +271,8 @@ class SimplexFamily:
         alpha = alpha / total
         if self.k == 1 or bool((alpha <= self.cap).all()):
             return alpha
-        return capped_softmax(np, np.log(alpha + LIFT / len(alpha))[None], self.k)[0]
+        lifted = np.log(alpha + LIFT / len(alpha))
+        return capped_softmax(array_api_compat.numpy, lifted[None], self.k)[0]
 
     def upper(self, phi: np.ndarray, doubt: np.ndarray) -> float:
         """Bound what the best answer earns if each cost may be as much more as `doubt` says."""
@@ -509,15 +544,22 @@ def check_adversary(
     `eta` is a number or a share of a mean cost, zero where none was given.
     """
     found = as_adversary(Simplex() if adversary is None else adversary, count)
-    given = (eta.share if isinstance(eta, Relative) else eta) != 0.0
     if isinstance(found, GivenSet):
-        if log_prior is not None or given:
+        given = eta.share if isinstance(eta, Relative) else eta
+        if log_prior is not None or given != 0.0:
             raise InputError(
                 f"eta, prior: are for frot.Simplex and frot.CappedSimplex, not for {found.name}"
             )
         return found, 0.0, None
+    return found.having(0.0, None), *given_once(found, eta, log_prior)
+
+
+def given_once(
+    found: SimplexFamily, eta: Any, log_prior: np.ndarray | None
+) -> tuple[Any, np.ndarray | None]:
+    """Return eta and the log prior of a call or of its set; refuse those that both give."""
     if found.eta != 0.0:
-        if given:
+        if (eta.share if isinstance(eta, Relative) else eta) != 0.0:
             raise InputError(f"eta: is given here and by {found.name}(eta=...); give it once")
         eta = float(found.eta)
     if found.log_prior is not None:
@@ -526,4 +568,4 @@ def check_adversary(
                 f"prior: is given here and by {found.name}(log_prior=...); give it once"
             )
         log_prior = np.asarray(found.log_prior, dtype=float)
-    return found.having(0.0, None), eta, log_prior
+    return eta, log_prior

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._adversary import SimplexFamily
 from frot._arrays import find_home, to_numpy
 from frot._costs import MEMORY_BUDGET, build_costs, given_costs
 from frot._deadline import deadline
@@ -250,7 +251,9 @@ def distance(
         \mathrm{FRWD}_p(\mu, \nu) = \Big( \min_\Pi \max_{\alpha \in \Sigma^L}
         \sum_{ij} \pi_{ij} \sum_l \alpha_l\, d(x_i^{(l)}, y_j^{(l)})^p \Big)^{1/p}
 
-    It is a metric between weighted sets of points for every p >= 1 and every metric d.
+    It is a metric between weighted sets of points for every p >= 1 and every metric d, and with
+    ``adversary=frot.CappedSimplex(k)`` as well: whatever the weights of groups are, the triangle
+    inequality is Minkowski's, and it outlives a maximum.
 
     Parameters
     ----------
@@ -275,6 +278,14 @@ def distance(
     given = [(name, options[name]) for name in ("eta", "eps") if options.get(name) is not None]
     if any(amount_at(check_amount(amount, name)) != 0.0 for name, amount in given):
         raise InputError("eta, eps: a distance has neither; use frot.solve for regularised values")
+    weights = options.get("adversary")
+    if isinstance(weights, SimplexFamily) and weights.eta != 0.0:
+        raise InputError("adversary: a distance has no eta; use frot.solve for regularised values")
+    if not isinstance(weights, SimplexFamily | None):
+        raise InputError(
+            "adversary: a distance needs weights of sum one, frot.CappedSimplex(k) or none; use "
+            "frot.solve for other sets"
+        )
     options = {"eps": 0.0, **options}
     value = solve(X, Y, groups, p=p, metric=metric, **options).value
     return float(max(value, 0.0) ** (1.0 / p))

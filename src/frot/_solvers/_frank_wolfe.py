@@ -250,11 +250,13 @@ def _family(problem: Problem) -> SimplexFamily:
     return problem.adversary
 
 
-def line_search(adversary: SimplexFamily | GivenSet, start: np.ndarray, end: np.ndarray) -> float:
+def line_search(
+    adversary: SimplexFamily | GivenSet, start: np.ndarray, end: np.ndarray, accuracy: float = 1e-15
+) -> float:
     r"""Minimise :math:`G_\eta((1 - \gamma) \phi + \gamma \hat\phi)` over gamma in [0, 1].
 
     The derivative :math:`\langle \alpha_\gamma, \hat\phi - \phi \rangle` grows with gamma, so its
-    zero is bisected; each look costs O(L).
+    zero is bisected, to `accuracy`; each look costs O(L).
 
     Examples
     --------
@@ -278,7 +280,7 @@ def line_search(adversary: SimplexFamily | GivenSet, start: np.ndarray, end: np.
         secant = low - slope_low * (high - low) / (slope_high - slope_low)
         middle = secant if turn % 3 and low < secant < high else 0.5 * (low + high)
         found = slope(middle)
-        if found == 0.0 or high - low < 1e-15:
+        if found == 0.0 or high - low < accuracy:
             return middle
         if found < 0.0:
             low, slope_low = middle, found

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._adversary import SimplexFamily
 from frot._groups import Groups
 from frot._plan import Plan
 from frot._relative import Relative
@@ -34,6 +35,7 @@ class Settings:
     picks: int | None = None
     group_cost: str = "mean"
     limits: Limits = Limits()
+    adversary: SimplexFamily | None = None
 
 
 DEFAULTS = Settings()
@@ -116,7 +118,7 @@ def compare(
     scaled = scale_sides(sides, settings.scaling)
     costs = BlockedCosts(scaled, pooling(groups, scaled.constant, settings.group_cost))
     constant = _constant_groups(scaled, groups)
-    result = solve_classes(costs, groups, _eta_rule(costs, constant, settings), settings.limits)
+    result = _solved(costs, groups, constant, settings)
     assert scaled.wasserstein is not None
     single = result.phi if costs.pool is None else costs.features(result.plan)
     features = Parts.of(single, scaled.shift, scaled.wasserstein)
@@ -155,7 +157,7 @@ def statistic_of(
         scaled = scale_sides(sides, settings.scaling, wasserstein=needs_sorting)
         costs = BlockedCosts(scaled, pooling(groups, scaled.constant, settings.group_cost))
         constant = _constant_groups(scaled, groups)
-        result = solve_classes(costs, groups, _eta_rule(costs, constant, settings), settings.limits)
+        result = _solved(costs, groups, constant, settings)
         if name == "misalignment":
             assert scaled.wasserstein is not None
             return np.maximum(result.phi - costs.pooled(scaled.wasserstein), 0.0)
@@ -175,6 +177,13 @@ def statistic_of(
 
 def _constant_groups(scaled: Scaled, groups: Groups) -> np.ndarray:
     return np.logical_and.reduceat(scaled.constant[groups.flat], groups.offsets[:-1])
+
+
+def _solved(
+    costs: BlockedCosts, groups: Groups, constant: np.ndarray, settings: Settings
+) -> Result:
+    rule = _eta_rule(costs, constant, settings)
+    return solve_classes(costs, groups, rule, settings.limits, settings.adversary)
 
 
 def _eta_rule(costs: BlockedCosts, constant: np.ndarray, settings: Settings) -> Eta:

@@ -103,6 +103,9 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         Relative gap between the bounds at which to stop.
     max_iter : int
         Transport problems to solve at most, for each comparison.
+    adversary : frot.Simplex or frot.CappedSimplex, optional
+        The weights that groups may have. With ``frot.CappedSimplex(k)`` no group has more than
+        1/k of the weight, so that no few groups hide the others.
 
     Attributes
     ----------
@@ -163,6 +166,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         group_cost: str = "mean",
         tol: float = 1e-2,
         max_iter: int = 500,
+        adversary: Any = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.threshold = threshold
@@ -175,6 +179,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         self.group_cost = group_cost
         self.tol = tol
         self.max_iter = max_iter
+        self.adversary = adversary
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` makes no difference."""
