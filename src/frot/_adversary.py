@@ -103,51 +103,55 @@ def capped_softmax(xp: Any, score: Any, k: int) -> Any:
         weight = weight / xp.sum(weight, axis=1, keepdims=True)
         if k == 1 or not bool(xp.any(weight > 1.0 / k)):
             return weight
-        last, top, share = (_fill_host if isinstance(score, np.ndarray) else _fill)(xp, score, k)
-        cap = xp.ones_like(score) / k
-        below = xp.exp(xp.minimum(score - top, 0.0 * cap)) * share
+        last, capped = (_at_cap_host if isinstance(score, np.ndarray) else _at_cap)(xp, score, k)
+        closed, cap = score >= last, xp.ones_like(score) / k
+        rest = xp.where(closed, -xp.inf * cap, score)
+        top = xp.max(rest, axis=1, keepdims=True)
+        weight = xp.exp(rest - xp.where(top > -xp.inf, top, xp.zeros_like(top)))
+        total = xp.sum(weight, axis=1, keepdims=True)
+        share = (1.0 - capped / k) / xp.where(total > 0.0, total, xp.ones_like(total))
         # Rounding may have put one a unit above it.
-        return xp.where(score >= last, cap, xp.minimum(below, cap))
+        return xp.where(closed, cap, xp.minimum(weight * share, cap))
 
 
-def _fill_host(xp: Any, score: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the least score at the cap, the largest below it, and what one of that weighs."""
+def _at_cap_host(xp: Any, score: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least score at the cap, and how many are there, (B, 1) both."""
     down = -np.sort(-score, axis=1)
     totals = np.logaddexp.accumulate(down[:, ::-1], axis=1)[:, ::-1]
     left = k - np.arange(min(k, down.shape[1] - 1) + 1)
     with np.errstate(divide="ignore"):
         heaviest = down[:, : len(left)] - totals[:, : len(left)] + np.log(left)
-    # With k at the cap nothing is left, and nobody is above it.
+    # With k at the cap nothing is left, and nobody is above it; alone, the last is at most there.
+    heaviest[:, -1] = -np.inf
     capped = np.argmax(heaviest <= 0.0, axis=1)[:, None]
-    top = np.take_along_axis(down, capped, axis=1)
-    share = (k - capped) / k * np.exp(top - np.take_along_axis(totals, capped, axis=1))
     last = np.take_along_axis(down, np.maximum(capped - 1, 0), axis=1)
-    return np.where(capped > 0, last, np.inf), top, share
+    last = np.where(capped > 0, last, np.inf)
+    # Of those that tie with it rounding may have left some below.
+    return last, (score >= last).sum(axis=1, keepdims=True)
 
 
-def _fill(xp: Any, score: Any, k: int) -> tuple[Any, Any, Any]:
+def _at_cap(xp: Any, score: Any, k: int) -> tuple[Any, Any]:
     """The same in any library: how many are at the cap is bisected."""
     down = xp.sort(score, axis=1, descending=True)
     place = xp.cumulative_sum(xp.ones_like(score), axis=1) - 1.0
-    nothing, far = xp.zeros_like(score[:, :1]), xp.inf * xp.ones_like(score)
+    nothing, one = xp.zeros_like(score[:, :1]), xp.ones_like(score)
 
-    def free(capped: Any) -> tuple[Any, Any]:
-        """The largest score but for so many, and what one of such a score weighs."""
-        rest = xp.where(place >= capped, down, -far)
+    def heaviest(capped: Any) -> Any:
+        """What the largest score weighs, but for so many."""
+        rest = xp.where(place >= capped, down, -xp.inf * one)
         top = xp.max(rest, axis=1, keepdims=True)
         top = xp.where(top > -xp.inf, top, nothing)
         total = xp.sum(xp.exp(rest - top), axis=1, keepdims=True)
-        return top, (1.0 - capped / k) / xp.where(total > 0.0, total, nothing + 1.0)
+        return (1.0 - capped / k) / xp.where(total > 0.0, total, nothing + 1.0)
 
-    low, high = nothing, nothing + float(k)
+    low, high = nothing, nothing + float(min(k, score.shape[1] - 1))
     for _ in range(k.bit_length() + 1):
         middle = xp.floor(0.5 * (low + high))
-        enough = free(middle)[1] <= 1.0 / k
+        enough = heaviest(middle) <= 1.0 / k
         low, high = xp.where(enough, low, middle + 1.0), xp.where(enough, middle, high)
         low = xp.minimum(low, high)
-    top, share = free(high)
-    last = xp.min(xp.where(place < high, down, far), axis=1, keepdims=True)
-    return last, top, share
+    last = xp.min(xp.where(place < high, down, xp.inf * one), axis=1, keepdims=True)
+    return last, xp.sum(xp.where(score >= last, one, 0.0 * one), axis=1, keepdims=True)
 
 
 class SimplexFamily:

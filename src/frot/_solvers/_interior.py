@@ -406,7 +406,7 @@ def inside_cap(alpha: np.ndarray, cap: float) -> np.ndarray:
     Examples
     --------
     >>> inside_cap(np.array([0.9, 0.1, 0.0]), 0.5).round(4)
-    array([0.4833, 0.2919, 0.2247])
+    array([0.4833, 0.2716, 0.2451])
     """
     count = len(alpha)
     mean, top = 1.0 / count, float(alpha.max())
