@@ -196,7 +196,7 @@ class Half(Sloppy):
         (lambda: admit(as_adversary(Stubborn(), 2), np.ones(2)), "Stubborn.project returned"),
         (lambda: as_adversary(Half(), 2), "Half needs both contains"),
         (lambda: as_adversary(CappedSimplex(3), 2), "is empty for 2 groups"),
-        (lambda: as_adversary(Simplex(-1.0), 2), "adversary: eta"),
+        (lambda: Simplex(-1.0), "eta: must be"),
         (lambda: as_adversary(Simplex(1.0, np.zeros(3)), 2), "log_prior has shape"),
         (lambda: as_adversary(Simplex(1.0, np.zeros(2)), 2), "sum to one"),
         (lambda: check_adversary(Simplex(1.0), 2, 0.5, None), "eta: is given here and by"),

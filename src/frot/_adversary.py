@@ -171,27 +171,35 @@ class SimplexFamily:
         """What to call it."""
         return type(self).__name__
 
+    def _read(self) -> None:
+        """Refuse an eta or a prior that cannot be meant, whatever the groups are."""
+        object.__setattr__(self, "eta", check_number(self.eta, "eta"))
+        if self.log_prior is not None:
+            prior = read_numbers(self.log_prior, "log_prior")
+            if prior.ndim != 1 or prior.size == 0:
+                raise InputError(f"log_prior: has shape {prior.shape}, expected one number a group")
+            check_finite(prior, "log_prior")
+            object.__setattr__(self, "log_prior", prior)
+
     def having(self, eta: float, log_prior: np.ndarray | None) -> SimplexFamily:
         """Return the same set with other entropy."""
         return replace(self, eta=eta, log_prior=log_prior)  # type: ignore[type-var]
 
     def check(self, count: int) -> None:
-        """Refuse more shares than groups, and an entropy that cannot be used."""
+        """Refuse more shares than groups, and a prior on other ones."""
         if self.k > count:
             raise InputError(
                 f"adversary: {self.name}(k={self.k}) is empty for {count} groups; use k from 1 to "
                 f"{count}"
             )
-        check_number(self.eta, "adversary: eta")
-        if self.log_prior is None:
+        prior = self.log_prior
+        if prior is None:
             return
-        prior = read_numbers(self.log_prior, "adversary: log_prior")
         if prior.shape != (count,):
             raise InputError(
                 f"adversary: log_prior has shape {prior.shape}, expected one number a group "
                 f"({count},)"
             )
-        check_finite(prior, "adversary: log_prior")
         if not abs(float(np.exp(prior).sum()) - 1.0) <= SUM_ERROR:
             raise InputError(
                 "adversary: log_prior must be the logarithm of weights that sum to one; or give "
@@ -335,6 +343,9 @@ class Simplex(SimplexFamily):
     log_prior: np.ndarray | None = None
     k: ClassVar[int] = 1  # type: ignore[misc]
 
+    def __post_init__(self) -> None:
+        self._read()
+
 
 @dataclass(frozen=True, eq=False)
 class CappedSimplex(SimplexFamily):
@@ -370,6 +381,7 @@ class CappedSimplex(SimplexFamily):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", check_count(self.k, "k"))
+        self._read()
 
 
 def simplex_of(k: int, eta: float, log_prior: np.ndarray | None) -> SimplexFamily:

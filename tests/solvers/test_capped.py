@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
@@ -94,7 +96,7 @@ def test_as_many_shares_as_groups_is_transport_at_the_mean_cost(eta):
 def test_more_shares_never_cost_more():
     C, a, b = draw((9, 15, 14), seed=3)
     found = [frot.solve_costs(C, a, b, adversary=CappedSimplex(k)) for k in range(1, 10)]
-    assert all(one.upper >= other.lower for one, other in zip(found, found[1:], strict=False))
+    assert all(one.upper >= other.lower for one, other in pairwise(found))
     assert found[0].lower > found[-1].upper
 
 
@@ -214,7 +216,7 @@ def test_the_sinkhorn_oracle():
 
 
 def test_forbidden_arcs():
-    C, a, b = draw((4, 6, 6), seed=12)
+    C = draw((4, 6, 6), seed=12)[0]
     C[:, np.arange(6), (np.arange(6) + 2) % 6] = np.inf
     dear = np.where(np.isinf(C), 50.0, C)
     for k in (2, 4):

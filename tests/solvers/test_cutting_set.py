@@ -12,7 +12,7 @@ from tests.reference import quiet
 
 RNG = np.random.default_rng(0)
 C = RNG.uniform(size=(3, 7, 8)) * np.array([0.8, 1.0, 1.2])[:, None, None]
-X, Y = RNG.normal(size=(12, 3)), RNG.normal(size=(15, 3)) + [0.0, 0.5, 1.0]
+X, Y = RNG.normal(size=(12, 3)), RNG.normal([0.0, 0.5, 1.0], size=(15, 3))
 
 
 class Leaning:
