@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,7 +104,8 @@ def test_more_shares_never_cost_more():
 def test_the_order_of_the_groups_is_no_matter():
     C, a, b = draw((8, 12, 10), seed=4)
     order = np.random.default_rng(0).permutation(8)
-    for options in ({}, {"eta": 0.1}, {"eps": 0.05}):
+    changes: list[dict[str, Any]] = [{}, {"eta": 0.1}, {"eps": 0.05}]
+    for options in changes:
         one = frot.solve_costs(C, a, b, adversary=CappedSimplex(3), **options)
         other = frot.solve_costs(C[order], a, b, adversary=CappedSimplex(3), **options)
         assert max(one.lower, other.lower) <= min(one.upper, other.upper)
@@ -268,7 +270,8 @@ def test_the_best_mixture_under_a_cap(eta):
 def test_a_run_that_had_no_time_still_tells_the_truth():
     C, a, b = draw((12, 60, 50), seed=16)
     truth = frot.solve_costs(C, a, b, adversary=CappedSimplex(4)).value
-    for options in ({}, {"eps": 1e-3}, {"solver": "frank_wolfe"}):
+    changes: list[dict[str, Any]] = [{}, {"eps": 1e-3}, {"solver": "frank_wolfe"}]
+    for options in changes:
         with pytest.warns(frot.ConvergenceWarning):
             res = frot.solve_costs(C, a, b, adversary=CappedSimplex(4), time_limit=1e-9, **options)
         low, high = res.unregularised

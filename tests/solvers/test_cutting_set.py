@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -51,13 +53,15 @@ def test_answers_that_lean_out_of_their_set_prove_nothing_wrong(lean):
 
 def test_a_problem_made_by_hand_is_no_way_around():
     weights = np.full(7, 1.0 / 7.0), np.full(8, 0.125)
-    for adversary in (frot.CappedSimplex(2), Leaning(0.1)):
+    sets: list[Any] = [frot.CappedSimplex(2), Leaning(0.1)]
+    for adversary in sets:
         problem = Problem(StackedCosts(C), *weights, adversary)
         truth = quiet(frot.solve_costs, C, adversary=adversary)
         res = quiet(frot.CuttingSet(), problem)
         assert max(res.lower, truth.lower) <= min(res.upper, truth.upper)
-    with pytest.raises(frot.InputError, match="Exact does not take Leaning"):
-        frot.Exact()(problem)
+        if isinstance(adversary, Leaning):
+            with pytest.raises(frot.InputError, match="Exact does not take Leaning"):
+                frot.Exact()(problem)
 
 
 @pytest.mark.parametrize(

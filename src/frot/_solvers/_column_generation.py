@@ -186,7 +186,7 @@ class Game:
 
     def __init__(self, phi: np.ndarray, unit: float = 0.0, k: int = 1) -> None:
         groups = len(phi)
-        self.k = k
+        self.k, self.weights = k, simplex_of(k, 0.0, None)
         # In units of the first plan's costs: costs and weights share the basis matrix.
         self.unit = unit or float(np.abs(phi).max()) or 1.0
         self.columns = [phi / self.unit]
@@ -237,7 +237,7 @@ class Game:
 
     def alpha(self) -> np.ndarray:
         """The duals of the groups."""
-        return simplex_of(self.k, 0.0, None).project(-self._duals[:-1])
+        return self.weights.project(-self._duals[:-1])
 
     def enter(self, phi: np.ndarray) -> bool:
         """Let a plan into the basis; False if nothing can leave for it."""

@@ -2,6 +2,8 @@ r"""The eta at which the weights use a given number of groups."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from frot._adversary import SimplexFamily
@@ -119,4 +121,5 @@ def capped_eta(
         if high == most:
             return float(np.exp(most))
         low, high, width = high, min(high + width, most), 4.0 * width
-    return float(np.exp(brentq(over, low, high, xtol=1e-12)))
+    found: Any = brentq(over, low, high, xtol=1e-12)
+    return float(np.exp(found))
