@@ -10,7 +10,7 @@ INPUTS := pyproject.toml constraints.txt
 
 help:
 	@echo "make demo    install frot with plotting into .venv and run its demo"
-	@echo "make test    install what the tests need, then lint, type-check and test"
+	@echo "make test    install what the tests need, then lint, type-check and test on all cores"
 	@echo "make lint    ruff and pyright only"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   run every script in benchmarks/"
@@ -32,7 +32,7 @@ demo: .venv/.demo
 	$(BIN)/frot demo
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: .venv/.test
 	$(BIN)/ruff check .

@@ -21,12 +21,9 @@ from _common import peak_memory, table, timed  # isort: skip  (sets the number o
 
 import numpy as np
 
-from frot._reproduce._selection_claims import paired
-from frot._reproduce._selection_methods import METHODS, Method
-from frot._reproduce._selection_protocol import KS, accuracies
-from frot._reproduce._selection_runs import load_libraries
-from frot._reproduce._selection_stacked import stacked_phi, wasserstein_by_call
 from frot._spread import spread
+from frot.cli.reproduce.selection import KS, METHODS, Method, accuracies, load_libraries, paired
+from frot.cli.reproduce.transports import stacked_phi, wasserstein_by_call
 from frot.datasets import available, load_expression
 from frot.selection import FROTSelector, permutation_test
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -17,11 +19,12 @@ BOX = frot.Box(np.zeros(5), np.ones(5))
 
 @pytest.mark.parametrize("eta", [0.0, 0.2])
 @pytest.mark.parametrize("k", [2, 4, 5])
-def test_a_batch_is_its_members(k, eta):
+def test_a_batch_is_its_members(k: int, eta: float):
     adversary = CappedSimplex(k)
-    batch = frot.solve_batch(X, Y, adversary=adversary, eta=eta, tol=1e-6)
+    options: dict[str, Any] = {"adversary": adversary, "eta": eta, "eps": frot.relative(0.05)}
+    batch = frot.solve_batch(X, Y, tol=1e-6, **options)
     for at, member in enumerate(batch):
-        one = frot.solve(X[at], Y[at], adversary=adversary, eta=eta, eps=frot.relative(0.05))
+        one = frot.solve(X[at], Y[at], **options)
         assert max(one.lower, member.lower) <= min(one.upper, member.upper)
         assert adversary.contains(np.asarray(member.alpha))
         assert member.status.ok

@@ -121,7 +121,7 @@ def test_results_of_any_library_are_a_start(library: Library, eps: float):
 
 @pytest.mark.parametrize("budget", [2e9, 100])
 def test_nothing_is_copied_to_the_host_in_a_loop(monkeypatch, budget: float):
-    """Copies are for the way in and out: thirty steps need no more of them than three."""
+    """Copies are for the way in and out: twelve steps need no more of them than six."""
     counts = {"n": 0}
     for name in ("numpy", "cpu", "tolist"):
         original = getattr(torch.Tensor, name)
@@ -141,7 +141,7 @@ def test_nothing_is_copied_to_the_host_in_a_loop(monkeypatch, budget: float):
         assert result.iterations == steps
         return counts["n"]
 
-    assert copies(30) == copies(3) > 0
+    assert 0 < copies(12) <= copies(6)
 
 
 class TestBadInput:

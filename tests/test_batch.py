@@ -11,6 +11,9 @@ import pytest
 import torch
 
 import frot
+from frot._prepare import check_terms
+from frot._relative import DEFAULT_EPS
+from frot.torch import FRWDLoss
 
 B, N, M, D = 5, 9, 8, 6
 GROUPS = {"a": [0, 1, 2], "b": [2, 3], "c": [4, 5]}
@@ -329,3 +332,26 @@ def test_points_without_weight_cost_no_steps():
     lifted = frot.solve_batch(X, Y, GROUPS, a=a, **given)
     without = frot.solve_batch(X[:, 1:], Y, GROUPS, a=kept, **given)
     assert max(lifted.iterations) <= max(without.iterations) + 2
+
+
+def test_it_is_written_in_a_line_whatever_its_size():
+    X, Y = clouds(count=5)
+    found = frot.solve_batch(X, Y, GROUPS)
+    assert repr(found) == (
+        f"BatchResult(5 members: 5 CONVERGED; value {found.value.min():.4g} to "
+        f"{found.value.max():.4g}, largest gap {found.gap.max():.0e})"
+    )
+    with pytest.warns(frot.ConvergenceWarning):
+        short = frot.solve_batch(X[:1], Y[:1], GROUPS, tol=1e-13, max_iter=1)
+    assert repr(short).startswith(f"BatchResult(1 member: 1 MAX_ITER; value {short.value[0]:.4g},")
+
+
+def test_eps_left_out_is_the_same_at_every_door():
+    X, Y = clouds(count=1)
+    alone = frot.solve_batch(X, Y, GROUPS)
+    one = frot.solve(X[0], Y[0], GROUPS, eps=DEFAULT_EPS)
+    assert alone[0].eps == pytest.approx(one.eps, rel=1e-12)
+    assert check_terms((1, 6001, 6000), None, None, 0.0, None, None, "none", False, True).eps == (
+        DEFAULT_EPS
+    )
+    assert FRWDLoss(GROUPS).eps == DEFAULT_EPS

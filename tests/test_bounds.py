@@ -15,12 +15,15 @@ import frot
 from frot import Plan, Problem, Simplex
 from frot._bounds import (
     c_transforms,
+    cheap_lower_bound,
     lower_bound,
+    refuse_contradiction,
     relative_gap,
     upper_bound,
 )
-from frot._costs import StackedCosts
+from frot._costs import MEMORY_BUDGET, StackedCosts, build_costs
 from frot._feasible import northwest, round_plan
+from frot._groups import Groups
 from tests.reference import exact_two_by_two, linear_program, quiet
 from tests.strategies import SCALES, Given, cost_problems, marginals, seeds
 
@@ -223,3 +226,36 @@ class TestRelativeGap:
     )
     def test_values(self, lower, upper, gap):
         assert relative_gap(lower, upper) == pytest.approx(gap)
+
+
+class TestBoundsWithoutAPass:
+    @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+    @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock", "euclidean"])
+    def test_potentials_prove_them(self, metric: str, p: float):
+        rng = np.random.default_rng(0)
+        X, Y = rng.normal(size=(5, 4)), rng.normal(size=(7, 4)) + 1.0
+        problem = make_problem_of(X, Y, metric, p)
+        lower = cheap_lower_bound(problem)
+        mixed = problem.costs.mix(lower.alpha)
+        assert (lower.f[:, None] + lower.g <= mixed + 1e-12 * np.abs(mixed).max()).all()
+        assert problem.a @ lower.f + problem.b @ lower.g == pytest.approx(lower.bound, abs=1e-12)
+
+    def test_of_costs_of_any_sign(self):
+        stack = np.random.default_rng(1).normal(size=(3, 4, 5))
+        problem = Problem(StackedCosts(stack), np.full(4, 0.25), np.full(5, 0.2))
+        lower = cheap_lower_bound(problem)
+        assert (lower.f[:, None] + lower.g <= problem.costs.mix(lower.alpha) + 1e-12).all()
+        assert lower.bound <= frot.solve_costs(stack).value
+
+
+class TestContradictions:
+    def test_are_refused(self):
+        refuse_contradiction(1.0, 1.0, "solver")
+        with pytest.raises(frot.SolverError, match=r"solver: the bounds \[2.0, 1.0\] contradict"):
+            refuse_contradiction(2.0, 1.0, "solver")
+
+
+def make_problem_of(X: np.ndarray, Y: np.ndarray, metric: str, p: float) -> Problem:
+    groups = Groups.parse([2, 2], 4, None)
+    costs = build_costs(X, Y, groups, metric, p, MEMORY_BUDGET)
+    return Problem(costs, np.full(len(X), 1 / len(X)), np.full(len(Y), 1 / len(Y)))

@@ -82,3 +82,16 @@ def test_regularisation_is_refused(option):
 def test_orders_below_one_are_refused():
     with pytest.raises(frot.InputError, match=r"p: must be finite and >= 1, got 0.5"):
         frot.distance([[0.0]], [[1.0]], p=0.5)
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [("mean", "the triangle inequality fails"), ("regret", "different clouds are at 0")],
+)
+def test_normalisations_that_make_it_no_distance_are_refused(how, reason):
+    X, Y = [[0.0], [1.0]], [[1.0], [3.0]]
+    with pytest.raises(frot.InputError, match=f"normalise: '{how}' .*{reason}"):
+        frot.distance(X, Y, normalise=how)
+    with pytest.raises(frot.InputError, match=f"normalise: '{how}' .*{reason}"):
+        frot.pairwise([X, Y], normalise=how)
+    assert frot.distance(X, Y, normalise="none") == frot.distance(X, Y)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from frot._cli._app import app
+from frot.cli.app import app
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGES = [DOCS / "relatives.md"]

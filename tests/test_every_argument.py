@@ -446,6 +446,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             **{"scaling": CHOICES, "eta": {**NUMBERS, "zero": 0}, "score": CHOICES},
             **{"multiclass": CHOICES, "missing": CHOICES, "group_cost": CHOICES},
             **{"tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS, "adversary": SETS},
+            **{"time_limit": LIMITS["time_limit"], **WATCHED},
         },
     ),
     "permutation_test": (

@@ -159,6 +159,7 @@ class TestKinds:
         assert hash(Groups.parse([1, 2], 3)) == hash(Groups.parse([[0], [1, 2]], 3))
         assert Groups.all(3) != "all"
 
+    @pytest.mark.xdist_group("alone")
     def test_one_group_per_feature_is_fast(self):
         names = [f"probe {number}" for number in range(22_283)]
         best = np.inf

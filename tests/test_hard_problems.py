@@ -102,6 +102,7 @@ def test_many_copies_of_few_groups():
     assert many.value == pytest.approx(few.value, rel=1e-8)
 
 
+@pytest.mark.xdist_group("alone")
 class TestTimeLimit:
     """Within a factor of two plus a fifth of a second, on an idle machine; here with some air."""
 

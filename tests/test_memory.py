@@ -16,6 +16,8 @@ from frot import relative
 from frot._lazy_plan import LazyPlan
 from tests.reference import LIGHT
 
+pytestmark = pytest.mark.xdist_group("alone")
+
 CAN_FORGET = os.access("/proc/self/clear_refs", os.W_OK) and Path("/proc/self/status").exists()
 needs_proc = pytest.mark.skipif(not CAN_FORGET, reason="no /proc to read the peak of memory from")
 

@@ -6,6 +6,7 @@ import numpy as np
 import ot
 import pytest
 
+import frot
 from frot._costs import StackedCosts
 from frot._normalise import normalise_costs
 
@@ -48,3 +49,8 @@ def test_regret_ignores_points_without_weight():
     costs = normalise_costs(StackedCosts(STACK), a, B, "regret")
     best = np.array([ot.emd2(a[:4], B, group[:4]) for group in STACK])
     assert each(costs) == pytest.approx(STACK - best[:, None, None], rel=1e-12, abs=1e-14)
+
+
+def test_too_little_time_for_regret_is_named():
+    with pytest.raises(frot.InputError, match="time_limit: was up before the optimum of every"):
+        frot.solve_costs(STACK, normalise="regret", time_limit=1e-9)

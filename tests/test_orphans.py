@@ -18,7 +18,10 @@ from frot import _orphans
 from frot._spread import spread
 from tests.reference import LIGHT
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+pytestmark = [
+    pytest.mark.xdist_group("alone"),
+    pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals"),
+]
 
 # Each script leaves a file for every worker, named by its process id, and does not end by itself.
 # Tasks end once both workers are there, or never; where they end, the last file is "done".

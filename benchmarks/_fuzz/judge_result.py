@@ -220,8 +220,8 @@ def _weights(result: frot.Result, kind: _Kind) -> list[Complaint]:
 def _potentials(evidence: Evidence, result: frot.Result, kind: _Kind) -> list[Complaint]:
     found = []
     f, g = result.potentials
-    if kind.eps and kind.eps < UNIT * evidence.size(f, g):
-        # No potential in double precision can prove much at so small an eps.
+    if kind.eps and 0.05 * kind.eps < UNIT * (np.abs(f).max() + np.abs(g).max()):
+        # No potential in double precision can prove much where its last place is near eps.
         return found
     proven = evidence.proven(result.alpha, f, g, kind.eps)
     size = evidence.size(f, g) + evidence.eta + kind.eps + abs(result.lower)
@@ -234,6 +234,9 @@ def _potentials(evidence: Evidence, result: frot.Result, kind: _Kind) -> list[Co
         over = f[:, None] + g - mixed
         reach = np.abs(f)[:, None] + np.abs(g) + np.abs(mixed)
         on = np.isfinite(mixed)
+        # Potentials of points without weight are right to what the costs of all points are.
+        rows, cols = (np.asarray(part, dtype=float) > 0.0 for part in evidence.weights)
+        reach = np.where(rows[:, None] & cols, reach, reach[on].max())
         worst = (over[on] - 1e-10 * reach[on] - 4.0 * least).max()
         if worst > 0.0:
             text = f"potentials are infeasible by {float(over[on].max()):.3g}"

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from frot._adversary import CappedSimplex, Simplex
 from frot._adversary_sets import Box, Ellipsoid, Polyhedron, Polytope
+from frot._base.tables import Table, read_pair, read_table
 from frot._batch import solve_batch
 from frot._batch_result import BatchResult
 from frot._chosen import Chosen
 from frot._compare import Comparison, compare
 from frot._errors import ConvergenceWarning, InputError, MissingDependencyError, SolverError
 from frot._groups import Groups
+from frot._interrupted import Interrupted
 from frot._lazy_plan import LazyPlan
-from frot._oracles import NetworkSimplex, Sinkhorn
+from frot._oracles import NetworkSimplex, Oracle, Sinkhorn, Transport
 from frot._pairwise import pairwise
 from frot._plan import Plan
 from frot._plan_protocol import PlanLike
@@ -36,7 +38,6 @@ from frot._result import Progress, Result
 from frot._solve import distance, solve, solve_costs
 from frot._solvers import CuttingSet, Entropic, Exact, FrankWolfe, LinearProgram
 from frot._status import Status
-from frot._tables import Table, read_pair, read_table
 from frot._toy import toy
 from frot.show import write_comparison_report, write_report
 
@@ -56,10 +57,12 @@ __all__ = [
     "FrankWolfe",
     "Groups",
     "InputError",
+    "Interrupted",
     "LazyPlan",
     "LinearProgram",
     "MissingDependencyError",
     "NetworkSimplex",
+    "Oracle",
     "Plan",
     "PlanLike",
     "Polyhedron",
@@ -72,6 +75,7 @@ __all__ = [
     "SolverError",
     "Status",
     "Table",
+    "Transport",
     "compare",
     "cutting_set",
     "distance",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frot._cli import main
+from frot.cli import main
 
 if __name__ == "__main__":
     main()

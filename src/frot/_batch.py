@@ -27,7 +27,7 @@ from frot._entropic._terms import Terms
 from frot._errors import InputError, warn_caller
 from frot._groups import Groups
 from frot._prepare import amount_at, check_amount, refuse_idle_prior
-from frot._relative import Relative
+from frot._relative import DEFAULT_EPS, Relative
 from frot._solvers import Entropic
 from frot._solvers._choose import check_limits
 from frot._solvers._drive import NOTHING
@@ -35,8 +35,6 @@ from frot._status import Status
 from frot._validate import check_choice, check_flag, check_number, check_prior
 
 __all__ = ["check_family", "run_batch", "solve_batch", "with_objectives"]
-
-DEFAULT_EPS = Relative(0.05)
 
 
 def solve_batch(
@@ -72,7 +70,8 @@ def solve_batch(
     a, b : arrays of shape (B, n) or (n,), and (B, m) or (m,), optional
         Weights, of each member or of all.
     eta, eps : float or `relative`
-        As in `solve`; shares are of each member's own mean cost.
+        As in `solve`; shares are of each member's own mean cost. There must be some eps:
+        ``relative(0.02)`` if left out.
     metric : {"sqeuclidean", "cosine"}
     prior, adversary, normalise_weights, memory_budget :
         As in `solve`; of sets of weights `Simplex` and `CappedSimplex`. Batches beyond the budget
@@ -91,7 +90,7 @@ def solve_batch(
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.normal(size=(4, 20, 6)), rng.normal(size=(4, 20, 6))
     >>> batch = frot.solve_batch(X, Y, groups=[2, 4], eta=frot.relative(0.1))
-    >>> one = frot.solve(X[2], Y[2], groups=[2, 4], eta=frot.relative(0.1), eps=frot.relative(0.05))
+    >>> one = frot.solve(X[2], Y[2], groups=[2, 4], eta=frot.relative(0.1), eps=frot.relative(0.02))
     >>> abs(batch[2].value - one.value) < 1e-3 * one.value
     True
     """

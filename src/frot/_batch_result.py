@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ from frot._status import Status
 __all__ = ["BatchResult"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BatchResult(Sequence[Result]):
     """Results of a batch: all numbers as arrays, and each member as a `Result`.
 
@@ -42,6 +43,8 @@ class BatchResult(Sequence[Result]):
     >>> found = frot.solve_batch(X, Y, eta=0.1, eps=0.1)
     >>> len(found), found.value.shape, found[0].status
     (3, (3,), Status.CONVERGED)
+    >>> found
+    BatchResult(3 members: 3 CONVERGED; value 0.5753 to 3.319, largest gap ...)
     """
 
     status: tuple[Status, ...]
@@ -66,6 +69,14 @@ class BatchResult(Sequence[Result]):
         # Pickle does not keep that an array is read-only.
         self.__dict__.update(state)
         self.__post_init__()
+
+    def __repr__(self) -> str:
+        count = len(self)
+        members = f"{count} member{'s' * (count != 1)}"
+        ends = ", ".join(f"{many} {status}" for status, many in Counter(self.status).most_common())
+        low, high = float(self.value.min()), float(self.value.max())
+        values = f"{low:.4g} to {high:.4g}" if low < high else f"{low:.4g}"
+        return f"BatchResult({members}: {ends}; value {values}, largest gap {self.gap.max():.0e})"
 
     @property
     def value(self) -> np.ndarray:

@@ -226,7 +226,7 @@ class BatchWork:
     def _explicit(self, member: int, offer: Offer, kept: tuple[Any, Any], done: int) -> None:
         """Take a plan that no potentials make, and a lower bound with it if that is better."""
         proof, row = self._proofs[member]
-        plan, lower_too = offer
+        plan, lower_too = offer.upper, offer.lower
         if plan is None or plan.bound >= float(proof.upper[row]):
             return
         home = Home.of(proof.value)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from frot._base.tables import frame_like
 from frot._errors import InputError, brief
-from frot._tables import frame_like
 from frot._validate import check_points, check_weights
 
 __all__ = ["Cloud", "Clouds", "check_clouds", "check_same_features"]

@@ -6,7 +6,6 @@ groups, and `frot._groups` checks and stores what they return.
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence, Set
 from numbers import Integral
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from frot._base.tables import delimiter_of, read_cells, read_text
 from frot._errors import InputError, brief
 from frot._names import quote_some
 
@@ -238,9 +238,8 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
     >>> read_pairs(path)
     [('height', 'size')]
     """
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     rows: list[tuple[str, str]] = []
-    for number, row in enumerate(csv.reader(read_text(path).splitlines(), delimiter=delimiter), 1):
+    for number, row in read_cells(read_text(path), delimiter_of(path), path):
         cells = [cell.strip() for cell in row]
         if not any(cells):
             continue
@@ -253,26 +252,6 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
     if header == ("group", "feature"):
         return [(feature, group) for group, feature in rows[1:]]
     return rows[1:] if header == ("feature", "group") else rows
-
-
-def read_text(path: Path) -> str:
-    """Read a UTF-8 text file, with or without a byte-order mark.
-
-    Examples
-    --------
-    >>> import pathlib
-    >>> from frot._group_members import read_text
-    >>> read_text(pathlib.Path("no such file"))
-    Traceback (most recent call last):
-    ...
-    frot._errors.InputError: cannot read no such file: No such file or directory
-    """
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text; save it as UTF-8") from None
 
 
 def match_sets(

@@ -8,11 +8,13 @@ import numpy as np
 
 from frot._bounds import c_transforms
 from frot._costs import RescaledCosts
+from frot._deadline import DeadlineError
 from frot._entropic._device import DeviceCosts
-from frot._errors import warn_caller
+from frot._errors import InputError, warn_caller
 from frot._oracles import NetworkSimplex
+from frot._validate import check_choice
 
-__all__ = ["NORMALISATIONS", "normalise_costs"]
+__all__ = ["NORMALISATIONS", "normalise_costs", "refuse_normalised_distance"]
 
 NORMALISATIONS = ("none", "mean", "regret")
 
@@ -58,7 +60,13 @@ def normalise_costs(costs: Any, a: np.ndarray, b: np.ndarray, how: str) -> Any:
     optimum = np.empty(count)
     for group in range(count):
         cost = part.mix(np.eye(1, count, group)[0])
-        transport = oracle(cost, a[rows], b[cols])
+        try:
+            transport = oracle(cost, a[rows], b[cols])
+        except DeadlineError:
+            raise InputError(
+                "time_limit: was up before the optimum of every group was known, which "
+                "normalise='regret' subtracts; allow more time, or use normalise='mean'"
+            ) from None
         i, j, mass = transport.plan.arcs()
         optimum[group] = mass @ cost[i, j]
         f, g = c_transforms(cost, transport.g)
@@ -69,3 +77,27 @@ def normalise_costs(costs: Any, a: np.ndarray, b: np.ndarray, how: str) -> Any:
                 f"{optimum[group]:.6g}], whose upper end is subtracted."
             )
     return RescaledCosts(costs, np.ones(count), optimum)
+
+
+def refuse_normalised_distance(how: Any) -> None:
+    """Refuse to make groups comparable within each pair where distances are asked for.
+
+    Both ways depend on the two clouds, so that distances to others are in other units.
+
+    Examples
+    --------
+    >>> refuse_normalised_distance("mean")
+    Traceback (most recent call last):
+    ...
+    frot._errors.InputError: normalise: 'mean' divides by costs of the pair itself, so that ...
+    """
+    why = {
+        "mean": "divides by costs of the pair itself, so that the triangle inequality fails",
+        "regret": "subtracts what the pair costs at least, so that different clouds are at 0",
+    }
+    how = check_choice(how, "normalise", NORMALISATIONS)
+    if how != "none":
+        raise InputError(
+            f"normalise: {how!r} {why[how]}; leave it out for a distance (scale the features of "
+            "all clouds alike instead), or use frot.solve for such a value"
+        )

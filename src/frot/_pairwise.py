@@ -14,11 +14,11 @@ from frot._costs import MEMORY_BUDGET
 from frot._errors import InputError
 from frot._files import check_path
 from frot._groups import Groups
+from frot._normalise import refuse_normalised_distance
 from frot._pairwise_table import Call, Table, fill_table
 from frot._prepare import check_terms
 from frot._read_numbers import read_numbers
 from frot._relative import Relative
-from frot._solvers import FrankWolfe
 from frot._solvers._choose import Limits, Solver, choose_solver
 from frot._spread import check_n_jobs
 from frot._tiles import Effort
@@ -88,9 +88,11 @@ def pairwise(
         The order, at least 1.
     metric : str or callable
         The distance d within a group, as in `solve`.
-    eta, eps, prior, adversary, normalise, normalise_weights, solver, tol, max_iter, memory_budget :
+    eta, eps, prior, adversary, normalise_weights, solver, tol, max_iter, memory_budget :
         As in `solve`. A `relative` eta or eps is a share of each pair's own mean cost, and the
         budget is for each worker.
+    normalise : {"none"}
+        The other ways of `solve` depend on the pair, and make distances that cannot be compared.
     time_limit : float, optional
         Seconds at most for one pair.
     n_jobs : int, optional
@@ -148,6 +150,7 @@ def pairwise(
     progress = check_flag(progress, "progress")
     checkpoint = None if checkpoint is None else check_path(checkpoint, "checkpoint")
     shape = (len(parsed), int(first.sizes.max()), int((second or first).sizes.max()))
+    refuse_normalised_distance(normalise)
     terms = check_terms(
         shape, None, None, eta, eps, prior, normalise, normalise_weights, adversary=adversary
     )
@@ -180,8 +183,7 @@ def pairwise(
     apart = callable(metric) or metric == NO_IDENTITY or any(terms.regularisation)
     apart = apart or isinstance(terms.adversary, GivenSet)
     budget = check_number(memory_budget, "memory_budget")
-    simplex = len(parsed) == 1 or normalise == "regret" or isinstance(chosen, FrankWolfe)
-    call = Call(parsed, options, budget, diagonal=apart, simplex=simplex)
+    call = Call(parsed, options, budget, diagonal=apart)
     table = Table(first, second, call, effort)
     values = fill_table(table, n_jobs, progress, checkpoint)
     return np.maximum(values, 0.0) ** (1.0 / p)

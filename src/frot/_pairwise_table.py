@@ -11,15 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._checkpoint import Checkpoint
 from frot._clouds import Cloud, Clouds
 from frot._errors import InputError, SolverError, hearing, warn_caller
 from frot._fingerprint import fingerprint
 from frot._groups import Groups
+from frot._interrupted import Interrupted
 from frot._progress import counting_bar
 from frot._solve import solve
 from frot._spread import spread
-from frot._status import Status
 from frot._tiles import Effort, Tile, cut_tiles
 
 __all__ = ["Call", "Table", "fill_table"]
@@ -29,15 +28,13 @@ __all__ = ["Call", "Table", "fill_table"]
 class Call:
     """What every pair is solved with; goes to the workers.
 
-    `diagonal` is whether clouds are solved against themselves too, and `simplex` whether the
-    network simplex is sure to be called.
+    `diagonal` is whether clouds are solved against themselves too.
     """
 
     groups: Groups
     options: dict[str, Any]
     memory_budget: float
     diagonal: bool
-    simplex: bool
 
 
 class _Job(NamedTuple):
@@ -100,6 +97,9 @@ def fill_table(
     table: Table, n_jobs: int | None, progress: bool, path: str | os.PathLike[str] | None
 ) -> np.ndarray:
     """Solve what the checkpoint does not have, and return every value in its place, (N, M)."""
+    # Not before it is needed: it loads SQLite.
+    from frot._base.store import open_checkpoint
+
     shape = (len(table.first.members), len(table.columns.members))
     values, gaps, short = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
     tiles, seconds = table.cut
@@ -109,15 +109,14 @@ def fill_table(
         where = table.pairs(number)
         values[where], gaps[where], short[where] = found.T
 
-    with nullcontext() if path is None else Checkpoint(path, table.fingerprint()) as kept:
-        known = {} if kept is None else dict(kept.done)
+    with nullcontext() if path is None else open_checkpoint(path, table.fingerprint()) as kept:
+        known = {} if kept is None else kept.finished()
         for number, found in known.items():
             place(number, found)
         before = sum(map(len, known.values())), sum(seconds[number] for number in known)
         left = [number for number in range(len(tiles)) if number not in known]
         # Workers are not started for nothing.
-        prepare = _load_simplex if table.call.simplex else bool
-        work = spread(_solve_tile, map(table.job, left), n_jobs if left else 1, prepare)
+        work = spread(_solve_tile, map(table.job, left), n_jobs if left else 1)
         bar = counting_bar("pairs", count, sum(seconds), enabled=progress, before=before)
         # Threads that silence a library's warnings at the same time may leave them silenced.
         with warnings.catch_warnings(), bar as show, closing(work) as solved:
@@ -132,11 +131,6 @@ def fill_table(
         # Only pairs on and above the diagonal were solved: below it all is zero.
         values = values + np.triu(values, 1).T
     return values
-
-
-def _load_simplex() -> None:
-    """Load the library behind the network simplex, and the large ones it loads in turn."""
-    import ot  # noqa: F401
 
 
 def _solve_tile(job: _Job) -> tuple[int, np.ndarray]:
@@ -168,9 +162,9 @@ def _solve_pair(one: Cloud, other: Cloud, call: Call) -> tuple[float, float, boo
             )
     except (InputError, SolverError) as error:
         raise type(error)(f"{one.name}, {other.name}: {error}") from None
-    if result.status is Status.INTERRUPTED:
-        # Solvers make the best of Ctrl-C; here it must end the run, and leave no such value.
-        raise KeyboardInterrupt
+    except Interrupted:
+        # The answer of one pair is none of the whole.
+        raise KeyboardInterrupt from None
     return result.value, result.gap, bool(heard)
 
 

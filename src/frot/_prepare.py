@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frot._adversary import GivenSet, SimplexFamily, check_adversary
-from frot._errors import InputError, brief
+from frot._costs import Costs
+from frot._errors import InputError
 from frot._forbidden import check_allowed
 from frot._normalise import NORMALISATIONS, normalise_costs
 from frot._problem import Problem
-from frot._relative import Relative
+from frot._relative import DEFAULT_EPS, Relative
 from frot._validate import (
     check_choice,
     check_flag,
@@ -34,7 +35,6 @@ __all__ = [
 # Up to this many pairs of points `Exact` is the road to the answer: a minute at worst, and it ends
 # at the optimum itself. Beyond, and on devices it cannot use, there is a little eps.
 EXACT_UP_TO = 36_000_000
-DEFAULT_EPS = Relative(0.02)
 
 # Costs beyond this overflow when they are summed.
 LARGEST_COST = 1e290
@@ -125,22 +125,15 @@ def amount_at(amount: float | Relative, mean_cost: Any = 1.0) -> Any:
 
 
 def make_problem(
-    make_costs: Callable[[], Any], terms: Terms, names: tuple[str, ...], **known: Any
+    make_costs: Callable[[], Costs], terms: Terms, names: tuple[str, ...], **known: Any
 ) -> Problem:
-    """Compute the costs and normalise them; a metric that fails is named.
+    """Compute the costs and normalise them.
 
     What else is `known` of the problem, its points for one, goes in as it is.
     """
     a, b = terms.a, terms.b
     with np.errstate(over="ignore", invalid="ignore"):
-        try:
-            costs = normalise_costs(make_costs(), a, b, terms.normalise)
-        except (InputError, MemoryError):
-            raise
-        except Exception as error:
-            # A metric of the user's may raise anything.
-            reason = f"{type(error).__name__}: {brief(error, 200)}"
-            raise InputError(f"metric: could not be computed ({reason})") from error
+        costs = normalise_costs(make_costs(), a, b, terms.normalise)
         check_allowed(costs.forbidden, a, b)
         plain = Problem(costs, a, b, names=names)
         level = plain.mean_cost

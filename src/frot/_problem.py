@@ -84,9 +84,9 @@ class Problem:
     def _present(self) -> Problem:
         """The problem without points of zero weight, whose costs may be anything.
 
-        Costs on devices cannot be taken apart; they look at the weights themselves.
+        Costs on devices look at the weights themselves.
         """
-        return self.support()[0] if hasattr(self.costs, "take") else self
+        return self.support()[0] if self.costs.on_host else self
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -141,12 +141,15 @@ class Problem:
         rows, cols = np.flatnonzero(self.a), np.flatnonzero(self.b)
         if len(rows) == len(self.a) and len(cols) == len(self.b):
             return self, rows, cols
+        return self.part(rows, cols), rows, cols
+
+    def part(self, rows: np.ndarray, cols: np.ndarray) -> Problem:
+        """Return the problem of some of the points, with the weights they have."""
         points = self.points
-        small = replace(
+        return replace(
             self,
             costs=self.costs.take(rows, cols),
             a=self.a[rows],
             b=self.b[cols],
             points=None if points is None else (points[0][rows], points[1][cols]),
         )
-        return small, rows, cols

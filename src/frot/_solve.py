@@ -15,6 +15,8 @@ from frot._deadline import deadline
 from frot._entropic._device import device_points, device_stack, on_accelerator, stays
 from frot._errors import InputError
 from frot._groups import Groups
+from frot._interrupted import finish
+from frot._normalise import refuse_normalised_distance
 from frot._prepare import amount_at, check_amount, check_terms, make_problem
 from frot._read_numbers import all_finite
 from frot._relative import Relative
@@ -123,6 +125,8 @@ solver
     ------
     InputError
         If an argument cannot be used; the message names it and the fix.
+    Interrupted
+        On Ctrl-C: a `KeyboardInterrupt` whose `result` is the best certified answer until then.
 
     Warns
     -----
@@ -173,7 +177,8 @@ solver
     # The time that costs take to be made is the user's, too.
     with deadline(run.solver.time_limit):
         known = {"points": (X, Y), "groups": parsed, "memory_budget": memory_budget}
-        return run(make_problem(make, terms, parsed.names, **known)).at(home)
+        problem = make_problem(make, terms, parsed.names, **known)
+        return finish(lambda: run(problem), lambda result: result.at(home))
 
 
 def solve_costs(
@@ -239,7 +244,8 @@ start, callback, progress :
     else:
         make = partial(given_costs, to_numpy(stack).astype(float))
     with deadline(run.solver.time_limit):
-        return run(make_problem(make, terms, labels)).at(home)
+        problem = make_problem(make, terms, labels)
+        return finish(lambda: run(problem), lambda result: result.at(home))
 
 
 def distance(
@@ -264,7 +270,7 @@ def distance(
     metric : str or callable
         The distance d within a group.
     **options :
-        As in `solve`; eta and eps must be left out, since they make it no distance.
+        As in `solve`; eta, eps and normalise must be left out, since they make it no distance.
 
     Examples
     --------
@@ -286,6 +292,7 @@ def distance(
             "adversary: a distance needs weights of sum one, frot.CappedSimplex(k) or none; use "
             "frot.solve for other sets"
         )
+    refuse_normalised_distance(options.get("normalise", "none"))
     options = {"eps": 0.0, **options}
     value = solve(X, Y, groups, p=p, metric=metric, **options).value
     return float(max(value, 0.0) ** (1.0 / p))

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from frot._arrays import is_foreign, refuse_odd_tensor, to_numpy
+from frot._base.tables import frame_like
 from frot._errors import InputError, brief
 from frot._names import first_repeated
 from frot._read_numbers import check_finite, read_numbers
-from frot._tables import frame_like
 
 __all__ = [
     "check_callable",

@@ -21,12 +21,12 @@ import torch
 from torch import Tensor, nn
 
 from frot._adversary import Simplex, SimplexFamily, given_once
-from frot._batch import DEFAULT_EPS, with_objectives
+from frot._batch import with_objectives
 from frot._batch_result import BatchResult
 from frot._errors import InputError, brief
 from frot._groups import Groups
 from frot._prepare import amount_at, check_amount, refuse_idle_prior
-from frot._relative import Relative
+from frot._relative import DEFAULT_EPS, Relative
 from frot._solvers import Entropic
 from frot._solvers._choose import check_limits
 from frot._torch_input import check_tensors, refuse_recording, spread_weights
@@ -53,7 +53,8 @@ class FRWDLoss(nn.Module):
     groups : optional
         What `Groups.parse` reads; one group per feature if left out.
     eta, eps : float or `relative`
-        As in `solve`. A share of the mean cost is differentiated too. ``eps=0`` has kinks where
+        As in `solve`; eps is ``relative(0.02)`` if left out, as there and in `solve_batch`. A share
+        of the mean cost is differentiated too. ``eps=0`` has kinks where
         the plan is not unique: it needs ``subgradient=True``, and is solved on the host.
     debias : bool
         Shares are of the mean cost between x and y then, for all three.

@@ -86,7 +86,7 @@ def result() -> frot.Result:
         (lambda r: {"value": r.upper * (1.0 + 1e-9)}, "value"),
         (lambda r: {"value": r.lower * (1.0 - 1e-9)}, "value"),
         (lambda r: {"plan": Plan(np.asarray(r.plan)[::-1])}, "phi"),
-        (lambda r: {"plan": Plan(np.asarray(r.plan) * (1.0 + 1e-14))}, "plan"),
+        (lambda r: {"plan": Plan(np.asarray(r.plan) * (1.0 + 1e-13))}, "plan"),
         (lambda r: {"plan": Plan(np.asarray(r.plan) - 1e-18)}, "plan"),
         (lambda r: {"plan": Plan(np.asarray(r.plan)[:, :4])}, "plan shape"),
         (lambda r: {"phi": r.phi + 1e-9}, "phi"),

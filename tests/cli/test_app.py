@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 import frot
-from frot._cli import _app
 from frot._errors import SolverError
+from frot.cli import app as app_module
 
 
 def test_python_dash_m_shows_the_version():
@@ -21,7 +21,7 @@ def test_the_installed_command_is_the_same():
     from importlib.metadata import entry_points
 
     (entry,) = [e for e in entry_points(group="console_scripts") if e.name == "frot"]
-    from frot._cli import main
+    from frot.cli import main
 
     assert entry.load() is main
 
@@ -46,7 +46,7 @@ def test_every_command_has_help(run, command):
 
 def test_help_brings_no_heavy_library():
     code = (
-        "import sys; from typer.testing import CliRunner; from frot._cli._app import app\n"
+        "import sys; from typer.testing import CliRunner; from frot.cli.app import app\n"
         "assert CliRunner().invoke(app, ['solve', '--help']).exit_code == 0\n"
         "print([name for name in ('matplotlib', 'pandas', 'ot', 'highspy', 'torch') "
         "if name in sys.modules])"
@@ -66,7 +66,7 @@ def test_help_brings_no_heavy_library():
 def test_errors_are_one_sentence_and_a_code(monkeypatch, error, code, text):
     import typer
 
-    app = typer.Typer(cls=_app.Commands)
+    app = typer.Typer(cls=app_module.Commands)
 
     @app.callback()
     def root() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from importlib import metadata
 
 import frot
-from frot._cli import _doctor
+from frot.cli import doctor as _doctor
 
 
 def test_doctor_reports_versions_and_tests_itself(run, monkeypatch):

@@ -97,6 +97,22 @@ def test_options_are_those_of_a_match(run, matcher, root):
     assert matcher.made == (expected,)
 
 
+def test_settings_are_what_they_stand_for(run, matcher, root):
+    words = ["--steps", 3, "--stride", 4.5, "--rank", 7, "--tol", 0.01, "--transfer", "soft"]
+    words += ["--radius", 5, "--no-edges", "--enlarge", "--power", 1, "--exponent", 1.5]
+    done = run("evaluate", "pf-willow", "--root", root, *words, "--limit", 1)
+    assert done.exit_code == 0, done.output
+    assert matcher.made == (
+        {
+            "steps": 3, "stride": 4.5, "rank": 7, "tol": 0.01, "transfer": "soft", "radius": 5.0,
+            "edges": False, "enlarge": True, "power": 1.0, "exponent": 1.5,
+        },
+    )  # fmt: skip
+    first = run("evaluate", "pf-willow", "--root", root, "--stride", "first", "--store", "s")
+    assert first.exit_code == 0
+    assert matcher.made[-1] == {"stride": "first"}
+
+
 def test_an_onnx_file_with_habits_of_its_own(run, root, tmp_path):
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")

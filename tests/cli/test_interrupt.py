@@ -6,6 +6,8 @@ import time
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.xdist_group("alone")
+
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a single process")
 def test_ctrl_c_still_writes_the_best_certified_answer(tmp_path):

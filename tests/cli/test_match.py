@@ -8,7 +8,7 @@ import pytest
 
 import frot
 from frot import InputError
-from frot._cli._match_call import MatchCall
+from frot.cli.match import MatchCall
 from frot.correspondence import PRESETS
 from tests.correspondence.fake_match import FakePhoto, fake_match
 
@@ -315,7 +315,7 @@ def test_help_is_there_and_brings_no_heavy_library(run):
     assert done.exit_code == 0
     assert "Usage: frot match" in done.output
     code = (
-        "import sys; from typer.testing import CliRunner; from frot._cli._app import app\n"
+        "import sys; from typer.testing import CliRunner; from frot.cli.app import app\n"
         "assert CliRunner().invoke(app, ['match', '--help']).exit_code == 0\n"
         "print([name for name in ('matplotlib', 'PIL', 'ot', 'torch') if name in sys.modules])"
     )

@@ -4,9 +4,11 @@ import sys
 import numpy as np
 import pytest
 
-from frot._cli._select_call import SelectCall
+import frot
+from frot.cli.select import SelectCall
 from frot.selection import FROTSelector, read_samples
 from tests.selection.data_files import frame, read_tsv, write
+from tests.stores import finished
 
 SIGNAL = {"gene0", "gene1", "gene2"}
 
@@ -69,9 +71,9 @@ def test_permutations_and_stability(run, data, tmp_path):
 def test_a_named_checkpoint_is_kept_and_grows(run, data, tmp_path):
     words = ["select", data.name, "--label", "class", "--checkpoint", "done.permutations"]
     assert run(*words, "--permutations", 20).exit_code == 0
-    small = (tmp_path / "done.permutations").stat().st_size
+    few = len(finished(tmp_path / "done.permutations"))
     assert run(*words, "--permutations", 40).exit_code == 0
-    assert (tmp_path / "done.permutations").stat().st_size > 1.8 * small
+    assert (few, len(finished(tmp_path / "done.permutations"))) == (20, 40)
     other = run(*words, "--permutations", 40, "--statistic", "shape")
     assert other.exit_code == 2
     assert "is of other data or options; give another path" in other.stderr
@@ -121,6 +123,25 @@ def test_missing_values(run, data):
     assert done.exit_code == 2
     assert "give --missing impute or --missing drop" in done.stderr
     assert run("select", data.name, "--label", "class", "--missing", "impute").exit_code == 0
+
+
+def test_an_interrupted_fit_is_written_all_the_same(run, data, tmp_path, monkeypatch):
+    real, calls = frot.NetworkSimplex.__call__, []
+
+    def interrupted(self, *given):
+        calls.append(None)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return real(self, *given)
+
+    monkeypatch.setattr(frot.NetworkSimplex, "__call__", interrupted)
+    kept = tmp_path / "kept"
+    words = ["--label", "class", "--top", 3, "--out", "genes.tsv", "--permutations", 99]
+    done = run("select", data.name, *words, "--checkpoint", kept)
+    assert done.exit_code == 130, done.output
+    assert "Traceback" not in done.output
+    assert len(read_tsv(tmp_path / "genes.tsv")) == 41
+    assert "permutations of" not in done.stdout
 
 
 def test_a_run_that_does_not_converge_is_three(run, data):

@@ -7,7 +7,7 @@ import pandas
 import pytest
 
 import frot
-from frot._cli._call import Call
+from frot.cli.calls import TablesCall as Call
 
 
 def printed_value(done) -> float:

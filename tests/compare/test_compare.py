@@ -145,7 +145,9 @@ def test_interrupting_keeps_what_is_finished(monkeypatch):
 
     swap(monkeypatch, "max_min", interrupted)
     seen = []
-    found = frot.compare(X, Y, "ot,max_min,frot,srw", callback=lambda row: seen.append(row.method))
+    with pytest.raises(frot.Interrupted) as stop:
+        frot.compare(X, Y, "ot,max_min,frot,srw", callback=lambda row: seen.append(row.method))
+    found = stop.value.result
     assert found.interrupted
     assert found.missing == ("max_min", "frot", "srw")
     assert seen == ["ot", "max_min"]
@@ -155,15 +157,17 @@ def test_interrupting_keeps_what_is_finished(monkeypatch):
     assert found.to_dict()["interrupted"] is True
 
 
-def test_a_solver_that_returns_its_best_when_interrupted_ends_the_rest(monkeypatch):
+def test_the_best_answer_of_an_interrupted_solver_is_kept(monkeypatch):
     X, Y = clouds(10)
     real = METHODS["srw"].run
-    swap(
-        monkeypatch,
-        "srw",
-        lambda task: replace(real(task), status=frot.Status.INTERRUPTED),
-    )
-    found = frot.compare(X, Y, "srw,ot")
+
+    def interrupted(task):
+        raise frot.Interrupted(replace(real(task), status=frot.Status.INTERRUPTED))
+
+    swap(monkeypatch, "srw", interrupted)
+    with pytest.raises(frot.Interrupted) as stop:
+        frot.compare(X, Y, "srw,ot")
+    found = stop.value.result
     assert found.interrupted
     assert found["srw"].value > 0.0
     assert found.missing == ("ot",)

@@ -396,3 +396,21 @@ def test_pictures_and_pages_of_a_real_match(backbone, tmp_path):
     page = match.write_page(tmp_path / "match.html").read_text()
     assert "<html" in page
     assert 'src="http' not in page
+
+
+@pytest.mark.parametrize("given", [{"steps": 3}, {}], ids=["steps", "tolerance"])
+def test_an_interrupt_in_the_first_step_brings_a_match(backbone, monkeypatch, given):
+    def interrupted(self, *sizes, **options):
+        raise KeyboardInterrupt
+
+    made = matcher(backbone, **given)
+    expected = made(cat(), cat(x=76))
+    monkeypatch.setattr("frot._entropic._dense.DenseEngine.sweep", interrupted)
+    monkeypatch.setattr("frot._solvers._entropic.ascend", interrupted)
+    with pytest.raises(frot.Interrupted) as stop:
+        made(cat(), cat(x=76))
+    match = stop.value.result
+    assert match.result.status is frot.Status.INTERRUPTED
+    assert match.result.lower <= expected.result.upper
+    assert expected.result.lower <= match.result.upper
+    assert match.transfer(places()).points.shape == places().shape

@@ -115,7 +115,7 @@ def test_numbers_are_made_plain():
         ({"steps": -1}, "steps: must be a whole number >= 0"),
         ({"side": 31}, "side: must be a whole number >= 32"),
         ({"side": 320.5}, "side: must be a whole number"),
-        ({"side": True}, "side: must be a whole number"),
+        ({"side": True}, "side: True is not a number"),
         ({"rank": 0}, "rank: must be a whole number >= 1"),
         ({"stride": 0}, "stride: must be finite and > 0"),
         ({"stride": "last"}, "stride: 'last' is not a number"),

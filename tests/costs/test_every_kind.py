@@ -13,6 +13,7 @@ from hypothesis import given
 from scipy.spatial.distance import cdist
 
 from frot import Groups, Plan
+from frot._arrays import Home
 from frot._costs import (
     Costs,
     FactoredCosts,
@@ -21,6 +22,7 @@ from frot._costs import (
     SeparableCosts,
     StackedCosts,
 )
+from frot._entropic._device import device_points, device_stack
 from tests.strategies import seeds
 
 N, M, D = 7, 6, 5
@@ -41,6 +43,7 @@ def parse(lists: list[list[int]]) -> Groups:
 
 
 EACH = [[k] for k in range(D)]
+HOME = Home.of(np.zeros(1))
 Made = tuple[Costs, np.ndarray]
 KINDS: dict[str, Callable[[np.ndarray, np.ndarray], Made]] = {
     "stacked": lambda X, Y: (
@@ -90,6 +93,14 @@ KINDS: dict[str, Callable[[np.ndarray, np.ndarray], Made]] = {
     "metric, callable": lambda X, Y: (
         MetricCosts(X, Y, parse(RAGGED), taxi),
         stacked(X, Y, RAGGED, "cityblock"),
+    ),
+    "on a device, points": lambda X, Y: (
+        device_points(X, Y, parse(OVERLAPPING), "sqeuclidean", HOME),
+        stacked(X, Y, OVERLAPPING, "sqeuclidean"),
+    ),
+    "on a device, stacked": lambda X, Y: (
+        device_stack(stacked(X, Y, RAGGED, "euclidean"), HOME),
+        stacked(X, Y, RAGGED, "euclidean"),
     ),
     "rescaled": lambda X, Y: (
         RescaledCosts(

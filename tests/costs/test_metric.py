@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+import frot
 from frot import Groups, Plan
 from frot._costs import MetricCosts
 
@@ -63,3 +64,36 @@ def test_a_plan_on_few_rows_reads_few_rows(monkeypatch):
     phi = costs.inner(Plan.from_arcs([2, 5], [0, 1], [0.5, 0.5], (7, 6)))
     assert seen == [slice(2, 3), slice(5, 6)]
     assert phi[0] == pytest.approx(0.5 * (cdist(X, Y)[2, 0] + cdist(X, Y)[5, 1]), rel=1e-14)
+
+
+def test_a_function_of_the_users_is_blamed_for_what_it_raises():
+    def broken(u, v):
+        raise ZeroDivisionError("no distance")
+
+    with pytest.raises(frot.InputError, match=r"metric: could not be computed .*no distance") as at:
+        frot.solve(X, Y, metric=broken)
+    assert isinstance(at.value.__cause__, ZeroDivisionError)
+    with pytest.raises(frot.InputError, match=r"metric: could not be computed .*no distance"):
+        frot.solve(X, Y, metric=broken, memory_budget=0)
+
+
+@pytest.mark.parametrize(
+    ("door", "call"),
+    [
+        ("build_costs", lambda: frot.solve(X, Y, metric="canberra")),
+        ("given_costs", lambda: frot.solve_costs(np.ones((1, 2, 2)))),
+    ],
+)
+def test_nobody_else_is_blamed_for_an_error_of_ours(door, call, monkeypatch):
+    def broken(*given):
+        raise RuntimeError("ours")
+
+    monkeypatch.setattr(f"frot._solve.{door}", broken)
+    with pytest.raises(RuntimeError, match=r"^ours$"):
+        call()
+
+
+def test_a_covariance_that_cannot_be_inverted_is_named():
+    flat = np.column_stack([X, np.ones(len(X))]), np.column_stack([Y, np.ones(len(Y))])
+    with pytest.raises(frot.InputError, match="metric: 'mahalanobis' needs a covariance"):
+        frot.solve(*flat, "all", metric="mahalanobis")

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from frot.datasets import _load
-from frot.datasets._catalogue import Entry, File
-from frot.datasets._digest import of_arrays, of_file
+from frot.datasets import _expression
+from frot.datasets._catalogue import Entry, File, digest_of_arrays, digest_of_file
 
 
 @pytest.fixture
@@ -26,12 +25,14 @@ def small(nowhere, monkeypatch, tmp_path):
     url = (public / "Small.mat").as_uri()
     told = ("a description", "a citation", "a licence")
     entries = {
-        "mat": Entry((File("small.mat", url, of_file(public / "Small.mat")),), X.shape, *told),
+        "mat": Entry(
+            (File("small.mat", url, digest_of_file(public / "Small.mat")),), X.shape, *told
+        ),
         "npz": Entry(
-            (File("small.npz", "https://example.org/small.RData", of_arrays(X, y), True),),
+            (File("small.npz", "https://example.org/small.RData", digest_of_arrays(X, y), True),),
             X.shape,
             *told,
         ),
     }
-    monkeypatch.setattr(_load, "CATALOGUE", entries)
+    monkeypatch.setattr(_expression, "CATALOGUE", entries)
     return public

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import frot
-from frot.datasets._read import read_gsea, read_mat, read_npz
+from frot.datasets._expression import read_gsea, read_mat, read_npz
 
 
 def test_an_npz_of_objects_is_refused(tmp_path):

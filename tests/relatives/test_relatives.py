@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from frot import Plan, Status
 from frot._line import line_arcs, line_cost, line_potential
 from frot._relatives._displacement import Displacements, reduce_points
 from frot._relatives._fantope import best_planes, fantope_weights, top_sum
+from frot._relatives._sliced import costs_along
 from tests.reference import quiet
 from tests.strategies import cost_problems, seeds
 
@@ -220,6 +223,31 @@ def test_wasserstein_is_the_usual_one():
     assert frot.wasserstein(X, Y).value == pytest.approx(ot.emd2([], [], M), rel=1e-9)
     assert frot.wasserstein(X, Y, p=1).value == pytest.approx(ot.emd2([], [], M**0.5), rel=1e-9)
     assert frot.wasserstein(X, Y, eps=0.1).eps == 0.1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_transport_along_lines_is_pots(weighted):
+    import ot
+
+    rng = np.random.default_rng(5)
+    X, Y, directions = rng.normal(size=(9, 4)), rng.normal(size=(7, 4)), rng.normal(size=(30, 4))
+    a, b = np.full(9, 1 / 9), np.full(7, 1 / 7)
+    if weighted:
+        a, b = rng.dirichlet(np.ones(9)), rng.dirichlet(np.ones(7))
+    unit = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    expected: Any = ot.sliced_wasserstein_distance(X, Y, a, b, projections=unit.T)
+    found = costs_along(X, Y, a, b, directions)
+    assert found.mean() == pytest.approx(float(expected) ** 2, rel=1e-12)
+
+
+def test_sliced_does_not_depend_on_how_many_directions_are_taken_at_a_time(monkeypatch):
+    X, Y = hypercube(8, 3)
+    whole = frot.sliced(X, Y, projections=20, seed=3)
+    monkeypatch.setattr(
+        "frot._relatives._sliced.blocks", lambda count, size: [slice(0, 7), slice(7, count)]
+    )
+    assert frot.sliced(X, Y, projections=20, seed=3).value == pytest.approx(whole.value, rel=1e-12)
+    assert frot.sliced(X, Y, projections=20, seed=4).value != whole.value
 
 
 def test_all_fit_in_one_table():

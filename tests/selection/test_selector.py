@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import frot
 from frot.selection import FROTSelector, correlation_score
+from frot.selection._compare import compare
 from tests.selection.planted import SIGNAL, planted
 
 
@@ -202,3 +203,117 @@ def test_a_fraction_and_a_threshold_select():
     assert both.get_support().sum() == 2
     with pytest.warns(UserWarning, match="No features were selected"):
         FROTSelector(threshold=1e9).fit(X, y).transform(X)
+
+
+class TestWatched:
+    """Callbacks, time limits, a bar and Ctrl-C, as every solver has them."""
+
+    def test_parameters_are_kept_as_given(self):
+        def callback(progress):
+            return None
+
+        made = FROTSelector(time_limit=3, callback=callback, progress=True)
+        again: Any = clone(made)
+        assert again.get_params() == made.get_params()
+        assert made.callback is callback
+        assert made.time_limit == 3
+
+    @pytest.mark.parametrize(
+        ("option", "message"),
+        [
+            ({"time_limit": 0.0}, "time_limit: must be finite and > 0"),
+            ({"callback": 3}, "callback: "),
+            ({"progress": "yes"}, "progress: "),
+        ],
+    )
+    def test_mistakes_are_named(self, option, message):
+        with pytest.raises(frot.InputError, match=message):
+            FROTSelector(**option).fit(*planted())
+
+    def test_a_callback_sees_the_bounds_and_may_stop(self):
+        seen = []
+        X, y = planted()
+        plain = FROTSelector(3, tol=1e-5).fit(X, y)
+        watched = FROTSelector(3, tol=1e-5, callback=seen.append).fit(X, y)
+        assert np.array_equal(watched.alpha_, plain.alpha_)
+        assert seen[-1].gap <= 1e-5
+        assert {now.iteration for now in seen} <= set(range(1, plain.n_iter_ + 1))
+        assert seen[0].gap > 1e-5
+        with pytest.warns(frot.ConvergenceWarning, match="Stopped by the callback"):
+            stopped = FROTSelector(3, tol=1e-5, callback=lambda now: True).fit(X, y)
+        assert stopped.result_.status is frot.Status.STOPPED
+        assert stopped.result_.iterations == seen[0].iteration
+        assert stopped.result_.lower <= stopped.result_.upper
+
+    @pytest.mark.parametrize("pass_up_to", [0, 10**9])
+    def test_no_time_at_all_leaves_an_interval(self, monkeypatch, pass_up_to):
+        monkeypatch.setattr("frot.selection._fit.ONE_CALL_UP_TO", pass_up_to)
+        X, y = planted()
+        exact = FROTSelector(3, eta=0.3, tol=1e-6, max_iter=5000).fit(X, y).result_
+        with pytest.warns(frot.ConvergenceWarning, match="Stopped at time_limit"):
+            found = FROTSelector(3, eta=0.3, time_limit=1e-9).fit(X, y)
+        assert found.result_.status is frot.Status.TIME_LIMIT
+        assert found.result_.lower <= exact.upper
+        assert exact.lower <= found.result_.upper
+        assert found.result_.plan.sum() == pytest.approx(1.0)
+
+    def test_the_time_is_shared_among_comparisons(self, monkeypatch):
+        limits = []
+        real = compare
+
+        def noting(*given):
+            limits.append(given[-1].time_limit)
+            return real(*given)
+
+        monkeypatch.setattr("frot.selection._selector.compare", noting)
+        X, y = planted()
+        classes = np.where(np.arange(len(y)) % 4 == 0, "third", y)
+        FROTSelector(3, time_limit=600.0).fit(X, classes)
+        assert len(limits) == 3
+        # What one does not use is there for the others.
+        assert 199.0 < limits[0] <= 200.0
+        assert limits[0] <= limits[1] <= limits[2] <= 600.0
+
+    @pytest.mark.parametrize("call", [0, 1])
+    def test_ctrl_c_leaves_it_fitted(self, monkeypatch, call):
+        X, y = planted()
+        made = FROTSelector(3, eta=0.3)
+        exact = made.fit(X, y).result_
+        interrupt_at(monkeypatch, call)
+        selector = FROTSelector(3, eta=0.3)
+        with pytest.raises(frot.Interrupted) as stop:
+            selector.fit(X, y)
+        assert stop.value.result is selector
+        found = selector.result_
+        assert found.status is frot.Status.INTERRUPTED
+        assert found.lower <= exact.upper
+        assert exact.lower <= found.upper
+        assert np.shape(selector.transform(X)) == (len(y), 3)
+
+    def test_ctrl_c_before_the_last_comparison(self, monkeypatch):
+        X, y = planted()
+        classes = np.where(np.arange(len(y)) % 4 == 0, "third", y)
+        interrupt_at(monkeypatch, 0)
+        selector = FROTSelector(3)
+        with pytest.raises(KeyboardInterrupt, match="0 of 3 comparisons were done") as stop:
+            selector.fit(X, classes)
+        assert not isinstance(stop.value, frot.Interrupted)
+        assert not hasattr(selector, "ranking_")
+
+    def test_a_bar_is_drawn(self, capsys, monkeypatch):
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        FROTSelector(3, progress=True).fit(*planted())
+        assert capsys.readouterr().err
+
+
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, call: int) -> None:
+    """Interrupt one call of the network simplex, counted from zero."""
+    real, calls = frot.NetworkSimplex.__call__, []
+
+    def broken(self, *given):
+        calls.append(None)
+        if len(calls) == call + 1:
+            raise KeyboardInterrupt
+        return real(self, *given)
+
+    monkeypatch.setattr(frot.NetworkSimplex, "__call__", broken)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from typing import Any
 
 import numpy as np
@@ -126,14 +127,18 @@ class Interrupting:
         return self.base.mix(alpha)
 
 
+def interrupt(*given: Any, **options: Any) -> Any:
+    raise KeyboardInterrupt
+
+
 class TestInterruption:
+    """Ctrl-C reaches the caller, with the best certified answer."""
+
     @pytest.mark.parametrize("name", ["Exact", "FrankWolfe"])
     def test_in_the_callback(self, name):
-        def interrupt(now):
-            raise KeyboardInterrupt
-
-        with pytest.warns(frot.ConvergenceWarning, match="Interrupted"):
-            result = frot.solve_costs(STACK, solver=SOLVERS[name], callback=interrupt)
+        with pytest.raises(frot.Interrupted, match=r"take stop.result") as stop:
+            frot.solve_costs(STACK, solver=SOLVERS[name], callback=interrupt)
+        result = stop.value.result
         assert result.status is Status.INTERRUPTED
         assert holds_the_truth(result)
         assert result.plan.sum() == pytest.approx(1.0, rel=1e-12)
@@ -142,8 +147,9 @@ class TestInterruption:
     def test_before_the_first_iteration(self, name):
         costs: Any = Interrupting(StackedCosts(STACK))
         problem = Problem(costs, *UNIFORM, names=tuple("abcdef"))
-        with pytest.warns(frot.ConvergenceWarning, match="Interrupted"):
-            result = SOLVERS[name](problem)
+        with pytest.raises(frot.Interrupted) as stop:
+            SOLVERS[name](problem)
+        result = stop.value.result
         assert result.status is Status.INTERRUPTED
         assert result.iterations == 0
         assert len(result.history) == 1
@@ -156,10 +162,70 @@ class TestInterruption:
             def __call__(self, *args, **options):
                 raise KeyboardInterrupt
 
-        with pytest.warns(frot.ConvergenceWarning, match="Interrupted"):
-            result = frot.solve_costs(STACK, solver=FrankWolfe(oracle=Broken()))
+        with pytest.raises(frot.Interrupted) as stop:
+            frot.solve_costs(STACK, solver=FrankWolfe(oracle=Broken()))
+        assert stop.value.result.status is Status.INTERRUPTED
+        assert holds_the_truth(stop.value.result)
+
+    def test_it_ends_the_loop_of_the_caller(self):
+        done = []
+
+        def loop() -> None:
+            for callback in (None, interrupt, None):
+                done.append(frot.solve_costs(STACK, callback=callback))
+
+        with pytest.raises(KeyboardInterrupt):
+            loop()
+        assert len(done) == 1
+
+    def test_the_answer_is_the_one_that_would_be_returned(self):
+        """With points without weight, and in the library of the arguments."""
+        torch = pytest.importorskip("torch")
+        rng = np.random.default_rng(1)
+        X, Y = torch.tensor(rng.normal(size=(9, 3))), torch.tensor(rng.normal(size=(7, 3)))
+        a = torch.tensor([0.0, 0.0, *[1 / 7] * 7], dtype=torch.float64)
+        whole = frot.solve(X, Y, a=a)
+        for solver in (Exact(), FrankWolfe()):
+            with pytest.raises(frot.Interrupted) as stop:
+                frot.solve(X, Y, a=a, solver=solver, callback=interrupt)
+            result = stop.value.result
+            assert isinstance(result.alpha, torch.Tensor)
+            assert result.plan.shape == (9, 7)
+            assert result.potentials[0].shape == (9,)
+            assert result.lower <= whole.upper
+            assert whole.lower <= result.upper
+
+    @pytest.mark.parametrize(
+        "door",
+        [
+            lambda X, Y: frot.srw(X, Y, k=1, callback=interrupt),
+            lambda X, Y: frot.cutting_set(STACK, callback=interrupt),
+            lambda X, Y: frot.equitable(STACK, callback=interrupt),
+            lambda X, Y: frot.wasserstein(X, Y, callback=interrupt),
+        ],
+        ids=["srw", "cutting_set", "equitable", "wasserstein"],
+    )
+    def test_of_the_relatives(self, door):
+        rng = np.random.default_rng(1)
+        X, Y = rng.normal(size=(20, 3)), rng.normal(size=(20, 3))
+        with pytest.raises(frot.Interrupted) as stop:
+            door(X, Y)
+        result = stop.value.result
         assert result.status is Status.INTERRUPTED
-        assert holds_the_truth(result)
+        assert result.lower <= result.upper
+        assert result.chosen is not None
+
+    def test_a_pair_of_many_ends_all_of_them(self, monkeypatch):
+        monkeypatch.setattr("frot._solvers._drive.progress_bar", interrupt)
+        with pytest.raises(KeyboardInterrupt) as stop:
+            frot.pairwise([[[0.0, 1.0], [3.0, 1.0]], [[1.0, 5.0], [2.0, 2.0]]])
+        assert not isinstance(stop.value, frot.Interrupted)
+
+    def test_it_can_be_sent_between_processes(self):
+        with pytest.raises(frot.Interrupted) as stop:
+            frot.solve_costs(STACK, callback=interrupt)
+        again = pickle.loads(pickle.dumps(stop.value))
+        assert again.result.value == stop.value.result.value
 
 
 class TestProgressBar:

@@ -192,6 +192,58 @@ class TestBetterSteps:
         assert any("did not reach its tolerance in 3 of 3 calls" in text for text in messages)
 
 
+class TestOracles:
+    """Whatever oracle is given is the one that is called."""
+
+    @pytest.mark.parametrize("step", ["paper", "line_search", "fully_corrective"])
+    def test_a_subclass_with_a_call_of_its_own_is_called(self, step):
+        calls = []
+
+        class Counting(Sinkhorn):
+            def __call__(self, M, a, b, eps=0.0, start=None):
+                calls.append(start is None)
+                return super().__call__(M, a, b, eps, start)
+
+        options = {"eta": ETA, "eps": 0.1}
+        solver = FrankWolfe(oracle=Counting(tol=1e-10), step=step, max_iter=4)
+        own = quiet(frot.solve_costs, STACK, A, B, solver=solver, **options)
+        assert calls == [True] + [False] * (own.iterations - 1)
+        assert len(calls) > 1
+        solver = FrankWolfe(oracle=Sinkhorn(tol=1e-10), step=step, max_iter=4)
+        plain = quiet(frot.solve_costs, STACK, A, B, solver=solver, **options)
+        assert own.value == pytest.approx(plain.value, rel=1e-6)
+        assert np.asarray(own.plan) == pytest.approx(np.asarray(plain.plan), abs=1e-6)
+
+    def test_a_subclass_without_one_keeps_plans_lazy(self):
+        class Renamed(Sinkhorn):
+            pass
+
+        solver = FrankWolfe(oracle=Renamed(), step="paper", max_iter=3)
+        found = quiet(frot.solve_costs, STACK, A, B, eta=ETA, eps=0.1, solver=solver)
+        assert isinstance(found.plan, LazyPlan)
+
+    @pytest.mark.parametrize("eps", [0.0, 0.1])
+    def test_an_oracle_of_ones_own(self, eps):
+        calls = []
+
+        class Own:
+            entropic = eps > 0.0
+
+            def __call__(self, M, a, b, eps=0.0, start=None):
+                calls.append(M)
+                found = (Sinkhorn() if eps else frot.NetworkSimplex())(M, a, b, eps)
+                return frot.Transport(found.plan, found.f, found.g)
+
+        solver = FrankWolfe(oracle=Own(), max_iter=10)
+        found = quiet(frot.solve_costs, STACK, A, B, eta=ETA, eps=eps, solver=solver)
+        assert len(calls) == found.iterations
+        exact = frot.solve_costs(STACK, A, B, eta=ETA)
+        assert found.lower <= exact.upper
+        assert exact.lower <= found.upper
+        with pytest.raises(frot.InputError, match=r"eps: .*Own.* (needs|takes no) eps"):
+            frot.solve_costs(STACK, eta=ETA, eps=0.0 if eps else 0.1, solver=solver)
+
+
 class TestLazyAverages:
     """With Sinkhorn the average is kept as what it is made of."""
 

@@ -88,3 +88,11 @@ def test_the_callback_sees_its_solution():
     result = frot.solve_costs(STACK, A, B, solver="linear_program", callback=seen.append)
     assert seen == list(result.history)
     assert seen[-1].gap <= 1e-7
+
+
+def test_costs_beyond_what_highs_takes():
+    # 3e16 times the other: in either's unit the program has entries that HiGHS drops or refuses.
+    Y = np.array([[1e8, 1e8, 1e8], [-0.3, 0.3, 0.5]])
+    result = frot.solve([[1.0, 0.8, 1.0]], Y, "all", solver="linear_program")
+    assert result.status is frot.Status.CONVERGED
+    assert result.value == pytest.approx(1.49999997e16, rel=1e-8)

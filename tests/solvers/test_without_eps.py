@@ -32,7 +32,8 @@ def test_offers_hold_the_optimum(seed: int):
     found = frot.solve_costs(costs, a=a, b=b, eps=1e-3, tol=1e-9)
     offers = [offer for offer in without_eps(problem, 1e-6) if offer.upper is not None]
     assert offers
-    for upper, lower in offers:
+    for offer in offers:
+        upper, lower = offer.upper, offer.lower
         assert upper is not None
         assert lower is not None
         assert lower.bound <= found.upper

@@ -15,6 +15,7 @@ from frot._compare._methods import CURVES, DEFAULT, Method, Task, find_methods
 from frot._compare._row import Row
 from frot._errors import InputError, MissingDependencyError, SolverError, hearing
 from frot._groups import Groups
+from frot._interrupted import Interrupted
 from frot._relatives._pair import check_pair
 from frot._result import Result
 from frot._status import Status
@@ -60,7 +61,7 @@ def compare(
     All values are squared costs, :math:`\min_\Pi \sum_{ij} \pi_{ij} \|x_i - y_j\|^2` for "ot",
     and for the others whatever part of that their adversary lets count, so that they can be held
     against each other: ``comparison.relations`` does. A method that fails leaves a row that says
-    why; Ctrl-C keeps the methods that are done.
+    why.
 
     Parameters
     ----------
@@ -97,6 +98,12 @@ def compare(
     -------
     Comparison
         ``rows``, ``table()``, ``plot()``, ``relations``, ``to_dict()``.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C: a `KeyboardInterrupt` whose `result` is the comparison of the methods that are
+        done.
 
     Examples
     --------
@@ -148,7 +155,10 @@ def compare(
         interrupted = _was_interrupted(row)
         if callback is not None:
             callback(row)
-    return Comparison(tuple(rows), points, parsed, tuple(names), k, measure, interrupted, weigher)
+    found = Comparison(tuple(rows), points, parsed, tuple(names), k, measure, interrupted, weigher)
+    if interrupted:
+        raise Interrupted(found)
+    return found
 
 
 def _measured(method: Method, task: Task, names: Sequence[str]) -> tuple[Row, str | None]:
@@ -164,6 +174,9 @@ def _measured(method: Method, task: Task, names: Sequence[str]) -> tuple[Row, st
                 result = method.run(task)
                 seconds = time.perf_counter() - begin
             result = _named(result.numpy(), method, names)
+        except Interrupted as stop:
+            result = _named(stop.result.numpy(), method, names)
+            seconds = result.time
         except KeyboardInterrupt:
             problem = CUT_SHORT
         except TOLD as error:

@@ -111,6 +111,11 @@ class FactoredCosts:
         return cls(unit(X, "X"), unit(Y, "Y"), member, scale=0.5)
 
     @property
+    def on_host(self) -> bool:
+        """NumPy's."""
+        return True
+
+    @property
     def shape(self) -> tuple[int, int, int]:
         """(L, n, m)."""
         return (len(self.membership.indptr) - 1, len(self.X), len(self.Y))

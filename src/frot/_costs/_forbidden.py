@@ -48,6 +48,11 @@ class ForbiddenCosts:
         return cls(StackedCosts(filled), forbidden)
 
     @property
+    def on_host(self) -> bool:
+        """NumPy's."""
+        return True
+
+    @property
     def shape(self) -> tuple[int, int, int]:
         """(L, n, m)."""
         return self.base.shape

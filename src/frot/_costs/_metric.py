@@ -11,6 +11,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from frot._costs._protocol import UNIT, Rounding, blocks, summation
+from frot._errors import InputError, brief
 from frot._groups import Groups
 from frot._plan import Plan
 
@@ -64,7 +65,18 @@ class MetricCosts:
         points = np.concatenate([self.X[:, features], self.Y[:, features]])
         if self.metric == "seuclidean":
             return {"V": points.var(axis=0, ddof=1)}
-        return {"VI": np.linalg.inv(np.atleast_2d(np.cov(points.T))).T.copy()}
+        try:
+            return {"VI": np.linalg.inv(np.atleast_2d(np.cov(points.T))).T.copy()}
+        except np.linalg.LinAlgError:
+            raise InputError(
+                "metric: 'mahalanobis' needs a covariance that can be inverted in every group; "
+                "drop features that are constant or follow from others, or use 'seuclidean'"
+            ) from None
+
+    @property
+    def on_host(self) -> bool:
+        """NumPy's."""
+        return True
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -81,7 +93,10 @@ class MetricCosts:
         features = self.groups.indices[group]
         assert self.moments is not None
         X, Y = self.X[rows][:, features], self.Y[:, features]
-        distances = cdist(X, Y, self.metric, **self.moments[group])  # type: ignore[call-overload]
+        if callable(self.metric):
+            distances = _by_callable(X, Y, self.metric)
+        else:
+            distances = cdist(X, Y, self.metric, **self.moments[group])  # type: ignore[call-overload]
         return distances if self.p == 1.0 else distances**self.p
 
     def _row_blocks(self) -> list[slice]:
@@ -199,3 +214,16 @@ class MetricCosts:
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the error of sums over the plan."""
         return summation(plan) * self._largest
+
+
+def _by_callable(
+    X: np.ndarray, Y: np.ndarray, metric: Callable[[np.ndarray, np.ndarray], float]
+) -> np.ndarray:
+    """Return the distances by a function of the user's, which may raise anything."""
+    try:
+        return cdist(X, Y, metric)
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {brief(error, 200)}"
+        raise InputError(f"metric: could not be computed ({reason})") from error

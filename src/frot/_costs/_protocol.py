@@ -73,6 +73,14 @@ class Costs(Protocol):
         ...
 
     @property
+    def on_host(self) -> bool:
+        """Whether they are NumPy's, whose points without weight are cheap to leave out.
+
+        Others look at the weights themselves in `independent` and `magnitudes`.
+        """
+        ...
+
+    @property
     def line(self) -> Line | None:
         """The points on a line whose convex cost this is, where it is."""
         ...

@@ -30,6 +30,11 @@ class RescaledCosts:
     shift: np.ndarray
 
     @property
+    def on_host(self) -> bool:
+        """NumPy's."""
+        return True
+
+    @property
     def shape(self) -> tuple[int, int, int]:
         """(L, n, m)."""
         return self.base.shape

@@ -37,6 +37,11 @@ class SeparableCosts:
     p: float = 1.0
 
     @property
+    def on_host(self) -> bool:
+        """NumPy's."""
+        return True
+
+    @property
     def shape(self) -> tuple[int, int, int]:
         """(L, n, m)."""
         return (self.X.shape[1], len(self.X), len(self.Y))

@@ -39,6 +39,11 @@ class StackedCosts:
     relative: float = 0.0
 
     @property
+    def on_host(self) -> bool:
+        """NumPy's."""
+        return True
+
+    @property
     def shape(self) -> tuple[int, int, int]:
         """(L, n, m)."""
         return self.stack.shape  # type: ignore[return-value]

@@ -36,13 +36,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from frot._arrays import quiet
+from frot._arrays import at_least, quiet
 from frot._entropic._blocks import row_blocks
 from frot._entropic._engine import Engine
 from frot._entropic._forming import column_potentials, form_rows
 from frot._entropic._geometry import unit_of
 from frot._entropic._passes import SCORE, second_pass, settled_pass
 from frot._entropic._scores import scores_at
+from frot._entropic._surplus import kernel_surplus
 from frot._entropic._terms import Terms
 
 __all__ = ["Certificate", "certify", "certify_product", "certify_rows"]
@@ -57,7 +58,8 @@ class Certificate:
 
     The plan of the upper bound is `weight` times the one with exact rows that g makes, its columns
     times `thin`, plus the product of `left` and `right`; the lower bound without eps is that of
-    `plain_f` and `plain_g`. Bounds have shape (B,).
+    `plain_f` and `plain_g`. Bounds have shape (B,), and so has `surplus`: what `left` and `right`
+    add to the plan's divergence, NaN where that has not been looked at.
     """
 
     value: Any
@@ -76,15 +78,20 @@ class Certificate:
     right: Any
     plain_f: Any
     plain_g: Any
+    surplus: Any
 
 
-def certify(engine: Engine, alpha: Any, g: Any) -> Certificate:
-    """Prove an interval from weights (B, L) and potentials of the columns (B, m)."""
+def certify(engine: Engine, alpha: Any, g: Any, enough: float = 0.0) -> Certificate:
+    """Prove an interval from weights (B, L) and potentials of the columns (B, m).
+
+    A relative gap that is `enough` makes it the last proof: the objective of its plan will be asked
+    for, and what a kernel is needed for is done while there is one.
+    """
     precise = engine.double()
     home = precise.terms.home
     # Only weights that the adversary may choose prove anything.
     alpha = precise.terms.project(home.xp.astype(alpha, home.dtype))
-    return _prove(precise, alpha, home.xp.astype(g, home.dtype))
+    return _prove(precise, alpha, home.xp.astype(g, home.dtype), enough)
 
 
 def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
@@ -106,7 +113,7 @@ def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
     return certify(precise, alpha, g)
 
 
-def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:
+def _prove(engine: Engine, alpha: Any, g: Any, enough: float) -> Certificate:
     terms, geometry = engine.terms, engine.geometry
     xp, a, b, eps = terms.home.xp, terms.a, terms.b, terms.eps[:, 0]
     dot = xp.vecdot
@@ -141,6 +148,9 @@ def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:
     lower = _at_least(engine, dual, scored + margin.costs + margin.share * xp.abs(dual)) + reward
     # Minima of reduced costs are off by units of the costs, as these are.
     plain_off = plain_scored + 3.0 * margin.costs + margin.share * xp.abs(plain)
+    surplus = xp.full_like(dual, xp.nan)
+    if first.kept and bool(xp.all(upper - lower <= enough * xp.abs(upper))):
+        surplus = kernel_surplus(terms, first.kept, thin, weight, left, right)
     return Certificate(
         # The plan's objective is in the interval, even if what was summed for it is not.
         value=xp.minimum(xp.maximum(terms.worst(whole) + entropy, lower), upper),
@@ -159,6 +169,7 @@ def _prove(engine: Engine, alpha: Any, g: Any) -> Certificate:
         right=right,
         plain_f=first.plain_f,
         plain_g=first.plain_g,
+        surplus=surplus,
     )
 
 
@@ -181,6 +192,7 @@ def certify_product(engine: Engine) -> Certificate:
         value=value, upper=upper, lower=lower, plain_upper=upper, plain_lower=lower,
         slack=margin, phi=phi, alpha=alpha, f=f, g=g, thin=xp.ones_like(b),
         weight=xp.zeros_like(value), left=a, right=b, plain_f=f, plain_g=g,
+        surplus=xp.full_like(value, xp.nan),
     )  # fmt: skip
 
 
@@ -206,8 +218,7 @@ def _mixing(terms: Terms, mass: Any, left: Any, right: Any, total: Any) -> Any:
     found = -mass * xp.log(mass)
     share = xp.where(total > 0.0, total, xp.ones_like(total))[:, None]
     for part, full in ((left / share, terms.a), (right, terms.b)):
-        ratio = part / xp.where(full > tiny, full, xp.full_like(full, tiny))
-        surprise = xp.log(xp.where(ratio > tiny, ratio, xp.full_like(ratio, tiny)))
+        surprise = xp.log(at_least(xp, part / at_least(xp, full, tiny), tiny))
         found = found + total * xp.vecdot(part, surprise)
     return found
 

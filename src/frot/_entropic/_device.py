@@ -9,6 +9,7 @@ import numpy as np
 
 from frot._arrays import Home, to_numpy
 from frot._costs._build import is_squared
+from frot._costs._protocol import Rounding
 from frot._entropic._absent import standing_in
 from frot._entropic._build import points_geometry
 from frot._entropic._geometry import DeviceGeometry
@@ -41,19 +42,22 @@ class DeviceCosts:
         return (count, n, m)
 
     @property
+    def on_host(self) -> bool:
+        """Not NumPy's, or not worked on by it."""
+        return False
+
+    @property
     def nonnegative(self) -> bool:
         """Whether no cost is known to be negative."""
         return self.geometry.nonnegative
 
     def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return phi of the product plan, on the host."""
-        bring = self.home.double().bring
-        return to_numpy(self._present(a, b).product(bring(a[None]), bring(b[None])))[0]
+        return to_numpy(self._present(a, b).product(*self._bring(a, b)))[0]
 
     def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the mean size of every group's costs, on the host."""
-        bring = self.home.double().bring
-        return to_numpy(self._present(a, b).sizes(bring(a[None]), bring(b[None])))[0]
+        return to_numpy(self._present(a, b).sizes(*self._bring(a, b)))[0]
 
     def _present(self, a: np.ndarray, b: np.ndarray) -> DeviceGeometry:
         """The costs with points of no weight where others are."""
@@ -63,9 +67,52 @@ class DeviceCosts:
         """The costs times a factor each."""
         return DeviceCosts(self.geometry.rescaled(scale), self.home)
 
-    def at(self, rows: np.ndarray, cols: np.ndarray, groups: Any = None) -> np.ndarray:
+    def _bring(self, *arrays: np.ndarray) -> list[Any]:
+        """Arrays of the host as a batch of one, in double precision."""
+        bring = self.home.double().bring
+        return [bring(array[None]) for array in arrays]
+
+    def mix(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the mixed cost, on the host."""
+        return to_numpy(self.geometry.mix(*self._bring(alpha)))[0]
+
+    def inner(self, plan: Plan) -> np.ndarray:
+        """Return the costs of a plan, on the host."""
+        if plan.is_sparse:
+            rows, cols, mass = plan.arcs()
+            return self.at(rows, cols) @ mass
+        return to_numpy(self.geometry.inner(*self._bring(plan.dense())))[0]
+
+    def at(
+        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
+    ) -> np.ndarray:
         """Return the costs at a few arcs, on the host."""
-        return to_numpy(self.geometry.at(self.home.indices(rows), self.home.indices(cols)))
+        found = to_numpy(self.geometry.at(self.home.indices(rows), self.home.indices(cols)))
+        return found if groups is None else found[groups]
+
+    def take(self, rows: np.ndarray, cols: np.ndarray) -> DeviceCosts:
+        """Return the costs between some of the points."""
+        return DeviceCosts(self.geometry.take(rows, cols), self.home)
+
+    def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return what every plan pays at least in each group, on the host."""
+        return to_numpy(self.geometry.least(*self._bring(a, b)))[0]
+
+    def least_potentials(
+        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the potentials that prove `least`, on the host."""
+        f, g = self.geometry.least_potentials(*self._bring(alpha, a, b))
+        return to_numpy(f)[0], to_numpy(g)[0]
+
+    def rounding(self, alpha: np.ndarray) -> Rounding:
+        """Bound the rounding of the mixed cost, on the host."""
+        off = self.geometry.mix_error(*self._bring(alpha))
+        rows, cols = to_numpy(off.rows)[0], to_numpy(off.cols)[0]
+        return Rounding(float(to_numpy(off.relative)[0]), rows, cols)
+
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
+        """Nothing is known to be closer than `rounding`."""
 
     @property
     def line(self) -> None:
@@ -79,9 +126,8 @@ class DeviceCosts:
 
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the rounding of a plan's costs, on the host."""
-        bring = self.home.double().bring
-        marginals = (bring(np.asarray(plan.sum(axis=axis))[None]) for axis in (1, 0))
-        return to_numpy(self.geometry.inner_error(bring(phi[None]), *marginals))[0]
+        marginals = (np.asarray(plan.sum(axis=axis)) for axis in (1, 0))
+        return to_numpy(self.geometry.inner_error(*self._bring(phi, *marginals)))[0]
 
 
 def device_points(

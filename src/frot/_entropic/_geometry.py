@@ -116,6 +116,10 @@ class DeviceGeometry(Geometry, Protocol):
         """Return <u v^T, |C_l|>: (1, n) and (1, m) to (1, L)."""
         ...
 
+    def take(self, rows: Any, cols: Any) -> DeviceGeometry:
+        """The costs between some points, (n',) and (m',) on the host."""
+        ...
+
     def rescaled(self, factor: Any) -> DeviceGeometry:
         """The costs times a factor each, (L,) on the host."""
         ...

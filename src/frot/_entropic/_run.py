@@ -22,6 +22,7 @@ from frot._entropic._flash import FlashEngine
 from frot._entropic._geometry import Geometry
 from frot._entropic._host import host_problem
 from frot._entropic._objective import plan_objective
+from frot._entropic._pages import keep_pages
 from frot._entropic._points import PointGeometry
 from frot._entropic._stack import StackGeometry
 from frot._entropic._stream import StreamEngine
@@ -52,7 +53,7 @@ class EntropicRun:
     """
 
     def __init__(self, problem: Problem, tol: float) -> None:
-        self.problem = problem
+        self.problem, self.tol = problem, tol
         _, n, m = problem.shape
         self.true = _geometry(problem.costs)
         geometry = standing_in(self.true, problem.a[None], problem.b[None])
@@ -63,6 +64,8 @@ class EntropicRun:
         search = _search(geometry, problem, tol) if terms.single_safe else geometry
         terms = terms.at(search.home)
         self.streams = dense_bytes(n, m) > problem.memory_budget
+        if geometry.home.on_host:
+            keep_pages(dense_bytes(n, m))
         self.engine: Engine
         if not self.streams:
             self.engine = DenseEngine(search, terms, geometry)
@@ -102,7 +105,7 @@ class EntropicRun:
 
     def prove(self, alpha: Any, g: Any) -> tuple[Upper, Lower]:
         """Prove bounds from weights (1, L) and a potential (1, m)."""
-        proof = certify(self.engine, alpha, g)
+        proof = certify(self.engine, alpha, g, self.tol)
         return self.upper(proof), self.lower(proof)
 
     def prove_lower(self, alpha: Any, g: Any) -> Lower:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from frot._arrays import Home, quiet
+from frot._arrays import Home, at_least, quiet
 from frot._deadline import check_deadline
 from frot._entropic._forming import column_potentials, exp_of
 from frot._entropic._scores import Scores
@@ -102,7 +102,7 @@ class Relaxation:
             with quiet():
                 seen = (error / last) ** (1.0 / (sweeps - self._sweeps))
                 plain = (seen + omega - 1.0) ** 2 / (seen * omega**2)
-                root = xp.sqrt(xp.clip(1.0 - plain, 0.0, 1.0))
+                root = xp.sqrt(at_least(xp, 1.0 - plain, 0.0))
             better = 2.0 / (1.0 + root)
             # Fast as it is, or not in the linear regime yet: leave those alone.
             slow = (seen > 0.5) & (seen < 1.0)
@@ -123,7 +123,7 @@ class Near(NamedTuple):
     def of(self, terms: Terms, dual: Any) -> Any:
         """Return the mass that may be in wrong columns, (B,)."""
         xp = terms.home.xp
-        return xp.clip(self.share * xp.abs(dual) / terms.scale[:, 0], self.least, None)
+        return at_least(xp, self.share * xp.abs(dual) / terms.scale[:, 0], self.least)
 
 
 def sweep_to(
@@ -177,6 +177,9 @@ class _Sweeps:
         self.bound = BOUND if terms.home.dtype == terms.home.xp.float64 else BOUND_SINGLE
         # Points without weight have next to none here, and so a potential like any other.
         self.a, self.b = (self.inside(_lifted(terms, side)) for side in (terms.a, terms.b))
+        # Sums as products: a small problem waits for calls, and these are the shortest.
+        self.ones = terms.home.xp.ones_like(terms.b[0, :])
+        self.ones_of_rows = terms.home.xp.ones_like(terms.a[0, :])
         self.form(self.inside(g))
 
     def inside(self, array: Any) -> Any:
@@ -230,8 +233,7 @@ class _Sweeps:
                 if self.holds(error != error):
                     break
             if not self.terms.symmetric and self.relaxation.due(sweeps):
-                like = self.relaxation.omega
-                self.relaxation.update(error * self.terms.home.xp.ones_like(like), sweeps)
+                self.relaxation.update(error + 0.0 * self.relaxation.omega, sweeps)
         return self.found(x, columns, error, sweeps)
 
     def number(self, array: Any) -> Any:
@@ -250,7 +252,7 @@ class _Sweeps:
             for weights, lifted, masses in ((terms.a, self.a, x), (terms.b, self.b, self.y))
         )
         columns = columns * self.y / self.b
-        error = error * terms.home.xp.ones_like(self.relaxation.omega)
+        error = error + 0.0 * self.relaxation.omega
         f, g, kernel, columns, error = map(self.outside, (f, g, self.kernel, columns, error))
         return Scaling(f, g, kernel, left, right, columns, sweeps, error)
 
@@ -302,14 +304,16 @@ class _Sweeps:
             x = self.a / self.times(self.y)
         if self.relaxation.active or self.terms.symmetric:
             columns = self.transposed(x)
-        xp = self.terms.home.xp
-        return x, columns, self.number(xp.sum(xp.abs(self.y * columns - self.b), axis=-1))
+        off = self.terms.home.xp.abs(self.y * columns - self.b)
+        return x, columns, self.number(off @ self.ones)
 
     def absorb(self) -> bool:
         """Form the kernel anew where scalings leave the range of the precision."""
         xp, terms = self.terms.home.xp, self.terms
         u, v = self.x / self.a, self.y / self.b
-        if _within(xp, u, self.bound) and _within(xp, v, self.bound):
+        # Each summand is positive: none is beyond the bound if their sum is not.
+        sizes = (u + 1.0 / u) @ self.ones_of_rows + (v + 1.0 / v) @ self.ones
+        if self.holds(self.number(sizes) <= self.bound):
             return False
         usable = xp.isfinite(u) & (u > 0.0)
         f = self.f + self.eps * xp.log(xp.where(usable, u, xp.ones_like(u)))
@@ -353,8 +357,3 @@ def _keep(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> tuple
     if len(blocks) == 1:
         return potentials[0], blocks[0]
     return xp.concat(potentials, axis=1), xp.concat(blocks, axis=1)
-
-
-def _within(xp: Any, scaling: Any, bound: float) -> bool:
-    inside = (scaling < bound) & (scaling > 1.0 / bound)
-    return bool(xp.all(inside))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from frot._adversary import GivenSet, SimplexFamily, capped_softmax
-from frot._arrays import Home, quiet, to_numpy
+from frot._arrays import Home, at_least, quiet, to_numpy
 
 __all__ = ["Terms"]
 
@@ -91,15 +91,16 @@ class Terms:
         eps, sizes = np.reshape(eps, (-1, 1)) * column, np.asarray(sizes, dtype=float)
         scale = np.maximum(sizes.mean(axis=1, keepdims=True), np.maximum(eta, eps))
         bring, weights = home.double().bring, to_numpy(b)
+        lightest, heaviest = weights.min(axis=1), weights.max(axis=1)
         exact = cls(
             home.double(),
             *map(bring, (a, b, eta, eps, scale, sizes)),
             log_prior=None if adversary.log_prior is None else bring(adversary.log_prior[None]),
             k=adversary.k,
             smooth=bool((eta > 0.0).any()),
-            uneven=bool((weights * UNEVEN < weights.max(axis=1, keepdims=True)).any()),
-            gaps=bool((weights == 0.0).any()),
-            even=bool((weights == weights[:, :1]).all()),
+            uneven=bool((lightest * UNEVEN < heaviest).any()),
+            gaps=bool((lightest == 0.0).any()),
+            even=bool((lightest == heaviest).all()),
             symmetric=symmetric,
         )
         return exact.at(home)
@@ -244,7 +245,7 @@ class Terms:
         """
         xp = self.home.xp
         if not self.smooth:
-            return xp.zeros_like(self.eta[:, 0])
+            return 0.0 * self.eta[:, 0]
         ratio, surprise = self._surprise(alpha)
         each = self.prior * ((1.0 + ratio) * surprise - ratio)
         return (self._bonus - self.eta * xp.sum(each, axis=1, keepdims=True))[:, 0]
@@ -253,7 +254,7 @@ class Terms:
         """Bound the rounding of ``reward(alpha)``, (B,)."""
         xp, unit = self.home.xp, 8.0 * float(self.home.xp.finfo(self.home.dtype).eps)
         if not self.smooth:
-            return xp.zeros_like(self.eta[:, 0])
+            return 0.0 * self.eta[:, 0]
         ratio, surprise = self._surprise(alpha)
         each = self.prior * (xp.abs(ratio) + (1.0 + ratio) * xp.abs(surprise))
         return unit * (self._bonus + self.eta * xp.sum(each, axis=1, keepdims=True))[:, 0]
@@ -269,8 +270,7 @@ class Terms:
     def log(self, weights: Any) -> Any:
         """Return the logarithm of weights, of zero that of the smallest number there is."""
         xp = self.home.xp
-        least = float(xp.finfo(self.home.dtype).smallest_normal)
-        return xp.log(xp.where(weights > least, weights, xp.full_like(weights, least)))
+        return xp.log(at_least(xp, weights, float(xp.finfo(self.home.dtype).smallest_normal)))
 
     def softmax(self, score: Any) -> Any:
         """Return weights proportional to exp(score), none above 1/k."""

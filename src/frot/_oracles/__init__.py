@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from frot._oracles._network_simplex import NetworkSimplex
-from frot._oracles._protocol import Oracle, Transport
+from frot._oracles._protocol import Oracle, Transport, keeps_potentials
 from frot._oracles._sinkhorn import Sinkhorn
 
-__all__ = ["NetworkSimplex", "Oracle", "Sinkhorn", "Transport"]
+__all__ = ["NetworkSimplex", "Oracle", "Sinkhorn", "Transport", "keeps_potentials"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from frot._deadline import DeadlineError, seconds_left
 from frot._errors import SolverError
+from frot._feasible import UNIT, round_plan, seen_error, settle
 from frot._oracles._pot import Flow, network_simplex
 from frot._oracles._protocol import Transport
 from frot._plan import Plan
@@ -22,6 +24,11 @@ PIVOT_SECONDS = 8e-9
 # Costs this many times what every plan pays are cut off first, and cuts are so many digits apart.
 WIDE_RANGE = 1e7
 CAP_DIGITS = 4.0
+# Points are light below this share of a uniform weight; units in the last place that marginals may
+# be off by.
+LIGHT, UNITS = 0.25, 16.0
+# How much lower costs are cut each time they are seen closer.
+CLOSER = 1e-6
 
 
 @dataclass(frozen=True)
@@ -82,11 +89,22 @@ class NetworkSimplex:
                 f"POT's network simplex failed (code {flow.code}); the limit was {limit} pivots, "
                 "see NetworkSimplex(max_iter=...)"
             )
+        f, g = f + flow.f * cap, g + flow.g * cap
+        while flow.solved and cuts and cap > cuts[0]:
+            # POT saw costs to some share of the cap: what is left of them, seen closer.
+            last, cap = cap, max(cap * CLOSER, cuts[0])
+            finer = _finer(reduced, flow, last, cap, (a, b), pivots)
+            if finer is None:
+                break
+            flow, reduced, (more_f, more_g) = finer
+            f, g = f + more_f, g + more_g
         # Rounding may leave next to nothing on forbidden arcs.
-        where = np.flatnonzero((flow.plan > 0.0) & (reduced < np.inf))
+        where = np.flatnonzero((flow.plan > 0.0) & (np.inf > M))
         rows, cols = np.divmod(where, m)
         plan = Plan.from_arcs(rows, cols, flow.plan.ravel()[where], (n, m), in_order=True)
-        return Transport(plan, f + flow.f * cap, g + flow.g * cap, flow.solved)
+        if min(a.min(), b.min()) < LIGHT / max(n, m):
+            plan = _relative_to_weights(plan, M, a, b)
+        return Transport(plan, f, g, flow.solved)
 
 
 def _reduce(M: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -100,6 +118,16 @@ def _reduce(M: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     g = reduced.min(axis=0)
     reduced -= g
     return reduced, f, g
+
+
+def _relative_to_weights(plan: Plan, M: np.ndarray, a: np.ndarray, b: np.ndarray) -> Plan:
+    """Make the marginals of light points right, too: POT's are to units of the whole mass."""
+    if seen_error(plan, a, b) <= UNITS * UNIT:
+        return plan
+    settled = settle(plan, a, b, UNITS)
+    if settled is not None:
+        return Plan.from_arcs(*settled.arcs, M.shape)
+    return plan if np.isinf(M).any() else round_plan(plan, a, b)
 
 
 def _caps(reduced: np.ndarray, paid: float) -> list[float]:
@@ -127,6 +155,31 @@ def _cut_flow(reduced: np.ndarray, cap: float, a: np.ndarray, b: np.ndarray, piv
     scaled = np.minimum(reduced, cap)
     scaled /= cap
     return network_simplex(scaled, a, b, pivots)
+
+
+class _Finer(NamedTuple):
+    """A flow at costs that are cut lower, these costs uncut, and what its potentials add."""
+
+    flow: Flow
+    reduced: np.ndarray
+    potentials: tuple[np.ndarray, np.ndarray]
+
+
+def _finer(
+    before: np.ndarray,
+    flow: Flow,
+    last: float,
+    cap: float,
+    weights: tuple[np.ndarray, np.ndarray],
+    pivots: int,
+) -> _Finer | None:
+    """Transport at the reduced costs of a flow's potentials; None if it needs more than `cap`."""
+    left = before - (flow.f * last)[:, None] - flow.g * last
+    reduced, f, g = _reduce(left)
+    finer = _cut_flow(reduced, cap, *weights, pivots)
+    if not finer.solved or ((reduced > cap) & (finer.plan > 0.0)).any():
+        return None
+    return _Finer(finer, reduced, (f + finer.f * cap, g + finer.g * cap))
 
 
 def _pivots_in_time(n: int, m: int) -> float:

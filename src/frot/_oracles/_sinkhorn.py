@@ -66,6 +66,11 @@ class Sinkhorn:
         """Needs eps > 0."""
         return True
 
+    @property
+    def keeps_potentials(self) -> bool:
+        """Sweeps on potentials say all, unless a subclass has a call of its own."""
+        return type(self).__call__ is Sinkhorn.__call__
+
     def __call__(
         self,
         M: Any,

@@ -12,6 +12,7 @@ from frot._arrays import find_home, to_numpy
 from frot._chosen import Chosen
 from frot._costs import StackedCosts
 from frot._errors import InputError
+from frot._interrupted import finish
 from frot._prepare import check_terms, make_problem
 from frot._relatives._pair import check_limits
 from frot._result import Result
@@ -98,12 +99,14 @@ def cutting_set(
     run = Run(solver, None, callback, progress)
     run.check(stack.shape)
     begin = time.perf_counter()
-    result = run(make_problem(lambda: StackedCosts(stack), terms, labels))
-    seconds = time.perf_counter() - begin
-    chosen = Chosen("weights", result.alpha, labels)
-    return replace(
-        result,
-        solver=f"cutting_set({terms.adversary.name})",
-        time=seconds,
-        chosen=chosen,
-    ).at(home)
+    problem = make_problem(lambda: StackedCosts(stack), terms, labels)
+
+    def weighed(result: Result) -> Result:
+        return replace(
+            result,
+            solver=f"cutting_set({terms.adversary.name})",
+            time=time.perf_counter() - begin,
+            chosen=Chosen("weights", result.alpha, labels),
+        ).at(home)
+
+    return finish(lambda: run(problem), weighed)

@@ -17,6 +17,7 @@ from frot._costs import StackedCosts
 from frot._costs._protocol import UNIT, summation
 from frot._errors import InputError, SolverError
 from frot._feasible import Settled, fill, marginal_error, round_plan, settle
+from frot._interrupted import finish
 from frot._oracles import NetworkSimplex
 from frot._plan import Plan
 from frot._prepare import check_terms, make_problem
@@ -104,20 +105,24 @@ def equitable(
 
     def search(small: Problem, rows: np.ndarray, cols: np.ndarray) -> Result:
         pool = _Pool(small, stack[:, rows][:, :, cols], limits.tol)
-        result = drive(
-            chain([pool.first()], pool.offers()),
-            small,
-            solver="equitable(HiGHS)",
-            tol=limits.tol,
-            max_iter=limits.max_iter,
-            time_limit=limits.time_limit,
-            callback=callback,
-            progress=progress,
+        return finish(
+            lambda: drive(
+                chain([pool.first()], pool.offers()),
+                small,
+                solver="equitable(HiGHS)",
+                tol=limits.tol,
+                max_iter=limits.max_iter,
+                time_limit=limits.time_limit,
+                callback=callback,
+                progress=progress,
+            ),
+            lambda result: replace(result, chosen=Chosen("costs", pool.shares, labels)),
         )
-        return replace(result, chosen=Chosen("costs", pool.shares, labels))
 
-    result = on_support(problem, search)
-    return replace(result, time=time.perf_counter() - begin).at(home)
+    return finish(
+        lambda: on_support(problem, search),
+        lambda result: replace(result, time=time.perf_counter() - begin).at(home),
+    )
 
 
 @dataclass(eq=False)

@@ -17,6 +17,7 @@ from frot._costs import FactoredCosts
 from frot._costs._protocol import UNIT
 from frot._feasible import round_plan
 from frot._groups import Groups
+from frot._interrupted import finish
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._relatives._displacement import Displacements, reduce_points
@@ -139,17 +140,19 @@ def srw(
     begin = time.perf_counter()
     rounds = _Rounds.begin(pair, k, limits)
     first = rounds.first()
-    result = drive(
-        chain([first], rounds.offers()),
-        pair.problem,
-        solver=f"srw(k={k})",
-        tol=limits.tol,
-        max_iter=limits.max_iter,
-        time_limit=limits.time_limit,
-        callback=callback,
-        progress=progress,
+    return finish(
+        lambda: drive(
+            chain([first], rounds.offers()),
+            pair.problem,
+            solver=f"srw(k={k})",
+            tol=limits.tol,
+            max_iter=limits.max_iter,
+            time_limit=limits.time_limit,
+            callback=callback,
+            progress=progress,
+        ),
+        lambda result: rounds.finish(result, time.perf_counter() - begin).at(pair.home),
     )
-    return rounds.finish(result, time.perf_counter() - begin).at(pair.home)
 
 
 @dataclass(eq=False)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from frot._chosen import Chosen
+from frot._interrupted import finish
 from frot._relatives._pair import check_pair
 from frot._result import Result
 from frot._solve import solve
@@ -49,7 +50,10 @@ def wasserstein(
     """
     p = check_number(p, "p", least=1.0)
     home = check_pair(X, Y, None, None).home
-    result = solve(X, Y, "all", p=p, metric=metric, **options)
-    solver = f"wasserstein(p={p:g}, {result.solver})"
     one = np.ones(1) if home is None else home.bring(np.ones(1))
-    return replace(result, solver=solver, chosen=Chosen("weights", one, result.names))
+
+    def named(result: Result) -> Result:
+        solver = f"wasserstein(p={p:g}, {result.solver})"
+        return replace(result, solver=solver, chosen=Chosen("weights", one, result.names))
+
+    return finish(lambda: solve(X, Y, "all", p=p, metric=metric, **options), named)

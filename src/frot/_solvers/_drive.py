@@ -26,6 +26,7 @@ from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._errors import InputError, warn_caller
 from frot._feasible import fill
 from frot._forbidden import allowed_plan
+from frot._interrupted import Interrupted
 from frot._line import line_arcs
 from frot._plan import Plan
 from frot._problem import Problem
@@ -136,20 +137,27 @@ def drive(
 ) -> Result:
     """Run an algorithm until its interval is within `tol` or a limit is met.
 
-    A callback that returns True stops the run; Ctrl-C ends it with the best answer so far.
-    `keep_last` returns the last plan and the weights that answer it instead of the best ones. `end`
-    is what an algorithm says that has nothing more to offer.
+    A callback that returns True stops the run; Ctrl-C ends it with the best answer so far, which
+    goes with the interrupt to whoever called. `keep_last` returns the last plan and the weights
+    that answer it instead of the best ones. `end` is what an algorithm says that has nothing more
+    to offer.
+
+    Raises
+    ------
+    Interrupted
+        After Ctrl-C, with the result.
     """
     begin = time.perf_counter()
     known = _Known(keep_last)
     history: list[Progress] = []
     iteration = rounded = 0
     status = end
+    interrupt: KeyboardInterrupt | None = None
     try:
         with deadline(time_limit), progress_bar(tol, enabled=progress) as show:
             for offer in offers:
                 iteration += 1
-                known.take(offer)
+                problem = known.take(offer) or problem
                 stopped = False
                 if known.complete:
                     now = known.progress(iteration, time.perf_counter() - begin)
@@ -169,13 +177,13 @@ def drive(
                 if seconds_left() == 0.0:
                     status = Status.TIME_LIMIT
                     break
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
+    except KeyboardInterrupt as caught:
+        status, interrupt = Status.INTERRUPTED, caught
     except DeadlineError:
         status = Status.TIME_LIMIT
     if not known.complete:
         with no_deadline():
-            known.complete_by((before_any or bounds_from_points)(problem))
+            problem = known.complete_by((before_any or bounds_from_points)(problem)) or problem
     upper, lower = known.bounds
     last = known.progress(iteration, time.perf_counter() - begin)
     refuse_contradiction(lower.bound, upper.bound, solver)
@@ -206,6 +214,8 @@ def drive(
         groups=problem.groups,
         plain=known.plain,
     )
+    if interrupt is not None:
+        raise Interrupted(result) from interrupt
     # An optimum of zero cannot be had to a relative tolerance, and is right all the same.
     zero = status is Status.PRECISION and upper.bound - lower.bound <= NOTHING * max(
         problem.typical_cost, problem.adversary.eta, problem.eps
@@ -224,9 +234,11 @@ class _Known:
         self.lower: Lower | None = None
         self._plain = [-np.inf, np.inf]
 
-    def take(self, offer: Offer) -> None:
-        """Keep what is better than what was known."""
-        upper, lower = offer
+    def take(self, offer: Offer) -> Problem | None:
+        """Keep what is better than what was known; return the offer's problem if that is new."""
+        upper, lower, problem = offer.upper, offer.lower, offer.problem
+        if problem is not None:
+            self.upper, self.lower, self._plain = None, None, [-np.inf, np.inf]
         if upper is not None:
             if self.keep_last or self.upper is None or upper.bound < self.upper.bound:
                 self.upper = upper
@@ -237,10 +249,13 @@ class _Known:
                 self.lower = lower
             if lower.plain is not None:
                 self._plain[0] = max(self._plain[0], lower.plain)
+        return problem
 
-    def complete_by(self, offer: Offer) -> None:
+    def complete_by(self, offer: Offer) -> Problem | None:
         """Take what is still unknown from an offer that needed no algorithm."""
-        self.take(Offer(offer.upper if self.upper is None else None, offer.lower))
+        if offer.problem is not None:
+            return self.take(offer)
+        return self.take(Offer(offer.upper if self.upper is None else None, offer.lower))
 
     @property
     def complete(self) -> bool:

@@ -150,7 +150,8 @@ class Entropic(Driven):
     def _without_eps(self, run: EntropicRun) -> Iterator[Offer]:
         """Offer what the problem without eps proves about this one."""
         host, rows, cols = run.on_host()
-        for upper, lower in without_eps(host, self.tol):
+        for offer in without_eps(host, self.tol):
+            upper, lower = offer.upper, offer.lower
             if upper is None or lower is None:
                 yield Offer()
                 continue

@@ -13,8 +13,9 @@ from frot._adversary import GivenSet, SimplexFamily
 from frot._bounds import Upper, relative_gap, upper_bound
 from frot._costs import Costs
 from frot._errors import InputError, brief, warn_caller
+from frot._interrupted import finish
 from frot._lazy_plan import LazyPlan
-from frot._oracles import NetworkSimplex, Oracle, Sinkhorn
+from frot._oracles import NetworkSimplex, Oracle, keeps_potentials
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._result import Result
@@ -54,7 +55,7 @@ class FrankWolfe(Driven):
     oracle : Oracle
         ``NetworkSimplex()`` (FW-EMD) or ``Sinkhorn()`` (FW-Sinkhorn, which needs eps > 0). With the
         latter the subproblem is not solved exactly, so the gap does not close; the interval says
-        how far it is from the optimum of :math:`G_\eta`.
+        how far it is from the optimum of :math:`G_\eta`. Or an `Oracle` of one's own.
     step : {"fully_corrective", "line_search", "paper"}
         "paper": :math:`\gamma = 2 / (2 + t)`, and the last plan is returned, to the letter.
         "line_search": the best :math:`\gamma`. "fully_corrective": the best mixture of all plans
@@ -89,7 +90,7 @@ class FrankWolfe(Driven):
     @property
     def takes_zero_weights(self) -> bool:
         """With Sinkhorn they cost nothing, and plans stay lazy."""
-        return isinstance(self.oracle, Sinkhorn)
+        return keeps_potentials(self.oracle)
 
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
         """Step by the chosen rule, and say at the end if the oracle failed on the way."""
@@ -117,7 +118,12 @@ class FrankWolfe(Driven):
         progress: bool = False,
     ) -> Result:
         """Solve `problem`; the result knows how far off proposition 3 says it may be."""
-        result = super().__call__(problem, start, callback, progress)
+        return finish(
+            lambda: super(FrankWolfe, self).__call__(problem, start, callback, progress),
+            lambda result: self._rated(problem, result),
+        )
+
+    def _rated(self, problem: Problem, result: Result) -> Result:
         costs, eta = problem.costs, problem.adversary.eta
         # A mixture is best only to some accuracy, and so is what Sinkhorn or a time limit leaves.
         exact = isinstance(self.oracle, NetworkSimplex) and self.step != "fully_corrective"

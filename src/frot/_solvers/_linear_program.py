@@ -16,13 +16,15 @@ from frot._problem import Problem
 from frot._solvers._drive import Driven
 from frot._solvers._offer import Offer
 from frot._solvers._start import Start
-from frot._solvers._vertex import EpigraphProgram
+from frot._solvers._vertex import EpigraphProgram, Vertex
 from frot._status import Status
 from frot._validate import check_choice
 
 __all__ = ["LinearProgram"]
 
 REFINEMENTS = 6
+# Units of cost that are tried, and how many of them an arc costs at most.
+UNITS, DEAREST = 3, 1e12
 # Seconds it takes to hand an entry of the program to HiGHS, roughly.
 BUILD_SECONDS = 1e-7
 
@@ -84,23 +86,23 @@ class LinearProgram(Driven):
             rows, cols = rows[allowed], cols[allowed]
         costs = problem.costs.at(rows, cols)
         unit = _unit(problem, costs)
-        program = EpigraphProgram(
-            problem.a / mass_unit, problem.b / mass_unit, rows, cols, costs / unit, self.method,
-            problem.adversary.cap,
-        )  # fmt: skip
-        try:
-            more = program.solve(presolve=True)
-            for _ in range(REFINEMENTS):
-                if not more:
-                    break
-                found = program.vertex()
+        for _ in range(UNITS):
+            # HiGHS takes entries up to 1e15; what costs that much is not paid if it can be helped.
+            cut = np.clip(costs / unit, -DEAREST, DEAREST)
+            program = EpigraphProgram(
+                problem.a / mass_unit, problem.b / mass_unit, rows, cols, cut, self.method,
+                problem.adversary.cap,
+            )  # fmt: skip
+            value = unit
+            for found in _refined(program):
                 plan = Plan.from_arcs(rows, cols, found.mass * mass_unit, (n, m))
-                lower = lower_bound(problem, found.alpha, found.g * unit)
-                yield Offer(upper_bound(problem, plan), lower)
-                more = program.refine()
-        except SolverError:
-            # What was offered until then holds; where that is nothing the driver has bounds.
-            return
+                upper = upper_bound(problem, plan)
+                yield Offer(upper, lower_bound(problem, found.alpha, found.g * unit))
+                value = abs(upper.value)
+            if not np.isfinite(value) or 0.01 * unit <= value <= 100.0 * unit or value == 0.0:
+                return
+            # Digits are where the unit is: that of the value, now that it is known.
+            unit = value
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
@@ -114,3 +116,17 @@ class LinearProgram(Driven):
 def _unit(problem: Problem, costs: np.ndarray) -> float:
     """The unit of cost to work in: typical ones, so that a few huge ones do not hide them."""
     return problem.typical_cost or float(np.abs(costs).max()) or 1.0
+
+
+def _refined(program: EpigraphProgram) -> Iterator[Vertex]:
+    """Yield the solution, and what refinements make of it."""
+    try:
+        more = program.solve(presolve=True)
+        for _ in range(REFINEMENTS):
+            if not more:
+                return
+            yield program.vertex()
+            more = program.refine()
+    except SolverError:
+        # What was found until then holds; where that is nothing the driver has bounds.
+        return

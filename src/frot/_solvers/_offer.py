@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from frot._bounds import Lower, Upper
+from frot._problem import Problem
 
 __all__ = ["Offer"]
 
@@ -12,11 +13,15 @@ __all__ = ["Offer"]
 class Offer(NamedTuple):
     """Bounds that a step has found; None where it has nothing new.
 
+    An algorithm that changes eta on its way says which `problem` its bounds are about: what was
+    known before is then forgotten.
+
     Examples
     --------
     >>> Offer()
-    Offer(upper=None, lower=None)
+    Offer(upper=None, lower=None, problem=None)
     """
 
     upper: Upper | None = None
     lower: Lower | None = None
+    problem: Problem | None = None

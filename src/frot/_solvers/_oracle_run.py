@@ -13,7 +13,7 @@ from frot._entropic._certificate import certify
 from frot._entropic._run import EntropicRun
 from frot._errors import InputError
 from frot._feasible import round_plan
-from frot._oracles import Oracle, Sinkhorn, Transport
+from frot._oracles import Oracle, Transport, keeps_potentials
 from frot._plan import Plan
 from frot._problem import Problem
 
@@ -31,6 +31,12 @@ class OracleRun:
     """Transport at changing weights, each call starting where the last one ended."""
 
     def __init__(self, problem: Problem, oracle: Oracle) -> None:
+        if oracle.entropic and problem.costs.forbidden is not None:
+            # Rounding a plan of potentials would put mass on arcs that may carry none.
+            raise InputError(
+                f"C: infinite costs are not for {oracle!r} as an oracle; use solver='entropic', or "
+                "eps=0"
+            )
         self.problem, self.oracle = problem, oracle
         self.calls = self.failures = 0
         self._g: Any = None
@@ -38,8 +44,8 @@ class OracleRun:
     def vertex(self, alpha: np.ndarray) -> tuple[Found, Lower]:
         """Transport at the weights `alpha`: a feasible plan with its costs, and a lower bound."""
         self.calls += 1
-        if isinstance(self.oracle, Sinkhorn):
-            return self._lazy_vertex(self.oracle, alpha)
+        if keeps_potentials(self.oracle):
+            return self._lazy_vertex(alpha)
         problem = self.problem
         mixed = problem.costs.mix(alpha)
         warm = self._g if self.oracle.entropic else None
@@ -54,16 +60,13 @@ class OracleRun:
 
     @cached_property
     def _entropic(self) -> EntropicRun:
-        if self.problem.costs.forbidden is not None:
-            raise InputError(
-                "C: infinite costs are not for Sinkhorn as an oracle; use solver='entropic', or "
-                "eps=0"
-            )
-        return EntropicRun(self.problem, self.oracle.tol)  # type: ignore[attr-defined]
+        sweeps: Any = self.oracle
+        return EntropicRun(self.problem, sweeps.tol)
 
-    def _lazy_vertex(self, oracle: Sinkhorn, alpha: np.ndarray) -> tuple[Found, Lower]:
+    def _lazy_vertex(self, alpha: np.ndarray) -> tuple[Found, Lower]:
         """Keep the plan as its potentials, so that an average of T plans costs T of these."""
         run = self._entropic
+        oracle: Any = self.oracle
         engine = run.engine
         weights = engine.terms.home.bring(alpha[None, :])
         g = engine.start(weights).g if self._g is None else self._g

@@ -30,7 +30,8 @@ def without_eps(problem: Problem, tol: float) -> Iterator[Offer]:
     tol : float
         The gap that is asked for.
     """
-    for upper, lower in Exact().offers(problem.having(eps=0.0), Start()):
+    for offer in Exact().offers(problem.having(eps=0.0), Start()):
+        upper, lower = offer.upper, offer.lower
         if upper is None or lower is None:
             yield Offer()
             continue

@@ -16,7 +16,6 @@ from frot.correspondence._feature_map import FeatureMap
 from frot.correspondence._layer_table import LayerTable
 from frot.correspondence._layers import LayerPair
 from frot.correspondence._matcher import Matcher
-from frot.correspondence._methods import uninterrupted
 from frot.correspondence._pair import Pair
 from frot.correspondence._score import pck, point_errors
 from frot.correspondence._sight import Seen, Sight
@@ -237,6 +236,6 @@ def _put(maps: tuple[FeatureMap, ...], place: int, one: FeatureMap) -> tuple[Fea
 def _errors(way: Matcher, sight: Sight, pair: Pair) -> np.ndarray:
     # What stops at its limit is scored as it is.
     with hearing():
-        outcome = uninterrupted(way.solve(sight))
+        outcome = way.solve(sight)
     moved = way.match(sight, outcome).transfer(pair.source_points).points
     return point_errors(moved, pair.target_points, pair.length)

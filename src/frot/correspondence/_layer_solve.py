@@ -12,7 +12,8 @@ import numpy as np
 from frot._costs import MEMORY_BUDGET, StackedCosts
 from frot._entropic._device import DeviceCosts
 from frot._errors import InputError, hearing
-from frot._oracles import Sinkhorn
+from frot._interrupted import finish
+from frot._oracles import Sinkhorn, keeps_potentials
 from frot._prepare import check_terms, make_problem
 from frot._relative import Relative
 from frot._result import Result
@@ -103,8 +104,8 @@ def solve_layers(
     terms = check_terms(shape, a, b, eta, eps, prior, normalise, normalise_weights=True)
     limits = Limits(tol, max_iter, time_limit)
     chosen = choose_solver(solver or Entropic(tol=1e-3), shape, terms, limits)
-    at_home = getattr(chosen, "any_library", False) or isinstance(
-        getattr(chosen, "oracle", None), Sinkhorn
+    at_home = getattr(chosen, "any_library", False) or keeps_potentials(
+        getattr(chosen, "oracle", None)
     )
     run = Run(chosen, start)
     run.check(shape)
@@ -116,8 +117,8 @@ def solve_layers(
     problem = make_problem(make, terms, labels).having(memory_budget=float("inf"))
     # The paper's steps end where they end.
     with hearing() if getattr(chosen, "keep_last", False) else nullcontext():
-        result = run(problem)
-    return result if costs.home.library == "numpy" else result.at(costs.home)
+        home = None if costs.home.library == "numpy" else costs.home
+        return finish(lambda: run(problem), lambda result: result.at(home))
 
 
 def _stacked(costs: GridGeometry) -> StackedCosts:

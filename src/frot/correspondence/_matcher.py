@@ -13,6 +13,7 @@ import numpy as np
 
 from frot._errors import InputError
 from frot._fingerprint import fingerprint
+from frot._interrupted import finish
 from frot._validate import check_choice
 from frot.correspondence._backbone import state_of
 from frot.correspondence._backbones import SomeLayers, extract_named, resolve_backbone
@@ -164,11 +165,20 @@ radius, side, enlarge, stride, rank, edges : optional
         source_mask, target_mask : arrays of shape (H, W), optional
             Weights of the pixels, instead of `mass`: where the object is. Cells without any are
             matched with nothing; "nn" and "hpf" look no further than that.
+
+        Raises
+        ------
+        frot.Interrupted
+            On Ctrl-C in a solver; its `result` is the match that the best certified plan gives.
         """
         began = time.perf_counter()
         sight = self.look(source, target, source_mask=source_mask, target_mask=target_mask)
-        match = self.match(sight, self.solve(sight))
-        return replace(match, seconds=time.perf_counter() - began)
+        return finish(
+            lambda: self.solve(sight),
+            lambda outcome: replace(
+                self.match(sight, outcome), seconds=time.perf_counter() - began
+            ),
+        )
 
     def look(
         self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None

@@ -1,26 +1,107 @@
-"""How two photographs are matched: every constant, and the presets of the literature."""
+"""A matcher's options, each declared once: what it is, what it may be, and its default.
+
+`Matcher`, `frot match` and `frot evaluate` take theirs from here, and the presets of the literature
+are here too.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from frot._errors import InputError
 from frot._normalise import NORMALISATIONS
-from frot._validate import check_choice, check_number
+from frot._validate import check_choice, check_count, check_flag, check_number
 from frot.correspondence._mass import MASSES
 from frot.correspondence._methods import METHODS
 from frot.correspondence._transfer import TRANSFERS
 
-__all__ = ["PRESETS", "Settings"]
+__all__ = ["NETWORK_OPTIONS", "ONNX_OPTIONS", "PRESETS", "Option", "Settings", "matcher_options"]
 
 PRIORS = ("coherence", "uniform")
 # Longer sides of photographs: a little more than what most networks were trained on, and for those
 # that were trained on larger images more. Chosen on pairs of cars.
 SIDE = 320
 SIDES = {"efficientnet-lite2": 400}
+
+Check = Callable[[Any, str], Any]
+
+
+@dataclass(frozen=True)
+class Option:
+    """How an option is told to users, and what it may be.
+
+    Attributes
+    ----------
+    text : str
+        What it is, in a line, as the help of a command has it.
+    kind : type
+        Of the word on the command line.
+    metavar : str, optional
+        What the help calls that word.
+    check : callable, optional
+        From a value and the option's name to the checked value; raises `InputError`.
+    """
+
+    text: str
+    kind: type = str
+    metavar: str | None = "NAME"
+    check: Check | None = None
+
+
+def _setting(
+    default: Any, text: str, check: Check, kind: type = str, metavar: str | None = "NAME"
+) -> Any:
+    return field(default=default, metadata={"option": Option(text, kind, metavar, check)})
+
+
+def _choice(default: str, text: str, choices: tuple[str, ...], metavar: str = "NAME") -> Any:
+    return _setting(default, text, partial(check_choice, choices=choices), str, metavar)
+
+
+def _flag(default: bool, text: str) -> Any:
+    return _setting(default, text, check_flag, bool, None)
+
+
+def _number(default: float, text: str, metavar: str = "NUMBER", *, strict: bool = True) -> Any:
+    return _setting(default, text, partial(check_number, strict=strict), float, metavar)
+
+
+def _whole(default: int | None, text: str, least: int) -> Any:
+    check = partial(check_count, least=least)
+    return _setting(default, text, _or_none(check) if default is None else check, int, "COUNT")
+
+
+def _or_none(check: Check) -> Check:
+    return lambda value, name: None if value is None else check(value, name)
+
+
+def _check_stride(value: Any, name: str) -> Any:
+    return value if value == "first" else check_number(value, name, strict=True)
+
+
+def _check_prior(prior: Any, name: str) -> str | tuple[float, ...]:
+    """Return the name of a prior, or a user's weights as plain numbers, which can be compared."""
+    if isinstance(prior, str):
+        return check_choice(prior, name, PRIORS)
+    try:
+        weights = np.asarray(prior, dtype=float)
+    except (TypeError, ValueError):
+        weights = np.zeros(0)
+    if weights.ndim != 1 or not len(weights):
+        raise InputError(
+            f"prior: {prior!r} is none of {', '.join(map(repr, PRIORS))}, nor a weight a layer"
+        )
+    if not (np.isfinite(weights) & (weights > 0.0)).all():
+        raise InputError(
+            "prior: has weights that are not finite and > 0; leave out layers by `layers` instead"
+        )
+    return tuple(weights.tolist())
 
 
 @dataclass(frozen=True)
@@ -73,24 +154,45 @@ class Settings:
         Whether cells that see more than a stride beyond the photograph vote and are voted for.
     """
 
-    method: str = "frot"
-    hough: bool = True
-    eta: float = 0.6
-    eps: float = 0.1
-    steps: int = 0
-    tol: float = 1e-3
-    prior: Any = "coherence"
-    power: float = 2.0
-    normalise: str = "none"
-    mass: str = "uniform"
-    exponent: float = 0.5
-    transfer: str = "median"
-    radius: float | None = None
-    side: int | None = None
-    enlarge: bool = True
-    stride: float | str = 8
-    rank: int = 50
-    edges: bool = True
+    method: str = _choice(
+        "frot",
+        "frot (default), ot, uniform, weighted, nn, best-layer, hpf, scot, srw or max-min.",
+        tuple(METHODS),
+    )
+    hough: bool = _flag(True, "Let displacements vote (regularised Hough matching).")
+    eta: float = _number(0.6, "Entropy of the layers' weights.", "COST", strict=False)
+    eps: float = _number(0.1, "Entropy of the plan.", "COST")
+    steps: int = _whole(0, "Steps of the paper's Frank-Wolfe; 0 (default) solves instead.", 0)
+    tol: float = _number(1e-3, "Relative gap to solve to.", "GAP")
+    prior: Any = _setting(
+        "coherence",
+        "Prior on the layers: coherence (default) or uniform, the paper's.",
+        _check_prior,
+    )
+    power: float = _number(2.0, "What coherences are raised to for the prior.")
+    normalise: str = _choice(
+        "none", "Of costs: none, mean or regret; for frot.", NORMALISATIONS, "HOW"
+    )
+    mass: str = _choice(
+        "uniform",
+        "Weights of the cells: uniform, or cam, where the network's classifier looks.",
+        MASSES,
+        "HOW",
+    )
+    exponent: float = _number(0.5, "Masses of the plan to this power are the votes.")
+    transfer: str = _choice(
+        "median", "How points are read off: median, near, boxes, argmax or soft.", TRANSFERS, "HOW"
+    )
+    radius: float | None = _setting(
+        None, "Pixels within which cells are near.", _or_none(check_number), float, "PIXELS"
+    )
+    side: int | None = _whole(None, "Pixels of the longer side, matched at.", 32)
+    enlarge: bool = _flag(True, "Let smaller photographs grow.")
+    stride: float | str = _setting(
+        8, "Pixels between cells, or first, the first layer's.", _check_stride, str, "PIXELS"
+    )
+    rank: int = _whole(50, "Directions of srw.", 1)
+    edges: bool = _flag(True, "Let cells vote that see beyond the photograph.")
 
     def having(self, **changes: Any) -> Settings:
         """Return the settings with those that are not None replaced."""
@@ -98,29 +200,14 @@ class Settings:
 
     def check(self) -> Settings:
         """Return checked settings, or raise with the one that is wrong."""
-        check_choice(self.method, "method", tuple(METHODS))
-        check_choice(self.normalise, "normalise", NORMALISATIONS)
-        check_choice(self.mass, "mass", MASSES)
-        check_choice(self.transfer, "transfer", TRANSFERS)
-        for name in ("hough", "enlarge", "edges"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise InputError(f"{name}: is {getattr(self, name)!r}; use True or False")
-        numbers = {"eta": check_number(self.eta, "eta")}
-        for name in ("eps", "tol", "exponent", "power"):
-            numbers[name] = check_number(getattr(self, name), name, strict=True)
-        if self.radius is not None:
-            numbers["radius"] = check_number(self.radius, "radius")
-        if self.stride != "first":
-            numbers["stride"] = check_number(self.stride, "stride", strict=True)
-        for name, least in (("steps", 0), ("side", 32), ("rank", 1)):
-            value = getattr(self, name)
-            if name == "side" and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise InputError(f"{name}: must be a whole number >= {least}, got {value!r}")
-        if self.method == "frot" and self.steps and not numbers["eta"]:
+        checked = {
+            name: option.check(getattr(self, name), name)
+            for name, option in _declared().items()
+            if option.check is not None
+        }
+        if self.method == "frot" and checked["steps"] and not checked["eta"]:
             raise InputError("eta: must be > 0 for the paper's steps; use steps=0 to solve with 0")
-        return replace(self, **numbers, prior=_checked_prior(self.prior))
+        return replace(self, **checked)
 
     def refuse(self, *, normalise: str | None = None, layer: Any = None) -> Settings:
         """Return the settings, or raise with what was asked for and the method has no use for."""
@@ -149,23 +236,9 @@ class Settings:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def _checked_prior(prior: Any) -> str | tuple[float, ...]:
-    """The name of a prior, or a user's weights as plain numbers, which can be compared."""
-    if isinstance(prior, str):
-        return check_choice(prior, "prior", PRIORS)
-    try:
-        weights = np.asarray(prior, dtype=float)
-    except (TypeError, ValueError):
-        weights = np.zeros(0)
-    if weights.ndim != 1 or not len(weights):
-        raise InputError(
-            f"prior: {prior!r} is none of {', '.join(map(repr, PRIORS))}, nor a weight a layer"
-        )
-    if not (np.isfinite(weights) & (weights > 0.0)).all():
-        raise InputError(
-            "prior: has weights that are not finite and > 0; leave out layers by `layers` instead"
-        )
-    return tuple(weights.tolist())
+def _declared() -> dict[str, Option]:
+    """The options that are settings, by name."""
+    return {one.name: one.metadata["option"] for one in fields(Settings)}
 
 
 # "frot-paper": the paper's reading; "scot": the framework it builds on, its OT-HPF; "hpf":
@@ -201,3 +274,33 @@ PRESETS: dict[str, Settings] = {
         edges=False,
     ),
 }
+
+# Which network, which of its layers and where it runs; the others say how they are matched.
+NETWORK_OPTIONS: dict[str, Option] = {
+    "backbone": Option("Network: efficientnet-lite2 by default, resnet101, an .onnx file, ..."),
+    "weights": Option("File of the network's weights.", Path, "FILE"),
+    "layers": Option("Only these layers, names with commas.", metavar="NAMES"),
+    "layer": Option("The layer of --method best-layer."),
+    "preset": Option("Settings by name: frot-paper, scot or hpf."),
+    "device": Option("cpu, cuda, cuda:1, ..."),
+    "cache": Option("Keep features here.", Path, "FOLDER"),
+}
+# Of `OnnxBackbone`, which only an ONNX file has a use for.
+ONNX_OPTIONS: dict[str, Option] = {
+    "layout": Option("Axes of the input: NCHW (default) or NHWC.", metavar="AXES"),
+    "colour": Option("Colours: RGB (default) or BGR.", metavar="ORDER"),
+    "mean": Option("Taken off the input; ImageNet's by default.", metavar="NUMBERS"),
+    "std": Option("The input is divided by it; ImageNet's by default.", metavar="NUMBERS"),
+    "scale": Option("255 where the network wants bytes.", float, "NUMBER"),
+}
+
+
+def matcher_options() -> dict[str, Option]:
+    """Every option of `Matcher`, by name.
+
+    Examples
+    --------
+    >>> list(matcher_options())[:3], matcher_options()["eps"].text
+    (['backbone', 'weights', 'layers'], 'Entropy of the plan.')
+    """
+    return {**NETWORK_OPTIONS, **_declared()}

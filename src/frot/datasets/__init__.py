@@ -11,10 +11,15 @@ and in the cache of earlier downloads. Nothing is downloaded unless ``download=T
 
 from __future__ import annotations
 
-from frot.datasets._breast_cancer import load_breast_cancer
-from frot.datasets._expression import Expression
-from frot.datasets._hallmark import hallmark_path, load_hallmark
-from frot.datasets._load import NAMES, available, load_expression
+from frot.datasets._expression import (
+    NAMES,
+    Expression,
+    available,
+    hallmark_path,
+    load_breast_cancer,
+    load_expression,
+    load_hallmark,
+)
 
 __all__ = [
     "NAMES",

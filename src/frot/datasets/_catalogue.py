@@ -1,10 +1,33 @@
-"""What sets there are: their files, digests, sizes, and where the public has them from."""
+"""The data sets: what they are, where they are looked for, fetched and verified."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
-__all__ = ["CATALOGUE", "HALLMARK", "Entry", "File"]
+from numpy.typing import NDArray
+
+from frot._errors import InputError
+from frot._files import make_folder, replacing
+
+__all__ = [
+    "CATALOGUE",
+    "HALLMARK",
+    "Entry",
+    "File",
+    "cache_folder",
+    "digest_of_arrays",
+    "digest_of_file",
+    "fetch",
+    "find",
+    "folders",
+]
 
 _SKFEATURE = "https://github.com/jundongl/scikit-feature/raw/master/skfeature/data/"
 _GSEAPY = "https://github.com/zqfang/GSEApy/raw/master/tests/extdata/"
@@ -56,7 +79,7 @@ class Entry:
 
 
 # Digests are of the files' bytes. Only the .npz files are conversions, whose bytes depend on who
-# converted; theirs are of the arrays (see `_digest.of_arrays`).
+# converted; theirs are of the arrays (see `digest_of_arrays`).
 _ALON = "Alon et al., PNAS 96 (1999) 6745-6750"
 _GOLUB = "Golub et al., Science 286 (1999) 531-537"
 _SINGH = "Singh et al., Cancer Cell 1 (2002) 203-209"
@@ -179,3 +202,181 @@ HALLMARK = File(
     _GSEAPY + "h.all.v7.0.symbols.gmt",
     "4803c09aae50bbd96d53fc681bd5545a4c89278993c15145dd7b7c994f893516",
 )
+
+
+def digest_of_file(path: Path) -> str:
+    """Return the digest of a file's bytes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "empty"
+    >>> _ = path.write_bytes(b"")
+    >>> digest_of_file(path)[:8]
+    'e3b0c442'
+    """
+    # hashlib.file_digest is not in Python 3.10; none of the files is large.
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def digest_of_arrays(X: NDArray[Any], y: NDArray[Any]) -> str:
+    """Return the digest of values and labels, whoever wrote them into whichever container.
+
+    Parameters
+    ----------
+    X : numpy.ndarray, shape (n, d)
+        Taken as float32, which is what the conversions hold.
+    y : numpy.ndarray of str, shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.eye(2), np.array(["a", "b"])
+    >>> digest_of_arrays(X, y) == digest_of_arrays(X.astype("f4"), y.astype("U9"))
+    True
+    """
+    labels = "\n".join(str(label) for label in y.tolist())
+    return hashlib.sha256(X.astype("<f4").tobytes() + labels.encode()).hexdigest()
+
+
+def folders(root: str | os.PathLike[str] | None = None) -> tuple[Path, ...]:
+    """Return the folders to look in, first choice first.
+
+    A `root` that was given is the only one: data from elsewhere would come as a surprise.
+
+    Examples
+    --------
+    >>> [folder.name for folder in folders("my/data")]
+    ['data']
+    """
+    if root is not None:
+        return (Path(root).expanduser(),)
+    named = os.environ.get("FROT_DATA")
+    found = [Path(named).expanduser()] if named else []
+    # src/frot/datasets/_places.py; an installed package has no pyproject.toml above it.
+    checkout = Path(__file__).resolve().parents[3]
+    if (checkout / "pyproject.toml").is_file():
+        found.append(checkout.parent / "shared" / "data")
+    found.append(Path.cwd().parent / "shared" / "data")
+    found.append(cache_folder())
+    return tuple(dict.fromkeys(found))
+
+
+def cache_folder() -> Path:
+    """Return the folder of downloads, where the system keeps what can be fetched again.
+
+    Examples
+    --------
+    >>> cache_folder().parts[-2:]
+    ('frot', 'data')
+    """
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "frot" / "data"
+
+
+def find(file: File, places: Sequence[Path]) -> Path | None:
+    """Return the first path at which a file is, in a folder or in ``expression`` below it.
+
+    Examples
+    --------
+    >>> find(File("no_such.mat", "https://example.org/no_such.mat", None), folders()) is None
+    True
+    """
+    for folder in places:
+        for name in file.names:
+            for path in (folder / "expression" / name, folder / name):
+                if path.is_file():
+                    return path
+    return None
+
+
+SECONDS = 30.0
+
+
+def fetch(
+    file: File, name: str, *, root: str | os.PathLike[str] | None = None, download: bool = False
+) -> Path:
+    """Return the path of a checked file, downloading it only where `download` says so.
+
+    Parameters
+    ----------
+    file : File
+    name : str
+        The set it belongs to, for messages.
+    root : path, optional
+        The only folder to look in, and to download to.
+    download : bool
+
+    Raises
+    ------
+    InputError
+        If the file is not there (the message says where to get it), cannot be downloaded, or is
+        not the file that its digest stands for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> fetch(File("a.mat", "https://example.org/a.mat", None), "a", root=tempfile.mkdtemp())
+    Traceback (most recent call last):
+    ...
+    frot._errors.InputError: the data set 'a' is not there: no a.mat in ...
+    """
+    places = folders(root)
+    path = find(file, places)
+    if path is None and download and not file.converted:
+        path = _download(file, make_folder(cache_folder() if root is None else places[0]))
+    if path is None:
+        raise InputError(_missing(file, name, places))
+    # What has been converted is checked by its arrays, once they are read.
+    if not file.converted:
+        _check(file, path)
+    return path
+
+
+def _missing(file: File, name: str, places: tuple[Path, ...]) -> str:
+    looked = ", ".join(str(place) for place in places)
+    begin = f"the data set {name!r} is not there: no {file.name} in {looked}"
+    if file.converted:
+        return (
+            f"{begin}; get {file.url}, which R reads, write its x as X (float32), its y as y "
+            f"(strings) and the column names as genes into {file.name} with numpy.savez, and set "
+            "FROT_DATA to that folder"
+        )
+    return (
+        f"{begin}; pass download=True, or get {file.url} and set FROT_DATA to the folder it is in"
+    )
+
+
+def _check(file: File, path: Path) -> None:
+    try:
+        digest = digest_of_file(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    if file.sha256 is not None and digest != file.sha256:
+        raise InputError(
+            f"{path} is not the {file.name} that is meant: its SHA-256 begins {digest[:12]}, not "
+            f"{file.sha256[:12]}; remove it and get {file.url}"
+        )
+
+
+def _download(file: File, folder: Path) -> Path:
+    path = folder / file.name
+    print(f"frot: downloading {file.url} to {path}", file=sys.stderr)
+    with replacing(path) as draft:
+        try:
+            with urlopen(file.url, timeout=SECONDS) as answer:
+                draft.write_bytes(answer.read())
+        except OSError as error:
+            reason = getattr(error, "reason", None) or error
+            raise InputError(
+                f"{file.url} cannot be downloaded: {reason}; get it another way and set FROT_DATA "
+                "to the folder it is in"
+            ) from None
+        # Before it takes its name, so that a wrong file is never left behind.
+        _check(file, draft)
+    return path

@@ -1,20 +1,48 @@
-"""A table of samples by genes with a class per sample, and where it came from."""
+"""Gene expression of two classes, and sets of genes: as they are read, loaded and handed out."""
 
 from __future__ import annotations
 
+import os
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from frot._base.tables import read_cells, read_text
 from frot._errors import InputError, require
-from frot._names import distinct
+from frot._groups import Groups
+from frot._names import distinct, quote_some
+from frot.datasets._catalogue import (
+    CATALOGUE,
+    HALLMARK,
+    Entry,
+    digest_of_arrays,
+    fetch,
+    find,
+    folders,
+)
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Expression"]
+__all__ = [
+    "NAMES",
+    "Expression",
+    "Raw",
+    "available",
+    "hallmark_path",
+    "load_breast_cancer",
+    "load_expression",
+    "load_hallmark",
+    "read_gsea",
+    "read_mat",
+    "read_npz",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,3 +140,266 @@ class Expression:
         frame = pandas.DataFrame(self.X, columns=names)
         # Inserting into a frame of 20,000 columns is what pandas calls fragmentation.
         return pandas.concat([frame, pandas.Series(self.y, name=label)], axis=1)
+
+
+class Raw(NamedTuple):
+    """What a file holds: values (n, d), labels (n,), and names of the d features."""
+
+    X: NDArray[np.float64]
+    y: NDArray
+    names: tuple[str, ...]
+
+
+def read_mat(path: Path) -> Raw:
+    """Read X and Y of a MATLAB file; its features, without names, become x0, x1 and so on.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from scipy.io import savemat
+    >>> path = Path(tempfile.mkdtemp()) / "a.mat"
+    >>> savemat(path, {"X": np.eye(2), "Y": [[1], [2]]})
+    >>> read_mat(path).y, read_mat(path).names
+    (array([1, 2]), ('x0', 'x1'))
+    """
+    from scipy.io import loadmat
+
+    with _told(path, "a MATLAB file with arrays X and Y"):
+        content = loadmat(path, variable_names=("X", "Y"))
+        X = np.ascontiguousarray(content["X"], dtype=np.float64)
+        y = np.asarray(content["Y"]).ravel().astype(np.int64)
+        return Raw(X, y, tuple(f"x{column}" for column in range(X.shape[1])))
+
+
+def read_npz(path: Path) -> Raw:
+    """Read X, y and, where they are there, genes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a.npz"
+    >>> np.savez(path, X=np.eye(2), y=["ill", "well"], genes=["TP53", "MYC"])
+    >>> read_npz(path).names
+    ('TP53', 'MYC')
+    """
+    # Opened here, since NumPy leaves a broken file open.
+    with _told(path, "an .npz file with arrays X and y"), path.open("rb") as file:
+        content = np.load(file, allow_pickle=False)
+        X = np.ascontiguousarray(content["X"], dtype=np.float64)
+        names = content["genes"] if "genes" in content else [f"x{i}" for i in range(X.shape[1])]
+        return Raw(X, content["y"].astype(str), tuple(str(name) for name in names))
+
+
+def read_gsea(values: Path, labels: Path) -> Raw:
+    r"""Read a table of genes by samples (two columns of names first) and its .cls file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.txt").write_text("Gene\tNAME\ts1\ts2\nTP53\tp1\t1.0\t2.0\n")
+    >>> _ = (folder / "a.cls").write_text("2 2 1\n# ALL AML\nALL AML\n")
+    >>> raw = read_gsea(folder / "a.txt", folder / "a.cls")
+    >>> raw.X.ravel().tolist(), raw.y.tolist(), raw.names
+    ([1.0, 2.0], ['ALL', 'AML'], ('TP53',))
+    """
+    with _told(values, "a table of genes with two columns of names"):
+        rows = [row for _, row in read_cells(read_text(values), "\t", values)[1:]]
+        X = np.ascontiguousarray(np.array([row[2:] for row in rows], dtype=np.float64).T)
+        names = tuple(row[0] for row in rows)
+    with _told(labels, "a .cls file of three lines"):
+        y = np.array(read_text(labels).splitlines()[2].split())
+    return Raw(X, y, names)
+
+
+@contextmanager
+def _told(path: Path, kind: str) -> Iterator[None]:
+    # scipy raises NotImplementedError for MATLAB's 7.3 and ValueError for what is no MATLAB file.
+    troubles = (OSError, ValueError, KeyError, IndexError, NotImplementedError)
+    try:
+        yield
+    except (*troubles, zipfile.BadZipFile, EOFError) as error:
+        raise InputError(f"{path} cannot be read as {kind}: {error}") from None
+
+
+NAMES: tuple[str, ...] = tuple(CATALOGUE)
+
+
+def load_expression(
+    name: str, *, root: str | os.PathLike[str] | None = None, download: bool = False
+) -> Expression:
+    """Load a two-class gene expression set.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`. The paper's: ``"colon"``, ``"leukemia"``, ``"prostate_ge"``, ``"gli_85"``;
+        continuous versions of the first three: ``"alon"``, ``"golub"``, ``"singh"``; further
+        ``"chowdary"``, ``"gravier"``, ``"pomeroy"``, and with gene symbols ``"leukemia_gsea"``.
+    root : path, optional
+        The only folder to look in (itself, and ``expression`` below it). Without it: the folder
+        that ``FROT_DATA`` names, ``../shared/data``, and the cache of earlier downloads.
+    download : bool
+        Whether a set that is not there is downloaded from its public source, into `root` or the
+        cache. Said on stderr. The sets of datamicroarray are R files and cannot be.
+
+    Returns
+    -------
+    Expression
+        X is not scaled; fit any scaling on the training part.
+
+    Raises
+    ------
+    InputError
+        If the set is unknown, is not there, or is not what its SHA-256 stands for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> load_expression("colon", root=tempfile.mkdtemp())
+    Traceback (most recent call last):
+    ...
+    frot._errors.InputError: the data set 'colon' is not there: no colon.mat in ...
+    """
+    entry = _entry(name)
+    paths = [fetch(file, name, root=root, download=download) for file in entry.files]
+    values = entry.files[0]
+    if len(paths) == 2:
+        raw = read_gsea(paths[0], paths[1])
+    elif values.converted:
+        raw = read_npz(paths[0])
+    else:
+        raw = read_mat(paths[0])
+    _check(entry, raw, str(paths[0]))
+    return Expression(
+        *raw,
+        name=name,
+        source=values.url,
+        description=entry.description,
+        citation=entry.citation,
+        licence=entry.licence,
+    )
+
+
+def available(root: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
+    """Return the names of the sets that are on disk, in the order of `NAMES`.
+
+    Parameters
+    ----------
+    root : path, optional
+        As for `load_expression`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> available(tempfile.mkdtemp())
+    ()
+    """
+    places = folders(root)
+    return tuple(
+        name
+        for name, entry in CATALOGUE.items()
+        if all(find(file, places) is not None for file in entry.files)
+    )
+
+
+def _entry(name: str) -> Entry:
+    if name not in CATALOGUE:
+        known = quote_some(NAMES, limit=len(NAMES))
+        raise InputError(f"name={name!r} is not a data set; give one of {known}")
+    return CATALOGUE[name]
+
+
+def _check(entry: Entry, raw: Raw, path: str) -> None:
+    if raw.X.shape != entry.shape or len(raw.y) != entry.shape[0]:
+        raise InputError(
+            f"{path} holds {raw.X.shape[0]} samples of {raw.X.shape[1]} features and "
+            f"{len(raw.y)} labels where {entry.shape[0]} of {entry.shape[1]} belong; get "
+            f"{entry.files[0].url}"
+        )
+    file = entry.files[0]
+    if file.converted and (digest := digest_of_arrays(raw.X, raw.y)) != file.sha256:
+        raise InputError(
+            f"{path} does not hold the values that are meant: the SHA-256 of its X and y begins "
+            f"{digest[:12]}, not {str(file.sha256)[:12]}; convert {file.url} anew, X as float32, "
+            "rows in their order"
+        )
+
+
+def load_breast_cancer() -> Expression:
+    """Load scikit-learn's breast cancer set: nothing to download, 30 features with names.
+
+    These are measurements of nuclei in pictures, not of genes; what makes it a good example is
+    that three statistics (mean, error, worst) of ten quantities are groups by themselves.
+
+    Returns
+    -------
+    Expression
+        569 samples of 30 features, labelled ``"benign"`` or ``"malignant"``.
+
+    Examples
+    --------
+    >>> data = load_breast_cancer()
+    >>> data.X.shape, data.classes, data.feature_names[0]
+    ((569, 30), ('benign', 'malignant'), 'mean radius')
+    """
+    content: Any = require("sklearn.datasets", "selection").load_breast_cancer()
+    return Expression(
+        X=np.asarray(content.data, dtype=np.float64),
+        y=np.asarray(content.target_names)[content.target].astype(str),
+        feature_names=tuple(str(name) for name in content.feature_names),
+        name="breast_cancer",
+        source="https://archive.ics.uci.edu/dataset/17/breast+cancer+wisconsin+diagnostic",
+        description="Nuclei of breast masses: 357 benign, 212 malignant",
+        citation="Street, Wolberg and Mangasarian, SPIE 1905 (1993) 861-870",
+        licence="CC BY 4.0",
+    )
+
+
+def load_hallmark(
+    feature_names: Sequence[str],
+    *,
+    min_size: int = 1,
+    root: str | os.PathLike[str] | None = None,
+    download: bool = False,
+) -> Groups:
+    """Match the Hallmark gene sets (MSigDB 7.0, CC BY 4.0) to the columns of the data.
+
+    Parameters
+    ----------
+    feature_names : sequence of str, length d
+        Gene symbols, such as those of ``load_expression("leukemia_gsea")``.
+    min_size : int
+        The fewest features a set must have; smaller ones go to `Groups.dropped`.
+    root, download
+        As for `load_expression`.
+
+    Returns
+    -------
+    Groups
+        Up to 50 groups of d features.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> load_hallmark(["TP53"], root=tempfile.mkdtemp())
+    Traceback (most recent call last):
+    ...
+    frot._errors.InputError: the data set 'hallmark' is not there: no h.all.v7.0.symbols.gmt in ...
+    """
+    path = hallmark_path(root=root, download=download)
+    return Groups.from_gmt(path, feature_names, min_size=min_size)
+
+
+def hallmark_path(*, root: str | os.PathLike[str] | None = None, download: bool = False) -> Path:
+    """Return the path of the checked .gmt file, for whatever reads such files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> hallmark_path(root=tempfile.mkdtemp())
+    Traceback (most recent call last):
+    ...
+    frot._errors.InputError: the data set 'hallmark' is not there: no h.all.v7.0.symbols.gmt in ...
+    """
+    return fetch(HALLMARK, "hallmark", root=root, download=download)

@@ -71,6 +71,11 @@ class BlockedCosts:
     pool: sparse.csr_array | None = None
 
     @property
+    def on_host(self) -> bool:
+        """NumPy's."""
+        return True
+
+    @property
     def shape(self) -> tuple[int, int, int]:
         """(L, n, m)."""
         d, n, m = self.scaled.sides.shape

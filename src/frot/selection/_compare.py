@@ -9,6 +9,7 @@ import numpy as np
 
 from frot._adversary import SimplexFamily
 from frot._groups import Groups
+from frot._interrupted import Interrupted, finish
 from frot._plan import Plan
 from frot._relative import Relative
 from frot._result import Result
@@ -17,7 +18,7 @@ from frot.selection._classes import Contrast
 from frot.selection._columns import Sides
 from frot.selection._decomposition import Parts
 from frot.selection._eta import target_perplexity
-from frot.selection._fit import Eta, Limits, solve_classes
+from frot.selection._fit import UNWATCHED, Eta, Limits, Watch, solve_classes
 from frot.selection._scaling import Scaled, scale_sides
 
 __all__ = ["Comparison", "Settings", "compare", "statistic_of"]
@@ -99,8 +100,9 @@ def compare(
     groups: Groups,
     settings: Settings = DEFAULTS,
     weight: np.ndarray | None = None,
+    watch: Watch = UNWATCHED,
 ) -> Comparison:
-    """Solve one comparison and take its costs apart.
+    """Solve one comparison and take its costs apart; also the answer of one that is interrupted.
 
     Examples
     --------
@@ -118,7 +120,17 @@ def compare(
     scaled = scale_sides(sides, settings.scaling)
     costs = BlockedCosts(scaled, pooling(groups, scaled.constant, settings.group_cost))
     constant = _constant_groups(scaled, groups)
-    result = _solved(costs, groups, constant, settings)
+    rule = _eta_rule(costs, constant, settings)
+    return finish(
+        lambda: solve_classes(costs, groups, rule, settings.limits, watch, settings.adversary),
+        lambda result: _taken_apart(contrast, costs, constant, result),
+    )
+
+
+def _taken_apart(
+    contrast: Contrast, costs: BlockedCosts, constant: np.ndarray, result: Result
+) -> Comparison:
+    scaled = costs.scaled
     assert scaled.wasserstein is not None
     single = result.phi if costs.pool is None else costs.features(result.plan)
     features = Parts.of(single, scaled.shift, scaled.wasserstein)
@@ -131,7 +143,7 @@ def compare(
         contrast.name,
         contrast.first,
         contrast.second,
-        sides.rows,
+        scaled.sides.rows,
         parts,
         features,
         result.phi + costs.pooled(scaled.correlation),
@@ -157,7 +169,14 @@ def statistic_of(
         scaled = scale_sides(sides, settings.scaling, wasserstein=needs_sorting)
         costs = BlockedCosts(scaled, pooling(groups, scaled.constant, settings.group_cost))
         constant = _constant_groups(scaled, groups)
-        result = _solved(costs, groups, constant, settings)
+        rule = _eta_rule(costs, constant, settings)
+        try:
+            result = solve_classes(
+                costs, groups, rule, settings.limits, adversary=settings.adversary
+            )
+        except Interrupted:
+            # One of many: what it had so far is no answer.
+            raise KeyboardInterrupt from None
         if name == "misalignment":
             assert scaled.wasserstein is not None
             return np.maximum(result.phi - costs.pooled(scaled.wasserstein), 0.0)
@@ -177,13 +196,6 @@ def statistic_of(
 
 def _constant_groups(scaled: Scaled, groups: Groups) -> np.ndarray:
     return np.logical_and.reduceat(scaled.constant[groups.flat], groups.offsets[:-1])
-
-
-def _solved(
-    costs: BlockedCosts, groups: Groups, constant: np.ndarray, settings: Settings
-) -> Result:
-    rule = _eta_rule(costs, constant, settings)
-    return solve_classes(costs, groups, rule, settings.limits, settings.adversary)
 
 
 def _eta_rule(costs: BlockedCosts, constant: np.ndarray, settings: Settings) -> Eta:

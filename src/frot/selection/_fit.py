@@ -9,26 +9,26 @@ plan is the target exactly, and the bounds are those of the problem at that eta.
 
 from __future__ import annotations
 
-import time
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from frot._adversary import Simplex, SimplexFamily
-from frot._bounds import Lower, Upper, lower_bound, refuse_contradiction, relative_gap, upper_bound
-from frot._errors import warn_caller
+from frot._bounds import Lower, Upper, cheap_lower_bound, lower_bound, upper_bound
+from frot._feasible import fill
 from frot._groups import Groups
 from frot._oracles import NetworkSimplex
 from frot._plan import Plan
 from frot._problem import Problem
-from frot._result import Progress, Result
+from frot._result import Result
+from frot._solvers._drive import Callback, Offer, drive
 from frot._solvers._frank_wolfe import line_search
-from frot._status import Status
 from frot.selection._active import ActiveCosts, heaviest
 from frot.selection._blocked import BlockedCosts
 from frot.selection._eta import capped_eta, eta_for_perplexity
 
-__all__ = ["Eta", "Limits", "solve_classes"]
+__all__ = ["UNWATCHED", "Eta", "Limits", "Watch", "solve_classes"]
 
 SOLVER = "FrankWolfe(line_search, active groups)"
 # Weight of the features that a bound leaves out, as a share of the tolerance: it costs as much.
@@ -43,6 +43,9 @@ FIRST_GROUPS = 5.0
 ROUND_STEPS = (3, 8, 16, 50)
 # A round ends before that when the gap on its groups is this share of the tolerance.
 ROUND_GAP = 0.8
+# Up to so many pairs of samples a run that was stopped has a transport problem solved for its
+# bounds, in a fraction of a second.
+ONE_CALL_UP_TO = 250_000
 # Exchanges between known plans after each new one.
 CORRECTIONS = 2
 # How closely steps are searched for where there is a cap.
@@ -70,7 +73,17 @@ class Limits:
     max_iter: int = 500
 
 
+@dataclass(frozen=True)
+class Watch:
+    """Who watches a run, and how many seconds it has."""
+
+    time_limit: float | None = None
+    callback: Callback | None = None
+    progress: bool = False
+
+
 DEFAULTS = Limits()
+UNWATCHED = Watch()
 
 
 def solve_classes(
@@ -78,6 +91,7 @@ def solve_classes(
     groups: Groups,
     eta: Eta,
     limits: Limits = DEFAULTS,
+    watch: Watch = UNWATCHED,
     adversary: SimplexFamily | None = None,
 ) -> Result:
     """Solve the problem of two classes.
@@ -89,6 +103,7 @@ def solve_classes(
         For the names.
     eta : Eta
     limits : Limits
+    watch : Watch
     adversary : Simplex or CappedSimplex, optional
         The weights that groups may have; eta is that of `eta`.
 
@@ -108,7 +123,18 @@ def solve_classes(
     >>> int(res.alpha.argmax()), round(res.perplexity, 6), res.gap <= 1e-2
     (0, 3.0, True)
     """
-    return _Run(costs, groups, eta, limits, adversary or Simplex()).result()
+    run = _Run(costs, groups, eta, limits, adversary or Simplex())
+    return drive(
+        run.offers(),
+        run.problem,
+        solver=SOLVER,
+        tol=limits.tol,
+        max_iter=run.most_calls,
+        time_limit=watch.time_limit,
+        callback=watch.callback,
+        progress=watch.progress,
+        before_any=run.last_bounds,
+    )
 
 
 class _Mixture:
@@ -148,7 +174,7 @@ class _Mixture:
 
 
 class _Run:
-    """Frank-Wolfe on one problem."""
+    """Frank-Wolfe on one problem, whose eta may follow its costs."""
 
     def __init__(
         self,
@@ -158,18 +184,18 @@ class _Run:
         limits: Limits,
         weights: SimplexFamily,
     ) -> None:
-        self.weights = weights
-        self.begin = time.perf_counter()
-        self.costs, self.limits, self.rule, self.groups = costs, limits, eta, groups
+        self.costs, self.limits, self.rule, self.weights = costs, limits, eta, weights
         self.a, self.b = costs.scaled.sides.weights
-        self.problem = Problem(costs, self.a, self.b, names=groups.names)
+        self.problem = Problem(costs, self.a, self.b, names=groups.names, groups=groups)
         self.oracle = NetworkSimplex()
-        self.first = costs.independent(self.a, self.b)
+        self.first = self.problem.independent
         self.eta = 0.0
         self.least = self.rule.least * float(self.first.mean())
+        # A first plan takes one call, and its lower bound another.
+        self.most_calls = max(limits.max_iter, 2)
         self.calls = self.rounds = 0
         self.seen = np.zeros(len(groups), dtype=bool)
-        self.history: list[Progress] = []
+        self.plan: Plan | None = None
 
     def _eta_at(self, phi: np.ndarray) -> float:
         if self.rule.value is not None:
@@ -183,21 +209,41 @@ class _Run:
         """The adversary at the eta of now."""
         return self.weights.having(self.eta, None)
 
-    def result(self) -> Result:
-        """Alternate between rounds on few groups and bounds on all."""
+    @property
+    def _last_call(self) -> bool:
+        """Whether there is but one call left, for the bounds."""
+        return self.calls >= self.most_calls - 1
+
+    def offers(self) -> Iterator[Offer]:
+        """Alternate between rounds on few groups and bounds on all; an offer for every call."""
         upper, vertex = None, None
         while True:
-            plan, near, moved = self._round(upper, vertex)
-            phi = self.costs.inner(plan)
-            self.eta = self._eta_at(phi)
-            self.problem = self.problem.having(adversary=self.adversary)
-            upper = upper_bound(self.problem, plan, phi, rounded=True)
-            vertex = None
-            if near or not moved or self.calls >= self.limits.max_iter:
-                vertex, lower = self._oracle(phi)
-                status = self._status(lower, upper, moved)
-                if status is not None:
-                    return self._finish(lower, upper, status)
+            near, moved = yield from self._round(upper, vertex)
+            assert self.plan is not None
+            upper, vertex = self._judge(self.plan), None
+            if near or not moved or self._last_call:
+                vertex, lower = self._oracle(upper.phi)
+                yield Offer(upper, lower, self.problem)
+                if not moved:
+                    return
+
+    def last_bounds(self, problem: Problem) -> Offer:
+        """Bounds of the last plan, or of a first one, for a run that was stopped before its own."""
+        n, m = problem.shape[1:]
+        plan = self.plan
+        if plan is None:
+            plan = Plan.from_arcs(*fill(self.a, self.b), (n, m))
+        upper = self._judge(plan)
+        if n * m <= ONE_CALL_UP_TO:
+            return Offer(upper, self._oracle(upper.phi)[1], self.problem)
+        return Offer(upper, cheap_lower_bound(self.problem), self.problem)
+
+    def _judge(self, plan: Plan) -> Upper:
+        """The plan's upper bound at the eta that its costs call for, which is the problem's now."""
+        phi = self.costs.inner(plan)
+        self.eta = self._eta_at(phi)
+        self.problem = self.problem.having(adversary=self.adversary)
+        return upper_bound(self.problem, plan, phi, rounded=True)
 
     def _oracle(self, phi: np.ndarray) -> tuple[Plan, Lower]:
         """Answer the costs `phi`, transport at that answer, and prove what it proves.
@@ -215,10 +261,12 @@ class _Run:
         transport = self.oracle(mixed, self.a, self.b)
         return transport.plan, lower_bound(self.problem, alpha, transport.g, mixed)
 
-    def _round(self, at: Upper | None, vertex: Plan | None) -> tuple[Plan, bool, bool]:
-        """Step on the groups that carry the weight.
+    def _round(
+        self, at: Upper | None, vertex: Plan | None
+    ) -> Generator[Offer, None, tuple[bool, bool]]:
+        """Step on the groups that carry the weight, and leave the plan in `plan`.
 
-        Returns the plan, whether it is near the optimum of these groups, and whether it is new.
+        Returns whether it is near the optimum of these groups, and whether it is new.
         """
         phi = self.first if at is None else at.phi
         if at is None:
@@ -231,6 +279,7 @@ class _Run:
         near = moved = False
         for _ in range(steps):
             here = phi[active] if mixture is None else mixture.phi
+            called = vertex is None
             if vertex is None:
                 self.eta = self._eta_at(here)
                 value, alpha = self.adversary.best(here)
@@ -248,13 +297,17 @@ class _Run:
                 mixture.move(vertex, there, gamma)
                 for _ in range(CORRECTIONS):
                     mixture.correct(self.adversary)
+            if called:
+                if self.plan is None:
+                    self.plan = vertex
+                yield Offer()
             vertex = None
-            if near or self.calls >= self.limits.max_iter:
+            if near or self._last_call:
                 break
         assert mixture is not None
+        self.plan = mixture.combined
         # The groups of the first round are a guess, and bounds after it would be a waste.
-        sure = near and (at is not None or len(active) == len(phi))
-        return mixture.combined, sure, moved
+        return near and (at is not None or len(active) == len(phi)), moved
 
     def _active(self, phi: np.ndarray) -> np.ndarray:
         """Return the groups that a round looks at: the heavy ones, and those of earlier rounds.
@@ -274,45 +327,6 @@ class _Run:
             heavy = heaviest(alpha, max(share, LEFT_OUT * self.limits.tol))
         self.seen[heavy] = True
         return np.flatnonzero(self.seen)
-
-    def _status(self, lower: Lower, upper: Upper, moved: bool) -> Status | None:
-        """Note where the run stands, and say whether that is its end."""
-        elapsed = time.perf_counter() - self.begin
-        gap = relative_gap(lower.bound, upper.bound)
-        self.history.append(Progress(self.calls, elapsed, lower.bound, upper.bound, gap))
-        if gap <= self.limits.tol:
-            return Status.CONVERGED
-        if self.calls >= self.limits.max_iter:
-            return Status.MAX_ITER
-        return None if moved else Status.STALLED
-
-    def _finish(self, lower: Lower, upper: Upper, status: Status) -> Result:
-        refuse_contradiction(lower.bound, upper.bound, SOLVER)
-        result = Result(
-            value=upper.value,
-            lower=lower.bound,
-            upper=upper.bound,
-            status=status,
-            alpha=lower.alpha,
-            phi=upper.phi,
-            plan=upper.plan,
-            potentials=(lower.f, lower.g),
-            mean_cost=float(self.first.mean()),
-            names=self.groups.names,
-            solver=SOLVER,
-            iterations=self.calls,
-            time=time.perf_counter() - self.begin,
-            history=tuple(self.history),
-            eta=self.eta,
-            groups=self.groups,
-        )
-        if not status.ok:
-            warn_caller(
-                f"{result.solver}: {status.sentence} The optimum lies in [{result.lower:.6g}, "
-                f"{result.upper:.6g}], gap {result.gap:.1e} where {self.limits.tol:.1e} was asked "
-                "for; raise max_iter, eta or tol."
-            )
-        return result
 
 
 def _step_length(here: np.ndarray, there: np.ndarray, adversary: SimplexFamily) -> float:

@@ -10,10 +10,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from frot._groups import Groups
-from frot._validate import check_choice, check_count, check_number
+from frot._validate import (
+    check_callable,
+    check_choice,
+    check_count,
+    check_flag,
+    check_number,
+)
 from frot.selection._classes import MULTICLASS, Contrast, contrasts_of
 from frot.selection._compare import Settings
-from frot.selection._fit import Limits
+from frot.selection._fit import Limits, Watch
 from frot.selection._inputs import (
     check_eta,
     check_labels,
@@ -44,6 +50,8 @@ class Prepared:
     weight : array of shape (N,), or None for equal weights
     picks : int or None
         How many groups to select, where that is set.
+    watch : Watch
+        Of a fit; runs that are many have none.
     """
 
     table: Any
@@ -55,6 +63,7 @@ class Prepared:
     multiclass: str
     score: str
     settings: Settings
+    watch: Watch
 
     def contrasts(self, codes: np.ndarray | None = None) -> list[Contrast]:
         """Return the comparisons, under the labels of the data or under others."""
@@ -73,6 +82,7 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
     eta = check_eta(params["eta"])
     tol = check_number(params["tol"], "tol", strict=True)
     max_iter = check_count(params["max_iter"], "max_iter")
+    watch = _check_watch(params["time_limit"], params["callback"], params["progress"])
     check_labels(X, y)
     X, y = validate_data(
         selector,
@@ -102,4 +112,13 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
         multiclass=params["multiclass"],
         score=params["score"],
         settings=Settings(params["scaling"], eta, picks, params["group_cost"], limits, weights),
+        watch=watch,
     )
+
+
+def _check_watch(time_limit: Any, callback: Any, progress: Any) -> Watch:
+    """Return who watches a fit, and how long it may take."""
+    if time_limit is not None:
+        time_limit = check_number(time_limit, "time_limit", strict=True)
+    callback = check_callable(callback, "callback")
+    return Watch(time_limit, callback, check_flag(progress, "progress"))

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from frot._base.tables import (
+    delimiter_of,
+    is_number,
+    kind_of,
+    read_cells,
+    read_frame,
+    read_table,
+    read_text,
+)
 from frot._errors import InputError, require
 from frot._files import check_path
 from frot._groups import Groups
 from frot._names import quote_some
-from frot._tables import read_table
-from frot.selection._text_samples import Columns, read_text_columns
 
 __all__ = ["Samples", "read_samples"]
 
@@ -119,8 +127,7 @@ def read_samples(
            [ 3., nan]])
     """
     path = check_path(path)
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    kind = "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
+    kind = kind_of(path)
     if kind == ".npy":
         raise InputError(
             f"{path} holds no labels; save an .npz file with the table as 'X' and the labels as "
@@ -133,7 +140,7 @@ def read_samples(
         raise InputError(f"{path} {reason}; give the path of a file")
     wanted = Columns(label, block, ids, tuple(ignore))
     if kind in TEXT:
-        found = read_text_columns(path, "\t" if ".tsv" in kind else ",", wanted)
+        found = read_text_columns(path, wanted)
     elif kind == ".npz":
         found = _read_npz(path, wanted)
     else:
@@ -187,11 +194,7 @@ def _read_npz(path: Path, wanted: Columns) -> Found:
 
 
 def _read_parquet(path: Path, wanted: Columns) -> Found:
-    pandas, arrow = require("pandas", "tables"), require("pyarrow", "tables")
-    try:
-        frame = pandas.read_parquet(path)
-    except (arrow.ArrowException, OSError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
+    frame, pandas = read_frame(path), require("pandas", "tables")
     if not isinstance(frame.index, pandas.RangeIndex):
         frame = frame.reset_index()
     frame.columns = [str(name) for name in frame.columns]
@@ -234,3 +237,130 @@ def _read_h5ad(path: Path, wanted: Columns) -> Found:
     kept = np.array([name not in wanted.ignore for name in names])
     X = adata.X if kept.all() else adata.X[:, np.flatnonzero(kept)]
     return X, special, tuple(np.array(names, dtype=object)[kept]), ()
+
+
+# Cells that stand for a missing value.
+MISSING = frozenset({"", "na", "nan", "null", "none", "n/a"})
+# Rows that are looked at to tell whether a column holds text.
+SAMPLE = 50
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns are not features, by name.
+
+    Examples
+    --------
+    >>> Columns("class", block="donor").special()
+    [('label', 'class'), ('block', 'donor')]
+    """
+
+    label: str
+    block: str | None = None
+    ids: str | None = None
+    ignore: tuple[str, ...] = ()
+
+    def special(self) -> list[tuple[str, str]]:
+        """Those with a meaning: what each is, and its name."""
+        named = (("label", self.label), ("block", self.block), ("ids", self.ids))
+        return [(what, name) for what, name in named if name is not None]
+
+    def absent(self, path: Path, what: str, name: str, present: Sequence[str]) -> str:
+        """Return the sentence for a column that is not there."""
+        option = "id" if what == "ids" else what
+        # Labels are more often the first or the last column than one of thousands of genes.
+        some = list(present) if len(present) <= 8 else [*present[:4], *present[-4:]]
+        more = "" if len(some) == len(present) else f" and {len(present) - len(some)} more"
+        listed = ", ".join(repr(one) for one in some) + more if some else "none that could serve"
+        return f"{option}: {path} has no column {name!r}; it has {listed}"
+
+
+def read_text_columns(
+    path: Path, wanted: Columns
+) -> tuple[np.ndarray, dict[str, np.ndarray | None], tuple[str, ...], tuple[str, ...]]:
+    r"""Return the features, the special columns, the features' names and what was left out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a.csv"
+    >>> _ = path.write_text("id,kind,u,remark\np,a,1.5,fine\nq,b,2.5,odd\n")
+    >>> X, special, names, ignored = read_text_columns(path, Columns("kind"))
+    >>> X.tolist(), special["ids"].tolist(), names, ignored
+    ([[1.5], [2.5]], ['p', 'q'], ('u',), ('remark',))
+    """
+    header, rows = _read_rows(path)
+    special: dict[str, np.ndarray | None] = {"label": None, "block": None, "ids": None}
+    apart: set[int] = set()
+    for what, name in wanted.special():
+        if name not in header:
+            raise InputError(wanted.absent(path, what, name, header))
+        if header.count(name) > 1:
+            raise InputError(f"{path} has two columns named {name!r}; rename one")
+        column = header.index(name)
+        special[what] = np.array([row[column].strip() for _, row in rows])
+        apart.add(column)
+    unknown = [name for name in wanted.ignore if name not in header]
+    if unknown:
+        raise InputError(f"{path} has no column {quote_some(unknown)} to ignore; check the name")
+    ignored = set(wanted.ignore)
+    apart |= {column for column, name in enumerate(header) if name in ignored}
+    head = [row for _, row in rows[:SAMPLE]]
+    text = [
+        column
+        for column in range(len(header))
+        if column not in apart and (header[column] == "" or _is_text(row[column] for row in head))
+    ]
+    if special["ids"] is None and text:
+        column = text.pop(0)
+        special["ids"] = np.array([row[column].strip() for _, row in rows])
+        apart.add(column)
+    apart |= set(text)
+    kept = [column for column in range(len(header)) if column not in apart]
+    names = tuple(header[column] for column in kept)
+    X = np.empty((len(rows), len(kept)))
+    for position, (line, row) in enumerate(rows):
+        cells = row if not apart else [row[column] for column in kept]
+        X[position] = _numbers(cells, path, line, names)
+    return X, special, names, tuple(header[column] for column in text)
+
+
+def _read_rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Return the header, and every row with the number of its line."""
+    rows = read_cells(read_text(path), delimiter_of(path), path)
+    if len(rows) < 2:
+        raise InputError(f"{path} holds no samples; it needs a header and a row for each sample")
+    header = [cell.strip() for cell in rows.pop(0)[1]]
+    if len(rows[0][1]) == len(header) + 1:
+        header.insert(0, "")  # R leaves the cell above the row names out
+    for line, row in rows:
+        if len(row) != len(header):
+            raise InputError(
+                f"{path}, line {line}: {len(row)} cells where there should be {len(header)}; "
+                "every row needs as many cells as the header"
+            )
+    return header, rows
+
+
+def _is_text(cells: Iterable[str]) -> bool:
+    """Whether some cells are filled, and none of them with a number."""
+    filled = [cell for cell in cells if cell.strip().lower() not in MISSING]
+    return bool(filled) and not any(map(is_number, filled))
+
+
+def _numbers(cells: list[str], path: Path, line: int, names: Sequence[str]) -> np.ndarray:
+    try:
+        return np.array(cells, dtype=float)
+    except ValueError:
+        pass
+    values = np.full(len(cells), np.nan)
+    for column, cell in enumerate(cells):
+        if cell.strip().lower() in MISSING:
+            continue
+        if not is_number(cell):
+            raise InputError(
+                f"{path}, line {line}, column {names[column]!r}: {cell!r} is not a number; write "
+                f"a number there, or leave the column out with --ignore {names[column]}"
+            )
+        values[column] = float(cell)
+    return values

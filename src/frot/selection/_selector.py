@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,17 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from frot._errors import InputError, brief
-from frot.selection._compare import compare
+from frot._interrupted import Interrupted
+from frot._solvers import Callback
+from frot.selection._compare import Comparison, compare
 from frot.selection._decomposition import Parts
-from frot.selection._prepared import prepare
+from frot.selection._prepared import Prepared, prepare
 from frot.selection._table import make_table
 
 __all__ = ["FROTSelector", "unfitted"]
+
+# Seconds of a comparison whose time is up before it begins.
+NO_TIME = 1e-9
 
 
 class _Parameter:
@@ -47,6 +54,28 @@ def _ranked(
     if (sorted_keys[1:] > sorted_keys[:-1]).all():
         return order
     return np.lexsort((-shift, -phi, keys))
+
+
+def _compare_all(prepared: Prepared) -> tuple[tuple[Comparison, ...], Interrupted | None]:
+    """Hold class against class; the last answer may be one that Ctrl-C cut short."""
+    contrasts, found = prepared.contrasts(), []
+    watch, begin = prepared.watch, time.perf_counter()
+    for turn, contrast in enumerate(contrasts):
+        if prepared.watch.time_limit is not None:
+            left = prepared.watch.time_limit - (time.perf_counter() - begin)
+            # No time is no limit that a run could have.
+            watch = replace(watch, time_limit=max(left / (len(contrasts) - turn), NO_TIME))
+        given = prepared.table, contrast, prepared.groups, prepared.settings, prepared.weight
+        try:
+            found.append(compare(*given, watch))
+        except Interrupted as stop:
+            found.append(stop.result)
+            if len(found) < len(contrasts):
+                raise KeyboardInterrupt(
+                    f"{turn} of {len(contrasts)} comparisons were done: the selector is not fitted"
+                ) from None
+            return tuple(found), stop
+    return tuple(found), None
 
 
 class FROTSelector(SelectorMixin, BaseEstimator):
@@ -102,7 +131,14 @@ class FROTSelector(SelectorMixin, BaseEstimator):
     tol : float
         Relative gap between the bounds at which to stop.
     max_iter : int
-        Transport problems to solve at most, for each comparison.
+        Transport problems to solve at most, for each comparison; no fewer than 2.
+    time_limit : float, optional
+        Seconds, for solving; several comparisons get equal shares of what is left of it.
+    callback : callable, optional
+        Called with a `frot.Progress` after every transport problem, once there are bounds;
+        returning True stops the comparison.
+    progress : bool
+        Show a progress bar for each comparison.
     adversary : frot.Simplex or frot.CappedSimplex, optional
         The weights that groups may have. With ``frot.CappedSimplex(k)`` no group has more than
         1/k of the weight, so that no few groups hide the others.
@@ -166,6 +202,9 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         group_cost: str = "mean",
         tol: float = 1e-2,
         max_iter: int = 500,
+        time_limit: float | None = None,
+        callback: Callback | None = None,
+        progress: bool = False,
         adversary: Any = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
@@ -179,6 +218,9 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         self.group_cost = group_cost
         self.tol = tol
         self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.callback = callback
+        self.progress = progress
         self.adversary = adversary
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -201,12 +243,16 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         -------
         FROTSelector
             Itself.
+
+        Raises
+        ------
+        frot.Interrupted
+            On Ctrl-C, once the selector is fitted with the best certified answer until then. With
+            three or more classes the comparisons whose turn never came leave it unfitted, and the
+            `KeyboardInterrupt` says so.
         """
         prepared = prepare(self, X, y, sample_weight)
-        comparisons = tuple(
-            compare(prepared.table, contrast, prepared.groups, prepared.settings, prepared.weight)
-            for contrast in prepared.contrasts()
-        )
+        comparisons, interrupt = _compare_all(prepared)
         constant = np.logical_and.reduce([found.constant for found in comparisons])
         if constant.all():
             raise InputError(
@@ -236,6 +282,8 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         self.n_iter_ = max(found.result.iterations for found in comparisons)
         # Of an earlier fit.
         vars(self).pop("permutation_", None)
+        if interrupt is not None:
+            raise Interrupted(self) from interrupt
         return self
 
     def get_support(self, indices: bool = False) -> np.ndarray:
@@ -312,6 +360,9 @@ class FROTSelector(SelectorMixin, BaseEstimator):
 def unfitted(selector: FROTSelector | None = None) -> FROTSelector:
     """Return a new selector of the same parameters; the defaults for None.
 
+    It is for runs that are many, in whatever process, and the same each time: nobody watches, and
+    no clock runs.
+
     Examples
     --------
     >>> unfitted(FROTSelector(5)).get_params()["n_features_to_select"]
@@ -321,4 +372,5 @@ def unfitted(selector: FROTSelector | None = None) -> FROTSelector:
         return FROTSelector()
     if not isinstance(selector, FROTSelector):
         raise InputError(f"selector: {brief(selector)} is no FROTSelector; pass FROTSelector(...)")
-    return FROTSelector(**selector.get_params())
+    quiet = {"time_limit": None, "callback": None, "progress": False}
+    return FROTSelector(**{**selector.get_params(), **quiet})

@@ -12,6 +12,7 @@ import numpy as np
 
 from frot._errors import ConvergenceWarning, InputError
 from frot._fingerprint import fingerprint
+from frot._interrupted import Interrupted
 from frot._validate import check_count, check_number
 from frot.selection._permutation import describe
 from frot.selection._prepared import Prepared, prepare
@@ -124,7 +125,9 @@ def stability_selection(
         )
     # The data is checked and filled already, and the groups are read.
     model = model.set_params(
-        groups=prepared.groups, missing="error", n_features_to_select=prepared.picks
+        groups=prepared.groups,
+        missing="error",
+        n_features_to_select=prepared.picks,
     )
     found = run_tasks(
         partial(_pair, model, prepared, seed),
@@ -161,6 +164,10 @@ def _pair(model: FROTSelector, prepared: Prepared, seed: int, index: int) -> np.
         weight = None if prepared.weight is None else prepared.weight[rows]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            fitted = unfitted(model).fit(prepared.table[rows], prepared.codes[rows], weight)
+            try:
+                fitted = unfitted(model).fit(prepared.table[rows], prepared.codes[rows], weight)
+            except Interrupted:
+                # One of many: what it had so far is no answer.
+                raise KeyboardInterrupt from None
         chosen.append(fitted.groups_support_)
     return np.array(chosen)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 
-from frot._checkpoint import Checkpoint
+from frot._base.store import open_checkpoint
 from frot._errors import InputError, brief
 from frot._files import check_path
 from frot._orphans import end_with_caller
+from frot._progress import counting_bar
 from frot._spread import check_n_jobs
 from frot._validate import check_flag, check_number
 
@@ -46,9 +47,11 @@ def run_tasks(
     with ExitStack() as stack:
         store = None
         if checkpoint is not None:
-            store = stack.enter_context(Checkpoint(checkpoint, fingerprint()))
-        done = {} if store is None else {i: a for i, a in store.done.items() if i < count}
-        show = stack.enter_context(_bar(what, count, len(done), enabled=progress))
+            store = stack.enter_context(open_checkpoint(checkpoint, fingerprint()))
+        done = {} if store is None else {i: a for i, a in store.finished().items() if i < count}
+        before = (len(done), len(done))
+        bar = counting_bar(what, count, count, enabled=progress, before=before)
+        show = stack.enter_context(bar)
         todo = [index for index in range(count) if index not in done]
         chunks = [todo[start : start + CHUNK] for start in range(0, len(todo), CHUNK)]
         workers: Any = Parallel(n_jobs=n_jobs, return_as="generator")
@@ -58,7 +61,7 @@ def run_tasks(
                 done[index] = array
                 if store is not None:
                     store.add(index, array)
-            show(len(done))
+            show(len(chunk), len(chunk))
     return [done[index] for index in range(count)]
 
 
@@ -110,28 +113,3 @@ def generator_of(seed: int, index: int) -> np.random.Generator:
     True
     """
     return np.random.default_rng([seed, index])
-
-
-@contextmanager
-def _bar(what: str, count: int, done: int, *, enabled: bool) -> Iterator[Callable[[int], None]]:
-    if not enabled:
-        yield lambda finished: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=count, completed=done)
-        yield lambda finished: bar.update(task, completed=finished)

@@ -15,7 +15,7 @@ from frot.correspondence._backbones._module_identity import (  # noqa: E402
     weights_digest,
     weights_state,
 )
-from frot.correspondence._backbones._resnet_network import ResNet  # noqa: E402
+from frot.correspondence._backbones._torch_networks import ResNet  # noqa: E402
 from tests.correspondence.small import convolutions  # noqa: E402
 
 SLOPE = 0.1

@@ -13,7 +13,7 @@ from frot.correspondence._backbones._torch import TorchBackbone
 onnx = pytest.importorskip("onnx")
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")
-from frot.correspondence._backbones._resnet_network import ResNet  # noqa: E402
+from frot.correspondence._backbones._torch_networks import ResNet  # noqa: E402
 from tests.correspondence.backbones.onnx_files import write  # noqa: E402
 
 IMAGE = np.random.default_rng(0).random((40, 56, 3), dtype=np.float32)

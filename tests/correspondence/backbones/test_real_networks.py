@@ -10,8 +10,12 @@ import pytest
 
 from frot._errors import InputError, MissingDependencyError
 from frot.correspondence._backbone import Classifying
-from frot.correspondence._backbones._efficientnet import default_backbone, efficientnet_lite2
-from frot.correspondence._backbones._mobilenet import _own_name, mobilenetv2
+from frot.correspondence._backbones._mobile import (
+    _mobilenet_name,
+    default_backbone,
+    efficientnet_lite2,
+    mobilenetv2,
+)
 from frot.correspondence._backbones._onnx import OnnxBackbone
 from frot.correspondence._backbones._resnet import resnet
 from frot.correspondence._backbones._weights import find_weights
@@ -169,9 +173,9 @@ def test_19_maps_of_mobilenet(mobile):
 
 
 def test_both_spellings_of_torchvision_s_names():
-    assert _own_name("features.2.conv.1.0.weight") == "blocks.1.depthwise.0.weight"
-    assert _own_name("features.2.conv.3.weight") == "blocks.1.depthwise.0.weight"
-    assert _own_name("features.1.conv.0.1.bias") == "blocks.0.depthwise.1.bias"
+    assert _mobilenet_name("features.2.conv.1.0.weight") == "blocks.1.depthwise.0.weight"
+    assert _mobilenet_name("features.2.conv.3.weight") == "blocks.1.depthwise.0.weight"
+    assert _mobilenet_name("features.1.conv.0.1.bias") == "blocks.0.depthwise.1.bias"
 
 
 def test_the_thin_resnet_has_17_maps(thin):

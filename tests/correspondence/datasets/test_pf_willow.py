@@ -5,7 +5,7 @@ from scipy.io import loadmat, savemat
 from frot import InputError
 from frot.correspondence._datasets import pf_willow
 from frot.correspondence._datasets._pf_willow import CLASSES, ORIGIN, is_pf_willow
-from frot.datasets._places import folders
+from frot.datasets._catalogue import folders
 from tests.correspondence import generated
 
 

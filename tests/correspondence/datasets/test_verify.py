@@ -4,8 +4,7 @@ import pytest
 
 from frot import InputError
 from frot.correspondence._datasets import load_pairs, verify_pairs
-from frot.correspondence._datasets._pf_willow import CLASSES, ORIGIN
-from frot.correspondence._datasets._pf_willow_release import RELEASED
+from frot.correspondence._datasets._pf_willow import CLASSES, ORIGIN, RELEASED
 from frot.correspondence._evaluation import evaluate, read_evaluation
 from tests.correspondence import generated
 from tests.correspondence.datasets.test_load import MADE

@@ -12,10 +12,11 @@ import pytest
 
 import frot
 from frot import InputError, MissingDependencyError
+from frot._base.store import open_checkpoint
 from frot._errors import warn_caller
 from frot.correspondence._datasets import PairSet, load_pairs
 from frot.correspondence._evaluation import evaluate, read_evaluation
-from frot.correspondence._evaluation._store import Store
+from frot.correspondence._evaluation._kept import describe, open_store, read_records
 from tests.correspondence import generated
 from tests.correspondence.evaluation.matchers import Noting
 
@@ -197,9 +198,7 @@ class TestResume:
 
     def test_a_solver_that_was_interrupted_leaves_no_pair(self, pairs, tmp_path):
         def matcher(source: Any, target: Any) -> Any:
-            match = generated.Warp()(source, target)
-            result = SimpleNamespace(status=frot.Status.INTERRUPTED)
-            return SimpleNamespace(transfer=match.transfer, alpha={}, result=result)
+            raise frot.Interrupted(generated.Warp()(source, target))
 
         with pytest.raises(KeyboardInterrupt, match="0 of 12 pairs"):
             run(pairs, matcher, tmp_path / "store")
@@ -217,13 +216,13 @@ class TestStore:
             other.execute("CREATE TABLE pairs (id TEXT)")
         other.close()
         for name in ("text", "other"):
-            with pytest.raises(InputError, match=f"store: .*{name} is no store of an evaluation"):
+            with pytest.raises(InputError, match=f"store: .*{name} is no store of frot's"):
                 run(pairs, noting, tmp_path / name, resume=True)
         with pytest.raises(InputError, match="is a folder"):
             run(pairs, noting, tmp_path, resume=True)
         with pytest.raises(InputError, match="nowhere does not exist; make that folder"):
             run(pairs, noting, tmp_path / "nowhere" / "store")
-        with pytest.raises(InputError, match="store: 3 is not a path"):
+        with pytest.raises(InputError, match="store: 3 is no path of a file"):
             run(pairs, noting, 3)
         with pytest.raises(InputError, match=r"store: .*none is not there"):
             read_evaluation(tmp_path / "none")
@@ -233,11 +232,24 @@ class TestStore:
         (tmp_path / "store").touch()
         assert len(run(pairs, noting, tmp_path / "store").records) == 12
 
-    def test_two_runs_cannot_share_a_store(self, pairs, noting, tmp_path):
-        with (
-            Store(tmp_path / "store", {}),
-            pytest.raises(InputError, match="is in use by another run"),
-        ):
+    def test_two_runs_may_share_a_store(self, pairs, noting, tmp_path):
+        about = describe(pairs, noting)
+        with open_store(tmp_path / "store", about) as other:
+            assert len(run(pairs, noting, tmp_path / "store", resume=True).records) == 12
+            assert len(read_records(other)) == 12
+            assert len(read_evaluation(tmp_path / "store").records) == 12
+
+    def test_pairs_of_another_version_do_not_belong_to_the_same_table(
+        self, pairs, noting, tmp_path, monkeypatch
+    ):
+        run(pairs, noting, tmp_path / "store", limit=1)
+        monkeypatch.setattr(frot, "__version__", "99.0")
+        with pytest.raises(InputError, match=r"was begun with frot .*, and this is 99\.0; give"):
+            run(pairs, noting, tmp_path / "store", resume=True)
+
+    def test_a_store_of_other_work_is_refused(self, pairs, noting, tmp_path):
+        open_checkpoint(tmp_path / "store", "f").close()
+        with pytest.raises(InputError, match="is a store of numbered tasks, not of an evaluation"):
             run(pairs, noting, tmp_path / "store", resume=True)
 
     def test_a_later_format_is_refused(self, pairs, noting, tmp_path):
@@ -245,19 +257,21 @@ class TestStore:
         with sqlite3.connect(tmp_path / "store") as file:
             file.execute("PRAGMA user_version = 99")
         file.close()
-        with pytest.raises(InputError, match="is of format 99, and this version of frot reads 1"):
+        with pytest.raises(InputError, match="is of format 99, and this version of frot reads 2"):
             read_evaluation(tmp_path / "store")
 
-    def test_errors_come_back_as_they_were(self, tmp_path):
+    def test_errors_come_back_as_they_were(self, pairs, noting, tmp_path):
         from frot.correspondence._evaluation import Record
 
         errors = np.array([0.1, np.inf, 1 / 3])
-        with Store(tmp_path / "store", {"a": [1]}) as store:
-            store.add(Record("x", "c", errors=errors, points=np.ones((3, 2)), warnings=("w",)))
-        with Store(tmp_path / "store", None) as store:
-            (record,) = store.records().values()
-            assert store.about == {"a": [1]}
-        assert [path.name for path in tmp_path.iterdir()] == ["store"]
+        made = Record("x", "c", errors=errors, points=np.ones((3, 2)), warnings=("w",))
+        about = describe(pairs, noting)
+        with open_store(tmp_path / "store", about) as store:
+            store.add("x", made.as_json())
+        with open_store(tmp_path / "store", None) as store:
+            (record,) = read_records(store).values()
+            assert store.about == {"kind": "an evaluation", **about}
+        assert [path.name for path in tmp_path.glob("store*")] == ["store"]
         np.testing.assert_array_equal(record.errors, errors)
         assert record.points.shape == (3, 2)
         assert record.warnings == ("w",)

@@ -18,13 +18,14 @@ import pytest
 
 from frot.correspondence._datasets import load_pairs
 from frot.correspondence._evaluation import evaluate, read_evaluation
-from frot.correspondence._evaluation._surviving import DIED
+from frot.correspondence._evaluation._work import DIED
 from tests.correspondence import generated
 from tests.correspondence.evaluation.matchers import Noting
 from tests.dask_cluster import two_workers
 from tests.reference import LIGHT
 
 pytestmark = [
+    pytest.mark.xdist_group("alone"),
     pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals"),
     pytest.mark.timeout(120),
 ]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from frot.correspondence._backbones._arrays import ArrayBackbone, extract_named, image_key
 from frot.correspondence._backbones._choose import SomeLayers
-from frot.correspondence._backbones._efficientnet import default_backbone, efficientnet_lite2
-from frot.correspondence._backbones._mobilenet import mobilenetv2
+from frot.correspondence._backbones._mobile import default_backbone, efficientnet_lite2, mobilenetv2
 from frot.correspondence._backbones._noise import NoisyBackbone
 from frot.correspondence._backbones._onnx import OnnxBackbone
 from frot.correspondence._backbones._resnet import resnet

@@ -11,9 +11,12 @@ from typing import Any
 
 from frot._errors import InputError, require
 from frot.correspondence._backbones._choose import choose_layers
-from frot.correspondence._backbones._keras_resnet import KERAS_COLOURS, from_keras
+from frot.correspondence._backbones._keras_resnet import (
+    KERAS_COLOURS,
+    from_keras,
+    read_tensorflow_js,
+)
 from frot.correspondence._backbones._onnx import OnnxBackbone
-from frot.correspondence._backbones._tensorflow_js import read_tensorflow_js
 from frot.correspondence._backbones._torch import TorchBackbone
 from frot.correspondence._backbones._weights import fill, read_weights
 
@@ -85,7 +88,7 @@ def build_resnet(
     if path.suffix == ".onnx":
         return _from_onnx(network, blocks, width, path, names, layers)
     require("torch", "correspondence")
-    from frot.correspondence._backbones._resnet_network import ResNet
+    from frot.correspondence._backbones._torch_networks import ResNet
 
     chosen = choose_layers(names, layers, network)
     colours: dict[str, Any] = {}

@@ -12,8 +12,7 @@ from frot._errors import InputError
 from frot.correspondence._backbone import Backbone
 from frot.correspondence._backbones._arrays import ArrayBackbone
 from frot.correspondence._backbones._choose import SomeLayers
-from frot.correspondence._backbones._efficientnet import default_backbone, efficientnet_lite2
-from frot.correspondence._backbones._mobilenet import mobilenetv2
+from frot.correspondence._backbones._mobile import default_backbone, efficientnet_lite2, mobilenetv2
 from frot.correspondence._backbones._onnx import OnnxBackbone
 from frot.correspondence._backbones._resnet import RESNETS, resnet
 from frot.correspondence._backbones._torch import TorchBackbone
@@ -21,7 +20,9 @@ from frot.correspondence._backbones._transformers import is_transformers, transf
 
 __all__ = ["BACKBONES", "resolve_backbone"]
 
-BACKBONES = ("efficientnet-lite2", "mobilenetv2", *RESNETS)
+# Networks of inverted residual blocks, of which other tensors than the sums can be taken.
+INVERTED = ("efficientnet-lite2", "mobilenetv2")
+BACKBONES = (*INVERTED, *RESNETS)
 
 
 def resolve_backbone(
@@ -110,7 +111,7 @@ def _by_name(
 
 def _split(name: str) -> tuple[str, str]:
     """Take off what is said of the tensors of each block: ``mobilenetv2-expansion``."""
-    for network in BACKBONES[:2]:
+    for network in INVERTED:
         start, _, tensors = name.partition(f"{network}-")
         if not start and tensors:
             return network, tensors

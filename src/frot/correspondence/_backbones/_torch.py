@@ -74,7 +74,7 @@ class TorchBackbone:
         call: Mapping[str, Any] | None = None,
     ) -> None:
         torch = require("torch", "correspondence")
-        from frot.correspondence._backbones._module_state import placed
+        from frot.correspondence._backbones._module_identity import placed
 
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module is a {type(module).__name__}; give a torch.nn.Module")
@@ -142,7 +142,7 @@ class TorchBackbone:
         return top_maps(maps, weights, scores.ravel(), classes)
 
     def __getstate__(self) -> dict[str, Any]:
-        from frot.correspondence._backbones._module_state import without_local_hooks
+        from frot.correspondence._backbones._module_identity import without_local_hooks
 
         # A hash of weights that have changed since is none of what is sent.
         known = None if self._hash is None or self._hash[0] != self.state else self._hash
@@ -228,7 +228,7 @@ class TorchBackbone:
 
     def _run(self, ready: np.ndarray, wanted: set[str]) -> tuple[Any, dict[str, Any]]:
         torch = _torch()
-        from frot.correspondence._backbones._module_state import evaluating, watching
+        from frot.correspondence._backbones._module_identity import evaluating, watching
         from frot.correspondence._backbones._trace import Trace
 
         trace = Trace(wanted)

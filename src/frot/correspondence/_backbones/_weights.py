@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from frot._errors import InputError, require
-from frot.datasets._places import folders
+from frot.datasets._catalogue import folders
 
 __all__ = ["fill", "find_weights", "read_weights"]
 

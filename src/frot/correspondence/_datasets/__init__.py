@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from frot.correspondence._datasets._load import PAIR_SETS, load_pairs
+from frot.correspondence._datasets._load import PAIR_SETS, Verification, load_pairs, verify_pairs
 from frot.correspondence._datasets._pair_set import PairSet
 from frot.correspondence._datasets._pf_willow import pf_willow
-from frot.correspondence._datasets._verify import Verification, verify_pairs
 
 __all__ = ["PAIR_SETS", "PairSet", "Verification", "load_pairs", "pf_willow", "verify_pairs"]

@@ -1,22 +1,28 @@
-"""What every annotation must be before a pair is made of it."""
+"""Annotations: what each must be before a pair is made of it, and what is said of the others."""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from frot._base.tables import read_cells, read_text
 from frot._errors import require
+from frot.correspondence._pair import Pair
 
 __all__ = [
     "BrokenAnnotationError",
     "check_points",
+    "collect",
     "extent",
     "matched_points",
     "photo_size",
     "read_mat",
+    "read_rows",
+    "shortfall",
 ]
 
 # Annotators click on borders, and MATLAB counts from one.
@@ -139,3 +145,72 @@ def read_mat(path: Path, name: str) -> np.ndarray:
         return np.asarray(content[name], dtype=float)
     except (TypeError, ValueError):
         raise BrokenAnnotationError(f"{name} of {path.name} is not numbers") from None
+
+
+def read_rows(path: Path) -> list[tuple[int, list[str]]]:
+    """Return the rows of a list of pairs below its heading, with the numbers of their lines."""
+    rows = read_cells(read_text(path, errors="replace"), ",", path)[1:]
+    return [(number, row) for number, row in rows if any(cell.strip() for cell in row)]
+
+
+def collect(
+    tasks: Iterable[tuple[str, Callable[[], Pair] | partial[Pair]]],
+) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+    """Return the pairs that could be read, and a sentence for each that could not.
+
+    Parameters
+    ----------
+    tasks : iterable of (name, function)
+        What to call an annotation in a sentence, and what reads it.
+
+    Examples
+    --------
+    >>> def read():
+    ...     raise BrokenAnnotationError("it has no points")
+    >>> collect([("cat-12", read)])
+    ((), ('cat-12 was skipped: it has no points',))
+    """
+    pairs: dict[str, Pair] = {}
+    skipped = []
+    for name, read in tasks:
+        try:
+            pair = read()
+            if pair.id in pairs:
+                raise BrokenAnnotationError(f"{pair.id} was there before")
+            pairs[pair.id] = pair
+        except BrokenAnnotationError as broken:
+            skipped.append(f"{name} was skipped: {broken}")
+    return tuple(pairs.values()), tuple(skipped)
+
+
+# Classes that are named; `verify_pairs` names everything.
+NAMED = 5
+
+
+def shortfall(pairs: Sequence[Pair], classes: Iterable[str], published: int) -> tuple[str, ...]:
+    """Return a sentence if pairs or whole classes are missing, and nothing otherwise.
+
+    Parameters
+    ----------
+    pairs : sequence of Pair
+        Those that can be used.
+    classes : iterable of str
+        Those that there should be.
+    published : int
+        How many pairs there should be.
+
+    Examples
+    --------
+    >>> shortfall((), ["cat", "dog"], 12)[0]
+    'incomplete: 0 of the 12 published pairs can be used, none of cat, dog; --verify names all ...'
+    """
+    there = {pair.category for pair in pairs}
+    absent = [name for name in dict.fromkeys(classes) if name not in there]
+    if not absent and len(pairs) >= published:
+        return ()
+    more = f" and {len(absent) - NAMED} more classes" if len(absent) > NAMED else ""
+    none = f", none of {', '.join(absent[:NAMED])}{more}" if absent else ""
+    return (
+        f"incomplete: {len(pairs)} of the {published} published pairs can be used{none}; "
+        "--verify names all that is missing",
+    )

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from frot.correspondence._datasets._annotation import BrokenAnnotationError, check_points, extent
-from frot.correspondence._datasets._collect import collect
+from frot.correspondence._datasets._annotation import (
+    BrokenAnnotationError,
+    check_points,
+    collect,
+    extent,
+    read_rows,
+    shortfall,
+)
 from frot.correspondence._datasets._locate import Origin, check_parts, check_split, locate
 from frot.correspondence._datasets._pair_set import PairSet
-from frot.correspondence._datasets._shortfall import shortfall
-from frot.correspondence._datasets._tables import read_rows
 from frot.correspondence._pair import Pair
 
 __all__ = ["COUNTS", "ORIGIN", "absent", "caltech", "is_caltech", "parts"]

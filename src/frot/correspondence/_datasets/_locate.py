@@ -9,7 +9,7 @@ from pathlib import Path
 
 from frot._errors import InputError
 from frot._names import quote_some
-from frot.datasets._places import folders
+from frot.datasets._catalogue import folders
 
 __all__ = ["Origin", "check_parts", "check_split", "locate"]
 

@@ -11,15 +11,15 @@ import numpy as np
 
 from frot.correspondence._datasets._annotation import (
     BrokenAnnotationError,
+    collect,
     matched_points,
     photo_size,
     read_mat,
+    read_rows,
+    shortfall,
 )
-from frot.correspondence._datasets._collect import collect
 from frot.correspondence._datasets._locate import Origin, check_parts, check_split, locate
 from frot.correspondence._datasets._pair_set import PairSet
-from frot.correspondence._datasets._shortfall import shortfall
-from frot.correspondence._datasets._tables import read_rows
 from frot.correspondence._pair import Pair
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""PF-WILLOW: ten folders of ten photographs with ten points each, 900 ordered pairs."""
+"""PF-WILLOW: ten points on each of two photographs, ten folders of classes."""
 
 from __future__ import annotations
 
@@ -15,30 +15,49 @@ from frot._errors import InputError
 from frot.correspondence._datasets._annotation import (
     BrokenAnnotationError,
     check_points,
+    collect,
     extent,
     matched_points,
     read_mat,
+    read_rows,
+    shortfall,
 )
-from frot.correspondence._datasets._collect import collect
 from frot.correspondence._datasets._locate import Origin, check_split, locate
 from frot.correspondence._datasets._pair_set import PairSet
-from frot.correspondence._datasets._pf_willow_release import CLASSES, RELEASED
-from frot.correspondence._datasets._shortfall import shortfall
-from frot.correspondence._datasets._tables import read_rows
 from frot.correspondence._pair import Pair
-from frot.datasets import _digest
+from frot.datasets._catalogue import digest_of_file
 
 __all__ = [
     "CLASSES",
     "ORIGIN",
     "PAIRS",
     "PROTOCOL",
+    "RELEASED",
     "absent",
     "altered",
     "is_pf_willow",
     "parts",
     "pf_willow",
 ]
+
+# Of each class, what its photographs' names begin with, and how the ten go on.
+_NAMED = {
+    "car(G)": ("Cars_", "006a 007a 008b 009b 013b 017a 017b 019a 019b 022a"),
+    "car(M)": ("Cars_", "000a 004b 006a 008a 013b 014b 015a 017a 017b 022a"),
+    "car(S)": ("Cars_", "000a 001b 004b 008a 014a 014b 015a 028a 028b 031"),
+    "duck(S)": ("060_", "0000 0002 0005 0010 0013 0026 0030 0036 0044 0071"),
+    "motorbike(G)": ("Motorbikes_", "001a 002a 003b 011a 015a 020 023 038 039 040"),
+    "motorbike(M)": ("Motorbikes_", "003b 007a 010b 015a 020 024 030 032 038 039"),
+    "motorbike(S)": ("Motorbikes_", "004b 007a 010a 010b 022 024 028 030 032 035"),
+    "winebottle(M)": ("246_", "0001 0002 0003 0019 0021 0038 0090 0091 0099 0100"),
+    "winebottle(wC)": ("246_", "0018 0019 0021 0029 0038 0042 0052 0061 0090 0091"),
+    "winebottle(woC)": ("246_", "0001 0002 0003 0006 0010 0032 0056 0080 0099 0100"),
+}
+CLASSES = tuple(_NAMED)
+RELEASED = {
+    name: tuple(f"{start}{end}" for end in ends.split()) for name, (start, ends) in _NAMED.items()
+}
+
 
 POINTS, PHOTOS, PAIRS = 10, 10, 900
 LIST = "test_pairs.csv"
@@ -133,7 +152,7 @@ def altered(folder: Path) -> list[str]:
 def digest(folder: Path) -> str:
     """Return the SHA-256 of the files of the raw release, whatever folder they are in."""
     lines = [
-        f"{_digest.of_file(path)}  {path.parent.name}/{path.name}\n"
+        f"{digest_of_file(path)}  {path.parent.name}/{path.name}\n"
         for name in CLASSES
         for path in sorted((folder / name).glob("*.*"))
         if path.suffix in (".png", ".mat")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frot.correspondence._evaluation._record import Record
+from frot.correspondence._evaluation._kept import Record
 from frot.correspondence._evaluation._result import Evaluation, read_evaluation
 from frot.correspondence._evaluation._run import evaluate
 from frot.correspondence._evaluation._summary import result_table

@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from frot._errors import InputError
-from frot.correspondence._evaluation._record import Record
-from frot.correspondence._evaluation._store import Store
+from frot.correspondence._evaluation._kept import Record, open_store, read_records
 from frot.correspondence._evaluation._summary import THRESHOLDS, result_table
 from frot.correspondence._evaluation._table import ResultTable
 from frot.correspondence._score import Estimate, Per, pck, pck_difference
@@ -171,11 +170,11 @@ def read_evaluation(store: str | os.PathLike[str]) -> Evaluation:
     Raises
     ------
     InputError
-        If the file is not there, is in use by a run, or is no store.
+        If the file is not there, or is no store of an evaluation.
     """
-    with Store(store, None) as kept:
+    with open_store(store, None) as kept:
         about: dict[str, Any] = kept.about
-        records = tuple(kept.records().values())
+        records = tuple(read_records(kept).values())
     return Evaluation(
         about["data set"],
         records,
@@ -183,6 +182,5 @@ def read_evaluation(store: str | os.PathLike[str]) -> Evaluation:
         about["protocol"],
         about["score"],
         about["settings"],
-        # Stores of before have none.
-        tuple(about.get("notes", ())),
+        tuple(about["notes"]),
     )

@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Literal
 
+from frot._base.store import Store
 from frot._errors import InputError, require
 from frot._progress import counting_bar
 from frot._spread import check_n_jobs, spread
 from frot.correspondence._datasets import PairSet
-from frot.correspondence._evaluation._about import check_same, describe
+from frot.correspondence._evaluation._kept import describe, open_store, read_records
 from frot.correspondence._evaluation._result import Evaluation
-from frot.correspondence._evaluation._store import Store
-from frot.correspondence._evaluation._surviving import Send, surviving
-from frot.correspondence._evaluation._work import Task, carried, match_pair
+from frot.correspondence._evaluation._work import Send, Task, carried, match_pair, surviving
 from frot.correspondence._pair import Pair
 
 __all__ = ["evaluate"]
@@ -89,9 +88,8 @@ def evaluate(
     workers = _workers(workers)
     chosen = pairs.first(limit)
     about = describe(pairs, matcher)
-    with Store(store, about, resume) as kept:
-        check_same(kept, about)
-        known = kept.records()
+    with open_store(store, about, resume) as kept:
+        known = read_records(kept)
         if retry_failed:
             known = {id: one for id, one in known.items() if one.failure is None}
         left = _grouped([pair for pair in chosen if pair.id not in known])
@@ -104,12 +102,12 @@ def evaluate(
                 tasks = [Task(pair, carrier, pairs.score == "masks") for pair in left]
                 with closing(surviving(send, tasks)) as records:
                     for record in records:
-                        kept.add(record)
+                        kept.add(record.id, record.as_json())
                         done += 1
                         show(1, 1.0)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(_how_to_go_on(kept, done, len(chosen))) from None
-        known = kept.records()
+        known = read_records(kept)
         records = tuple(known[pair.id] for pair in chosen)
     return Evaluation(
         name=pairs.name,

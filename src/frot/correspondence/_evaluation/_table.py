@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frot._files import check_writable, replacing
-from frot.correspondence._evaluation._latex import latex_table
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["ResultTable", "Row"]
+__all__ = ["ResultTable", "Row", "latex_table"]
 
 # More classes than this are for files, not for the eye.
 SHOWN_CLASSES = 24
@@ -210,3 +209,68 @@ def _write(path: str | os.PathLike[str], text: str) -> Path:
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8")
     return path
+
+
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "±": r"$\pm$",
+}
+
+
+def latex_table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
+    r"""Return a table with booktabs' rules; the first two columns are text, the others figures.
+
+    Examples
+    --------
+    >>> print(latex_table(["Method", "Measure", "cat"], [["a_b", "PCK", "1.0"]], "5 %."))
+    % needs \usepackage{booktabs,graphicx}
+    \begin{table}
+    \centering
+    \caption{5 \%.}
+    \resizebox{\textwidth}{!}{%
+    \begin{tabular}{llr}
+    \toprule
+    Method & Measure & cat \\
+    \midrule
+    a\_b & PCK & 1.0 \\
+    \bottomrule
+    \end{tabular}}
+    \end{table}
+    <BLANKLINE>
+    """
+    lines = [
+        r"% needs \usepackage{booktabs,graphicx}",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_escaped(caption)}}}",
+        r"\resizebox{\textwidth}{!}{%",
+        rf"\begin{{tabular}}{{ll{'r' * (len(heads) - 2)}}}",
+        r"\toprule",
+        _latex_line(heads),
+        r"\midrule",
+        *(_latex_line(row) for row in rows),
+        r"\bottomrule",
+        r"\end{tabular}}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_line(cells: Sequence[str]) -> str:
+    return " & ".join(map(_escaped, cells)) + r" \\"
+
+
+def _escaped(text: str) -> str:
+    # Two hyphens in a row would be a dash, where they begin an option.
+    return "".join(SPECIAL.get(letter, letter) for letter in text).replace("--", "-{}-")

@@ -1,4 +1,4 @@
-"""One pair, matched and scored, wherever the work is done."""
+"""One pair, matched and scored, wherever the work is done, though processes may die."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import importlib
 import pickle
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,11 +17,11 @@ import numpy as np
 
 from frot._errors import InputError, MissingDependencyError, hearing, require
 from frot.correspondence._datasets._annotation import photo_size
-from frot.correspondence._evaluation._record import Record
+from frot.correspondence._evaluation._kept import Record
 from frot.correspondence._pair import Pair
 from frot.correspondence._score import mask_score, outline_mask, point_errors
 
-__all__ = ["Carrier", "Task", "carried", "match_pair"]
+__all__ = ["DIED", "Carrier", "Send", "Task", "carried", "match_pair", "surviving"]
 
 # The matcher of this process: networks are loaded once, not once a pair.
 _LOADED: dict[str, Any] = {}
@@ -91,9 +91,6 @@ def match_pair(task: Task) -> Record:
         seconds = time.perf_counter() - start
         result = getattr(match, "result", None)
         status = getattr(getattr(result, "status", None), "name", None)
-        if status == "INTERRUPTED":
-            # Solvers make the best of Ctrl-C; here it must end the run, and leave no such pair.
-            raise KeyboardInterrupt
         scored = _score_mask(pair, found) if task.masks else _score_points(pair, found)
         return Record(
             pair.id,
@@ -141,3 +138,50 @@ def _cloudpickle() -> Any:
     except ModuleNotFoundError:
         # Before 1.6, joblib brought its own copy.
         return require("joblib.externals.cloudpickle", "parallel")
+
+
+# What joblib and Dask raise when the process that ran a task is no more.
+DEATHS = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker")
+DIED = "the process that matched it died, twice; it may need more memory than there is"
+# What does tasks, in the order in which they are finished.
+Send = Callable[[Iterable[Task]], Generator[Record, None, None]]
+
+
+def surviving(send: Send, tasks: Sequence[Task]) -> Generator[Record, None, None]:
+    """Yield a record for every task, though processes may die.
+
+    Nobody can tell which of the tasks in flight took its process down. Each of them is done by
+    itself; the one that is alone when its process dies has failed.
+    """
+    left = {task.pair.id: task for task in tasks}
+    while left:
+        sent: list[Task] = []
+        try:
+            with closing(send(_noted(list(left.values()), sent))) as records:
+                for record in records:
+                    del left[record.id]
+                    yield record
+        except Exception as error:
+            if not _is_death(error):
+                raise
+        else:
+            return
+        for task in [task for task in sent if task.pair.id in left]:
+            try:
+                (record,) = send([task])
+            except Exception as error:
+                if not _is_death(error):
+                    raise
+                record = Record(task.pair.id, task.pair.category, failure=DIED)
+            del left[record.id]
+            yield record
+
+
+def _noted(tasks: Iterable[Task], sent: list[Task]) -> Iterator[Task]:
+    for task in tasks:
+        sent.append(task)
+        yield task
+
+
+def _is_death(error: Exception) -> bool:
+    return any(kind.__name__ in DEATHS for kind in type(error).__mro__)

@@ -17,12 +17,11 @@ from frot.correspondence._methods._one_cost import (
 from frot.correspondence._methods._outcome import (
     Outcome,
     Setting,
-    uninterrupted,
     votes_between,
 )
 from frot.correspondence._methods._srw import subspace_robust
 
-__all__ = ["METHODS", "Outcome", "Setting", "uninterrupted", "votes_between"]
+__all__ = ["METHODS", "Outcome", "Setting", "votes_between"]
 
 METHODS: dict[str, Callable[[Setting], Outcome]] = {
     "frot": feature_robust,

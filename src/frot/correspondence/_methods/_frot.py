@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from frot._interrupted import finish
 from frot.correspondence._methods._outcome import Outcome, Setting
 
 __all__ = ["feature_robust"]
@@ -13,5 +14,7 @@ def feature_robust(setting: Setting) -> Outcome:
     """The plan that is best against the worst mix of layers that is plausible under the prior."""
     # Without eta the adversary takes the worst layer, whatever the prior.
     q = setting.q if setting.transport.eta > 0.0 else None
-    result = setting.transport(setting.layers, setting.a, setting.b, q)
-    return replace(setting.transported(result.plan, result.alpha, result), prior=q)
+    return finish(
+        lambda: setting.transport(setting.layers, setting.a, setting.b, q),
+        lambda found: replace(setting.transported(found.plan, found.alpha, found), prior=q),
+    )

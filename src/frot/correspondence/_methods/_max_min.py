@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from frot._arrays import to_numpy
+from frot._interrupted import Interrupted
 from frot._result import Result
 from frot._status import Status
 from frot.correspondence._methods._outcome import Outcome, Setting
@@ -30,11 +31,15 @@ def worst_layer(setting: Setting) -> Outcome:
     lowers = np.full(len(uppers), -np.inf)
     left = set(range(len(uppers)))
     found: tuple[int, Result] | None = None
+    interrupt: Interrupted | None = None
     # The most promising first: its plan is the one that rules most others out.
     while left and uppers[layer := max(left, key=lambda k: uppers[k])] > lowers.max():
         left.discard(layer)
         cost = layers.mixed(setting.alone(layer))
-        result = setting.transport.alone(cost, layers.names[layer], setting.a, setting.b)
+        try:
+            result = setting.transport.alone(cost, layers.names[layer], setting.a, setting.b)
+        except Interrupted as stop:
+            result, interrupt = stop.result, stop
         phi = to_numpy(layers.costs.inner(home.bring(result.plan.dense())[None, ...]))[0]
         entropy = result.value - float(phi[layer])
         np.minimum(uppers, phi + entropy, out=uppers)
@@ -42,10 +47,13 @@ def worst_layer(setting: Setting) -> Outcome:
         # Only the costliest is kept: plans are large.
         if found is None or result.value > found[1].value:
             found = (layer, result)
-        if result.status is Status.INTERRUPTED:
-            found = (found[0], replace(found[1], status=result.status))
+        if interrupt is not None:
+            found = (found[0], replace(found[1], status=Status.INTERRUPTED))
             break
     assert found is not None
     worst, result = found
     result = replace(result, lower=float(lowers.max()), upper=float(uppers.max()))
-    return setting.transported(result.plan, setting.alone(worst), result)
+    outcome = setting.transported(result.plan, setting.alone(worst), result)
+    if interrupt is not None:
+        raise Interrupted(outcome) from interrupt
+    return outcome

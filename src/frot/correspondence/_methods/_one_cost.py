@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,16 +15,14 @@ __all__ = ["concatenated", "most_coherent", "scot", "uniform", "weighted"]
 def uniform(setting: Setting) -> Outcome:
     """Transport with the mean of the layers' costs."""
     cost = setting.layers.mixed(setting.equal)
-    result = setting.transport.alone(cost, "mean of layers", setting.a, setting.b)
-    return setting.transported(result.plan, setting.equal, result)
+    return setting.by_one_cost(cost, "mean of layers", setting.equal)
 
 
 def weighted(setting: Setting) -> Outcome:
     """Transport with the mean of the layers' costs, weighted by the prior: no adversary."""
     alpha = setting.equal if setting.q is None else setting.q / setting.q.sum()
     cost = setting.layers.mixed(alpha)
-    result = setting.transport.alone(cost, "weighted mean of layers", setting.a, setting.b)
-    return replace(setting.transported(result.plan, alpha, result), prior=setting.q)
+    return setting.by_one_cost(cost, "weighted mean of layers", alpha, setting.q)
 
 
 def concatenated(setting: Setting) -> Outcome:
@@ -33,10 +30,9 @@ def concatenated(setting: Setting) -> Outcome:
     layers = setting.layers
     xp = setting.home.xp
     cost = 2.0 - 2.0 * layers.concatenated
-    result = setting.transport.alone(cost, "layers end to end", setting.a, setting.b)
     squares = [to_numpy(xp.mean(norms**2, axis=1)).astype(float) for norms in layers.norms]
     shares = np.sqrt(squares[0] * squares[1])
-    return setting.transported(result.plan, shares / shares.sum(), result)
+    return setting.by_one_cost(cost, "layers end to end", shares / shares.sum())
 
 
 def most_coherent(setting: Setting) -> Outcome:
@@ -46,8 +42,7 @@ def most_coherent(setting: Setting) -> Outcome:
         chosen = int(np.argmax(setting.coherences))
     alpha = setting.alone(chosen)
     cost, name = setting.layers.mixed(alpha), setting.layers.names[chosen]
-    result = setting.transport.alone(cost, name, setting.a, setting.b)
-    return setting.transported(result.plan, alpha, result)
+    return setting.by_one_cost(cost, name, alpha)
 
 
 def scot(setting: Setting) -> Outcome:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from frot._arrays import Home, to_numpy
+from frot._interrupted import finish
 from frot._result import Result
-from frot._status import Status
 from frot.correspondence._coherence import coherences
 from frot.correspondence._layers import LayerPair
 from frot.correspondence._transport import Transporting
 
-__all__ = ["Outcome", "Setting", "uninterrupted", "votes_between"]
+__all__ = ["Outcome", "Setting", "votes_between"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +92,15 @@ class Setting:
         """
         return votes_between(votes, self.a > 0.0, self.b > 0.0, self.home)
 
+    def by_one_cost(
+        self, cost: Any, name: str, alpha: np.ndarray, prior: np.ndarray | None = None
+    ) -> Outcome:
+        """The outcome of ordinary transport at one cost, (n, m), made with the weights alpha."""
+        return finish(
+            lambda: self.transport.alone(cost, name, self.a, self.b),
+            lambda result: replace(self.transported(result.plan, alpha, result), prior=prior),
+        )
+
     def transported(self, plan: Any, alpha: Any, result: Result | None) -> Outcome:
         """The outcome of a plan, with its cost in every layer."""
         plan = self.home.bring(plan if result is None else _dense(plan))
@@ -138,13 +147,3 @@ class Outcome:
     result: Result | None = None
     plan: Any = None
     prior: np.ndarray | None = None
-
-
-def uninterrupted(outcome: Outcome) -> Outcome:
-    """Return the outcome; where Ctrl-C cut its solver short, go on with the interruption.
-
-    Solvers make the best of Ctrl-C, but work on many pairs must end, and keep no such pair.
-    """
-    if outcome.result is not None and outcome.result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    return outcome

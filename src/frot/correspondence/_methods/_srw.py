@@ -7,7 +7,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from frot._arrays import to_numpy
-from frot._status import Status
+from frot._interrupted import Interrupted
 from frot.correspondence._methods._outcome import Outcome, Setting
 
 __all__ = ["subspace_robust"]
@@ -37,12 +37,13 @@ def subspace_robust(setting: Setting) -> Outcome:
         P, Q = X @ U, Y @ U
         cost = (P**2).sum(axis=1)[:, None] + (Q**2).sum(axis=1)[None, :] - 2.0 * P @ Q.T
         bring = setting.home.bring
-        result = setting.transport.alone(
-            bring(np.maximum(cost, 0.0)), f"{k} directions", setting.a, setting.b
-        )
-        # There is no interval to say how far a plan is that was cut short: it is no answer.
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+        try:
+            result = setting.transport.alone(
+                bring(np.maximum(cost, 0.0)), f"{k} directions", setting.a, setting.b
+            )
+        except Interrupted:
+            # There is no interval to say how far a plan is that was cut short: it is no answer.
+            raise KeyboardInterrupt from None
         gamma = 2.0 / (2.0 + step)
         plan = (1.0 - gamma) * plan + gamma * to_numpy(result.plan.dense()).astype(float)
     # Layers share the directions: their part is the length of the directions in their features.

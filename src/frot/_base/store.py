@@ -1,0 +1,277 @@
+"""The crash-proof store: finished pieces of work in one SQLite file, each committed by itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from frot._errors import InputError
+from frot._files import check_path
+
+__all__ = ["Store", "open_checkpoint"]
+
+# In the header of the file, so that other SQLite files are told apart: "frot".
+MARK = 0x66726F74
+FORMAT = 2
+# Checkpoints of format 1 were files of another kind, with this at their beginning.
+CHECKPOINT_1 = b"frot checkpoint 1\n"
+# Seconds to wait for another process that is writing; a write takes milliseconds.
+WAIT = 30.0
+# What reading a file raises that is no store, or a damaged one.
+TROUBLE = (sqlite3.Error, ValueError, KeyError)
+TABLES = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE pieces (work TEXT, key, value BLOB NOT NULL, checksum INTEGER NOT NULL, "
+    "PRIMARY KEY (work, key))",
+)
+
+
+class Store:
+    """Finished pieces of work by number or name, in a file that survives being killed.
+
+    When `add` returns, its piece is committed: whatever ends the process, the file holds every
+    piece that was added and nothing by halves. (A power cut may cost the last few, not the file.)
+    A piece whose checksum is wrong is as if it had not been added. Several processes of one
+    machine may have the file open and add to it. While it is open, and after a kill, files ending
+    in ``-wal`` and ``-shm`` belong to it.
+
+    Parameters
+    ----------
+    path : path or None
+        None keeps everything in memory.
+    kind : str
+        What the pieces are, in two or three words; a store of another kind is refused.
+    about : mapping of str to JSON values, or None
+        What the file is begun for, written when it is made. None is for reading: the file has to
+        be there.
+    name : str
+        What messages call the argument that the path came from.
+
+    Attributes
+    ----------
+    about : dict
+        What the file was begun for, which need not be what was passed now.
+
+    Raises
+    ------
+    InputError
+        If the file is no store, of another kind or format, or cannot be opened.
+
+    Examples
+    --------
+    >>> with Store(None, "squares") as store:
+    ...     store.add(3, np.array([9.0]))
+    ...     store.add("note", {"seconds": 0.1}, work="other work")
+    ...     store.finished(), store.finished("other work")
+    ({3: array([9.])}, {'note': {'seconds': 0.1}})
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        kind: str,
+        about: Mapping[str, Any] | None = None,
+        *,
+        name: str = "store",
+    ) -> None:
+        self.path = None if path is None else check_path(path, name).expanduser()
+        self._name = name
+        # Nothing can be read from memory that was not written to it.
+        self._reading = about is None and path is not None
+        self._written = False
+        self._check_path()
+        try:
+            # Autocommit: transactions are begun and ended here, by name.
+            self._file = sqlite3.connect(
+                self.path or ":memory:", isolation_level=None, timeout=WAIT
+            )
+        except sqlite3.Error as error:
+            raise self._error(f"cannot be opened: {error}") from None
+        try:
+            self.about = self._begin({"kind": kind, **(about or {})})
+        except BaseException as error:
+            self._file.close()
+            if isinstance(error, TROUBLE) and not isinstance(error, InputError):
+                raise self._error(f"is no store of frot's ({error}); give another path") from None
+            raise
+
+    def add(self, key: int | str, value: Any, work: str = "") -> None:
+        """Keep a piece; when this returns it is committed. One of the same key is replaced.
+
+        Parameters
+        ----------
+        key : int or str
+        value : numpy.ndarray, or JSON value
+        work : str
+            A fingerprint of everything that the value depends on besides the key: inputs,
+            options, and the version where another one may compute another value.
+        """
+        content = _packed(value)
+        row = (work, key, content, _checksum(work, key, content))
+        try:
+            if not self._written:
+                # Commits are appended to a log, 100 times as fast as rewriting pages in place.
+                # Not before there is something to write: a store that is refused stays as it was.
+                self._file.execute("PRAGMA journal_mode = WAL")
+                self._file.execute("PRAGMA synchronous = NORMAL")
+                self._written = True
+            self._file.execute("INSERT OR REPLACE INTO pieces VALUES (?, ?, ?, ?)", row)
+        except sqlite3.Error as error:
+            raise OSError(f"{self._name}: {self.path} cannot be written: {error}") from None
+
+    def finished(self, work: str = "") -> dict[Any, Any]:
+        """Everything that is kept of a piece of work, by key, in the order it was added in."""
+        query = "SELECT key, value, checksum FROM pieces WHERE work = ? ORDER BY rowid"
+        try:
+            rows = self._file.execute(query, (work,)).fetchall()
+        except TROUBLE as error:
+            raise self._error(f"is damaged ({error}); remove it to start anew") from None
+        return {
+            key: _unpacked(content)
+            for key, content, checksum in rows
+            if checksum == _checksum(work, key, content)
+        }
+
+    def close(self) -> None:
+        """Close the file; what was in the log is in the file then, unless others use it."""
+        # Others, or a full disk, leave the log, from which the file can be opened all the same.
+        with suppress(sqlite3.Error):
+            if self._written:
+                self._file.execute("PRAGMA busy_timeout = 0")
+                self._file.execute("PRAGMA journal_mode = DELETE")
+        self._file.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _error(self, text: str) -> InputError:
+        return InputError(f"{self._name}: {self.path} {text}")
+
+    def _check_path(self) -> None:
+        path = self.path
+        if path is None:
+            return
+        if path.is_dir():
+            raise self._error("is a folder; give the path of a file")
+        if not path.parent.is_dir():
+            raise InputError(f"{self._name}: {path.parent} does not exist; make that folder first")
+        if not path.exists():
+            if self._reading:
+                raise self._error("is not there")
+            return
+        try:
+            with path.open("rb") as file:
+                begin = file.read(len(CHECKPOINT_1))
+        except OSError as error:
+            raise self._error(f"cannot be opened: {error.strerror}") from None
+        if begin == CHECKPOINT_1:
+            raise self._error(
+                "was written by an earlier version of frot and cannot be read by this one; give "
+                "another path, or remove it to start anew"
+            )
+
+    def _begin(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """Make the tables if there are none, all or nothing; return what the file is about."""
+        if not self._reading:
+            # Immediate, so that of two processes that begin together one makes the tables.
+            self._file.execute("BEGIN IMMEDIATE")
+        if self._file.execute("PRAGMA application_id").fetchone()[0] != MARK:
+            others = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if others or self._reading:
+                raise self._error("is no store of frot's; give another path")
+            for table in TABLES:
+                self._file.execute(table)
+            rows = [(name, json.dumps(value)) for name, value in about.items()]
+            self._file.executemany("INSERT INTO about VALUES (?, ?)", rows)
+            self._file.execute(f"PRAGMA application_id = {MARK}")
+            self._file.execute(f"PRAGMA user_version = {FORMAT}")
+        if not self._reading:
+            self._file.execute("COMMIT")
+        version = self._file.execute("PRAGMA user_version").fetchone()[0]
+        if version != FORMAT:
+            raise self._error(
+                f"is of format {version}, and this version of frot reads {FORMAT}; give another "
+                "path, or remove it to start anew"
+            )
+        rows = self._file.execute("SELECT name, value FROM about").fetchall()
+        found = {name: json.loads(value) for name, value in rows}
+        if found["kind"] != about["kind"]:
+            raise self._error(f"is a store of {found['kind']}, not of {about['kind']}")
+        if missing := [name for name in about if name not in found]:
+            raise self._error(f"does not say its {missing[0]}; remove it to start anew")
+        return found
+
+
+def open_checkpoint(path: str | os.PathLike[str], fingerprint: str) -> Store:
+    """Open, or begin, the store of one piece of work: arrays by the number of the task.
+
+    Parameters
+    ----------
+    path : path
+    fingerprint : str
+        Of the inputs and options; see `frot._fingerprint.fingerprint`.
+
+    Raises
+    ------
+    InputError
+        If the file is of other work, is no store, or cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp() + "/work.checkpoint"
+    >>> with open_checkpoint(path, "f1") as kept:
+    ...     kept.add(7, np.array([0.5, 1.5]))
+    >>> with open_checkpoint(path, "f1") as kept:
+    ...     kept.finished()
+    {7: array([0.5, 1.5])}
+    >>> open_checkpoint(path, "f2")
+    Traceback (most recent call last):
+    ...
+    frot._errors.InputError: checkpoint: ... is of other data or options; ...
+    """
+    about = {"fingerprint": fingerprint}
+    kept = Store(path, "numbered tasks", about, name="checkpoint")
+    if kept.about["fingerprint"] != fingerprint:
+        kept.close()
+        raise InputError(
+            f"checkpoint: {kept.path} is of other data or options; give another path, or remove "
+            "it to start anew"
+        )
+    return kept
+
+
+def _packed(value: Any) -> bytes:
+    if not isinstance(value, np.ndarray):
+        return json.dumps(value).encode()
+    content = io.BytesIO()
+    np.lib.format.write_array(content, value, allow_pickle=False)
+    return content.getvalue()
+
+
+def _unpacked(content: bytes) -> Any:
+    # No JSON begins with the first byte of NumPy's.
+    if content.startswith(np.lib.format.MAGIC_PREFIX):
+        return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    return json.loads(content)
+
+
+def _checksum(work: str, key: int | str, content: bytes) -> int:
+    return zlib.crc32(content, zlib.crc32(repr((work, key)).encode()))

@@ -1,0 +1,500 @@
+"""The reader of tables: delimited text, NumPy and Parquet files, and data frames."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frot._errors import InputError, require
+from frot._files import check_path
+from frot._names import first_repeated, quote_some
+
+__all__ = [
+    "Table",
+    "delimiter_of",
+    "frame_like",
+    "is_number",
+    "kind_of",
+    "parse_text",
+    "read_cells",
+    "read_frame",
+    "read_pair",
+    "read_table",
+    "read_text",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A point cloud read from a file: n points (rows) of d features (columns).
+
+    Parameters
+    ----------
+    values : numpy.ndarray of float64, shape (n, d)
+    columns : tuple of str, length d, or None
+        Names of the features, where the file has them.
+    ids : tuple of str, length n, or None
+        Names of the points, where the file has them.
+    path : pathlib.Path
+        Where it came from.
+
+    Examples
+    --------
+    >>> import pathlib
+    >>> import numpy as np
+    >>> from frot._base.tables import Table
+    >>> Table(np.zeros((3, 2)), ("a", "b"), None, pathlib.Path("a.csv")).shape
+    (3, 2)
+    """
+
+    values: NDArray[np.float64]
+    columns: tuple[str, ...] | None
+    ids: tuple[str, ...] | None
+    path: Path
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, d)."""
+        n, d = self.values.shape
+        return n, d
+
+
+def read_table(path: str | os.PathLike[str]) -> Table:
+    r"""Read a point cloud from a .csv, .tsv (or either with .gz), .npy, .npz or .parquet file.
+
+    In text, the first row is a header when at least half of its cells are not numbers, and the
+    first column names the points when none of its first cells is a number, or when the header
+    leaves it without a name. An .npz file holds the array ``X``, or only one matrix; arrays
+    ``columns`` (or ``genes``) and ``ids`` name its columns and rows.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    InputError
+        If the file is missing, of an unknown kind, empty, ragged, or holds a cell that is not a
+        number; the message says where.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from frot._base.tables import read_table
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
+    >>> _ = path.write_text("height,weight\n1.8,75\n1.6,60\n")
+    >>> table = read_table(path)
+    >>> table.columns, table.values.tolist()
+    (('height', 'weight'), [[1.8, 75.0], [1.6, 60.0]])
+    """
+    path = check_path(path)
+    kind = kind_of(path)
+    if kind not in _READERS:
+        known = ", ".join(_READERS)
+        raise InputError(f"{path} has an unknown suffix {kind!r}; known are {known}")
+    if not path.is_file():
+        reason = "is a folder" if path.is_dir() else "does not exist"
+        raise InputError(f"{path} {reason}; give the path of a file")
+    table = _READERS[kind](path)
+    n, d = table.shape
+    if n == 0 or d == 0:
+        raise InputError(f"{path} holds {n} rows of {d} features; it needs one of each at least")
+    for what, names, count in (("columns", table.columns, d), ("rows", table.ids, n)):
+        if names is not None and len(names) != count:
+            raise InputError(f"{path} has {len(names)} names for {count} {what}; give one for each")
+    return table
+
+
+def read_pair(
+    path_a: str | os.PathLike[str], path_b: str | os.PathLike[str]
+) -> tuple[Table, Table]:
+    r"""Read two point clouds in the same features, the second's columns put in the first's order.
+
+    Columns are matched by name when both files have names, and by position otherwise.
+
+    Parameters
+    ----------
+    path_a, path_b : path
+
+    Returns
+    -------
+    tuple of two Table
+        Of the same number of columns.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from frot._base.tables import read_pair
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.csv").write_text("u,v\n1,2\n")
+    >>> _ = (folder / "b.csv").write_text("v,u\n4,3\n")
+    >>> read_pair(folder / "a.csv", folder / "b.csv")[1].values.tolist()
+    [[3.0, 4.0]]
+    """
+    path_a, path_b = check_path(path_a, "path_a"), check_path(path_b, "path_b")
+    first, second = read_table(path_a), read_table(path_b)
+    if first.columns is not None and second.columns is not None:
+        return first, _reorder(second, first.columns, first.path)
+    if first.shape[1] != second.shape[1]:
+        raise InputError(
+            f"{first.path} has {first.shape[1]} features and {second.path} has {second.shape[1]}; "
+            "both need the same features"
+        )
+    return first, second
+
+
+def frame_like(x: Any) -> tuple[Any, tuple[str, ...] | None]:
+    """Take the values and column names out of a DataFrame; pass anything else through.
+
+    Parameters
+    ----------
+    x : object
+        A DataFrame of pandas, polars or anything that has ``columns`` and ``to_numpy``.
+
+    Returns
+    -------
+    values : object
+        The frame's values as an array, shape (n, d); or `x` itself.
+    columns : tuple of str or None
+
+    Examples
+    --------
+    >>> import pandas
+    >>> from frot._base.tables import frame_like
+    >>> frame_like(pandas.DataFrame({"a": [1.0], "b": [2.0]}))
+    (array([[1., 2.]]), ('a', 'b'))
+    >>> frame_like([[1.0, 2.0]])
+    ([[1.0, 2.0]], None)
+    """
+    # By shape, not by type: asking for the type would import libraries the user may not have.
+    if hasattr(x, "columns") and callable(getattr(x, "to_numpy", None)):
+        return x.to_numpy(), tuple(str(name) for name in x.columns)
+    return x, None
+
+
+def _reorder(table: Table, columns: tuple[str, ...], owner: Path) -> Table:
+    if table.columns is None or table.columns == columns:
+        return table
+    for path, names in ((owner, columns), (table.path, table.columns)):
+        if (twice := first_repeated(names)) is not None:
+            raise InputError(
+                f"{path} has two columns named {twice!r}, so that {owner} and {table.path} cannot "
+                "be matched by name; rename one"
+            )
+    where = {name: position for position, name in enumerate(table.columns)}
+    absent = [name for name in columns if name not in where]
+    if absent:
+        raise InputError(f"{table.path} lacks {quote_some(absent)}, which {owner} has")
+    expected = set(columns)
+    extra = [name for name in table.columns if name not in expected]
+    if extra:
+        raise InputError(f"{owner} lacks {quote_some(extra)}, which {table.path} has")
+    order = [where[name] for name in columns]
+    return Table(table.values[:, order], columns, table.ids, table.path)
+
+
+# One reader for each kind of file
+
+
+def kind_of(path: Path) -> str:
+    """Return the suffix that says what a file is, with that of what is compressed before ``.gz``.
+
+    Examples
+    --------
+    >>> kind_of(Path("a.b.CSV.gz"))
+    '.csv.gz'
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
+
+
+def delimiter_of(path: Path) -> str:
+    """Return what stands between the cells of a .csv or .tsv file."""
+    return "\t" if ".tsv" in kind_of(path) else ","
+
+
+def read_text(path: Path, errors: str = "strict") -> str:
+    """Read a UTF-8 text file, with or without a byte-order mark, compressed if it ends in .gz.
+
+    Examples
+    --------
+    >>> read_text(Path("no such file"))
+    Traceback (most recent call last):
+    ...
+    frot._errors.InputError: cannot read no such file: No such file or directory
+    """
+    try:
+        with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            return file.read().decode("utf-8-sig", errors)
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {path}: {why}") from None
+
+
+def read_cells(text: str, delimiter: str, source: str | Path) -> list[tuple[int, list[str]]]:
+    r"""Return the rows of delimited text with the numbers of their lines, empty lines left out.
+
+    Examples
+    --------
+    >>> read_cells('a,"b, c"\n\n1,2\n', ",", "a.csv")
+    [(1, ['a', 'b, c']), (3, ['1', '2'])]
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        return [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise InputError(f"cannot read {source}, line {reader.line_num}: {error}") from None
+
+
+def read_frame(path: Path) -> Any:
+    """Return the pandas frame of a .parquet file."""
+    pandas, arrow = require("pandas", "tables"), require("pyarrow", "tables")
+    try:
+        return pandas.read_parquet(path)
+    except (arrow.ArrowException, OSError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+
+
+def _read_delimited(path: Path) -> Table:
+    columns, ids, values = parse_text(read_text(path), delimiter_of(path), str(path))
+    return Table(values, columns, ids, path)
+
+
+def _read_npy(path: Path) -> Table:
+    with _numpy_errors(path):
+        return Table(_as_matrix(np.load(path, allow_pickle=False), str(path)), None, None, path)
+
+
+def _read_npz(path: Path) -> Table:
+    with _numpy_errors(path), np.load(path, allow_pickle=False) as archive:
+        named = {"columns", "genes", "ids"}
+        others = [name for name in archive.files if name not in named]
+        if "X" not in others and len(others) != 1:
+            raise InputError(
+                f"{path} holds the arrays {quote_some(others)}; name the point cloud 'X'"
+            )
+        key = "X" if "X" in others else others[0]
+        values = _as_matrix(archive[key], f"array {key!r} of {path}")
+        columns = next((_names(archive[k]) for k in ("columns", "genes") if k in archive), None)
+        ids = _names(archive["ids"]) if "ids" in archive else None
+    return Table(values, columns, ids, path)
+
+
+@contextmanager
+def _numpy_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        if "allow_pickle" in str(error) or "Object arrays" in str(error):
+            raise InputError(
+                f"{path} is not a file of plain numbers; Python objects are not read from files: "
+                "save a numeric array"
+            ) from None
+        raise InputError(f"cannot read {path}: {error}") from None
+
+
+def _as_matrix(array: NDArray[Any], what: str) -> NDArray[np.float64]:
+    if array.ndim != 2:
+        fix = "; reshape(-1, 1) makes points of one feature" if array.ndim == 1 else ""
+        raise InputError(f"{what} has shape {array.shape}; it needs (points, features){fix}")
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{what} holds {array.dtype}; it needs real numbers")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _names(array: NDArray[Any]) -> tuple[str, ...]:
+    return tuple(str(name) for name in array.ravel().tolist())
+
+
+def _read_parquet(path: Path) -> Table:
+    frame, pandas = read_frame(path), require("pandas", "tables")
+    ids = None if isinstance(frame.index, pandas.RangeIndex) else _names(frame.index.to_numpy())
+    is_number = pandas.api.types.is_numeric_dtype
+    if frame.shape[1] > 1 and ids is None and not is_number(frame.dtypes.iloc[0]):
+        ids = _names(frame.iloc[:, 0].to_numpy())
+        frame = frame.iloc[:, 1:]
+    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
+        if not is_number(dtype):
+            raise InputError(f"{path}, column {name!r}: {dtype} is not a kind of number; remove it")
+    values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    return Table(values, tuple(str(name) for name in frame.columns), ids, path)
+
+
+_READERS: dict[str, Callable[[Path], Table]] = {
+    ".csv": _read_delimited,
+    ".tsv": _read_delimited,
+    ".csv.gz": _read_delimited,
+    ".tsv.gz": _read_delimited,
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".parquet": _read_parquet,
+}
+
+
+Names = tuple[str, ...] | None
+Parsed = tuple[Names, Names, NDArray[np.float64]]
+
+# Rows that are looked at to tell whether the first column names the points.
+_SAMPLE = 20
+
+
+def parse_text(text: str, delimiter: str, source: str) -> Parsed:
+    r"""Read delimited text.
+
+    Parameters
+    ----------
+    text : str
+    delimiter : str
+        Of one character.
+    source : str
+        What to call the text in messages.
+
+    Returns
+    -------
+    columns : tuple of str or None
+        The header, if the first row is one.
+    ids : tuple of str or None
+        The first column, if it names the rows.
+    values : numpy.ndarray of float64, shape (n, d)
+
+    Examples
+    --------
+    >>> from frot._base.tables import parse_text
+    >>> parse_text("id,u,v\np1,1,2\np2,3,4\n", ",", "a.csv")
+    (('u', 'v'), ('p1', 'p2'), array([[1., 2.], [3., 4.]]))
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    rows = (row for row in csv.reader(lines, delimiter=delimiter) if row)
+    head = list(islice(rows, _SAMPLE))
+    if not head:
+        raise InputError(f"{source} is empty; it needs a row for each point")
+    has_header, has_ids = _layout(head)
+    if has_header and len(head) == 1:
+        raise InputError(f"{source} holds a header and no points; it needs a row for each point")
+    try:
+        return _parse_fast(lines, delimiter, has_header, has_ids)
+    except ValueError:
+        # The slow way reads quoted cells too, and says where a cell cannot be read.
+        return _parse_slow(read_cells(text, delimiter, source), has_header, has_ids, source)
+
+
+def _layout(head: list[list[str]]) -> tuple[bool, bool]:
+    """Whether the first row is a header, and whether the first column names the points."""
+    first, rest = head[0], head[1:]
+    if rest and len(first) > 1 and [cell.strip() for cell in first] == _numbered(len(first)):
+        return True, False  # columns without names, as pandas numbers them
+    if rest and first[0].strip() == "" and len(first) > 1:
+        # pandas leaves the cell above the row names empty; unnamed columns are 0, 1, 2, …
+        names = first[1:]
+        if names == _numbered(len(names)) or _mostly_text(names):
+            return True, True
+    if rest and len(first) == len(rest[0]) - 1 and _mostly_text(first):
+        return True, True  # R leaves that cell out
+    body = rest or [first]
+    has_ids = all(_is_text(row[0]) for row in body) and any(map(is_number, body[0][1:]))
+    return _mostly_text(first[1:] if has_ids else first), has_ids
+
+
+def _parse_fast(lines: list[str], delimiter: str, has_header: bool, has_ids: bool) -> Parsed:
+    lines = [line for line in lines if line]
+    header = next(csv.reader(lines[:1], delimiter=delimiter)) if has_header else None
+    body = lines[1:] if has_header else lines
+    if any('"' in line for line in body):
+        raise ValueError("quoted cells need the csv module")
+    ids = None
+    if has_ids:
+        parts = [line.partition(delimiter) for line in body]
+        ids = tuple(name.strip() for name, _, _ in parts)
+        body = [rest for _, _, rest in parts]
+        if not all(body):
+            raise ValueError("a row without numbers would be skipped")
+    values = np.loadtxt(body, delimiter=delimiter, comments=None, ndmin=2, dtype=np.float64)
+    if values.shape[0] != len(body):
+        raise ValueError("a blank row was skipped")
+    return _column_names(header, values.shape[1], has_ids), ids, values
+
+
+def _parse_slow(
+    rows: list[tuple[int, list[str]]], has_header: bool, has_ids: bool, source: str
+) -> Parsed:
+    header = rows.pop(0)[1] if has_header else None
+    width = len(rows[0][1]) if header is None else len(header)
+    if header is not None and has_ids and len(rows[0][1]) == width + 1:
+        width += 1
+    names = _column_names(header, width - has_ids, has_ids)
+    values = np.empty((len(rows), width - has_ids))
+    for position, (line, row) in enumerate(rows):
+        if len(row) != width:
+            raise InputError(
+                f"{source}, line {line}: {len(row)} cells where there should be {width}; "
+                "every row needs as many cells as the first"
+            )
+        for column, cell in enumerate(row[has_ids:]):
+            try:
+                values[position, column] = float(cell)
+            except ValueError:
+                name = column + has_ids + 1 if names is None else repr(names[column])
+                what = f"{cell!r} is not a number" if cell.strip() else "the cell is empty"
+                raise InputError(
+                    f"{source}, line {line}, column {name}: {what}; write a number there"
+                ) from None
+    ids = tuple(row[0].strip() for _, row in rows) if has_ids else None
+    return names, ids, values
+
+
+def _column_names(header: list[str] | None, d: int, has_ids: bool) -> Names:
+    if header is None:
+        return None
+    # The header may or may not have a cell above the names of the points.
+    if not d <= len(header) <= d + has_ids:
+        raise ValueError("the header does not fit the rows")
+    return tuple(name.strip() for name in header[len(header) - d :])
+
+
+def is_number(cell: str) -> bool:
+    """Say whether a cell holds a number.
+
+    Examples
+    --------
+    >>> is_number(" 1e3"), is_number("many"), is_number("")
+    (True, False, False)
+    """
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbered(count: int) -> list[str]:
+    return [str(column) for column in range(count)]
+
+
+def _is_text(cell: str) -> bool:
+    return cell.strip() != "" and not is_number(cell)
+
+
+def _mostly_text(cells: list[str]) -> bool:
+    # Not "any": a typing error in the first row of numbers must not turn it into a header.
+    return 2 * sum(map(_is_text, cells)) >= max(len(cells), 1)

@@ -1,0 +1,17 @@
+"""The command line: one file a command, and `reproduce`, the experiments.
+
+In come words, out come answers on stdout, remarks on stderr, files and an exit code. `app` puts
+the commands together; `console`, `files` and `calls` are what they share, `matching` has the
+options of a matcher. Nothing of frot imports this room.
+"""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; `frot` and ``python -m frot`` both come here."""
+    from frot.cli.app import app
+
+    app(prog_name="frot")

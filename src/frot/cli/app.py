@@ -1,0 +1,78 @@
+"""The commands under one roof, and what becomes of their errors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from frot._errors import InputError, MissingDependencyError, SolverError
+from frot.cli.compare import compare
+from frot.cli.console import BAD_INPUT, FAILED, INTERRUPTED, complain
+from frot.cli.demo import demo
+from frot.cli.doctor import doctor
+from frot.cli.evaluate import evaluate
+from frot.cli.match import match
+from frot.cli.reproduce.command import reproduce
+from frot.cli.select import select
+from frot.cli.solve import solve
+
+__all__ = ["app"]
+
+
+class Commands(TyperGroup):
+    """Commands whose errors are one sentence and an exit code instead of a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except (InputError, MissingDependencyError) as error:
+            complain(str(error))
+            raise typer.Exit(BAD_INPUT) from None
+        except SolverError as error:
+            complain(str(error))
+            raise typer.Exit(FAILED) from None
+        except KeyboardInterrupt:
+            complain("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="frot",
+    no_args_is_help=True,
+    add_completion=False,
+    # A traceback is for bugs; users' mistakes are caught above.
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from frot import __version__
+
+        typer.echo(f"frot {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Feature-robust optimal transport: exact, certified, on named groups of features."""
+
+
+app.command()(demo)
+app.command()(solve)
+app.command()(compare)
+app.command()(select)
+app.command()(match)
+app.command()(evaluate)
+app.command()(reproduce)
+app.command()(doctor)

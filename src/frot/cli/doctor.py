@@ -1,0 +1,126 @@
+"""``frot doctor``: what is installed, what it runs on, and whether it works."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from importlib import metadata, util
+from typing import Any
+
+import typer
+
+from frot.cli.console import FAILED, complain, console, say
+
+__all__ = ["doctor"]
+
+REQUIRED = ("numpy", "scipy", "POT", "highspy", "typer", "rich")
+# What each optional library is for, and how to get it.
+OPTIONAL = {
+    "matplotlib": ("pictures", '"frot[plot]"'),
+    "pandas": ("DataFrames, .parquet files", '"frot[tables]"'),
+    "pyarrow": (".parquet files", '"frot[tables]"'),
+    "polars": ("DataFrames", "polars"),
+    "joblib": ("frot.pairwise over processes", '"frot[parallel]"'),
+    "scikit-learn": ("frot.selection, frot select", '"frot[selection]"'),
+    "anndata": (".h5ad files", '"frot[anndata]"'),
+    "distributed": ("frot.pairwise over a Dask cluster", '"dask[distributed]"'),
+    "torch": ("tensors on CPU and GPU, frot.torch.FRWDLoss", '"frot[torch]"'),
+    "flash-sinkhorn": ("streaming on tensor cores", '"frot[cuda]"'),
+}
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def doctor() -> None:
+    """Check the installation: versions, optional parts, threads, GPU, and a small solve."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    rows = [
+        ("frot", metadata.version("frot")),
+        ("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
+        *((name, _installed(name) or "missing") for name in REQUIRED),
+        *((name, _optional(name)) for name in OPTIONAL),
+        ("BLAS", _blas()),
+        ("threads", _threads()),
+        ("GPU", _gpu()),
+    ]
+    for name, text in rows:
+        # As text, so that the brackets of an extra's name are not read as markup.
+        table.add_row(name, Text(text))
+    console().print(table)
+    _self_test()
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _optional(name: str) -> str:
+    purpose, requirement = OPTIONAL[name]
+    version = _installed(name)
+    return (
+        f"{version} ({purpose})"
+        if version
+        else f"not installed ({purpose}: pip install {requirement})"
+    )
+
+
+def _blas() -> str:
+    import numpy
+
+    config: Any = numpy.show_config(mode="dicts")
+    blas = config.get("Build Dependencies", {}).get("blas", {})
+    return f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
+
+
+def _threads() -> str:
+    affinity = getattr(os, "sched_getaffinity", None)
+    usable = len(affinity(0)) if affinity is not None else os.cpu_count()
+    limits = [f"{name}={os.environ[name]}" for name in THREADS if name in os.environ]
+    return f"{usable} usable of {os.cpu_count()} cores; " + (", ".join(limits) or "no limits set")
+
+
+def _gpu() -> str:
+    if util.find_spec("torch") is not None:
+        import torch  # pyright: ignore[reportMissingImports]
+
+        if torch.cuda.is_available():
+            names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+            return ", ".join(names)
+        return "none that torch can use"
+    if shutil.which("nvidia-smi") is None:
+        return "none found (neither torch nor nvidia-smi)"
+    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return "nvidia-smi is there but does not answer"
+    names = ", ".join(line.strip() for line in done.stdout.splitlines() if line.strip())
+    return f"{names or 'none'} (torch is not installed)"
+
+
+def _self_test() -> None:
+    import frot
+    from frot._toy import toy
+
+    X, Y, groups = toy(40)
+    ours = frot.solve(X, Y, groups)
+    referee = frot.solve(X, Y, groups, solver="linear_program")
+    say(
+        f"Self-test: optimum in [{ours.lower:.12g}, {ours.upper:.12g}], gap {ours.gap:.1e}, "
+        f"{ours.time:.2f} s; linear program {referee.value:.12g}"
+    )
+    slack = 1e-6 * abs(referee.value)
+    if not (ours.status.ok and ours.lower - slack <= referee.value <= ours.upper + slack):
+        complain("the self-test failed: the exact solver and the linear program disagree")
+        raise typer.Exit(FAILED)
+    say("Everything works.", style="green")

@@ -1,0 +1,172 @@
+"""``frot evaluate``: a data set of pairs in, the paper's per-class table out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from frot.cli.console import FAILED, console, remark, say, warn
+from frot.cli.matching import make_matcher, option, split_options, takes_matcher
+
+if TYPE_CHECKING:
+    from frot.correspondence._evaluation import Evaluation, ResultTable
+
+__all__ = ["evaluate"]
+
+LAYERS_SHOWN = 5
+
+
+class DataSet(str, Enum):
+    """Data sets of pairs."""
+
+    pf_willow = "pf-willow"
+    spair = "spair"
+    pf_pascal = "pf-pascal"
+    caltech = "caltech"
+
+
+class Split(str, Enum):
+    """Parts of a data set."""
+
+    test = "test"
+    val = "val"
+    trn = "trn"
+
+
+ROOT = "Folder of the data set; by default below FROT_DATA or ../shared/data."
+STORE = "SQLite file of finished pairs; by default named after set, method and settings."
+LIMIT = "Only so many pairs, spread over the set."
+
+
+@takes_matcher
+def evaluate(
+    data: Annotated[DataSet, typer.Argument(help="The data set.")],
+    root: Annotated[Path | None, option("Data", ROOT, "FOLDER")] = None,
+    split: Annotated[
+        Split, option("Data", "Part of spair and pf-pascal; test by default.")
+    ] = Split.test,
+    limit: Annotated[int | None, option("Data", LIMIT, "COUNT", min=1)] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Say what is missing.", rich_help_panel="Data")
+    ] = False,
+    *,
+    matching: dict[str, Any],
+    workers: Annotated[int, option("Run", "Processes; -1 for all cores.", "COUNT")] = 1,
+    dask: Annotated[
+        str | None, option("Run", "Use the Dask cluster with this scheduler.", "ADDRESS")
+    ] = None,
+    store: Annotated[Path | None, option("Run", STORE, "FILE")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the store.", rich_help_panel="Run")
+    ] = False,
+    retry_failed: Annotated[
+        bool,
+        typer.Option("--retry-failed", help="Do failed pairs again.", rich_help_panel="Run"),
+    ] = False,
+    csv: Annotated[Path | None, option("Output", "Write the table, .csv.", "FILE")] = None,
+    latex: Annotated[Path | None, option("Output", "Write the table, .tex.", "FILE")] = None,
+    every: Annotated[
+        bool,
+        typer.Option("--every", help="Show every published row.", rich_help_panel="Output"),
+    ] = False,
+    progress: Annotated[
+        bool | None, option("Output", "Show a bar; by default on a terminal.")
+    ] = None,
+) -> None:
+    """Match every pair of a data set and score them by class, beside the published figures.
+
+    Every finished pair is kept: whatever ends the run, the same command with --resume goes on.
+
+    Exit codes: 0 every pair was matched, 1 some failed, 2 bad input, 130 interrupted.
+    """
+    from frot._errors import InputError
+    from frot._files import check_writable
+    from frot.correspondence._datasets import load_pairs, verify_pairs
+    from frot.correspondence._evaluation import evaluate as run
+
+    if verify:
+        found = verify_pairs(data.value, root, split.value)
+        say(str(found))
+        raise typer.Exit(0 if found.complete else FAILED)
+    for path in (csv, latex):
+        if path is not None:
+            check_writable(path)
+    split_options(matching)
+    pairs = load_pairs(data.value, root, split.value)
+    matcher = make_matcher(matching)
+    label = matching.get("method") or matching.get("preset") or "frot"
+    if store is None:
+        store = Path(
+            "-".join([data.value, *_part(split), label, matcher.fingerprint[:8]]) + ".sqlite"
+        )
+    for note in pairs.notes:
+        warn(f"{pairs.name} is {note}")
+    remark(f"{len(pairs.first(limit))} pairs of {pairs.name}, kept in {store}")
+    with _cluster(dask) as backend:
+        try:
+            found = run(
+                pairs,
+                matcher,
+                store,
+                workers=workers,
+                backend=backend,
+                resume=resume,
+                retry_failed=retry_failed,
+                limit=limit,
+                progress=sys.stderr.isatty() if progress is None else progress,
+            )
+        except InputError as error:
+            # The fix that the library names is an argument; here it is an option.
+            raise InputError(str(error).replace("resume=True", "--resume")) from None
+        except KeyboardInterrupt as stopped:
+            said = str(stopped).replace("call with resume=True", "command with --resume")
+            remark(said or f"finished pairs are kept in {store}; --resume goes on from there")
+            raise
+    table = found.table(label=label, every=every)
+    _show(found, table)
+    if csv is not None:
+        say(f"Wrote {table.write_csv(csv)}")
+    if latex is not None:
+        say(f"Wrote {table.write_latex(latex)}")
+    raise typer.Exit(FAILED if found.failed else 0)
+
+
+def _part(split: Split) -> list[str]:
+    return [] if split is Split.test else [split.value]
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[Any]:
+    """Yield the name of the backend, with a client of the cluster open where there is one."""
+    if address is None:
+        yield "loky"
+        return
+    from frot._errors import InputError, require
+
+    distributed: Any = require("distributed", "parallel")
+    try:
+        client = distributed.Client(address, timeout=10)
+    except (OSError, ValueError) as error:
+        raise InputError(f"dask: no scheduler answers at {address} ({error})") from None
+    with client:
+        yield "dask"
+
+
+def _show(found: Evaluation, table: ResultTable) -> None:
+    screen = console()
+    for part in table.rich(screen.width):
+        screen.print(part)
+    for note in (*table.notes, *table.sources):
+        say(note)
+    if layers := sorted(found.alpha.items(), key=lambda item: -item[1])[:LAYERS_SHOWN]:
+        said = ", ".join(f"{name} {weight:.3f}" for name, weight in layers)
+        say(f"Layers by their mean weight: {said}")
+    if found.failed:
+        count = f"{len(found.failed)} of {len(found.records)}"
+        warn(f"{count} pairs failed; --retry-failed does them again")

@@ -1,0 +1,295 @@
+"""``frot match``: two photographs in, which point is which out."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from frot._errors import InputError
+from frot._interrupted import Interrupted
+from frot.cli.calls import arguments, option_words
+from frot.cli.console import console, exit_code, remark, say, warnings_as_lines
+from frot.cli.files import NUMBERS, PAGES, PICTURES, check_files, save_json, save_picture
+from frot.cli.matching import make_matcher, option, split_options, takes_matcher
+
+if TYPE_CHECKING:
+    from frot.correspondence._match import Match as Matched
+    from frot.correspondence._transfer import Transfer as Moved
+
+__all__ = ["match"]
+
+
+def parse_points(words: Sequence[str]) -> np.ndarray:
+    """Read points as x,y; several in one word are set apart by spaces or semicolons.
+
+    Examples
+    --------
+    >>> parse_points(["120,80", "60,200; 5.5,7"]).tolist()
+    [[120.0, 80.0], [60.0, 200.0], [5.5, 7.0]]
+    >>> parse_points(["120"])
+    Traceback (most recent call last):
+    ...
+    frot._errors.InputError: points: '120' is no point; write x,y such as 120,80
+    """
+    points = []
+    for text in " ".join(words).replace(";", " ").split():
+        try:
+            x, y = (float(part) for part in text.split(","))
+        except ValueError:
+            x = y = math.nan
+        if not (math.isfinite(x) and math.isfinite(y)):
+            raise InputError(f"points: {text!r} is no point; write x,y such as 120,80")
+        points.append([x, y])
+    if not points:
+        raise InputError("points: none are given; write x,y such as 120,80")
+    return np.array(points)
+
+
+def check_inside(points: np.ndarray, photo: Any) -> None:
+    """Refuse points outside the photograph, before the work."""
+    h, w = photo.size
+    out = ((points < -0.5) | (points > [w - 0.5, h - 0.5])).any(axis=1)
+    if out.any():
+        x, y = points[out][0]
+        raise InputError(
+            f"points: {x:g},{y:g} is outside {photo.name}, which is {w} x {h} pixels; "
+            f"x goes from 0 to {w - 1}, y from 0 to {h - 1}"
+        )
+
+
+@dataclass(frozen=True)
+class MatchCall:
+    """What to match and how; `options` are the arguments of `Matcher` that were given.
+
+    Examples
+    --------
+    >>> call = MatchCall(Path("a.jpg"), Path("my b.jpg"), ("12,8",), options={"hough": False})
+    >>> print(call.command)
+    frot match a.jpg 'my b.jpg' --points 12,8 --no-hough
+    >>> print(call.python)
+    from frot.correspondence import Matcher
+    <BLANKLINE>
+    match = Matcher(hough=False)('a.jpg', 'my b.jpg')
+    moved = match.transfer([[12.0, 8.0]])
+    """
+
+    a: Path
+    b: Path
+    points: tuple[str, ...] = ()
+    grid: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def command(self) -> str:
+        """The command line."""
+        words = ["frot", "match", str(self.a), str(self.b)]
+        for point in self.points:
+            words += ["--points", point]
+        if self.grid is not None:
+            words += ["--grid", str(self.grid)]
+        return shlex.join([*words, *option_words(self.options)])
+
+    @property
+    def python(self) -> str:
+        """The same in Python."""
+        network, rest = split_options(self.options)
+        given = ", ".join(arguments(rest))
+        if network:
+            given = ", ".join(
+                filter(None, [f"OnnxBackbone({', '.join(arguments(network))})", given])
+            )
+        lines = [
+            f"from frot.correspondence import Matcher{', OnnxBackbone' if network else ''}",
+            "",
+            f"match = Matcher({given})({str(self.a)!r}, {str(self.b)!r})",
+        ]
+        if self.points:
+            lines.append(f"moved = match.transfer({parse_points(self.points).tolist()})")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class MatchFiles:
+    """Where the picture, the page and the numbers go; None for those not wanted."""
+
+    photos: tuple[Path, Path]
+    picture: Path | None = None
+    page: Path | None = None
+    numbers: Path | None = None
+
+    def check(self) -> None:
+        """Refuse what could not be written, before the work."""
+        wanted = (self.picture, PICTURES), (self.page, PAGES), (self.numbers, NUMBERS)
+        check_files(*wanted, inputs=self.photos, called="one of the photographs")
+
+    def write(
+        self, match: Matched, points: np.ndarray, moved: Moved, call: MatchCall
+    ) -> list[Path]:
+        """Write all that is wanted; returns the paths."""
+        if self.picture is not None:
+            from frot.correspondence._pictures import plot_matches
+
+            save_picture(lambda: plot_matches(match, points), self.picture)
+        if self.page is not None:
+            from frot.correspondence._page import write_match_page
+
+            write_match_page(match, self.page, points, call=call.python, command=call.command)
+        save_json(numbers(match, points, moved), self.numbers)
+        return [path for path in (self.picture, self.page, self.numbers) if path is not None]
+
+
+def numbers(match: Matched, points: np.ndarray, moved: Moved) -> dict[str, Any]:
+    """Return what was found, as JSON has it."""
+    result = match.result
+    rows = zip(points.tolist(), moved.points.tolist(), moved.confidence.tolist(), strict=True)
+    return {
+        "source": {"name": match.source.name, "size": list(match.source.size)},
+        "target": {"name": match.target.name, "size": list(match.target.size)},
+        "points": [
+            {"source": point, "target": place, "confidence": sure} for point, place, sure in rows
+        ],
+        "alpha": {name: float(weight) for name, weight in match.alpha.items()},
+        "phi": {name: float(cost) for name, cost in (match.phi or {}).items()},
+        "method": match.method,
+        "seconds": float(match.seconds),
+        "result": None
+        if result is None
+        else {
+            **{name: float(getattr(result, name)) for name in ("value", "lower", "upper", "gap")},
+            **{name: float(getattr(result, name)) for name in ("eta", "eps")},
+            "status": str(result.status),
+            "solver": result.solver,
+        },
+    }
+
+
+def show_match(match: Matched, points: np.ndarray, moved: Moved, rows: int, top: int) -> None:
+    """Print a table of points, the heaviest layers and the interval."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAVY, pad_edge=False, collapse_padding=True)
+    for heading in ("point", "x, y in A", "x, y in B", "confidence"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    shown = list(zip(points, moved.points, moved.confidence, strict=True))[:rows]
+    for number, ((x, y), (u, v), sure) in enumerate(shown, start=1):
+        table.add_row(str(number), f"{x:.1f}, {y:.1f}", f"{u:.1f}, {v:.1f}", f"{sure:.0%}")
+    if shown:
+        console().print(table)
+    if len(shown) < len(points):
+        say(f"... and {len(points) - len(shown):,} more points")
+    layers = sorted(match.alpha.items(), key=lambda item: -item[1])[:top]
+    if layers:
+        text = ", ".join(f"{name} {weight:.3f}" for name, weight in layers)
+        say(f"Heaviest of {len(match.alpha)} layers: {text}")
+    n, m = match.source_grid.count, match.target_grid.count
+    say(f"{match.method}: {n:,} to {m:,} cells in {match.seconds:.3g} s")
+    result = match.result
+    if result is not None:
+        say(
+            f"optimum in [{result.lower:.8g}, {result.upper:.8g}], gap {result.gap:.1e}, "
+            f"{result.status}: {result.status.sentence}",
+            style="" if result.status.ok else "yellow",
+        )
+
+
+POINTS = "Points of A, x,y in pixels; as many as you like."
+
+
+@takes_matcher
+def match(
+    a: Annotated[Path, typer.Argument(metavar="A", help="Photograph to take points from.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Photograph to find them in.")],
+    # What follows --points without an option of its own ends up here.
+    more: Annotated[list[str] | None, typer.Argument(hidden=True, metavar="X,Y")] = None,
+    points: Annotated[list[str] | None, option("Points", POINTS, "X,Y ...")] = None,
+    grid: Annotated[
+        int | None, option("Points", "Points on a grid, so many along the longer side.", "COUNT")
+    ] = None,
+    *,
+    matching: dict[str, Any],
+    out: Annotated[
+        Path | None, option("Output", "Write a picture: .png, .svg, .pdf, .jpg or .webp.", "FILE")
+    ] = None,
+    report: Annotated[
+        Path | None, option("Output", "Write a web page to click on, .html.", "FILE")
+    ] = None,
+    json: Annotated[Path | None, option("Output", "Write all numbers, .json.", "FILE")] = None,
+    rows: Annotated[
+        int, typer.Option(min=0, help="Points to print.", rich_help_panel="Output")
+    ] = 20,
+    top: Annotated[int, typer.Option(min=0, help="Layers to print.", rich_help_panel="Output")] = 5,
+) -> None:
+    """Match two photographs of the same kind of object, by all layers of a network at once.
+
+    Without --points and --grid some sixteen points on the object are chosen, or, where no weights
+    say where it is, the surest ones.
+
+    Exit codes: 0 solved, or the preset's steps taken, 2 bad input, 3 stopped before the tolerance.
+    """
+    from frot import correspondence
+
+    files = MatchFiles((a, b), out, report, json)
+    files.check()
+    words = [*(points or []), *(more or [])]
+    if more and not points:
+        raise InputError(f"{more[0]}: a match is of two photographs; give points by --points")
+    if words and grid is not None:
+        raise InputError("grid: points are given already; give --points or --grid")
+    asked = parse_points(words) if words else None
+    if grid is not None and grid < 1:
+        raise InputError(f"grid: {grid} points a side are none; give one or more")
+    split_options(matching)
+    # Both are read before the network is, so that a wrong path costs nothing.
+    source, target = correspondence.read_photo(a), correspondence.read_photo(b)
+    if asked is not None:
+        check_inside(asked, source)
+    remark(f"{_size(source)} to {_size(target)} pixels")
+    matched, steps = _matching(matching, source, target)
+    if asked is None:
+        asked = (
+            correspondence.object_points(matched)
+            if grid is None
+            else correspondence.grid_points(source.size, grid)
+        )
+    moved = matched.transfer(asked)
+    show_match(matched, asked, moved, rows, top)
+    call = MatchCall(a, b, tuple(words), grid, matching)
+    for path in files.write(matched, asked, moved, call):
+        say(f"Wrote {path}")
+    raise typer.Exit(_code(matched, steps))
+
+
+def _matching(settings: dict[str, Any], source: Any, target: Any) -> tuple[Any, int]:
+    """Match, and show warnings as a line each instead of as Python does.
+
+    Returns the match, and how many steps its solver was asked for instead of a tolerance, or 0.
+    """
+    with warnings_as_lines():
+        made = make_matcher(settings)
+        try:
+            matched = made(source, target)
+        except Interrupted as stop:
+            matched = stop.result
+    # Methods other than frot solve to the tolerance whatever a preset says of steps.
+    return matched, made.settings.steps if made.settings.method == "frot" else 0
+
+
+def _code(matched: Any, steps: int) -> int:
+    """Return the exit code: whoever asks for some steps has what was asked for after them."""
+    if matched.result is None:
+        return 0
+    status = matched.result.status
+    return 0 if steps and status.name == "MAX_ITER" else exit_code(status)
+
+
+def _size(photo: Any) -> str:
+    h, w = photo.size
+    return f"{w} x {h}"

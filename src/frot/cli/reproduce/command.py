@@ -1,0 +1,213 @@
+"""``frot reproduce``: the paper's figures and our own claims, with a verdict each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from frot._errors import InputError, MissingDependencyError, SolverError
+from frot.cli.console import FAILED, complain, console, remark, say
+
+if TYPE_CHECKING:
+    from frot.cli.reproduce.experiment import Asked, Experiment, Reproduction
+
+__all__ = ["reproduce"]
+
+
+class Name(str, Enum):
+    """What can be reproduced: the names of the registry, which is loaded when one is run."""
+
+    fig1 = "fig1"
+    fig2 = "fig2"
+    selection = "selection"
+    robustness = "robustness"
+    noise_layers = "noise-layers"
+    correspondence = "correspondence"
+    all = "all"
+
+
+COLOURS = {"reproduced": "green", "partly reproduced": "yellow", "not reproduced": "red"}
+PAGE = "reproduction.html"
+
+
+def _option(panel: str | None, help: str, metavar: str | None = None, **more: Any) -> Any:
+    return typer.Option(
+        help=help, metavar=metavar, show_default=False, rich_help_panel=panel, **more
+    )
+
+
+def reproduce(
+    figure: Annotated[
+        Name,
+        typer.Argument(
+            help="Which figure of the paper, or all that there is data for. Selection takes "
+            "minutes and needs real data (see frot.datasets); robustness, under noise and beside "
+            "other robust transports, takes minutes too. Noise-layers plants layers of noise in a "
+            "network that matches photographs; correspondence scores every way to match with "
+            "every network, hours for all pairs. Both need PF-WILLOW."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for pictures and numbers.")] = Path("out"),
+    seed: Annotated[int, typer.Option(help="Seed of the random points, or splits.", min=0)] = 0,
+    n: Annotated[
+        int | None, typer.Option("-n", min=2, help="Points in each cloud; 100 by default.")
+    ] = None,
+    splits: Annotated[
+        int | None,
+        _option("Selection", "Splits into training and test; 50 by default.", "N", min=2),
+    ] = None,
+    sets: Annotated[
+        str | None,
+        _option("Selection", "Data sets, such as colon,leukemia; all there by default.", "NAMES"),
+    ] = None,
+    workers: Annotated[
+        int | None, _option("Selection", "Processes; 1 by default.", "N", min=1)
+    ] = None,
+    data: Annotated[Path | None, _option(None, "Folder with the data sets.", "FOLDER")] = None,
+    pairs: Annotated[
+        int | None,
+        _option("Photographs", "Pairs; 20 for noise-layers, all 900 otherwise.", "N", min=1),
+    ] = None,
+    networks: Annotated[
+        str | None,
+        _option(
+            "Photographs",
+            "Such as efficientnet-lite2,resnet50-thin,mobilenetv2; the first for noise-layers, "
+            "all there otherwise.",
+            "NAMES",
+        ),
+    ] = None,
+    regret: Annotated[
+        bool | None,
+        _option(
+            "Photographs",
+            "Also costs less their own optima, which takes longer than all the rest.",
+        ),
+    ] = None,
+    progress: Annotated[
+        bool | None, typer.Option(help="Show a bar; by default on a terminal.")
+    ] = None,
+) -> None:
+    """Compute figures of the paper anew: a picture, all numbers as JSON, and a verdict each.
+
+    What takes minutes or hours goes on where it was, when stopped and started again. All ends with
+    a table of the claims and one web page; what lacks its data is skipped, and it says why.
+
+    Exit codes: 0 computed, whatever the verdicts, 1 some experiment failed, 2 bad input, 130
+    interrupted.
+    """
+    from frot.cli.reproduce.experiment import Asked
+    from frot.cli.reproduce.registry import EXPERIMENTS
+
+    given = {
+        "n": n, "splits": splits, "sets": _names(sets), "workers": workers, "data": data,
+        "pairs": pairs, "networks": _names(networks), "regret": regret,
+    }  # fmt: skip
+    given = {name: value for name, value in given.items() if value is not None}
+    bar = sys.stderr.isatty() if progress is None else progress
+    asked = Asked(seed=seed, progress=bar, **given)
+    if figure is Name.all:
+        raise typer.Exit(_run_all(EXPERIMENTS, asked, out))
+    experiment = EXPERIMENTS[figure.value]
+    _check_options(experiment, given, EXPERIMENTS)
+    _show(experiment, _run(experiment, asked, out), out)
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def _check_options(
+    experiment: Experiment, given: dict[str, Any], experiments: dict[str, Experiment]
+) -> None:
+    """Refuse options that an experiment has no use for, and say which ones have."""
+    for option in given:
+        if option in experiment.takes:
+            continue
+        if option == "n":
+            sizes = " and ".join(f"--{name}" for name in experiment.sized_by)
+            raise InputError(f"-n is for other figures; {experiment.name} takes {sizes}")
+        takers = " and ".join(one.name for one in experiments.values() if option in one.takes)
+        raise InputError(f"--{option} is for {takers}; leave it out for {experiment.name}")
+
+
+def _run(experiment: Experiment, asked: Asked, out: Path) -> Reproduction:
+    remark(f"{experiment.name}: computing ...")
+    folder = out / experiment.name if experiment.pieces else None
+    with _kept(folder, experiment.pieces):
+        return experiment.run(replace(asked, folder=folder))
+
+
+@contextmanager
+def _kept(folder: Path | None, pieces: str) -> Iterator[None]:
+    """Say where finished work is, if the rest is called off."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if folder is not None:
+            remark(f"finished {pieces} are kept in {folder}; the same command goes on from there")
+        raise
+
+
+def _show(experiment: Experiment, made: Reproduction, out: Path) -> None:
+    from rich.text import Text
+
+    for verdict in made.verdicts:
+        heading = (verdict.heading, COLOURS[verdict.outcome])
+        console().print(Text.assemble(heading), soft_wrap=True)
+        say(f"  {'paper' if experiment.papers else 'claim'}  {verdict.claim}")
+        for check in verdict.checks:
+            say(f"  {'yes' if check.holds else 'no':<5}  {check.figures}")
+    for note in made.notes:
+        say(f"  note   {note}")
+    for path in made.write(out):
+        say(f"  {path}")
+
+
+def _run_all(experiments: dict[str, Experiment], asked: Asked, out: Path) -> int:
+    """Run every experiment that there is data for; one that fails costs no other."""
+    from frot.cli.reproduce.page import Entry, write_page
+
+    entries = []
+    for experiment in experiments.values():
+        made, skipped, failed = None, "", ""
+        try:
+            experiment.check(asked)
+        except (InputError, MissingDependencyError) as error:
+            skipped = str(error)
+            remark(f"{experiment.name}: skipped: {skipped}")
+        else:
+            try:
+                made = _run(experiment, asked, out)
+                _show(experiment, made, out)
+            except (InputError, MissingDependencyError, SolverError) as error:
+                failed = str(error)
+                complain(f"{experiment.name}: {failed}")
+        entries.append(Entry(experiment, made, skipped, failed))
+    _summarise(entries)
+    say(f"Wrote {write_page(entries, out / PAGE)}")
+    return FAILED if any(entry.failed for entry in entries) else 0
+
+
+def _summarise(entries: list[Any]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAVY, pad_edge=False, collapse_padding=True)
+    table.add_column("experiment", no_wrap=True)
+    table.add_column("claim", overflow="fold")
+    table.add_column("verdict", overflow="fold")
+    for entry in entries:
+        for claim, outcome in entry.rows:
+            table.add_row(
+                entry.experiment.name, Text(claim), Text(outcome, COLOURS.get(outcome, "dim"))
+            )
+    console().print(table)

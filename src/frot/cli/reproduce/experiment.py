@@ -1,0 +1,232 @@
+"""What an experiment is: what it claims and needs, what it is asked, and what it answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from frot._files import make_folder, replacing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Asked", "Check", "Experiment", "Reproduction", "Table", "Verdict"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run is asked for; None leaves the choice to the experiment.
+
+    Attributes
+    ----------
+    seed : int
+        Of random points, splits or noise.
+    n : int, optional
+        Points in each cloud.
+    splits, sets : int, and sequence of str, optional
+        Of gene expression.
+    pairs, networks, regret : int, sequence of str and bool, optional
+        Of photographs.
+    workers : int
+        Processes.
+    data : path, optional
+        Where the data sets are.
+    folder : path, optional
+        Where finished pieces are kept, so that a stopped run goes on; without it nothing is.
+    progress : bool
+        Show a bar.
+    """
+
+    seed: int = 0
+    n: int | None = None
+    splits: int | None = None
+    sets: Sequence[str] | None = None
+    pairs: int | None = None
+    networks: Sequence[str] | None = None
+    regret: bool | None = None
+    workers: int = 1
+    data: Path | None = None
+    folder: Path | None = None
+    progress: bool = False
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One entry of the registry.
+
+    Attributes
+    ----------
+    name : str
+        As on the command line, and of the files.
+    about : str
+        What it puts to the test, in a sentence.
+    run : callable
+        From what is asked to what was found. It resumes from `Asked.folder`.
+    check : callable
+        Raises `InputError` or `MissingDependencyError` with the reason where data or a library is
+        lacking, before any work.
+    needs : str
+        What data it needs, in words; empty if none.
+    takes : tuple of str
+        The fields of `Asked` that it has a use for, besides those that all have; first those
+        that say how large the run is.
+    sized_by : tuple of str
+        Those that say how large it is.
+    pieces : str
+        What finished pieces are, where it keeps any.
+    papers : bool
+        Whether its claims are the paper's.
+    """
+
+    name: str
+    about: str
+    run: Callable[[Asked], Reproduction]
+    check: Callable[[Asked], object] = bool
+    needs: str = ""
+    takes: tuple[str, ...] = ("n",)
+    sized_by: tuple[str, ...] = ("n",)
+    pieces: str = ""
+    papers: bool = True
+
+
+@dataclass(frozen=True)
+class Check:
+    """One statement that the numbers bear out or not, with those numbers in words."""
+
+    figures: str
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim and the checks it was put to; `kind` is what `figure` is the name of.
+
+    Examples
+    --------
+    >>> checks = (Check("0.9999 or more: it is 1.0", True), Check("at most 5: it is 7", False))
+    >>> print(Verdict("1", "FROT works", checks).line)
+    Figure 1: partly reproduced. yes: 0.9999 or more: it is 1.0; no: at most 5: it is 7.
+    """
+
+    figure: str
+    claim: str
+    checks: tuple[Check, ...]
+    kind: str = "Figure"
+
+    @property
+    def heading(self) -> str:
+        """What it is about, and the outcome."""
+        return f"{self.kind} {self.figure}: {self.outcome}"
+
+    @property
+    def outcome(self) -> str:
+        """Say "reproduced", "partly reproduced" or "not reproduced"."""
+        held = [check.holds for check in self.checks]
+        if all(held):
+            return "reproduced"
+        return "partly reproduced" if any(held) else "not reproduced"
+
+    @property
+    def lines(self) -> list[str]:
+        """Each check with yes or no."""
+        return [f"{'yes' if check.holds else 'no'}: {check.figures}" for check in self.checks]
+
+    @property
+    def line(self) -> str:
+        """The verdict in one line."""
+        return f"{self.heading}. {'; '.join(self.lines)}."
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return {
+            "figure": self.figure,
+            "claim": self.claim,
+            "outcome": self.outcome,
+            "checks": [{"figures": c.figures, "holds": c.holds} for c in self.checks],
+        }
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers in rows, the first cell of each being its name.
+
+    Examples
+    --------
+    >>> print(Table("Times", ("method", "s"), (("sort", "0.1"),), "One thread.").markdown)
+    ## Times
+    <BLANKLINE>
+    One thread.
+    <BLANKLINE>
+    | method | s |
+    | --- | --- |
+    | sort | 0.1 |
+    """
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+    @property
+    def markdown(self) -> str:
+        """As text."""
+        lines = [self.header, ["---"] * len(self.header), *self.rows]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        return "\n\n".join(filter(None, [f"## {self.title}", self.note, table]))
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduction:
+    """What an experiment found.
+
+    Parameters
+    ----------
+    name : str
+        Of the files, for example ``"fig1"``.
+    numbers : dict
+        All that was computed, ready for JSON.
+    verdicts : tuple of Verdict
+    draw : callable
+        Makes the picture; called only when one is wanted, since it needs matplotlib.
+    notes : tuple of str
+        What a reader of the verdicts should know about the data.
+    tables : tuple of Table
+    """
+
+    name: str
+    numbers: dict[str, Any]
+    verdicts: tuple[Verdict, ...]
+    draw: Callable[[], Figure]
+    notes: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+    @property
+    def markdown(self) -> str:
+        """Tables, verdicts and notes as text."""
+        parts = [f"# {self.name}", *(table.markdown for table in self.tables), "## Verdicts"]
+        for verdict in self.verdicts:
+            checks = "\n".join(f"- {line}" for line in verdict.lines)
+            parts.append(f"**{verdict.heading}**: {verdict.claim}\n\n{checks}")
+        parts += ["## Notes", "\n".join(f"- {note}" for note in self.notes)]
+        return "\n\n".join(parts) + "\n"
+
+    def write(self, folder: Path) -> tuple[Path, ...]:
+        """Write NAME.png, NAME.json and, with tables, NAME.md into `folder`; returns the paths."""
+        folder = make_folder(folder)
+        picture, numbers = folder / f"{self.name}.png", folder / f"{self.name}.json"
+        verdicts = [verdict.as_dict() for verdict in self.verdicts]
+        content = {**self.numbers, "notes": list(self.notes), "verdicts": verdicts}
+        # The numbers first: they were dear, and a missing matplotlib shall not lose them.
+        with replacing(numbers) as draft:
+            draft.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", "utf-8")
+        paths = [picture, numbers]
+        if self.tables:
+            paths.append(folder / f"{self.name}.md")
+            with replacing(paths[-1]) as draft:
+                draft.write_text(self.markdown, "utf-8")
+        with replacing(picture) as draft:
+            self.draw().savefig(draft, dpi=150)
+        return tuple(paths)

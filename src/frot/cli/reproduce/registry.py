@@ -1,0 +1,20 @@
+"""The registry of experiments, in the order that ``frot reproduce all`` runs them in."""
+
+from __future__ import annotations
+
+from frot.cli.reproduce import (
+    correspondence,
+    fig1,
+    fig2,
+    noise_layers,
+    robustness,
+    selection,
+)
+from frot.cli.reproduce.experiment import Experiment
+
+__all__ = ["EXPERIMENTS"]
+
+EXPERIMENTS: dict[str, Experiment] = {
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (fig1, fig2, selection, robustness, noise_layers, correspondence)
+}

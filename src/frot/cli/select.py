@@ -1,0 +1,516 @@
+"""``frot select``: a labelled table in, the features that tell its classes apart out."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from frot._errors import InputError
+from frot._files import replacing
+from frot._interrupted import Interrupted
+from frot.cli.calls import arguments, given, option_words
+from frot.cli.console import console, exit_code, remark, say, warn, warnings_as_lines
+from frot.cli.files import PAGES, check_files
+
+if TYPE_CHECKING:
+    from frot.selection import FROTSelector, StabilitySelection
+
+__all__ = ["select"]
+
+
+@dataclass(frozen=True)
+class SelectCall:
+    """What to select from and how; each mapping holds only what differs from the defaults.
+
+    Attributes
+    ----------
+    data : Path
+    top : int or float
+    groups : str
+    columns : mapping
+        Other arguments of `frot.selection.read_samples`, with ``label``.
+    options : mapping
+        Arguments of `frot.selection.FROTSelector`.
+    permutation, stability : mappings
+        Arguments of `permutation_test` and `stability_selection`; empty where not asked for.
+    files : mapping
+        Names of options to paths that are written.
+
+    Examples
+    --------
+    >>> call = SelectCall(
+    ...     Path("a b.csv"), 5, "each", {"label": "class"}, {"eta": 0.5},
+    ...     permutation={"n_permutations": 99, "statistic": "shift"},
+    ... )
+    >>> print(call.command)
+    frot select 'a b.csv' --label class --top 5 --eta 0.5 --permutations 99 --statistic shift
+    >>> print(call.python)
+    from frot.selection import FROTSelector, read_samples
+    <BLANKLINE>
+    samples = read_samples('a b.csv', label='class')
+    selector = FROTSelector(5, groups=samples.groups('each'), eta=0.5)
+    selector.fit(samples.X, samples.y)
+    selector.permutation_test(samples.X, samples.y, n_permutations=99, statistic='shift')
+    """
+
+    data: Path
+    top: int | float
+    groups: str
+    columns: Mapping[str, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    permutation: Mapping[str, Any] = field(default_factory=dict)
+    stability: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def command(self) -> str:
+        """The command line."""
+        words = ["frot", "select", str(self.data), "--label", str(self.columns["label"])]
+        words += ["--top", str(self.top)]
+        if self.groups != "each":
+            words += ["--groups", self.groups]
+        if "ids" in self.columns:
+            words += ["--id", str(self.columns["ids"])]
+        for name in self.columns.get("ignore", ()):
+            words += ["--ignore", str(name)]
+        words += option_words(self.options)
+        if self.permutation:
+            words += ["--permutations", str(self.permutation["n_permutations"])]
+            words += ["--statistic", str(self.permutation["statistic"])]
+        if "block" in self.columns:
+            words += ["--block", str(self.columns["block"])]
+        if self.stability:
+            words += ["--stability", str(self.stability["n_pairs"])]
+        seeds = {**self.permutation, **self.stability}
+        if "random_state" in seeds:
+            words += ["--seed", str(seeds["random_state"])]
+        for name, path in self.files.items():
+            words += [f"--{name}", str(path)]
+        return shlex.join(words)
+
+    @property
+    def python(self) -> str:
+        """The same in Python."""
+        names = ["FROTSelector", "read_samples", *(["stability_selection"] * bool(self.stability))]
+        read = [repr(str(self.data)), *arguments(self.columns)]
+        fit = [str(self.top), f"groups=samples.groups({self.groups!r})", *arguments(self.options)]
+        lines = [
+            f"from frot.selection import {', '.join(names)}",
+            "",
+            f"samples = read_samples({', '.join(read)})",
+            f"selector = FROTSelector({', '.join(fit)})",
+            "selector.fit(samples.X, samples.y)",
+        ]
+        if self.permutation:
+            given = ["samples.X", "samples.y", *arguments(self.permutation)]
+            given += ["block=samples.block"] * ("block" in self.columns)
+            lines.append(f"selector.permutation_test({', '.join(given)})")
+        if self.stability:
+            given = ["samples.X", "samples.y", "selector=selector", *arguments(self.stability)]
+            lines.append(f"stability = stability_selection({', '.join(given)})")
+        return "\n".join(lines)
+
+
+TABLES = (".tsv", ".csv")
+
+
+@dataclass(frozen=True)
+class SelectFiles:
+    """Where the table, the page and the finished permutations go.
+
+    Unless the user names a checkpoint it lies beside the first file that is written, or in the
+    working folder, and is removed when the run is complete. One that was named is kept, so that
+    more permutations can be added.
+
+    Examples
+    --------
+    >>> SelectFiles(Path("data.csv"), Path("out/genes.tsv")).permutations.as_posix()
+    'out/genes.tsv.permutations'
+    >>> SelectFiles(Path("in/data.csv")).stability.as_posix()
+    'data.csv.stability'
+    """
+
+    data: Path
+    table: Path | None = None
+    page: Path | None = None
+    checkpoint: Path | None = None
+
+    @property
+    def permutations(self) -> Path:
+        """Checkpoint of the permutation test."""
+        return self.checkpoint or self._beside("permutations")
+
+    @property
+    def stability(self) -> Path:
+        """Checkpoint of stability selection."""
+        if self.checkpoint is not None:
+            return self.checkpoint.with_name(f"{self.checkpoint.name}.stability")
+        return self._beside("stability")
+
+    def _beside(self, what: str) -> Path:
+        near = self.table or self.page or Path(self.data.name)
+        return near.with_name(f"{near.name}.{what}")
+
+    def check(self) -> None:
+        """Refuse what could not be written, before the work."""
+        wanted = (self.table, TABLES), (self.page, PAGES), (self.checkpoint, ())
+        check_files(*wanted, inputs=[self.data], called="the data itself")
+
+    def finish(self) -> None:
+        """Remove the checkpoints that the user did not ask for."""
+        if self.checkpoint is None:
+            self.permutations.unlink(missing_ok=True)
+            self.stability.unlink(missing_ok=True)
+
+
+def write_ranking(
+    selector: FROTSelector, path: Path, stability: StabilitySelection | None = None
+) -> None:
+    """Write the table of all features, best first, with whether each is selected."""
+    order = np.argsort(selector.ranking_)
+    table: Any = selector.table_
+    columns = {name: np.asarray(table[name]) for name in table}
+    columns["selected"] = selector.groups_support_[order].astype(int)
+    if stability is not None:
+        columns["frequency"] = stability.frequency[order]
+    import csv
+
+    with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+        comma = path.suffix.lower() == ".csv"
+        writer = csv.writer(file, delimiter="," if comma else "\t", lineterminator="\n")
+        writer.writerow(columns)
+        for row in zip(*columns.values(), strict=True):
+            writer.writerow([_cell(value) for value in row])
+
+
+def _cell(value: Any) -> str:
+    """Write a number with all that it has; nothing where there is none."""
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else f"{float(value):.9g}"
+    return str(value)
+
+
+def show_selection(
+    selector: FROTSelector, rows: int, stability: StabilitySelection | None = None
+) -> None:
+    """Print the table and one line for each comparison."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    order = np.argsort(selector.ranking_)
+    kept = int(selector.groups_support_.sum())
+    shown = order[: min(rows, kept)]
+    single = len(selector.groups_) == selector.n_features_in_ and selector.groups_.in_order
+    what = "feature" if single else "group"
+    tested = getattr(selector, "permutation_", None)
+    table = Table(box=box.SIMPLE_HEAVY, pad_edge=False, collapse_padding=True)
+    table.add_column("rank", justify="right", no_wrap=True)
+    table.add_column(what, overflow="fold", min_width=8)
+    headings = ["score", "shift", "shape", "misaligned", "α"]
+    headings += ["p", "q"] if tested is not None else []
+    headings += ["stable"] if stability is not None else []
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for group in shown:
+        parts = (selector.shift_, selector.shape_, selector.misalignment_)
+        cells = [f"{selector.scores_[group]:.4g}", *(f"{part[group]:.3f}" for part in parts)]
+        cells.append(f"{selector.alpha_[group]:.2g}")
+        if tested is not None:
+            cells += [f"{tested.p[group]:.2g}", f"{tested.q[group]:.2g}"]
+        if stability is not None:
+            cells.append(f"{stability.frequency[group]:.0%}")
+        # As text, so that brackets in names are not read as markup.
+        name = Text(selector.groups_.names[group])
+        table.add_row(str(selector.ranking_[group]), name, *cells)
+    if len(shown):
+        console().print(table)
+    more = f", of which the first {len(shown)} are shown" if len(shown) < kept else ""
+    say(f"{kept:,} of {len(order):,} {what}s selected{more}.")
+    for one in selector.comparisons_:
+        result = one.result
+        say(
+            f"{one.name}: eta {result.eta:.4g}, perplexity {result.perplexity:.1f} of "
+            f"{len(result.alpha):,}, optimum in [{result.lower:.8g}, {result.upper:.8g}], "
+            f"gap {result.gap:.1e}, {result.status}",
+            style="" if result.status.ok else "yellow",
+        )
+    if tested is not None:
+        say(
+            f"{len(tested.null):,} permutations of {tested.statistic}: "
+            f"{int((tested.q <= 0.05).sum()):,} {what}s with q <= 0.05, "
+            f"{int((tested.q <= 0.1).sum()):,} with q <= 0.1, "
+            f"{int((tested.p_max <= 0.05).sum()):,} with max-T p <= 0.05"
+        )
+        if not tested.by_feature:
+            say(
+                f"p and q of {tested.statistic} are right if nothing differs, and too small for "
+                f"single {what}s beside others that do: test shift, shape or wasserstein for those",
+                style="yellow",
+            )
+
+
+class Scaling(str, Enum):
+    """How features are made comparable."""
+
+    balanced = "balanced"
+    paper = "paper"
+    none = "none"
+
+
+class Score(str, Enum):
+    """What features are ranked by."""
+
+    combined = "combined"
+    alpha = "alpha"
+    phi = "phi"
+    shift = "shift"
+    shape = "shape"
+    misalignment = "misalignment"
+
+
+class Statistic(str, Enum):
+    """What is tested."""
+
+    shift = "shift"
+    shape = "shape"
+    wasserstein = "wasserstein"
+    combined = "combined"
+    alpha = "alpha"
+    phi = "phi"
+    misalignment = "misalignment"
+
+
+class Multiclass(str, Enum):
+    """Which classes are held against which."""
+
+    ovr = "ovr"
+    ovo = "ovo"
+
+
+class Missing(str, Enum):
+    """What becomes of missing values."""
+
+    error = "error"
+    impute = "impute"
+    drop = "drop"
+
+
+def _option(panel: str, text: str, metavar: str | None = None, **more: Any) -> Any:
+    return typer.Option(help=text, metavar=metavar, rich_help_panel=panel, **more)
+
+
+def _named(flag: str, panel: str, text: str, metavar: str) -> Any:
+    return typer.Option(flag, help=text, metavar=metavar, rich_help_panel=panel)
+
+
+GROUPS = "each, prefix, or a .gmt, .json, .csv or .tsv file of groups."
+TOP = "How many to select; below 1, a fraction. By default 50, at most half."
+ETA = "Entropy of the weights: auto, or a number."
+CHECKPOINT = "Keep finished permutations here; by default beside --out until done."
+
+
+def select(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Table of samples, a row each.")],
+    label: Annotated[str, _option("Data", "Column of the classes.", "COLUMN")],
+    top: Annotated[str | None, _option("Selection", TOP, "NUMBER")] = None,
+    groups: Annotated[str, _option("Data", GROUPS, "GROUPS")] = "each",
+    ids: Annotated[
+        str | None, _named("--id", "Data", "Column of samples' names.", "COLUMN")
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, _option("Data", "Column that is no feature; repeatable.", "COLUMN")
+    ] = None,
+    missing: Annotated[Missing, _option("Data", "What to do with missing values.")] = Missing.error,
+    scaling: Annotated[Scaling, _option("Selection", "Scale of features.")] = Scaling.balanced,
+    score: Annotated[Score, _option("Selection", "What to rank by.")] = Score.combined,
+    eta: Annotated[str, _option("Selection", ETA, "COST")] = "auto",
+    multiclass: Annotated[
+        Multiclass, _option("Selection", "Three or more classes: one against rest, or pairs.")
+    ] = Multiclass.ovr,
+    tol: Annotated[float | None, _option("Selection", "Relative gap to stop at.", "GAP")] = None,
+    max_iter: Annotated[
+        int | None, _option("Selection", "Transport problems at most.", "COUNT")
+    ] = None,
+    permutations: Annotated[
+        int, _option("Inference", "Permute labels so often.", "COUNT", min=0)
+    ] = 0,
+    statistic: Annotated[
+        Statistic, _option("Inference", "What the permutations test.")
+    ] = Statistic.shift,
+    block: Annotated[
+        str | None, _option("Inference", "Column to permute within: batch, donor.", "COLUMN")
+    ] = None,
+    stability: Annotated[
+        int, _option("Inference", "Pairs of halves for stability selection.", "COUNT", min=0)
+    ] = 0,
+    seed: Annotated[int, _option("Inference", "Seed of both.", min=0)] = 0,
+    workers: Annotated[int, _option("Inference", "Processes; -1 for all cores.", "COUNT")] = 1,
+    checkpoint: Annotated[Path | None, _option("Inference", CHECKPOINT, "FILE")] = None,
+    out: Annotated[Path | None, _option("Output", "Write all ranks, .tsv or .csv.", "FILE")] = None,
+    report: Annotated[Path | None, _option("Output", "Write a web page, .html.", "FILE")] = None,
+    rows: Annotated[int, _option("Output", "Rows to print.", "COUNT", min=0)] = 20,
+    progress: Annotated[
+        bool | None, _option("Output", "Show a bar; by default on a terminal.")
+    ] = None,
+) -> None:
+    """Select the features that tell classes apart, with a plan between their samples.
+
+    DATA is a .csv, .tsv (also with .gz), .parquet or .npz file with a column of classes, or an
+    .h5ad file with one in obs. Columns of numbers are features; the first column of text names
+    the samples.
+
+    A run that is stopped, by Ctrl-C or otherwise, keeps its finished permutations on disk; the
+    same command goes on from there.
+
+    Exit codes: 0 solved, 2 bad input, 3 stopped before the tolerance, 130 interrupted.
+    """
+    from frot.selection import FROTSelector, read_samples, write_selection_report
+
+    files = SelectFiles(data, out, report, checkpoint)
+    files.check()
+    count = None if top is None else _number(top, "top")
+    if not workers:
+        raise InputError("workers: 0 processes do nothing; give 1 or more, or -1 for all cores")
+    if block is not None and not permutations:
+        raise InputError("block: is what permutations stay within; give --permutations too")
+    columns: dict[str, Any] = {"label": label} | given(block=(block, None), ids=(ids, None))
+    if ignore:
+        columns["ignore"] = tuple(ignore)
+    samples = read_samples(data, **columns)
+    parsed = samples.groups(groups)
+    n, d = samples.shape
+    number = max(1, min(50, len(parsed) // 2)) if count is None else count
+    remark(f"{n:,} samples of {d:,} features, {len(set(samples.y.tolist()))} classes")
+    _note(samples, ids, parsed)
+    options = given(
+        scaling=(scaling.value, "balanced"),
+        eta=(eta if eta == "auto" else _number(eta, "eta"), "auto"),
+        score=(score.value, "combined"),
+        multiclass=(multiclass.value, "ovr"),
+        missing=(missing.value, "error"),
+        tol=(tol, None),
+        max_iter=(max_iter, None),
+    )
+    test = {"n_permutations": permutations, "statistic": statistic.value} if permutations else {}
+    halves: dict[str, Any] = {"n_pairs": stability} if stability else {}
+    for chosen in (test, halves):
+        chosen.update({"random_state": seed} if chosen and seed else {})
+    call = SelectCall(
+        data, number, groups, columns, options, test, halves,
+        {name: path for name, path in (("out", out), ("report", report)) if path is not None},
+    )  # fmt: skip
+    selector = FROTSelector(number, groups=parsed, **options)
+    run = {"n_jobs": workers, "progress": sys.stderr.isatty() if progress is None else progress}
+    interrupted = False
+    with warnings_as_lines():
+        try:
+            selector = _translated(selector.fit, samples.X, samples.y)
+        except Interrupted as stop:
+            # Fitted with the best answer until then; no more is asked for.
+            selector, test, halves, interrupted = stop.result, {}, {}, True
+    found = _infer(selector, samples, files, test, halves, run)
+    show_selection(selector, rows, found)
+    if out is not None:
+        write_ranking(selector, out, found)
+        say(f"Wrote {out}")
+    if report is not None:
+        write_selection_report(
+            selector,
+            samples.X,
+            samples.y,
+            report,
+            stability=found,
+            title=f"{data.name} by {label}",
+            call=call.python,
+            command=call.command,
+            full_table="" if out is None else out.name,
+            feature_names=samples.names,
+            sample_names=samples.ids,
+        )
+        say(f"Wrote {report}")
+    if not interrupted:
+        files.finish()
+    codes = [exit_code(one.result.status) for one in selector.comparisons_]
+    raise typer.Exit(max(codes))
+
+
+def _number(text: str, name: str) -> int | float:
+
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    more = "auto or a number" if name == "eta" else "a whole number, or a fraction below 1"
+    raise InputError(f"{name}: {text!r} is no number; give {more}")
+
+
+def _note(samples: Any, ids: str | None, groups: Any) -> None:
+    """Say what was taken for what, so that nothing is left out in silence."""
+    if samples.ignored:
+        from frot._names import quote_some
+
+        warn(
+            f"{quote_some(list(samples.ignored))}: text, and so no feature; left out "
+            "(--ignore says so without this warning, --id takes one for the samples' names)"
+        )
+    if groups.dropped:
+        warn(f"{len(groups.dropped)} sets have no feature in the data and were left out")
+
+
+def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
+    """Run, with arguments of the library called by the options they came from."""
+    names = {"n_features_to_select:": "top:", "y:": "label:", "n_permutations:": "permutations:"}
+    names |= {"n_pairs:": "stability:", "missing='impute'": "--missing impute"}
+    names |= {"missing='drop'": "--missing drop"}
+    try:
+        return work(*arguments, **options)
+    except InputError as error:
+        text = str(error)
+    except ValueError as error:
+        # scikit-learn's own words, of which the first sentence says what is wrong.
+        text = str(error).splitlines()[0]
+        if "NaN" in text:
+            text = "data: has missing values; give --missing impute or --missing drop"
+        elif "infinity" in text:
+            text = "data: has infinite values; replace them"
+    for one, other in names.items():
+        text = text.replace(one, other)
+    raise InputError(text)
+
+
+def _infer(
+    selector: Any,
+    samples: Any,
+    files: Any,
+    test: dict[str, Any],
+    halves: dict[str, Any],
+    run: dict[str, Any],
+) -> Any:
+    """Run what was asked of permutation test and stability selection; returns the latter."""
+    from frot.selection import stability_selection
+
+    found = None
+    data = samples.X, samples.y
+    try:
+        if test:
+            options = test | run | {"block": samples.block, "checkpoint": files.permutations}
+            _translated(selector.permutation_test, *data, **options)
+        if halves:
+            options = halves | run | {"selector": selector, "checkpoint": files.stability}
+            found = _translated(stability_selection, *data, **options)
+    except KeyboardInterrupt:
+        kept = [path for path in (files.permutations, files.stability) if path.exists()]
+        for path in kept:
+            remark(f"What is finished is in {path}; the same command goes on from there.")
+        raise
+    return found

@@ -1,0 +1,140 @@
+import dataclasses
+import inspect
+import json
+import re
+
+import pytest
+
+from frot._errors import InputError, SolverError
+from frot.cli.reproduce import command, robustness
+from frot.cli.reproduce import registry as registry_module
+from frot.cli.reproduce.experiment import (
+    Asked,
+    Check,
+    Experiment,
+    Reproduction,
+    Table,
+    Verdict,
+)
+
+
+def test_figure_1(run, tmp_path):
+    done = run("reproduce", "fig1", "-n", 25, "--out", "made")
+    assert done.exit_code == 0
+    assert "Figure 1: reproduced" in done.stdout
+    assert "α₁ = 1.000000" in done.stdout
+    assert (tmp_path / "made" / "fig1.png").read_bytes().startswith(b"\x89PNG")
+    content = json.loads((tmp_path / "made" / "fig1.json").read_text(encoding="utf-8"))
+    assert content["n"] == 25
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """Two experiments that answer at once, one that lacks its data, and one that fails."""
+
+    def made(name, holds):
+        def run(asked):
+            checks = (Check(f"{asked.n} points of seed {asked.seed}", holds),)
+            verdicts = (Verdict(name, f"the claim of {name}", checks),)
+            table = Table("Numbers & more", ["a", "b"], [["<x>", "1.5"]])
+            return Reproduction(name, {"n": asked.n}, verdicts, figure, ("a note",), (table,))
+
+        return run
+
+    def lacking(asked):
+        raise InputError("the photographs are not there; get them")
+
+    def broken(asked):
+        raise SolverError("it broke")
+
+    experiments = [
+        Experiment("yes", "it holds", made("yes", True)),
+        Experiment("no", "it does not", made("no", False)),
+        Experiment("photos", "photographs match", broken, lacking, "photographs"),
+        Experiment("broken", "never told", broken),
+    ]
+    found = {one.name: one for one in experiments}
+    monkeypatch.setattr(registry_module, "EXPERIMENTS", found)
+    return found
+
+
+def figure():
+    from frot.show.style import new_figure
+
+    return new_figure(1, 1)
+
+
+def test_all_runs_every_experiment_that_has_its_data(run, registry, tmp_path):
+    del registry["broken"]
+    done = run("reproduce", "all", "--seed", 7, "-n", 3, "--pairs", 2, "--out", "made")
+    assert done.exit_code == 0, done.output
+    assert "Figure yes: reproduced\n" in done.stdout
+    assert "Figure no: not reproduced\n" in done.stdout
+    assert done.stdout.count("3 points of seed 7") == 2
+    assert "a note" in done.stdout
+    assert "photos: skipped: the photographs are not there; get them" in done.stderr
+    # The table at the end has every claim with its verdict.
+    table = done.stdout[done.stdout.index("experiment") :]
+    for name, claim, verdict in (
+        ("yes", "the claim of yes", "reproduced"),
+        ("no", "the claim of no", "not reproduced"),
+        ("photos", "photographs match", "skipped: the photographs are not there; get them"),
+    ):
+        assert re.search(rf"^ *{name} +{claim} +{verdict} *$", table, re.MULTILINE)
+    names = {path.name for path in (tmp_path / "made").iterdir()}
+    assert names == {f"{n}.{kind}" for n in ("yes", "no") for kind in ("json", "md", "png")} | {
+        "reproduction.html"
+    }
+    page = (tmp_path / "made" / "reproduction.html").read_text(encoding="utf-8")
+    assert page.count("data:image/png;base64,") == 2
+    assert "<td>&lt;x&gt;</td><td>1.5</td>" in page
+    assert "<td class='not'>not reproduced</td>" in page
+    assert "skipped: the photographs are not there" in page
+
+
+def test_an_experiment_that_fails_costs_no_other(run, registry):
+    registry["broken"] = registry.pop("broken")
+    registry |= {"last": registry["yes"]}
+    done = run("reproduce", "all")
+    assert done.exit_code == 1
+    assert "error: broken: it broke" in done.stderr
+    assert done.stdout.count("Figure yes: reproduced\n") == 2
+    assert "failed: it broke" in done.stdout
+
+
+def test_the_registry_has_what_the_command_takes():
+    names = [name.value for name in command.Name]
+    assert [*registry_module.EXPERIMENTS, "all"] == names
+    fields = {field.name for field in dataclasses.fields(Asked)}
+    options = set(inspect.signature(command.reproduce).parameters)
+    for experiment in registry_module.EXPERIMENTS.values():
+        assert set(experiment.takes) <= fields & options
+        assert set(experiment.sized_by) <= set(experiment.takes)
+        assert experiment.about
+        assert bool(experiment.needs) == (experiment.check is not bool)
+    taken = {name for one in registry_module.EXPERIMENTS.values() for name in one.takes}
+    assert taken == fields - {"seed", "folder", "progress"}
+
+
+def test_an_unknown_figure(run):
+    done = run("reproduce", "fig9")
+    assert done.exit_code == 2
+    assert "fig9" in done.stderr
+
+
+def test_robustness_has_its_own_claims(run, monkeypatch, tmp_path):
+    def fake(n, seed, *, folder, progress):
+        checks = (Check(f"{n} points of seed {seed}", True),)
+        verdict = Verdict("values", "a claim", checks, "Robustness,")
+        return Reproduction("robustness", {}, (verdict,), figure)
+
+    monkeypatch.setattr(robustness, "robustness", fake)
+    done = run("reproduce", "robustness", "-n", 7, "--seed", 3, "--out", "made")
+    assert done.exit_code == 0
+    assert "Robustness, values: reproduced" in done.stdout
+    assert "claim  a claim" in done.stdout
+    assert "7 points of seed 3" in done.stdout
+    assert (tmp_path / "made" / "robustness.json").exists()
+    refused = run("reproduce", "robustness", "--splits", 3)
+    assert refused.exit_code == 2
+    assert "--splits is for selection; leave it out for robustness" in refused.stderr

@@ -1,0 +1,73 @@
+"""The value of an entropic result is the objective of the plan it hands out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import frot
+from tests.libraries import LIBRARIES
+
+
+def objective(result: frot.Result) -> float:
+    """G_eta of the plan's costs plus eps times its divergence, from the plan alone."""
+    result = result.numpy()
+    plan = np.asarray(result.plan, dtype=float)
+    a, b = plan.sum(axis=1), plan.sum(axis=0)
+    on = plan > 0.0
+    divergence = float((plan[on] * np.log(plan[on] / np.outer(a, b)[on])).sum())
+    phi = np.asarray(result.phi)
+    if result.eta == 0.0:
+        return float(phi.max()) + result.eps * divergence
+    top = phi.max()
+    worst = top + result.eta * np.log(np.exp((phi - top) / result.eta).sum())
+    return float(worst) + result.eps * divergence
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    share=st.sampled_from([1e-3, 0.02, 0.3, 5.0]),
+    eta=st.sampled_from([0.0, 0.1, 10.0]),
+    tol=st.sampled_from([0.3, 1e-2, 1e-4, 1e-9]),
+)
+def test_of_one_problem(seed: int, share: float, eta: float, tol: float):
+    rng = np.random.default_rng(seed)
+    n, m = rng.integers(1, 12, size=2)
+    X, Y = rng.normal(size=(n, 4)), rng.normal(size=(m, 4)) + 0.3
+    result = frot.solve(
+        X, Y, [2, 2], a=rng.dirichlet(np.ones(n)), eta=eta, eps=frot.relative(share), tol=tol
+    )
+    assert result.value == pytest.approx(objective(result), rel=1e-9, abs=1e-12)
+    assert result.lower <= result.value <= result.upper
+
+
+def test_of_a_run_that_was_stopped_at_once():
+    X, Y = np.array([[1.3, 8.2], [0.7, 5.2]]), np.array([[0.9, 8.5], [0.4, 6.2]])
+    with pytest.warns(frot.ConvergenceWarning):
+        result = frot.solve(X, Y, eps=6.0, max_iter=1)
+    assert result.value == pytest.approx(objective(result), rel=1e-12)
+    # Nor is an interval with eps taken for one without.
+    low, high = result.unregularised
+    assert low <= frot.solve(X, Y).value <= high
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=str)
+def test_of_a_batch(library):
+    rng = np.random.default_rng(3)
+    X, Y = rng.normal(size=(4, 9, 4)), rng.normal(size=(4, 7, 4)) + 0.5
+    results = frot.solve_batch(library(X), library(Y), [2, 2], eta=0.2, eps=0.1, tol=1e-3)
+    rough = 1e-10 if library.precision == "float64" else 1e-5
+    for one, value in zip(results, results.value, strict=True):
+        assert value == pytest.approx(objective(one), rel=rough)
+
+
+def test_of_far_points_next_to_no_weight():
+    # Nothing of the plan of potentials reaches the far point: all its mass is what rounding put in.
+    Y, b = np.array([[0.7], [8e5]]), np.array([1.0, 4e-15])
+    result = frot.solve([[2.0]], Y, b=b, metric="cityblock", eps=frot.relative(0.03))
+    exact = 1.3 + 4e-15 * (8e5 - 2.0 - 1.3)
+    assert result.lower <= exact <= result.upper
+    assert result.value == pytest.approx(exact, rel=2e-11)
