@@ -100,7 +100,7 @@ def others() -> None:
         ("max_sliced", lambda: frot.max_sliced(X, Y), lambda: _ascent(X, Y)),
         (
             "cutting_set, k = 2 of 5",
-            lambda: frot.cutting_set(C, uncertainty=frot.CappedSimplex(2)),
+            lambda: frot.cutting_set(C, adversary=frot.CappedSimplex(2)),
             lambda: _capped_program(C, 2),
         ),
         ("equitable, 5 costs", lambda: frot.equitable(C), lambda: _shared_program(C)),

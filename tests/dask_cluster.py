@@ -29,7 +29,8 @@ def two_workers(allowed_failures: int) -> Iterator[Any]:
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            # Any port: other workers of the test run have clusters, too.
+            dashboard_address=":0",
             env=LIGHT,
         ) as cluster,
         distributed.Client(cluster) as client,

@@ -24,6 +24,7 @@ import frot
 import frot.selection
 import frot.torch
 from frot import InputError
+from frot._adversary import SimplexFamily
 from tests.reference import quiet
 
 RNG = np.random.default_rng(0)
@@ -194,7 +195,16 @@ METRICS = {**CHOICES, "a near miss": "euclidian"}
 SOLVERS = {**CHOICES, "a class": frot.Exact, "a function": len}
 MASSES = {"a": WEIGHTS, "b": WEIGHTS, "normalise_weights": FLAGS}
 PAIR = {"X": ARRAYS, "Y": ARRAYS, **MASSES}
+SETS = {
+    **NONSENSE,
+    "text": "box",
+    "a number": 5,
+    "a class": frot.Box,
+    "more shares than groups": frot.CappedSimplex(99),
+    "other groups": frot.Simplex(0.1, np.log(np.full(98, 1.0 / 98.0))),
+}
 SOLVE = {
+    "adversary": SETS,
     "eta": AMOUNTS,
     "eps": AMOUNTS,
     "prior": WEIGHTS,
@@ -254,7 +264,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {
             **{"X": BATCH, "Y": BATCH, "a": WEIGHTS, "b": WEIGHTS, "normalise_weights": FLAGS},
             **{"groups": GROUPS, "eta": AMOUNTS, "eps": AMOUNTS, "prior": WEIGHTS},
-            **{"metric": CHOICES, **LIMITS, "memory_budget": NUMBERS},
+            **{"metric": CHOICES, **LIMITS, "memory_budget": NUMBERS, "adversary": SETS},
         },
     ),
     "distance": (
@@ -283,6 +293,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             **{**PAIR, "methods": {**NONSENSE, "unknown": "nonsense", "none": [], "a number": 5}},
             **{"groups": GROUPS, "k": COUNTS, "curve": CHOICES, "tol": NUMBERS},
             **{"time_limit": NUMBERS, "seed": SEEDS, "feature_names": NAMES, **WATCHED},
+            "adversary": SETS,
         },
     ),
     "relative": (frot.relative, {}, {"share": NUMBERS}),
@@ -319,7 +330,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {"C": STACK},
         {
             **{"C": ARRAYS, **MASSES, "names": NAMES, **LIMITS, **WATCHED},
-            "uncertainty": {**NONSENSE, "text": "box", "a number": 5, "a class": frot.Box},
+            **{"adversary": SETS, "uncertainty": None},
         },
     ),
     "equitable": (
@@ -364,7 +375,13 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
     ),
     "NetworkSimplex": (frot.NetworkSimplex, {}, {"max_iter": COUNTS}),
     "Sinkhorn": (frot.Sinkhorn, {}, {"tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS}),
-    "CappedSimplex": (frot.CappedSimplex, {}, {"k": COUNTS}),
+    "CuttingSet": (lambda **o: frot.solve(X, Y, solver=frot.CuttingSet(**o)), {}, LIMITS),
+    "Simplex": (frot.Simplex, {}, {"eta": NUMBERS, "log_prior": ARRAYS}),
+    "CappedSimplex": (
+        frot.CappedSimplex,
+        {"k": 1},
+        {"k": COUNTS, "eta": NUMBERS, "log_prior": ARRAYS},
+    ),
     "Box": (frot.Box, {"low": [0.0], "high": [1.0]}, {"low": ARRAYS, "high": ARRAYS}),
     "Ellipsoid": (
         frot.Ellipsoid,
@@ -406,6 +423,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             **{"eta": AMOUNTS, "eps": AMOUNTS, "debias": FLAGS, "metric": CHOICES},
             **{"tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS, "subgradient": FLAGS},
             **{"groups": None, "prior": None, "warm_start": FLAGS},
+            "adversary": {k: v for k, v in SETS.items() if not isinstance(v, SimplexFamily)},
         },
     ),
     "FRWDLoss()": (
@@ -427,7 +445,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             **{"n_features_to_select": SHARES, "threshold": SIGNED, "groups": GROUPS},
             **{"scaling": CHOICES, "eta": {**NUMBERS, "zero": 0}, "score": CHOICES},
             **{"multiclass": CHOICES, "missing": CHOICES, "group_cost": CHOICES},
-            **{"tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS},
+            **{"tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS, "adversary": SETS},
             **{"time_limit": LIMITS["time_limit"], **WATCHED},
         },
     ),
@@ -511,6 +529,7 @@ def test_what_an_argument_cannot_be(call: str, parameter: str, tmp_path, monkeyp
 # What the lambdas above stand for.
 MEANT = {
     **{name: getattr(frot, name) for name in ("Exact", "Entropic", "FrankWolfe", "LinearProgram")},
+    "CuttingSet": frot.CuttingSet,
     "FROTSelector": frot.selection.FROTSelector,
     "FRWDLoss()": frot.torch.FRWDLoss.forward,
 }

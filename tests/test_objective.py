@@ -203,7 +203,7 @@ RELATIVES: dict[str, tuple[Callable[..., Result], dict[str, Any], Callable[..., 
         lambda found, plan: along(plan, X**3 @ chosen(found), Y**3 @ chosen(found)),
     ),
     "cutting_set": (
-        lambda **given: frot.cutting_set(**given, uncertainty=CAPPED),
+        lambda **given: frot.cutting_set(**given, adversary=CAPPED),
         COSTS,
         lambda found, plan: CAPPED.best(np.einsum("lij,ij->l", STACK, plan))[0],
     ),

@@ -303,7 +303,7 @@ def _of_costs(rng: Rng, kind: str, data: str) -> Case:
             kind, "equitable", (drawn.stack,), options, (problem,), excused=excuses(options)
         )
     if relatives and chance(rng, 0.12):
-        options |= {"uncertainty": _uncertainty(rng, count), **_hurry(rng)}
+        options |= {"adversary": _uncertainty(rng, count), **_hurry(rng)}
         return Case(
             kind, "cutting_set", (drawn.stack,), options, (problem,), excused=excuses(options)
         )

@@ -205,7 +205,7 @@ def _judge_relative(case: Case, evidence: Evidence, result: frot.Result) -> list
         )
     if case.door == "equitable":
         return judge_result(evidence, result, case.door, lambda _: equitable(program))
-    vertices = _vertices(case.options["uncertainty"], len(program.costs))
+    vertices = _vertices(case.options["adversary"], len(program.costs))
     wide = np.array([[float(w) for w in vertex] for vertex in vertices], dtype=np.longdouble)
 
     def truth(_: float) -> Truth:

@@ -75,7 +75,7 @@ def _dropped(case: Case, axis: int, at: int) -> Iterator[Case]:
     """Leave out a group (0), a row (1) or a column (2) of all problems."""
     options = dict(case.options)
     if axis == 0:
-        if "uncertainty" in options:
+        if "adversary" in options:
             return
         if "prior" in options:
             options["prior"] = np.delete(options["prior"], at)

@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from frot._adversary import Simplex
+from frot._adversary import CappedSimplex, Simplex
+from frot._adversary_sets import Box, Ellipsoid, Polyhedron, Polytope
 from frot._base.tables import Table, read_pair, read_table
 from frot._batch import solve_batch
 from frot._batch_result import BatchResult
@@ -24,11 +25,6 @@ from frot._plan_protocol import PlanLike
 from frot._problem import Problem
 from frot._relative import relative
 from frot._relatives import (
-    Box,
-    CappedSimplex,
-    Ellipsoid,
-    Polyhedron,
-    Polytope,
     cutting_set,
     equitable,
     generalised_max_sliced,
@@ -40,7 +36,7 @@ from frot._relatives import (
 )
 from frot._result import Progress, Result
 from frot._solve import distance, solve, solve_costs
-from frot._solvers import Entropic, Exact, FrankWolfe, LinearProgram
+from frot._solvers import CuttingSet, Entropic, Exact, FrankWolfe, LinearProgram
 from frot._status import Status
 from frot._toy import toy
 from frot.show import write_comparison_report, write_report
@@ -54,6 +50,7 @@ __all__ = [
     "Chosen",
     "Comparison",
     "ConvergenceWarning",
+    "CuttingSet",
     "Ellipsoid",
     "Entropic",
     "Exact",

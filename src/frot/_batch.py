@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._adversary import Simplex
+from frot._adversary import GivenSet, SimplexFamily, check_adversary
 from frot._arrays import Home, to_numpy
 from frot._batch_input import batch_geometry, batch_home, batch_points, batch_weights
 from frot._batch_result import BatchResult
@@ -34,7 +34,7 @@ from frot._solvers._drive import NOTHING
 from frot._status import Status
 from frot._validate import check_choice, check_flag, check_number, check_prior
 
-__all__ = ["run_batch", "solve_batch", "with_objectives"]
+__all__ = ["check_family", "run_batch", "solve_batch", "with_objectives"]
 
 
 def solve_batch(
@@ -47,6 +47,7 @@ def solve_batch(
     eta: float | Relative = 0.0,
     eps: float | Relative = DEFAULT_EPS,
     prior: Any = None,
+    adversary: Any = None,
     metric: str = "sqeuclidean",
     normalise_weights: bool = False,
     tol: float = 1e-4,
@@ -72,8 +73,9 @@ def solve_batch(
         As in `solve`; shares are of each member's own mean cost. There must be some eps:
         ``relative(0.02)`` if left out.
     metric : {"sqeuclidean", "cosine"}
-    prior, normalise_weights, memory_budget :
-        As in `solve`. Batches beyond the budget are solved in parts.
+    prior, adversary, normalise_weights, memory_budget :
+        As in `solve`; of sets of weights `Simplex` and `CappedSimplex`. Batches beyond the budget
+        are solved in parts.
     tol, max_iter, time_limit :
         As of `Entropic`.
 
@@ -105,9 +107,11 @@ def solve_batch(
     check_flag(normalise_weights, "normalise_weights")
     a = batch_weights(a, count, n, "a", normalise_weights)
     b = batch_weights(b, count, m, "b", normalise_weights)
-    adversary = Simplex(0.0, check_prior(prior, len(parsed)))
     eta, eps = check_amount(eta, "eta"), check_amount(eps, "eps")
-    refuse_idle_prior(prior, eta)
+    weights, eta, log_prior = check_family(
+        adversary, len(parsed), eta, check_prior(prior, len(parsed)), "solve_batch"
+    )
+    refuse_idle_prior(log_prior, eta)
     if amount_at(eps) == 0.0:
         raise InputError("eps: batches need eps > 0; pass eps=..., or use frot.solve in a loop")
     limits = check_limits(Entropic(tol, max_iter, time_limit))
@@ -122,17 +126,30 @@ def solve_batch(
         at = int(np.argmin(epss))
         raise InputError(f"X[{at}], Y[{at}]: all costs are zero, so eps is; pass eps as a number")
     result = run_batch(
-        (geometry, true), (a, b), adversary, (etas, epss), means, parsed, home,
+        (geometry, true), (a, b), weights.having(0.0, log_prior), (etas, epss), means, parsed, home,
         BatchWork(limits.tol, limits.max_iter, limits.time_limit, begin), memory_budget,
     )  # fmt: skip
     _warn(result, limits.tol)
     return result
 
 
+def check_family(
+    adversary: Any, count: int, eta: Any, log_prior: np.ndarray | None, who: str
+) -> tuple[SimplexFamily, Any, np.ndarray | None]:
+    """Return the set, eta and log prior; refuse sets that have no entropic solver by name."""
+    found, eta, log_prior = check_adversary(adversary, count, eta, log_prior)
+    if isinstance(found, GivenSet):
+        raise InputError(
+            f"adversary: {who} does not take {found.name}; use frot.CappedSimplex(k), or "
+            "frot.solve with eps = 0"
+        )
+    return found, eta, log_prior
+
+
 def run_batch(
     geometries: tuple[Geometry, Geometry],
     weights: tuple[np.ndarray, np.ndarray],
-    adversary: Simplex,
+    adversary: SimplexFamily,
     amounts: tuple[np.ndarray, np.ndarray],
     means: np.ndarray,
     groups: Groups,

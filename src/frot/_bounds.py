@@ -7,8 +7,9 @@ alpha and any potential g, with f and g made feasible by two c-transforms of the
     \langle a, f \rangle + \langle b, g \rangle + r(\alpha)
     \;\le\; \min_{\Pi} \langle \Pi, M_\alpha \rangle + r(\alpha) \;\le\; \text{optimum},
 
-where r is what the adversary is paid for alpha (its entropy). Both are widened by what rounding
-in double precision can have done to them, each point by what it weighs.
+where r is what the adversary is paid for alpha (its entropy), and alpha is one that it may choose:
+weights that it says are not in its set are projected into it first. Both are widened by what
+rounding in double precision can have done to them, each point by what it weighs.
 """
 
 from __future__ import annotations
@@ -187,18 +188,7 @@ def _upper(problem: Problem, plan: Plan, phi: np.ndarray, doubt: np.ndarray) -> 
     value, _ = problem.adversary.best(phi)
     # Masses sum to one but for their last places, which scale all costs alike.
     doubt = doubt + (problem.mass_error + UNIT) * np.abs(phi)
-    bound, _ = problem.adversary.best(phi + doubt)
-    return Upper(float(bound + _entropy_rounding(problem, bound)), float(value), plan, phi)
-
-
-def _entropy_rounding(problem: Problem, value: float) -> float:
-    """What logarithms and exponentials of eta's entropy may add to a bound."""
-    eta = problem.adversary.eta
-    if eta == 0.0:
-        return 0.0
-    prior = problem.adversary.log_prior
-    spread = float(np.log(problem.shape[0])) + (0.0 if prior is None else float(-prior.min()))
-    return 8.0 * UNIT * (abs(value) + eta * (1.0 + spread))
+    return Upper(problem.adversary.upper(phi, doubt), float(value), plan, phi)
 
 
 def lower_bound(
@@ -206,15 +196,15 @@ def lower_bound(
 ) -> Lower:
     """Make (alpha, g) dual feasible and return the value it proves.
 
-    `mixed` is ``problem.costs.mix(alpha)`` where the caller has it already; `alpha` must then be
-    the weights it was mixed with, on the simplex.
+    Weights that are not in the adversary's set are projected into it. `mixed` is
+    ``problem.costs.mix(alpha)`` where the caller has it already, or anything that is nowhere above
+    it; it is mixed again where the weights had to be projected.
     """
+    adversary = problem.adversary
+    if not adversary.contains(alpha):
+        alpha, mixed = adversary.project(alpha), None
     if mixed is None:
-        alpha = np.maximum(alpha, 0.0)
-        alpha = alpha / alpha.sum()
         mixed = problem.costs.mix(alpha)
-    elif not abs(float(alpha.sum()) - 1.0) <= 1e-9:
-        raise ValueError(f"weights that prove a bound must sum to one, not to {alpha.sum()}")
     a, b = problem.a, problem.b
     rounding = problem.costs.rounding(alpha)
     signed = not problem.costs.nonnegative
@@ -233,22 +223,22 @@ def lower_bound(
     if problem.costs.nonnegative:
         bound = max(bound, 0.0)
     # Weights sum to one but for their last places; what they mix is off by as much.
-    bound -= 4.0 * UNIT * abs(bound)
-    bound += problem.adversary.reward(alpha)
-    entropy = _entropy_rounding(problem, bound)
+    bound -= (4.0 * UNIT + abs(float(alpha.sum()) - 1.0)) * abs(bound)
+    bound += adversary.reward(alpha)
+    entropy = adversary.reward_rounding(bound, len(alpha))
     return Lower(float(bound - entropy), alpha, f, g, slack + entropy)
 
 
 def cheap_lower_bound(problem: Problem) -> Lower:
     r"""Return what the points alone prove, without a pass over the costs.
 
-    The objective grows with every group's cost, and none is below ``problem.costs.least``, so that
-    :math:`G_\eta` of these is below the optimum.
+    Where no weight may be negative, the objective grows with every group's cost, and none is below
+    ``problem.costs.least``, so that what the adversary earns from these is below the optimum.
     """
     least = problem.costs.least(problem.a, problem.b)
     _, n, m = problem.shape
-    value, alpha = problem.adversary.best(least)
-    bound = value - _entropy_rounding(problem, value) if np.isfinite(value) else -np.inf
+    _, alpha = problem.adversary.best(least)
+    bound = problem.adversary.least(least)
     if not np.isfinite(bound):
         return Lower(-np.inf, alpha, np.zeros(n), np.zeros(m))
     f, g = problem.costs.least_potentials(alpha, problem.a, problem.b)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._adversary import GivenSet, SimplexFamily
 from frot._clouds import check_clouds, check_same_features
 from frot._costs import MEMORY_BUDGET
 from frot._errors import InputError
@@ -46,6 +47,7 @@ def pairwise(
     eta: float | Relative = 0.0,
     eps: float | Relative = 0.0,
     prior: Any = None,
+    adversary: Any = None,
     normalise: str = "none",
     normalise_weights: bool = False,
     solver: str | Solver = "auto",
@@ -68,7 +70,8 @@ def pairwise(
     computed, since nothing says that such a d is zero between equal points.
 
     With `eta` or `eps` the entries are the optimal values *with their entropies*, to the power
-    1/p (values below zero count as zero). That is no distance: the diagonal, which is computed,
+    1/p (values below zero count as zero), and so they are with sets of weights other than the
+    (capped) simplex. That is no distance: the diagonal, which is computed,
     is not zero, and the triangle inequality may fail.
 
     Parameters
@@ -85,7 +88,7 @@ def pairwise(
         The order, at least 1.
     metric : str or callable
         The distance d within a group, as in `solve`.
-    eta, eps, prior, normalise_weights, solver, tol, max_iter, memory_budget :
+    eta, eps, prior, adversary, normalise_weights, solver, tol, max_iter, memory_budget :
         As in `solve`. A `relative` eta or eps is a share of each pair's own mean cost, and the
         budget is for each worker.
     normalise : {"none"}
@@ -148,7 +151,9 @@ def pairwise(
     checkpoint = None if checkpoint is None else check_path(checkpoint, "checkpoint")
     shape = (len(parsed), int(first.sizes.max()), int((second or first).sizes.max()))
     refuse_normalised_distance(normalise)
-    terms = check_terms(shape, None, None, eta, eps, prior, normalise, normalise_weights)
+    terms = check_terms(
+        shape, None, None, eta, eps, prior, normalise, normalise_weights, adversary=adversary
+    )
     chosen = choose_solver(solver, shape, terms, Limits(tol, max_iter, time_limit))
     options = {
         "metric": metric,
@@ -163,6 +168,11 @@ def pairwise(
         "max_iter": None if max_iter is None else chosen.max_iter,
         "time_limit": None if time_limit is None else chosen.time_limit,
     }
+    if adversary is not None:
+        # Eta is among the options; only what is new is added, for checkpoints that are there.
+        options["adversary"] = adversary
+        if isinstance(adversary, SimplexFamily):
+            options["adversary"] = adversary.having(0.0, adversary.log_prior)
     effort = Effort(
         PER_PAIR,
         PER_ENTRY
@@ -171,6 +181,7 @@ def pairwise(
         * (ENTROPIC if terms.regularisation[1] > 0.0 else 1.0),
     )
     apart = callable(metric) or metric == NO_IDENTITY or any(terms.regularisation)
+    apart = apart or isinstance(terms.adversary, GivenSet)
     budget = check_number(memory_budget, "memory_budget")
     call = Call(parsed, options, budget, diagonal=apart)
     table = Table(first, second, call, effort)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._adversary import Simplex
+from frot._adversary import GivenSet, SimplexFamily, check_adversary
 from frot._costs import Costs
 from frot._errors import InputError
 from frot._forbidden import check_allowed
@@ -43,7 +43,8 @@ LARGEST_COST = 1e290
 class Terms(NamedTuple):
     """What points and cost stacks have in common, checked.
 
-    `eta` and `eps` are numbers, or shares of a mean cost that is not known yet.
+    `eta` and `eps` are numbers, or shares of a mean cost that is not known yet; `adversary` is the
+    set of weights without eta and prior.
     """
 
     a: np.ndarray
@@ -52,6 +53,7 @@ class Terms(NamedTuple):
     eps: float | Relative
     log_prior: np.ndarray | None
     normalise: str
+    adversary: SimplexFamily | GivenSet
 
     @property
     def regularisation(self) -> tuple[float, float]:
@@ -70,6 +72,7 @@ def check_terms(
     normalise_weights: bool,
     eps_if_needed: bool = False,
     on_device: bool = False,
+    adversary: Any = None,
 ) -> Terms:
     """Check weights, regularisation, prior and normalisation for costs of the given shape.
 
@@ -83,13 +86,15 @@ def check_terms(
     b = check_weights(b, m, "b", normalise_weights)
     how = check_choice(normalise, "normalise", NORMALISATIONS)
     eta = check_amount(eta, "eta")
+    log_prior = check_prior(prior, count)
+    weights, eta, log_prior = check_adversary(adversary, count, eta, log_prior)
     if eps is None:
-        needed = on_device or n * m > EXACT_UP_TO
+        # Sets of any other kind are solved without eps alone.
+        needed = (on_device or n * m > EXACT_UP_TO) and not isinstance(weights, GivenSet)
         eps = DEFAULT_EPS if eps_if_needed and needed else 0.0
     eps = check_amount(eps, "eps")
-    log_prior = check_prior(prior, count)
-    refuse_idle_prior(prior, eta)
-    return Terms(a, b, eta, eps, log_prior, how)
+    refuse_idle_prior(log_prior, eta)
+    return Terms(a, b, eta, eps, log_prior, how, weights)
 
 
 def refuse_idle_prior(prior: Any, eta: float | Relative) -> None:
@@ -134,7 +139,9 @@ def make_problem(
         level = plain.mean_cost
     if not np.isfinite(level) or level > LARGEST_COST:
         raise InputError("costs: are infinite or NaN; scale the points down, or check the metric")
-    adversary = Simplex(amount_at(terms.eta, level), terms.log_prior)
+    adversary = terms.adversary
+    if isinstance(adversary, SimplexFamily):
+        adversary = adversary.having(amount_at(terms.eta, level), terms.log_prior)
     # Where nothing costs anything every eps gives a b^T, but it has to be one.
     eps = amount_at(terms.eps, level or 1.0)
     return plain.having(adversary=adversary, eps=eps, **known)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._adversary import Simplex
+from frot._adversary import GivenSet, Simplex, SimplexFamily, as_adversary
 from frot._costs import MEMORY_BUDGET, Costs
 from frot._groups import Groups
 
@@ -26,7 +26,7 @@ class Problem:
     r"""The problem every solver takes.
 
     .. math::
-        \min_{\Pi \in U(a, b)} \; \max_{\alpha \in \Sigma^L} \;
+        \min_{\Pi \in U(a, b)} \; \max_{\alpha \in \mathcal A} \;
         \sum_l \alpha_l \langle \Pi, C_l \rangle - \eta \sum_l \alpha_l \log \alpha_l
 
     Parameters
@@ -35,8 +35,9 @@ class Problem:
         The L cost matrices, in whatever form.
     a, b : arrays of shape (n,) and (m,)
         Weights >= 0 that sum to one each.
-    adversary : Simplex
-        The weights alpha may take, and eta.
+    adversary : Simplex, CappedSimplex or any other Adversary
+        The weights alpha may take, and eta. What is neither of the first two is wrapped in a
+        `GivenSet`, which knows what bounds have to ask.
     eps : float
         Entropic regularisation of the plan, for the oracles that have one.
     names : tuple of str
@@ -59,12 +60,15 @@ class Problem:
     costs: Costs
     a: np.ndarray
     b: np.ndarray
-    adversary: Simplex = Simplex()
+    adversary: SimplexFamily | GivenSet = Simplex()
     eps: float = 0.0
     names: tuple[str, ...] = ()
     points: tuple[np.ndarray, np.ndarray] | None = None
     groups: Groups | None = None
     memory_budget: float = MEMORY_BUDGET
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "adversary", as_adversary(self.adversary, self.costs.shape[0]))
 
     @property
     def shape(self) -> tuple[int, int, int]:

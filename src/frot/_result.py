@@ -51,8 +51,10 @@ class Result:
     The truth is the optimum of
 
     .. math::
-        \min_{\Pi \in U(a, b)} \max_{\alpha \in \Sigma^L}
-        \sum_l \alpha_l \langle \Pi, C_l \rangle - \eta \sum_l \alpha_l \log \alpha_l .
+        \min_{\Pi \in U(a, b)} \max_{\alpha \in \mathcal A}
+        \sum_l \alpha_l \langle \Pi, C_l \rangle - \eta \sum_l \alpha_l \log \alpha_l
+
+    with :math:`\mathcal A` the simplex, or the set that was given as ``adversary``.
 
     Attributes
     ----------

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from frot._adversary import GivenSet
 from frot._interrupted import finish
 from frot._plan import Plan
 from frot._problem import Problem
@@ -84,6 +85,9 @@ def negligible(problem: Problem) -> Light | None:
         (problem.b > 0.0) & (problem.b < TINY),
     )
     if not (light_a.any() or light_b.any()) or problem.costs.forbidden is not None:
+        return None
+    if isinstance(problem.adversary, GivenSet):
+        # Weights that may be more than one make more of a cost.
         return None
     # No group's cost is more than the sum of all, where none is negative.
     total = problem.costs.mix(np.ones(problem.shape[0]))

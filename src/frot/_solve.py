@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._adversary import SimplexFamily
 from frot._arrays import find_home, to_numpy
 from frot._costs import MEMORY_BUDGET, build_costs, given_costs
 from frot._deadline import deadline
@@ -44,6 +45,7 @@ def solve(
     eta: float | Relative = 0.0,
     eps: float | Relative | None = None,
     prior: Any = None,
+    adversary: Any = None,
     metric: str | Callable[[np.ndarray, np.ndarray], float] = "sqeuclidean",
     p: float = 1.0,
     normalise: str = "none",
@@ -60,7 +62,7 @@ def solve(
     r"""Solve feature-robust optimal transport between two sets of points.
 
     .. math::
-        \min_{\Pi \in U(a, b)} \; \max_{\alpha \in \Sigma^L} \;
+        \min_{\Pi \in U(a, b)} \; \max_{\alpha \in \mathcal A} \;
         \sum_{ij} \pi_{ij} \sum_l \alpha_l\, d(x_i^{(l)}, y_j^{(l)})^p
         - \eta \sum_l \alpha_l \log \alpha_l
 
@@ -83,6 +85,11 @@ def solve(
         what is known without it.
     prior : array of shape (L,), optional
         Prior q on the groups: the adversary then pays :math:`\eta\,\mathrm{KL}(\alpha | q)`.
+    adversary : optional
+        The set :math:`\mathcal A` of weights: `Simplex`, the default, or `CappedSimplex` (the k
+        worst groups share the weight), to which eta and prior go; or `Box`, `Ellipsoid`,
+        `Polytope`, `Polyhedron`, or your own with ``best(phi)``, ``contains(alpha)`` and
+        ``project(alpha)``, for eta = 0 and eps = 0.
     metric : str or callable
         "sqeuclidean", "cosine", whatever `scipy.spatial.distance.cdist` knows, or
         ``f(u, v) -> float``.
@@ -92,9 +99,11 @@ def solve(
         Make groups comparable: divide by the mean cost, or subtract the group's own optimum.
     normalise_weights : bool
         Divide a and b by their sums.
-    solver : {"auto", "exact", "entropic", "frank_wolfe", "linear_program"} or a solver
+    solver : {"auto", "exact", "entropic", "frank_wolfe", "linear_program", "cutting_set"} or a \
+solver
         "auto" takes `Exact` for eps = 0 and `Entropic` for eps > 0, and with eps left out `Exact`
-        up to 36 million pairs of points on the host; ``result.solver`` tells.
+        up to 36 million pairs of points on the host; for sets other than the (capped) simplex it
+        takes `CuttingSet`. ``result.solver`` tells.
     tol, max_iter, time_limit : optional
         Override the solver's own relative gap, iteration limit and seconds.
     start : Result, weights (L,) or plan (n, m), optional
@@ -153,6 +162,7 @@ def solve(
     terms = check_terms(
         shape, a, b, eta, eps, prior, normalise, normalise_weights,
         eps_if_needed=isinstance(solver, str) and solver == "auto", on_device=on_accelerator(home),
+        adversary=adversary,
     )  # fmt: skip
     limits = Limits(tol, max_iter, time_limit)
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
@@ -179,6 +189,7 @@ def solve_costs(
     eta: float | Relative = 0.0,
     eps: float | Relative | None = None,
     prior: Any = None,
+    adversary: Any = None,
     names: Any = None,
     normalise: str = "none",
     normalise_weights: bool = False,
@@ -201,8 +212,8 @@ def solve_costs(
         Weights that sum to one; uniform if left out.
     names : sequence of str, optional
         Names of the groups.
-    eta, eps, prior, normalise, normalise_weights, solver, tol, max_iter, time_limit, start, \
-callback, progress :
+    eta, eps, prior, adversary, normalise, normalise_weights, solver, tol, max_iter, time_limit, \
+start, callback, progress :
         As in `solve`.
 
     Returns
@@ -223,6 +234,7 @@ callback, progress :
     terms = check_terms(
         shape, a, b, eta, eps, prior, normalise, normalise_weights,
         eps_if_needed=isinstance(solver, str) and solver == "auto", on_device=on_accelerator(home),
+        adversary=adversary,
     )  # fmt: skip
     limits = Limits(tol, max_iter, time_limit)
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
@@ -245,7 +257,9 @@ def distance(
         \mathrm{FRWD}_p(\mu, \nu) = \Big( \min_\Pi \max_{\alpha \in \Sigma^L}
         \sum_{ij} \pi_{ij} \sum_l \alpha_l\, d(x_i^{(l)}, y_j^{(l)})^p \Big)^{1/p}
 
-    It is a metric between weighted sets of points for every p >= 1 and every metric d.
+    It is a metric between weighted sets of points for every p >= 1 and every metric d, and with
+    ``adversary=frot.CappedSimplex(k)`` as well: whatever the weights of groups are, the triangle
+    inequality is Minkowski's, and it outlives a maximum.
 
     Parameters
     ----------
@@ -270,6 +284,14 @@ def distance(
     given = [(name, options[name]) for name in ("eta", "eps") if options.get(name) is not None]
     if any(amount_at(check_amount(amount, name)) != 0.0 for name, amount in given):
         raise InputError("eta, eps: a distance has neither; use frot.solve for regularised values")
+    weights = options.get("adversary")
+    if isinstance(weights, SimplexFamily) and weights.eta != 0.0:
+        raise InputError("adversary: a distance has no eta; use frot.solve for regularised values")
+    if not isinstance(weights, SimplexFamily | None):
+        raise InputError(
+            "adversary: a distance needs weights of sum one, frot.CappedSimplex(k) or none; use "
+            "frot.solve for other sets"
+        )
     refuse_normalised_distance(options.get("normalise", "none"))
     options = {"eps": 0.0, **options}
     value = solve(X, Y, groups, p=p, metric=metric, **options).value

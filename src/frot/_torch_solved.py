@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frot._adversary import Simplex
+from frot._adversary import simplex_of
 from frot._arrays import find_home, to_numpy
 from frot._batch import run_batch
 from frot._batch_input import batch_geometry
@@ -131,6 +131,8 @@ class Asked:
         x, y, a and b, detached.
     amounts : tensors of shape (B,)
         eta, eps and the mean cost.
+    k : int
+        No group weighs more than 1/k.
     symmetric : bool
         Whether y is x and b is a.
     """
@@ -141,6 +143,7 @@ class Asked:
     prior: Any
     tol: float
     max_iter: int
+    k: int = 1
     symmetric: bool = False
 
     def copied(self) -> Asked:
@@ -154,7 +157,7 @@ class Asked:
         log_prior, groups = check_prior(self.prior, len(self.groups)), self.groups
         known = None if log_prior is None else log_prior.tobytes()
         parts = (groups.flat.tobytes(), groups.offsets.tobytes(), groups.names)
-        return (self.symmetric, self.tol, self.max_iter, known, *parts)
+        return (self.symmetric, self.tol, self.max_iter, self.k, known, *parts)
 
     def fits(self, other: Asked) -> bool:
         """Whether potentials and weights of the one have the shapes of the other's."""
@@ -234,8 +237,8 @@ def _solve(asked: Asked, start: Any) -> Solved:
             gap = max((tol / WEIGHTS) ** 2, NARROWEST)
             work = BatchWork(gap, asked.max_iter, None, time.perf_counter(), tol)
             results = run_batch(
-                geometries, weights, Simplex(0.0, log_prior), (etas, epss), means, groups, home,
-                work, symmetric=asked.symmetric, start=start, objectives=False,
+                geometries, weights, simplex_of(asked.k, 0.0, log_prior), (etas, epss), means,
+                groups, home, work, symmetric=asked.symmetric, start=start, objectives=False,
             )  # fmt: skip
         else:
             results = [
@@ -264,13 +267,14 @@ def _alone(points: Any, amounts: Any, asked: Asked) -> Result:
             "eta": float(eta),
             "eps": 0.0,
             "prior": q,
+            "adversary": simplex_of(asked.k, 0.0, None),
             "tol": max((tol / WEIGHTS) ** 2, NARROWEST),
         }
         return solve(x.double(), y.double(), groups, a=a, b=b, **limits)
     home = find_home(x=x)
     assert home is not None
     costs: Any = device_points(x, y, groups, "sqeuclidean", home, (a, b))
-    adversary = Simplex(float(eta), check_prior(prior, len(groups)))
+    adversary = simplex_of(asked.k, float(eta), check_prior(prior, len(groups)))
     problem = Problem(costs, a, b, adversary=adversary, eps=float(eps), names=groups.names)
     # Brought home, though they are there, so that the plan shares nothing with the weights.
     gap = max(Aim.gap_for(tol, len(groups)), NARROWEST)

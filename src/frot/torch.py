@@ -16,12 +16,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from frot._adversary import Simplex, SimplexFamily, given_once
 from frot._batch import with_objectives
 from frot._batch_result import BatchResult
-from frot._errors import InputError
+from frot._errors import InputError, brief
 from frot._groups import Groups
 from frot._prepare import amount_at, check_amount, refuse_idle_prior
 from frot._relative import DEFAULT_EPS, Relative
@@ -58,6 +60,8 @@ class FRWDLoss(nn.Module):
         Shares are of the mean cost between x and y then, for all three.
     metric : {"sqeuclidean", "cosine"}
     prior : array of shape (L,), optional
+        As in `solve`.
+    adversary : Simplex or CappedSimplex, optional
         As in `solve`.
     tol : float
         Relative error of the gradient by the points, :math:`\|\delta\| / \|\nabla F\|`: an
@@ -101,6 +105,7 @@ class FRWDLoss(nn.Module):
         debias: bool = False,
         metric: str = "sqeuclidean",
         prior: Any = None,
+        adversary: Any = None,
         tol: float = 5e-3,
         max_iter: int = 2_000,
         subgradient: bool = False,
@@ -111,7 +116,6 @@ class FRWDLoss(nn.Module):
         self.eta, self.eps = check_amount(eta, "eta"), check_amount(eps, "eps")
         self.debias = check_flag(debias, "debias")
         self.metric = check_choice(metric, "metric", METRICS)
-        self.prior = prior
         self.tol = check_number(tol, "tol", strict=True)
         self.max_iter: int = check_limits(Entropic(self.tol, max_iter)).max_iter
         self.subgradient = check_flag(subgradient, "subgradient")
@@ -121,7 +125,14 @@ class FRWDLoss(nn.Module):
         self._shown: Any = None
         # What was asked for and found last: between x and y, and of each with itself.
         self._last: dict[str, tuple[Asked, Solved]] = {}
-        refuse_idle_prior(prior, self.eta)
+        if not isinstance(adversary, SimplexFamily | None):
+            raise InputError(
+                f"adversary: FRWDLoss does not take {brief(adversary)}; use frot.CappedSimplex(k)"
+            )
+        self.adversary = adversary or Simplex()
+        self.eta, log_prior = given_once(self.adversary, self.eta, prior)
+        self.prior = log_prior if log_prior is prior else np.exp(np.asarray(log_prior))
+        refuse_idle_prior(self.prior, self.eta)
         if not subgradient and amount_at(self.eps) == 0.0:
             raise InputError(
                 "eps: at eps = 0 the cost has kinks where the plan is not unique, so that there is "
@@ -176,6 +187,7 @@ class FRWDLoss(nn.Module):
             x, y = x[None], y[None]
         a, b = spread_weights(a, x, "a"), spread_weights(b, y, "b")
         groups = Groups.parse(self.groups, x.shape[2], None)
+        self.adversary.check(len(groups))
         # Autocast would have sweeps multiply in half precision.
         with torch.autocast(x.device.type, enabled=False):
             if self.metric == "cosine":
@@ -216,7 +228,8 @@ class FRWDLoss(nn.Module):
         # Solved out here, so that warnings point at the caller and not into autograd.
         asked = Asked(
             (x, y, a, b), (eta.detach(), eps.detach(), level.detach()), groups, self.prior,
-            self.tol, self.max_iter, symmetric=torch.equal(x, y) and torch.equal(a, b),
+            self.tol, self.max_iter, self.adversary.k,
+            symmetric=torch.equal(x, y) and torch.equal(a, b),
         )  # fmt: skip
         solved = solve_members(asked, self._last.get(role))
         if self.warm_start:

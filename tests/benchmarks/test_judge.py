@@ -57,8 +57,8 @@ RIGHT = {
     ),
     "max_min": point_case("max_min"),
     "equitable": cost_case("equitable"),
-    "cutting_set": cost_case("cutting_set", uncertainty=frot.CappedSimplex(2)),
-    "a box": cost_case("cutting_set", uncertainty=frot.Box([0.0, 0.1, 0.2], [1.0, 1.0, 0.5])),
+    "cutting_set": cost_case("cutting_set", adversary=frot.CappedSimplex(2)),
+    "a box": cost_case("cutting_set", adversary=frot.Box([0.0, 0.1, 0.2], [1.0, 1.0, 0.5])),
 }  # fmt: skip
 
 

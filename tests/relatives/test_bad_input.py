@@ -99,19 +99,19 @@ class Endless:
 
 
 @pytest.mark.parametrize(
-    ("uncertainty", "message"),
+    ("adversary", "message"),
     [
         (frot.CappedSimplex(3), r"CappedSimplex\(k=3\) is empty for 2 groups"),
-        (frot.Box([0.0], [1.0]), r"weights of 1 groups, but C has 2"),
+        (frot.Box([0.0], [1.0]), r"weights of 1 groups, but there are 2"),
         (frot.Simplex(eta=1.0), r"takes no entropy"),
         (frot.CappedSimplex, r"has no best"),
         ("simplex", r"has no best"),
         (Endless(), r"empty or unbounded"),
     ],
 )
-def test_sets_that_do_not_fit(uncertainty, message):
+def test_sets_that_do_not_fit(adversary, message):
     with pytest.raises(frot.InputError, match=message):
-        frot.cutting_set(STACK, uncertainty=uncertainty)
+        frot.cutting_set(STACK, adversary=adversary)
 
 
 def test_defining_functions():

@@ -148,7 +148,7 @@ def test_the_capped_simplex_against_its_linear_program(problem, data):
     k = data.draw(st.integers(1, count))
     a, b = np.full(problem.stack.shape[1], 1.0), np.full(problem.stack.shape[2], 1.0)
     a, b = a / a.sum(), b / b.sum()
-    res = quiet(frot.cutting_set, problem.stack, a, b, uncertainty=frot.CappedSimplex(k))
+    res = quiet(frot.cutting_set, problem.stack, a, b, adversary=frot.CappedSimplex(k))
     truth = capped(problem.stack, a, b, k)
     room = 1e-6 * (1.0 + abs(truth))
     assert res.lower - room <= truth <= res.upper + room

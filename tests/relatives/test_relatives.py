@@ -188,7 +188,7 @@ def test_every_kind_of_the_same_set_gives_the_same(problem):
     )
     truth = frot.solve_costs(problem.stack, problem.a, problem.b)
     for kind in kinds:
-        res = quiet(frot.cutting_set, problem.stack, problem.a, problem.b, uncertainty=kind)
+        res = quiet(frot.cutting_set, problem.stack, problem.a, problem.b, adversary=kind)
         assert res.value == pytest.approx(truth.value, rel=1e-6, abs=1e-7)
         assert res.lower <= truth.upper + 1e-7
         assert truth.lower <= res.upper + 1e-7
@@ -197,18 +197,18 @@ def test_every_kind_of_the_same_set_gives_the_same(problem):
 def test_a_box_is_its_upper_corner_and_a_point_is_plain_transport():
     C = np.random.default_rng(0).uniform(size=(3, 5, 6))
     high = np.array([1.0, 2.0, 0.5])
-    res = frot.cutting_set(C, uncertainty=frot.Box(np.zeros(3), high))
+    res = frot.cutting_set(C, adversary=frot.Box(np.zeros(3), high))
     mixed = frot.solve_costs(np.tensordot(high, C, 1)[None])
     assert res.value == pytest.approx(mixed.value, rel=1e-8)
     assert res.alpha == pytest.approx(high)
-    point = frot.cutting_set(C, uncertainty=frot.Ellipsoid(high, 0.0))
+    point = frot.cutting_set(C, adversary=frot.Ellipsoid(high, 0.0))
     assert point.value == pytest.approx(mixed.value, rel=1e-8)
 
 
 def test_an_ellipsoid_is_between_its_centre_and_its_reach():
     C = np.random.default_rng(0).uniform(size=(3, 6, 6))
     centre = np.full(3, 1.0)
-    res = frot.cutting_set(C, uncertainty=frot.Ellipsoid(centre, 0.3), tol=1e-6)
+    res = frot.cutting_set(C, adversary=frot.Ellipsoid(centre, 0.3), tol=1e-6)
     assert res.status.ok
     assert np.linalg.norm(res.alpha - centre) <= 0.3 + 1e-9
     mean = frot.solve_costs(C.sum(axis=0)[None]).value

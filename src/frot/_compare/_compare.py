@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from frot._adversary import as_adversary
 from frot._compare._comparison import Comparison
 from frot._compare._memory import peak_memory
 from frot._compare._methods import CURVES, DEFAULT, Method, Task, find_methods
@@ -44,6 +45,7 @@ def compare(
     *,
     k: int = 2,
     curve: Any = "circular",
+    adversary: Any = None,
     a: Any = None,
     b: Any = None,
     normalise_weights: bool = False,
@@ -74,6 +76,9 @@ def compare(
     curve : {"circular", "linear", "cubic"} or callable
         Of generalised max-sliced. The first two stretch no distance, so that their values can be
         compared; those of any other are in a unit of their own.
+    adversary : optional
+        The weights that FROT's adversary may choose, as in `solve`, without eta: with
+        ``frot.CappedSimplex(k)`` the k worst groups share the weight.
     a, b, normalise_weights :
         As in `solve`.
     tol : float, optional
@@ -122,13 +127,19 @@ def compare(
     k, seed = check_count(k, "k"), check_seed(seed, "seed")
     if not callable(curve):
         check_choice(curve, "curve", CURVES)
+    weigher = None if adversary is None else as_adversary(adversary, len(parsed))
+    if weigher is not None and weigher.eta != 0.0:
+        raise InputError("adversary: takes no eta here, since values with entropy are no costs")
     check_callable(callback, "callback")
     check_flag(progress, "progress")
     weights = {"a": a, "b": b, "normalise_weights": normalise_weights}
     points = (pair.X, pair.Y)
     # Bars are for terminals; elsewhere they would leave empty lines.
     bars = progress and sys.stderr.isatty()
-    task = Task(X, Y, points, parsed, k, curve, weights, tol, time_limit, seed, bars)
+    task = Task(X, Y, points, parsed, k, curve, weights, tol, time_limit, seed, bars, adversary)
+    if weigher is not None:
+        counts = f"the worst mix of groups, {weigher.name}"
+        chosen = [replace(one, counts=counts) if one.name == "frot" else one for one in chosen]
     names = names or tuple(f"x{feature}" for feature in range(pair.X.shape[1]))
     rows: list[Row] = []
     measure, interrupted = "resident", False
@@ -144,7 +155,7 @@ def compare(
         interrupted = _was_interrupted(row)
         if callback is not None:
             callback(row)
-    found = Comparison(tuple(rows), points, parsed, tuple(names), k, measure, interrupted)
+    found = Comparison(tuple(rows), points, parsed, tuple(names), k, measure, interrupted, weigher)
     if interrupted:
         raise Interrupted(found)
     return found

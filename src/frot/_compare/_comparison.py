@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from frot._adversary import GivenSet, SimplexFamily
 from frot._compare._memory import MEASURES
 from frot._compare._relations import Relation, relations_of
 from frot._compare._row import Row
@@ -43,6 +44,8 @@ class Comparison:
         How memory was measured.
     interrupted : bool
         Whether Ctrl-C ended it; methods whose turn never came are in `missing`.
+    adversary : optional
+        The weights that FROT's adversary could choose, where they were not all.
 
     Examples
     --------
@@ -61,6 +64,7 @@ class Comparison:
     k: Any = 2
     measure: str = "resident"
     interrupted: bool = False
+    adversary: SimplexFamily | GivenSet | None = None
 
     def __getitem__(self, method: str) -> Result:
         """Return the result of a method by its name."""
@@ -85,7 +89,7 @@ class Comparison:
     @property
     def relations(self) -> tuple[Relation, ...]:
         """The inequalities known between these methods, checked against their intervals."""
-        return relations_of(self.rows, self.groups.sizes.tolist(), self.k)
+        return relations_of(self.rows, self.groups.sizes.tolist(), self.k, self.adversary)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ class Task:
     time_limit: Any = None
     seed: int = 0
     progress: bool = False
+    adversary: Any = None
 
     @property
     def tolerance(self) -> dict[str, Any]:
@@ -105,7 +106,8 @@ def find_methods(names: Sequence[str] | str) -> list[Method]:
 def _frot(task: Task) -> Result:
     options = {**task.weights, **task.tolerance, "time_limit": task.time_limit}
     # No entropy anywhere: regularised values could not be held against the others.
-    return solve(task.X, task.Y, task.groups, eps=0.0, progress=task.progress, **options)
+    options |= {"adversary": task.adversary, "progress": task.progress}
+    return solve(task.X, task.Y, task.groups, eps=0.0, **options)
 
 
 def _ot(task: Task) -> Result:

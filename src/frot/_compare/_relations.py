@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
+from frot._adversary import GivenSet, SimplexFamily
 from frot._compare._row import Row
 
 __all__ = ["Relation", "relations_of"]
@@ -35,8 +36,15 @@ class Relation:
         }  # fmt: skip
 
 
-def relations_of(rows: Sequence[Row], sizes: Sequence[int], k: Any) -> tuple[Relation, ...]:
+def relations_of(
+    rows: Sequence[Row],
+    sizes: Sequence[int],
+    k: Any,
+    adversary: SimplexFamily | GivenSet | None = None,
+) -> tuple[Relation, ...]:
     """Return the relations between the rows, given how many features each group has.
+
+    Those of FROT are about weights of sum one; of sets that are something else nothing is known.
 
     Examples
     --------
@@ -47,20 +55,25 @@ def relations_of(rows: Sequence[Row], sizes: Sequence[int], k: Any) -> tuple[Rel
     """
     there = {row.method: row for row in rows if row.comparable}
     found = []
-    for left, right, why, known in _theorems(max(sizes, default=1), k):
+    for left, right, why, known in _theorems(max(sizes, default=1), k, adversary):
         one, other = there.get(left), there.get(right)
         if known and one is not None and other is not None:
             found.append(Relation(one.title, other.title, why, _verdict(one, other)))
     return tuple(found)
 
 
-def _theorems(largest: int, k: Any) -> list[tuple[str, str, str, bool]]:
+def _theorems(
+    largest: int, k: Any, adversary: SimplexFamily | GivenSet | None
+) -> list[tuple[str, str, str, bool]]:
+    mixes = not isinstance(adversary, GivenSet)
+    # A single group is no choice where several have to share the weight.
+    alone = mixes and (adversary is None or adversary.k == 1)
     fits = isinstance(k, Integral) and largest <= int(k)
     return [
-        ("max_min", "frot", "the adversary chooses before the plan, and a single group", True),
-        ("equitable", "frot", "each group pays for its part of the plan only", True),
-        ("frot", "srw", "every group lies in a subspace of at most k dimensions", fits),
-        ("frot", "ot", "a mix of groups counts no feature more than once", True),
+        ("max_min", "frot", "the adversary chooses before the plan, and a single group", alone),
+        ("equitable", "frot", "each group pays for its part of the plan only", mixes),
+        ("frot", "srw", "every group lies in a subspace of at most k dimensions", fits and mixes),
+        ("frot", "ot", "a mix of groups counts no feature more than once", mixes),
         ("max_min", "max_sliced", "single features are directions", largest == 1),
         ("sliced", "max_sliced", "a mean is no more than the largest", True),
         ("max_sliced", "srw", "a direction chosen first lies in some subspace", True),

@@ -89,8 +89,8 @@ def certify(engine: Engine, alpha: Any, g: Any, enough: float = 0.0) -> Certific
     """
     precise = engine.double()
     home = precise.terms.home
-    alpha = home.xp.astype(alpha, home.dtype)
-    alpha = alpha / home.xp.sum(alpha, axis=1, keepdims=True)
+    # Only weights that the adversary may choose prove anything.
+    alpha = precise.terms.project(home.xp.astype(alpha, home.dtype))
     return _prove(precise, alpha, home.xp.astype(g, home.dtype), enough)
 
 
@@ -102,6 +102,7 @@ def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
     """
     precise = engine.double()
     terms, geometry = precise.terms, precise.geometry
+    alpha = terms.project(alpha)
     scores, parts = scores_at(geometry, terms, alpha), row_blocks(geometry)
     g = column_potentials(scores, terms, f, parts)
     if not bool(terms.home.xp.all(terms.home.xp.isfinite(f))):

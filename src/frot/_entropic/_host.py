@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from frot._adversary import Simplex
+from frot._adversary import simplex_of
 from frot._arrays import to_numpy
 from frot._costs import StackedCosts
 from frot._entropic._geometry import Geometry
@@ -40,7 +40,7 @@ def host_problem(geometry: Geometry, terms: Terms) -> tuple[Problem, np.ndarray,
         host_costs(geometry),
         to_numpy(terms.a)[0],
         to_numpy(terms.b)[0],
-        adversary=Simplex(float(terms.eta[0, 0]), prior),
+        adversary=simplex_of(terms.k, float(terms.eta[0, 0]), prior),
         eps=float(terms.eps[0, 0]),
     )
     return problem.support()

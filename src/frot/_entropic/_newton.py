@@ -14,7 +14,8 @@ With :math:`P` the plan, :math:`A = \mathrm{diag}(a)`, and for every group its r
 in (g, alpha), with a damping delta that keeps steps short until they are trusted (of g too, as a
 share of the diagonal), and s what a
 group earns less than the mixture does: as in interior-point methods, this takes weights that the
-optimum does not use to zero without stopping the others on the way.
+optimum does not use to zero without stopping the others on the way. Where no group may weigh more
+than a cap c, groups that earn more than the free ones do go there by as much over c - alpha.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ LESS, MORE, LEAST, MOST = 0.01, 10.0, 1e-12, 1e6
 FARTHEST = 1e3
 # Levenberg's share of the diagonal, at least: disconnected plans make the block singular.
 RIDGE = 1e-10
+# Room up to the cap that counts as none, as a share of the cap.
+LEAST_ROOM = 1e-12
 
 
 def newton_pays(engine: DenseEngine) -> bool:
@@ -73,6 +76,10 @@ def _step(engine: DenseEngine, at: Point, damping: Any) -> tuple[Point, Any]:
     falls = dalpha < 0.0
     ratio = -at.alpha / xp.where(falls, dalpha, -1.0)
     reach = xp.min(xp.where(falls, ratio, xp.inf), axis=1, keepdims=True)
+    if terms.k > 1:
+        rises = dalpha > 0.0
+        ratio = _room(terms, at.alpha) / xp.where(rises, dalpha, 1.0)
+        reach = xp.minimum(reach, xp.min(xp.where(rises, ratio, xp.inf), axis=1, keepdims=True))
     length = xp.clip(INSIDE * reach, None, 1.0)
     usable = xp.all(xp.isfinite(dg), axis=1) & xp.all(xp.isfinite(dalpha), axis=1)
     # Potentials are sums of costs: a system that says otherwise has no digits left.
@@ -84,7 +91,7 @@ def _step(engine: DenseEngine, at: Point, damping: Any) -> tuple[Point, Any]:
     best, rose = at, xp.zeros_like(usable)
     for _ in range(HALVINGS):
         alpha = at.alpha + length * dalpha
-        alpha = alpha / xp.sum(alpha, axis=1, keepdims=True)
+        alpha = terms.project(alpha)
         # One sweep costs next to nothing on the kernel that the look at the value needs anyway.
         ahead = engine.sweep(alpha, at.g + length * dg, 0.0, 1)
         # Near the optimum the dual is flat to rounding while the primal still comes closer.
@@ -126,8 +133,9 @@ def _direction(engine: DenseEngine, at: Point, damping: Any) -> tuple[Any, Any]:
     if terms.log_prior is not None:
         slope = slope + terms.eta * terms.log_prior
     # Groups that earn less than the mixture are on their way out: the less, the faster.
-    short = xp.clip(xp.sum(alpha * slope, axis=1, keepdims=True) - slope, 0.0, None)
+    short, capped = _short(terms, alpha, slope)
     curvature = terms.eps * (terms.eta + damping + short) / xp.clip(alpha, _tiny(terms), None)
+    curvature = curvature + terms.eps * capped
     aa = Q - (R * inverse[:, None, :]) @ xp.matrix_transpose(R) + curvature[:, :, None] * ee
     gradient_g = terms.eps * (terms.b - masses)
     gradient_a = terms.eps * slope
@@ -144,6 +152,25 @@ def _direction(engine: DenseEngine, at: Point, damping: Any) -> tuple[Any, Any]:
     dalpha = free - multiplier * level
     dg = g0 + gl @ dalpha
     return dg[:, :, 0], dalpha[:, :, 0]
+
+
+def _room(terms: Any, alpha: Any) -> Any:
+    """Return what weights have left up to the cap: something, so that steps are not of no length.
+
+    What they go too far is projected.
+    """
+    return terms.home.xp.clip(1.0 / terms.k - alpha, LEAST_ROOM / terms.k, None)
+
+
+def _short(terms: Any, alpha: Any, slope: Any) -> tuple[Any, Any]:
+    """Return what groups earn less than those that are free to move, and how the cap holds them."""
+    xp = terms.home.xp
+    if terms.k == 1:
+        return xp.clip(xp.sum(alpha * slope, axis=1, keepdims=True) - slope, 0.0, None), 0.0
+    room = _room(terms, alpha)
+    free = alpha * room
+    level = xp.sum(free * slope, axis=1, keepdims=True) / xp.sum(free, axis=1, keepdims=True)
+    return xp.clip(level - slope, 0.0, None), xp.clip(slope - level, 0.0, None) / room
 
 
 def _solve(xp: Any, matrices: Any, right: Any) -> Any:

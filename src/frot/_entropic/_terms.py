@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._adversary import Simplex
+from frot._adversary import GivenSet, SimplexFamily, capped_softmax
 from frot._arrays import Home, at_least, quiet, to_numpy
 
 __all__ = ["Terms"]
@@ -20,6 +20,8 @@ UNEVEN = 1e3
 LIGHTEST = 1e-25
 # Squares of costs, and costs over eps, have to be numbers in single precision.
 SINGLE_RANGE = 1e15
+# What weights of zero get of one before they are projected: a cap may need them.
+LIFT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,8 @@ class Terms:
     sizes : array of shape (B, L)
         Mean sizes of the groups' costs.
     log_prior : array of shape (1, L), optional
+    k : int
+        No group weighs more than 1/k.
     smooth : bool
         Whether eta > 0, for some problem at least.
     exact : Terms, optional
@@ -58,6 +62,7 @@ class Terms:
     scale: Any
     sizes: Any
     log_prior: Any = None
+    k: int = 1
     smooth: bool = False
     exact: Terms | None = None
     uneven: bool = False
@@ -71,7 +76,7 @@ class Terms:
         home: Home,
         a: np.ndarray,
         b: np.ndarray,
-        adversary: Simplex,
+        adversary: SimplexFamily | GivenSet,
         eps: Any,
         sizes: Any,
         eta: Any = None,
@@ -91,6 +96,7 @@ class Terms:
             home.double(),
             *map(bring, (a, b, eta, eps, scale, sizes)),
             log_prior=None if adversary.log_prior is None else bring(adversary.log_prior[None]),
+            k=adversary.k,
             smooth=bool((eta > 0.0).any()),
             uneven=bool((lightest * UNEVEN < heaviest).any()),
             gaps=bool((lightest == 0.0).any()),
@@ -174,10 +180,14 @@ class Terms:
 
         With a large eta, :math:`\phi_1 + \eta \log \sum_l q_l e^{(\phi_l - \phi_1)/\eta}` is next
         to the mean of the costs, and found from there: a logarithm of about one would be off by
-        eta units.
+        eta units. Where k groups share the weight at least, it is what the answer earns.
         """
         xp = self.home.xp
         level = xp.max(phi, axis=1, keepdims=True)
+        if self.k > 1:
+            with quiet():
+                alpha = self.answer(phi)
+                return level[:, 0] + xp.vecdot(alpha, phi - level) + self.reward(alpha)
         if not self.smooth:
             return level[:, 0]
         with quiet():
@@ -194,6 +204,9 @@ class Terms:
         """Bound the rounding of ``worst(phi)``, (B,)."""
         xp, unit = self.home.xp, 8.0 * float(self.home.xp.finfo(self.home.dtype).eps)
         size = xp.max(xp.abs(phi), axis=1)
+        if self.k > 1:
+            # The answer sums to one but for a unit a group, and is the best one but for as much.
+            size = size + 0.25 * phi.shape[1] * (size + self.eta[:, 0])
         if not self.smooth:
             return unit * size
         spread = xp.max(phi, axis=1) - xp.min(phi, axis=1)
@@ -204,13 +217,25 @@ class Terms:
     def answer(self, phi: Any) -> Any:
         """Return the weights that earn the most from the costs `phi`, (B, L)."""
         xp = self.home.xp
+        sharp = self._sharp_answer(phi)
+        if not self.smooth:
+            return sharp
         with quiet():
             score = phi / xp.where(self.eta > 0.0, self.eta, xp.ones_like(self.eta))
         if self.log_prior is not None:
             score = score + self.log_prior
-        nothing = xp.zeros_like(phi)
-        worst = xp.where(phi == xp.max(phi, axis=1, keepdims=True), nothing, nothing - xp.inf)
-        return self.softmax(xp.where(self.eta > 0.0, score, worst))
+        return xp.where(self.eta > 0.0, self.softmax(score), sharp)
+
+    def _sharp_answer(self, phi: Any) -> Any:
+        """Return equal weights of the k worst groups; those that cost the same share alike."""
+        xp = self.home.xp
+        one, nothing = xp.ones_like(phi), xp.zeros_like(phi)
+        last = xp.max(phi, axis=1, keepdims=True)
+        if self.k > 1:
+            last = xp.sort(phi, axis=1, descending=True)[:, self.k - 1 : self.k]
+        over, ties = xp.where(phi > last, one, nothing), xp.where(phi == last, one, nothing)
+        left = self.k - xp.sum(over, axis=1, keepdims=True)
+        return (over + ties * (left / xp.sum(ties, axis=1, keepdims=True))) / self.k
 
     def reward(self, alpha: Any) -> Any:
         r"""Return :math:`-\eta \sum_l \alpha_l \log(\alpha_l / q_l)`, (B,).
@@ -248,11 +273,17 @@ class Terms:
         return xp.log(at_least(xp, weights, float(xp.finfo(self.home.dtype).smallest_normal)))
 
     def softmax(self, score: Any) -> Any:
-        """Return weights proportional to exp(score)."""
-        xp = self.home.xp
+        """Return weights proportional to exp(score), none above 1/k."""
         with quiet():
-            weight = xp.exp(score - xp.max(score, axis=1, keepdims=True))
-        return weight / xp.sum(weight, axis=1, keepdims=True)
+            return capped_softmax(self.home.xp, score, self.k)
+
+    def project(self, alpha: Any) -> Any:
+        """Return weights that sum to one, and none above 1/k."""
+        xp = self.home.xp
+        alpha = alpha / xp.sum(alpha, axis=1, keepdims=True)
+        if self.k == 1 or not bool(xp.any(alpha > 1.0 / self.k)):
+            return alpha
+        return self.softmax(self.log(alpha + LIFT / alpha.shape[1]))
 
     def pick(self, chosen: Any, yes: float, no: float) -> Any:
         """Return one number or the other, (B, 1), by a mask (B,)."""

@@ -8,23 +8,9 @@ from frot._relatives._max_min import max_min
 from frot._relatives._max_sliced import generalised_max_sliced, max_sliced
 from frot._relatives._sliced import sliced
 from frot._relatives._srw import srw
-from frot._relatives._uncertainty import (
-    Box,
-    CappedSimplex,
-    Ellipsoid,
-    Polyhedron,
-    Polytope,
-    Uncertainty,
-)
 from frot._relatives._wasserstein import wasserstein
 
 __all__ = [
-    "Box",
-    "CappedSimplex",
-    "Ellipsoid",
-    "Polyhedron",
-    "Polytope",
-    "Uncertainty",
     "cutting_set",
     "equitable",
     "generalised_max_sliced",

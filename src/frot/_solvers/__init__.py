@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from frot._solvers._cutting_set import CuttingSet
 from frot._solvers._drive import Callback
 from frot._solvers._entropic import Entropic
 from frot._solvers._exact import Exact
@@ -9,4 +10,12 @@ from frot._solvers._frank_wolfe import FrankWolfe
 from frot._solvers._linear_program import LinearProgram
 from frot._solvers._start import Start
 
-__all__ = ["Callback", "Entropic", "Exact", "FrankWolfe", "LinearProgram", "Start"]
+__all__ = [
+    "Callback",
+    "CuttingSet",
+    "Entropic",
+    "Exact",
+    "FrankWolfe",
+    "LinearProgram",
+    "Start",
+]

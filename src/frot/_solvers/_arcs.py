@@ -129,7 +129,7 @@ def seed_arcs(
         kept.append(cheapest(reduced, SEED_ARCS))
         phi = problem.costs.inner(Plan(kernel, copy=False)) / unit
         alpha = alpha * np.exp(np.maximum((phi - phi.max()) / SEED_STEP, -SEED_FALL))
-        alpha = alpha / alpha.sum()
+        alpha = problem.adversary.project(alpha)
         mixed = problem.costs.mix(alpha)
     kept.append(_feasible_arcs(problem, mixed, f, g, unit))
     return Seed(alpha, f, g, np.unique(np.concatenate(kept)))

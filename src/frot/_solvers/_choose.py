@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
+from frot._adversary import GivenSet
 from frot._errors import InputError, brief
 from frot._oracles import NetworkSimplex, Sinkhorn
 from frot._prepare import Terms
 from frot._problem import Problem
 from frot._result import Result
-from frot._solvers._drive import Callback
+from frot._solvers._cutting_set import CuttingSet
+from frot._solvers._drive import Callback, refuse_set
 from frot._solvers._entropic import Entropic
 from frot._solvers._exact import SMOOTH_GROUPS, Exact
 from frot._solvers._frank_wolfe import FrankWolfe
@@ -69,6 +71,7 @@ SOLVERS: dict[str, Solver] = {
     "entropic": Entropic(),
     "frank_wolfe": FrankWolfe(oracle=NetworkSimplex()),
     "linear_program": LinearProgram(),
+    "cutting_set": CuttingSet(),
 }
 
 
@@ -78,10 +81,13 @@ def choose_solver(
     """Return the solver asked for, or for "auto" the one that suits the problem.
 
     "auto" takes `Exact` for eps = 0, unless eta > 0 and there are more than 3000 groups: then
-    `FrankWolfe` with fully corrective steps. For eps > 0 it takes `Entropic`.
+    `FrankWolfe` with fully corrective steps. For eps > 0 it takes `Entropic`, and for sets of
+    weights that are neither `Simplex` nor `CappedSimplex` always `CuttingSet`.
     """
     eta, eps = terms.regularisation
     if isinstance(solver, str):
+        if solver == "auto" and isinstance(terms.adversary, GivenSet):
+            solver = "cutting_set"
         solver = _by_name(solver, shape, eta, eps)
     if isinstance(solver, type):
         raise InputError(f"solver: {solver.__name__} is a class; pass {solver.__name__}()")
@@ -90,6 +96,7 @@ def choose_solver(
     changes = {name: limit for name, limit in limits._asdict().items() if limit is not None}
     chosen: Any = replace(solver, **changes) if changes else solver  # type: ignore[type-var]
     chosen = check_limits(chosen)
+    refuse_set(chosen, terms.adversary)
     chosen.check(shape, eta, eps)
     return chosen
 

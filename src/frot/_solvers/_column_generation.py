@@ -6,7 +6,13 @@ through its L group costs, so that eta = 0 is the small linear program
 .. math:: \min_{w \ge 0,\, t} t \quad \text{s.t.} \quad
     \textstyle\sum_k w_k \phi_l^{(k)} \le t, \quad \sum_k w_k = 1
 
-with a column a vertex. The simplex method on it needs the column of least reduced cost, and that is
+with a column a vertex. Where no group may weigh more than a cap, the mean of the worst ones takes
+the place of the largest: groups may cost more than t, at the price of the cap for each unit,
+
+.. math:: \min_{w, v \ge 0,\, t} t + c \textstyle\sum_l v_l \quad \text{s.t.} \quad
+    \textstyle\sum_k w_k \phi_l^{(k)} - v_l \le t, \quad \sum_k w_k = 1 .
+
+The simplex method on it needs the column of least reduced cost, and that is
 an ordinary transport problem at the current duals alpha, which few points solve in microseconds.
 """
 
@@ -18,6 +24,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from frot._adversary import simplex_of
 from frot._bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
 from frot._oracles import NetworkSimplex, Transport
 from frot._plan import Plan
@@ -65,7 +72,7 @@ def column_generation(
     groups = problem.shape[0]
     pricing = pricing or _Pricing(problem)
     first = pricing(np.full(groups, 1.0 / groups) if alpha is None else alpha)
-    game = Game(first.phi, unit)
+    game = Game(first.phi, unit, problem.adversary.k)
     # The plans that are columns of the game.
     entered = [first]
     for _ in range(most_pivots):
@@ -197,11 +204,13 @@ class Game:
     """The simplex method's basis: L + 1 of the level t, the plans' weights and the slacks.
 
     Columns of the basis matrix are, in this order of variables, t: (-1, 0), a plan: (phi, 1), the
-    slack of group l: (e_l, 0); the right-hand side is (0, 1).
+    slack of group l: (e_l, 0), what it is over the level: (-e_l, 0); the right-hand side is (0, 1).
+    The first costs one and the last 1/k, the others nothing.
     """
 
-    def __init__(self, phi: np.ndarray, unit: float = 0.0) -> None:
+    def __init__(self, phi: np.ndarray, unit: float = 0.0, k: int = 1) -> None:
         groups = len(phi)
+        self.k, self.weights = k, simplex_of(k, 0.0, None)
         # In units of the first plan's costs: costs and weights share the basis matrix.
         self.unit = unit or float(np.abs(phi).max()) or 1.0
         self.columns = [phi / self.unit]
@@ -219,6 +228,8 @@ class Game:
             column[:groups] = -1.0
         elif kind == "slack":
             column[at] = 1.0
+        elif kind == "over":
+            column[at] = -1.0
         else:
             column[:groups], column[groups] = self.columns[at], 1.0
         return column
@@ -227,24 +238,30 @@ class Game:
         self.inverse = np.linalg.inv(np.column_stack([self._column(*one) for one in self.basis]))
         self.values = self.inverse[:, -1]
 
+    @property
+    def _duals(self) -> np.ndarray:
+        """Duals of the groups, negative, and of the sum of the weights."""
+        duals = self.inverse[0]
+        over = [at for at, (kind, _) in enumerate(self.basis) if kind == "over"]
+        return duals + self.inverse[over].sum(axis=0) / self.k if over else duals
+
     def solve_exactly(self) -> None:
         """Solve the program of all columns so far in rational numbers.
 
         Weights of 1e-13 on costs of 1e12 need it.
         """
-        self.basis, inverse = exact_simplex(self.columns)
+        self.basis, inverse = exact_simplex(self.columns, self.k)
         self.inverse = np.array([[float(entry) for entry in row] for row in inverse])
         self.values = self.inverse[:, -1]
 
     @property
     def value(self) -> float:
-        """The level."""
-        return float(self.values[0]) * self.unit
+        """The level, and what the worst groups are over it."""
+        return float(self._duals[-1]) * self.unit
 
     def alpha(self) -> np.ndarray:
         """The duals of the groups."""
-        alpha = np.maximum(-self.inverse[0, :-1], 0.0)
-        return alpha / alpha.sum()
+        return self.weights.project(-self._duals[:-1])
 
     def enter(self, phi: np.ndarray) -> bool:
         """Let a plan into the basis; False if nothing can leave for it."""
@@ -254,17 +271,21 @@ class Game:
         return self._pivot(("plan", len(self.columns) - 1))
 
     def settle(self) -> None:
-        """Let slacks in while a group would have a negative weight."""
+        """Let slacks in while a group would have a negative weight, or one above the cap."""
         for _ in range(2 * len(self.basis)):
-            alpha = -self.inverse[0, :-1]
-            group = int(np.argmin(alpha))
-            if alpha[group] >= -ZERO or not self._pivot(("slack", group)):
+            alpha = -self._duals[:-1]
+            entering = ("slack", int(np.argmin(alpha)))
+            price = float(alpha.min())
+            if self.k > 1 and 1.0 / self.k - float(alpha.max()) < price:
+                entering = ("over", int(np.argmax(alpha)))
+                price = 1.0 / self.k - float(alpha.max())
+            if price >= -ZERO or not self._pivot(entering):
                 return
 
     def _pivot(self, entering: tuple[str, int]) -> bool:
         direction = self.inverse @ self._column(*entering)
         # The level is free; all other variables stay positive. Slacks are costs, weights are not.
-        units = [self.scale if kind == "slack" else 1.0 for kind, _ in self.basis[1:]]
+        units = [1.0 if kind == "plan" else self.scale for kind, _ in self.basis[1:]]
         falls = direction[1:] > ZERO * np.array(units)
         if not falls.any():
             return False
@@ -299,7 +320,7 @@ class Game:
 
 
 def exact_simplex(
-    columns: list[np.ndarray],
+    columns: list[np.ndarray], k: int = 1
 ) -> tuple[list[tuple[str, int]], list[list[Fraction]]]:
     """Find the best mixture of columns in rational numbers; return a basis and its inverse.
 
@@ -307,6 +328,8 @@ def exact_simplex(
     ----------
     columns : list of arrays of shape (L,)
         Group costs of the plans.
+    k : int
+        No group weighs more than 1/k.
 
     Examples
     --------
@@ -332,7 +355,13 @@ def exact_simplex(
             inverse.append(row)
     for _ in range(EXACT_STEPS):
         level = inverse[0]
+        over = [row for (kind, _), row in zip(basis, inverse, strict=True) if kind == "over"]
+        if over:
+            sums = [sum(entries, Fraction(0)) for entries in zip(*over, strict=True)]
+            level = [one + extra / k for one, extra in zip(level, sums, strict=True)]
         prices = [(-level[group], ("slack", group)) for group in range(groups)]
+        if k > 1:
+            prices += [(Fraction(1, k) + level[group], ("over", group)) for group in range(groups)]
         prices += [
             (-level[groups] - _inner(level, phi), ("plan", at)) for at, phi in enumerate(plans)
         ]
@@ -355,8 +384,8 @@ def _pivot_exactly(
 ) -> None:
     """Let a column in for the one that reaches zero first; the level never leaves."""
     kind, at = entering
-    if kind == "slack":
-        direction = [row[at] for row in inverse]
+    if kind != "plan":
+        direction = [row[at] if kind == "slack" else -row[at] for row in inverse]
     else:
         direction = [_inner(row, plans[at]) + row[-1] for row in inverse]
     falling = [index for index in range(1, len(basis)) if direction[index] > 0]

@@ -11,14 +11,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from frot._adversary import Simplex
+from frot._adversary import SimplexFamily
 from frot._solvers._interior import step_length
 
 __all__ = ["best_mixture"]
 
 
 def best_mixture(
-    phis: np.ndarray, adversary: Simplex, unit: float, tol: float = 1e-10, max_iter: int = 100
+    phis: np.ndarray, adversary: SimplexFamily, unit: float, tol: float = 1e-10, max_iter: int = 100
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Minimise :math:`G_\eta(\Phi w)` over the simplex.
 
@@ -26,7 +26,7 @@ def best_mixture(
     ----------
     phis : array of shape (L, k)
         Group costs of the k plans.
-    adversary : Simplex
+    adversary : Simplex or CappedSimplex
     unit : float
         Scale of the costs.
     tol : float
@@ -42,23 +42,33 @@ def best_mixture(
 
     Examples
     --------
+    >>> from frot import Simplex
     >>> w, alpha = best_mixture(np.array([[1.0, 0.0], [0.0, 1.0]]), Simplex(), unit=1.0)
     >>> w.round(6), alpha.round(6)
     (array([0.5, 0.5]), array([0.5, 0.5]))
     """
     if phis.shape[1] == 1:
         return np.ones(1), adversary.best(phis[:, 0])[1]
-    mixture = _Mixture(phis / unit, adversary.eta / unit, adversary.log_prior)
+    if adversary.single(len(phis)):
+        return np.eye(phis.shape[1])[int(np.argmin(phis.mean(axis=0)))], np.full(
+            len(phis), adversary.cap
+        )
+    mixture = _Mixture(phis / unit, adversary.eta / unit, adversary.log_prior, adversary.cap)
     for _ in range(max_iter):
         if mixture.complementarity <= tol or not mixture.step():
             break
-    return mixture.w / mixture.w.sum(), mixture.alpha / mixture.alpha.sum()
+    return mixture.w / mixture.w.sum(), adversary.project(mixture.alpha)
 
 
 class _Mixture:
-    """An interior iterate: weights w with reduced costs z, alpha with slacks s, levels y and t."""
+    """An interior iterate: weights w with reduced costs z, alpha with slacks s, levels y and t.
 
-    def __init__(self, costs: np.ndarray, eta: float, log_prior: np.ndarray | None) -> None:
+    With a cap, alpha has room r up to it, of price v.
+    """
+
+    def __init__(
+        self, costs: np.ndarray, eta: float, log_prior: np.ndarray | None, cap: float = 1.0
+    ) -> None:
         groups, count = costs.shape
         self.costs, self.eta = costs, eta
         self.log_prior = np.zeros(groups) if log_prior is None else log_prior
@@ -70,26 +80,33 @@ class _Mixture:
         free = costs @ self.w - eta * (np.log(self.alpha) - self.log_prior)
         self.t = float(free.max()) + 0.1
         self.s = self.t - free
+        self.capped = cap < 1.0
+        self.r = cap - self.alpha if self.capped else np.zeros(0)
+        self.v = 0.1 * np.ones(len(self.r))
+        if self.capped:
+            self.s = self.s + self.v
 
     @property
     def complementarity(self) -> float:
         """The duality gap of the mixture problem, once feasible."""
-        return float(self.w @ self.z + self.alpha @ self.s)
+        return float(self.w @ self.z + self.alpha @ self.s + self.r @ self.v)
 
     def step(self) -> bool:
         """Take one predictor-corrector step; False if nothing moves any more."""
         total = self.complementarity
-        mu = total / (len(self.w) + len(self.alpha))
+        mu = total / (len(self.w) + len(self.alpha) + len(self.r))
         try:
             self._factor()
-            probe = self._direction(-self.w * self.z, -self.alpha * self.s)
+            probe = self._direction(-self.w * self.z, -self.alpha * self.s, -self.r * self.v)
             length = self._length(probe, 1.0)
             ahead = (self.w + length * probe[0]) @ (self.z + length * probe[1])
             ahead += (self.alpha + length * probe[2]) @ (self.s + length * probe[3])
+            ahead += (self.r + length * probe[4]) @ (self.v + length * probe[5])
             sigma = min(1.0, max((ahead / total) ** 3, 1e-6))
             move = self._direction(
                 sigma * mu - self.w * self.z - probe[0] * probe[1],
                 sigma * mu - self.alpha * self.s - probe[2] * probe[3],
+                sigma * mu - self.r * self.v - probe[4] * probe[5],
             )
         except (LinAlgError, ValueError):
             return False
@@ -98,18 +115,21 @@ class _Mixture:
         length = self._length(move, max(0.9, 1.0 - mu))
         self.w, self.z = self.w + length * move[0], self.z + length * move[1]
         self.alpha, self.s = self.alpha + length * move[2], self.s + length * move[3]
-        self.y, self.t = self.y + length * move[4], self.t + length * move[5]
+        self.r, self.v = self.r + length * move[4], self.v + length * move[5]
+        self.y, self.t = self.y + length * move[6], self.t + length * move[7]
         return length > 1e-8
 
     def _length(self, move: tuple, share: float) -> float:
-        values = (self.w, self.z, self.alpha, self.s)
-        pairs = zip(values, move[:4], strict=True)
+        values = (self.w, self.z, self.alpha, self.s, self.r, self.v)
+        pairs = zip(values, move[:6], strict=True)
         return min(step_length(value, change, share) for value, change in pairs)
 
     def _factor(self) -> None:
         """Factor diag(z / w) + Phi^T diag(ease) Phi and solve for the two borders."""
         # How far alpha gives way when a group's cost rises by one.
         self._ease = self.alpha / (self.eta + self.s)
+        if self.capped:
+            self._ease = 1.0 / (1.0 / self._ease + self.v / self.r)
         matrix = self.costs.T @ (self.costs * self._ease[:, None])
         diagonal = np.einsum("ii->i", matrix)
         diagonal += self.z / self.w
@@ -125,12 +145,16 @@ class _Mixture:
         scaled = right * self._scale[:, None]
         return cho_solve(self._cholesky, scaled) * self._scale[:, None]
 
-    def _direction(self, wz: np.ndarray, alphas: np.ndarray) -> tuple:
+    def _direction(self, wz: np.ndarray, alphas: np.ndarray, rooms: np.ndarray) -> tuple:
         off_z = self.alpha @ self.costs - self.y - self.z
         off_s = self.t - self.costs @ self.w - self.s
         if self.eta > 0.0:
             off_s += self.eta * (np.log(self.alpha) - self.log_prior)
+        if self.capped:
+            off_s += self.v
         level = alphas / self.alpha - off_s
+        if self.capped:
+            level -= rooms / self.r
         eased = self._ease * level
         base = self._back((wz / self.w - off_z - eased @ self.costs)[:, None])[:, 0]
         # dw = base + dy sides_0 + dt sides_1, with sum dw and sum dalpha what is still missing.
@@ -148,4 +172,7 @@ class _Mixture:
         dalpha = self._ease * (level - dt + self.costs @ dw)
         dz = off_z + dalpha @ self.costs - dy
         ds = (alphas - self.s * dalpha) / self.alpha
-        return dw, dz, dalpha, ds, dy, dt
+        dr, dv = self.r, self.v
+        if self.capped:
+            dr, dv = -dalpha, (rooms + self.v * dalpha) / self.r
+        return dw, dz, dalpha, ds, dr, dv, dy, dt

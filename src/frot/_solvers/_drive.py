@@ -9,9 +9,11 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
+from frot._adversary import GivenSet, SimplexFamily
 from frot._bounds import (
     Lower,
     Upper,
@@ -21,7 +23,7 @@ from frot._bounds import (
     upper_bound,
 )
 from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
-from frot._errors import warn_caller
+from frot._errors import InputError, warn_caller
 from frot._feasible import fill
 from frot._forbidden import allowed_plan
 from frot._interrupted import Interrupted
@@ -34,7 +36,7 @@ from frot._solvers._offer import Offer
 from frot._solvers._start import Start
 from frot._status import Status
 
-__all__ = ["Callback", "Driven", "Offer", "drive"]
+__all__ = ["Callback", "Driven", "Offer", "drive", "refuse_set"]
 
 Callback = Callable[[Progress], object]
 
@@ -52,6 +54,11 @@ class Driven(ABC):
     tol: float
     max_iter: int
     time_limit: float | None
+
+    @property
+    def any_set(self) -> bool:
+        """Whether any convex set of weights will do, besides the (capped) simplex."""
+        return False
 
     @property
     def end(self) -> Status:
@@ -83,6 +90,7 @@ class Driven(ABC):
         progress: bool = False,
     ) -> Result:
         """Solve `problem`."""
+        refuse_set(self, problem.adversary)
         self.check(problem.shape, problem.adversary.eta, problem.eps)
         offers = self.offers(problem, start or Start())
         try:
@@ -102,6 +110,15 @@ class Driven(ABC):
         finally:
             # Generators that were not run to their end still have something to say.
             getattr(offers, "close", lambda: None)()
+
+
+def refuse_set(solver: Any, adversary: SimplexFamily | GivenSet) -> None:
+    """Refuse a set of weights that a solver does not declare to take (`any_set`)."""
+    if isinstance(adversary, GivenSet) and not getattr(solver, "any_set", False):
+        raise InputError(
+            f"adversary: {type(solver).__name__} does not take {adversary.name}; use "
+            "solver=frot.CuttingSet(), with eps = 0, or frot.CappedSimplex(k)"
+        )
 
 
 def drive(

@@ -25,7 +25,7 @@ from frot._feasible import marginal_error
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._solvers._apart import Apart
-from frot._solvers._interior import Interior
+from frot._solvers._interior import Interior, inside_cap
 from frot._solvers._offer import Offer
 from frot._solvers._placement import Placement, place
 from frot._solvers._start import Start
@@ -143,7 +143,8 @@ class EntropicArcs:
             a, b = a[kept[0]], b[kept[1]]
             kept = (kept[1], kept[0]) if flipped else kept
         first = np.full(count, 1.0 / count) if alpha is None else np.maximum(alpha, 1e-3 / count)
-        first = first / first.sum()
+        cap = problem.adversary.cap
+        first = inside_cap(first / first.sum(), cap)
         eta = problem.adversary.eta / (unit * mass_unit)
         prior = problem.adversary.log_prior
         log_prior = np.zeros(count) if prior is None else prior
@@ -153,7 +154,7 @@ class EntropicArcs:
             a=a, b=b, rows=rows, cols=cols, costs=costs, eta=eta, log_prior=log_prior, x=x,
             z=spread, alpha=first, s=t - free, f=np.zeros(len(a)), g=np.zeros(len(b)), t=t,
             eps=problem.eps / unit, log_product=log_product,
-            shares=x * spread * (n * m * mass_unit), offsets=offsets,
+            shares=x * spread * (n * m * mass_unit), offsets=offsets, cap=cap,
         )  # fmt: skip
         return cls(problem, inside, flipped, unit, mass_unit, reach, centre, kept)
 
@@ -216,8 +217,7 @@ class EntropicArcs:
 
     def weights(self) -> np.ndarray:
         """Weights of the groups."""
-        alpha = np.maximum(self.interior.alpha, 0.0)
-        return alpha / alpha.sum()
+        return self.problem.adversary.project(self.interior.alpha)
 
     def potential(self) -> np.ndarray:
         """Potentials of the rows, (n,); minus infinity where they could not matter less."""

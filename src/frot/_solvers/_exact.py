@@ -76,7 +76,8 @@ class Exact(Driven):
         if problem.costs.line is not None:
             yield on_a_line(problem, problem.costs.line)
             return
-        if groups == 1 or problem.mean_cost == 0.0:
+        # Where all groups have to weigh alike, transport is ordinary.
+        if groups == 1 or problem.mean_cost == 0.0 or problem.adversary.single(groups):
             yield from _one_group(problem)
             if problem.mean_cost == 0.0:
                 return

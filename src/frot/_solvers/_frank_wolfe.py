@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from frot._adversary import Simplex
+from frot._adversary import GivenSet, SimplexFamily
 from frot._bounds import Upper, relative_gap, upper_bound
 from frot._costs import Costs
 from frot._errors import InputError, brief, warn_caller
@@ -216,7 +216,7 @@ def corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
     if alpha is None:
         # At eta = 0 the adversary's answer to a b^T is a single group; all of them say more.
         smooth = problem.adversary.eta or 0.1 * problem.mean_cost or 1.0
-        _, alpha = Simplex(smooth, problem.adversary.log_prior).best(phi)
+        _, alpha = _family(problem).having(smooth, problem.adversary.log_prior).best(phi)
     unit = problem.typical_cost or 1.0
     best_lower, best_upper = -np.inf, np.inf
     idle = 0
@@ -229,7 +229,7 @@ def corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
         width = (best_upper - best_lower) / unit
         # Rough mixtures keep alpha inside the simplex while the bounds are far apart.
         accuracy = 1e-10 if not np.isfinite(width) else min(1e-3, max(1e-2 * width, 1e-13))
-        weights, alpha = best_mixture(phis, problem.adversary, unit, accuracy)
+        weights, alpha = best_mixture(phis, _family(problem), unit, accuracy)
         mixed_phi = phis @ weights
         value, _ = problem.adversary.best(mixed_phi)
         improved = improved or value < best_upper
@@ -250,14 +250,23 @@ def corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
             known = [at for at, weight in zip(known, weights, strict=True) if weight > 1e-9]
 
 
-def line_search(adversary: Simplex, start: np.ndarray, end: np.ndarray) -> float:
+def _family(problem: Problem) -> SimplexFamily:
+    """The adversary, which is of the family wherever this solver was let in."""
+    assert isinstance(problem.adversary, SimplexFamily)
+    return problem.adversary
+
+
+def line_search(
+    adversary: SimplexFamily | GivenSet, start: np.ndarray, end: np.ndarray, accuracy: float = 1e-15
+) -> float:
     r"""Minimise :math:`G_\eta((1 - \gamma) \phi + \gamma \hat\phi)` over gamma in [0, 1].
 
     The derivative :math:`\langle \alpha_\gamma, \hat\phi - \phi \rangle` grows with gamma, so its
-    zero is bisected; each look costs O(L).
+    zero is bisected, to `accuracy`; each look costs O(L).
 
     Examples
     --------
+    >>> from frot import Simplex
     >>> line_search(Simplex(eta=0.1), np.array([1.0, 0.0]), np.array([0.0, 1.0]))
     0.5
     """
@@ -277,7 +286,7 @@ def line_search(adversary: Simplex, start: np.ndarray, end: np.ndarray) -> float
         secant = low - slope_low * (high - low) / (slope_high - slope_low)
         middle = secant if turn % 3 and low < secant < high else 0.5 * (low + high)
         found = slope(middle)
-        if found == 0.0 or high - low < 1e-15:
+        if found == 0.0 or high - low < accuracy:
             return middle
         if found < 0.0:
             low, slope_low = middle, found

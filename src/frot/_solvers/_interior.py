@@ -10,9 +10,15 @@ optimality conditions of  min_x G_eta(C x)  relaxed by a barrier mu are
 For eta = 0 this is the paper's linear program; for eta > 0 the slack s vanishes and alpha is the
 softmax of the costs. Entropy of the plan, eps > 0, does to x and z what eta does to alpha and s:
 :math:`z = C^\top \alpha - A^\top y + \varepsilon \log(x / p)` vanishes, with p the product of the
-marginals. A Newton step eliminates everything but the potentials of the columns and
-alpha. What is left is formed without a subtraction: the columns' block is a graph Laplacian, whose
-diagonal is the sum of its (positive) off-diagonal weights, and costs enter centred row by row.
+marginals. Where no group may weigh more than a cap c, the room r = c - alpha has a price v,
+
+.. math:: s = t + v - C x + \eta \log(\alpha / q), \qquad v \circ (c - \alpha) = \mu ,
+
+which is one more term on the diagonal.
+
+A Newton step eliminates everything but the potentials of the columns and alpha. What is left is
+formed without a subtraction: the columns' block is a graph Laplacian, whose diagonal is the sum of
+its (positive) off-diagonal weights, and costs enter centred row by row.
 That keeps digits where the textbook normal equations lose them all.
 """
 
@@ -24,11 +30,17 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
-__all__ = ["Interior", "step_length"]
+__all__ = ["Interior", "inside_cap", "step_length"]
 
 # Dense products win over sparse ones up to about this many columns.
 DENSE_UP_TO = 320
 FULL_FROM = 0.05
+# Weights have no room where the cap times their number is one but for so many units, and then next
+# to nothing moves them.
+FIXED = 1e-12
+RIGID = 1e30
+# Of the way from equal weights to the cap, weights begin no further.
+INSIDE = 0.9
 
 
 @dataclass(eq=False)
@@ -45,6 +57,9 @@ class Interior:
         Costs of the arcs in each group.
     eta, log_prior :
         The adversary's entropy; `log_prior` has shape (G,).
+    cap : float
+        The largest weight a group may have. All of `alpha` are below it, or all at it: then they
+        stay where they are.
     x, z : arrays of shape (K,)
         Mass and reduced cost of the arcs, both > 0.
     alpha, s : arrays of shape (G,)
@@ -85,9 +100,21 @@ class Interior:
     shares: np.ndarray | float = 1.0
     offsets: np.ndarray | float = 0.0
     parts: np.ndarray | None = None
+    cap: float = 1.0
 
     def __post_init__(self) -> None:
         self.index()
+        count = len(self.alpha)
+        self.fixed = self.cap * count <= 1.0 + count * FIXED
+        self.capped = self.cap < 1.0 and not self.fixed
+        # Room up to the cap, and its price: nothing where there is no cap.
+        self.r, self.v = np.zeros(0), np.zeros(0)
+        if self.fixed:
+            self.s = np.zeros(count)
+        elif self.capped:
+            self.r = self.cap - self.alpha
+            self.v = float(self.alpha @ self.s) / count / self.r
+            self.s = self.s + self.v
 
     def index(self) -> None:
         """Rebuild what depends on the arcs alone; call after changing them."""
@@ -115,12 +142,12 @@ class Interior:
     def _places(self) -> float:
         """What the complementarities' shares sum to."""
         arcs = float(self.shares.sum()) if isinstance(self.shares, np.ndarray) else len(self.x)
-        return arcs + len(self.s)
+        return arcs + (0 if self.fixed else len(self.s) + len(self.r))
 
     @property
     def complementarity(self) -> float:
         """Total complementarity: the duality gap of the restricted problem once feasible."""
-        return float(self.x @ self.z + self.alpha @ self.s)
+        return float(self.x @ self.z + self.alpha @ self.s + self.r @ self.v)
 
     def row_sums(self, per_arc: np.ndarray) -> np.ndarray:
         """Sum the last axis over the arcs of each row."""
@@ -153,24 +180,31 @@ class Interior:
         mu = self.mu
         if not mu > 0.0:
             return False
-        affine = self._direction(residuals, -self.x * self.z, -self.alpha * self.s)
+        affine = self._direction(
+            residuals, -self.x * self.z, -self.alpha * self.s, -self.r * self.v
+        )
         primal, dual = self._lengths(affine, 1.0)
         ahead = (self.x + primal * affine[0]) @ (self.z + dual * affine[1])
         ahead += (self.alpha + dual * affine[2]) @ (self.s + primal * affine[3])
+        ahead += (self.r + dual * affine[7]) @ (self.v + primal * affine[8])
         sigma = max((ahead / self._places / mu) ** 3, 1e-6, floor / mu)
         sigma = min(1.0, sigma)
         move = self._direction(
             residuals,
             sigma * mu * self.shares - self.x * self.z - affine[0] * affine[1],
             sigma * mu - self.alpha * self.s - affine[2] * affine[3],
+            sigma * mu - self.r * self.v - affine[7] * affine[8],
         )
         if not all(np.isfinite(part).all() for part in move):
             return False
         primal, dual = self._lengths(move, max(0.9, 1.0 - mu) if mu < 1e-3 else 0.9)
-        dx, dz, dalpha, ds, df, dg, dt = move
+        dx, dz, dalpha, ds, df, dg, dt, dr, dv = move
         self.x, self.s, self.t = self.x + primal * dx, self.s + primal * ds, self.t + primal * dt
         self.z, self.alpha = self.z + dual * dz, self.alpha + dual * dalpha
+        self.r, self.v = self.r + dual * dr, self.v + primal * dv
         self.f, self.g = self.f + dual * df, self.g + dual * dg
+        if self.fixed:
+            self.t = float(self.alpha @ (self.offsets + self.costs @ self.x))
         self.lengths = (primal, dual)
         return max(primal, dual) > 1e-9
 
@@ -186,18 +220,30 @@ class Interior:
             raised = np.minimum(0.5 * each / self.z, self.shares)
             self.x = np.where(used, self.x, np.maximum(self.x, raised))
             self.z = np.where(used, np.maximum(self.z, 0.1 * each / self.x), self.z)
+            if self.fixed:
+                return
             used = self.alpha > self.s
-            raised = np.minimum(0.1 * barrier / self.s, 1.0)
+            raised = np.minimum(0.1 * barrier / self.s, self.cap)
+            if self.capped:
+                # What there is room for.
+                raised = np.minimum(raised, self.alpha + 0.5 * self.r)
+                self.v = np.maximum(self.v, 0.1 * barrier / self.r)
             self.alpha = np.where(used, self.alpha, np.maximum(self.alpha, raised))
             self.s = np.where(used, np.maximum(self.s, 0.1 * barrier / self.alpha), self.s)
+            if self.capped:
+                self.r = self.cap - self.alpha
 
     def _residuals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
         reduced = self.alpha @ self.costs - self.f[self.rows] - self.g[self.cols] - self.z
         if self.eps > 0.0:
             reduced += self.eps * (np.log(self.x) - self.log_product)
         level = self.t - self.offsets - self.costs @ self.x - self.s
+        if self.capped:
+            level += self.v
         if self.eta > 0.0:
             level += self.eta * (np.log(self.alpha) - self.log_prior)
+        if self.fixed:
+            level = np.zeros(len(self.alpha))
         return (
             self.a - self.row_sums(self.x),
             self.b - self.col_sums(self.x),
@@ -211,6 +257,9 @@ class Interior:
         dx, dz, dalpha, ds = move[:4]
         primal = min(step_length(self.x, dx, share), step_length(self.s, ds, share))
         dual = min(step_length(self.z, dz, share), step_length(self.alpha, dalpha, share))
+        if self.capped:
+            primal = min(primal, step_length(self.v, move[8], share))
+            dual = min(dual, step_length(self.r, move[7], share))
         if self.eta > 0.0 or self.eps > 0.0:
             # s depends on alpha through its logarithm, and z on x: they cannot move apart.
             primal = dual = min(primal, dual)
@@ -235,7 +284,7 @@ class Interior:
         matrix[free:, free:] = weighted @ centred.T
         diagonal = np.einsum("ii->i", matrix)
         diagonal[:free] = degree[others]
-        diagonal[free:] += (self.eta + self.s) / self.alpha
+        diagonal[free:] += self._stiffness()
         # Scaling alpha and the potentials together moves no reduced cost of an arc in use, so the
         # matrix is all but singular there. The sum of alpha is known: weighing it in is free.
         self._sum_weight = float(diagonal[free:].min())
@@ -259,6 +308,13 @@ class Interior:
         self._ones = (ones, self._back(ones))
         return True
 
+    def _stiffness(self) -> np.ndarray:
+        """How much more a group has to cost for its weight to rise by one, (G,)."""
+        if self.fixed:
+            return np.full(len(self.alpha), RIGID)
+        found = (self.eta + self.s) / self.alpha
+        return found + self.v / self.r if self.capped else found
+
     def _column_coupling(self, scaled: np.ndarray) -> np.ndarray:
         """Return P^T P of the scaled arcs, shape (m, m), by whichever product is faster."""
         n, m = len(self.a), len(self.b)
@@ -276,12 +332,16 @@ class Interior:
         found, _ = dpotrs(factor, right * scale, lower=0)
         return found * scale
 
-    def _direction(self, residuals: tuple, xz: np.ndarray, alphas: np.ndarray) -> tuple:
+    def _direction(
+        self, residuals: tuple, xz: np.ndarray, alphas: np.ndarray, rooms: np.ndarray
+    ) -> tuple:
         """Solve the Newton system for the given complementarity targets, with refinement."""
         off_rows, off_cols, off_reduced, off_level, off_alpha = residuals
         flow = self._factored[2]
         fixed = xz / (self.z + self.eps) - flow * off_reduced
         level = alphas / self.alpha - off_level
+        if self.capped:
+            level = level - rooms / self.r
         df, dg, dalpha, dt = self._reduced_solve(
             off_rows - self.row_sums(fixed),
             off_cols - self.col_sums(fixed),
@@ -297,7 +357,7 @@ class Interior:
             miss = np.abs(miss_rows).sum() + np.abs(miss_cols).sum()
             if miss <= 1e-3 * before + 1e-15 * self.a.sum():
                 break
-            ease = (self.eta + self.s) / self.alpha
+            ease = self._stiffness()
             more = self._reduced_solve(
                 miss_rows,
                 miss_cols,
@@ -310,8 +370,12 @@ class Interior:
         dx = fixed - flow * cost_move
         if self.eps > 0.0:
             dz = dz + self.eps * (dx / self.x)
+        if self.fixed:
+            dalpha = np.zeros(len(dalpha))
         ds = (alphas - self.s * dalpha) / self.alpha
-        return dx, dz, dalpha, ds, df, dg, dt
+        if not self.capped:
+            return dx, dz, dalpha, ds, df, dg, dt, self.r, self.v
+        return dx, dz, dalpha, ds, df, dg, dt, -dalpha, (rooms + self.v * dalpha) / self.r
 
     def _reduced_solve(
         self, right_rows: np.ndarray, right_cols: np.ndarray, right_groups: np.ndarray, total: float
@@ -334,6 +398,22 @@ class Interior:
         dalpha = found[free:]
         df = share - self.row_sums(flow * dg[self.cols]) / row_flow + dalpha @ centres
         return df, dg, dalpha, dt
+
+
+def inside_cap(alpha: np.ndarray, cap: float) -> np.ndarray:
+    """Draw weights to the uniform ones until all have room up to the cap.
+
+    Examples
+    --------
+    >>> inside_cap(np.array([0.9, 0.1, 0.0]), 0.5).round(4)
+    array([0.4833, 0.2716, 0.2451])
+    """
+    count = len(alpha)
+    mean, top = 1.0 / count, float(alpha.max())
+    most = mean + INSIDE * max(cap - mean, 0.0)
+    if top <= most:
+        return alpha
+    return mean + (most - mean) / (top - mean) * (alpha - mean)
 
 
 def step_length(value: np.ndarray, move: np.ndarray, share: float) -> float:

@@ -33,6 +33,8 @@ BUILD_SECONDS = 1e-7
 class LinearProgram(Driven):
     r"""Solve the paper's equation for eta = 0 as one linear program with n m + 1 columns.
 
+    With a `CappedSimplex` it has L more: see `frot._solvers._vertex`.
+
     .. math::
         \min_{\Pi \in U(a, b),\, t} t \quad \text{s.t.} \quad \langle \Pi, C_l \rangle \le t,
         \quad l = 1, \dots, L
@@ -88,8 +90,9 @@ class LinearProgram(Driven):
             # HiGHS takes entries up to 1e15; what costs that much is not paid if it can be helped.
             cut = np.clip(costs / unit, -DEAREST, DEAREST)
             program = EpigraphProgram(
-                problem.a / mass_unit, problem.b / mass_unit, rows, cols, cut, self.method
-            )
+                problem.a / mass_unit, problem.b / mass_unit, rows, cols, cut, self.method,
+                problem.adversary.cap,
+            )  # fmt: skip
             value = unit
             for found in _refined(program):
                 plan = Plan.from_arcs(rows, cols, found.mass * mass_unit, (n, m))

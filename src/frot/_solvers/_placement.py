@@ -9,7 +9,7 @@ import numpy as np
 
 from frot._problem import Problem
 from frot._solvers._arcs import SEED_EPS, Seed, seed_arcs
-from frot._solvers._interior import Interior
+from frot._solvers._interior import Interior, inside_cap
 from frot._solvers._offer import Offer
 from frot._solvers._start import Start
 
@@ -72,7 +72,9 @@ def _first_groups(problem: Problem, alpha: np.ndarray) -> np.ndarray:
         return np.arange(count)
     order = np.lexsort((-problem.independent, -alpha))
     worth = int((alpha >= GROUP_SHARE * alpha.max()).sum())
-    return np.sort(order[: min(max(worth, FEW_GROUPS), GROUPS_AT_FIRST)])
+    # Where k groups share the weight at least, they have to have a choice.
+    least = 2 * problem.adversary.k
+    return np.sort(order[: max(min(max(worth, FEW_GROUPS), GROUPS_AT_FIRST), least)])
 
 
 def _sorted_arcs(
@@ -117,7 +119,8 @@ def _first_iterate(
     prior = problem.adversary.log_prior
     log_prior = np.zeros(len(groups)) if prior is None else prior[groups]
     alpha = np.maximum(seed.alpha[groups], 1e-3 / len(groups))
-    alpha = alpha / alpha.sum()
+    cap = problem.adversary.cap
+    alpha = inside_cap(alpha / alpha.sum(), cap)
     f, g = seed.f / unit, seed.g / unit
     a, b = _firm(problem.a) / mass_unit, _firm(problem.b) / mass_unit
     reduced = alpha @ costs - f[rows] - g[cols]
@@ -145,4 +148,5 @@ def _first_iterate(
         f=potentials[0],
         g=potentials[1],
         t=t,
+        cap=cap,
     )

@@ -77,7 +77,7 @@ class Restricted:
         """Weights of all groups, zero outside the restricted problem."""
         alpha = np.zeros(self.problem.shape[0])
         alpha[self.groups] = self.interior.alpha
-        return alpha / alpha.sum()
+        return self.problem.adversary.project(alpha)
 
     def step(self) -> bool:
         """Take one Newton step; False if none can be taken.
@@ -147,6 +147,7 @@ class Restricted:
                 rows,
                 cols,
                 inside.costs[np.ix_(groups, used)],
+                cap=inside.cap,
             )
         except SolverError:
             # The vertex only polishes an answer that is there already.
@@ -159,7 +160,9 @@ class Restricted:
     def _violated_groups(self, upper: Upper) -> np.ndarray:
         if len(self.groups) == len(upper.phi):
             return np.empty(0, dtype=np.intp)
-        level = upper.phi[self.groups].max()
+        # Whoever costs more than the k-th would be among the worst.
+        last = len(self.groups) - self.problem.adversary.k
+        level = np.partition(upper.phi[self.groups], last)[last]
         outside = np.setdiff1d(np.arange(len(upper.phi)), self.groups, assume_unique=True)
         # Groups just under the level will be over it when the plan moves: take them too.
         close = outside[upper.phi[outside] > level - 0.01 * abs(level)]
@@ -200,6 +203,10 @@ class Restricted:
         prior = self.problem.adversary.log_prior
         fresh_prior = np.zeros(count) if prior is None else prior[groups]
         inside.log_prior = np.concatenate([inside.log_prior, fresh_prior])
+        if inside.capped:
+            room = inside.cap - inside.alpha[-count:]
+            inside.r = np.concatenate([inside.r, room])
+            inside.v = np.concatenate([inside.v, inside.mu / room])
 
     def _recentre(self, wanted: float, worst_by_row: np.ndarray) -> None:
         """Make all reduced costs positive by lowering the rows' potentials, at a larger barrier.

@@ -38,11 +38,15 @@ def solve_vertex(
     *,
     method: str = "simplex",
     presolve: bool = False,
+    cap: float = 1.0,
 ) -> Vertex | None:
     r"""Solve the epigraph program over the given arcs, once.
 
     .. math::
-        \min_{x \ge 0,\, t} t \quad \text{s.t.} \quad A x = (a, b), \quad C x \le t 1
+        \min_{x, v \ge 0,\, t} t + c\, 1^\top v \quad \text{s.t.} \quad A x = (a, b), \quad
+        C x \le t 1 + v
+
+    with v = 0 where the cap c on the weights of groups, which are the duals of their rows, is one.
 
     Parameters
     ----------
@@ -52,6 +56,8 @@ def solve_vertex(
     costs : array of shape (G, K)
     method : {"simplex", "ipm"}
         HiGHS's algorithm.
+    cap : float
+        The largest weight that a group may have.
 
     Returns
     -------
@@ -63,7 +69,7 @@ def solve_vertex(
     DeadlineError
         If the time ran out.
     """
-    program = EpigraphProgram(a, b, rows, cols, costs, method)
+    program = EpigraphProgram(a, b, rows, cols, costs, method, cap)
     return program.vertex() if program.solve(presolve) else None
 
 
@@ -86,6 +92,7 @@ class EpigraphProgram:
         cols: np.ndarray,
         costs: np.ndarray,
         method: str = "simplex",
+        cap: float = 1.0,
     ) -> None:
         self.a, self.b, self.rows, self.cols, self.costs = a, b, rows, cols, costs
         self.method = method
@@ -94,15 +101,16 @@ class EpigraphProgram:
         self.sizes = (groups, count, n, m)
         # One marginal follows from the others; asked for twice, rounding can make them disagree.
         self.implied = n + int(np.argmax(b))
-        self.x = np.zeros(count + 1, dtype=np.longdouble)
+        # What the variables cost: masses nothing, the level one, what groups are over it the cap.
+        over = np.full(groups if cap < 1.0 else 0, cap)
+        self.cost = np.concatenate([np.zeros(count), [1.0], over])
+        self.x = np.zeros(len(self.cost), dtype=np.longdouble)
         self.y = np.zeros(n + m + groups, dtype=np.longdouble)
 
     def solve(self, presolve: bool = False) -> bool:
         """Solve it; False if the arcs admit no plan."""
-        groups, count, _, _ = self.sizes
-        right = np.concatenate([self.a, self.b, np.zeros(groups)])
-        cost = np.append(np.zeros(count), 1.0)
-        found = self._run(right, np.zeros(count), cost, presolve)
+        right = np.concatenate([self.a, self.b, np.zeros(self.sizes[0])])
+        found = self._run(right, np.zeros(len(self.cost)), self.cost, presolve)
         if found is None:
             return False
         self.x, self.y = (part.astype(np.longdouble) for part in found)
@@ -114,16 +122,16 @@ class EpigraphProgram:
         right = np.concatenate([self.a, self.b, np.zeros(groups)]) - self._times(self.x)
         right[self.implied] = 0.0
         short = np.append(np.abs(right[: n + m]), np.maximum(-right[n + m :], 0.0)).max()
-        short = max(short, float(np.maximum(-self.x[:count], 0.0).max()))
-        reduced = -self._transposed(self.y)
-        reduced[count] += 1.0
-        wrong = max(float(np.maximum(-reduced[:count], 0.0).max()), float(abs(reduced[count])))
+        positive = np.arange(len(self.x)) != count
+        short = max(short, float(np.maximum(-self.x[positive], 0.0).max()))
+        reduced = self.cost - self._transposed(self.y)
+        wrong = max(float(np.maximum(-reduced[positive], 0.0).max()), float(abs(reduced[count])))
         up = float(min(1.0 / short, MOST_SCALE)) if short > 0.0 else MOST_SCALE
         dual_up = float(min(1.0 / wrong, MOST_SCALE)) if wrong > 0.0 else MOST_SCALE
         try:
             found = self._run(
                 (right * up).astype(float),
-                (-self.x[:count] * up).astype(float),
+                (-self.x * up).astype(float),
                 (reduced * dual_up).astype(float),
                 presolve=False,
             )
@@ -151,31 +159,40 @@ class EpigraphProgram:
         np.add.at(found, self.rows, x[:count])
         np.add.at(found, n + np.asarray(self.cols), x[:count])
         found[n + m :] = self.costs.astype(np.longdouble) @ x[:count] - x[count]
+        if len(x) > count + 1:
+            found[n + m :] -= x[count + 1 :]
         return found
 
     def _transposed(self, y: np.ndarray) -> np.ndarray:
         _, count, n, m = self.sizes
-        found = np.zeros(count + 1, dtype=np.longdouble)
+        found = np.zeros(len(self.cost), dtype=np.longdouble)
         found[:count] = y[self.rows] + y[n + np.asarray(self.cols)]
         found[:count] += y[n + m :] @ self.costs.astype(np.longdouble)
         found[count] = -y[n + m :].sum()
+        if len(found) > count + 1:
+            found[count + 1 :] = -y[n + m :]
         return found
 
     def _run(
         self, right: np.ndarray, least: np.ndarray, cost: np.ndarray, presolve: bool
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Minimise the cost over A x = right (groups: <=) and x >= least; None if infeasible."""
+        """Minimise the cost over A x = right (groups: <=) and x >= least; None if infeasible.
+
+        The level is free.
+        """
         import highspy
 
         if seconds_left() == 0.0:
             raise DeadlineError
         groups, count, n, m = self.sizes
         model = highspy.HighsLp()
-        model.num_col_ = count + 1
+        model.num_col_ = len(cost)
         model.num_row_ = n + m + groups
         model.col_cost_ = cost
-        model.col_lower_ = np.append(least, -np.inf)
-        model.col_upper_ = np.full(count + 1, np.inf)
+        least = least.copy()
+        least[count] = -np.inf
+        model.col_lower_ = least
+        model.col_upper_ = np.full(len(cost), np.inf)
         lower, upper = right.astype(float), right.astype(float)
         lower[n + m :] = -np.inf
         lower[self.implied], upper[self.implied] = -np.inf, np.inf
@@ -219,7 +236,10 @@ class EpigraphProgram:
         entries[:, 2:] = self.costs.T
         model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         starts = np.arange(count + 1, dtype=np.int64) * (2 + groups)
-        model.a_matrix_.start_ = np.append(starts, starts[-1] + groups)
+        # The level, and then what each group is over it.
+        over = len(self.cost) - count - 1
+        ends = starts[-1] + groups + np.arange(over + 1, dtype=np.int64)
+        model.a_matrix_.start_ = np.append(starts, ends)
         last = n + m + np.arange(groups, dtype=np.int32)
-        model.a_matrix_.index_ = np.append(column.ravel(), last)
-        model.a_matrix_.value_ = np.append(entries.ravel(), -np.ones(groups))
+        model.a_matrix_.index_ = np.concatenate([column.ravel(), last, last[:over]])
+        model.a_matrix_.value_ = np.append(entries.ravel(), -np.ones(groups + over))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._adversary import SimplexFamily
 from frot._groups import Groups
 from frot._interrupted import Interrupted, finish
 from frot._plan import Plan
@@ -35,6 +36,7 @@ class Settings:
     picks: int | None = None
     group_cost: str = "mean"
     limits: Limits = Limits()
+    adversary: SimplexFamily | None = None
 
 
 DEFAULTS = Settings()
@@ -120,7 +122,7 @@ def compare(
     constant = _constant_groups(scaled, groups)
     rule = _eta_rule(costs, constant, settings)
     return finish(
-        lambda: solve_classes(costs, groups, rule, settings.limits, watch),
+        lambda: solve_classes(costs, groups, rule, settings.limits, watch, settings.adversary),
         lambda result: _taken_apart(contrast, costs, constant, result),
     )
 
@@ -169,7 +171,9 @@ def statistic_of(
         constant = _constant_groups(scaled, groups)
         rule = _eta_rule(costs, constant, settings)
         try:
-            result = solve_classes(costs, groups, rule, settings.limits)
+            result = solve_classes(
+                costs, groups, rule, settings.limits, adversary=settings.adversary
+            )
         except Interrupted:
             # One of many: what it had so far is no answer.
             raise KeyboardInterrupt from None

@@ -2,9 +2,13 @@ r"""The eta at which the weights use a given number of groups."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-__all__ = ["eta_for_perplexity", "target_perplexity"]
+from frot._adversary import SimplexFamily
+
+__all__ = ["capped_eta", "eta_for_perplexity", "target_perplexity"]
 
 # Groups that alpha uses for each one to be selected.
 GROUPS_PER_PICK = 3.0
@@ -75,3 +79,47 @@ def eta_for_perplexity(phi: np.ndarray, target: float, start: float | None = Non
         if high - low < 1e-12:
             break
     return float(np.exp(at))
+
+
+def capped_eta(
+    phi: np.ndarray, target: float, adversary: SimplexFamily, start: float | None = None
+) -> float:
+    """Find eta such that the perplexity of the best answer to `phi` is `target`, with a cap.
+
+    It rises with eta, from k at least; where the smallest eta is above the target, that is
+    returned. `start` is a guess.
+
+    Examples
+    --------
+    >>> from frot import CappedSimplex
+    >>> phi = np.array([3.0, 2.0, 1.0, 0.0])
+    >>> eta = capped_eta(phi, 3.0, CappedSimplex(2))
+    >>> alpha = CappedSimplex(2, eta).best(phi)[1]
+    >>> round(float(np.exp(-alpha @ np.log(alpha))), 6)
+    3.0
+    """
+    from scipy.optimize import brentq
+
+    spread = float(phi.max() - phi.min())
+    if spread == 0.0:
+        return max(float(phi.max()), 1.0)
+
+    def over(at: float) -> float:
+        _, alpha = adversary.having(float(np.exp(at)), None).best(phi)
+        on = alpha[alpha > 0.0]
+        return -float(on @ np.log(on)) - float(np.log(target))
+
+    least, most = float(np.log(1e-6 * spread)), float(np.log(1e6 * spread))
+    at = float(np.clip(np.log(start), least, most)) if start else float(np.log(0.1 * spread))
+    low = high = at
+    width = 0.05
+    while over(low) > 0.0:
+        if low == least:
+            return float(np.exp(least))
+        high, low, width = low, max(low - width, least), 4.0 * width
+    while high == low or over(high) <= 0.0:
+        if high == most:
+            return float(np.exp(most))
+        low, high, width = high, min(high + width, most), 4.0 * width
+    found: Any = brentq(over, low, high, xtol=1e-12)
+    return float(np.exp(found))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frot._adversary import Simplex
+from frot._adversary import Simplex, SimplexFamily
 from frot._bounds import Lower, Upper, cheap_lower_bound, lower_bound, upper_bound
 from frot._feasible import fill
 from frot._groups import Groups
@@ -23,9 +23,10 @@ from frot._plan import Plan
 from frot._problem import Problem
 from frot._result import Result
 from frot._solvers._drive import Callback, Offer, drive
+from frot._solvers._frank_wolfe import line_search
 from frot.selection._active import ActiveCosts, heaviest
 from frot.selection._blocked import BlockedCosts
-from frot.selection._eta import eta_for_perplexity
+from frot.selection._eta import capped_eta, eta_for_perplexity
 
 __all__ = ["UNWATCHED", "Eta", "Limits", "Watch", "solve_classes"]
 
@@ -47,6 +48,8 @@ ROUND_GAP = 0.8
 ONE_CALL_UP_TO = 250_000
 # Exchanges between known plans after each new one.
 CORRECTIONS = 2
+# How closely steps are searched for where there is a cap.
+STEP_ACCURACY = 1e-3
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,7 @@ def solve_classes(
     eta: Eta,
     limits: Limits = DEFAULTS,
     watch: Watch = UNWATCHED,
+    adversary: SimplexFamily | None = None,
 ) -> Result:
     """Solve the problem of two classes.
 
@@ -100,6 +104,8 @@ def solve_classes(
     eta : Eta
     limits : Limits
     watch : Watch
+    adversary : Simplex or CappedSimplex, optional
+        The weights that groups may have; eta is that of `eta`.
 
     Returns
     -------
@@ -117,7 +123,7 @@ def solve_classes(
     >>> int(res.alpha.argmax()), round(res.perplexity, 6), res.gap <= 1e-2
     (0, 3.0, True)
     """
-    run = _Run(costs, groups, eta, limits)
+    run = _Run(costs, groups, eta, limits, adversary or Simplex())
     return drive(
         run.offers(),
         run.problem,
@@ -145,16 +151,16 @@ class _Mixture:
         self.weights = np.append((1.0 - gamma) * self.weights, gamma)
         self.phi = self.phi + gamma * (phi - self.phi)
 
-    def correct(self, eta: float) -> None:
+    def correct(self, adversary: SimplexFamily) -> None:
         """Move weight from the plan that now costs most to the one that costs least."""
-        _, alpha = Simplex(eta).best(self.phi)
+        _, alpha = adversary.best(self.phi)
         costs = self.phis @ alpha
         least = int(costs.argmin())
         most = int(np.where(self.weights > 0.0, costs, -np.inf).argmax())
         if least == most:
             return
         full = self.weights[most] * (self.phis[least] - self.phis[most])
-        gamma = _step_length(self.phi, self.phi + full, eta)
+        gamma = _step_length(self.phi, self.phi + full, adversary)
         self.phi = self.phi + gamma * full
         moved = gamma * self.weights[most]
         self.weights[least] += moved
@@ -170,8 +176,15 @@ class _Mixture:
 class _Run:
     """Frank-Wolfe on one problem, whose eta may follow its costs."""
 
-    def __init__(self, costs: BlockedCosts, groups: Groups, eta: Eta, limits: Limits) -> None:
-        self.costs, self.limits, self.rule = costs, limits, eta
+    def __init__(
+        self,
+        costs: BlockedCosts,
+        groups: Groups,
+        eta: Eta,
+        limits: Limits,
+        weights: SimplexFamily,
+    ) -> None:
+        self.costs, self.limits, self.rule, self.weights = costs, limits, eta, weights
         self.a, self.b = costs.scaled.sides.weights
         self.problem = Problem(costs, self.a, self.b, names=groups.names, groups=groups)
         self.oracle = NetworkSimplex()
@@ -187,7 +200,14 @@ class _Run:
     def _eta_at(self, phi: np.ndarray) -> float:
         if self.rule.value is not None:
             return self.rule.value
+        if self.weights.k > 1:
+            return max(capped_eta(phi, self.rule.perplexity, self.weights, self.eta), self.least)
         return max(eta_for_perplexity(phi, self.rule.perplexity, self.eta), self.least)
+
+    @property
+    def adversary(self) -> SimplexFamily:
+        """The adversary at the eta of now."""
+        return self.weights.having(self.eta, None)
 
     @property
     def _last_call(self) -> bool:
@@ -222,7 +242,7 @@ class _Run:
         """The plan's upper bound at the eta that its costs call for, which is the problem's now."""
         phi = self.costs.inner(plan)
         self.eta = self._eta_at(phi)
-        self.problem = self.problem.having(adversary=Simplex(self.eta))
+        self.problem = self.problem.having(adversary=self.adversary)
         return upper_bound(self.problem, plan, phi, rounded=True)
 
     def _oracle(self, phi: np.ndarray) -> tuple[Plan, Lower]:
@@ -262,7 +282,7 @@ class _Run:
             called = vertex is None
             if vertex is None:
                 self.eta = self._eta_at(here)
-                value, alpha = Simplex(self.eta).best(here)
+                value, alpha = self.adversary.best(here)
                 vertex = self.oracle(costs.mix(alpha), self.a, self.b).plan
                 self.calls += 1
                 there = costs.inner(vertex)
@@ -272,11 +292,11 @@ class _Run:
             if mixture is None:
                 # A first step of length one: the product plan never has to be formed.
                 mixture, moved, near = _Mixture(vertex, there), True, False
-            elif (gamma := _step_length(here, there, self.eta)) > 0.0:
+            elif (gamma := _step_length(here, there, self.adversary)) > 0.0:
                 moved = True
                 mixture.move(vertex, there, gamma)
                 for _ in range(CORRECTIONS):
-                    mixture.correct(self.eta)
+                    mixture.correct(self.adversary)
             if called:
                 if self.plan is None:
                     self.plan = vertex
@@ -292,11 +312,16 @@ class _Run:
     def _active(self, phi: np.ndarray) -> np.ndarray:
         """Return the groups that a round looks at: the heavy ones, and those of earlier rounds.
 
-        A group that was left out again would grow heavy again.
+        A group that was left out again would grow heavy again. Where k groups share the weight at
+        least, they have to have a choice.
         """
-        _, alpha = Simplex(self.eta).best(phi)
+        _, alpha = self.adversary.best(phi)
+        least = 1 if self.weights.k == 1 else 2 * self.weights.k
+        if least > 1:
+            self.seen[np.argsort(-phi, kind="stable")[:least]] = True
         if self.rounds == 0:
-            heavy = heaviest(alpha, ROUND_LEFT_OUT, int(FIRST_GROUPS * self.rule.perplexity))
+            most = max(int(FIRST_GROUPS * self.rule.perplexity), least)
+            heavy = heaviest(alpha, ROUND_LEFT_OUT, most)
         else:
             share = ROUND_LEFT_OUT * 0.25 ** max(self.rounds - len(ROUND_STEPS) + 1, 0)
             heavy = heaviest(alpha, max(share, LEFT_OUT * self.limits.tol))
@@ -304,11 +329,15 @@ class _Run:
         return np.flatnonzero(self.seen)
 
 
-def _step_length(here: np.ndarray, there: np.ndarray, eta: float) -> float:
+def _step_length(here: np.ndarray, there: np.ndarray, adversary: SimplexFamily) -> float:
     """Minimise the smoothed maximum between two vectors of costs, to a hundredth.
 
     Newton on the slope, which rises along the way, kept inside what is known to hold its zero.
+    With a cap the slope has kinks, and is bisected.
     """
+    if adversary.k > 1:
+        return line_search(adversary, here, there, STEP_ACCURACY)
+    eta = adversary.eta
     direction = there - here
     low, high, gamma = 0.0, 1.0, 0.0
     for _ in range(20):

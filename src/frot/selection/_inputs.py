@@ -8,13 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from frot._adversary import Simplex, SimplexFamily, given_once
 from frot._errors import InputError, brief
 from frot._groups import Groups
 from frot._read_numbers import read_numbers
 from frot._relative import Relative
 from frot._validate import check_number
 
-__all__ = ["check_eta", "check_labels", "check_picks", "check_sample_weight", "read_groups"]
+__all__ = [
+    "check_eta",
+    "check_labels",
+    "check_picks",
+    "check_sample_weight",
+    "check_weigher",
+    "read_groups",
+]
 
 
 def check_labels(X: Any, y: Any) -> None:
@@ -95,6 +103,23 @@ def check_eta(eta: Any) -> float | str | Relative:
             raise InputError(f"eta: {brief(eta)} is neither 'auto' nor a number")
         return eta
     return check_number(eta, "eta", strict=True)
+
+
+def check_weigher(
+    adversary: Any, count: int, eta: float | str | Relative
+) -> tuple[SimplexFamily, float | str | Relative]:
+    """Return the weights that groups may have, and eta, which either may give."""
+    found = Simplex() if adversary is None else adversary
+    if not isinstance(found, SimplexFamily):
+        raise InputError(
+            f"adversary: FROTSelector does not take {brief(found)}; use frot.CappedSimplex(k)"
+        )
+    if found.log_prior is not None:
+        raise InputError("adversary: FROTSelector takes no prior; leave log_prior out")
+    found.check(count)
+    if found.eta != 0.0:
+        eta, _ = given_once(found, 0.0 if eta == "auto" else eta, None)
+    return found.having(0.0, None), eta
 
 
 @lru_cache(maxsize=8)

@@ -25,6 +25,7 @@ from frot.selection._inputs import (
     check_labels,
     check_picks,
     check_sample_weight,
+    check_weigher,
     read_groups,
 )
 from frot.selection._missing import MISSING, fill_missing
@@ -100,6 +101,7 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
     number, threshold = params["n_features_to_select"], params["threshold"]
     picks = check_picks(number, threshold, len(groups), single)
     limits = Limits(tol, max_iter)
+    weights, eta = check_weigher(params["adversary"], len(groups), eta)
     return Prepared(
         table=fill_missing(X, params["missing"]),
         codes=codes,
@@ -109,7 +111,7 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
         picks=picks,
         multiclass=params["multiclass"],
         score=params["score"],
-        settings=Settings(params["scaling"], eta, picks, params["group_cost"], limits),
+        settings=Settings(params["scaling"], eta, picks, params["group_cost"], limits, weights),
         watch=watch,
     )
 

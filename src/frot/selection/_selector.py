@@ -139,6 +139,9 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         returning True stops the comparison.
     progress : bool
         Show a progress bar for each comparison.
+    adversary : frot.Simplex or frot.CappedSimplex, optional
+        The weights that groups may have. With ``frot.CappedSimplex(k)`` no group has more than
+        1/k of the weight, so that no few groups hide the others.
 
     Attributes
     ----------
@@ -202,6 +205,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         time_limit: float | None = None,
         callback: Callback | None = None,
         progress: bool = False,
+        adversary: Any = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.threshold = threshold
@@ -217,6 +221,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         self.time_limit = time_limit
         self.callback = callback
         self.progress = progress
+        self.adversary = adversary
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` makes no difference."""

@@ -1,26 +1,27 @@
-"""Sets of weights an adversary may choose from, each by its linear maximisation."""
+"""Sets of weights that an adversary may choose from besides the (capped) simplex.
+
+Each knows its best answer to group costs, whether weights are in it, and a way into it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from frot._arrays import read_only
 from frot._errors import InputError, brief
 from frot._read_numbers import check_finite, read_numbers
-from frot._validate import check_count
 
-__all__ = ["Box", "CappedSimplex", "Ellipsoid", "Polyhedron", "Polytope", "Uncertainty"]
+__all__ = ["Box", "Ellipsoid", "Polyhedron", "Polytope"]
 
-
-class Uncertainty(Protocol):
-    """A convex, bounded, non-empty set of weights, known by its best answer to group costs."""
-
-    def best(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the largest <alpha, phi> over the set, and the alpha that attains it."""
-        ...
+UNIT = float(np.finfo(float).eps)
+# Units in the last place by which weights may miss a set they are computed to be in.
+ROUNDING = 64.0
+# How closely HiGHS has to meet constraints: the most that it takes.
+FEASIBILITY = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 def _vector(values: Any, name: str) -> np.ndarray:
@@ -37,46 +38,6 @@ def _matrix(values: Any, name: str, what: str) -> np.ndarray:
         raise InputError(f"{name}: has shape {array.shape}, expected {what}")
     check_finite(array, name)
     return read_only(array.copy())
-
-
-@dataclass(frozen=True)
-class CappedSimplex:
-    r"""Weights of sum one of which none is above 1/k: the k worst groups share the weight.
-
-    .. math::
-        \{ \alpha : 0 \le \alpha_l \le 1/k,\; \textstyle\sum_l \alpha_l = 1 \}
-
-    k = 1 is the simplex of feature-robust transport, k = L the mean of all costs.
-
-    Parameters
-    ----------
-    k : int
-
-    Examples
-    --------
-    >>> CappedSimplex(2).best(np.array([3.0, 1.0, 2.0]))
-    (2.5, array([0.5, 0. , 0.5]))
-    """
-
-    k: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "k", check_count(self.k, "k"))
-
-    def check(self, count: int) -> None:
-        """Refuse more shares than groups: the set would be empty."""
-        if self.k > count:
-            raise InputError(
-                f"uncertainty: CappedSimplex(k={self.k}) is empty for {count} groups; "
-                f"use k from 1 to {count}"
-            )
-
-    def best(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the mean of the k largest costs, and equal weights on them."""
-        top = np.argsort(-phi, kind="stable")[: self.k]
-        alpha = np.zeros(len(phi))
-        alpha[top] = 1.0 / self.k
-        return float(phi[top].mean()), alpha
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +79,20 @@ class Box:
         """Take the upper bound where the cost is positive, the lower one elsewhere."""
         alpha = np.where(phi > 0.0, self.high, self.low)
         return float(alpha @ phi), alpha
+
+    def contains(self, alpha: np.ndarray) -> bool:
+        """Whether every weight is between its bounds."""
+        return bool(((alpha >= self.low) & (alpha <= self.high)).all())
+
+    def project(self, alpha: np.ndarray) -> np.ndarray:
+        """Move every weight to the nearest bound.
+
+        Examples
+        --------
+        >>> Box([0.0, 1.0], [1.0, 2.0]).project(np.array([3.0, 1.5]))
+        array([1. , 1.5])
+        """
+        return np.clip(alpha, self.low, self.high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +141,29 @@ class Ellipsoid:
         alpha = self.centre + self.shape @ (along / norm)
         return float(self.centre @ phi) + norm, alpha
 
+    def _inverse(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the least u with c + B u nearest to alpha."""
+        return np.linalg.lstsq(self.shape, alpha - self.centre, rcond=None)[0]
+
+    def contains(self, alpha: np.ndarray) -> bool:
+        """Whether alpha is c + B u of a u of length one at most."""
+        u = self._inverse(alpha)
+        size = np.abs(alpha).max() + np.abs(self.centre).max()
+        off = np.abs(self.centre + self.shape @ u - alpha).max()
+        room = ROUNDING * len(alpha) * UNIT
+        return bool(np.linalg.norm(u) <= 1.0 + room and off <= room * size)
+
+    def project(self, alpha: np.ndarray) -> np.ndarray:
+        """Shorten u to length one.
+
+        Examples
+        --------
+        >>> Ellipsoid([1.0, 1.0], 0.5).project(np.array([1.0, 3.0])).round(9)
+        array([1. , 1.5])
+        """
+        u = self._inverse(alpha)
+        return self.centre + self.shape @ (u / max(1.0, float(np.linalg.norm(u))))
+
 
 @dataclass(frozen=True, eq=False)
 class Polytope:
@@ -200,6 +198,31 @@ class Polytope:
         values = self.vertices @ phi
         top = int(np.argmax(values))
         return float(values[top]), self.vertices[top]
+
+    def contains(self, alpha: np.ndarray) -> bool:
+        """Whether alpha is a mixture of the vertices."""
+        if (self.vertices == alpha).all(axis=1).any():
+            return True
+        size = np.abs(self.vertices).max()
+        return bool(np.abs(self.project(alpha) - alpha).max() <= ROUNDING * self.size * UNIT * size)
+
+    def project(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the nearest mixture of the vertices.
+
+        Examples
+        --------
+        >>> Polytope([[1.0, 0.0], [0.0, 1.0]]).project(np.array([1.0, 1.0])).round(9)
+        array([0.5, 0.5])
+        """
+        # Imported here, since it would make `import frot` wait.
+        from scipy.optimize import nnls
+
+        # The nearest mixture of x_i minimises |sum w_i x_i|^2 + (1 - sum w_i)^2 but for its sum.
+        away = self.vertices - alpha
+        unit = float(np.abs(away).max()) or 1.0
+        matrix = np.vstack([away.T / unit, np.ones((1, len(away)))])
+        shares, _ = nnls(matrix, np.append(np.zeros(self.size), 1.0))
+        return shares / float(shares.sum()) @ self.vertices
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,11 +291,69 @@ class Polyhedron:
             b_eq=e,
             bounds=(None, None),
             method="highs",
+            options=FEASIBILITY,
         )
         if found.status == 2:
-            raise InputError("uncertainty: the set is empty; no weights satisfy A alpha <= b")
+            raise InputError("adversary: the set is empty; no weights satisfy A alpha <= b")
         if found.status != 0:
             raise InputError(
-                "uncertainty: the set is unbounded; add rows to A that limit every weight"
+                "adversary: the set is unbounded; add rows to A that limit every weight"
             )
         return float(found.x @ phi), np.asarray(found.x)
+
+    def contains(self, alpha: np.ndarray) -> bool:
+        """Whether alpha meets all constraints, to some units of what is summed for them."""
+        E, e = self.equal or (self.A[:0], self.b[:0])
+        room = ROUNDING * (self.size + 8.0) * UNIT
+        low = self.A @ alpha - self.b <= room * (np.abs(self.A) @ np.abs(alpha) + np.abs(self.b))
+        flat = np.abs(E @ alpha - e) <= room * (np.abs(E) @ np.abs(alpha) + np.abs(e))
+        return bool(low.all() and flat.all())
+
+    def project(self, alpha: np.ndarray) -> np.ndarray:
+        """Go straight towards weights well inside, as far as it takes.
+
+        Examples
+        --------
+        >>> rows = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]
+        >>> box = Polyhedron(rows, [1.0, 1.0, 0.0, 0.0])
+        >>> box.contains(box.project(np.array([2.0, 0.5])))
+        True
+        """
+        centre, tight = self._inside
+        E, e = self.equal or (self.A[:0], self.b[:0])
+        flat, level = np.vstack([E, self.A[tight]]), np.concatenate([e, self.b[tight]])
+        for _ in range(3):
+            # Onto the flat that all weights of the set are on, and again for the last digits.
+            for _ in range(2 if len(flat) else 0):
+                alpha = alpha - np.linalg.lstsq(flat, flat @ alpha - level, rcond=None)[0]
+            over = (self.A @ alpha - self.b)[~tight]
+            room = (self.b - self.A @ centre)[~tight]
+            if not (over > 0.0).any():
+                break
+            # A little further, so that rounding does not lead out again.
+            over = over + 1e-13 * room
+            share = float((over[over > 0.0] / (over + room)[over > 0.0]).max())
+            alpha = alpha + share * (centre - alpha)
+        return alpha
+
+    @cached_property
+    def _inside(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights with room in every row that can have any, and which rows cannot.
+
+        Scaled up far enough, such weights have a room of one.
+        """
+        from scipy.optimize import linprog
+
+        count, size = self.A.shape
+        E, e = self.equal or (self.A[:0], self.b[:0])
+        found = linprog(
+            np.concatenate([np.zeros(size + 1), -np.ones(count)]),
+            A_ub=np.hstack([self.A, -self.b[:, None], np.eye(count)]),
+            b_ub=np.zeros(count),
+            A_eq=np.hstack([E, -e[:, None], np.zeros((len(e), count))]),
+            b_eq=np.zeros(len(e)),
+            bounds=[(None, None)] * size + [(1.0, None)] + [(0.0, 1.0)] * count,
+            method="highs",
+            options=FEASIBILITY,
+        )
+        return found.x[:size] / found.x[size], found.x[size + 1 :] < 0.5
