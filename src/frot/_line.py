@@ -74,7 +74,7 @@ def line_potentials(
     --------
     >>> half = np.array([0.5, 0.5])
     >>> f, g = line_potentials(np.array([0.0, 1.0]), np.array([1.0, 3.0]), half, half)
-    >>> half @ f + half @ g
+    >>> float(half @ f + half @ g)
     2.5
     """
     arcs = line_arcs(x, y, a, b)

@@ -28,10 +28,10 @@ class TransposedPlan(Plan):
     Examples
     --------
     >>> import frot
-    >>> X, Y = [[0.0, 0.0], [1.0, 1.0]], [[1.0, 3.0]]
+    >>> X, Y = [[0.0, 0.0], [1.0, 1.0]], [[1.0, 3.0], [0.0, 2.0]]
     >>> turned = frot.solve(X, Y, eta=0.1, eps=0.1).plan.T
-    >>> turned, turned.sum(axis=1).round(12), turned[0].round(12)
-    (TransposedPlan(1 x 2, lazy), array([1.]), array([0.5, 0.5]))
+    >>> turned, turned.sum(axis=1).round(12), turned[0].round(3)
+    (TransposedPlan(2 x 2, lazy), array([0.5, 0.5]), array([0. , 0.5]))
     """
 
     __slots__ = ("_plan",)
