@@ -56,7 +56,7 @@ def test_mixed_costs_are_as_sharp_as_their_entries_in_cutting_set():
         ]
     )
     result = frot.cutting_set(
-        C, a=[7e-9, 1.0], b=[3e-300, 1.0], uncertainty=frot.CappedSimplex(k=2),
+        C, a=[7e-9, 1.0], b=[3e-300, 1.0], adversary=frot.CappedSimplex(k=2),
         normalise_weights=True,
     )  # fmt: skip
     assert result.gap <= 1e-8
