@@ -13,7 +13,7 @@ import frot
 from .attempt import Attempt
 from .case import Case, PointProblem, Problem
 from .evidence import ROUNDING, UNIT, Evidence
-from .judge_result import WEAK, Complaint, judge_result, tolerance_of
+from .judge_result import WEAK, Complaint, is_entropic, judge_result, tolerance_of
 from .truth import Truth
 from .truth.numbers import exactly
 from .truth.relatives import box, capped, equitable, max_min, polytope
@@ -248,8 +248,7 @@ def _judge_width(
         return "wide", found
     rounding = 1e-14 * evidence.mean_cost
     if case.door != "equitable":
-        entropic = any(name in result.solver for name in ("Entropic(", "solve_batch(", "FRWDLoss("))
-        rounding = evidence.rounding(result.numpy(), result.eps if entropic else 0.0)
+        rounding = evidence.rounding(result.numpy(), result.eps if is_entropic(result) else 0.0)
     truth = None if result.eta or result.eps else evidence.truth(0.0)
     if truth is not None and truth.low <= 0 <= truth.high:
         # No interval around zero is narrow, relatively.

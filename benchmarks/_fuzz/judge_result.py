@@ -14,7 +14,7 @@ import frot
 from .evidence import UNIT, Evidence
 from .truth import Truth
 
-__all__ = ["Complaint", "judge_result", "tolerance_of"]
+__all__ = ["Complaint", "is_entropic", "judge_result", "tolerance_of"]
 
 # Marginals are right to this many units in the last place of each weight.
 MARGIN = 64.0
@@ -70,9 +70,13 @@ def judge_result(
     return found
 
 
+def is_entropic(result: frot.Result) -> bool:
+    """Whether the objective has an entropy of the plan."""
+    return any(name in result.solver for name in ("Entropic(", "solve_batch(", "FRWDLoss("))
+
+
 def _kind_of(result: frot.Result, door: str) -> _Kind:
-    entropic = "Entropic(" in result.solver or "solve_batch(" in result.solver
-    entropic = entropic or "FRWDLoss(" in result.solver
+    entropic = is_entropic(result)
     paper = "'paper'" in result.solver
     return _Kind(
         eps=result.eps if entropic else 0.0,

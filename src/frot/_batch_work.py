@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from frot._arrays import Home, to_numpy
-from frot._bounds import Lower, relative_gap
+from frot._bounds import Lower, refuse_contradiction, relative_gap
 from frot._deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._entropic._aim import Aim
 from frot._entropic._ascent import Ascent
@@ -271,6 +271,7 @@ class BatchWork:
         # What was proven without a step may be narrow enough.
         bounds = zip(to_numpy(found.lower).tolist(), to_numpy(found.upper).tolist(), strict=True)
         for member, (lower, upper) in enumerate(bounds):
+            refuse_contradiction(lower, upper, f"member {member}")
             late = self.status[member] in (Status.TIME_LIMIT, Status.MAX_ITER)
             if late and relative_gap(lower, upper) <= self.tol:
                 self.status[member] = Status.CONVERGED

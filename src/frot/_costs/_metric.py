@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from frot._costs._protocol import UNIT, Rounding, blocks, summation
+from frot._costs._protocol import UNIT, Rounding, blocks, constant_potentials, summation
 from frot._errors import InputError, brief
 from frot._groups import Groups
 from frot._plan import Plan
@@ -206,7 +206,7 @@ class MetricCosts:
         self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return a constant for the rows, and nothing for the columns."""
-        return np.full(len(a), float(alpha @ self.least(a, b))), np.zeros(len(b))
+        return constant_potentials(self, alpha, a, b)
 
     def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
         """Entries of a mix are as sharp as they get."""

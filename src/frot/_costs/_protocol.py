@@ -8,7 +8,16 @@ import numpy as np
 
 from frot._plan import Plan
 
-__all__ = ["BLOCK_BYTES", "UNIT", "Costs", "Line", "Rounding", "blocks", "summation"]
+__all__ = [
+    "BLOCK_BYTES",
+    "UNIT",
+    "Costs",
+    "Line",
+    "Rounding",
+    "blocks",
+    "constant_potentials",
+    "summation",
+]
 
 # One unit in the last place of a number near one.
 UNIT = float(np.finfo(float).eps)
@@ -140,6 +149,13 @@ class Costs(Protocol):
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Return bounds, (L,), on the rounding errors of ``phi = inner(plan)`` of a unit mass."""
         ...
+
+
+def constant_potentials(
+    costs: Costs, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``alpha @ least(a, b)`` for the rows, and nothing for the columns."""
+    return np.full(len(a), float(alpha @ costs.least(a, b))), np.zeros(len(b))
 
 
 def blocks(count: int, bytes_per_item: int, budget: int = BLOCK_BYTES) -> list[slice]:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from frot._costs._protocol import UNIT, Rounding, summation
+from frot._costs._protocol import UNIT, Rounding, constant_potentials, summation
 from frot._plan import Plan
 
 __all__ = ["StackedCosts"]
@@ -130,7 +130,7 @@ class StackedCosts:
         self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return a constant for the rows, and nothing for the columns."""
-        return np.full(len(a), float(alpha @ self.least(a, b))), np.zeros(len(b))
+        return constant_potentials(self, alpha, a, b)
 
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the error of a sum of L products: relative where no term is negative."""

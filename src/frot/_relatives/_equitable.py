@@ -25,7 +25,7 @@ from frot._problem import Problem
 from frot._relatives._pair import check_limits
 from frot._result import Result
 from frot._run import on_support
-from frot._solvers._column_generation import Game, Priced, column_generation
+from frot._solvers._column_generation import Priced, column_generation
 from frot._solvers._drive import Callback, Offer, drive
 from frot._solvers._vertex import EpigraphProgram
 from frot._validate import check_callable, check_costs, check_flag, check_names
@@ -34,8 +34,6 @@ __all__ = ["equitable"]
 
 # Arcs of each point that enter in a round, where they pay.
 ENTER = 3
-# Times the value that an arc costs at most.
-DEAREST = 1e12
 # Pivots at the end, and groups up to which there are some.
 LAST_PIVOTS, LAST_GROUPS = 150, 20
 # Times that a solution is refined.
@@ -180,20 +178,23 @@ class _Pool:
     def _bounds(self, program: _Program) -> Generator[Offer, None, Lower]:
         """Offer what a solution of the program proves."""
         parts, weights, g = program.solution(self.stack.shape)
-        lower = self.prove(weights, g)
+        lower = self.prove(weights, g, self._least(weights))
         yield Offer(self.judge(parts), lower)
         return lower
 
     def _transport(self, weights: np.ndarray) -> Lower:
         """Transport at min_l lambda_l C_l; the arcs it uses enter."""
-        least = (weights[:, None, None] * self.stack).min(axis=0)
+        least = self._least(weights)
         found = NetworkSimplex()(least, self.problem.a, self.problem.b)
         rows, cols, _ = found.plan.arcs()
         self.known[:, rows, cols] = True
-        return self.prove(weights, found.g)
+        return self.prove(weights, found.g, least)
 
-    def prove(self, weights: np.ndarray, g: np.ndarray) -> Lower:
-        least = (weights[:, None, None] * self.stack).min(axis=0)
+    def _least(self, weights: np.ndarray) -> np.ndarray:
+        return (weights[:, None, None] * self.stack).min(axis=0)
+
+    def prove(self, weights: np.ndarray, g: np.ndarray, least: np.ndarray) -> Lower:
+        """What weights and a potential prove, with the least of the weighted costs."""
         costs = StackedCosts(least[None] * (1.0 - 2.0 * UNIT))
         proven = lower_bound(Problem(costs, self.problem.a, self.problem.b), np.ones(1), g)
         return replace(proven, alpha=weights)
@@ -210,19 +211,13 @@ class _Pool:
     def _program(self) -> _Program:
         """The linear program on the known arcs, solved once."""
         groups, rows, cols = np.nonzero(self.known)
-        count, n, m = self.stack.shape
-        # HiGHS takes entries from 1e-9 to 1e15: in units of the value, and those that no good plan
-        # pays cut.
+        costs = np.zeros((len(self.stack), len(groups)))
+        costs[groups, np.arange(len(groups))] = self.stack[groups, rows, cols]
         unit = self.upper if 0.0 < self.upper < np.inf else 1.0
-        mass = 1.0 / max(n, m)
-        costs = np.zeros((count, len(groups)))
-        costs[groups, np.arange(len(groups))] = np.minimum(
-            self.stack[groups, rows, cols] / unit, DEAREST
-        )
-        program = EpigraphProgram(self.problem.a / mass, self.problem.b / mass, rows, cols, costs)
+        program = EpigraphProgram(self.problem.a, self.problem.b, rows, cols, costs, unit=unit)
         if not program.solve():
             raise SolverError("HiGHS found no plan for equitable transport")
-        return _Program(program, groups, unit, mass)
+        return _Program(program, groups)
 
     def judge(self, parts: np.ndarray) -> Upper:
         """Round the whole plan to its marginals, split it as found, and take the largest cost."""
@@ -262,54 +257,42 @@ class _Pool:
 
 
 class _Program(NamedTuple):
-    """A linear program over arcs (group, row, column), and the units of its costs and masses."""
+    """A linear program over arcs (group, row, column), and the groups of its arcs."""
 
     program: EpigraphProgram
     groups: np.ndarray
-    unit: float
-    mass: float
 
     def solution(self, shape: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The parts of the plan, (L, n, m), the weights of the groups, and g."""
         found = self.program.vertex()
         parts = np.zeros(shape)
-        parts[self.groups, self.program.rows, self.program.cols] = found.mass * self.mass
-        return parts, found.alpha, found.g * self.unit
+        parts[self.groups, self.program.rows, self.program.cols] = found.mass
+        return parts, found.alpha, found.g
 
 
 class _SplitPricing:
     """Transport at the least of the weighted costs, every arc's mass in the group that is it."""
 
     def __init__(self, pool: _Pool) -> None:
-        self.pool, self.oracle = pool, NetworkSimplex()
-        self.best: Priced | None = None
+        self.pool = pool
 
     def __call__(self, alpha: np.ndarray) -> Priced:
+        """Return the plan that is best at these weights, and its parts."""
         problem, weighted = self.pool.problem, alpha[:, None, None] * self.pool.stack
         mixed = weighted.min(axis=0)
-        transport = self.oracle(mixed, problem.a, problem.b)
+        transport = NetworkSimplex()(mixed, problem.a, problem.b)
         rows, cols, mass = transport.plan.arcs()
         parts = np.zeros(self.pool.stack.shape)
         parts[weighted[:, rows, cols].argmin(axis=0), rows, cols] = mass
         phi = np.einsum("lij,lij->l", parts, self.pool.stack)
-        found = Priced(alpha, mixed, transport, phi, float(alpha @ phi), parts)
-        if self.best is None or found.value > self.best.value:
-            self.best = found
-        return found
+        return Priced(alpha, mixed, transport, phi, float(alpha @ phi), parts)
 
-    def bounds(
-        self, game: Game, entered: list[Priced], at: Priced | None = None
-    ) -> tuple[Upper, Lower]:
-        """Bounds of the game's mixture of plans, and of the best weights or the given ones."""
-        used, weights = game.mixture()
-        parts = np.tensordot(weights, np.array([entered[one].parts for one in used]), axes=1)
-        at = at or self.best
-        assert at is not None
-        return self.pool.judge(parts), self.pool.prove(at.alpha, at.transport.g)
+    def upper(self, plans: list[Priced], weights: np.ndarray) -> Upper:
+        """The objective of a mixture, part by part."""
+        return self.pool.judge(
+            np.tensordot(weights, np.array([one.parts for one in plans]), axes=1)
+        )
 
-    def tamed(self, cut: float) -> Lower:
-        """A lower bound from potentials of costs cut at some level."""
-        at, problem = self.best, self.pool.problem
-        assert at is not None
-        transport = self.oracle(np.minimum(at.mixed, cut), problem.a, problem.b)
-        return self.pool.prove(at.alpha, transport.g)
+    def lower(self, at: Priced, g: np.ndarray) -> Lower:
+        """What a potential proves at the weights of a plan."""
+        return self.pool.prove(at.alpha, g, at.mixed)

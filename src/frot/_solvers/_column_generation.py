@@ -73,24 +73,26 @@ def column_generation(
     pricing = pricing or _Pricing(problem)
     first = pricing(np.full(groups, 1.0 / groups) if alpha is None else alpha)
     game = Game(first.phi, unit, problem.adversary.k)
-    # The plans that are columns of the game.
-    entered = [first]
+    # The plans that are columns of the game, and the one whose weights prove most.
+    entered, best = [first], first
     for _ in range(most_pivots):
         game.settle()
         found = pricing(game.alpha())
+        best = _better(best, found)
         if game.value - found.value <= ZERO * abs(game.value):
             break
         if game.has(found.phi):
             # A plan of the basis pays no less than the level, unless the basis was badly inverted.
             game.solve_exactly()
             found = pricing(game.alpha())
+            best = _better(best, found)
             if game.has(found.phi):
                 break
         entered.append(found)
         if not game.enter(found.phi):
             break
         yield Offer()
-    upper, lower = pricing.bounds(game, entered)
+    upper, lower = _bounds(pricing, game, entered, best)
     yield Offer(upper, lower)
     gap = relative_gap(lower.bound, upper.bound)
     for _ in range(EXACT_PLANS):
@@ -98,7 +100,8 @@ def column_generation(
             return
         game.solve_exactly()
         found = pricing(game.alpha())
-        upper, lower = pricing.bounds(game, entered, found)
+        best = _better(best, found)
+        upper, lower = _bounds(pricing, game, entered, found)
         yield Offer(upper, lower)
         gap = min(gap, relative_gap(lower.bound, upper.bound))
         if game.has(found.phi):
@@ -107,7 +110,18 @@ def column_generation(
         game.enter(found.phi)
     if gap > tol:
         for cut in CUTS:
-            yield Offer(None, pricing.tamed(cut * abs(upper.value)))
+            yield Offer(None, _tamed(problem, pricing, best, cut * abs(upper.value)))
+
+
+def _better(best: Priced, found: Priced) -> Priced:
+    return found if found.value > best.value else best
+
+
+def _bounds(pricing: Pricing, game: Game, entered: list[Priced], at: Priced) -> tuple[Upper, Lower]:
+    """Bounds of the game's mixture of plans, and of the weights of a plan."""
+    used, weights = game.mixture()
+    upper = pricing.upper([entered[one] for one in used], weights)
+    return upper, pricing.lower(at, at.transport.g)
 
 
 class Pricing(Protocol):
@@ -117,14 +131,12 @@ class Pricing(Protocol):
         """Return a plan that is best at these weights, and what it costs."""
         ...
 
-    def bounds(
-        self, game: Game, entered: list[Priced], at: Priced | None = None
-    ) -> tuple[Upper, Lower]:
-        """Bounds of the game's mixture of plans, and of the best weights or the given ones."""
+    def upper(self, plans: list[Priced], weights: np.ndarray) -> Upper:
+        """The objective of a mixture of plans."""
         ...
 
-    def tamed(self, cut: float) -> Lower:
-        """A lower bound from potentials of costs cut at some level."""
+    def lower(self, at: Priced, g: np.ndarray) -> Lower:
+        """What a potential proves at the weights of a plan."""
         ...
 
 
@@ -140,44 +152,37 @@ class Priced(NamedTuple):
 
 
 class _Pricing:
-    """Ordinary transport at changing weights, and the best lower bound."""
+    """Ordinary transport at changing weights."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.oracle = problem, NetworkSimplex()
-        self.best: Priced | None = None
 
     def __call__(self, alpha: np.ndarray) -> Priced:
         problem = self.problem
         mixed = problem.costs.mix(alpha)
         transport = self.oracle(mixed, problem.a, problem.b)
         phi = problem.costs.inner(transport.plan)
-        found = Priced(alpha, mixed, transport, phi, float(alpha @ phi))
-        if self.best is None or found.value > self.best.value:
-            self.best = found
-        return found
+        return Priced(alpha, mixed, transport, phi, float(alpha @ phi))
 
-    def bounds(
-        self, game: Game, entered: list[Priced], at: Priced | None = None
-    ) -> tuple[Upper, Lower]:
-        """Bounds of the game's mixture of plans, and of the best weights or the given ones."""
-        used, weights = game.mixture()
-        plan = Plan.combine([entered[one].transport.plan for one in used], weights)
-        at = at or self.best
-        assert at is not None
-        lower = lower_bound(self.problem, at.alpha, at.transport.g, at.mixed)
-        return upper_bound(self.problem, plan), lower
+    def upper(self, plans: list[Priced], weights: np.ndarray) -> Upper:
+        """The objective of a mixture of plans."""
+        return upper_bound(
+            self.problem, Plan.combine([one.transport.plan for one in plans], weights)
+        )
 
-    def tamed(self, cut: float) -> Lower:
-        """A lower bound from potentials of costs cut at some level.
+    def lower(self, at: Priced, g: np.ndarray) -> Lower:
+        """What a potential proves at the weights of a plan."""
+        return lower_bound(self.problem, at.alpha, g, at.mixed)
 
-        Potentials of parts that only dear arcs connect may be as large as these, and cancel badly.
-        """
-        problem, at = self.problem, self.best
-        assert at is not None
-        g = self.oracle(np.minimum(at.mixed, cut), problem.a, problem.b).g
-        candidates = (g, yielding(at.mixed, g, problem.a, problem.b))
-        bounds = [lower_bound(problem, at.alpha, each, at.mixed) for each in candidates]
-        return max(bounds, key=lambda lower: lower.bound)
+
+def _tamed(problem: Problem, pricing: Pricing, at: Priced, cut: float) -> Lower:
+    """A lower bound from potentials of costs cut at some level.
+
+    Potentials of parts that only dear arcs connect may be as large as these, and cancel badly.
+    """
+    g = NetworkSimplex()(np.minimum(at.mixed, cut), problem.a, problem.b).g
+    candidates = (g, yielding(at.mixed, g, problem.a, problem.b))
+    return max((pricing.lower(at, each) for each in candidates), key=lambda lower: lower.bound)
 
 
 def yielding(mixed: np.ndarray, g: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -23,8 +23,8 @@ from frot._validate import check_choice
 __all__ = ["LinearProgram"]
 
 REFINEMENTS = 6
-# Units of cost that are tried, and how many of them an arc costs at most.
-UNITS, DEAREST = 3, 1e12
+# Units of cost that are tried.
+UNITS = 3
 # Seconds it takes to hand an entry of the program to HiGHS, roughly.
 BUILD_SECONDS = 1e-7
 
@@ -79,7 +79,6 @@ class LinearProgram(Driven):
         groups, n, m = problem.shape
         if BUILD_SECONDS * (groups + 2) * n * m > seconds_left():
             raise DeadlineError
-        mass_unit = 1.0 / max(n, m)
         rows, cols = np.divmod(np.arange(n * m), m)
         if problem.costs.forbidden is not None:
             allowed = ~problem.costs.forbidden.ravel()
@@ -87,17 +86,14 @@ class LinearProgram(Driven):
         costs = problem.costs.at(rows, cols)
         unit = _unit(problem, costs)
         for _ in range(UNITS):
-            # HiGHS takes entries up to 1e15; what costs that much is not paid if it can be helped.
-            cut = np.clip(costs / unit, -DEAREST, DEAREST)
             program = EpigraphProgram(
-                problem.a / mass_unit, problem.b / mass_unit, rows, cols, cut, self.method,
-                problem.adversary.cap,
-            )  # fmt: skip
+                problem.a, problem.b, rows, cols, costs, self.method, problem.adversary.cap, unit
+            )
             value = unit
             for found in _refined(program):
-                plan = Plan.from_arcs(rows, cols, found.mass * mass_unit, (n, m))
+                plan = Plan.from_arcs(rows, cols, found.mass, (n, m))
                 upper = upper_bound(problem, plan)
-                yield Offer(upper, lower_bound(problem, found.alpha, found.g * unit))
+                yield Offer(upper, lower_bound(problem, found.alpha, found.g))
                 value = abs(upper.value)
             if not np.isfinite(value) or 0.01 * unit <= value <= 100.0 * unit or value == 0.0:
                 return

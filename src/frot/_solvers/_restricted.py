@@ -139,11 +139,10 @@ class Restricted:
             return None
         used = inside.x > inside.z
         rows, cols = (ends[used] for ends in self.arcs)
-        scale = self.mass_unit
         try:
             found = solve_vertex(
-                self.problem.a / scale,
-                self.problem.b / scale,
+                self.problem.a,
+                self.problem.b,
                 rows,
                 cols,
                 inside.costs[np.ix_(groups, used)],
@@ -154,7 +153,7 @@ class Restricted:
             return None
         if found is None:
             return None
-        plan = Plan.from_arcs(rows, cols, found.mass * scale, self.problem.shape[1:])
+        plan = Plan.from_arcs(rows, cols, found.mass, self.problem.shape[1:])
         return upper_bound(self.problem, plan)
 
     def _violated_groups(self, upper: Upper) -> np.ndarray:

@@ -17,6 +17,8 @@ from frot._errors import SolverError
 
 __all__ = ["EpigraphProgram", "Vertex", "solve_vertex"]
 
+# Units that an arc costs at most.
+DEAREST = 1e12
 # What a refinement may magnify, at most.
 MOST_SCALE = 1e9
 
@@ -76,6 +78,9 @@ def solve_vertex(
 class EpigraphProgram:
     """The program and its solution so far: masses, level and duals.
 
+    HiGHS's tolerances are absolute, and it takes entries from 1e-9 to 1e15: costs are in multiples
+    of `unit`, cut where no good plan pays them, and masses in those of a uniform weight.
+
     Examples
     --------
     >>> half, arcs = np.array([0.5, 0.5]), np.array([0, 1])
@@ -93,11 +98,13 @@ class EpigraphProgram:
         costs: np.ndarray,
         method: str = "simplex",
         cap: float = 1.0,
+        unit: float = 1.0,
     ) -> None:
-        self.a, self.b, self.rows, self.cols, self.costs = a, b, rows, cols, costs
-        self.method = method
         groups, count = costs.shape
         n, m = len(a), len(b)
+        self.unit, self.mass_unit, self.method = unit, 1.0 / max(n, m), method
+        self.a, self.b, self.rows, self.cols = a / self.mass_unit, b / self.mass_unit, rows, cols
+        self.costs = np.clip(costs / unit, -DEAREST, DEAREST)
         self.sizes = (groups, count, n, m)
         # One marginal follows from the others; asked for twice, rounding can make them disagree.
         self.implied = n + int(np.argmax(b))
@@ -149,8 +156,8 @@ class EpigraphProgram:
         alpha = np.maximum(-self.y[n + m :].astype(float), 0.0)
         total = alpha.sum()
         alpha = alpha / total if total > 0.0 else np.full(groups, 1.0 / groups)
-        mass = np.maximum(self.x[:count].astype(float), 0.0)
-        return Vertex(mass, alpha, self.y[n : n + m].astype(float))
+        mass = np.maximum(self.x[:count].astype(float), 0.0) * self.mass_unit
+        return Vertex(mass, alpha, self.y[n : n + m].astype(float) * self.unit)
 
     def _times(self, x: np.ndarray) -> np.ndarray:
         """Rows of the program at x, with more digits than double has where there are any."""

@@ -14,6 +14,7 @@ from frot.cli.console import FAILED, INTERRUPTED, NOT_CONVERGED, complain, conso
 from frot.cli.files import NUMBERS, PICTURES, check_files, save_json, save_picture
 from frot.cli.solve import (
     GROUPS,
+    NormaliseWeights,
     Weights,
     algorithm_option,
     output_option,
@@ -44,12 +45,7 @@ def compare(
     curve: Annotated[str, problem_option(CURVE, "NAME")] = "circular",
     weights_a: Weights = None,
     weights_b: Weights = None,
-    normalise_weights: Annotated[
-        bool,
-        typer.Option(
-            "--normalise-weights", help="Divide weights by their sum.", rich_help_panel="Problem"
-        ),
-    ] = False,
+    normalise_weights: NormaliseWeights = False,
     tol: Annotated[float | None, algorithm_option("Relative gap to stop at.", "GAP")] = None,
     time_limit: Annotated[
         float | None, algorithm_option("Seconds at most for each.", "SECONDS")

@@ -97,6 +97,12 @@ class SolverName(str, Enum):
     linear_program = "linear-program"
 
 
+NormaliseWeights = Annotated[
+    bool,
+    typer.Option(
+        "--normalise-weights", help="Divide weights by their sum.", rich_help_panel="Problem"
+    ),
+]
 Weights = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="One weight a point.", rich_help_panel="Problem"),
@@ -160,12 +166,7 @@ def solve(
     normalise: Annotated[str, problem_option("none, mean or regret.", "HOW")] = "none",
     weights_a: Weights = None,
     weights_b: Weights = None,
-    normalise_weights: Annotated[
-        bool,
-        typer.Option(
-            "--normalise-weights", help="Divide weights by their sum.", rich_help_panel="Problem"
-        ),
-    ] = False,
+    normalise_weights: NormaliseWeights = False,
     solver: Annotated[SolverName, algorithm_option(SOLVER, "NAME")] = SolverName.auto,
     tol: Annotated[float | None, algorithm_option("Relative gap to stop at.", "GAP")] = None,
     max_iter: Annotated[int | None, algorithm_option("Iterations at most.", "COUNT")] = None,

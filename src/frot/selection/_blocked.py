@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from frot._costs._protocol import UNIT, Rounding, blocks, summation
+from frot._costs._protocol import UNIT, Rounding, blocks, constant_potentials, summation
 from frot._groups import Groups
 from frot._plan import Plan
 from frot.selection._scaling import CACHE_BYTES, Scaled
@@ -174,7 +174,7 @@ class BlockedCosts:
         self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return a constant for the rows, and nothing for the columns."""
-        return np.full(len(a), float(alpha @ self.least(a, b))), np.zeros(len(b))
+        return constant_potentials(self, alpha, a, b)
 
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the error of the expanded square, which is relative to the norms of the points."""
