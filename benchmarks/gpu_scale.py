@@ -15,7 +15,7 @@ import warnings
 
 import frot
 from _common import table
-from frot._entropic import _certificate, _flash, _stream
+from frot.solvers.sinkhorn import _flash, _stream, certificate
 
 GROUPS, FEATURES = 8, 64
 
@@ -88,7 +88,7 @@ def main() -> None:
     counter = Counter()
     counter.watch(_stream.StreamEngine, "sweep_once", 4.0)
     counter.watch(_flash._TensorCores, "sweep_once", 4.0)
-    counter.watch(_certificate, "measure", 4.0)
+    counter.watch(certificate, "measure", 4.0)
     counter.watch(_stream.StreamEngine, "transforms", 2.0)
     name = torch.cuda.get_device_name()
     rates = matrix_rate(torch, torch.float32), matrix_rate(torch, torch.float64)

@@ -21,7 +21,7 @@ from _common import peak_memory, table, timed  # isort: skip  (sets the number o
 
 import numpy as np
 
-from frot._spread import spread
+from frot._base.parallel import spread
 from frot.cli.reproduce.selection import KS, METHODS, Method, accuracies, load_libraries, paired
 from frot.cli.reproduce.transports import stacked_phi, wasserstein_by_call
 from frot.datasets import available, load_expression

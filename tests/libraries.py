@@ -9,7 +9,7 @@ import array_api_strict
 import numpy as np
 import torch
 
-from frot._arrays import Home, to_numpy
+from frot._base.arrays import Home, to_numpy
 
 __all__ = ["FOREIGN", "LIBRARIES", "Library"]
 

@@ -214,8 +214,8 @@ class TestBeforeAnyWork:
         def fail(*args, **options):
             raise AssertionError("costs were built for input that is wrong")
 
-        monkeypatch.setattr("frot._solve.build_costs", fail)
-        monkeypatch.setattr("frot._solve.given_costs", fail)
+        monkeypatch.setattr("frot.api.solve.build_costs", fail)
+        monkeypatch.setattr("frot.api.solve.given_costs", fail)
 
     @pytest.mark.parametrize(
         "options",

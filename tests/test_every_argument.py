@@ -24,7 +24,7 @@ import frot
 import frot.selection
 import frot.torch
 from frot import InputError
-from frot._adversary import SimplexFamily
+from frot.problem.adversary import SimplexFamily
 from tests.reference import quiet
 
 RNG = np.random.default_rng(0)

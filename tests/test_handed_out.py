@@ -13,7 +13,7 @@ import torch
 
 import frot
 from frot import BatchResult, Chosen, FrankWolfe, Result, Sinkhorn
-from frot._arrays import Home, is_foreign, to_numpy
+from frot._base.arrays import Home, is_foreign, to_numpy
 from frot.torch import FRWDLoss
 from tests.libraries import FOREIGN, LIBRARIES, Library
 from tests.reference import quiet
@@ -222,7 +222,7 @@ def test_an_exact_plan_stays_sparse_on_its_way_to_the_host():
 
 def test_a_large_lazy_plan_is_not_formed_on_its_way_to_the_host(monkeypatch):
     given = points(Library("torch", "float64"))
-    monkeypatch.setattr("frot._lazy_plan.KEEP_UP_TO", 10)
+    monkeypatch.setattr("frot.plans.lazy.KEEP_UP_TO", 10)
     answer = frot.solve(**given, eps=0.1)
     monkeypatch.setattr("frot.LazyPlan._form", lambda self: pytest.fail("it was formed"))
     host = answer.numpy()
@@ -245,7 +245,7 @@ def test_the_error_says_what_is_wrong():
 @pytest.mark.parametrize("eps", [0.1, 0.0])
 def test_what_a_loss_keeps_shares_nothing(room: bool, eps: float, monkeypatch):
     if not room:
-        monkeypatch.setattr("frot._torch_solved.MEMORY_BUDGET", 0)
+        monkeypatch.setattr("frot.torch._solved.MEMORY_BUDGET", 0)
     kept = []
     for _ in range(2):
         x, y = torch.tensor(X), torch.tensor(Y)

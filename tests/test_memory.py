@@ -13,7 +13,7 @@ import pytest
 import frot
 from benchmarks._common import peak_memory
 from frot import relative
-from frot._lazy_plan import LazyPlan
+from frot.plans.lazy import LazyPlan
 from tests.reference import LIGHT
 
 pytestmark = pytest.mark.xdist_group("alone")

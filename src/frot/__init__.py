@@ -7,24 +7,27 @@
 
 from __future__ import annotations
 
-from frot._adversary import CappedSimplex, Simplex
-from frot._adversary_sets import Box, Ellipsoid, Polyhedron, Polytope
+from frot._base.errors import ConvergenceWarning, InputError, MissingDependencyError, SolverError
+from frot._base.interrupted import Interrupted
 from frot._base.tables import Table, read_pair, read_table
-from frot._batch import solve_batch
-from frot._batch_result import BatchResult
-from frot._chosen import Chosen
-from frot._compare import Comparison, compare
-from frot._errors import ConvergenceWarning, InputError, MissingDependencyError, SolverError
-from frot._groups import Groups
-from frot._interrupted import Interrupted
-from frot._lazy_plan import LazyPlan
-from frot._oracles import NetworkSimplex, Oracle, Sinkhorn, Transport
-from frot._pairwise import pairwise
-from frot._plan import Plan
-from frot._plan_protocol import PlanLike
-from frot._problem import Problem
-from frot._relative import relative
-from frot._relatives import (
+from frot.api.batch import solve_batch
+from frot.api.batch_result import BatchResult
+from frot.api.pairwise import pairwise
+from frot.api.solve import distance, solve, solve_costs
+from frot.comparison import Comparison, compare, write_comparison_report
+from frot.datasets import toy
+from frot.groups.groups import Groups
+from frot.plans.lazy import LazyPlan
+from frot.plans.plan import Plan
+from frot.plans.protocol import PlanLike
+from frot.problem.adversary import CappedSimplex, Simplex
+from frot.problem.adversary_sets import Box, Ellipsoid, Polyhedron, Polytope
+from frot.problem.amounts import relative
+from frot.problem.chosen import Chosen
+from frot.problem.problem import Problem
+from frot.problem.result import Progress, Result
+from frot.problem.status import Status
+from frot.relatives import (
     cutting_set,
     equitable,
     generalised_max_sliced,
@@ -34,12 +37,9 @@ from frot._relatives import (
     srw,
     wasserstein,
 )
-from frot._result import Progress, Result
-from frot._solve import distance, solve, solve_costs
-from frot._solvers import CuttingSet, Entropic, Exact, FrankWolfe, LinearProgram
-from frot._status import Status
-from frot._toy import toy
-from frot.show import write_comparison_report, write_report
+from frot.show import write_report
+from frot.solvers import CuttingSet, Entropic, Exact, FrankWolfe, LinearProgram
+from frot.solvers.oracles import NetworkSimplex, Oracle, Sinkhorn, Transport
 
 __version__ = "0.1.0"
 
@@ -102,7 +102,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Import `frot.torch` when it is first used, so that nobody else waits for PyTorch."""
     if name == "torch":
-        from frot._errors import require
+        from frot._base.errors import require
 
         require("torch", "torch")
         import importlib

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis.extra import numpy as arrays
 
+from frot._base.errors import InputError, MissingDependencyError
 from frot._base.tables import frame_like, parse_text, read_pair, read_table
-from frot._errors import InputError, MissingDependencyError
 
 
 @pytest.fixture

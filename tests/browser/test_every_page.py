@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import frot
-from frot._toy import toy
+from frot.datasets import toy
 from frot.show import Cell, Claim, Column, PageTable, Section, number, picture, write_page
 
 KINDS = ["result", "comparison", "selection", "match", "sections"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from frot.correspondence import Matcher, TorchBackbone
-from frot.correspondence._page import heat_rows, write_match_page
+from frot.correspondence.page import heat_rows, write_match_page
 from tests.correspondence.fake_match import fake_match
 from tests.correspondence.small import SIDE, cat, convolutions
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from frot._toy import toy
 from frot.cli.app import app
+from frot.datasets import toy
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import frot
-from frot._errors import SolverError
+from frot._base.errors import SolverError
 from frot.cli import app as app_module
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import frot
-from tests.compare.test_compare import swap
+from tests.comparison.test_compare import swap
 
 
 def test_a_table_and_all_files(run, tables, tmp_path):

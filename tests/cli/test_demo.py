@@ -4,7 +4,7 @@ import sys
 import pytest
 
 import frot
-from frot._toy import toy
+from frot.datasets import toy
 
 
 def test_demo_prints_certified_values_and_draws(run, tmp_path):

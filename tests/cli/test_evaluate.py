@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from frot import correspondence
-from frot.correspondence._evaluation import read_evaluation
+from frot.correspondence.evaluation import read_evaluation
 from tests.correspondence import generated
 
 

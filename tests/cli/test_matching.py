@@ -8,7 +8,7 @@ import typer
 
 from frot.cli.app import app
 from frot.correspondence import Matcher, OnnxBackbone, Settings
-from frot.correspondence._settings import ONNX_OPTIONS, matcher_options
+from frot.correspondence.settings import ONNX_OPTIONS, matcher_options
 
 COMMANDS = typer.main.get_command(app).commands  # pyright: ignore[reportAttributeAccessIssue]
 

@@ -7,7 +7,7 @@ import torch
 from skimage import data
 from torch import nn
 
-from frot.correspondence._backbones import TorchBackbone
+from frot.correspondence.backbones import TorchBackbone
 
 # Sides of 8 k + 1 pixels: corners of the grids at strides 2, 4 and 8 lie on one another, so that
 # interpolation between them is exact, too.

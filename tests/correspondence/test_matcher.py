@@ -10,8 +10,8 @@ import pytest
 import frot
 from frot.correspondence import ArrayBackbone, FeatureCache, FeatureMap, Matcher, TorchBackbone
 from frot.correspondence._hough import hough
-from frot.correspondence._methods import METHODS
-from frot.correspondence._transfer import TRANSFERS
+from frot.correspondence.methods import METHODS
+from frot.correspondence.transfer import TRANSFERS
 from tests.correspondence.small import SIDE, Counting, cat, classifier, convolutions, places
 
 
@@ -405,8 +405,8 @@ def test_an_interrupt_in_the_first_step_brings_a_match(backbone, monkeypatch, gi
 
     made = matcher(backbone, **given)
     expected = made(cat(), cat(x=76))
-    monkeypatch.setattr("frot._entropic._dense.DenseEngine.sweep", interrupted)
-    monkeypatch.setattr("frot._solvers._entropic.ascend", interrupted)
+    monkeypatch.setattr("frot.solvers.sinkhorn.dense.DenseEngine.sweep", interrupted)
+    monkeypatch.setattr("frot.solvers.entropic.entropic.ascend", interrupted)
     with pytest.raises(frot.Interrupted) as stop:
         made(cat(), cat(x=76))
     match = stop.value.result

@@ -6,7 +6,7 @@ import pytest
 from frot import InputError
 from frot.correspondence import Matcher, TorchBackbone, find_weights
 from frot.correspondence._backbone import Classifying
-from frot.correspondence._methods import METHODS
+from frot.correspondence.methods import METHODS
 from tests.correspondence.small import SIDE, Counting, cat, classifier, convolutions
 
 BEST = {"method": "best-layer"}

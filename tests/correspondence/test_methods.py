@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import frot
-from frot._arrays import to_numpy
-from frot._names import distinct
-from frot.correspondence import _methods
+from frot._base.arrays import to_numpy
+from frot._base.names import distinct
+from frot.correspondence import methods as _methods
 from frot.correspondence._coherence import coherences
 from frot.correspondence._feature_map import FeatureMap
 from frot.correspondence._layers import LayerPair
-from frot.correspondence._methods import Setting
-from frot.correspondence._methods import _srw as srw
 from frot.correspondence._transport import Transporting
+from frot.correspondence.methods import Setting
+from frot.correspondence.methods import _srw as srw
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 from tests.correspondence.test_layers import upsampled
 

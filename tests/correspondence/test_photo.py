@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from frot._errors import InputError, MissingDependencyError
+from frot._base.errors import InputError, MissingDependencyError
 from frot.correspondence import _photo
 from frot.correspondence._photo import Photo, read_photo
 

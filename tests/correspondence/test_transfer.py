@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from frot._arrays import Home
+from frot._base.arrays import Home
 from frot.correspondence._feature_map import Grid
-from frot.correspondence._transfer import TRANSFERS, Transferring
+from frot.correspondence.transfer import TRANSFERS, Transferring
 
 NUMPY = Home.of(np.zeros(1))
 SOURCE, TARGET = Grid(7, 9, 8.0, 27.0), Grid(8, 6, 8.0, 27.0)

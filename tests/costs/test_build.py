@@ -7,7 +7,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from frot import Groups
-from frot._costs import (
+from frot._base.deadline import deadline
+from frot.costs import (
     FactoredCosts,
     ForbiddenCosts,
     MetricCosts,
@@ -16,8 +17,7 @@ from frot._costs import (
     build_costs,
     given_costs,
 )
-from frot._costs._protocol import blocks
-from frot._deadline import deadline
+from frot.costs.protocol import blocks
 
 RNG = np.random.default_rng(0)
 # Enough points that squared distances are not summed from differences.

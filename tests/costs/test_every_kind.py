@@ -13,8 +13,8 @@ from hypothesis import given
 from scipy.spatial.distance import cdist
 
 from frot import Groups, Plan
-from frot._arrays import Home
-from frot._costs import (
+from frot._base.arrays import Home
+from frot.costs import (
     Costs,
     FactoredCosts,
     MetricCosts,
@@ -22,7 +22,7 @@ from frot._costs import (
     SeparableCosts,
     StackedCosts,
 )
-from frot._entropic._device import device_points, device_stack
+from frot.solvers.sinkhorn.device import device_points, device_stack
 from tests.strategies import seeds
 
 N, M, D = 7, 6, 5

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 import frot
 from frot import Groups, InputError, Plan
-from frot._costs import FactoredCosts
+from frot.costs import FactoredCosts
 from tests.reference import quiet
 
 RNG = np.random.default_rng(0)

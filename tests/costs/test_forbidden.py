@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from frot import Plan
-from frot._costs import ForbiddenCosts
+from frot.costs import ForbiddenCosts
 
 STACK = np.array([[[1.0, np.inf, 2.0], [3.0, 4.0, np.inf]], [[np.inf, 5.0, 1.0], [2.0, 2.0, 0.0]]])
 A, B = np.array([0.5, 0.5]), np.array([0.25, 0.5, 0.25])

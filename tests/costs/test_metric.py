@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 import frot
 from frot import Groups, Plan
-from frot._costs import MetricCosts
+from frot.costs import MetricCosts
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((7, 5)) + 0.1, RNG.random((6, 5)) + 0.1
@@ -88,7 +88,7 @@ def test_nobody_else_is_blamed_for_an_error_of_ours(door, call, monkeypatch):
     def broken(*given):
         raise RuntimeError("ours")
 
-    monkeypatch.setattr(f"frot._solve.{door}", broken)
+    monkeypatch.setattr(f"frot.api.solve.{door}", broken)
     with pytest.raises(RuntimeError, match=r"^ours$"):
         call()
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from frot.datasets import _expression
-from frot.datasets._catalogue import Entry, File, digest_of_arrays, digest_of_file
+from frot.datasets.catalogue import Entry, File, digest_of_arrays, digest_of_file
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 
 import frot
 from frot.datasets import available, load_expression
-from frot.datasets._catalogue import cache_folder
+from frot.datasets.catalogue import cache_folder
 
 
 @pytest.mark.parametrize("below", ["", "expression"])

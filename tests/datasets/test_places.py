@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from frot.datasets._catalogue import cache_folder, folders
+from frot.datasets.catalogue import cache_folder, folders
 
 
 def test_a_root_is_the_only_place(nowhere, monkeypatch):

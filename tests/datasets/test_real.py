@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from frot.datasets import NAMES, available, load_expression, load_hallmark
-from frot.datasets._catalogue import HALLMARK, find, folders
+from frot.datasets.catalogue import HALLMARK, find, folders
 
 CLASSES = {
     "colon": (40, 22),

@@ -12,10 +12,10 @@ from scipy.linalg import eigh
 
 import frot
 from frot import Plan, Status
-from frot._line import line_arcs, line_cost, line_potential
-from frot._relatives._displacement import Displacements, reduce_points
-from frot._relatives._fantope import best_planes, fantope_weights, top_sum
-from frot._relatives._sliced import costs_along
+from frot.plans.line import line_arcs, line_cost, line_potential
+from frot.relatives._displacement import Displacements, reduce_points
+from frot.relatives._fantope import best_planes, fantope_weights, top_sum
+from frot.relatives._sliced import costs_along
 from tests.reference import quiet
 from tests.strategies import cost_problems, seeds
 
@@ -60,7 +60,7 @@ def test_srw_of_more_features_than_points_is_the_same_in_fewer_coordinates():
 
 
 def test_srw_by_lanczos_forms_nothing_of_size_d_by_d(monkeypatch):
-    from frot._relatives import _displacement
+    from frot.relatives import _displacement
 
     X, Y = hypercube(150, 200)
     dense = quiet(frot.srw, X, Y, k=2, tol=1e-3, max_iter=8)
@@ -244,7 +244,7 @@ def test_sliced_does_not_depend_on_how_many_directions_are_taken_at_a_time(monke
     X, Y = hypercube(8, 3)
     whole = frot.sliced(X, Y, projections=20, seed=3)
     monkeypatch.setattr(
-        "frot._relatives._sliced.blocks", lambda count, size: [slice(0, 7), slice(7, count)]
+        "frot.relatives._sliced.blocks", lambda count, size: [slice(0, 7), slice(7, count)]
     )
     assert frot.sliced(X, Y, projections=20, seed=3).value == pytest.approx(whole.value, rel=1e-12)
     assert frot.sliced(X, Y, projections=20, seed=4).value != whole.value
@@ -302,7 +302,7 @@ def test_single_features_are_sorted_and_others_are_not():
 
 
 def test_max_sliced_beyond_dense_features_is_still_bounded(monkeypatch):
-    from frot._relatives import _displacement
+    from frot.relatives import _displacement
 
     X, Y = np.random.default_rng(1).normal(size=(2, 30, 20))
     dense = frot.max_sliced(X, Y, restarts=2)

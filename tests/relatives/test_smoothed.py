@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import frot
 from frot import Plan, Status
-from frot._relatives import _srw
-from frot._relatives._displacement import Displacements
-from frot._relatives._smoothed import Smoothed, capped_weights
+from frot.relatives import _srw
+from frot.relatives._displacement import Displacements
+from frot.relatives._smoothed import Smoothed, capped_weights
 from tests.reference import quiet
 from tests.strategies import seeds
 

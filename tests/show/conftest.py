@@ -1,7 +1,7 @@
 import pytest
 
 import frot
-from frot._toy import toy
+from frot.datasets import toy
 
 
 @pytest.fixture(scope="session")

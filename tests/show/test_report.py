@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import frot
-from frot._toy import toy
+from frot.datasets import toy
 from frot.show import write_report
 
 # Attributes by which a page fetches something.

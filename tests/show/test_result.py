@@ -3,7 +3,7 @@ import sys
 import pytest
 
 import frot
-from frot._errors import MissingDependencyError
+from frot._base.errors import MissingDependencyError
 from frot.show import plot_result
 from frot.show.style import plain, png, shorten
 

@@ -11,12 +11,12 @@ from scipy.optimize import linprog, minimize
 
 import frot
 from frot import CappedSimplex
-from frot._costs import StackedCosts
-from frot._oracles import NetworkSimplex
-from frot._problem import Problem
-from frot._solvers import _entropic
-from frot._solvers._column_generation import column_generation, exact_simplex
-from frot._solvers._corrective import best_mixture
+from frot.costs import StackedCosts
+from frot.problem.problem import Problem
+from frot.solvers._corrective import best_mixture
+from frot.solvers.entropic import entropic as _entropic
+from frot.solvers.exact.column_generation import column_generation, exact_simplex
+from frot.solvers.oracles import NetworkSimplex
 
 LINEAR = (frot.Exact(), frot.LinearProgram(), frot.FrankWolfe(), frot.CuttingSet())
 SHAPES = [(4, 6, 7), (7, 12, 9), (12, 15, 12)]

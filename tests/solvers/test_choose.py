@@ -9,9 +9,9 @@ import pytest
 
 import frot
 from frot import Entropic, Exact, FrankWolfe, LinearProgram, NetworkSimplex
-from frot._prepare import check_terms
-from frot._solvers._choose import Limits, Solver, choose_solver
-from frot._solvers._exact import SMOOTH_GROUPS
+from frot.problem.terms import check_terms
+from frot.solvers.choose import Limits, Solver, choose_solver
+from frot.solvers.exact.exact import SMOOTH_GROUPS
 
 
 def chosen(
@@ -94,7 +94,7 @@ class TestEpsLeftOut:
         assert result.eps == 0.0
 
     def test_large_ones_get_a_little_eps(self, monkeypatch):
-        monkeypatch.setattr("frot._prepare.EXACT_UP_TO", 9 * 4 - 1)
+        monkeypatch.setattr("frot.problem.terms.EXACT_UP_TO", 9 * 4 - 1)
         result = frot.solve(self.points, self.points[:4])
         assert result.solver.startswith("Entropic")
         assert result.eps == pytest.approx(0.02 * result.mean_cost)
@@ -105,14 +105,14 @@ class TestEpsLeftOut:
 
     def test_a_number_is_obeyed(self, monkeypatch):
         for most in (0, 10**9):
-            monkeypatch.setattr("frot._prepare.EXACT_UP_TO", most)
+            monkeypatch.setattr("frot.problem.terms.EXACT_UP_TO", most)
             costs = np.random.default_rng(1).random((2, 3, 3))
             assert frot.solve_costs(costs, eps=0.0).solver.startswith("Exact")
             assert frot.solve_costs(costs, eps=0.1).eps == 0.1
             assert frot.solve_costs(costs, eps=0.1).solver.startswith("Entropic")
 
     def test_a_solver_that_is_named_is_taken(self, monkeypatch):
-        monkeypatch.setattr("frot._prepare.EXACT_UP_TO", 0)
+        monkeypatch.setattr("frot.problem.terms.EXACT_UP_TO", 0)
         result = frot.solve(self.points, self.points[:4], eps=0, solver="exact")
         assert result.solver.startswith("Exact")
         with pytest.raises(frot.InputError, match="eps: Entropic needs eps > 0"):
@@ -120,5 +120,5 @@ class TestEpsLeftOut:
 
     def test_a_distance_has_none(self, monkeypatch):
         expected = frot.distance(self.points, self.points[:4])
-        monkeypatch.setattr("frot._prepare.EXACT_UP_TO", 0)
+        monkeypatch.setattr("frot.problem.terms.EXACT_UP_TO", 0)
         assert frot.distance(self.points, self.points[:4]) == expected

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import frot
-from frot._costs import StackedCosts
-from frot._problem import Problem
+from frot.costs import StackedCosts
+from frot.problem.problem import Problem
 from tests.reference import quiet
 
 RNG = np.random.default_rng(0)

@@ -11,9 +11,9 @@ import pytest
 
 import frot
 from frot import Exact, FrankWolfe, LinearProgram, Problem, Status
-from frot._costs import StackedCosts
-from frot._deadline import DeadlineError
-from frot._solvers._drive import Offer, drive
+from frot._base.deadline import DeadlineError
+from frot.costs import StackedCosts
+from frot.solvers.drive import Offer, drive
 from tests.reference import linear_program, quiet
 
 RNG = np.random.default_rng(0)
@@ -216,7 +216,7 @@ class TestInterruption:
         assert result.chosen is not None
 
     def test_a_pair_of_many_ends_all_of_them(self, monkeypatch):
-        monkeypatch.setattr("frot._solvers._drive.progress_bar", interrupt)
+        monkeypatch.setattr("frot.solvers.drive.progress_bar", interrupt)
         with pytest.raises(KeyboardInterrupt) as stop:
             frot.pairwise([[[0.0, 1.0], [3.0, 1.0]], [[1.0, 5.0], [2.0, 2.0]]])
         assert not isinstance(stop.value, frot.Interrupted)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import frot
 from frot import FrankWolfe, Simplex, Sinkhorn, Status
-from frot._costs import StackedCosts
-from frot._lazy_plan import LazyPlan
-from frot._solvers._frank_wolfe import line_search, rate_bound
+from frot.costs import StackedCosts
+from frot.plans.lazy import LazyPlan
+from frot.solvers.frank_wolfe import line_search, rate_bound
 from tests.reference import algorithm_2, linear_program, quiet, smooth_max
 from tests.strategies import seeds
 
@@ -88,7 +88,7 @@ class TestThePaper:
         assert result.history[-1].upper == result.upper
 
     def test_the_toy_of_figure_1(self):
-        from frot._toy import toy
+        from frot.datasets import toy
 
         X, Y, groups = toy(n=50)
         solver = FrankWolfe(oracle=Sinkhorn(), step="paper", max_iter=10)

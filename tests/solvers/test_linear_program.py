@@ -72,7 +72,7 @@ def test_tiny_weights_are_refined(method, seed):
 
 
 def test_a_referee_that_cannot_tell_says_so(monkeypatch):
-    monkeypatch.setattr("frot._solvers._linear_program.REFINEMENTS", 1)
+    monkeypatch.setattr("frot.solvers._linear_program.REFINEMENTS", 1)
     rng = np.random.default_rng(0)
     a = np.array([1e-13, 0.5, 0.5])
     stack = np.stack([1e9 * rng.random((3, 3)), rng.random((3, 3))])

@@ -9,8 +9,8 @@ import pytest
 
 import frot
 from frot import Exact, FrankWolfe, InputError, Problem, Status
-from frot._costs import StackedCosts
-from frot._solvers import Start
+from frot.costs import StackedCosts
+from frot.solvers import Start
 
 RNG = np.random.default_rng(0)
 STACK = RNG.random((5, 20, 18))

@@ -1,6 +1,6 @@
-"""What every other room stands on and what knows nothing of transport: `store`, `tables`.
+"""What every other room stands on and what knows nothing of transport.
 
-In come paths, arrays and plain values; out come the same, checked. Nothing here imports a module
-that solves, draws or matches. No section of the paper: this is what makes long runs of it safe to
-interrupt, and its data readable.
+Errors, arrays of any library, checks of arguments, files, tables, the store that survives a crash
+(SQLite), deadlines, interrupts, work in parallel. Plain values go in and come out, checked. Nothing
+here imports another room. No section of the paper: this is what makes long runs safe.
 """

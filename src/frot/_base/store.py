@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from frot._errors import InputError
-from frot._files import check_path
+from frot._base.errors import InputError
+from frot._base.files import check_path
 
 __all__ = ["Store", "open_checkpoint"]
 
@@ -226,7 +226,7 @@ def open_checkpoint(path: str | os.PathLike[str], fingerprint: str) -> Store:
     ----------
     path : path
     fingerprint : str
-        Of the inputs and options; see `frot._fingerprint.fingerprint`.
+        Of the inputs and options; see `frot._base.fingerprint.fingerprint`.
 
     Raises
     ------
@@ -245,7 +245,7 @@ def open_checkpoint(path: str | os.PathLike[str], fingerprint: str) -> Store:
     >>> open_checkpoint(path, "f2")
     Traceback (most recent call last):
     ...
-    frot._errors.InputError: checkpoint: ... is of other data or options; ...
+    frot.InputError: checkpoint: ... is of other data or options; ...
     """
     about = {"fingerprint": fingerprint}
     kept = Store(path, "numbered tasks", about, name="checkpoint")

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frot._errors import InputError, require
-from frot._files import check_path
-from frot._names import first_repeated, quote_some
+from frot._base.errors import InputError, require
+from frot._base.files import check_path
+from frot._base.names import first_repeated, quote_some
 
 __all__ = [
     "Table",
@@ -238,7 +238,7 @@ def read_text(path: Path, errors: str = "strict") -> str:
     >>> read_text(Path("no such file"))
     Traceback (most recent call last):
     ...
-    frot._errors.InputError: cannot read no such file: No such file or directory
+    frot.InputError: cannot read no such file: No such file or directory
     """
     try:
         with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from frot._errors import InputError, MissingDependencyError, SolverError
+from frot._base.errors import InputError, MissingDependencyError, SolverError
 from frot.cli.compare import compare
 from frot.cli.console import BAD_INPUT, FAILED, INTERRUPTED, complain
 from frot.cli.demo import demo

@@ -23,7 +23,7 @@ from frot.cli.solve import (
 )
 
 if TYPE_CHECKING:
-    from frot._compare import Comparison
+    from frot.comparison import Comparison
 
 __all__ = ["compare"]
 
@@ -76,7 +76,7 @@ def compare(
     tolerance, 130 interrupted.
     """
     import frot
-    from frot._compare._methods import find_methods
+    from frot.comparison.methods import find_methods
 
     outputs = CompareFiles(report, json_file, out)
     outputs.check()
@@ -165,7 +165,7 @@ class CompareFiles:
 
     def write(self, found: Comparison, call: TablesCall) -> list[Path]:
         """Write all that is wanted; returns the paths. The numbers first: they need nothing."""
-        from frot.show import write_comparison_report
+        from frot.comparison import write_comparison_report
 
         written = []
         save_json({**found.to_dict(), "command": call.command}, self.numbers)

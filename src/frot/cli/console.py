@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from frot._status import Status
+    from frot.problem.status import Status
 
 __all__ = [
     "BAD_INPUT",

@@ -25,8 +25,8 @@ def demo(
     n: Annotated[int, typer.Option("-n", min=2, help="Points in each cloud.")] = 100,
 ) -> None:
     """Show what FROT does: two clouds that differ in two features, hidden among eight of noise."""
-    from frot._errors import MissingDependencyError
-    from frot._files import make_folder, replacing
+    from frot._base.errors import MissingDependencyError
+    from frot._base.files import make_folder, replacing
     from frot.cli.reproduce.fig1 import draw_three, solve_exactly
 
     # The first solve of a process also imports the solvers; their time is not the problem's.

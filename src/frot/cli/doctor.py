@@ -110,7 +110,7 @@ def _gpu() -> str:
 
 def _self_test() -> None:
     import frot
-    from frot._toy import toy
+    from frot.datasets import toy
 
     X, Y, groups = toy(40)
     ours = frot.solve(X, Y, groups)

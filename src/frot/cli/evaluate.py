@@ -15,7 +15,7 @@ from frot.cli.console import FAILED, console, remark, say, warn
 from frot.cli.matching import make_matcher, option, split_options, takes_matcher
 
 if TYPE_CHECKING:
-    from frot.correspondence._evaluation import Evaluation, ResultTable
+    from frot.correspondence.evaluation import Evaluation, ResultTable
 
 __all__ = ["evaluate"]
 
@@ -85,10 +85,10 @@ def evaluate(
 
     Exit codes: 0 every pair was matched, 1 some failed, 2 bad input, 130 interrupted.
     """
-    from frot._errors import InputError
-    from frot._files import check_writable
-    from frot.correspondence._datasets import load_pairs, verify_pairs
-    from frot.correspondence._evaluation import evaluate as run
+    from frot._base.errors import InputError
+    from frot._base.files import check_writable
+    from frot.correspondence.datasets import load_pairs, verify_pairs
+    from frot.correspondence.evaluation import evaluate as run
 
     if verify:
         found = verify_pairs(data.value, root, split.value)
@@ -147,7 +147,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
     if address is None:
         yield "loky"
         return
-    from frot._errors import InputError, require
+    from frot._base.errors import InputError, require
 
     distributed: Any = require("distributed", "parallel")
     try:

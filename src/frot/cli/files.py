@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from frot._errors import InputError, require
-from frot._files import check_writable, replacing
+from frot._base.errors import InputError, require
+from frot._base.files import check_writable, replacing
 
 __all__ = ["NUMBERS", "PAGES", "PICTURES", "check_files", "save_json", "save_picture"]
 
@@ -38,7 +38,7 @@ def check_files(
     >>> check_files((Path("plan.txt"), PICTURES))
     Traceback (most recent call last):
     ...
-    frot._errors.InputError: plan.txt must end in .png or .svg or .pdf or .jpg or .webp
+    frot.InputError: plan.txt must end in .png or .svg or .pdf or .jpg or .webp
     """
     for path, kinds in wanted:
         if path is None:

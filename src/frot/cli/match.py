@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from frot._errors import InputError
-from frot._interrupted import Interrupted
+from frot._base.errors import InputError
+from frot._base.interrupted import Interrupted
 from frot.cli.calls import arguments, option_words
 from frot.cli.console import console, exit_code, remark, say, warnings_as_lines
 from frot.cli.files import NUMBERS, PAGES, PICTURES, check_files, save_json, save_picture
 from frot.cli.matching import make_matcher, option, split_options, takes_matcher
 
 if TYPE_CHECKING:
-    from frot.correspondence._match import Match as Matched
-    from frot.correspondence._transfer import Transfer as Moved
+    from frot.correspondence.match import Match as Matched
+    from frot.correspondence.transfer import Transfer as Moved
 
 __all__ = ["match"]
 
@@ -36,7 +36,7 @@ def parse_points(words: Sequence[str]) -> np.ndarray:
     >>> parse_points(["120"])
     Traceback (most recent call last):
     ...
-    frot._errors.InputError: points: '120' is no point; write x,y such as 120,80
+    frot.InputError: points: '120' is no point; write x,y such as 120,80
     """
     points = []
     for text in " ".join(words).replace(";", " ").split():
@@ -134,11 +134,11 @@ class MatchFiles:
     ) -> list[Path]:
         """Write all that is wanted; returns the paths."""
         if self.picture is not None:
-            from frot.correspondence._pictures import plot_matches
+            from frot.correspondence.pictures import plot_matches
 
             save_picture(lambda: plot_matches(match, points), self.picture)
         if self.page is not None:
-            from frot.correspondence._page import write_match_page
+            from frot.correspondence.page import write_match_page
 
             write_match_page(match, self.page, points, call=call.python, command=call.command)
         save_json(numbers(match, points, moved), self.numbers)

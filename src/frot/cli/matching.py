@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from frot._errors import InputError
-from frot.correspondence._settings import ONNX_OPTIONS, Option, matcher_options
+from frot._base.errors import InputError
+from frot.correspondence.settings import ONNX_OPTIONS, Option, matcher_options
 
 __all__ = ["make_matcher", "option", "split_options", "takes_matcher"]
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from frot._errors import InputError
-from frot._files import replacing
-from frot._interrupted import Interrupted
+from frot._base.errors import InputError
+from frot._base.files import replacing
+from frot._base.interrupted import Interrupted
 from frot.cli.calls import arguments, given, option_words
 from frot.cli.console import console, exit_code, remark, say, warn, warnings_as_lines
 from frot.cli.files import PAGES, check_files
@@ -457,7 +457,7 @@ def _number(text: str, name: str) -> int | float:
 def _note(samples: Any, ids: str | None, groups: Any) -> None:
     """Say what was taken for what, so that nothing is left out in silence."""
     if samples.ignored:
-        from frot._names import quote_some
+        from frot._base.names import quote_some
 
         warn(
             f"{quote_some(list(samples.ignored))}: text, and so no feature; left out "

@@ -13,17 +13,17 @@ import numpy as np
 import typer
 
 import frot
+from frot._base.errors import InputError
+from frot._base.files import replacing
 from frot._base.tables import Table, read_pair, read_table
-from frot._errors import InputError
-from frot._files import replacing
-from frot._groups import Groups
 from frot.cli.calls import TablesCall, given
 from frot.cli.console import console, exit_code, remark, say, warn, warnings_as_lines
 from frot.cli.files import PICTURES, check_files, save_picture
+from frot.groups.groups import Groups
 
 if TYPE_CHECKING:
-    from frot._group_arrays import GroupArrays
-    from frot._result import Result
+    from frot.groups.arrays import GroupArrays
+    from frot.problem.result import Result
 
 __all__ = ["solve"]
 

@@ -10,7 +10,32 @@
 from __future__ import annotations
 
 from frot.correspondence._backbone import Backbone, Classifying
-from frot.correspondence._backbones import (
+from frot.correspondence._coherence import coherence
+from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
+from frot.correspondence._feature_map import FeatureMap, Grid
+from frot.correspondence._layer_search import (
+    LayerSearch,
+    ScoredLayers,
+    best_layer,
+    search_layers,
+)
+from frot.correspondence._matcher import Matcher
+from frot.correspondence._pair import Pair
+from frot.correspondence._photo import Photo, read_photo
+from frot.correspondence._score import (
+    Estimate,
+    mask_score,
+    pck,
+    pck_difference,
+    point_errors,
+)
+from frot.correspondence._warps import (
+    Warp,
+    random_affine,
+    random_homography,
+    random_thin_plate,
+)
+from frot.correspondence.backbones import (
     ArrayBackbone,
     NoisyBackbone,
     OnnxBackbone,
@@ -23,8 +48,7 @@ from frot.correspondence._backbones import (
     resnet,
     resolve_backbone,
 )
-from frot.correspondence._coherence import coherence
-from frot.correspondence._datasets import (
+from frot.correspondence.datasets import (
     PAIR_SETS,
     PairSet,
     Verification,
@@ -32,7 +56,7 @@ from frot.correspondence._datasets import (
     pf_willow,
     verify_pairs,
 )
-from frot.correspondence._evaluation import (
+from frot.correspondence.evaluation import (
     Evaluation,
     Record,
     ResultTable,
@@ -40,20 +64,9 @@ from frot.correspondence._evaluation import (
     read_evaluation,
     result_table,
 )
-from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
-from frot.correspondence._feature_map import FeatureMap, Grid
-from frot.correspondence._layer_search import (
-    LayerSearch,
-    ScoredLayers,
-    best_layer,
-    search_layers,
-)
-from frot.correspondence._match import Match
-from frot.correspondence._matcher import Matcher
-from frot.correspondence._page import write_match_page
-from frot.correspondence._pair import Pair
-from frot.correspondence._photo import Photo, read_photo
-from frot.correspondence._pictures import (
+from frot.correspondence.match import Match
+from frot.correspondence.page import write_match_page
+from frot.correspondence.pictures import (
     grid_points,
     object_points,
     plot_cam,
@@ -62,21 +75,8 @@ from frot.correspondence._pictures import (
     plot_matches,
     plot_weights,
 )
-from frot.correspondence._score import (
-    Estimate,
-    mask_score,
-    pck,
-    pck_difference,
-    point_errors,
-)
-from frot.correspondence._settings import PRESETS, Settings
-from frot.correspondence._transfer import Transfer
-from frot.correspondence._warps import (
-    Warp,
-    random_affine,
-    random_homography,
-    random_thin_plate,
-)
+from frot.correspondence.settings import PRESETS, Settings
+from frot.correspondence.transfer import Transfer
 
 __all__ = [
     "PAIR_SETS",

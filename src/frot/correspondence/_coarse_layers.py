@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._arrays import Home
+from frot._base.arrays import Home
 from frot.correspondence._grid_lines import Line
 
 __all__ = ["CoarseLayers"]

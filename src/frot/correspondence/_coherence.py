@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from frot._arrays import Home, to_numpy
+from frot._base.arrays import Home, to_numpy
 from frot.correspondence._feature_map import FeatureMap
 from frot.correspondence._layers import LayerPair, at_most, inverse, lengths
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from frot._errors import InputError
+from frot._base.errors import InputError
 
 __all__ = ["check_room", "find_device"]
 
@@ -53,7 +53,7 @@ def check_room(n: int, m: int, memory: float | None = None) -> None:
     >>> check_room(40_000, 40_000, memory=16e9)
     Traceback (most recent call last):
     ...
-    frot._errors.InputError: side: 40,000 x 40,000 cells need some 64 GB, and there are 16 GB; ...
+    frot.InputError: side: 40,000 x 40,000 cells need some 64 GB, and there are 16 GB; ...
     """
     memory = _memory() if memory is None else memory
     if (needed := float(BYTES * n * m)) > memory:

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from frot._errors import InputError
-from frot._files import make_folder, replacing
-from frot._fingerprint import fingerprint
+from frot._base.errors import InputError
+from frot._base.files import make_folder, replacing
+from frot._base.fingerprint import fingerprint
 from frot.correspondence._backbone import Backbone, Classifying
-from frot.correspondence._backbones._arrays import extract_named, image_key, knows_names
-from frot.correspondence._backbones._choose import refuse_classes
 from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence.backbones.arrays import extract_named, image_key, knows_names
+from frot.correspondence.backbones.choose import refuse_classes
 
 __all__ = ["CachedBackbone", "FeatureCache", "halved"]
 
@@ -155,7 +155,7 @@ class CachedBackbone:
     Examples
     --------
     >>> import tempfile
-    >>> from frot.correspondence._backbones._arrays import ArrayBackbone
+    >>> from frot.correspondence.backbones.arrays import ArrayBackbone
     >>> image = np.zeros((64, 96, 3), dtype="float32")
     >>> arrays = ArrayBackbone({image_key(image): {"patches": np.ones((5, 4, 6))}})
     >>> backbone = CachedBackbone(arrays, FeatureCache(tempfile.mkdtemp()))

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home, namespace
-from frot._errors import InputError
+from frot._base.arrays import Home, namespace
+from frot._base.errors import InputError
 from frot.correspondence._coarse_layers import CoarseLayers
 from frot.correspondence._feature_map import FeatureMap
 from frot.correspondence._grid_geometry import GridGeometry
@@ -126,7 +126,7 @@ def _by_torch(
     source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_of: int, home: Home
 ) -> Any:
     """Return all cosines, (L, n, m), by a few large products."""
-    from frot.correspondence._cuda._pair import cosine_factors
+    from frot.correspondence.cuda.pair import cosine_factors
 
     n, m = source[grid_of].grid.count, target[grid_of].grid.count
     values = home.xp.empty((len(source), n, m), dtype=home.dtype, device=home.device)

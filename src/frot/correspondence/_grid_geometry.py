@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home
-from frot._entropic._geometry import Rounding, constant_potentials
-from frot._entropic._stack import StackGeometry
+from frot._base.arrays import Home
 from frot.correspondence._grid_parts import SUMMED, Part
+from frot.solvers.sinkhorn.geometry import Rounding, constant_potentials
+from frot.solvers.sinkhorn.stack import StackGeometry
 
 __all__ = ["GridGeometry"]
 

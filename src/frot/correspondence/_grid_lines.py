@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home, to_numpy
+from frot._base.arrays import Home, to_numpy
 from frot.correspondence._interpolate import interpolation
 
 __all__ = ["Line", "inverse_norms"]

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from frot._arrays import Home
+from frot._base.arrays import Home
 
 __all__ = ["SUMMED", "FactoredLayers", "KeptLayers", "Part"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home
+from frot._base.arrays import Home
 from frot.correspondence._feature_map import Grid
 
 __all__ = ["hough", "hough_bins"]

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from frot._adversary import Simplex
-from frot._arrays import Home, quiet, to_numpy
-from frot._errors import InputError
-from frot._validate import check_number, check_prior, check_weights
+from frot._base.arrays import Home, quiet, to_numpy
+from frot._base.errors import InputError
+from frot._base.validate import check_number, check_prior, check_weights
 from frot.correspondence._grid_geometry import GridGeometry
+from frot.problem.adversary import Simplex
 
 __all__ = ["LayerPlan", "check_steps", "paper_plan"]
 

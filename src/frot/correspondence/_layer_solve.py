@@ -9,20 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from frot._costs import MEMORY_BUDGET, StackedCosts
-from frot._entropic._device import DeviceCosts
-from frot._errors import InputError, hearing
-from frot._interrupted import finish
-from frot._oracles import Sinkhorn, keeps_potentials
-from frot._prepare import check_terms, make_problem
-from frot._relative import Relative
-from frot._result import Result
-from frot._run import Run
-from frot._solvers._choose import Limits, Solver, choose_solver
-from frot._solvers._entropic import Entropic
-from frot._solvers._frank_wolfe import FrankWolfe
-from frot._validate import check_names
+from frot._base.errors import InputError, hearing
+from frot._base.interrupted import finish
+from frot._base.validate import check_names
+from frot.api.prepare import make_problem
+from frot.api.run import Run
 from frot.correspondence._grid_geometry import GridGeometry
+from frot.costs import MEMORY_BUDGET, StackedCosts
+from frot.problem.amounts import Relative
+from frot.problem.result import Result
+from frot.problem.terms import check_terms
+from frot.solvers.choose import Limits, Solver, choose_solver
+from frot.solvers.entropic.entropic import Entropic
+from frot.solvers.frank_wolfe import FrankWolfe
+from frot.solvers.oracles import Sinkhorn, keeps_potentials
+from frot.solvers.sinkhorn.device import DeviceCosts
 
 __all__ = ["paper_solver", "solve_layers"]
 
@@ -128,6 +129,6 @@ def _stacked(costs: GridGeometry) -> StackedCosts:
             f"solver, normalise: need a stack of {8 * np.prod(costs.shape) / 1e9:.1f} GB; use "
             "Entropic and normalise='none' or 'mean', or a smaller image"
         )
-    from frot._arrays import to_numpy
+    from frot._base.arrays import to_numpy
 
     return StackedCosts(to_numpy(costs.double().stack())[0])

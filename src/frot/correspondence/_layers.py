@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home
+from frot._base.arrays import Home
 from frot.correspondence._feature_map import FeatureMap, Grid
 from frot.correspondence._grid_costs import layer_costs, working_home
 from frot.correspondence._grid_geometry import GridGeometry

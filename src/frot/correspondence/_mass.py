@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from frot._errors import InputError
+from frot._base.errors import InputError
 from frot.correspondence._backbone import Classifying
-from frot.correspondence._backbones._choose import refuse_classes
 from frot.correspondence._feature_map import Grid
 from frot.correspondence._interpolate import resize, sampling
+from frot.correspondence.backbones.choose import refuse_classes
 
 __all__ = ["MASSES", "check_mask", "class_activation", "mask_mass", "staircase"]
 

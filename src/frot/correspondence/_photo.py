@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from frot._errors import InputError, require
+from frot._base.errors import InputError, require
 from frot.correspondence._interpolate import interpolation
 
 __all__ = ["MAX_PIXELS", "MIN_SIDE", "Photo", "read_photo"]

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from frot._errors import InputError
+from frot._base.errors import InputError
 
 __all__ = [
     "Estimate",

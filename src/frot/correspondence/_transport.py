@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home
-from frot._result import Result
-from frot._solve import solve_costs
-from frot._solvers import Entropic
+from frot._base.arrays import Home
+from frot.api.solve import solve_costs
 from frot.correspondence._layer_solve import paper_solver, solve_layers
 from frot.correspondence._layers import LayerPair
+from frot.problem.result import Result
+from frot.solvers import Entropic
 
 __all__ = ["Transporting"]
 

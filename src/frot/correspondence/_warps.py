@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from frot._errors import InputError
+from frot._base.errors import InputError
 
 __all__ = ["Warp", "random_affine", "random_homography", "random_thin_plate"]
 

@@ -20,6 +20,7 @@ from frot.datasets._expression import (
     load_expression,
     load_hallmark,
 )
+from frot.datasets.synthetic import toy
 
 __all__ = [
     "NAMES",
@@ -29,4 +30,5 @@ __all__ = [
     "load_breast_cancer",
     "load_expression",
     "load_hallmark",
+    "toy",
 ]

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from frot._base.errors import InputError, require
+from frot._base.names import distinct, quote_some
 from frot._base.tables import read_cells, read_text
-from frot._errors import InputError, require
-from frot._groups import Groups
-from frot._names import distinct, quote_some
-from frot.datasets._catalogue import (
+from frot.datasets.catalogue import (
     CATALOGUE,
     HALLMARK,
     Entry,
@@ -26,6 +25,7 @@ from frot.datasets._catalogue import (
     find,
     folders,
 )
+from frot.groups.groups import Groups
 
 if TYPE_CHECKING:
     import pandas
@@ -259,7 +259,7 @@ def load_expression(
     >>> load_expression("colon", root=tempfile.mkdtemp())
     Traceback (most recent call last):
     ...
-    frot._errors.InputError: the data set 'colon' is not there: no colon.mat in ...
+    frot.InputError: the data set 'colon' is not there: no colon.mat in ...
     """
     entry = _entry(name)
     paths = [fetch(file, name, root=root, download=download) for file in entry.files]
@@ -385,7 +385,7 @@ def load_hallmark(
     >>> load_hallmark(["TP53"], root=tempfile.mkdtemp())
     Traceback (most recent call last):
     ...
-    frot._errors.InputError: the data set 'hallmark' is not there: no h.all.v7.0.symbols.gmt in ...
+    frot.InputError: the data set 'hallmark' is not there: no h.all.v7.0.symbols.gmt in ...
     """
     path = hallmark_path(root=root, download=download)
     return Groups.from_gmt(path, feature_names, min_size=min_size)
@@ -400,6 +400,6 @@ def hallmark_path(*, root: str | os.PathLike[str] | None = None, download: bool 
     >>> hallmark_path(root=tempfile.mkdtemp())
     Traceback (most recent call last):
     ...
-    frot._errors.InputError: the data set 'hallmark' is not there: no h.all.v7.0.symbols.gmt in ...
+    frot.InputError: the data set 'hallmark' is not there: no h.all.v7.0.symbols.gmt in ...
     """
     return fetch(HALLMARK, "hallmark", root=root, download=download)

@@ -5,7 +5,7 @@ Needs scikit-learn and joblib: ``pip install "frot[selection]"``. `import frot` 
 
 from __future__ import annotations
 
-from frot._errors import require
+from frot._base.errors import require
 
 require("joblib", "selection")
 require("sklearn", "selection")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import sparse
 
-from frot._costs._protocol import blocks
-from frot._plan import Plan
+from frot.costs.protocol import blocks
+from frot.plans.plan import Plan
 from frot.selection._blocked import BlockedCosts, squared_distances
 from frot.selection._scaling import CACHE_BYTES
 

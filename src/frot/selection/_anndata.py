@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from frot._errors import InputError
-from frot._names import quote_some
+from frot._base.errors import InputError
+from frot._base.names import quote_some
 from frot.selection._selector import FROTSelector
 
 __all__ = ["rank_genes"]

@@ -15,9 +15,9 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_X_y
 
-from frot._costs._protocol import blocks
-from frot._errors import InputError
-from frot._validate import check_count, check_number
+from frot._base.errors import InputError
+from frot._base.validate import check_count, check_number
+from frot.costs.protocol import blocks
 from frot.selection._classes import contrasts_of
 from frot.selection._columns import Sides
 from frot.selection._inputs import check_labels

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from frot._costs._protocol import UNIT, Rounding, blocks, constant_potentials, summation
-from frot._groups import Groups
-from frot._plan import Plan
+from frot.costs.protocol import UNIT, Rounding, blocks, constant_potentials, summation
+from frot.groups.groups import Groups
+from frot.plans.plan import Plan
 from frot.selection._scaling import CACHE_BYTES, Scaled
 
 __all__ = ["BlockedCosts", "pooling", "squared_distances"]

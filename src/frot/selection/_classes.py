@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._errors import InputError
+from frot._base.errors import InputError
 
 __all__ = ["MULTICLASS", "Contrast", "contrasts_of"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from frot._adversary import SimplexFamily
-from frot._groups import Groups
-from frot._interrupted import Interrupted, finish
-from frot._plan import Plan
-from frot._relative import Relative
-from frot._result import Result
+from frot._base.interrupted import Interrupted, finish
+from frot.groups.groups import Groups
+from frot.plans.plan import Plan
+from frot.problem.adversary import SimplexFamily
+from frot.problem.amounts import Relative
+from frot.problem.result import Result
 from frot.selection._blocked import BlockedCosts, pooling
 from frot.selection._classes import Contrast
 from frot.selection._columns import Sides

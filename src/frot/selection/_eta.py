@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._adversary import SimplexFamily
+from frot.problem.adversary import SimplexFamily
 
 __all__ = ["capped_eta", "eta_for_perplexity", "target_perplexity"]
 

@@ -14,19 +14,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frot._adversary import Simplex, SimplexFamily
-from frot._bounds import Lower, Upper, cheap_lower_bound, lower_bound, upper_bound
-from frot._feasible import fill
-from frot._groups import Groups
-from frot._oracles import NetworkSimplex
-from frot._plan import Plan
-from frot._problem import Problem
-from frot._result import Result
-from frot._solvers._drive import Callback, Offer, drive
-from frot._solvers._frank_wolfe import line_search
+from frot.groups.groups import Groups
+from frot.plans.feasible import fill
+from frot.plans.plan import Plan
+from frot.problem.adversary import Simplex, SimplexFamily
+from frot.problem.bounds import Lower, Upper, cheap_lower_bound, lower_bound, upper_bound
+from frot.problem.problem import Problem
+from frot.problem.result import Result
 from frot.selection._active import ActiveCosts, heaviest
 from frot.selection._blocked import BlockedCosts
 from frot.selection._eta import capped_eta, eta_for_perplexity
+from frot.solvers.drive import Callback, Offer, drive
+from frot.solvers.frank_wolfe import line_search
+from frot.solvers.oracles import NetworkSimplex
 
 __all__ = ["UNWATCHED", "Eta", "Limits", "Watch", "solve_classes"]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from frot._adversary import Simplex, SimplexFamily, given_once
-from frot._errors import InputError, brief
-from frot._groups import Groups
-from frot._read_numbers import read_numbers
-from frot._relative import Relative
-from frot._validate import check_number
+from frot._base.errors import InputError, brief
+from frot._base.numbers import read_numbers
+from frot._base.validate import check_number
+from frot.groups.groups import Groups
+from frot.problem.adversary import Simplex, SimplexFamily, given_once
+from frot.problem.amounts import Relative
 
 __all__ = [
     "check_eta",

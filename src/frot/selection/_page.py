@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from frot._errors import InputError
+from frot._base.errors import InputError
 from frot.selection._pictures import (
     View,
     draw_barycentres,

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from frot._errors import ConvergenceWarning, InputError
-from frot._fingerprint import fingerprint
-from frot._validate import check_choice, check_count
+from frot._base.errors import ConvergenceWarning, InputError
+from frot._base.fingerprint import fingerprint
+from frot._base.validate import check_choice, check_count
 from frot.selection._compare import WITHOUT_PLAN, statistic_of
 from frot.selection._multiple import benjamini_hochberg, max_t, permutation_p
 from frot.selection._prepared import SCORES, Prepared, prepare

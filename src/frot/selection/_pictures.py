@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.cluster.hierarchy import leaves_list, linkage
 
-from frot._groups import Groups
+from frot.groups.groups import Groups
 from frot.selection._compare import Comparison
 from frot.show.plan import draw_cells
 from frot.show.style import (

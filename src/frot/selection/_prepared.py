@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from frot._groups import Groups
-from frot._validate import (
+from frot._base.validate import (
     check_callable,
     check_choice,
     check_count,
     check_flag,
     check_number,
 )
+from frot.groups.groups import Groups
 from frot.selection._classes import MULTICLASS, Contrast, contrasts_of
 from frot.selection._compare import Settings
 from frot.selection._fit import Limits, Watch

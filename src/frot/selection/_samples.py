@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from frot._base.errors import InputError, require
+from frot._base.files import check_path
+from frot._base.names import quote_some
 from frot._base.tables import (
     delimiter_of,
     is_number,
@@ -19,10 +22,7 @@ from frot._base.tables import (
     read_table,
     read_text,
 )
-from frot._errors import InputError, require
-from frot._files import check_path
-from frot._groups import Groups
-from frot._names import quote_some
+from frot.groups.groups import Groups
 
 __all__ = ["Samples", "read_samples"]
 

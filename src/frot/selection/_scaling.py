@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frot._costs._protocol import blocks
-from frot._errors import InputError
+from frot._base.errors import InputError
+from frot.costs.protocol import blocks
 from frot.selection._columns import Sides
 from frot.selection._decomposition import SortedTransport
 

@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from frot._errors import InputError, brief
-from frot._interrupted import Interrupted
-from frot._solvers import Callback
+from frot._base.errors import InputError, brief
+from frot._base.interrupted import Interrupted
 from frot.selection._compare import Comparison, compare
 from frot.selection._decomposition import Parts
 from frot.selection._prepared import Prepared, prepare
 from frot.selection._table import make_table
+from frot.solvers import Callback
 
 __all__ = ["FROTSelector", "unfitted"]
 

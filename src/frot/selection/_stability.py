@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from frot._errors import ConvergenceWarning, InputError
-from frot._fingerprint import fingerprint
-from frot._interrupted import Interrupted
-from frot._validate import check_count, check_number
+from frot._base.errors import ConvergenceWarning, InputError
+from frot._base.fingerprint import fingerprint
+from frot._base.interrupted import Interrupted
+from frot._base.validate import check_count, check_number
 from frot.selection._permutation import describe
 from frot.selection._prepared import Prepared, prepare
 from frot.selection._selector import FROTSelector, unfitted

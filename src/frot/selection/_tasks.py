@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from frot._base.errors import InputError, brief
+from frot._base.files import check_path
+from frot._base.orphans import end_with_caller
+from frot._base.parallel import check_n_jobs
 from frot._base.store import open_checkpoint
-from frot._errors import InputError, brief
-from frot._files import check_path
-from frot._orphans import end_with_caller
-from frot._progress import counting_bar
-from frot._spread import check_n_jobs
-from frot._validate import check_flag, check_number
+from frot._base.validate import check_flag, check_number
+from frot.solvers.progress import counting_bar
 
 __all__ = ["check_run", "check_seed", "generator_of", "run_tasks"]
 

@@ -1,6 +1,6 @@
 """Every picture and every page: one style, one file per picture, one way to write HTML.
 
-Results and comparisons go in; matplotlib figures and self-contained HTML files, light and dark,
+Results go in; matplotlib figures and self-contained HTML files, light and dark,
 come out. `style` is the look of all pictures, `page` the writer of all pages (templates, page.css,
 table.js), which the applications use for their own. matplotlib and Jinja2, from the extra
 ``frot[plot]``, are imported when something is drawn, not before.
@@ -9,7 +9,6 @@ table.js), which the applications use for their own. matplotlib and Jinja2, from
 from __future__ import annotations
 
 from frot.show.alpha import plot_alpha
-from frot.show.comparison import plot_choices, plot_comparison, plot_intervals, plot_plans
 from frot.show.convergence import plot_convergence
 from frot.show.page import (
     Cell,
@@ -23,7 +22,7 @@ from frot.show.page import (
     write_page,
 )
 from frot.show.plan import plot_plan
-from frot.show.report import write_comparison_report, write_report
+from frot.show.report import write_report
 from frot.show.result import plot_result
 
 __all__ = [
@@ -36,14 +35,9 @@ __all__ = [
     "number",
     "picture",
     "plot_alpha",
-    "plot_choices",
-    "plot_comparison",
     "plot_convergence",
-    "plot_intervals",
     "plot_plan",
-    "plot_plans",
     "plot_result",
-    "write_comparison_report",
     "write_page",
     "write_report",
 ]

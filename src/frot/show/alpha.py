@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, FigureBase
 
-    from frot._result import Result
+    from frot.problem.result import Result
 
 __all__ = ["alpha_height", "draw_alpha", "plot_alpha"]
 

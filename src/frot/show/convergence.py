@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from frot._validate import check_choice
+from frot._base.validate import check_choice
 from frot.show.style import BLUE, FAINT, GREEN, GREY, ORANGE, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, FigureBase
 
-    from frot._result import Result
+    from frot.problem.result import Result
 
 __all__ = ["draw_convergence", "plot_convergence"]
 

@@ -17,9 +17,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from frot._errors import MissingDependencyError, require
-from frot._files import check_path, check_writable, replacing
-from frot._validate import check_text
+from frot._base.errors import MissingDependencyError, require
+from frot._base.files import check_path, check_writable, replacing
+from frot._base.validate import check_text
 from frot.show.style import png
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from frot._errors import InputError, require
+from frot._base.errors import InputError, require
 from frot.show.style import (
     BLUE,
     GREY,
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, FigureBase
 
-    from frot._group_arrays import GroupArrays
-    from frot._plan import Plan
-    from frot._result import Result
+    from frot.groups.arrays import GroupArrays
+    from frot.plans.plan import Plan
+    from frot.problem.result import Result
 
 __all__ = [
     "Projection",

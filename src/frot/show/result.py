@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from frot._validate import check_choice
+from frot._base.validate import check_choice
 from frot.show.alpha import alpha_height, draw_alpha, plot_alpha
 from frot.show.convergence import draw_convergence, plot_convergence
 from frot.show.plan import draw_plan, plot_plan
@@ -14,7 +14,7 @@ from frot.show.style import new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from frot._result import Result
+    from frot.problem.result import Result
 
 __all__ = ["plot_result"]
 
@@ -49,7 +49,7 @@ def plot_result(result: Result, kind: str | None = None, **options: Any) -> Figu
     >>> plot_result(res, "pie")
     Traceback (most recent call last):
     ...
-    frot._errors.InputError: kind: 'pie' is none of 'plan', 'alpha', 'convergence'
+    frot.InputError: kind: 'pie' is none of 'plan', 'alpha', 'convergence'
     """
     if kind is not None:
         return KINDS[check_choice(kind, "kind", tuple(KINDS))](result, **options)

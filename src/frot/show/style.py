@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from frot._errors import require
+from frot._base.errors import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from frot._errors import InputError, SolverError
+from frot._base.errors import InputError, SolverError
 from frot.cli.reproduce import command, robustness
 from frot.cli.reproduce import registry as registry_module
 from frot.cli.reproduce.experiment import (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import frot
-from frot._errors import InputError
+from frot._base.errors import InputError
 from frot.cli.reproduce import correspondence as module
 from frot.cli.reproduce.correspondence import (
     CHOICES,

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from frot._errors import InputError
+from frot._base.errors import InputError
 from frot.cli.reproduce import noise_layers as module
 from frot.cli.reproduce.noise_layers import CHOICES, NoisyRun, claims, noise_layers, run_noisy
 from frot.cli.reproduce.pairs import NETWORKS, PairRun, network

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 import frot
-from frot._errors import InputError
+from frot._base.errors import InputError
 from frot.cli.reproduce.pairs import Choice, run_pair
 from frot.correspondence import Matcher, point_errors
-from frot.correspondence._methods import METHODS
+from frot.correspondence.methods import METHODS
 from tests.correspondence import planted
 
 CHOICES = {

@@ -5,17 +5,17 @@ import pickle
 import numpy as np
 import pytest
 
-from frot.correspondence._backbones._torch import TorchBackbone
+from frot.correspondence.backbones._torch import TorchBackbone
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from frot.correspondence._backbones._module_identity import (  # noqa: E402
+from frot.correspondence.backbones._module_identity import (  # noqa: E402
     code_digest,
     weights_digest,
     weights_state,
 )
-from frot.correspondence._backbones._torch_networks import ResNet  # noqa: E402
+from frot.correspondence.backbones._torch_networks import ResNet  # noqa: E402
 from tests.correspondence.small import convolutions  # noqa: E402
 
 SLOPE = 0.1
@@ -137,7 +137,7 @@ def test_weights_of_inference_mode_that_count_no_changes():
 
 
 def test_the_weights_are_hashed_once(module, monkeypatch):
-    from frot.correspondence._backbones import _module_identity
+    from frot.correspondence.backbones import _module_identity
 
     counted = []
 

@@ -4,10 +4,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frot._errors import InputError
+from frot._base.errors import InputError
 from frot.correspondence import Matcher, coherence
-from frot.correspondence._backbones._arrays import ArrayBackbone, image_key
-from frot.correspondence._backbones._noise import NoisyBackbone
+from frot.correspondence.backbones._noise import NoisyBackbone
+from frot.correspondence.backbones.arrays import ArrayBackbone, image_key
 
 RNG = np.random.default_rng(0)
 ONE, OTHER = (RNG.random((64, 96, 3), dtype=np.float32) for _ in range(2))
@@ -60,7 +60,7 @@ def test_names_are_passed_on_and_it_travels():
 
 
 def test_noise_is_not_coherent():
-    from frot._arrays import Home
+    from frot._base.arrays import Home
 
     big = ArrayBackbone(
         {image_key(image): {"patches": RNG.random((32, 20, 30))} for image in (ONE, OTHER)}

@@ -6,14 +6,14 @@ import warnings
 import numpy as np
 import pytest
 
-from frot._errors import InputError
-from frot.correspondence._backbones._onnx import OnnxBackbone
-from frot.correspondence._backbones._torch import TorchBackbone
+from frot._base.errors import InputError
+from frot.correspondence.backbones._onnx import OnnxBackbone
+from frot.correspondence.backbones._torch import TorchBackbone
 
 onnx = pytest.importorskip("onnx")
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")
-from frot.correspondence._backbones._torch_networks import ResNet  # noqa: E402
+from frot.correspondence.backbones._torch_networks import ResNet  # noqa: E402
 from tests.correspondence.backbones.onnx_files import write  # noqa: E402
 
 IMAGE = np.random.default_rng(0).random((40, 56, 3), dtype=np.float32)

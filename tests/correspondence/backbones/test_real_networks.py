@@ -8,17 +8,17 @@ import sys
 import numpy as np
 import pytest
 
-from frot._errors import InputError, MissingDependencyError
+from frot._base.errors import InputError, MissingDependencyError
 from frot.correspondence._backbone import Classifying
-from frot.correspondence._backbones._mobile import (
+from frot.correspondence.backbones._mobile import (
     _mobilenet_name,
     default_backbone,
     efficientnet_lite2,
     mobilenetv2,
 )
-from frot.correspondence._backbones._onnx import OnnxBackbone
-from frot.correspondence._backbones._resnet import resnet
-from frot.correspondence._backbones._weights import find_weights
+from frot.correspondence.backbones._onnx import OnnxBackbone
+from frot.correspondence.backbones._resnet import resnet
+from frot.correspondence.backbones._weights import find_weights
 
 torch = pytest.importorskip("torch")
 photos = pytest.importorskip("skimage.data")

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from frot._errors import InputError
-from frot.correspondence._backbones._resnet import build_resnet, resnet
-from frot.correspondence._backbones._torch import TorchBackbone
+from frot._base.errors import InputError
+from frot.correspondence.backbones._resnet import build_resnet, resnet
+from frot.correspondence.backbones._torch import TorchBackbone
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")

@@ -5,15 +5,15 @@ import sys
 import numpy as np
 import pytest
 
-from frot._errors import InputError
+from frot._base.errors import InputError
 from frot.correspondence._backbone import Classifying
-from frot.correspondence._backbones._arrays import ArrayBackbone, extract_named, image_key
-from frot.correspondence._backbones._choose import SomeLayers
-from frot.correspondence._backbones._onnx import OnnxBackbone
-from frot.correspondence._backbones._resolve import resolve_backbone
-from frot.correspondence._backbones._torch import TorchBackbone
-from frot.correspondence._backbones._weights import find_weights
 from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence.backbones._onnx import OnnxBackbone
+from frot.correspondence.backbones._resolve import resolve_backbone
+from frot.correspondence.backbones._torch import TorchBackbone
+from frot.correspondence.backbones._weights import find_weights
+from frot.correspondence.backbones.arrays import ArrayBackbone, extract_named, image_key
+from frot.correspondence.backbones.choose import SomeLayers
 
 torch = pytest.importorskip("torch")
 from tests.correspondence.backbones import resnets  # noqa: E402
@@ -161,7 +161,7 @@ def test_some_layers_of_a_backbone():
 
 def test_nothing_heavy_is_imported_before_it_is_needed():
     code = (
-        "import sys; from frot.correspondence._backbones._resolve import resolve_backbone; "
+        "import sys; from frot.correspondence.backbones._resolve import resolve_backbone; "
         "from frot.correspondence._photo import read_photo; "
         "heavy = {'torch', 'onnx', 'onnxruntime', 'PIL', 'transformers'} & set(sys.modules); "
         "assert not heavy, heavy"

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from frot._errors import InputError
-from frot.correspondence._backbones._torch import TorchBackbone
+from frot._base.errors import InputError
+from frot.correspondence.backbones._torch import TorchBackbone
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402

@@ -5,10 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
-from frot._errors import InputError
-from frot.correspondence._backbones._resolve import resolve_backbone
-from frot.correspondence._backbones._torch import TorchBackbone
-from frot.correspondence._backbones._transformers import transformers_backbone
+from frot._base.errors import InputError
+from frot.correspondence.backbones._resolve import resolve_backbone
+from frot.correspondence.backbones._torch import TorchBackbone
+from frot.correspondence.backbones._transformers import transformers_backbone
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

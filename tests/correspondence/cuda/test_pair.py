@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from frot import InputError
-from frot.correspondence._cuda._operands import Side, make_groups, padded, products
-from frot.correspondence._cuda._pair import PairSteps, cosine_factors
-from frot.correspondence._cuda._plain_factors import spread
 from frot.correspondence._grid_costs import layer_costs
 from frot.correspondence._layer_plan import paper_plan
+from frot.correspondence.cuda._operands import Side, make_groups, padded, products
+from frot.correspondence.cuda._plain_factors import spread
+from frot.correspondence.cuda.pair import PairSteps, cosine_factors
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from frot import InputError
-from frot.correspondence._cuda._planner import PairPlanner
 from frot.correspondence._grid_costs import layer_costs
 from frot.correspondence._layer_plan import paper_plan
+from frot.correspondence.cuda._planner import PairPlanner
 from tests.correspondence.layers import SOURCE, TARGET, random_maps
 
 
@@ -41,7 +41,7 @@ def test_sweeps_are_added_until_the_columns_are_right():
 
 
 def test_where_sweeps_do_not_do_single_precision_takes_over(monkeypatch):
-    monkeypatch.setattr("frot.correspondence._cuda._planner.MOST_SWEEPS", 1)
+    monkeypatch.setattr("frot.correspondence.cuda._planner.MOST_SWEEPS", 1)
     source, target = random_maps(SOURCE, seed=0), random_maps(TARGET, seed=1)
     found = PairPlanner(device="cpu", eps=0.03, tol=1e-5, sweeps=1)(source, target)
     assert found.error <= 1e-5

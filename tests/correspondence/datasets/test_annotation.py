@@ -4,8 +4,8 @@ from PIL import Image, ImageFile
 from PIL.PngImagePlugin import PngInfo
 
 from frot.correspondence import read_photo
-from frot.correspondence._datasets import load_pairs
-from frot.correspondence._datasets._annotation import BrokenAnnotationError, photo_size
+from frot.correspondence.datasets import load_pairs
+from frot.correspondence.datasets.annotation import BrokenAnnotationError, photo_size
 from tests.correspondence import generated
 
 ORIENTATION = 0x0112

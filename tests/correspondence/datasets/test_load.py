@@ -6,8 +6,8 @@ import pytest
 from scipy.io import savemat
 
 from frot import InputError
-from frot.correspondence._datasets import PAIR_SETS, load_pairs, verify_pairs
 from frot.correspondence._score import mask_score, outline_mask
+from frot.correspondence.datasets import PAIR_SETS, load_pairs, verify_pairs
 from tests.correspondence import generated
 
 MADE = {

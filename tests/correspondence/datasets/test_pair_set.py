@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from frot import InputError
-from frot.correspondence._datasets import PairSet, pf_willow
+from frot.correspondence.datasets import PairSet, pf_willow
 from tests.correspondence import generated
 
 

@@ -3,9 +3,9 @@ import pytest
 from scipy.io import loadmat, savemat
 
 from frot import InputError
-from frot.correspondence._datasets import pf_willow
-from frot.correspondence._datasets._pf_willow import CLASSES, ORIGIN, is_pf_willow
-from frot.datasets._catalogue import folders
+from frot.correspondence.datasets import pf_willow
+from frot.correspondence.datasets._pf_willow import CLASSES, ORIGIN, is_pf_willow
+from frot.datasets.catalogue import folders
 from tests.correspondence import generated
 
 

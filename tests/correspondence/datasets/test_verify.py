@@ -3,9 +3,9 @@
 import pytest
 
 from frot import InputError
-from frot.correspondence._datasets import load_pairs, verify_pairs
-from frot.correspondence._datasets._pf_willow import CLASSES, ORIGIN, RELEASED
-from frot.correspondence._evaluation import evaluate, read_evaluation
+from frot.correspondence.datasets import load_pairs, verify_pairs
+from frot.correspondence.datasets._pf_willow import CLASSES, ORIGIN, RELEASED
+from frot.correspondence.evaluation import evaluate, read_evaluation
 from tests.correspondence import generated
 from tests.correspondence.datasets.test_load import MADE
 

@@ -12,11 +12,11 @@ import pytest
 
 import frot
 from frot import InputError, MissingDependencyError
+from frot._base.errors import warn_caller
 from frot._base.store import open_checkpoint
-from frot._errors import warn_caller
-from frot.correspondence._datasets import PairSet, load_pairs
-from frot.correspondence._evaluation import evaluate, read_evaluation
-from frot.correspondence._evaluation._kept import describe, open_store, read_records
+from frot.correspondence.datasets import PairSet, load_pairs
+from frot.correspondence.evaluation import evaluate, read_evaluation
+from frot.correspondence.evaluation._kept import describe, open_store, read_records
 from tests.correspondence import generated
 from tests.correspondence.evaluation.matchers import Noting
 
@@ -261,7 +261,7 @@ class TestStore:
             read_evaluation(tmp_path / "store")
 
     def test_errors_come_back_as_they_were(self, pairs, noting, tmp_path):
-        from frot.correspondence._evaluation import Record
+        from frot.correspondence.evaluation import Record
 
         errors = np.array([0.1, np.inf, 1 / 3])
         made = Record("x", "c", errors=errors, points=np.ones((3, 2)), warnings=("w",))

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from frot.correspondence._datasets import load_pairs
-from frot.correspondence._evaluation import evaluate, read_evaluation
-from frot.correspondence._evaluation._work import DIED
+from frot.correspondence.datasets import load_pairs
+from frot.correspondence.evaluation import evaluate, read_evaluation
+from frot.correspondence.evaluation._work import DIED
 from tests.correspondence import generated
 from tests.correspondence.evaluation.matchers import Noting
 from tests.dask_cluster import two_workers
@@ -33,8 +33,8 @@ pytestmark = [
 CODE = """
 import sys
 from pathlib import Path
-from frot.correspondence._datasets import load_pairs
-from frot.correspondence._evaluation import evaluate
+from frot.correspondence.datasets import load_pairs
+from frot.correspondence.evaluation import evaluate
 from tests.correspondence.evaluation.matchers import Noting
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ from matplotlib.figure import Figure
 
 from frot import InputError
 from frot.correspondence._feature_map import Grid
-from frot.correspondence._pictures import plot_cam, plot_heatmap, plot_weights
-from frot.correspondence._pictures._heat import grid_extent
+from frot.correspondence.pictures import plot_cam, plot_heatmap, plot_weights
+from frot.correspondence.pictures._heat import grid_extent
 from tests.correspondence.fake_match import fake_match
 
 POINT = (150.0, 120.0)

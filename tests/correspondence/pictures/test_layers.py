@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from frot import InputError
-from frot.correspondence._pictures import plot_layers
+from frot.correspondence.pictures import plot_layers
 from tests.correspondence.fake_match import fake_match
 
 

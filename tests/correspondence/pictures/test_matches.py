@@ -8,8 +8,8 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from frot import InputError
-from frot.correspondence._pictures import plot_matches
-from frot.correspondence._pictures._matches import RED, SideBySide, place_labels
+from frot.correspondence.pictures import plot_matches
+from frot.correspondence.pictures._matches import RED, SideBySide, place_labels
 from frot.show.style import GREEN
 from tests.correspondence.fake_match import fake_match
 

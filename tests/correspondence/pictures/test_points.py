@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from frot import InputError
-from frot.correspondence._pictures import grid_points, object_points
+from frot.correspondence.pictures import grid_points, object_points
 from tests.correspondence.fake_match import FakeMatch, fake_match
 
 

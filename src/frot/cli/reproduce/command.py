@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from frot._errors import InputError, MissingDependencyError, SolverError
+from frot._base.errors import InputError, MissingDependencyError, SolverError
 from frot.cli.console import FAILED, complain, console, remark, say
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from frot._base.errors import InputError
 from frot._base.store import Store
-from frot._errors import InputError
-from frot._progress import counting_bar
 from frot.cli.reproduce.experiment import (
     Asked,
     Check,
@@ -26,6 +25,7 @@ from frot.cli.reproduce.pairs import NETWORKS, Choice, errors_of, network, sight
 from frot.cli.reproduce.resume import finish, kept_in, work_of
 from frot.correspondence import Matcher, Pair, PairSet, best_layer, pf_willow, search_layers
 from frot.show.style import BLUE, GREY, ORANGE, new_figure, tidy
+from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

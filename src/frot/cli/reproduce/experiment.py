@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frot._files import make_folder, replacing
+from frot._base.files import make_folder, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

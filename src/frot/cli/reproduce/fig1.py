@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._toy import TRUE, toy
 from frot.cli.reproduce.experiment import Asked, Check, Experiment, Reproduction, Verdict
 from frot.cli.reproduce.transports import (
     FW_SINKHORN,
@@ -18,6 +17,7 @@ from frot.cli.reproduce.transports import (
     run,
     shared_mass,
 )
+from frot.datasets.synthetic import TRUE, toy
 from frot.show.plan import draw_arcs
 from frot.show.style import new_figure, tidy
 

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._plan import Plan
-from frot._solvers import Exact, LinearProgram
-from frot._toy import toy
 from frot.cli.reproduce.experiment import Asked, Check, Experiment, Reproduction, Verdict
 from frot.cli.reproduce.transports import (
     FW_EMD,
@@ -20,7 +17,10 @@ from frot.cli.reproduce.transports import (
     mean_squared_error,
     run,
 )
+from frot.datasets import toy
+from frot.plans.plan import Plan
 from frot.show.style import BLUE, GREY, INK, ORANGE, new_figure, tidy
+from frot.solvers import Exact, LinearProgram
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

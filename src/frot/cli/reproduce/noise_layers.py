@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._errors import InputError
-from frot._progress import counting_bar
+from frot._base.errors import InputError
 from frot.cli.reproduce.experiment import (
     Asked,
     Check,
@@ -34,6 +33,7 @@ from frot.correspondence import (
     pf_willow,
 )
 from frot.show.style import BLUE, GREY, INK, ORANGE, new_figure, tidy
+from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

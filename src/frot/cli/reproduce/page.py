@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from frot._files import make_folder, replacing
+from frot._base.files import make_folder, replacing
 from frot.cli.reproduce.experiment import Experiment, Reproduction, Table, Verdict
 
 __all__ = ["Entry", "write_page"]

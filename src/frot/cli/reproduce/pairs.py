@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from frot._errors import InputError, hearing
-from frot._names import quote_some
+from frot._base.errors import InputError, hearing
+from frot._base.names import quote_some
 from frot.correspondence import (
     Backbone,
     Matcher,
@@ -24,8 +24,8 @@ from frot.correspondence import (
     point_errors,
     resnet,
 )
-from frot.correspondence._methods import Outcome
-from frot.correspondence._sight import Sight
+from frot.correspondence.methods import Outcome
+from frot.correspondence.sight import Sight
 
 __all__ = [
     "NETWORKS",
@@ -67,7 +67,7 @@ def network(name: str, root: str | os.PathLike[str] | None = None) -> Backbone:
     >>> network("vgg")
     Traceback (most recent call last):
     ...
-    frot._errors.InputError: network: 'vgg' is not known; give one of 'efficientnet-lite2', ...
+    frot.InputError: network: 'vgg' is not known; give one of 'efficientnet-lite2', ...
     """
     if name not in NETWORKS:
         raise InputError(f"network: {name!r} is not known; give one of {quote_some(NETWORKS)}")

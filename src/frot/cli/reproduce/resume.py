@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from frot._base.files import make_folder
+from frot._base.fingerprint import fingerprint
+from frot._base.parallel import spread
 from frot._base.store import Store
-from frot._files import make_folder
-from frot._fingerprint import fingerprint
-from frot._spread import spread
 
 __all__ = ["finish", "kept_in", "work_of"]
 
@@ -35,7 +35,7 @@ def work_of(**parts: Any) -> str:
     Parameters
     ----------
     **parts :
-        Everything that the results depend on; see `frot._fingerprint.fingerprint`.
+        Everything that the results depend on; see `frot._base.fingerprint.fingerprint`.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def finish(
     do : callable
         From a key to the key and its result, an array or a JSON value.
     workers : int
-        Processes; `prepare` is called by each, as for `frot._spread.spread`.
+        Processes; `prepare` is called by each, as for `frot._base.parallel.spread`.
     tick : callable
         Called with the number of pieces that became available, old ones at once.
 

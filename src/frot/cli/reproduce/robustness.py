@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import ortho_group
 
-from frot._errors import hearing
-from frot._progress import counting_bar
-from frot._relatives import max_sliced, srw, wasserstein
-from frot._result import Result
-from frot._solve import solve
+from frot._base.errors import hearing
+from frot.api.solve import solve
 from frot.cli.reproduce.experiment import Asked, Check, Experiment, Reproduction, Verdict
 from frot.cli.reproduce.resume import finish, kept_in, work_of
 from frot.cli.reproduce.transports import relative_excess
+from frot.problem.result import Result
+from frot.relatives import max_sliced, srw, wasserstein
 from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
+from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

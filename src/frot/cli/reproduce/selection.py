@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frot._errors import ConvergenceWarning, InputError, require
-from frot._progress import counting_bar
+from frot._base.errors import ConvergenceWarning, InputError, require
 from frot.cli.reproduce.experiment import (
     Asked,
     Check,
@@ -29,6 +28,7 @@ from frot.cli.reproduce.resume import finish, kept_in, work_of
 from frot.cli.reproduce.transports import FW_EMD, run, stacked_phi, wasserstein_by_call
 from frot.datasets import Expression, available, load_expression
 from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
+from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from frot._errors import ConvergenceWarning
-from frot._oracles import NetworkSimplex, Sinkhorn
-from frot._plan import Plan
-from frot._result import Result
-from frot._solve import solve
-from frot._solvers import FrankWolfe
+from frot._base.errors import ConvergenceWarning
+from frot.api.solve import solve
+from frot.plans.plan import Plan
+from frot.problem.result import Result
+from frot.solvers import FrankWolfe
+from frot.solvers.oracles import NetworkSimplex, Sinkhorn
 
 __all__ = [
     "FW_EMD",

@@ -1,0 +1,228 @@
+"""Arrays of any library that speaks the array API: where they live, and the way there and back."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+from frot._base.errors import InputError
+
+__all__ = [
+    "Home",
+    "at_least",
+    "find_home",
+    "is_foreign",
+    "namespace",
+    "quiet",
+    "read_only",
+    "refuse_odd_tensor",
+    "to_numpy",
+]
+
+
+def namespace(*arrays: Any) -> Any:
+    """Return the array API namespace of the arrays.
+
+    Examples
+    --------
+    >>> namespace(np.zeros(2)).__name__
+    'array_api_compat.numpy'
+    """
+    return array_api_compat.array_namespace(*arrays)
+
+
+def is_foreign(value: Any) -> bool:
+    """Whether the value is an array of another library than NumPy.
+
+    Examples
+    --------
+    >>> is_foreign(np.zeros(2)), is_foreign([0.0])
+    (False, False)
+    """
+    if value is None or isinstance(value, np.ndarray | np.generic | list | tuple | float | int):
+        return False
+    return array_api_compat.is_array_api_obj(value)
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """Return the array as NumPy's, from whatever device it is on.
+
+    Examples
+    --------
+    >>> to_numpy([1.0, 2.0])
+    array([1., 2.])
+    """
+    if isinstance(array, np.ndarray):
+        return array
+    if array_api_compat.is_torch_array(array):
+        return array.detach().cpu().numpy()
+    if array_api_compat.is_cupy_array(array):
+        return array.get()
+    return np.asarray(array)
+
+
+def read_only(array: Any) -> Any:
+    """Return a view of a NumPy array that cannot be written to; other libraries have none.
+
+    Examples
+    --------
+    >>> array = np.zeros(2)
+    >>> read_only(array).flags.writeable, array.flags.writeable
+    (False, True)
+    """
+    if not isinstance(array, np.ndarray):
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def refuse_odd_tensor(array: Any, name: str) -> None:
+    """Refuse tensors that are no plain arrays of numbers: without data, sparse, or ragged.
+
+    Examples
+    --------
+    >>> import torch
+    >>> refuse_odd_tensor(torch.eye(2).to_sparse(), "X")
+    Traceback (most recent call last):
+    ...
+    frot.InputError: X: is a tensor of layout torch.sparse_coo; use X.to_dense()
+    """
+    if getattr(array, "is_meta", False):
+        raise InputError(f"{name}: is a meta tensor, which holds no numbers; pass one that does")
+    if getattr(array, "is_nested", False):
+        raise InputError(f"{name}: is a nested tensor; pad it, or pass a list of tensors")
+    layout = str(getattr(array, "layout", "torch.strided"))
+    if layout != "torch.strided":
+        raise InputError(f"{name}: is a tensor of layout {layout}; use {name}.to_dense()")
+
+
+def at_least(xp: Any, array: Any, least: float) -> Any:
+    """Return the larger of each entry and a number; entries have to be finite.
+
+    For the few entries of a small problem a clip takes ten times as long.
+
+    Examples
+    --------
+    >>> at_least(np, np.array([-1.0, 2.0]), 0.5)
+    array([0.5, 2. ])
+    """
+    return xp.maximum(array, 0.0 * array + least)
+
+
+def quiet() -> Any:
+    """NumPy's warnings off, for code that looks at what came out instead."""
+    return np.errstate(all="ignore")
+
+
+@dataclass(frozen=True)
+class Home:
+    """The library, device and precision of a user's arrays.
+
+    Examples
+    --------
+    >>> home = Home.of(np.zeros(2, dtype="float32"))
+    >>> home.bring([1, 2]).dtype
+    dtype('float32')
+    """
+
+    xp: Any
+    device: Any
+    dtype: Any
+
+    @classmethod
+    def of(cls, array: Any) -> Home:
+        """Where an array lives."""
+        return cls(namespace(array), array_api_compat.device(array), array.dtype)
+
+    @property
+    def library(self) -> str:
+        """The library's name, for messages."""
+        return self.xp.__name__.removeprefix("array_api_compat.")
+
+    @cached_property
+    def on_host(self) -> bool:
+        """Whether reading a number costs no wait for a device."""
+        return "cpu" in str(self.device).lower()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Modules cannot be pickled, their names can.
+        return _home_of, (self.xp.__name__, self.device, self.dtype)
+
+    def bring(self, array: Any, dtype: Any = None) -> Any:
+        """Return numbers as an array that lives here, in this precision unless told otherwise."""
+        dtype = dtype or self.dtype
+        if is_foreign(array):
+            return self.xp.astype(array, dtype, copy=False)
+        host = np.asarray(array)
+        # PyTorch shares memory with NumPy where it can, and warns where that is read-only.
+        if not host.flags.writeable and self.library != "numpy":
+            host = host.copy()
+        return self.xp.asarray(host, dtype=dtype, device=self.device)
+
+    def indices(self, index: Any) -> Any:
+        """Return whole numbers as an array that lives here."""
+        return self.xp.asarray(np.array(index, dtype=np.int64), device=self.device)
+
+    def double(self) -> Home:
+        """The same place in double precision."""
+        return Home(self.xp, self.device, self.xp.float64)
+
+
+def _home_of(library: str, device: Any, dtype: Any) -> Home:
+    return Home(importlib.import_module(library), device, dtype)
+
+
+def find_home(**arguments: Any) -> Home | None:
+    """Return where the arrays among the arguments live, None if that is NumPy.
+
+    All of them have to live in one place: nothing is copied between devices behind one's back.
+
+    Examples
+    --------
+    >>> find_home(X=np.zeros(2), Y=[0.0, 1.0]) is None
+    True
+    """
+    if not any(map(is_foreign, arguments.values())):
+        return None
+    arrays = {
+        name: value for name, value in arguments.items() if array_api_compat.is_array_api_obj(value)
+    }
+    homes = {name: _home(name, value) for name, value in arrays.items()}
+    (first, home), *others = homes.items()
+    for name, other in others:
+        if other.library != home.library:
+            raise InputError(
+                f"{first}, {name}: are arrays of {home.library} and {other.library}; "
+                "convert one to the other"
+            )
+        if other.device != home.device:
+            raise InputError(
+                f"{first}, {name}: are on {home.device} and {other.device}; move one to the other"
+            )
+        if other.dtype != home.dtype:
+            raise InputError(
+                f"{first}, {name}: are {home.dtype} and {other.dtype}; convert one to the other"
+            )
+    return home
+
+
+def _home(name: str, array: Any) -> Home:
+    refuse_odd_tensor(array, name)
+    home = Home.of(array)
+    if home.dtype not in (home.xp.float32, home.xp.float64):
+        raise InputError(
+            f"{name}: is {home.dtype}; convert it to float32 or float64, the precisions that "
+            "solvers have"
+        )
+    if getattr(array, "requires_grad", False):
+        raise InputError(
+            f"{name}: requires grad, but this function gives no gradients; use "
+            f"frot.torch.FRWDLoss for a loss that does, or pass {name}.detach()"
+        )
+    return home

@@ -1,0 +1,184 @@
+"""What frot raises and warns, and the one door to optional libraries."""
+
+from __future__ import annotations
+
+import importlib
+import reprlib
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+# Who listens to `warn_caller` in this thread instead of the warnings module, if anyone does.
+_LISTENER: ContextVar[list[str] | None] = ContextVar("listener", default=None)
+
+
+class InputError(ValueError):
+    """An argument cannot be used; the message names it and the fix.
+
+    Examples
+    --------
+    >>> from frot._base.errors import InputError
+    >>> issubclass(InputError, ValueError)
+    True
+    """
+
+    __module__ = "frot"
+
+
+class ConvergenceWarning(UserWarning):
+    """A solver stopped before its tolerance; its bounds hold all the same.
+
+    Examples
+    --------
+    >>> from frot._base.errors import ConvergenceWarning
+    >>> issubclass(ConvergenceWarning, UserWarning)
+    True
+    """
+
+    __module__ = "frot"
+
+
+class SolverError(RuntimeError):
+    """A library underneath failed in a way that left nothing to return.
+
+    Examples
+    --------
+    >>> from frot._base.errors import SolverError
+    >>> issubclass(SolverError, RuntimeError)
+    True
+    """
+
+    __module__ = "frot"
+
+
+class MissingDependencyError(ImportError):
+    """An optional library is needed and not installed; the message says how to install it.
+
+    Examples
+    --------
+    >>> from frot._base.errors import MissingDependencyError
+    >>> issubclass(MissingDependencyError, ImportError)
+    True
+    """
+
+    __module__ = "frot"
+
+
+def brief(value: Any, most: int = 60) -> str:
+    """Return what a value is, for a message: as Python writes it, but never long.
+
+    Examples
+    --------
+    >>> brief("mean"), brief(list(range(1000)))
+    ("'mean'", '[0, 1, 2, 3, ...]')
+    >>> import numpy
+    >>> brief(numpy.zeros((300, 2)))
+    'ndarray of shape (300, 2)'
+    """
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"{type(value).__name__} of shape {tuple(shape)}"
+    if isinstance(value, Exception):
+        text = str(value)
+    else:
+        short = reprlib.Repr()
+        short.maxlist = short.maxtuple = short.maxset = short.maxdict = 4
+        short.maxstring = short.maxother = short.maxlong = most
+        try:
+            text = short.repr(value)
+        except Exception:
+            # A message about a value that cannot be written is a message all the same.
+            text = f"a {type(value).__name__}"
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional module, or say which extra of frot brings it.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name of the module, for example ``"matplotlib.pyplot"``.
+    extra : str
+        The extra that installs it, for example ``"plot"``.
+
+    Returns
+    -------
+    ModuleType
+        The imported module.
+
+    Raises
+    ------
+    MissingDependencyError
+        If the module, or the package it lives in, is not installed.
+
+    Examples
+    --------
+    >>> from frot._base.errors import require
+    >>> require("math", "plot").sqrt(4.0)
+    2.0
+    >>> require("no_such_module", "plot")
+    Traceback (most recent call last):
+    ...
+    frot.MissingDependencyError: no_such_module is not installed; pip install "frot[plot]"
+    """
+    package = module.partition(".")[0]
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        # An installed library with a broken import of its own must show its own error.
+        if error.name is None or error.name.partition(".")[0] != package:
+            raise
+        message = f'{package} is not installed; pip install "frot[{extra}]"'
+        raise MissingDependencyError(message, name=package) from None
+
+
+def warn_caller(message: str, *past: str) -> None:
+    """Give a ConvergenceWarning that points at the line outside frot that led here.
+
+    Files in the directories `past` are passed over too: libraries that called frot for the user.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as seen:
+    ...     warnings.simplefilter("always")
+    ...     warn_caller("not there yet")
+    >>> seen[0].category.__name__
+    'ConvergenceWarning'
+    """
+    if (heard := _LISTENER.get()) is not None:
+        heard.append(message)
+        return
+    inside = (str(Path(__file__).parent), *past)
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, ConvergenceWarning, stacklevel=level)
+
+
+@contextmanager
+def hearing() -> Iterator[list[str]]:
+    """Collect what `warn_caller` has to say in this thread, so that nothing is warned.
+
+    `warnings.catch_warnings` would silence other threads too, and a worker process would keep
+    what it warned to itself.
+
+    Examples
+    --------
+    >>> with hearing() as heard:
+    ...     warn_caller("not there yet")
+    >>> heard
+    ['not there yet']
+    """
+    heard: list[str] = []
+    token = _LISTENER.set(heard)
+    try:
+        yield heard
+    finally:
+        _LISTENER.reset(token)

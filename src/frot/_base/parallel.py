@@ -1,0 +1,188 @@
+"""Independent tasks over whatever there is: a loop, processes, threads, or a Dask cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable
+from functools import partial
+from itertools import islice
+from numbers import Integral
+from typing import Any, TypeVar
+
+from frot._base.errors import InputError, brief, require
+from frot._base.orphans import end_with_caller
+
+__all__ = ["check_n_jobs", "spread"]
+
+Task = TypeVar("Task")
+Found = TypeVar("Found")
+
+# Tasks in flight for each worker: one that runs and one that waits.
+AHEAD = 2
+# Tasks for each worker between two looks at the results, where joblib gives them only at the end.
+ROUND = 4
+# Seconds between two counts of a cluster's workers.
+RECOUNT = 1.0
+
+
+def check_n_jobs(n_jobs: Any) -> int | None:
+    """Return a number of workers: None, 1, 2, ..., or -1 for one a processor.
+
+    Examples
+    --------
+    >>> check_n_jobs(-1)
+    -1
+    """
+    if n_jobs is None:
+        return None
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise InputError(
+            f"n_jobs: {brief(n_jobs)} is no number of workers; use 1, 2, ..., or -1 for all "
+            "processors"
+        )
+    return int(n_jobs)
+
+
+def spread(
+    work: Callable[[Task], Found],
+    tasks: Iterable[Task],
+    n_jobs: int | None = None,
+    prepare: Callable[[], object] = bool,
+    at_once: bool = False,
+) -> Generator[Found, None, None]:
+    """Yield ``work(task)`` for every task, in the order in which they are finished.
+
+    Only a few tasks are in flight at a time, and `tasks` is read as they are needed. Closing the
+    iterator, or any exception, calls off what has not begun. Worker processes end with this one,
+    even if it is killed.
+
+    Parameters
+    ----------
+    work : callable
+        Pickled, with its tasks and results, where other processes run it.
+    tasks : iterable
+    n_jobs : int, optional
+        1 is this process and needs no joblib. None leaves it to ``joblib.parallel_config``, and
+        is 1 without. On a Dask cluster it has no meaning: all workers take part.
+    prepare : callable
+        Called before each task by workers other than this process. Large libraries are loaded
+        here: joblib takes a process that grows after its first task for one that leaks, and
+        starts another.
+    at_once : bool
+        Whether every result is to be here as soon as it is there. Otherwise joblib sends short
+        tasks in batches, whose results come together.
+
+    Examples
+    --------
+    >>> list(spread(abs, [-3, -2], n_jobs=1))
+    [3, 2]
+    """
+    # Without joblib loaded nobody can have chosen a backend.
+    if n_jobs == 1 or (n_jobs is None and sys.modules.get("joblib") is None):
+        yield from map(work, tasks)
+        return
+    joblib = require("joblib", "parallel")
+    alone, work = work, partial(_prepared, prepare, work)
+    backend, _ = joblib.parallel.get_active_backend()
+    if type(backend).__name__ == "DaskDistributedBackend":
+        # Whoever started a cluster ends it.
+        yield from _on_dask(backend, work, tasks)
+        return
+    work = partial(_watched, os.getpid(), work)
+    if n_jobs is None and joblib.effective_n_jobs(None) == 1:
+        yield from map(alone, tasks)
+    elif backend.supports_return_generator:
+        yield from _as_they_come(joblib, work, tasks, n_jobs, at_once)
+    else:
+        yield from _in_rounds(joblib, work, tasks, n_jobs)
+
+
+def _prepared(prepare: Callable[[], object], work: Callable[[Task], Found], task: Task) -> Found:
+    prepare()
+    return work(task)
+
+
+def _watched(caller: int, work: Callable[[Task], Found], task: Task) -> Found:
+    end_with_caller(caller)
+    return work(task)
+
+
+def _as_they_come(
+    joblib: Any,
+    work: Callable[[Task], Found],
+    tasks: Iterable[Task],
+    n_jobs: int | None,
+    at_once: bool,
+) -> Generator[Found, None, None]:
+    batch = 1 if at_once else "auto"
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=batch)
+    found = parallel(joblib.delayed(work)(task) for task in tasks)
+    try:
+        # Not "yield from", which would close joblib's iterator where its warning is heard.
+        for one in found:  # noqa: UP028
+            yield one
+    finally:
+        with warnings.catch_warnings():
+            # That work is thrown away is what whoever stops early asks for.
+            warnings.filterwarnings("ignore", ".*tasks.*", UserWarning)
+            found.close()
+
+
+def _in_rounds(
+    joblib: Any, work: Callable[[Task], Found], tasks: Iterable[Task], n_jobs: int | None
+) -> Generator[Found, None, None]:
+    """For backends that give results only when all are there, multiprocessing for one."""
+    left = iter(tasks)
+    with joblib.Parallel(n_jobs=n_jobs) as parallel:
+        size = ROUND * joblib.effective_n_jobs(n_jobs)
+        while some := list(islice(left, size)):
+            yield from parallel(joblib.delayed(work)(task) for task in some)
+
+
+def _on_dask(
+    backend: Any, work: Callable[[Task], Found], tasks: Iterable[Task]
+) -> Generator[Found, None, None]:
+    """Use the client of joblib's Dask backend, but not the backend.
+
+    That one waits for ever for a task that was given up because workers died of it, and puts
+    data on single workers, which is lost with them. Here tasks carry their data, so that any
+    worker can run them again, and one that kills every worker it meets raises.
+    """
+    import dask.config
+    import distributed
+
+    client, options = backend.client, backend.submit_kwargs
+    left = iter(tasks)
+    in_flight: set[Any] = set()
+    done = distributed.as_completed([], loop=client.loop)
+    room, counted = AHEAD, -RECOUNT
+
+    def submit() -> None:
+        nonlocal room, counted
+        # Workers may come and go; asking takes a while, though.
+        if time.monotonic() - counted >= RECOUNT:
+            room = AHEAD * max(1, sum(client.ncores().values()))
+            counted = time.monotonic()
+        # Dask warns of large tasks because it expects many at a time.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
+            for task in islice(left, max(0, room - len(in_flight))):
+                future = client.submit(work, task, pure=False, **options)
+                in_flight.add(future)
+                done.add(future)
+
+    try:
+        submit()
+        while in_flight:
+            future = next(done)
+            in_flight.remove(future)
+            found = future.result()
+            del future
+            submit()
+            yield found
+    finally:
+        # A client that lost its cluster has nothing to cancel, and would hide why it ended.
+        if in_flight and client.status == "running":
+            client.cancel(list(in_flight))

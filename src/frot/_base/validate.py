@@ -1,0 +1,397 @@
+"""Validation, once, at the door: one clear error that names the argument and the fix."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Set, Sized
+from decimal import Decimal
+from fractions import Fraction
+from itertools import islice
+from math import fsum
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from frot._base.arrays import is_foreign, refuse_odd_tensor, to_numpy
+from frot._base.errors import InputError, brief
+from frot._base.names import first_repeated
+from frot._base.numbers import check_finite, read_numbers
+from frot._base.tables import frame_like
+
+__all__ = [
+    "check_callable",
+    "check_choice",
+    "check_costs",
+    "check_count",
+    "check_entries",
+    "check_feature_names",
+    "check_flag",
+    "check_masses",
+    "check_metric",
+    "check_names",
+    "check_number",
+    "check_points",
+    "check_prior",
+    "check_seed",
+    "check_text",
+    "check_weights",
+]
+
+# Masses this close to one are taken to be one: float32 weights sum no better.
+MASS_TOLERANCE = 1e-5
+
+# What scipy.spatial.distance.cdist takes by name, aliases aside.
+METRICS = (
+    *("braycurtis", "canberra", "chebyshev", "cityblock", "correlation", "cosine", "dice"),
+    *("euclidean", "hamming", "jaccard", "jensenshannon", "mahalanobis", "minkowski"),
+    *("rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "sqeuclidean", "yule"),
+)
+
+
+def check_points(points: Any, name: str) -> tuple[Any, tuple[str, ...] | None]:
+    """Return points as float64 of shape (n, d), and column names where they have any.
+
+    Arrays of another library stay where they are.
+
+    Examples
+    --------
+    >>> check_points([[1, 2]], "X")
+    (array([[1., 2.]]), None)
+    """
+    values, columns = frame_like(points)
+    array: Any = _numbers_anywhere(values, name)
+    if array.ndim == 1:
+        raise InputError(
+            f"{name}: has shape {tuple(array.shape)}, but points are rows; "
+            f"use {name}.reshape(-1, 1) for points of one feature"
+        )
+    if array.ndim != 2:
+        raise InputError(f"{name}: has {array.ndim} dimensions, expected (points, features)")
+    if 0 in array.shape:
+        what = "points" if array.shape[0] == 0 else "features"
+        raise InputError(f"{name}: has no {what} (shape {tuple(array.shape)})")
+    check_finite(array, name)
+    return array, None if columns is None else tuple(str(column) for column in columns)
+
+
+def check_costs(costs: Any, infinite: bool = False) -> Any:
+    """Return a cost stack as float64 of shape (L, n, m); `infinite` costs are let through or not.
+
+    Examples
+    --------
+    >>> check_costs([[[1.0]]]).shape
+    (1, 1, 1)
+    """
+    array: Any = _numbers_anywhere(costs, "C")
+    if array.ndim == 2:
+        raise InputError(
+            f"C: has shape {tuple(array.shape)}, expected (groups, n, m); use C[None] for a "
+            "single cost"
+        )
+    if array.ndim != 3:
+        raise InputError(f"C: has {array.ndim} dimensions, expected (groups, n, m)")
+    if 0 in array.shape:
+        raise InputError(f"C: is empty (shape {tuple(array.shape)})")
+    check_finite(array, "C", infinite)
+    return array if is_foreign(array) else np.ascontiguousarray(array)
+
+
+def _numbers_anywhere(values: Any, name: str) -> Any:
+    """Return numbers as float64, or as they are where they are of another library."""
+    if not is_foreign(values):
+        return read_numbers(values, name)
+    refuse_odd_tensor(values, name)
+    return values
+
+
+def check_entries(values: Any, name: str, ndim: int = 1) -> np.ndarray:
+    """Return finite numbers as a float64 array of so many dimensions, always a copy.
+
+    Examples
+    --------
+    >>> check_entries([[1, 2]], "matrix", ndim=2)
+    array([[1., 2.]])
+    """
+    array = np.array(read_numbers(values, name))
+    if array.ndim != ndim:
+        raise InputError(f"{name}: has {array.ndim} dimensions, expected {ndim}")
+    check_finite(array, name)
+    return array
+
+
+# Sums of weights that can be divided by as they are.
+NORMAL = 1e-200
+
+
+def check_weights(weights: Any, size: int, name: str, normalise: bool) -> np.ndarray:
+    """Return weights of `size` points that sum to one; None is uniform.
+
+    Examples
+    --------
+    >>> check_weights(None, 2, "a", normalise=False)
+    array([0.5, 0.5])
+    >>> check_weights([3, 1], 2, "a", normalise=True)
+    array([0.75, 0.25])
+    """
+    if weights is None:
+        return np.full(size, 1.0 / size)
+    array = read_numbers(weights, name)
+    if array.shape != (size,):
+        raise InputError(f"{name}: has shape {array.shape}, expected one weight a point ({size},)")
+    check_finite(array, name)
+    if (array < 0.0).any():
+        where = int(np.argmin(array))
+        raise InputError(
+            f"{name}: weights must be >= 0, but {name}[{where}] = {array[where]:.6g}; "
+            "clip or drop the negative ones"
+        )
+    with np.errstate(over="ignore"):
+        total = float(array.sum())
+    if total == 0.0:
+        raise InputError(f"{name}: all weights are zero; leave {name} out for uniform weights")
+    if not np.isfinite(total):
+        raise InputError(f"{name}: the weights sum to infinity; scale them down")
+    if not normalise and abs(total - 1.0) > MASS_TOLERANCE:
+        raise InputError(
+            f"{name}: the weights sum to {total:.8g}, which is {total - 1.0:+.3g} off one; "
+            "pass normalise_weights=True to divide by the sum"
+        )
+    if not NORMAL < total < 1.0 / NORMAL:
+        # Dividing by the largest first keeps subnormal weights from becoming zero or infinite.
+        array = array / array.max()
+    # Both sides have to weigh the same: sums are rounded once.
+    return array / fsum(array.tolist())
+
+
+def check_masses(a: Any, b: Any, normalise: bool) -> None:
+    """Say by how much the masses of the two sides differ, before either is compared with one."""
+    if a is None or b is None or normalise:
+        return
+    left, right = read_numbers(a, "a"), read_numbers(b, "b")
+    with np.errstate(all="ignore"):
+        left, right = float(left.sum()), float(right.sum())
+    difference = left - right
+    if np.isfinite(difference) and abs(difference) > MASS_TOLERANCE * max(abs(left), abs(right)):
+        raise InputError(
+            f"a, b: the masses differ by {difference:+.6g} ({left:.6g} against "
+            f"{right:.6g}); pass normalise_weights=True to make each sum to one"
+        )
+
+
+def check_prior(prior: Any, count: int) -> np.ndarray | None:
+    """Return log q of a prior on the groups, normalised; None is the paper's entropy.
+
+    Examples
+    --------
+    >>> check_prior([1.0, 3.0], 2)
+    array([-1.38629436, -0.28768207])
+    """
+    if prior is None:
+        return None
+    array = read_numbers(prior, "prior")
+    if array.shape != (count,):
+        raise InputError(f"prior: has shape {array.shape}, expected one weight a group ({count},)")
+    check_finite(array, "prior")
+    if (array <= 0.0).any():
+        where = int(np.argmin(array))
+        raise InputError(
+            f"prior: must be > 0, but prior[{where}] = {array[where]:.6g}; "
+            "leave groups out of `groups` instead"
+        )
+    # Dividing by the largest first keeps huge priors finite.
+    array = array / array.max()
+    array = array / array.sum()
+    if not array.all():
+        raise InputError(
+            f"prior: prior[{int(np.argmin(array))}] is zero next to the largest; leave such "
+            "groups out of `groups` instead"
+        )
+    return np.log(array)
+
+
+def check_names(names: Any, count: int) -> tuple[str, ...]:
+    """Return one name a group, all different; None names them g0, g1, ...
+
+    Examples
+    --------
+    >>> check_names(None, 2)
+    ('g0', 'g1')
+    """
+    if names is None:
+        return tuple(f"g{group}" for group in range(count))
+    labels = _labels(names, count, "names", "groups")
+    if (twice := first_repeated(labels)) is not None:
+        raise InputError(f"names: two groups are named {brief(twice)}; give each its own name")
+    return labels
+
+
+def check_feature_names(names: Any, count: int) -> tuple[str, ...] | None:
+    """Return one name a feature, of which some may be equal; None is no names.
+
+    Examples
+    --------
+    >>> check_feature_names(["TP53", "MYC", "TP53"], 3)
+    ('TP53', 'MYC', 'TP53')
+    """
+    return None if names is None else _labels(names, count, "feature_names", "features")
+
+
+def _labels(names: Any, count: int, name: str, of: str) -> tuple[str, ...]:
+    given = [names] if isinstance(names, str) else names
+    # Sets have no order.
+    if isinstance(given, bytes | Mapping | Set) or not isinstance(given, Iterable):
+        raise InputError(f"{name}: {brief(names)} is not a list of names")
+    # One more than there should be is enough to tell.
+    labels = tuple(islice(given, count + 1))
+    if len(labels) != count:
+        found = len(given) if isinstance(given, Sized) else "more or fewer"
+        raise InputError(f"{name}: {found} names for {count} {of}; give one for each")
+    if odd := [label for label in labels if not isinstance(label, str | Real | np.bool_)]:
+        raise InputError(f"{name}: {brief(odd[0])} is no name; use text")
+    return tuple(map(str, labels))
+
+
+def check_number(value: Any, name: str, *, least: float = 0.0, strict: bool = False) -> float:
+    """Return a finite float that is >= `least` (> if `strict`).
+
+    Text is no number, nor are True and False; fractions and decimals have to be floats exactly.
+
+    Examples
+    --------
+    >>> check_number(1, "eta")
+    1.0
+    >>> check_number("1e-3", "tol")
+    Traceback (most recent call last):
+    ...
+    frot.InputError: tol: '1e-3' is not a number
+    """
+    number = _single(value, name)
+    bad = number <= least if strict else number < least
+    if not np.isfinite(number) or bad:
+        sign = ">" if strict else ">="
+        raise InputError(f"{name}: must be finite and {sign} {least:g}, got {number:g}")
+    return number
+
+
+def _single(value: Any, name: str) -> float:
+    """Return one real number as a float."""
+    if is_foreign(value):
+        refuse_odd_tensor(value, name)
+        if getattr(value, "requires_grad", False):
+            raise InputError(f"{name}: requires grad, but is taken as a number; pass float({name})")
+        value = to_numpy(value)
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real | Decimal):
+        raise InputError(f"{name}: {brief(value)} is not a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise InputError(f"{name}: {brief(value)} is beyond the largest float") from None
+    if isinstance(value, Fraction | Decimal) and number != value and np.isfinite(number):
+        raise InputError(f"{name}: {brief(value)} is between two floats; pass float({name})")
+    return number
+
+
+def check_count(
+    value: Any, name: str, *, least: int = 1, most: int | None = None, of: str = ""
+) -> int:
+    """Return a whole number from `least` to `most`; 3.0 is one too.
+
+    Examples
+    --------
+    >>> check_count(2, "k", most=3)
+    2
+    >>> check_count(2.5, "max_iter")
+    Traceback (most recent call last):
+    ...
+    frot.InputError: max_iter: must be a whole number >= 1, got 2.5
+    """
+    limit = f">= {least}" if most is None else f"from {least} to {most}{of}"
+    # Whole numbers may be beyond floats, so that they are not made floats first.
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    number: float = int(value) if whole else _single(value, name)
+    if number % 1 != 0 or number < least or (most is not None and number > most):
+        raise InputError(f"{name}: must be a whole number {limit}, got {brief(value)}")
+    return int(number)
+
+
+def check_seed(value: Any, name: str) -> int:
+    """Return a whole number >= 0 that begins a random sequence.
+
+    Examples
+    --------
+    >>> check_seed(0, "seed")
+    0
+    """
+    return check_count(value, name, least=0)
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """Return True or False, which is all that a switch can be.
+
+    Examples
+    --------
+    >>> check_flag(np.bool_(True), "progress")
+    True
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name}: is {brief(value)}; use True or False")
+    return bool(value)
+
+
+def check_callable(value: Any, name: str) -> Any:
+    """Return a function, or None where there is none.
+
+    Examples
+    --------
+    >>> check_callable(None, "callback"), check_callable(len, "callback")
+    (None, <built-in function len>)
+    """
+    if value is not None and not callable(value):
+        raise InputError(f"{name}: {brief(value)} cannot be called; pass a function")
+    return value
+
+
+def check_text(value: Any, name: str) -> str:
+    """Return text.
+
+    Examples
+    --------
+    >>> check_text("A title", "title")
+    'A title'
+    """
+    if not isinstance(value, str):
+        raise InputError(f"{name}: is {brief(value)}; use text")
+    return value
+
+
+def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
+    """Return `value` if it is one of `choices`.
+
+    Examples
+    --------
+    >>> check_choice("mean", "normalise", ("none", "mean"))
+    'mean'
+    """
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{name}: {brief(value)} is none of {', '.join(map(repr, choices))}")
+    return value
+
+
+def check_metric(metric: Any) -> Any:
+    """Return a callable metric, or the name of one that SciPy knows.
+
+    Examples
+    --------
+    >>> check_metric("euclidean")
+    'euclidean'
+    """
+    if callable(metric) or (isinstance(metric, str) and metric in METRICS):
+        return metric
+    close = difflib.get_close_matches(metric[:50], METRICS, n=1) if isinstance(metric, str) else ()
+    hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(METRICS)}"
+    raise InputError(
+        f"metric: {brief(metric)} is neither a callable nor a metric SciPy knows; {hint}"
+    )

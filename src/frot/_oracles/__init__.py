@@ -1,9 +1,0 @@
-"""Oracles: one ordinary transport problem at a mixed cost."""
-
-from __future__ import annotations
-
-from frot._oracles._network_simplex import NetworkSimplex
-from frot._oracles._protocol import Oracle, Transport, keeps_potentials
-from frot._oracles._sinkhorn import Sinkhorn
-
-__all__ = ["NetworkSimplex", "Oracle", "Sinkhorn", "Transport", "keeps_potentials"]

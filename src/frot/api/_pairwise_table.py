@@ -1,0 +1,178 @@
+"""The pairs behind `frot.pairwise`: cut into jobs, solved by workers, kept and put in place."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from frot._base.errors import InputError, SolverError, hearing, warn_caller
+from frot._base.fingerprint import fingerprint
+from frot._base.interrupted import Interrupted
+from frot._base.parallel import spread
+from frot.api._clouds import Cloud, Clouds
+from frot.api._tiles import Effort, Tile, cut_tiles
+from frot.api.solve import solve
+from frot.groups.groups import Groups
+from frot.solvers.progress import counting_bar
+
+__all__ = ["Call", "Table", "fill_table"]
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """What every pair is solved with; goes to the workers.
+
+    `diagonal` is whether clouds are solved against themselves too.
+    """
+
+    groups: Groups
+    options: dict[str, Any]
+    memory_budget: float
+    diagonal: bool
+
+
+class _Job(NamedTuple):
+    """A tile with the clouds it needs."""
+
+    number: int
+    tile: Tile
+    rows: tuple[Cloud, ...]
+    cols: tuple[Cloud, ...]
+    call: Call
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """All the pairs there are to solve, in tiles."""
+
+    first: Clouds
+    second: Clouds | None
+    call: Call
+    effort: Effort
+
+    @cached_property
+    def cut(self) -> tuple[list[Tile], list[float]]:
+        """The tiles and the effort of each."""
+        cols = None if self.second is None else self.second.sizes
+        diagonal = self.call.diagonal
+        return cut_tiles(self.first.sizes, cols, self.effort, self.first.width, diagonal)
+
+    @property
+    def columns(self) -> Clouds:
+        """The clouds of the columns."""
+        return self.first if self.second is None else self.second
+
+    def job(self, number: int) -> _Job:
+        """Return a tile and what it takes to solve it."""
+        tile = self.cut[0][number]
+        rows = self.first.members[tile.rows.start : tile.rows.stop]
+        cols = self.columns.members[tile.cols.start : tile.cols.stop]
+        return _Job(number, tile, rows, rows if tile.triangle else cols, self.call)
+
+    def pairs(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns of the pairs of a tile, in the order they are solved in."""
+        pairs = np.array(list(self.cut[0][number].pairs(self.call.diagonal)))
+        return pairs[:, 0], pairs[:, 1]
+
+    def fingerprint(self) -> str:
+        """Everything the values depend on, and how the pairs are numbered."""
+        sides = [self.first] if self.second is None else [self.first, self.second]
+        return fingerprint(
+            kind="pairwise 1",
+            clouds=[[(one.points, one.weights) for one in side.members] for side in sides],
+            groups=(self.call.groups.flat, self.call.groups.offsets),
+            tiles=[(t.rows.start, t.rows.stop, t.cols.start, t.cols.stop) for t in self.cut[0]],
+            diagonal=self.call.diagonal,
+            **self.call.options,
+        )
+
+
+def fill_table(
+    table: Table, n_jobs: int | None, progress: bool, path: str | os.PathLike[str] | None
+) -> np.ndarray:
+    """Solve what the checkpoint does not have, and return every value in its place, (N, M)."""
+    # Not before it is needed: it loads SQLite.
+    from frot._base.store import open_checkpoint
+
+    shape = (len(table.first.members), len(table.columns.members))
+    values, gaps, short = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
+    tiles, seconds = table.cut
+    count = sum(tile.count_pairs(table.call.diagonal) for tile in tiles)
+
+    def place(number: int, found: np.ndarray) -> None:
+        where = table.pairs(number)
+        values[where], gaps[where], short[where] = found.T
+
+    with nullcontext() if path is None else open_checkpoint(path, table.fingerprint()) as kept:
+        known = {} if kept is None else kept.finished()
+        for number, found in known.items():
+            place(number, found)
+        before = sum(map(len, known.values())), sum(seconds[number] for number in known)
+        left = [number for number in range(len(tiles)) if number not in known]
+        # Workers are not started for nothing.
+        work = spread(_solve_tile, map(table.job, left), n_jobs if left else 1)
+        bar = counting_bar("pairs", count, sum(seconds), enabled=progress, before=before)
+        # Threads that silence a library's warnings at the same time may leave them silenced.
+        with warnings.catch_warnings(), bar as show, closing(work) as solved:
+            for number, found in solved:
+                if kept is not None:
+                    kept.add(number, found)
+                place(number, found)
+                show(len(found), seconds[number])
+    if short.any():
+        _warn(table, gaps, short, count)
+    if table.second is None:
+        # Only pairs on and above the diagonal were solved: below it all is zero.
+        values = values + np.triu(values, 1).T
+    return values
+
+
+def _solve_tile(job: _Job) -> tuple[int, np.ndarray]:
+    """Return the tile's number, and value, gap and whether it fell short, for each pair.
+
+    Runs in a worker, where nobody hears a warning.
+    """
+    found = []
+    for i, j in job.tile.pairs(job.call.diagonal):
+        one, other = job.rows[i - job.tile.rows.start], job.cols[j - job.tile.cols.start]
+        found.append(_solve_pair(one, other, job.call))
+    return job.number, np.array(found)
+
+
+def _solve_pair(one: Cloud, other: Cloud, call: Call) -> tuple[float, float, bool]:
+    try:
+        with hearing() as heard:
+            result = solve(
+                one.points,
+                other.points,
+                call.groups,
+                a=one.weights,
+                b=other.weights,
+                # They were checked at the door; here two that are just within bounds may not
+                # be within bounds of one another.
+                normalise_weights=True,
+                memory_budget=call.memory_budget,
+                **call.options,
+            )
+    except (InputError, SolverError) as error:
+        raise type(error)(f"{one.name}, {other.name}: {error}") from None
+    except Interrupted:
+        # The answer of one pair is none of the whole.
+        raise KeyboardInterrupt from None
+    return result.value, result.gap, bool(heard)
+
+
+def _warn(table: Table, gaps: np.ndarray, short: np.ndarray, count: int) -> None:
+    i, j = np.unravel_index(np.argmax(np.where(short, gaps, -1.0)), gaps.shape)
+    one, other = table.first.members[i].name, table.columns.members[j].name
+    warn_caller(
+        f"pairwise: {int(short.sum())} of {count} pairs ended before their tolerance. The worst "
+        f"gap is {gaps[i, j]:.1e}, between {one} and {other}; frot.solve on these two tells more. "
+        "Raise max_iter or time_limit, or ask for less with tol."
+    )

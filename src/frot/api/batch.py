@@ -1,0 +1,239 @@
+"""`solve_batch`: many problems of one shape, solved together on one device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from frot._base.arrays import Home, to_numpy
+from frot._base.deadline import deadline, no_deadline
+from frot._base.errors import InputError, warn_caller
+from frot._base.validate import check_choice, check_flag, check_number, check_prior
+from frot.api.batch_input import batch_geometry, batch_home, batch_points, batch_weights
+from frot.api.batch_result import BatchResult
+from frot.api.batch_work import BatchWork
+from frot.costs import MEMORY_BUDGET
+from frot.groups.groups import Groups
+from frot.problem.adversary import GivenSet, SimplexFamily, check_adversary
+from frot.problem.amounts import DEFAULT_EPS, Relative
+from frot.problem.status import Status
+from frot.problem.terms import amount_at, check_amount, refuse_idle_prior
+from frot.solvers import Entropic
+from frot.solvers.choose import check_limits
+from frot.solvers.drive import NOTHING
+from frot.solvers.sinkhorn.absent import potentials_at
+from frot.solvers.sinkhorn.certificate import Certificate
+from frot.solvers.sinkhorn.dense import DenseEngine, dense_bytes
+from frot.solvers.sinkhorn.geometry import Geometry
+from frot.solvers.sinkhorn.objective import plan_objective
+from frot.solvers.sinkhorn.run import SINGLE_TO, time_for_objective
+from frot.solvers.sinkhorn.terms import Terms
+
+__all__ = ["check_family", "run_batch", "solve_batch", "with_objectives"]
+
+
+def solve_batch(
+    X: Any,
+    Y: Any,
+    groups: Any = None,
+    *,
+    a: Any = None,
+    b: Any = None,
+    eta: float | Relative = 0.0,
+    eps: float | Relative = DEFAULT_EPS,
+    prior: Any = None,
+    adversary: Any = None,
+    metric: str = "sqeuclidean",
+    normalise_weights: bool = False,
+    tol: float = 1e-4,
+    max_iter: int = 2_000,
+    time_limit: float | None = None,
+    memory_budget: float = MEMORY_BUDGET,
+) -> BatchResult:
+    r"""Solve many entropic problems of the same shape together.
+
+    Every member is the problem of `solve` with eps > 0, and gets its own weights, interval and
+    status; together they cost little more than one, which is what small problems and accelerators
+    need.
+
+    Parameters
+    ----------
+    X, Y : arrays of shape (B, n, d) and (B, m, d), or lists of B arrays
+        The points of every member.
+    groups :
+        As in `solve`; the same for all members.
+    a, b : arrays of shape (B, n) or (n,), and (B, m) or (m,), optional
+        Weights, of each member or of all.
+    eta, eps : float or `relative`
+        As in `solve`; shares are of each member's own mean cost. There must be some eps:
+        ``relative(0.02)`` if left out.
+    metric : {"sqeuclidean", "cosine"}
+    prior, adversary, normalise_weights, memory_budget :
+        As in `solve`; of sets of weights `Simplex` and `CappedSimplex`. Batches beyond the budget
+        are solved in parts.
+    tol, max_iter, time_limit :
+        As of `Entropic`.
+
+    Returns
+    -------
+    BatchResult
+        A sequence of `Result`, with all values and weights as arrays too.
+
+    Examples
+    --------
+    >>> import numpy as np, frot
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(4, 20, 6)), rng.normal(size=(4, 20, 6))
+    >>> batch = frot.solve_batch(X, Y, groups=[2, 4], eta=frot.relative(0.1))
+    >>> one = frot.solve(X[2], Y[2], groups=[2, 4], eta=frot.relative(0.1), eps=frot.relative(0.02))
+    >>> abs(batch[2].value - one.value) < 1e-3 * one.value
+    True
+    """
+    home = batch_home(X=X, Y=Y, a=a, b=b, prior=prior)
+    X, Y = batch_points(X, "X", home), batch_points(Y, "Y", home)
+    (count, n, d), (others, m, e) = X.shape, Y.shape
+    if count != others or d != e:
+        raise InputError(
+            f"X, Y: have shapes {tuple(X.shape)} and {tuple(Y.shape)}; batches must have as many "
+            "members and features each"
+        )
+    parsed = Groups.parse(groups, d, None)
+    metric = check_choice(metric, "metric", ("sqeuclidean", "cosine"))
+    check_flag(normalise_weights, "normalise_weights")
+    a = batch_weights(a, count, n, "a", normalise_weights)
+    b = batch_weights(b, count, m, "b", normalise_weights)
+    eta, eps = check_amount(eta, "eta"), check_amount(eps, "eps")
+    weights, eta, log_prior = check_family(
+        adversary, len(parsed), eta, check_prior(prior, len(parsed)), "solve_batch"
+    )
+    refuse_idle_prior(log_prior, eta)
+    if amount_at(eps) == 0.0:
+        raise InputError("eps: batches need eps > 0; pass eps=..., or use frot.solve in a loop")
+    limits = check_limits(Entropic(tol, max_iter, time_limit))
+    memory_budget = check_number(memory_budget, "memory_budget")
+    begin = time.perf_counter()
+    place = home or Home.of(np.zeros(1))
+    geometry, true = batch_geometry(X, Y, parsed, metric, place, (a, b))
+    means = to_numpy(geometry.product(place.double().bring(a), place.double().bring(b)))
+    level = means.mean(axis=1)
+    etas, epss = (np.broadcast_to(amount_at(x, level), (count,)) for x in (eta, eps))
+    if not (epss > 0.0).all():
+        at = int(np.argmin(epss))
+        raise InputError(f"X[{at}], Y[{at}]: all costs are zero, so eps is; pass eps as a number")
+    result = run_batch(
+        (geometry, true), (a, b), weights.having(0.0, log_prior), (etas, epss), means, parsed, home,
+        BatchWork(limits.tol, limits.max_iter, limits.time_limit, begin), memory_budget,
+    )  # fmt: skip
+    _warn(result, limits.tol)
+    return result
+
+
+def check_family(
+    adversary: Any, count: int, eta: Any, log_prior: np.ndarray | None, who: str
+) -> tuple[SimplexFamily, Any, np.ndarray | None]:
+    """Return the set, eta and log prior; refuse sets that have no entropic solver by name."""
+    found, eta, log_prior = check_adversary(adversary, count, eta, log_prior)
+    if isinstance(found, GivenSet):
+        raise InputError(
+            f"adversary: {who} does not take {found.name}; use frot.CappedSimplex(k), or "
+            "frot.solve with eps = 0"
+        )
+    return found, eta, log_prior
+
+
+def run_batch(
+    geometries: tuple[Geometry, Geometry],
+    weights: tuple[np.ndarray, np.ndarray],
+    adversary: SimplexFamily,
+    amounts: tuple[np.ndarray, np.ndarray],
+    means: np.ndarray,
+    groups: Groups,
+    home: Home | None,
+    work: BatchWork,
+    memory_budget: float = MEMORY_BUDGET,
+    symmetric: bool = False,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
+    objectives: bool = True,
+) -> BatchResult:
+    """Solve a batch that has been checked.
+
+    `geometries` are the costs to solve and those of the points' true places, `amounts` are eta and
+    eps, `means` the groups' mean costs, (B, L), and `start` weights and potentials to begin with.
+    Without `objectives` values are bounds of them: see `with_objectives`.
+    """
+    (etas, epss), place = amounts, home or Home.of(np.zeros(1))
+    geometry, true = geometries
+    level = means.mean(axis=1)
+    count, _, n, m = geometry.shape
+    # Proofs are in double precision all the same, and what single cannot settle is taken up there.
+    small = place.dtype == place.xp.float32 or work.aim.sweeps >= SINGLE_TO
+    terms = Terms.of(geometry.home.double(), *weights, adversary, epss, means, etas, symmetric)
+    search = geometry.single() if small and terms.single_safe else geometry
+    terms = terms.at(search.home)
+    per_part = max(1, int(memory_budget // dense_bytes(n, m)))
+    whole = DenseEngine(search, terms, geometry)
+    with deadline(work.time_limit):
+        for first in range(0, count, per_part):
+            work.run(whole, np.arange(first, min(first + per_part, count)), start)
+        proof = work.assembled(count)
+        if objectives:
+            proof = replace(proof, value=_objectives(whole, proof, work.plans))
+    potentials = proof.f, proof.g
+    if true is not geometry:
+        potentials = potentials_at(true, whole.double().terms, proof.alpha, *potentials)
+    return BatchResult(
+        status=tuple(work.status[at] for at in range(count)),
+        proof=proof,
+        duals=potentials,
+        explicit=work.plans,
+        engine=whole.double(),
+        iterations=tuple(work.iterations[at] for at in range(count)),
+        time=time.perf_counter() - work.begin,
+        eta=etas,
+        eps=epss,
+        mean_cost=level,
+        groups=groups,
+        solver=work.name,
+        home=home,
+    )
+
+
+def with_objectives(result: BatchResult) -> BatchResult:
+    """The same with its plans' objectives, which a search has no need of."""
+    value = _objectives(result.engine, result.proof, result.explicit)
+    return replace(result, proof=replace(result.proof, value=value))
+
+
+def _objectives(engine: DenseEngine, proof: Certificate, explicit: Iterable[int]) -> Any:
+    """Objectives of the plans; those that are explicit have theirs already."""
+    home, (count, _, n, m) = engine.terms.home, engine.geometry.shape
+    if not time_for_objective(count * n * m):
+        return proof.value
+    known = np.zeros(count)
+    known[list(explicit)] = 1.0
+    with no_deadline():
+        found = plan_objective(engine, proof)
+    return home.xp.where(home.bring(known, found.dtype) > 0.0, proof.value, found)
+
+
+def _warn(result: BatchResult, tol: float) -> None:
+    # An optimum of zero cannot be had to a relative tolerance, and is right all the same.
+    unit = np.maximum(result.mean_cost, np.maximum(result.eta, result.eps))
+    points = sum(result.engine.geometry.shape[2:])
+    zero = np.maximum(np.abs(result.upper), np.abs(result.lower)) <= NOTHING * points * unit
+    late = [
+        at
+        for at, status in enumerate(result.status)
+        if not status.ok and not (status is Status.PRECISION and zero[at])
+    ]
+    if late:
+        worst = max(late, key=lambda at: result.gap[at])
+        warn_caller(
+            f"{result.solver}: {len(late)} of {len(result)} members did not reach {tol:.1e}; the "
+            f"worst is member {worst} with gap {result.gap[worst]:.1e} "
+            f"({result.status[worst].sentence})"
+        )

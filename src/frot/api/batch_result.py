@@ -1,0 +1,219 @@
+"""What `solve_batch` returns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from frot._base.arrays import Home, read_only, to_numpy
+from frot.groups.groups import Groups
+from frot.plans.lazy import LazyPlan
+from frot.plans.plan import Plan
+from frot.problem.bounds import relative_gap
+from frot.problem.result import Progress, Result
+from frot.problem.status import Status
+from frot.solvers.sinkhorn.blocks import row_blocks
+from frot.solvers.sinkhorn.certificate import Certificate
+from frot.solvers.sinkhorn.dense import DenseEngine
+from frot.solvers.sinkhorn.gibbs import Gibbs
+
+__all__ = ["BatchResult"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BatchResult(Sequence[Result]):
+    """Results of a batch: all numbers as arrays, and each member as a `Result`.
+
+    Attributes
+    ----------
+    value, lower, upper : NumPy arrays of shape (B,)
+        Read-only, as all of NumPy's arrays here.
+    alpha, phi : arrays of shape (B, L)
+        Of the points' library; other libraries' are copies.
+    status : tuple of Status, one a member
+
+    Examples
+    --------
+    >>> import numpy as np, frot
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(3, 5, 2)), rng.normal(size=(3, 6, 2))
+    >>> found = frot.solve_batch(X, Y, eta=0.1, eps=0.1)
+    >>> len(found), found.value.shape, found[0].status
+    (3, (3,), Status.CONVERGED)
+    >>> found
+    BatchResult(3 members: 3 CONVERGED; value 0.5753 to 3.319, largest gap ...)
+    """
+
+    status: tuple[Status, ...]
+    proof: Certificate
+    duals: tuple[Any, Any]
+    explicit: dict[int, np.ndarray]
+    engine: DenseEngine
+    iterations: tuple[int, ...]
+    time: float
+    eta: np.ndarray
+    eps: np.ndarray
+    mean_cost: np.ndarray
+    groups: Groups
+    solver: str
+    home: Home | None
+
+    def __post_init__(self) -> None:
+        for name in ("eta", "eps", "mean_cost"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickle does not keep that an array is read-only.
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    def __repr__(self) -> str:
+        count = len(self)
+        members = f"{count} member{'s' * (count != 1)}"
+        ends = ", ".join(f"{many} {status}" for status, many in Counter(self.status).most_common())
+        low, high = float(self.value.min()), float(self.value.max())
+        values = f"{low:.4g} to {high:.4g}" if low < high else f"{low:.4g}"
+        return f"BatchResult({members}: {ends}; value {values}, largest gap {self.gap.max():.0e})"
+
+    @property
+    def value(self) -> np.ndarray:
+        """Objectives of the plans, (B,)."""
+        return read_only(to_numpy(self.proof.value))
+
+    @property
+    def lower(self) -> np.ndarray:
+        """Proven lower bounds, (B,)."""
+        return read_only(to_numpy(self.proof.lower))
+
+    @property
+    def upper(self) -> np.ndarray:
+        """Proven upper bounds, (B,)."""
+        return read_only(to_numpy(self.proof.upper))
+
+    @property
+    def potentials(self) -> tuple[Any, Any]:
+        """Potentials f and g of the two sides, (B, n) and (B, m)."""
+        return self._out(self.duals[0]), self._out(self.duals[1])
+
+    @property
+    def alpha(self) -> Any:
+        """Weights of the groups, (B, L)."""
+        return self._out(self.proof.alpha)
+
+    @property
+    def phi(self) -> Any:
+        """Group costs of the plans, (B, L)."""
+        return self._out(self.proof.phi)
+
+    @property
+    def gap(self) -> np.ndarray:
+        """Relative gaps, (B,)."""
+        pairs = zip(self.lower, self.upper, strict=True)
+        return read_only(np.array([relative_gap(float(low), float(high)) for low, high in pairs]))
+
+    def plans(self) -> Any:
+        """Return all plans as one fresh array of shape (B, n, m), in double precision."""
+        gibbs, proof = self._gibbs, self.proof
+        plans = proof.weight[:, None, None] * gibbs.dense()
+        plans += proof.left[:, :, None] * proof.right[:, None, :]
+        if not self.explicit:
+            return plans
+        home = self.engine.terms.home
+        members = [
+            home.bring(self.explicit[at]) if at in self.explicit else plans[at, :, :]
+            for at in range(len(self))
+        ]
+        return home.xp.stack(members)
+
+    def products(self, U: Any, V: Any) -> tuple[Any, Any]:
+        """Return ``plans @ V``, (B, n, k), and ``plans^T @ U``, (B, m, k), without the plans.
+
+        Either of U, (B, n, k), and V, (B, m, k), may be None, and so is what it would have led to.
+        """
+        xp, proof = self.engine.terms.home.xp, self.proof
+        turn, parts = xp.matrix_transpose, []
+        ahead: Any = None
+        back: Any = None
+        for part, block in self._gibbs.batches(row_blocks(self.engine.geometry)):
+            if V is not None:
+                parts.append(block @ V)
+            if U is not None:
+                found = turn(block) @ U[:, part, :]
+                back = found if back is None else back + found
+        weight, left, right = proof.weight[:, None, None], proof.left, proof.right
+        if V is not None:
+            ahead = weight * xp.concat(parts, axis=1)
+            ahead = ahead + left[:, :, None] * (right[:, None, :] @ V)
+        if U is not None:
+            back = weight * back + right[:, :, None] * (left[:, None, :] @ U)
+        for at, plan in self.explicit.items():
+            plan = self.engine.terms.home.bring(plan)
+            if V is not None:
+                ahead[at, :, :] = plan @ V[at, :, :]
+            if U is not None:
+                back[at, :, :] = turn(plan) @ U[at, :, :]
+        return ahead, back
+
+    @property
+    def _gibbs(self) -> Gibbs:
+        proof = self.proof
+        return Gibbs(self.engine.geometry, self.engine.terms, proof.alpha, proof.g, proof.thin)
+
+    def _plan(self, at: int) -> Plan:
+        """The plan of one member: what potentials make, or an explicit one."""
+        if at in self.explicit:
+            return Plan(self.explicit[at])
+        row, proof, terms = slice(at, at + 1), self.proof, self.engine.terms
+        alone = terms.home.indices([at])
+        gibbs = Gibbs(
+            self.engine.geometry.members(alone),
+            terms.members(alone),
+            proof.alpha[row, :],
+            proof.g[row, :],
+            proof.thin[row, :],
+        )
+        rank = (proof.left[at, :], proof.right[at, :])
+        return LazyPlan([(float(proof.weight[at]), gibbs)], [rank], proof.phi[at, :])
+
+    def _out(self, array: Any) -> Any:
+        if self.home is None:
+            return read_only(array)
+        return self.home.xp.astype(array, self.home.dtype, copy=True)
+
+    def __len__(self) -> int:
+        return len(self.status)
+
+    def __iter__(self) -> Iterator[Result]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        at = range(len(self))[index]
+        proof = self.proof
+        lower, upper = float(self.lower[at]), float(self.upper[at])
+        now = Progress(self.iterations[at], self.time, lower, upper, relative_gap(lower, upper))
+        return Result(
+            value=float(self.value[at]),
+            lower=lower,
+            upper=upper,
+            status=self.status[at],
+            alpha=proof.alpha[at, :],
+            phi=proof.phi[at, :],
+            plan=self._plan(at),
+            potentials=(self.duals[0][at, :], self.duals[1][at, :]),
+            mean_cost=float(self.mean_cost[at]),
+            names=self.groups.names,
+            solver=self.solver,
+            iterations=self.iterations[at],
+            time=self.time,
+            history=(now,),
+            eta=float(self.eta[at]),
+            eps=float(self.eps[at]),
+            groups=self.groups,
+            plain=(float(proof.plain_lower[at]), float(proof.plain_upper[at])),
+        ).at(self.home)

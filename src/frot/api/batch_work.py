@@ -1,0 +1,294 @@
+"""The ascents of a batch: who is done, with what proof."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from frot._base.arrays import Home, to_numpy
+from frot._base.deadline import DeadlineError, deadline, no_deadline, seconds_left
+from frot.problem.bounds import Lower, refuse_contradiction, relative_gap
+from frot.problem.status import Status
+from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
+from frot.solvers.entropic.without_eps import without_eps
+from frot.solvers.offer import Offer
+from frot.solvers.sinkhorn.aim import Aim
+from frot.solvers.sinkhorn.ascent import Ascent
+from frot.solvers.sinkhorn.certificate import Certificate, certify, certify_product, certify_rows
+from frot.solvers.sinkhorn.dense import DenseEngine
+from frot.solvers.sinkhorn.engine import take
+from frot.solvers.sinkhorn.host import host_problem
+from frot.solvers.sinkhorn.run import proof_seconds
+
+__all__ = ["BatchWork"]
+
+# Members that may be done are proven, and dropped, once they are this share of the work.
+DROP_AT = 0.2
+# Intervals of so few times what rounding may have done cannot be narrowed any more.
+WITHIN_DOUBT = 4.0
+# With an eps below this share of their scale members are solved alone from the start.
+SMALL_EPS = 1e-3
+# Times that a member's interior point is looked at before it is given up.
+LOOKS = 60
+
+
+class BatchWork:
+    """The members' ascents: who is done, with what proof.
+
+    Parameters
+    ----------
+    tol : float
+        The gap to prove.
+    gradient : float, optional
+        Members whose gradients are as close need not prove a smaller gap: see `Aim`.
+    """
+
+    def __init__(
+        self,
+        tol: float,
+        max_iter: int,
+        time_limit: float | None,
+        begin: float,
+        gradient: float | None = None,
+    ) -> None:
+        self.tol, self.max_iter, self.time_limit, self.begin = tol, max_iter, time_limit, begin
+        self.aim = Aim(tol, gradient)
+        self.name = f"solve_batch(tol={tol}, max_iter={max_iter})"
+        if gradient is not None:
+            self.name = f"FRWDLoss(tol={gradient}, max_iter={max_iter})"
+        self.status: dict[int, Status] = {}
+        self.iterations: dict[int, int] = {}
+        # Of every member the best proof, and the row of it.
+        self._proofs: dict[int, tuple[Certificate, int]] = {}
+        # Plans that no potentials make, (n, m) on the host.
+        self.plans: dict[int, np.ndarray] = {}
+
+    def run(
+        self, whole: DenseEngine, members: np.ndarray, start: tuple[np.ndarray, np.ndarray] | None
+    ) -> None:
+        """Solve some members of the batch, dropping those that are done on the way.
+
+        What single precision leaves undone is taken up again in double, and what is left then is
+        solved alone: on arcs, where an eps may be as small as it likes.
+
+        Parameters
+        ----------
+        whole : DenseEngine
+            All members.
+        members : array of int
+            Those to solve.
+        start : pair of arrays of shape (B, L) and (B, m), optional
+            Weights and potentials of all members to begin with.
+        """
+        precise = whole.double()
+        small, done = to_numpy(precise.terms.eps < SMALL_EPS * precise.terms.scale)[members, 0], 0
+        try:
+            left = members[~small]
+            for engine in dict.fromkeys((whole, precise)):
+                if len(left):
+                    left, done = self._together(engine, left, done, start)
+            for member in (*left, *members[small]):
+                self._alone(precise, int(member), done)
+        except DeadlineError:
+            self._stop(members, Status.TIME_LIMIT, 0)
+        bare = np.array([at for at in members if at not in self._proofs], dtype=int)
+        if len(bare):
+            proof = certify_product(precise.members(precise.terms.home.indices(bare)))
+            self._proofs.update({int(at): (proof, row) for row, at in enumerate(bare)})
+
+    def _together(
+        self, whole: DenseEngine, members: np.ndarray, done: int, start: tuple | None
+    ) -> tuple[np.ndarray, int]:
+        """Climb; return who is left, and the steps made."""
+        home, groups = whole.terms.home, whole.geometry.shape[1]
+        alpha, g = np.full((len(members), groups), 1.0 / groups), None
+        if start is not None:
+            alpha, g = (home.bring(part[members]) for part in start)
+        if len(members) < whole.geometry.shape[0]:
+            whole = whole.members(home.indices(members))
+        ascent = Ascent(whole, home.bring(alpha), g, tol=self.aim.sweeps)
+        return self._climb(ascent, members, done)
+
+    def _climb(self, ascent: Ascent, members: np.ndarray, done: int) -> tuple[np.ndarray, int]:
+        """Climb until all are done, or nothing rises; return who is left, and the steps made."""
+        climb, aim = iter(ascent), self.aim
+        while True:
+            terms = ascent.engine.terms
+            _, _, n, m = ascent.engine.geometry.shape
+            reserve = proof_seconds(terms.home, len(members) * n * m)
+            try:
+                with deadline(seconds_left() - reserve):
+                    at = next(climb, None)
+            except DeadlineError:
+                if ascent.at is not None and reserve > 0.0:
+                    with no_deadline():
+                        self._prove(ascent, members, np.ones(len(members), dtype=bool), done)
+                self._stop(members, Status.TIME_LIMIT, done)
+                raise
+            if at is None:
+                left = ~self._prove(ascent, members, np.ones(len(members), dtype=bool), done)
+                return members[left], done
+            done += 1
+            near, ended = to_numpy(aim.near(terms, at)), done >= self.max_iter
+            if not (ended or near.sum() > DROP_AT * len(near)):
+                continue
+            left = ~self._prove(ascent, members, near | ended, done, near)
+            if (near & left).any():
+                aim = aim.tighter()
+                ascent.tighten(aim.sweeps)
+            if ended:
+                self._stop(members[left], Status.MAX_ITER, done)
+                return members[:0], done
+            if not left.all():
+                members = members[left]
+                if not len(members):
+                    return members, done
+                ascent.keep(terms.home.indices(np.flatnonzero(left)))
+
+    def _prove(
+        self,
+        ascent: Ascent,
+        members: np.ndarray,
+        asked: np.ndarray,
+        done: int,
+        near: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Certify some members; return which are done.
+
+        Those that are `near` what was aimed at need no smaller gap than that.
+        """
+        engine, at, rows = ascent.engine, ascent.at, np.flatnonzero(asked)
+        assert isinstance(engine, DenseEngine)
+        if len(rows) < len(members):
+            index = engine.terms.home.indices(rows)
+            engine, at = engine.members(index), take(engine.terms.home.xp, index, at)
+        within = np.zeros(len(members), dtype=bool)
+        enough = np.full(len(members), self.tol)
+        if near is not None:
+            enough[near] = self.aim.proven
+        within[rows] = self._judge(
+            certify(engine, at.alpha, at.g), members[rows], done, enough[rows]
+        )
+        return within
+
+    def _judge(
+        self, proof: Certificate, members: np.ndarray, done: int, enough: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Keep the proofs of members; return which of them need no better one."""
+        enough = np.full(len(members), self.tol) if enough is None else enough
+        lower, upper, doubt = (
+            to_numpy(part)
+            for part in (proof.lower, proof.upper, proof.upper - proof.value + proof.slack)
+        )
+        for row, member in enumerate(members.tolist()):
+            if member in self._proofs:
+                known, at = self._proofs[member]
+                if float(known.upper[at] - known.lower[at]) < upper[row] - lower[row]:
+                    continue
+            self._proofs[member] = (proof, row)
+            if relative_gap(float(lower[row]), float(upper[row])) <= enough[row]:
+                self.status[member], self.iterations[member] = Status.CONVERGED, done
+            elif upper[row] - lower[row] <= WITHIN_DOUBT * doubt[row]:
+                self.status[member], self.iterations[member] = Status.PRECISION, done
+        return np.array([member in self.status for member in members.tolist()])
+
+    def _alone(self, precise: DenseEngine, member: int, done: int) -> None:
+        """Solve one member on arcs, if there is room for them."""
+        engine = precise.members(precise.terms.home.indices([member]))
+        host, rows, cols = host_problem(engine.geometry, engine.terms)
+        if arcs_suit(host):
+            state = EntropicArcs.begin(host, self.tol)
+            home, f = engine.terms.home, np.full((1, engine.geometry.shape[2]), -np.inf)
+            for _ in range(LOOKS):
+                while state.step() and done < self.max_iter:
+                    done += 1
+                f[0, rows] = state.potential()
+                proof = certify_rows(engine, home.bring(state.weights()[None]), home.bring(f))
+                if self._judge(proof, np.array([member]), done)[0]:
+                    return
+                gap = relative_gap(float(proof.lower[0]), float(proof.upper[0]))
+                if done >= self.max_iter or not state.aim(gap):
+                    break
+            self._explicit(member, Offer(plan_upper(host, state.plan())), (rows, cols), done)
+            if host.eps < SMALL_EPS * host.mean_cost:
+                for offer in without_eps(host, self.tol):
+                    if member in self.status or done >= self.max_iter:
+                        break
+                    done += 1
+                    self._explicit(member, offer, (rows, cols), done)
+            if member in self.status:
+                return
+        late = Status.MAX_ITER if done >= self.max_iter else Status.STALLED
+        self._stop(np.array([member]), late, done)
+
+    def _explicit(self, member: int, offer: Offer, kept: tuple[Any, Any], done: int) -> None:
+        """Take a plan that no potentials make, and a lower bound with it if that is better."""
+        proof, row = self._proofs[member]
+        plan, lower_too = offer.upper, offer.lower
+        if plan is None or plan.bound >= float(proof.upper[row]):
+            return
+        home = Home.of(proof.value)
+        alone = {
+            field.name: home.xp.take(getattr(proof, field.name), home.indices([row]), axis=0)
+            for field in fields(Certificate)
+        }
+        shape = alone["f"].shape[1], alone["g"].shape[1]
+        numbers: dict[str, Any] = {}
+        if lower_too is not None and lower_too.bound > float(alone["lower"][0]):
+            numbers = _lower_parts(lower_too, kept, shape)
+        lower = float(numbers.get("lower", alone["lower"])[0])
+        numbers |= {
+            "value": [max(plan.value, lower)],
+            "upper": [plan.bound],
+            "plain_upper": [plan.plain],
+            "phi": plan.phi[None],
+        }
+        alone |= {name: home.bring(np.asarray(number)) for name, number in numbers.items()}
+        self._judge(Certificate(**alone), np.array([member]), done)
+        self.plans[member] = np.asarray(plan.plan.expand(*kept, shape))
+
+    def _stop(self, members: np.ndarray, status: Status, done: int) -> None:
+        for member in members.tolist():
+            self.status.setdefault(member, status)
+            self.iterations.setdefault(member, done)
+
+    def assembled(self, count: int) -> Certificate:
+        """Put the members' proofs together again."""
+        proofs = list({id(proof): proof for proof, _ in self._proofs.values()}.values())
+        home = Home.of(proofs[0].value)
+        starts = np.cumsum([0] + [proof.value.shape[0] for proof in proofs])
+        first = {id(proof): int(start) for proof, start in zip(proofs, starts, strict=False)}
+        latest = (self._proofs[member] for member in range(count))
+        index = home.indices([first[id(proof)] + row for proof, row in latest])
+        parts = {}
+        for field in fields(Certificate):
+            every = [getattr(proof, field.name) for proof in proofs]
+            joined = every[0] if len(every) == 1 else home.xp.concat(every, axis=0)
+            parts[field.name] = home.xp.take(joined, index, axis=0)
+        found = Certificate(**parts)
+        # What was proven without a step may be narrow enough.
+        bounds = zip(to_numpy(found.lower).tolist(), to_numpy(found.upper).tolist(), strict=True)
+        for member, (lower, upper) in enumerate(bounds):
+            refuse_contradiction(lower, upper, f"member {member}")
+            late = self.status[member] in (Status.TIME_LIMIT, Status.MAX_ITER)
+            if late and relative_gap(lower, upper) <= self.tol:
+                self.status[member] = Status.CONVERGED
+        return found
+
+
+def _lower_parts(lower: Lower, kept: tuple[Any, Any], shape: tuple[int, int]) -> dict[str, Any]:
+    """Return what a certificate says of a lower bound of some points, which holds without eps."""
+    f, g = np.zeros((1, shape[0])), np.zeros((1, shape[1]))
+    f[0, kept[0]], g[0, kept[1]] = lower.f, lower.g
+    return {
+        "lower": [lower.bound],
+        "plain_lower": [lower.bound],
+        "slack": [lower.slack],
+        "alpha": lower.alpha[None],
+        "f": f,
+        "g": g,
+        "plain_f": f,
+        "plain_g": g,
+    }

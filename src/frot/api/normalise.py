@@ -1,0 +1,102 @@
+"""Costs made comparable between groups before the adversary weighs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from frot._base.deadline import DeadlineError
+from frot._base.errors import InputError, warn_caller
+from frot._base.validate import check_choice
+from frot.costs import RescaledCosts
+from frot.problem.bounds import c_transforms
+from frot.problem.terms import NORMALISATIONS
+from frot.solvers.oracles import NetworkSimplex
+from frot.solvers.sinkhorn.device import DeviceCosts
+
+__all__ = ["normalise_costs", "refuse_normalised_distance"]
+
+
+def normalise_costs(costs: Any, a: np.ndarray, b: np.ndarray, how: str) -> Any:
+    r"""Rescale or shift every group's cost.
+
+    Parameters
+    ----------
+    costs : Costs
+    a, b : arrays of shape (n,) and (m,)
+    how : {"none", "mean", "regret"}
+        "mean" divides by the mean cost :math:`a^\top C_l b`, so that no group wins by its units;
+        "regret" subtracts the group's own optimal transport cost, so that the adversary weighs
+        what a plan loses in each group against the best plan for it. Regret solves L transport
+        problems first.
+
+    Examples
+    --------
+    >>> from frot.costs import StackedCosts
+    >>> half = np.array([0.5, 0.5])
+    >>> costs = StackedCosts(np.array([[[1.0, 3.0], [3.0, 1.0]]]))
+    >>> normalise_costs(costs, half, half, "mean").mix(np.ones(1))
+    array([[0.5, 1.5],
+           [1.5, 0.5]])
+    >>> normalise_costs(costs, half, half, "regret").mix(np.ones(1))
+    array([[0., 2.],
+           [2., 0.]])
+    """
+    count = costs.shape[0]
+    if how == "none":
+        return costs
+    if how == "mean":
+        means = costs.independent(a, b)
+        # A group without any cost has nothing to scale.
+        scale = np.divide(1.0, means, out=np.ones(count), where=means > 0.0)
+        if isinstance(costs, DeviceCosts):
+            return costs.rescaled(scale)
+        return RescaledCosts(costs, scale, np.zeros(count))
+    rows, cols = np.flatnonzero(a), np.flatnonzero(b)
+    part = costs.take(rows, cols)
+    oracle = NetworkSimplex()
+    optimum = np.empty(count)
+    for group in range(count):
+        cost = part.mix(np.eye(1, count, group)[0])
+        try:
+            transport = oracle(cost, a[rows], b[cols])
+        except DeadlineError:
+            raise InputError(
+                "time_limit: was up before the optimum of every group was known, which "
+                "normalise='regret' subtracts; allow more time, or use normalise='mean'"
+            ) from None
+        i, j, mass = transport.plan.arcs()
+        optimum[group] = mass @ cost[i, j]
+        f, g = c_transforms(cost, transport.g)
+        proven = float(a[rows] @ f + b[cols] @ g)
+        if optimum[group] - proven > 1e-6 * max(abs(optimum[group]), abs(proven)):
+            warn_caller(
+                f"normalise: the optimum of group {group} is only known to lie in [{proven:.6g}, "
+                f"{optimum[group]:.6g}], whose upper end is subtracted."
+            )
+    return RescaledCosts(costs, np.ones(count), optimum)
+
+
+def refuse_normalised_distance(how: Any) -> None:
+    """Refuse to make groups comparable within each pair where distances are asked for.
+
+    Both ways depend on the two clouds, so that distances to others are in other units.
+
+    Examples
+    --------
+    >>> refuse_normalised_distance("mean")
+    Traceback (most recent call last):
+    ...
+    frot.InputError: normalise: 'mean' divides by costs of the pair itself, so that ...
+    """
+    why = {
+        "mean": "divides by costs of the pair itself, so that the triangle inequality fails",
+        "regret": "subtracts what the pair costs at least, so that different clouds are at 0",
+    }
+    how = check_choice(how, "normalise", NORMALISATIONS)
+    if how != "none":
+        raise InputError(
+            f"normalise: {how!r} {why[how]}; leave it out for a distance (scale the features of "
+            "all clouds alike instead), or use frot.solve for such a value"
+        )

@@ -1,0 +1,299 @@
+"""`solve`, `solve_costs` and `distance`: the library's front doors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from frot._base.arrays import find_home, to_numpy
+from frot._base.deadline import deadline
+from frot._base.errors import InputError
+from frot._base.interrupted import finish
+from frot._base.numbers import all_finite
+from frot._base.validate import (
+    check_costs,
+    check_metric,
+    check_names,
+    check_number,
+    check_points,
+)
+from frot.api.normalise import refuse_normalised_distance
+from frot.api.prepare import make_problem
+from frot.api.run import Run
+from frot.costs import MEMORY_BUDGET, build_costs, given_costs
+from frot.groups.groups import Groups
+from frot.problem.adversary import SimplexFamily
+from frot.problem.amounts import Relative
+from frot.problem.result import Result
+from frot.problem.terms import amount_at, check_amount, check_terms
+from frot.solvers import Callback
+from frot.solvers.choose import Limits, Solver, choose_solver
+from frot.solvers.sinkhorn.device import device_points, device_stack, on_accelerator, stays
+
+__all__ = ["distance", "solve", "solve_costs"]
+
+
+def solve(
+    X: Any,
+    Y: Any,
+    groups: Any = None,
+    *,
+    a: Any = None,
+    b: Any = None,
+    eta: float | Relative = 0.0,
+    eps: float | Relative | None = None,
+    prior: Any = None,
+    adversary: Any = None,
+    metric: str | Callable[[np.ndarray, np.ndarray], float] = "sqeuclidean",
+    p: float = 1.0,
+    normalise: str = "none",
+    normalise_weights: bool = False,
+    solver: str | Solver = "auto",
+    tol: float | None = None,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    start: Any = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    memory_budget: float = MEMORY_BUDGET,
+) -> Result:
+    r"""Solve feature-robust optimal transport between two sets of points.
+
+    .. math::
+        \min_{\Pi \in U(a, b)} \; \max_{\alpha \in \mathcal A} \;
+        \sum_{ij} \pi_{ij} \sum_l \alpha_l\, d(x_i^{(l)}, y_j^{(l)})^p
+        - \eta \sum_l \alpha_l \log \alpha_l
+
+    Parameters
+    ----------
+    X, Y : arrays of shape (n, d) and (m, d), or DataFrames
+        The points: of NumPy, or of any library with the array API (PyTorch on CPU or CUDA, ...).
+        What comes back is of the same library and on the same device.
+    groups : optional
+        What `Groups.parse` reads: index lists, sizes, names, a ``.gmt`` file, ``"prefix"``...
+        The default is one group per feature.
+    a, b : arrays of shape (n,) and (m,), optional
+        Weights that sum to one; uniform if left out.
+    eta : float or `relative`
+        Entropy of alpha, in units of cost. 0, the default, is the maximum over groups itself.
+    eps : float or `relative`, optional
+        Entropy of the plan, in units of cost, for `Entropic` and for a `Sinkhorn` oracle. Left
+        out, it is 0 where "auto" takes `Exact`, and ``relative(0.02)`` where the problem is too
+        large for that or on an accelerator; ``result.eps`` tells, and ``result.unregularised``
+        what is known without it.
+    prior : array of shape (L,), optional
+        Prior q on the groups: the adversary then pays :math:`\eta\,\mathrm{KL}(\alpha | q)`.
+    adversary : optional
+        The set :math:`\mathcal A` of weights: `Simplex`, the default, or `CappedSimplex` (the k
+        worst groups share the weight), to which eta and prior go; or `Box`, `Ellipsoid`,
+        `Polytope`, `Polyhedron`, or your own with ``best(phi)``, ``contains(alpha)`` and
+        ``project(alpha)``, for eta = 0 and eps = 0.
+    metric : str or callable
+        "sqeuclidean", "cosine", whatever `scipy.spatial.distance.cdist` knows, or
+        ``f(u, v) -> float``.
+    p : float
+        Power of the metric.
+    normalise : {"none", "mean", "regret"}
+        Make groups comparable: divide by the mean cost, or subtract the group's own optimum.
+    normalise_weights : bool
+        Divide a and b by their sums.
+    solver : {"auto", "exact", "entropic", "frank_wolfe", "linear_program", "cutting_set"} or a \
+solver
+        "auto" takes `Exact` for eps = 0 and `Entropic` for eps > 0, and with eps left out `Exact`
+        up to 36 million pairs of points on the host; for sets other than the (capped) simplex it
+        takes `CuttingSet`. ``result.solver`` tells.
+    tol, max_iter, time_limit : optional
+        Override the solver's own relative gap, iteration limit and seconds.
+    start : Result, weights (L,) or plan (n, m), optional
+        Where to begin.
+    callback : callable, optional
+        Called with a `Progress` after every iteration; returning True stops the run.
+    progress : bool
+        Show a progress bar.
+    memory_budget : float
+        Bytes that matrices may take. Beyond it cost stacks are computed in chunks, and `Entropic`
+        streams its kernel in blocks of rows and returns a plan that is never formed.
+
+    Returns
+    -------
+    Result
+        ``value``, ``lower <= truth <= upper``, ``status``, ``alpha``, ``phi``, ``plan``, ...
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used; the message names it and the fix.
+    Interrupted
+        On Ctrl-C: a `KeyboardInterrupt` whose `result` is the best certified answer until then.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the interval is wider than `tol` at the end.
+
+    Examples
+    --------
+    >>> import numpy as np, frot
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(20, 10)), rng.normal(size=(30, 10))
+    >>> Y[:, :2] += 1.5
+    >>> res = frot.solve(X, Y, groups=[range(2), range(2, 10)])
+    >>> res.alpha.round(3)
+    array([0.316, 0.684])
+    >>> res.lower <= res.value <= res.upper, res.gap < 1e-9
+    (True, True)
+    """
+    home = find_home(X=X, Y=Y, a=a, b=b, prior=prior)
+    X, x_names = check_points(X, "X")
+    Y, y_names = check_points(Y, "Y")
+    if X.shape[1] != Y.shape[1]:
+        raise InputError(
+            f"X, Y: have {X.shape[1]} and {Y.shape[1]} features; they must be the same ones"
+        )
+    if x_names is not None and y_names is not None and x_names != y_names:
+        raise InputError("X, Y: have different columns; reorder one by the other, Y[X.columns]")
+    parsed = Groups.parse(groups, X.shape[1], x_names or y_names)
+    metric = check_metric(metric)
+    p = check_number(p, "p", strict=True)
+    memory_budget = check_number(memory_budget, "memory_budget")
+    shape = (len(parsed), X.shape[0], Y.shape[0])
+    terms = check_terms(
+        shape, a, b, eta, eps, prior, normalise, normalise_weights,
+        eps_if_needed=isinstance(solver, str) and solver == "auto", on_device=on_accelerator(home),
+        adversary=adversary,
+    )  # fmt: skip
+    limits = Limits(tol, max_iter, time_limit)
+    run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
+    run.check(shape)
+    if home is not None and stays(run.solver, terms, metric, p):
+        X, Y = home.bring(X), home.bring(Y)
+        make = partial(device_points, X, Y, parsed, metric, home, (terms.a, terms.b))
+    else:
+        X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
+        weights = (terms.a, terms.b)
+        make = partial(build_costs, X, Y, parsed, metric, p, memory_budget, weights)
+    # The time that costs take to be made is the user's, too.
+    with deadline(run.solver.time_limit):
+        known = {"points": (X, Y), "groups": parsed, "memory_budget": memory_budget}
+        problem = make_problem(make, terms, parsed.names, **known)
+        return finish(lambda: run(problem), lambda result: result.at(home))
+
+
+def solve_costs(
+    C: Any,
+    a: Any = None,
+    b: Any = None,
+    *,
+    eta: float | Relative = 0.0,
+    eps: float | Relative | None = None,
+    prior: Any = None,
+    adversary: Any = None,
+    names: Any = None,
+    normalise: str = "none",
+    normalise_weights: bool = False,
+    solver: str | Solver = "auto",
+    tol: float | None = None,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    start: Any = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+) -> Result:
+    """Solve feature-robust optimal transport for given cost matrices.
+
+    Parameters
+    ----------
+    C : array of shape (L, n, m)
+        One cost matrix a group; negative entries are allowed. Infinite ones are arcs that no plan
+        may use.
+    a, b : arrays of shape (n,) and (m,), optional
+        Weights that sum to one; uniform if left out.
+    names : sequence of str, optional
+        Names of the groups.
+    eta, eps, prior, adversary, normalise, normalise_weights, solver, tol, max_iter, time_limit, \
+start, callback, progress :
+        As in `solve`.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import frot
+    >>> res = frot.solve_costs([[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
+    >>> round(res.value, 12), res.alpha.round(12)
+    (0.5, array([0.5, 0.5]))
+    """
+    home = find_home(C=C, a=a, b=b, prior=prior)
+    stack = check_costs(C, infinite=True)
+    shape = tuple(stack.shape)
+    labels = check_names(names, shape[0])
+    terms = check_terms(
+        shape, a, b, eta, eps, prior, normalise, normalise_weights,
+        eps_if_needed=isinstance(solver, str) and solver == "auto", on_device=on_accelerator(home),
+        adversary=adversary,
+    )  # fmt: skip
+    limits = Limits(tol, max_iter, time_limit)
+    run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
+    run.check(shape)
+    if home is not None and stays(run.solver, terms) and all_finite(stack):
+        make = partial(device_stack, stack, home)
+    else:
+        make = partial(given_costs, to_numpy(stack).astype(float))
+    with deadline(run.solver.time_limit):
+        problem = make_problem(make, terms, labels)
+        return finish(lambda: run(problem), lambda result: result.at(home))
+
+
+def distance(
+    X: Any, Y: Any, groups: Any = None, *, p: float = 2.0, metric: Any = "euclidean", **options: Any
+) -> float:
+    r"""Return the feature-robust Wasserstein distance (the paper's proposition 1).
+
+    .. math::
+        \mathrm{FRWD}_p(\mu, \nu) = \Big( \min_\Pi \max_{\alpha \in \Sigma^L}
+        \sum_{ij} \pi_{ij} \sum_l \alpha_l\, d(x_i^{(l)}, y_j^{(l)})^p \Big)^{1/p}
+
+    It is a metric between weighted sets of points for every p >= 1 and every metric d, and with
+    ``adversary=frot.CappedSimplex(k)`` as well: whatever the weights of groups are, the triangle
+    inequality is Minkowski's, and it outlives a maximum.
+
+    Parameters
+    ----------
+    X, Y, groups :
+        As in `solve`.
+    p : float
+        The order, at least 1.
+    metric : str or callable
+        The distance d within a group.
+    **options :
+        As in `solve`; eta, eps and normalise must be left out, since they make it no distance.
+
+    Examples
+    --------
+    >>> import frot
+    >>> frot.distance([[0.0, 0.0]], [[3.0, 4.0]], groups="each")
+    4.0
+    >>> frot.distance([[0.0, 0.0]], [[3.0, 4.0]], groups="all")
+    5.0
+    """
+    p = check_number(p, "p", least=1.0)
+    given = [(name, options[name]) for name in ("eta", "eps") if options.get(name) is not None]
+    if any(amount_at(check_amount(amount, name)) != 0.0 for name, amount in given):
+        raise InputError("eta, eps: a distance has neither; use frot.solve for regularised values")
+    weights = options.get("adversary")
+    if isinstance(weights, SimplexFamily) and weights.eta != 0.0:
+        raise InputError("adversary: a distance has no eta; use frot.solve for regularised values")
+    if not isinstance(weights, SimplexFamily | None):
+        raise InputError(
+            "adversary: a distance needs weights of sum one, frot.CappedSimplex(k) or none; use "
+            "frot.solve for other sets"
+        )
+    refuse_normalised_distance(options.get("normalise", "none"))
+    options = {"eps": 0.0, **options}
+    value = solve(X, Y, groups, p=p, metric=metric, **options).value
+    return float(max(value, 0.0) ** (1.0 / p))

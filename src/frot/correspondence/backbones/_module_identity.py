@@ -1,0 +1,297 @@
+"""A torch module: what tells it from others, and leaving it as it was."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import torch
+
+from frot._base.errors import InputError
+from frot._base.fingerprint import fingerprint
+from frot.correspondence.backbones._trace import Trace
+
+__all__ = [
+    "code_digest",
+    "evaluating",
+    "placed",
+    "watching",
+    "weights_digest",
+    "weights_state",
+    "without_local_hooks",
+]
+
+# Values of each tensor that are looked at for changes that its counter does not see.
+_SAMPLES = 8
+# Classes that do what their text says: theirs is torch's code, or this library's.
+_PLAIN = tuple(
+    f"torch.nn.modules.{part}"
+    for part in (
+        *("activation", "batchnorm", "container", "conv", "dropout", "flatten", "linear"),
+        *("normalization", "padding", "pooling", "upsampling"),
+    )
+)
+_OWN = frozenset(vars(torch.nn.Module()))
+
+
+def weights_digest(module: Any) -> str:
+    """Return a hash of every weight, 64 hexadecimal digits."""
+    digest = hashlib.sha256()
+    for key, value in sorted(module.state_dict().items()):
+        digest.update(f"{key} {tuple(value.shape)} {value.dtype}".encode())
+        digest.update(_bytes(value))
+    return digest.hexdigest()
+
+
+def weights_state(module: Any) -> str:
+    """Return a key, in milliseconds, that is another after the weights have changed.
+
+    It holds in this process alone: where the tensors lie, how often each was written to, and a few
+    of its values, because what is written through ``.data`` is not counted.
+
+    Examples
+    --------
+    >>> layer = torch.nn.Linear(3, 2)
+    >>> before = weights_state(layer)
+    >>> before == weights_state(layer)
+    True
+    >>> layer.weight.data.mul_(0.5).shape, before == weights_state(layer)
+    (torch.Size([2, 3]), False)
+    """
+    tensors = list(_weights(module))
+    parts = [(value.data_ptr(), _version(value), tuple(value.shape)) for value in tensors]
+    digest = hashlib.sha256(repr(parts).encode())
+    with torch.no_grad():
+        samples: dict[Any, list[Any]] = {}
+        for value in tensors:
+            if value.numel() and value.device.type != "meta" and value.layout is torch.strided:
+                # Without copying what does not lie in one piece.
+                flat = value.detach().as_strided((_extent(value),), (1,))
+                some = flat[:: max(1, flat.shape[0] // _SAMPLES)]
+                samples.setdefault((value.device, value.dtype), []).append(some)
+        # One copy from each device: every one of them waits for it.
+        for (_, kind), some in samples.items():
+            digest.update(f"{kind}".encode())
+            digest.update(_bytes(torch.cat(some)))
+    return digest.hexdigest()
+
+
+def code_digest(module: Any) -> str | None:
+    """Return a hash of the code of a module and its parts, and of what they have beside weights.
+
+    None where the module's text says it all: layers of torch's, and networks of this library's,
+    whose fingerprint is then the same in every version of Python.
+    """
+    parts = []
+    for name, part in module.named_modules():
+        kind, own = type(part), vars(part)
+        if not _is_plain(kind) or "forward" in own:
+            known: set[int] = set()
+            beside = {key: own[key] for key in sorted(own) if key not in _OWN}
+            parts.append((name, _name(kind), _said(beside, known)))
+    kinds = [type(part) for part in module.modules() if not _is_plain(type(part))]
+    code = [
+        (_name(owner), key, _said(value, set()))
+        for owner in dict.fromkeys(one for kind in kinds for one in _written(kind))
+        for key, value in sorted(vars(owner).items())
+        if not key.startswith("__") or key == "__call__"
+    ]
+    return fingerprint(parts=parts, code=code) if parts else None
+
+
+def _weights(module: Any) -> Iterator[torch.Tensor]:
+    """Parameters and buffers; not those that are left out of files, which are often made anew."""
+    yield from module.parameters()
+    for part in module.modules():
+        for name, value in part._buffers.items():
+            if value is not None and name not in part._non_persistent_buffers_set:
+                yield value
+
+
+def _version(value: torch.Tensor) -> int | str:
+    try:
+        return value._version
+    except RuntimeError:
+        # Tensors made in inference mode do not count.
+        return hashlib.sha256(_bytes(value)).hexdigest()
+
+
+def _extent(value: torch.Tensor) -> int:
+    """Numbers from the first to the last in memory."""
+    return 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
+
+
+def _bytes(value: torch.Tensor) -> bytes:
+    raw = value.detach().cpu().contiguous()
+    return raw.reshape(-1).view(torch.uint8).numpy().tobytes()
+
+
+def _is_plain(kind: type) -> bool:
+    if kind.__module__.split(".")[0] == "frot":
+        return True
+    # The text of attention does not say into how many heads it is cut.
+    return kind.__module__ in _PLAIN and kind is not torch.nn.MultiheadAttention
+
+
+def _written(kind: type) -> list[type]:
+    """The classes that a module's class is made of, except torch's."""
+    return [one for one in kind.__mro__ if one is not object and not _of_torch(one)]
+
+
+def _of_torch(value: Any) -> bool:
+    return str(getattr(value, "__module__", "")).split(".")[0] == "torch"
+
+
+def _name(value: Any) -> str:
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+def _said(value: Any, known: set[int]) -> Any:
+    """Return a value as text, numbers and lists of those, the same in every session."""
+    if isinstance(value, staticmethod | classmethod | MethodType):
+        return _said(value.__func__, known)
+    if isinstance(value, property):
+        return _said(value.fget, known)
+    if isinstance(value, partial):
+        return ["partial", _said([value.func, value.args, value.keywords], known)]
+    if isinstance(value, FunctionType):
+        return _function(value, known)
+    if isinstance(value, torch.nn.Module | ModuleType):
+        return f"{type(value).__module__}.{type(value).__qualname__}"
+    if isinstance(value, torch.Tensor):
+        return "tensor" if value.device.type == "meta" else _bytes(value)
+    if isinstance(value, list | tuple | Mapping):
+        if id(value) in known:
+            return "again"
+        parts = [list(pair) for pair in value.items()] if isinstance(value, Mapping) else value
+        # Only inside itself: the next one may lie where this one was.
+        known.add(id(value))
+        said = [_said(part, known) for part in parts]
+        known.discard(id(value))
+        return said
+    try:
+        return fingerprint(value=value)
+    except InputError:
+        shown = repr(value)
+        # Some texts hold addresses, which are others in every session.
+        return _name(type(value)) if " at 0x" in shown else shown
+
+
+def _function(value: FunctionType, known: set[int]) -> Any:
+    if id(value) in known or _of_torch(value):
+        return _name(value)
+    known.add(id(value))
+    cells = []
+    for cell in value.__closure__ or ():
+        try:
+            cells.append(cell.cell_contents)
+        except ValueError:
+            # Not filled yet.
+            continue
+    inside = [cell for cell in cells if not isinstance(cell, type)]
+    # Functions and numbers of the same file that it uses by name.
+    used = [(name, value.__globals__[name]) for name in _names(value.__code__)
+            if name in value.__globals__]  # fmt: skip
+    near = [
+        (name, one)
+        for name, one in used
+        if isinstance(one, bool | int | float | str)
+        or (isinstance(one, FunctionType) and one.__module__ == value.__module__)
+    ]
+    about = [value.__defaults__, value.__kwdefaults__, inside, near]
+    return [_name(value), fingerprint(code=value.__code__), _said(about, known)]
+
+
+def _names(code: CodeType) -> list[str]:
+    nested = [name for one in code.co_consts if isinstance(one, CodeType) for name in _names(one)]
+    return sorted({*code.co_names, *nested})
+
+
+def placed(module: Any, device: Any) -> Any:
+    """Return a module on a device: itself if it is there, otherwise a copy."""
+    if device is None:
+        return module
+    try:
+        device = torch.device(device)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device is {device}: {str(error).splitlines()[0]}") from None
+    if all(p.device == device for p in (*module.parameters(), *module.buffers())):
+        return module
+    return copy.deepcopy(module).to(device)
+
+
+def without_local_hooks(module: Any) -> Any:
+    """Return a module that can be sent to another process.
+
+    Hooks that others left, which only look at what passes, are often functions inside functions,
+    which cannot be sent; they are dropped from a copy.
+    """
+    if not any(_local_hooks(part) for part in module.modules()):
+        return module
+    module = copy.deepcopy(module)
+    for part in module.modules():
+        for hooks, key in _local_hooks(part):
+            del hooks[key]
+    return module
+
+
+def _local_hooks(part: Any) -> list[tuple[Any, int]]:
+    return [
+        (hooks, key)
+        for hooks in (part._forward_hooks, part._forward_pre_hooks)
+        for key, hook in hooks.items()
+        if "<locals>" in getattr(hook, "__qualname__", "")
+    ]
+
+
+@contextmanager
+def evaluating(module: Any) -> Iterator[None]:
+    """Put every part in evaluation mode, and back into the mode that each was in."""
+    modes = [(part, part.training) for part in module.modules()]
+    try:
+        module.eval()
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+@contextmanager
+def watching(module: Any, trace: Trace) -> Iterator[dict[str, Any]]:
+    """Keep `trace.inside`, and copy what the parts return that the yielded dictionary names."""
+    outputs: dict[str, Any] = {}
+    hooks = []
+
+    def enter(name: str) -> Any:
+        return lambda _part, _args: trace.inside.append(name)
+
+    def leave(name: str) -> Any:
+        def hook(_part: Any, _args: Any, output: Any) -> None:
+            trace.inside.pop()
+            if name in outputs and (value := _first_tensor(output)) is not None:
+                outputs[name] = (trace.sight(value), value.detach().clone())
+
+        return hook
+
+    try:
+        for name, part in module.named_modules():
+            hooks.append(part.register_forward_pre_hook(enter(name)))
+            hooks.append(part.register_forward_hook(leave(name)))
+        yield outputs
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _first_tensor(output: Any) -> Any:
+    if isinstance(output, Mapping):
+        output = list(output.values())
+    if isinstance(output, list | tuple):
+        return next((found for part in output if (found := _first_tensor(part)) is not None), None)
+    return output if isinstance(output, torch.Tensor) else None

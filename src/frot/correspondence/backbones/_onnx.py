@@ -1,0 +1,235 @@
+"""Networks in ONNX files, run by onnxruntime."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from frot._base.errors import InputError, require
+from frot._base.fingerprint import fingerprint
+from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence.backbones import _onnx_graph as reading
+from frot.correspondence.backbones._preprocess import preprocessing
+from frot.correspondence.backbones._top import top_maps
+from frot.correspondence.backbones.choose import choose_layers, refuse_classes
+
+__all__ = ["OnnxBackbone"]
+
+
+class OnnxBackbone:
+    """A network from an ONNX file.
+
+    Its layers are found in the graph: the stem after its max-pool, called ``stem``, and every sum
+    that joins a residual, before its activation, called ``sum_1``, ``sum_2``, ... Strides and
+    receptive fields are those of the graph's convolutions and pools. Images may be of any size,
+    also where the file fixes one.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    layout : {"NCHW", "NHWC"}
+        Order of the axes of its input.
+    colour : {"RGB", "BGR"}
+        Order of the colours of its input.
+    mean, std : three floats, optional
+        In the network's order of colours. By default ImageNet's; where `mean` or `scale` is given,
+        what is not given is 0 and 1.
+    scale : float
+        1, or 255 where the network wants bytes: the input is (scale x - mean) / std.
+    layers : sequence of str or int, optional
+        Which layers: their names or places, or any names of tensors in the graph. By default all.
+    names : sequence of str, optional
+        Other names for the layers that are found, in their order.
+
+    Examples
+    --------
+    >>> OnnxBackbone("resnet50.onnx")
+    Traceback (most recent call last):
+    ...
+    frot.InputError: resnet50.onnx does not exist; give the path of an ONNX file
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        layout: str = "NCHW",
+        colour: str = "RGB",
+        mean: Sequence[float] | float | None = None,
+        std: Sequence[float] | float | None = None,
+        scale: float = 1.0,
+        layers: Sequence[str | int] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        if layout not in ("NCHW", "NHWC"):
+            raise InputError(f"layout is {layout!r}; give 'NCHW' or 'NHWC'")
+        self._prepare = preprocessing(colour, mean, std, scale)
+        self._layout = layout
+        self.name = Path(path).stem
+        model = _load(Path(path))
+        graph = model.graph
+        constants = {tensor.name for tensor in graph.initializer}
+        inputs = [value for value in graph.input if value.name not in constants]
+        axis = 1 if layout == "NCHW" else 3
+        _check_input(inputs, layout, axis, Path(path))
+        known = reading.geometries(graph, inputs[0].name, axis)
+        tensors = _named(reading.find_sums(graph, known), graph)
+        if names is not None:
+            if len(names) != len(tensors):
+                raise InputError(f"{path} has {len(tensors)} layers, but names has {len(names)}")
+            tensors = dict(zip(names, tensors.values(), strict=True))
+        for layer in [] if layers is None or isinstance(layers, str) else layers:
+            if isinstance(layer, str) and layer not in tensors and layer in known:
+                tensors[layer] = layer
+        if not tensors:
+            raise InputError(f"{path} has no convolutions whose maps could be matched")
+        # Tensors that the user names lie between the sums: the order is that of the graph.
+        order = {name: place for place, name in enumerate(known)}
+        available = sorted(tensors, key=lambda name: order[tensors[name]])
+        self.layers: tuple[str, ...] = choose_layers(available, layers, self.name)
+        self._tensors = {name: tensors[name] for name in self.layers}
+        self.geometry = {name: known[tensors[name]] for name in self.layers}
+        self._classifier = reading.find_classifier(graph, known)
+        self._axis = axis if self._classifier is None else known[self._classifier.maps].axis
+        outputs = list(self._tensors.values())
+        if self._classifier is not None and self._classifier.maps not in outputs:
+            outputs.append(self._classifier.maps)
+        self._input = inputs[0].name
+        self._model = reading.pruned(model, outputs, axis)
+        self._hash: str | None = None
+        # A file that onnxruntime refuses is refused now, not at the first photograph.
+        self._session: Any = _session(self._model, self.name)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the weights, the layers and the preprocessing."""
+        if self._hash is None:
+            model = hashlib.sha256(self._model).hexdigest()
+            self._hash = fingerprint(
+                model=model, tensors=self._tensors, layout=self._layout, prepare=self._prepare
+            )
+        return self._hash
+
+    def extract(self, image: np.ndarray) -> list[FeatureMap]:
+        """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
+        values = self._run(list(self._tensors.values()), image)
+        maps = []
+        for name, value in zip(self.layers, values, strict=True):
+            seen = self.geometry[name]
+            value = np.ascontiguousarray(np.moveaxis(value[0], seen.axis - 1, 0))
+            maps.append(FeatureMap(name, value, seen.stride, seen.receptive_field))
+        return maps
+
+    def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
+        """Return class activation maps of the most probable classes, shape (classes, h, w)."""
+        if self._classifier is None:
+            raise refuse_classes(self.name)
+        (value,) = self._run([self._classifier.maps], image)
+        maps = np.moveaxis(value[0], self._axis - 1, 0)
+        weights = self._classifier.weights
+        scores = weights @ maps.mean(axis=(1, 2)) + self._classifier.bias
+        return top_maps(maps, weights, scores, classes)
+
+    def _run(self, names: list[str], image: np.ndarray) -> list[np.ndarray]:
+        ready = self._prepare(image)[None]
+        if self._layout == "NCHW":
+            ready = ready.transpose(0, 3, 1, 2)
+        if self._session is None:
+            self._session = _session(self._model, self.name)
+        try:
+            values = self._session.run(names, {self._input: np.ascontiguousarray(ready)})
+        except Exception as error:
+            raise InputError(
+                f"{self.name} cannot take an image of {image.shape[1]} x {image.shape[0]} pixels: "
+                f"{str(error).splitlines()[0]}"
+            ) from None
+        return [np.asarray(value, dtype=np.float32) for value in values]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Sessions cannot be sent to another process; the model can.
+        return {**self.__dict__, "_session": None}
+
+    def __repr__(self) -> str:
+        return f"OnnxBackbone({self.name}, {len(self.layers)} layers)"
+
+
+def _load(path: Path) -> Any:
+    onnx = require("onnx", "correspondence")
+    if not path.is_file():
+        raise InputError(f"{path} does not exist; give the path of an ONNX file")
+    try:
+        model = onnx.load(str(path))
+    except Exception:
+        raise InputError(f"{path} is not an ONNX file, or is cut short") from None
+    if not model.graph.node:
+        raise InputError(f"{path} is not an ONNX file, or is cut short")
+    _constants_to_initializers(onnx, model.graph)
+    return model
+
+
+def _constants_to_initializers(onnx: Any, graph: Any) -> None:
+    """Some writers keep weights in Constant nodes, or share them; find all in one place."""
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    kept = []
+    for node in graph.node:
+        value = next((part.t for part in node.attribute if part.name == "value"), None)
+        if node.op_type == "Identity" and node.input[0] in constants:
+            value = constants[node.input[0]]
+        elif node.op_type != "Constant":
+            value = None
+        if value is None:
+            kept.append(node)
+            continue
+        tensor = onnx.TensorProto()
+        tensor.CopyFrom(value)
+        tensor.name = node.output[0]
+        graph.initializer.append(tensor)
+        constants[tensor.name] = tensor
+    if len(kept) < len(graph.node):
+        copies = [type(node).FromString(node.SerializeToString()) for node in kept]
+        del graph.node[:]
+        graph.node.extend(copies)
+
+
+def _check_input(inputs: Sequence[Any], layout: str, axis: int, path: Path) -> None:
+    if len(inputs) != 1:
+        raise InputError(f"{path} has {len(inputs)} inputs; a backbone has one, the image")
+    dimensions = inputs[0].type.tensor_type.shape.dim
+    if len(dimensions) != 4:
+        raise InputError(f"{path} takes {len(dimensions)} axes; a backbone takes four, {layout}")
+    channels = dimensions[axis].dim_value
+    if channels not in (0, 3):
+        other = "NHWC" if layout == "NCHW" else "NCHW"
+        raise InputError(f"{path} has {channels} channels as {layout}; try layout='{other}'")
+
+
+def _named(found: Sequence[str], graph: Any) -> dict[str, str]:
+    pooled = {node.output[0] for node in graph.node if node.op_type == "MaxPool"}
+    added = {node.output[0] for node in graph.node if node.op_type in ("Add", "Sum")}
+    names: dict[str, str] = {}
+    for tensor in found:
+        if tensor in pooled:
+            names["stem"] = tensor
+        else:
+            kind = "sum" if tensor in added else "convolution"
+            names[f"{kind}_{len(names) + (0 if 'stem' in names else 1)}"] = tensor
+    return names
+
+
+def _session(model: bytes, name: str) -> Any:
+    runtime = require("onnxruntime", "correspondence")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    # onnxruntime does not look at what worker processes are told about their threads.
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    if threads.isdigit():
+        options.intra_op_num_threads = int(threads)
+    try:
+        return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise InputError(f"onnxruntime refuses {name}: {str(error).splitlines()[0]}") from None

@@ -1,0 +1,307 @@
+"""Any torch module, by the names of its parts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from frot._base.errors import InputError, require
+from frot._base.fingerprint import fingerprint
+from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence.backbones._preprocess import preprocessing
+from frot.correspondence.backbones._top import top_maps
+from frot.correspondence.backbones.choose import choose_layers, refuse_classes
+
+__all__ = ["TorchBackbone"]
+
+# Hooks belong to the module, so two threads must not run one module at the same time.
+_ONE_AT_A_TIME = threading.Lock()
+# Sides of the image that a module is first tried on; transformers often take one size alone.
+_PROBES = (128, 224, 256, 384, 518)
+
+
+class TorchBackbone:
+    """A torch module whose layers are read while it runs.
+
+    A layer is named after a part of the module, as in ``module.named_modules()``. Where that part
+    adds a residual, its map is the sum, copied before any activation overwrites it; elsewhere, or
+    with ``:output`` behind the name, it is what the part returns. By default the layers are the
+    stem after its max-pool and every residual sum, or every convolution where there are no
+    residuals. Tokens become grids, and those that belong to no cell are dropped.
+
+    The module is run in evaluation mode without gradients, and is left as it was found.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Takes a batch of images (1, 3, h, w).
+    layers : sequence of str or int, or mapping of str to str, optional
+        Names of parts or places in the default list; a mapping gives each part a name of its own.
+    mean, std, scale, colour :
+        The input is (scale x - mean) / std; ImageNet's mean and standard deviation by default.
+    device : str or torch.device, optional
+        Where to run; a module that is elsewhere is copied there.
+    name : str, optional
+        By default the name of the module's class.
+    call : dict, optional
+        More arguments of the module's forward pass.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = torch.nn.Sequential(
+    ...     torch.nn.Conv2d(3, 4, 3, stride=2, padding=1), torch.nn.ReLU(inplace=True)
+    ... )
+    >>> (map,) = TorchBackbone(network).extract(np.zeros((32, 48, 3), dtype="float32"))
+    >>> map.name, map.values.shape, map.stride, map.receptive_field
+    ('0', (4, 16, 24), 2, 3)
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        layers: Sequence[str | int] | Mapping[str, str] | None = None,
+        *,
+        mean: Sequence[float] | float | None = None,
+        std: Sequence[float] | float | None = None,
+        scale: float = 1.0,
+        colour: str = "RGB",
+        device: Any = None,
+        name: str | None = None,
+        call: Mapping[str, Any] | None = None,
+    ) -> None:
+        torch = require("torch", "correspondence")
+        from frot.correspondence.backbones._module_identity import placed
+
+        if not isinstance(module, torch.nn.Module):
+            raise InputError(f"module is a {type(module).__name__}; give a torch.nn.Module")
+        if compiled := [n for n, p in module.named_modules() if _is_compiled(p)]:
+            raise InputError(
+                f"module: {repr(compiled[0]) if compiled[0] else 'it'} is compiled by TorchScript, "
+                "which cannot be watched at work; give the module that it was made from, or export "
+                "that to an ONNX file"
+            )
+        self._prepare = preprocessing(colour, mean, std, scale)
+        self.name = name or type(module).__name__
+        self._module = placed(module, device)
+        self._call = dict(call or {})
+        self._parts = self._choose([layers] if isinstance(layers, str | int) else layers)
+        self._border = self._find_border()
+        self.layers: tuple[str, ...] = tuple(self._parts)
+        # Under the state of the weights that it is of.
+        self._hash: tuple[str, str] | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the weights, the structure, the code, the layers and the preprocessing.
+
+        It is taken anew after the weights have changed. What else a module has, such as an
+        activation that is swapped later on, is looked at once.
+        """
+        from frot.correspondence.backbones._module_identity import code_digest, weights_digest
+
+        state = self.state
+        if self._hash is None or self._hash[0] != state:
+            code = code_digest(self._module)
+            found = fingerprint(
+                weights=weights_digest(self._module),
+                structure=repr(self._module),
+                parts=list(self._parts.items()),
+                prepare=self._prepare,
+                call=self._call,
+                **({} if code is None else {"code": code}),
+            )
+            self._hash = (state, found)
+        return self._hash[1]
+
+    @property
+    def state(self) -> str:
+        """A cheap key of the weights in this process, another one after they have changed."""
+        from frot.correspondence.backbones._module_identity import weights_state
+
+        return weights_state(self._module)
+
+    def extract(self, image: np.ndarray) -> list[FeatureMap]:
+        """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
+        ready = self._ready(image)
+        trace, outputs = self._run(ready, set(self._parts.values()))
+        return [self._map(name, trace, outputs, ready.shape[:2]) for name in self.layers]
+
+    def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
+        """Return class activation maps of the most probable classes, shape (classes, h, w).
+
+        The classifier is the matrix that the module applies to maps averaged over their cells.
+        """
+        trace, _ = self._run(self._ready(image), set())
+        if trace.head is None:
+            raise refuse_classes(self.name)
+        maps, weights, scores = (value.float().cpu().numpy() for value in trace.head)
+        return top_maps(maps, weights, scores.ravel(), classes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        from frot.correspondence.backbones._module_identity import without_local_hooks
+
+        # A hash of weights that have changed since is none of what is sent.
+        known = None if self._hash is None or self._hash[0] != self.state else self._hash
+        return {**self.__dict__, "_module": without_local_hooks(self._module), "_hash": known}
+
+    def __setstate__(self, sent: dict[str, Any]) -> None:
+        self.__dict__.update(sent)
+        if self._hash is not None:
+            # The same weights lie elsewhere in this process.
+            self._hash = (self.state, self._hash[1])
+
+    def __repr__(self) -> str:
+        return f"TorchBackbone({self.name}, {len(self.layers)} layers)"
+
+    def _ready(self, image: np.ndarray) -> np.ndarray:
+        before, multiple = self._border
+        ready = self._prepare(image)
+        if before == 0:
+            return ready
+        sides = [(before, -(before + side) % multiple) for side in ready.shape[:2]]
+        return np.pad(ready, [*sides, (0, 0)], mode="edge")
+
+    def _choose(self, layers: Sequence[str | int] | Mapping[str, str] | None) -> dict[str, str]:
+        """Name the parts asked for, or those that are found by running the module once."""
+        parts = [part for part, _ in self._module.named_modules() if part]
+        if isinstance(layers, Mapping):
+            choose_layers(parts, [_bare(part) for part in layers.values()], self.name)
+            return dict(layers)
+        if layers is not None and all(isinstance(layer, str) for layer in layers):
+            asked = {_bare(str(layer)): str(layer) for layer in layers}
+            if set(asked) <= set(parts):
+                chosen = choose_layers(parts, list(asked), self.name)
+                return {asked[part]: asked[part] for part in chosen}
+        trace, _ = self._probe(set())
+        # Parts without parts of their own add inside a block, as some normalisations do.
+        blocks = [p for p in trace.sums if p not in parts or _has_parts(self._module, p)]
+        found = blocks or list(trace.sums)
+        if found and trace.stem is not None:
+            found.insert(0, trace.stem[0])
+        found = found or list(dict.fromkeys(trace.convolutions))
+        if not found:
+            raise InputError(f"{self.name} has no residual sums or convolutions; name its layers")
+        if layers is None:
+            return {part: part for part in found}
+        # Places count in the list of found layers, names in everything there is.
+        named = [
+            layer if isinstance(layer, str) else choose_layers(found, [layer], self.name)[0]
+            for layer in layers
+        ]
+        available = [*found, *(part for part in parts if part not in found)]
+        return {part: part for part in choose_layers(available, named, self.name)}
+
+    def _find_border(self) -> tuple[int, int]:
+        """Return how many pixels go before the image, and what its sides become multiples of.
+
+        Patches begin at the image's corner, so their centres are half a patch off the places that
+        cells have here, stride times index. Half a patch of border puts them there. Convolutions
+        get none: their layers begin at different places, and no border is right for all.
+        """
+        try:
+            trace, outputs = self._probe(set(self._parts.values()))
+            sights = [self._found(part, trace, outputs)[0] for part in self._parts.values()]
+        except InputError:
+            return 0, 1
+        first = sights[0]
+        patches = all(
+            seen is not None and seen.stride == seen.receptive_field == first.stride > 1
+            for seen in sights
+        )
+        return (int(first.start + 0.5), first.stride) if patches else (0, 1)
+
+    def _probe(self, wanted: set[str]) -> tuple[Any, dict[str, Any]]:
+        problem: Exception | None = None
+        for side in _PROBES:
+            try:
+                return self._run(np.zeros((side, side, 3), dtype=np.float32), wanted)
+            except InputError as error:
+                problem = problem or error
+        raise InputError(
+            f"{self.name} cannot be run on an image: {problem}; give a module whose forward pass "
+            "takes a batch of images alone, of shape (1, 3, h, w)"
+        )
+
+    def _run(self, ready: np.ndarray, wanted: set[str]) -> tuple[Any, dict[str, Any]]:
+        torch = _torch()
+        from frot.correspondence.backbones._module_identity import evaluating, watching
+        from frot.correspondence.backbones._trace import Trace
+
+        trace = Trace(wanted)
+        example = next((p for p in self._module.parameters() if p.is_floating_point()), None)
+        image = torch.from_numpy(np.ascontiguousarray(ready.transpose(2, 0, 1)[None]))
+        if example is not None:
+            image = image.to(device=example.device, dtype=example.dtype)
+        trace.start(image)
+        module = self._module
+        with (
+            _ONE_AT_A_TIME,
+            torch.no_grad(),
+            evaluating(module),
+            watching(module, trace) as outputs,
+        ):
+            for part in wanted:
+                outputs.setdefault(_bare(part), None)
+            try:
+                with trace:
+                    module(image, **self._call)
+            except MemoryError:
+                raise
+            except Exception as error:
+                raise InputError(
+                    f"{self.name} cannot take an image of {ready.shape[1]} x {ready.shape[0]} "
+                    f"pixels: {_said(error)}"
+                ) from error
+        return trace, outputs
+
+    def _map(
+        self, name: str, trace: Any, outputs: dict[str, Any], size: tuple[int, ...]
+    ) -> FeatureMap:
+        from frot.correspondence.backbones._trace import as_map
+
+        part = self._parts[name]
+        seen, value = self._found(part, trace, outputs)
+        try:
+            values = as_map(value, seen).float().cpu().numpy()
+        except ValueError as error:
+            raise InputError(f"layers names {part!r} of {self.name}: {error}") from None
+        stride = seen.stride if seen is not None else max(1, round(size[0] / values.shape[1]))
+        field = seen.receptive_field if seen is not None else stride
+        return FeatureMap(name, np.ascontiguousarray(values), stride, field)
+
+    def _found(self, part: str, trace: Any, outputs: dict[str, Any]) -> tuple[Any, Any]:
+        if part in trace.sums:
+            return trace.sums[part]
+        if trace.stem is not None and part == trace.stem[0]:
+            return trace.stem[1:]
+        found = outputs.get(_bare(part))
+        if found is None:
+            raise InputError(f"layers names {part!r}, which {self.name} does not run")
+        return found
+
+
+def _torch() -> Any:
+    return require("torch", "correspondence")
+
+
+def _said(error: Exception) -> str:
+    """The first line of an error; of kinds whose text is no sentence, the kind as well."""
+    line = (str(error).splitlines() or [""])[0]
+    known = isinstance(error, RuntimeError | ValueError | TypeError | AssertionError | IndexError)
+    return line if known and line else f"{type(error).__name__}: {line}".rstrip(": ")
+
+
+def _is_compiled(module: Any) -> bool:
+    return isinstance(module, _torch().jit.ScriptModule)
+
+
+def _bare(part: str) -> str:
+    return part.removesuffix(":output")
+
+
+def _has_parts(module: Any, name: str) -> bool:
+    return any(True for _ in module.get_submodule(name).children())

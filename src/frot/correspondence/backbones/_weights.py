@@ -1,0 +1,119 @@
+"""Weights from files, which are data and never code."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from frot._base.errors import InputError, require
+from frot.datasets.catalogue import folders
+
+__all__ = ["fill", "find_weights", "read_weights"]
+
+_WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
+
+
+def read_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the named tensors of a ``.pth``, ``.pt`` or ``.safetensors`` file.
+
+    Files of torch are read with ``weights_only=True``: what would run code is refused.
+
+    Examples
+    --------
+    >>> read_weights("resnet101.pth")
+    Traceback (most recent call last):
+    ...
+    frot.InputError: resnet101.pth does not exist; give the path of a weight file
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path} does not exist; give the path of a weight file")
+    torch = require("torch", "correspondence")
+    if path.suffix == ".safetensors":
+        load = require("safetensors.torch", "correspondence").load_file
+        try:
+            return dict(load(str(path)))
+        except Exception as error:
+            raise InputError(_refusal(path, "a safetensors file", error)) from None
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        if "Weights only load failed" in str(error) and not _is_text(path):
+            raise InputError(
+                f"{path} holds more than tensors, and reading it could run code; save the "
+                "state_dict() alone"
+            ) from None
+        raise InputError(_refusal(path, "a file of torch", error)) from None
+    except Exception as error:
+        raise InputError(_refusal(path, "a file of torch", error)) from None
+    for wrapper in _WRAPPERS:
+        if isinstance(content, Mapping) and isinstance(content.get(wrapper), Mapping):
+            content = content[wrapper]
+    if not isinstance(content, Mapping) or not content:
+        raise InputError(f"{path} holds a {type(content).__name__}; save a state_dict()")
+    named = {str(key): value for key, value in content.items() if torch.is_tensor(value)}
+    if not named:
+        raise InputError(f"{path} holds no tensors; save a state_dict()")
+    # What DataParallel puts before every name says nothing about the network.
+    if all(key.startswith("module.") for key in named):
+        named = {key.removeprefix("module."): value for key, value in named.items()}
+    return named
+
+
+def find_weights(name: str, root: str | os.PathLike[str] | None = None) -> Path | None:
+    """Return where a weight file is among the data that are at hand, or None.
+
+    It may lie in ``weights`` below `root`, below the folder that ``FROT_DATA`` names, and below
+    the other folders in which data sets are looked for.
+
+    Examples
+    --------
+    >>> find_weights("no-such-network.pth") is None
+    True
+    """
+    for folder in folders(root):
+        for path in (folder / "weights" / name, folder / name):
+            if path.is_file():
+                return path
+    return None
+
+
+def fill(module: Any, weights: Mapping[str, Any], path: object, network: str) -> None:
+    """Load weights into a module; every one must be there, of the right shape, and finite."""
+    torch = require("torch", "correspondence")
+    wanted = module.state_dict()
+    for key, value in wanted.items():
+        if key.endswith("num_batches_tracked"):
+            continue
+        if key not in weights:
+            raise InputError(f"{path} has no weights for {key} of {network}; is it that network?")
+        if tuple(weights[key].shape) != tuple(value.shape):
+            raise InputError(
+                f"{path} has shape {tuple(weights[key].shape)} for {key}, but {network} has "
+                f"{tuple(value.shape)}; is it that network?"
+            )
+        if not bool(torch.isfinite(weights[key].float()).all()):
+            raise InputError(f"{path} has values for {key} that are not finite; get it anew")
+    extra = sorted(key for key in weights if key not in wanted)
+    if extra:
+        raise InputError(f"{path} has weights that {network} does not have, such as {extra[0]}")
+    module.load_state_dict({**wanted, **weights})
+
+
+def _refusal(path: Path, kind: str, error: Exception) -> str:
+    if _is_text(path):
+        return f"{path} is a text or web page, not {kind}; get the file itself"
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    if not zipfile.is_zipfile(path) and path.suffix != ".safetensors":
+        return f"{path} is not {kind}, or is cut short"
+    return f"{path} is not {kind}, or is cut short: {first}"
+
+
+def _is_text(path: Path) -> bool:
+    with path.open("rb") as file:
+        start = file.read(64).lstrip()
+    return start.startswith((b"<", b"{", b"version https://git-lfs"))

@@ -1,0 +1,130 @@
+"""Which layers of a network are taken, by name or by number."""
+
+from __future__ import annotations
+
+import difflib
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from frot._base.errors import InputError
+from frot._base.fingerprint import fingerprint
+from frot.correspondence._backbone import Backbone, Classifying
+from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence.backbones.arrays import extract_named
+
+__all__ = ["SomeLayers", "choose_layers", "refuse_classes", "whole"]
+
+
+def choose_layers(
+    available: Sequence[str], asked: Sequence[str | int] | None, network: str
+) -> tuple[str, ...]:
+    """Return the names of the layers asked for, in the order of the network.
+
+    Parameters
+    ----------
+    available : sequence of str
+        Every layer of the network, in its order.
+    asked : sequence of str or int, optional
+        Names, or places counted from 0; None takes all.
+    network : str
+        Name of the network, for messages.
+
+    Examples
+    --------
+    >>> choose_layers(["stem", "layer1.0", "layer1.1"], ["layer1.1", 0], "resnet50")
+    ('stem', 'layer1.1')
+    """
+    if asked is None:
+        return tuple(available)
+    if isinstance(asked, str | int):
+        asked = [asked]
+    wanted: set[str] = set()
+    for layer in asked:
+        if isinstance(layer, str):
+            if layer not in available:
+                near = difflib.get_close_matches(layer, available, n=3, cutoff=0.0)
+                raise InputError(
+                    f"layers names {layer!r}, which {network} does not have; nearest: "
+                    + ", ".join(near)
+                )
+            wanted.add(layer)
+        elif (place := whole(layer)) is None or not 0 <= place < len(available):
+            raise InputError(
+                f"layers holds {layer!r}, but {network} has layers 0 to {len(available) - 1}"
+            )
+        else:
+            wanted.add(available[place])
+    if not wanted:
+        raise InputError("layers is empty; name at least one, or leave it out to take all")
+    return tuple(name for name in available if name in wanted)
+
+
+def whole(value: Any) -> int | None:
+    """Return a whole number, NumPy's as well, as Python's; None for what is none.
+
+    Examples
+    --------
+    >>> whole(np.int64(3)), whole(3.0), whole(True)
+    (3, None, None)
+    """
+    if isinstance(value, bool | np.bool_):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+class SomeLayers:
+    """A backbone that gives some of another's layers.
+
+    Parameters
+    ----------
+    backbone : Backbone
+        The other.
+    layers : sequence of str or int
+        Names, or places counted from 0.
+
+    Examples
+    --------
+    >>> from frot.correspondence.backbones.arrays import ArrayBackbone
+    >>> features = {"cat.jpg": {"low": np.zeros((3, 9, 9)), "high": np.zeros((5, 3, 3))}}
+    >>> SomeLayers(ArrayBackbone(features), [1]).layers
+    ('high',)
+    """
+
+    def __init__(self, backbone: Backbone, layers: Sequence[str | int]) -> None:
+        self.backbone = backbone
+        self.name = backbone.name
+        self.layers: tuple[str, ...] = choose_layers(backbone.layers, layers, backbone.name)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the other backbone and the choice."""
+        return fingerprint(backbone=self.backbone.fingerprint, layers=list(self.layers))
+
+    def extract(self, image: np.ndarray) -> list[FeatureMap]:
+        """Return the chosen maps of an image of shape (h, w, 3) in [0, 1]."""
+        return [one for one in self.backbone.extract(image) if one.name in self.layers]
+
+    def extract_named(self, name: str, image: np.ndarray) -> list[FeatureMap]:
+        """Return the chosen maps of an image that the other may know by name."""
+        maps = extract_named(self.backbone, name, image)
+        return [one for one in maps if one.name in self.layers]
+
+    def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
+        """Return the other's class activation maps, shape (classes, h, w)."""
+        if not isinstance(self.backbone, Classifying):
+            raise refuse_classes(self.name)
+        return self.backbone.class_maps(image, classes)
+
+
+def refuse_classes(name: str) -> InputError:
+    """Return what is raised where a network has no classifier to look with."""
+    return InputError(
+        f"{name} has no classifier on averaged maps, so it has no class activation maps; use "
+        "mass='uniform', pass masks, or take another backbone"
+    )

@@ -1,0 +1,199 @@
+r"""Two factors of every layer's cosines, in half precision, from maps on their own grids.
+
+.. math:: \cos_l = X_l Y_l^\top
+
+With :math:`\hat F, \hat G` the coarse vectors at unit length, N their lengths, U the interpolation
+and D the inverse lengths of what it makes,
+
+.. math:: X = (D_s U_s N_s)(\hat F \hat G^\top), \qquad Y = D_t U_t N_t ,
+
+and, where a layer has fewer channels than the target's map has cells,
+
+.. math:: X = (D_s U_s N_s) \hat F, \qquad Y = (D_t U_t N_t) \hat G .
+
+All of it is a fixed sequence of operations on the device, so that it can be captured in a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from frot.correspondence._grid_lines import Line
+from frot.correspondence.cuda import _plain_factors
+
+__all__ = ["Beside", "Group", "Operands", "Side", "make_groups", "padded", "products"]
+
+# Matrix products are slow on sides that are no multiples of these.
+FINE, COARSE = 64, 8
+
+
+def padded(size: int, multiple: int = FINE) -> int:
+    """Return the next multiple.
+
+    Examples
+    --------
+    >>> padded(4275)
+    4288
+    """
+    return -(-size // multiple) * multiple
+
+
+@dataclass(frozen=True)
+class Group:
+    """Layers of the same grids and number of channels, and how they are multiplied."""
+
+    layers: tuple[int, ...]
+    channels: int
+    source: tuple[int, int]
+    target: tuple[int, int]
+
+    @property
+    def size(self) -> int:
+        """Length of all its factors' rows together, which is what the products cost."""
+        return len(self.layers) * min(self.channels, self.target[0] * self.target[1])
+
+    @property
+    def by_channels(self) -> bool:
+        """Whether the factors are vectors, rather than sums over coarse cells."""
+        return self.channels <= self.target[0] * self.target[1]
+
+
+def make_groups(
+    source: Sequence[tuple[int, ...]], target: Sequence[tuple[int, ...]]
+) -> list[Group]:
+    """Sort layers, given as shapes (channels, h, w), by what they have in common.
+
+    Examples
+    --------
+    >>> shapes = [(8, 4, 4), (8, 2, 2), (8, 2, 2)]
+    >>> [(group.layers, group.by_channels) for group in make_groups(shapes, shapes)]
+    [((0,), True), ((1, 2), False)]
+    """
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for layer, (one, other) in enumerate(zip(source, target, strict=True)):
+        found.setdefault((one[0], one[1:], other[1:]), []).append(layer)
+    return [Group(tuple(layers), *key) for key, layers in found.items()]
+
+
+class Beside:
+    """A second stream of launches: small ones leave a device idle. Without CUDA there is one."""
+
+    def __init__(self, device: Any) -> None:
+        cuda = torch.device(device).type == "cuda"
+        self.stream = torch.cuda.Stream(device) if cuda else None
+
+    @contextmanager
+    def launching(self) -> Iterator[None]:
+        """Launch here what needs nothing that comes after."""
+        if self.stream is None:
+            yield
+            return
+        self.stream.wait_stream(torch.cuda.current_stream(self.stream.device))
+        with torch.cuda.stream(self.stream):
+            yield
+
+    def join(self) -> None:
+        """Let the first stream wait for this one."""
+        if self.stream is not None:
+            torch.cuda.current_stream(self.stream.device).wait_stream(self.stream)
+
+
+class Side:
+    """Interpolation of the coarse cells of one image: four corners for each of n fine cells."""
+
+    def __init__(
+        self,
+        coarse: tuple[int, int],
+        fine: tuple[int, int],
+        device: Any,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        down, across = (Line.between(*sizes) for sizes in zip(coarse, fine, strict=True))
+        corners, weights = [], []
+        for i in range(2):
+            for j in range(2):
+                y = np.minimum(down.low + i, down.old - 1)[:, None]
+                x = np.minimum(across.low + j, across.old - 1)[None, :]
+                corners.append((y * across.old + x).ravel())
+                weights.append((down.taps[:, i, None] * across.taps[None, :, j]).ravel())
+        self.same = coarse == fine
+        self.rows = padded(fine[0] * fine[1])
+        self.width = padded(coarse[0] * coarse[1], COARSE)
+        self.corners = torch.tensor(np.stack(corners, axis=1), dtype=torch.int32, device=device)
+        self.weights = torch.tensor(np.stack(weights, axis=1), dtype=dtype, device=device)
+
+
+def products(unit: torch.Tensor) -> torch.Tensor:
+    """Return the products of the cells of each layer, in more than their own precision."""
+    if unit.is_cuda and unit.dtype == torch.float16:
+        return torch.bmm(unit, unit.mT, out_dtype=torch.float32)
+    return torch.bmm(unit.double(), unit.double().mT)
+
+
+class Operands:
+    """The factors of one group, for maps that come again and again in the same shapes.
+
+    Parameters
+    ----------
+    group : Group
+    source, target : tuples of int
+        The common grids.
+    dtype : torch dtype
+        Half precision; single where half is not fast.
+    kernels : module
+        What `unit_vectors`, `gather` and `spread` are from.
+    beside : Beside, optional
+        Where the target's factor is made.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        source: tuple[int, int],
+        target: tuple[int, int],
+        device: Any,
+        dtype: torch.dtype = torch.float16,
+        kernels: Any = _plain_factors,
+        beside: Beside | None = None,
+    ) -> None:
+        self.group, self.dtype, self.kernels = group, dtype, kernels
+        self.beside = beside or Beside(device)
+        exact = torch.promote_types(dtype, torch.float32)
+        self.sides = (
+            Side(group.source, source, device, exact),
+            Side(group.target, target, device, exact),
+        )
+
+    def __call__(self, F: torch.Tensor, G: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return X (layers, padded n, k) and Y (layers, padded m, k) of maps (layers, c, h, w)."""
+        left, right = self.sides
+        if self.group.by_channels:
+            with self.beside.launching():
+                Y = self._vectors(G, right)
+            X = self._vectors(F, left)
+            self.beside.join()
+            return X, Y
+        with self.beside.launching():
+            other, *target = self._coarse(G, right)
+            Y = self.kernels.spread(*target, right, self.dtype)
+        unit, grams, norms = self._coarse(F, left)
+        self.beside.join()
+        return self.kernels.gather(torch.bmm(unit, other.mT), grams, norms, left), Y
+
+    def _vectors(self, maps: torch.Tensor, side: Side) -> torch.Tensor:
+        """Interpolate to vectors of unit length, (layers, padded n, channels)."""
+        if side.same:
+            return self.kernels.unit_vectors(maps.flatten(2), side.rows, self.dtype)[0]
+        unit, grams, norms = self._coarse(maps, side)
+        return self.kernels.gather(unit, grams, norms, side)
+
+    def _coarse(self, maps: torch.Tensor, side: Side) -> tuple[torch.Tensor, ...]:
+        """Return coarse vectors at unit length, (layers, width, channels), products, lengths."""
+        unit, norms = self.kernels.unit_vectors(maps.flatten(2), side.width, self.dtype)
+        return unit, products(unit), norms

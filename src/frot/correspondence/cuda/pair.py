@@ -1,0 +1,234 @@
+"""One pair of images after another, of the same shapes: from coarse maps to the paper's plan."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from frot._base.errors import InputError
+from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence.cuda import _plain, _plain_factors
+from frot.correspondence.cuda._operands import Beside, Operands, make_groups, padded
+
+__all__ = ["PairSteps", "cosine_factors", "has_triton"]
+
+
+def has_triton() -> bool:
+    """Whether Triton can be imported."""
+    return importlib.util.find_spec("triton") is not None
+
+
+def cosine_factors(
+    source: Sequence[FeatureMap],
+    target: Sequence[FeatureMap],
+    grid_of: int,
+    device: Any,
+    dtype: torch.dtype,
+) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+    """Yield every layer with the two factors of its cosines, padded, in any precision."""
+    shapes = [[tuple(one.values.shape) for one in maps] for maps in (source, target)]
+    (_, h, w), (_, H, W) = (side[grid_of] for side in shapes)
+    for group in make_groups(*shapes):
+        F, G = (
+            torch.stack([torch.as_tensor(maps[k].values, device=device) for k in group.layers])
+            for maps in (source, target)
+        )
+        X, Y = Operands(group, (h, w), (H, W), device, dtype)(F.to(dtype), G.to(dtype))
+        yield from zip(group.layers, X, Y, strict=True)
+
+
+class PairSteps:
+    r"""The paper's three steps on a stack of cosines in half precision.
+
+    Everything is written to buffers that are allocated once, by a fixed sequence of launches, so
+    that `capture` can put it into a CUDA graph; `run` replays that, or launches one by one.
+
+    Parameters
+    ----------
+    source, target : sequences of tuples
+        Shapes (channels, h, w) of the layers' maps.
+    eta, eps : float
+    steps, sweeps : int
+        T, and Sinkhorn's sweeps in each.
+    grid_of : int
+        The layer whose cells are matched.
+    device : str or torch device
+    kernels : {"triton", "torch"}, optional
+        Triton's where it is installed and the device is CUDA's, if left out.
+
+    Attributes
+    ----------
+    maps : list of pairs of tensors
+        Where the maps go, by group: (layers, channels, h, w) of either image.
+    a, b, log_prior : tensors
+        Padded weights of the cells, and log q; uniform until they are written.
+    plan, phi, alpha, errors : tensors
+        What comes out: (n, m), (L,) in the order of `order`, and the L1 errors of the columns of
+        every step, (steps, blocks of columns).
+    """
+
+    def __init__(
+        self,
+        source: Sequence[tuple[int, ...]],
+        target: Sequence[tuple[int, ...]],
+        *,
+        eta: float = 0.3,
+        eps: float = 0.1,
+        steps: int = 3,
+        sweeps: int = 10,
+        grid_of: int = 0,
+        device: Any = "cuda",
+        kernels: str | None = None,
+        dtype: torch.dtype | None = None,
+        last_phi: bool = True,
+    ) -> None:
+        self.device = torch.device(device)
+        cuda = self.device.type == "cuda"
+        if kernels is None:
+            kernels = "triton" if cuda and has_triton() else "torch"
+        if kernels not in ("triton", "torch"):
+            raise InputError(f"kernels: is {kernels!r}; use 'triton' or 'torch'")
+        self.eta, self.eps, self.steps, self.sweeps = eta, eps, steps, sweeps
+        self.last_phi = last_phi
+        self.dtype = dtype or (torch.float16 if cuda else torch.float32)
+        (_, h, w), (_, H, W) = source[grid_of], target[grid_of]
+        ends = (h, w), (H, W)
+        self.shape = ends[0][0] * ends[0][1], ends[1][0] * ends[1][1]
+        self.groups = make_groups(source, target)
+        self.order = [layer for group in self.groups for layer in group.layers]
+        if kernels == "triton":
+            from frot.correspondence.cuda import _factor_kernels, _kernels
+
+            factors, module = _factor_kernels, _kernels
+        else:
+            factors, module = _plain_factors, _plain
+        # The largest group has a stream of its own; more streams would take more workspaces.
+        largest = max(group.size for group in self.groups)
+        pair = [(Beside(self.device), Beside(self.device)) for _ in range(2)]
+        lanes = [pair[group.size < largest] for group in self.groups]
+        self.streams = [stream for stream, _ in lanes]
+        self.operands = [
+            Operands(group, ends[0], ends[1], self.device, self.dtype, factors, beside)
+            for group, (_, beside) in zip(self.groups, lanes, strict=True)
+        ]
+        count = len(source)
+        n, m = self.shape
+        rows, cols = padded(n), padded(m)
+        self.maps = [
+            tuple(
+                self._room(len(group.layers), group.channels, *size)
+                for size in (group.source, group.target)
+            )
+            for group in self.groups
+        ]
+        self.a, self.b = self._room(rows), self._room(cols)
+        self.a[:n], self.b[:m] = 1.0 / n, 1.0 / m
+        self.log_prior, self.alpha, self.phi, self.first = (self._room(count) for _ in range(4))
+        self.stack = self._room(count, rows, cols, dtype=self.dtype)
+        self.K = self._room(steps, rows, cols, dtype=self.dtype)
+        self.u, self.v = self._room(steps, rows), self._room(steps, cols)
+        self.h = self._room(cols)
+        self.plan = self._room(n, m)
+        self.work: Any = module.Steps((count, rows, cols), self.device)
+        self.errors = self._room(steps, self.work.error_blocks)
+        self.graph: Any = None
+
+    def _room(self, *size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        return torch.zeros(size, dtype=dtype, device=self.device)
+
+    def put(self, source: Sequence[Any], target: Sequence[Any]) -> None:
+        """Copy maps (channels, h, w) of all layers, arrays or tensors, to where they are used."""
+        for group, (F, G) in zip(self.groups, self.maps, strict=True):
+            for slot, layer in enumerate(group.layers):
+                F[slot].copy_(torch.as_tensor(source[layer]))
+                G[slot].copy_(torch.as_tensor(target[layer]))
+
+    def cosines(self) -> None:
+        """Fill the stack, and phi of the product plan; the largest group waits for no other."""
+        first = 0
+        for stream, make, (F, G) in zip(self.streams, self.operands, self.maps, strict=True):
+            part = slice(first, first + len(F))
+            with stream.launching():
+                self._group(make, F, G, part)
+            first = part.stop
+        for stream in set(self.streams):
+            stream.join()
+
+    def _group(self, make: Operands, F: Any, G: Any, part: slice) -> None:
+        """Multiply the factors, and the means of the factors."""
+        X, Y = make(F, G)
+        with make.beside.launching():
+            # Weights of cells are small numbers for half precision.
+            left = torch.matmul((self.a * len(self.a)).to(X.dtype), X).float() / len(self.a)
+            right = torch.matmul((self.b * len(self.b)).to(Y.dtype), Y).float() / len(self.b)
+            self.phi[part] = 2.0 - 2.0 * (left * right).sum(dim=1)
+        torch.bmm(X, Y.mT, out=self.stack[part])
+        make.beside.join()
+
+    def take_steps(self, sweeps: int | None = None, afresh: bool = False) -> None:
+        """Take the steps on the stack from the phi of the product plan.
+
+        `afresh` takes them once more, where phi has moved on.
+        """
+        sweeps = self.sweeps if sweeps is None else sweeps
+        work, factor = self.work, 2.0 / self.eps
+        if afresh:
+            self.phi.copy_(self.first)
+        else:
+            self.first.copy_(self.phi)
+        self.alpha.copy_(torch.softmax(self.phi / self.eta + self.log_prior, dim=0))
+        self.h.zero_()
+        self.v.fill_(1.0)
+        for step in range(self.steps):
+            K, u, v = self.K[step], self.u[step], self.v[step]
+            work.absorb(self.stack, self.alpha, self.h, self.b, factor, K)
+            for _ in range(sweeps):
+                work.sweep(K, self.a, self.b, u, v, self.errors[step], True)
+            # Rows exact at the end.
+            work.sweep(K, self.a, self.b, u, v, self.errors[step], False)
+            if step + 1 < self.steps:
+                self.h += v.log()
+            if step + 1 < self.steps or self.last_phi:
+                gamma = 2.0 / (2.0 + step)
+                work.weigh(
+                    self.stack, K, self.a, self.b, u, v,
+                    self.phi, self.log_prior, self.alpha, gamma, self.eta,
+                )  # fmt: skip
+        work.blend(self.K, self.a, self.b, self.u, self.v, self.plan)
+
+    @property
+    def error(self) -> float:
+        """A bound on the plan's mass in wrong columns, from the errors of the steps."""
+        each = self.errors.sum(dim=1).tolist()
+        share = 2.0 / (self.steps * (self.steps + 1))
+        return sum(share * (step + 1) * found for step, found in enumerate(each))
+
+    def launch(self) -> None:
+        """Everything from maps to plan, launched one by one."""
+        self.cosines()
+        self.take_steps()
+
+    def capture(self) -> None:
+        """Put everything into one CUDA graph, which `run` then replays."""
+        side = torch.cuda.Stream(self.device)
+        side.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(side):
+            for _ in range(2):
+                self.launch()
+        torch.cuda.current_stream(self.device).wait_stream(side)
+        torch.cuda.synchronize(self.device)
+        # What the launches above have used cannot be used by the graph, which has its own.
+        torch.cuda.empty_cache()
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.launch()
+
+    def run(self) -> None:
+        """Fill `plan`, `phi`, `alpha` and `errors` from `maps`, `a`, `b` and `log_prior`."""
+        if self.graph is None:
+            self.launch()
+        else:
+            self.graph.replay()

@@ -1,0 +1,349 @@
+"""The page of a match: click a point of A and see it in B, with its heat map.
+
+What the page's script needs goes in beforehand, rounded to what a screen shows: where a grid of
+points goes (`Sampled`), and the best scores of every cell (`HeatRows`).
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from frot._base.errors import require
+from frot.correspondence._feature_map import Grid
+from frot.correspondence.pictures import as_points, grid_extent
+from frot.show.page import check_page, data_address, render, save_page
+
+if TYPE_CHECKING:
+    from frot.correspondence._photo import Photo
+    from frot.correspondence.match import Match
+
+__all__ = ["HeatRows", "Sampled", "heat_rows", "sample", "write_match_page"]
+
+# A screen has room for two of these side by side.
+_LONGEST = 1_000
+# From black over purple and orange to pale yellow: stops of matplotlib's "inferno".
+COLOURS = ((0, 0, 4), (87, 16, 110), (188, 55, 84), (249, 142, 9), (252, 255, 164))
+# With these many points every second pixel of a photograph of 500 x 400 is one.
+MAX_POINTS = 60_000
+# Points times cells at a time, since moving points may take arrays of that many.
+_POINTS_AT_ONCE = 4_000_000
+_LEVELS = 65_535
+# Scores kept, of three bytes each.
+MAX_KEPT = 400_000
+# Along the longer side of the target, for what is not kept.
+_BLOCKS = 12
+_ROWS_AT_ONCE = 256
+
+
+def write_match_page(
+    match: Match,
+    path: str | os.PathLike[str],
+    points: Any = None,
+    title: str | None = None,
+    *,
+    call: str = "",
+    command: str = "",
+) -> Path:
+    """Write a match as one web page: click a point of A and see it in B, with its heat map.
+
+    The page holds both photographs and all numbers itself and asks nothing of the network. It
+    replaces an existing file only once it is complete. Points are moved by `match.transfer`
+    beforehand, one a pixel up to 60,000 and on a coarser grid beyond that; of the scores of each
+    cell the best are kept and the others averaged over blocks, so that a page of 4,275 x 4,275
+    cells is below five megabytes. The page says what it rounds. Needs the extra ``frot[plot]``.
+
+    Parameters
+    ----------
+    match : Match
+    path : path
+        The .html file to write.
+    points : array of shape (k, 2), or int, optional
+        Points of the source to list, x and y in pixels; or how many to choose on the object (16).
+        The surest of them is shown first.
+    title : str, optional
+        By default the names of the photographs.
+    call, command : str
+        Python code and a command line that make the match, shown as they are.
+
+    Returns
+    -------
+    pathlib.Path
+        The file written.
+    """
+    path = check_page(path)
+    chosen = as_points(match, points)
+    moved = match.transfer(chosen)
+    sampled, heat = sample(match), heat_rows(match.scores, match.target_grid)
+    if title is None:
+        title = f"{match.source.name} → {match.target.name}"
+    layers = f"{len(match.alpha)} layers" if match.alpha else "no layers"
+    page = render(
+        "match.html",
+        "frot.correspondence",
+        title=title,
+        subtitle=f"Semantic correspondence by {match.method} over {layers}",
+        call=call,
+        command=command,
+        match=match,
+        a=_photo(match.source, "A"),
+        b=_photo(match.target, "B"),
+        heat_box=_heat_box(match),
+        points=np.column_stack([chosen, moved.points, moved.confidence]).tolist(),
+        facts=_facts(match),
+        rounded=_rounded(match, sampled, heat),
+        data=_data(match, sampled, heat) | {"start": int(np.argmax(moved.confidence))},
+    )
+    return save_page(path, page)
+
+
+def _facts(match: Match) -> list[tuple[str, str]]:
+    facts = [
+        ("Method", match.method),
+        ("Cells", f"{len(match.a):,} of A to {len(match.b):,} of B"),
+        ("Time", f"{match.seconds:.3g} s"),
+    ]
+    result = match.result
+    if result is not None:
+        facts += [
+            ("Entropy of α, η", f"{result.eta:g}"),
+            ("Entropy of the plan, ε", f"{result.eps:g}"),
+            ("Solver", result.solver),
+        ]
+    return facts
+
+
+def _rounded(match: Match, sampled: Sampled, heat: HeatRows) -> str:
+    """What the page does not show to the last digit."""
+    unit = float(((sampled.high - sampled.low) / 65_535).max()) / 2
+    where = "every pixel of A" if sampled.step == 1 else f"every {sampled.step} pixels of A"
+    snap = "" if sampled.step == 1 else ", and a click goes to the nearest of these"
+    m = len(match.b)
+    kept = heat.cells.shape[1]
+    rest = (
+        f"the {kept:,} best of {m:,} cells to 1/255, the others as means over blocks of "
+        f"{heat.block} × {heat.block}"
+        if kept < m
+        else "all cells to 1/255"
+    )
+    return (
+        f"points were moved beforehand at {where}{snap}; their places in B are "
+        f"stored to {max(unit, 0.001):.1g} pixels. The heat map is the mean over the cells of A "
+        f"close to the point, over its maximum: of each, {rest}; drawn smoothly between the cells."
+    )
+
+
+def _photo(photo: Photo, name: str) -> dict[str, Any]:
+    """A photograph as the page shows it: shrunk to a screen, inside its own address."""
+    pixels = (255.0 * np.clip(photo.pixels, 0.0, 1.0)).round().astype(np.uint8)
+    image = require("PIL.Image", "correspondence").fromarray(pixels)
+    # Only shrinks, and keeps the proportions to a pixel.
+    image.thumbnail((_LONGEST, _LONGEST))
+    buffer = io.BytesIO()
+    image.save(buffer, format="JPEG", quality=88)
+    h, w = photo.size
+    source = data_address("image/jpeg", buffer.getvalue())
+    return {"name": photo.name or name, "width": w, "height": h, "source": source}
+
+
+def _heat_box(match: Match) -> str:
+    """Where the canvas of cells lies over the photograph, of which it is a bit larger."""
+    h, w = match.target.size
+    left, right, bottom, top = grid_extent(match.target_grid, match.target_ratio)
+    # A pixel's coordinates are those of its centre; the photograph's edge is half a pixel before.
+    return (
+        f"left: {100 * (left + 0.5) / w:.4f}%; top: {100 * (top + 0.5) / h:.4f}%; "
+        f"width: {100 * (right - left) / w:.4f}%; height: {100 * (bottom - top) / h:.4f}%"
+    )
+
+
+def _data(match: Match, sampled: Sampled, heat: HeatRows) -> dict[str, Any]:
+    def about(photo: Any, grid: Any, ratio: float) -> dict[str, float]:
+        h, w = photo.size
+        cells = {"w": grid.w, "h": grid.h, "stride": float(grid.stride), "ratio": float(ratio)}
+        return {"width": w, "height": h, **cells}
+
+    return {
+        "a": about(match.source, match.source_grid, match.source_ratio),
+        "b": about(match.target, match.target_grid, match.target_ratio),
+        "grid": {"step": sampled.step, "across": sampled.across, "down": sampled.down},
+        "low": sampled.low.tolist(),
+        "high": sampled.high.tolist(),
+        "places": _text(sampled.places),
+        "sure": _text(sampled.sure),
+        "kept": heat.cells.shape[1],
+        "wide": heat.cells.dtype.itemsize == 4,
+        "cells": _text(heat.cells),
+        "scores": _text(heat.scores),
+        "block": heat.block,
+        "blocks": heat.rest.shape[1],
+        "rest": _text(heat.rest),
+        "shares": _text(heat.shares),
+        "colours": COLOURS,
+    }
+
+
+def _text(array: np.ndarray) -> str:
+    """Return the bytes of an array as text, little end first.
+
+    Examples
+    --------
+    >>> _text(np.array([1, 256], dtype="<u2"))
+    'AQAAAQ=='
+    """
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return base64.b64encode(np.ascontiguousarray(little).tobytes()).decode("ascii")
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """The points (step x, step y), row by row, and where they go.
+
+    Parameters
+    ----------
+    step : int
+        Pixels between the points.
+    across, down : int
+        Points in a row, and rows.
+    low, high : arrays of shape (2,)
+        The smallest and largest x and y in the target.
+    places : uint16 array of shape (down across, 2)
+        x and y in the target, from 0 for `low` to 65,535 for `high`.
+    sure : uint8 array of shape (down across,)
+        The confidence, from 0 to 255 for 1.
+    """
+
+    step: int
+    across: int
+    down: int
+    low: np.ndarray
+    high: np.ndarray
+    places: np.ndarray
+    sure: np.ndarray
+
+
+def sample(match: Match, most: int = MAX_POINTS) -> Sampled:
+    """Move a grid of at most so many points by `match.transfer`: every pixel, where that is few."""
+    h, w = match.source.size
+    step = 1
+    while -(-h // step) * -(-w // step) > most:
+        step += 1
+    x, y = np.arange(0, w, step), np.arange(0, h, step)
+    points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2).astype(float)
+    many = max(1, _POINTS_AT_ONCE // max(match.source_grid.count, match.target_grid.count))
+    parts = [match.transfer(points[at : at + many]) for at in range(0, len(points), many)]
+    found = np.concatenate([np.asarray(part.points, dtype=float) for part in parts])
+    sure = np.concatenate([np.asarray(part.confidence, dtype=float) for part in parts])
+    low, high = found.min(axis=0), found.max(axis=0)
+    # A map onto one place has no extent to divide by.
+    high = np.maximum(high, low + 1e-6)
+    return Sampled(
+        step,
+        len(x),
+        len(y),
+        low,
+        high,
+        (_LEVELS * (found - low) / (high - low)).round().astype("<u2"),
+        (255.0 * np.clip(sure, 0.0, 1.0)).round().astype(np.uint8),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class HeatRows:
+    """For every cell of the source, where in the target it may be.
+
+    A row's scores are divided by its largest one; 255 stands for that.
+
+    Parameters
+    ----------
+    cells : array of shape (n, k), uint16 or uint32
+        The k cells of the target with the largest scores.
+    scores : uint8 array of shape (n, k)
+        Their scores.
+    block : int
+        Cells of the target along a side of a block.
+    rest : uint8 array of shape (n, blocks)
+        Means over what is not kept, of blocks row by row.
+    shares : float32 array of shape (n,)
+        Share of the row's sum that its largest score is; 0 for a cell without votes, as off a mask.
+    """
+
+    cells: np.ndarray
+    scores: np.ndarray
+    block: int
+    rest: np.ndarray
+    shares: np.ndarray
+
+    def row(self, cell: int, grid: Grid) -> np.ndarray:
+        """Return a row as the page draws it, shape (h, w), in [0, 1]."""
+        y, x = np.mgrid[: grid.h, : grid.w] // self.block
+        made = self.rest[cell][y * -(-grid.w // self.block) + x].astype(float).ravel()
+        made[self.cells[cell]] = self.scores[cell]
+        return made.reshape(grid.h, grid.w) / 255.0
+
+    def around(self, point: np.ndarray, source: Grid) -> list[int]:
+        """Return the cells close to a point of the source's grid, as `Match.heatmap` reads it.
+
+        Those within a stride that have votes, or else the nearest that have, whatever moves points.
+        """
+        x, y = (source.centres - point).T
+        apart = np.sqrt(x * x + y * y)
+        apart[self.shares == 0.0] = np.inf
+        return np.flatnonzero(apart <= max(source.stride, apart.min())).tolist()
+
+    def heat(self, point: np.ndarray, source: Grid, grid: Grid) -> np.ndarray:
+        """Return the mean of the rows around a point of the source's grid, over its maximum.
+
+        Each as shares of its sum.
+        """
+        near = self.around(point, source)
+        mean = sum(self.shares[cell] * self.row(cell, grid) for cell in near)
+        return mean / np.max(mean)
+
+
+def heat_rows(scores: np.ndarray, grid: Grid, most: int = MAX_KEPT) -> HeatRows:
+    """Keep about `most` scores of a matrix of shape (n, m), the same number in each row.
+
+    Examples
+    --------
+    >>> rows = heat_rows(np.array([[1.0, 4.0, 0.0, 2.0]]), Grid(1, 4, 8.0, 8.0))
+    >>> rows.row(0, Grid(1, 4, 8.0, 8.0)).round(2)
+    array([[0.25, 1.  , 0.  , 0.5 ]])
+    """
+    n, m = scores.shape
+    if not np.any(scores > 0.0):
+        # Where no cell has votes, all have, and spread them evenly.
+        scores = np.broadcast_to(np.float32(1.0), (n, m))
+    kept = int(np.clip(most // n, 16, m)) if m > 16 else m
+    block = -(-max(grid.h, grid.w) // _BLOCKS)
+    y, x = np.mgrid[: grid.h, : grid.w] // block
+    wide = -(-grid.w // block)
+    blocks = wide * -(-grid.h // block)
+    owner = np.zeros((m, blocks), dtype=np.float32)
+    owner[np.arange(m), (y * wide + x).ravel()] = 1.0
+    cells = np.empty((n, kept), dtype="<u2" if m <= 65_536 else "<u4")
+    values = np.empty((n, kept), dtype=np.uint8)
+    rest = np.empty((n, blocks), dtype=np.uint8)
+    shares = np.empty(n, dtype="<f4")
+    for start in range(0, n, _ROWS_AT_ONCE):
+        part = np.clip(
+            np.asarray(scores[start : start + _ROWS_AT_ONCE], dtype=np.float32), 0.0, None
+        )
+        largest = part.max(axis=1, keepdims=True)
+        part = part / np.where(largest > 0.0, largest, np.float32(1.0))
+        best = np.argpartition(part, m - kept, axis=1)[:, m - kept :]
+        rows = slice(start, start + len(part))
+        shares[rows] = (largest[:, 0] > 0.0) / np.maximum(part.sum(axis=1, dtype=float), 1.0)
+        cells[rows] = best
+        values[rows] = (255.0 * np.take_along_axis(part, best, axis=1)).round()
+        left = np.ones_like(part)
+        np.put_along_axis(left, best, 0.0, axis=1)
+        means = (part * left) @ owner / np.maximum(left @ owner, 1.0)
+        rest[rows] = (255.0 * means).round()
+    return HeatRows(cells, values, block, rest, shares)

@@ -1,0 +1,329 @@
+"""Both photographs side by side, and lines between the points that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from frot._base.errors import InputError, require
+from frot.correspondence.pictures._points import as_points
+from frot.show.style import GREEN, INK, new_figure, plain, shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from frot.correspondence._photo import Photo
+    from frot.correspondence.match import Match
+
+__all__ = ["SideBySide", "draw_photo", "place_labels", "plot_matches"]
+
+RED = "#E02020"
+# More numbers than these cover the photograph.
+_MAX_NUMBERS = 20
+# Between the photographs, of the width of both.
+_GAP = 0.025
+# Where a label may stand: points of print to the right of its point and above it, and by which of
+# its own sides it is held.
+_SPOTS = (
+    (6.0, 0.0, "left", "center"),
+    (-6.0, 0.0, "right", "center"),
+    (0.0, 6.0, "center", "bottom"),
+    (0.0, -6.0, "center", "top"),
+)
+# Points of print: half the width of a marker, and what is left free around a label.
+_MARKER, _FREE = 4.0, 1.0
+# Points of print that a label may be beyond the photograph's left, lower, right and upper edge.
+_BEYOND = np.array([-1.0, -4.0, 0.0, 4.0])
+
+
+def plot_matches(
+    match: Match,
+    points: Any = None,
+    ax: Axes | None = None,
+    *,
+    targets: Any = None,
+    threshold: float | None = None,
+) -> Figure:
+    """Draw both photographs side by side, and where points of the first are in the second.
+
+    A point has one colour in both; its line is the fainter the less sure it is, and its
+    confidence in per cent stands beside it where there are few points, and room for it. Where the
+    truth is known, a line leads from each point found to the true one: green within the
+    threshold, red beyond it.
+
+    Parameters
+    ----------
+    match : Match
+    points : array of shape (k, 2), or int, optional
+        x and y in pixels of the source; or how many to choose on the object (16).
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a figure of its own.
+    targets : array of shape (k, 2), optional
+        The true places in the target.
+    threshold : float, optional
+        Pixels of the target within which a point is right; by default a tenth of the larger
+        extent of the true places.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    chosen = as_points(match, points)
+    truth = None if targets is None else _truth(targets, len(chosen))
+    moved = match.transfer(chosen)
+    both = SideBySide(match.source.size, match.target.size)
+    # At least as wide as it takes to read the line above.
+    width = float(np.clip(both.width / both.source[0] * 4.2, 7.0, 14.0))
+    figure: Any = new_figure(width, 0.35 + width * both.source[0] / both.width)
+    axes: Any = figure.add_subplot() if ax is None else ax
+    both.draw(axes, match.source, match.target)
+    sure = np.clip(np.asarray(moved.confidence, dtype=float), 0.0, 1.0)
+    found = both.place(moved.points)
+    if truth is None:
+        _draw_lines(axes, chosen, found, sure)
+        note = "fainter lines: less sure"
+    else:
+        note = _draw_errors(axes, chosen, found, both, moved.points, truth, threshold)
+    names = (plain(shorten(photo.name)) for photo in (match.source, match.target))
+    axes.set_title(f"{' → '.join(names)}   ({note})", loc="left", fontsize=10, color=INK)
+    if truth is None and len(chosen) <= _MAX_NUMBERS:
+        # The surest first; with the title there, the photographs are where they will be.
+        order = np.argsort(-sure, kind="stable").tolist()
+        _draw_labels(axes, found, [f"{share:.0%}" for share in sure], order, both.left)
+    return axes.figure
+
+
+def _draw_lines(axes: Any, chosen: np.ndarray, found: np.ndarray, sure: np.ndarray) -> None:
+    colours = _colours(len(chosen))
+    lines = np.stack([chosen, found], axis=1)
+    faded = colours.copy()
+    # Against the surest, since a share of many votes is a small number even where it is right.
+    faded[:, 3] = 0.3 + 0.7 * sure / max(float(sure.max()), 1e-12)
+    _draw_segments(axes, lines, faded, 1.4, "lines")
+    _draw_points(axes, chosen, colours, "source")
+    _draw_points(axes, found, colours, "found")
+
+
+def _draw_errors(
+    axes: Any,
+    chosen: np.ndarray,
+    found: np.ndarray,
+    both: SideBySide,
+    moved: np.ndarray,
+    truth: np.ndarray,
+    threshold: float | None,
+) -> str:
+    if threshold is None:
+        threshold = 0.1 * float(np.ptp(truth, axis=0).max())
+    far = np.linalg.norm(np.asarray(moved) - truth, axis=1)
+    right = far <= threshold
+    rgba = require("matplotlib.colors", "plot").to_rgba
+    colours = np.array([rgba(GREEN if good else RED) for good in right]).reshape(-1, 4)
+    faded = colours * [1.0, 1.0, 1.0, 0.45]
+    places = both.place(truth)
+    _draw_segments(axes, np.stack([chosen, found], axis=1), faded, 1.2, "lines")
+    _draw_segments(axes, np.stack([found, places], axis=1), colours, 2.4, "errors")
+    _draw_points(axes, chosen, colours, "source")
+    _draw_points(axes, found, colours, "found")
+    # A ring of white under the cross, or it is lost on dark fur.
+    for colour, width, label in (("white", 3.0, "halo"), ("black", 1.3, "truth")):
+        axes.scatter(
+            *places.T, marker="x", s=28, color=colour, linewidths=width, zorder=5, gid=label
+        )
+    return f"crosses: the truth; {right.sum()} of {len(right)} within {threshold:.3g} pixels"
+
+
+def _draw_segments(axes: Any, lines: Any, colours: Any, width: float, label: str) -> None:
+    collections = require("matplotlib.collections", "plot")
+    drawn = collections.LineCollection(lines, colors=colours, linewidths=width, zorder=3)
+    drawn.set_gid(label)
+    axes.add_collection(drawn, autolim=False)
+
+
+def _draw_points(axes: Any, points: np.ndarray, colours: Any, label: str) -> None:
+    axes.scatter(
+        *points.T, s=44, c=colours, edgecolors="white", linewidths=1.2, zorder=4, gid=label
+    )
+
+
+def _colours(count: int) -> np.ndarray:
+    """So many colours around the wheel, neighbours in the order told apart by lightness too."""
+    hsv_to_rgb = require("matplotlib.colors", "plot").hsv_to_rgb
+    hue = np.arange(count) / max(count, 1)
+    value = np.where(np.arange(count) % 2, 0.75, 1.0)
+    rgb = hsv_to_rgb(np.stack([hue, np.full(count, 0.85), value], axis=1))
+    return np.column_stack([rgb, np.ones(count)])
+
+
+def _truth(targets: Any, count: int) -> np.ndarray:
+    truth = np.asarray(targets, dtype=float)
+    if truth.shape != (count, 2):
+        raise InputError(f"targets: shape {truth.shape} is not ({count}, 2), one a point")
+    return truth
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Where the pixels of both photographs are in the axes.
+
+    The first keeps its pixels as coordinates; the second stands to its right, scaled to the same
+    height.
+
+    Parameters
+    ----------
+    source, target : pairs of int
+        Heights and widths.
+
+    Examples
+    --------
+    >>> both = SideBySide((100, 200), (50, 50))
+    >>> both.scale, both.place([[0.0, 0.0]]).tolist()
+    (2.0, [[208.0, 0.5]])
+    """
+
+    source: tuple[int, int]
+    target: tuple[int, int]
+
+    @property
+    def scale(self) -> float:
+        """Units of the axes that a pixel of the target is wide."""
+        return self.source[0] / self.target[0]
+
+    @property
+    def left(self) -> float:
+        """Where the target's left edge is."""
+        wide = self.source[1] + self.scale * self.target[1]
+        return self.source[1] + _GAP * wide - 0.5
+
+    @property
+    def width(self) -> float:
+        """Of all, in units of the axes."""
+        return self.left + 0.5 + self.scale * self.target[1]
+
+    def place(self, points: object) -> np.ndarray:
+        """Return where points of the target, shape (k, 2), are in the axes."""
+        corner = np.array([self.left, -0.5])
+        return corner + self.scale * (np.asarray(points, dtype=float) + 0.5)
+
+    def draw(self, axes: Axes, source: Photo, target: Photo) -> None:
+        """Draw both photographs, and nothing else around them."""
+        h = self.source[0]
+        draw_photo(axes, source)
+        end = self.left + self.scale * self.target[1]
+        draw_photo(axes, target, (self.left, end, h - 0.5, -0.5))
+        axes.set_xlim(-0.5, end)
+        axes.set_ylim(h - 0.5, -0.5)
+
+
+def draw_photo(
+    axes: Axes, photo: Photo, extent: tuple[float, float, float, float] | None = None
+) -> None:
+    """Draw a photograph into axes without ticks and frame."""
+    # Bytes take a quarter of the memory, and more colours than these no screen shows.
+    pixels = (255.0 * np.clip(photo.pixels, 0.0, 1.0)).round().astype(np.uint8)
+    axes.imshow(pixels, extent=extent, interpolation="antialiased")
+    axes.set_axis_off()
+
+
+def _draw_labels(
+    axes: Any, places: np.ndarray, words: Sequence[str], order: Sequence[int], left: float
+) -> None:
+    """Write a word beside each place, shape (k, 2), where it is on no other and on no marker.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+    places : array of shape (k, 2)
+    words : sequence of str
+    order : sequence of int
+        Who comes first; who finds no room goes without.
+    left : float
+        Where the photograph begins that they belong to: words do not go beyond it, nor by more
+        than half a line above or below. To the right they may.
+    """
+    effects = require("matplotlib.patheffects", "plot")
+    texts = []
+    for word, place in zip(words, places, strict=True):
+        text = axes.annotate(
+            word,
+            tuple(place),
+            xytext=(0.0, 0.0),
+            textcoords="offset points",
+            fontsize=7.5,
+            color="black",
+            zorder=6,
+            annotation_clip=False,
+        )
+        text.set_path_effects([effects.withStroke(linewidth=2.2, foreground="white")])
+        _put(text, 0)
+        texts.append(text)
+    # All at the right they take most room, so that what is free now is free when drawn.
+    figure = axes.figure.figure
+    if (layout := figure.get_layout_engine()) is not None:
+        layout.execute(figure)
+    axes.apply_aspect()
+    unit = figure.dpi / 72.0
+    centres = axes.transData.transform(places)
+    markers = np.hstack([centres - _MARKER * unit, centres + _MARKER * unit])
+    box = axes.get_window_extent()
+    corner = axes.transData.transform((left, 0.0))[0]
+    limit = np.array([corner, box.y0, np.inf, box.y1]) + unit * _BEYOND
+    spots = np.array([[_box(text, spot, _FREE * unit) for spot in range(4)] for text in texts])
+    for text, spot in zip(texts, place_labels(spots, markers, limit, order), strict=True):
+        if spot is None:
+            text.remove()
+        else:
+            _put(text, spot)
+
+
+def place_labels(
+    spots: np.ndarray, taken: np.ndarray, limit: np.ndarray, order: Sequence[int]
+) -> list[int | None]:
+    """Choose for each label in turn the first spot that is free, or None where none is.
+
+    Boxes are (left, bottom, right, top).
+
+    Parameters
+    ----------
+    spots : array of shape (k, s, 4)
+        Boxes where a label may be, the best first.
+    taken : array of shape (t, 4)
+        Boxes that no label may be on.
+    limit : array of shape (4,)
+        The box that they all have to be in.
+    order : sequence of int
+        Labels, the first to choose first.
+
+    Examples
+    --------
+    >>> here, above = [0, 0, 2, 1], [0, 2, 2, 3]
+    >>> spots = np.array([[here, above], [here, above], [here, above]])
+    >>> place_labels(spots, np.zeros((0, 4)), np.array([0, 0, 9, 9]), [1, 0, 2])
+    [1, 0, None]
+    """
+    chosen: list[int | None] = [None] * len(spots)
+    for label in order:
+        for number, box in enumerate(spots[label]):
+            inside = (box[:2] >= limit[:2]).all() and (box[2:] <= limit[2:]).all()
+            over = (box[:2] < taken[:, 2:]).all(axis=1) & (box[2:] > taken[:, :2]).all(axis=1)
+            if inside and not over.any():
+                chosen[label] = number
+                taken = np.vstack([taken, box])
+                break
+    return chosen
+
+
+def _put(text: Any, spot: int) -> None:
+    x, y, across, up = _SPOTS[spot]
+    text.set_position((x, y))
+    text.set(ha=across, va=up)
+
+
+def _box(text: Any, spot: int, free: float) -> list[float]:
+    _put(text, spot)
+    x0, y0, x1, y1 = text.get_window_extent().extents
+    return [x0 - free, y0 - free, x1 + free, y1 + free]

@@ -1,0 +1,306 @@
+"""A matcher's options, each declared once: what it is, what it may be, and its default.
+
+`Matcher`, `frot match` and `frot evaluate` take theirs from here, and the presets of the literature
+are here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from frot._base.errors import InputError
+from frot._base.validate import check_choice, check_count, check_flag, check_number
+from frot.correspondence._mass import MASSES
+from frot.correspondence.methods import METHODS
+from frot.correspondence.transfer import TRANSFERS
+from frot.problem.terms import NORMALISATIONS
+
+__all__ = ["NETWORK_OPTIONS", "ONNX_OPTIONS", "PRESETS", "Option", "Settings", "matcher_options"]
+
+PRIORS = ("coherence", "uniform")
+# Longer sides of photographs: a little more than what most networks were trained on, and for those
+# that were trained on larger images more. Chosen on pairs of cars.
+SIDE = 320
+SIDES = {"efficientnet-lite2": 400}
+
+Check = Callable[[Any, str], Any]
+
+
+@dataclass(frozen=True)
+class Option:
+    """How an option is told to users, and what it may be.
+
+    Attributes
+    ----------
+    text : str
+        What it is, in a line, as the help of a command has it.
+    kind : type
+        Of the word on the command line.
+    metavar : str, optional
+        What the help calls that word.
+    check : callable, optional
+        From a value and the option's name to the checked value; raises `InputError`.
+    """
+
+    text: str
+    kind: type = str
+    metavar: str | None = "NAME"
+    check: Check | None = None
+
+
+def _setting(
+    default: Any, text: str, check: Check, kind: type = str, metavar: str | None = "NAME"
+) -> Any:
+    return field(default=default, metadata={"option": Option(text, kind, metavar, check)})
+
+
+def _choice(default: str, text: str, choices: tuple[str, ...], metavar: str = "NAME") -> Any:
+    return _setting(default, text, partial(check_choice, choices=choices), str, metavar)
+
+
+def _flag(default: bool, text: str) -> Any:
+    return _setting(default, text, check_flag, bool, None)
+
+
+def _number(default: float, text: str, metavar: str = "NUMBER", *, strict: bool = True) -> Any:
+    return _setting(default, text, partial(check_number, strict=strict), float, metavar)
+
+
+def _whole(default: int | None, text: str, least: int) -> Any:
+    check = partial(check_count, least=least)
+    return _setting(default, text, _or_none(check) if default is None else check, int, "COUNT")
+
+
+def _or_none(check: Check) -> Check:
+    return lambda value, name: None if value is None else check(value, name)
+
+
+def _check_stride(value: Any, name: str) -> Any:
+    return value if value == "first" else check_number(value, name, strict=True)
+
+
+def _check_prior(prior: Any, name: str) -> str | tuple[float, ...]:
+    """Return the name of a prior, or a user's weights as plain numbers, which can be compared."""
+    if isinstance(prior, str):
+        return check_choice(prior, name, PRIORS)
+    try:
+        weights = np.asarray(prior, dtype=float)
+    except (TypeError, ValueError):
+        weights = np.zeros(0)
+    if weights.ndim != 1 or not len(weights):
+        raise InputError(
+            f"prior: {prior!r} is none of {', '.join(map(repr, PRIORS))}, nor a weight a layer"
+        )
+    if not (np.isfinite(weights) & (weights > 0.0)).all():
+        raise InputError(
+            "prior: has weights that are not finite and > 0; leave out layers by `layers` instead"
+        )
+    return tuple(weights.tolist())
+
+
+@dataclass(frozen=True)
+class Settings:
+    r"""Constants of matching; the defaults are the library's own.
+
+    Attributes
+    ----------
+    method : str
+        "frot", or one of "ot" (layers put end to end), "uniform" (mean of the layers' costs),
+        "weighted" (their mean weighted by the prior), "nn" (cosine nearest neighbour),
+        "best-layer", "hpf", "scot", "srw", "max-min".
+    hough : bool
+        Whether votes are weighed by regularised Hough matching.
+    eta : float
+        What the adversary pays for leaving the prior, in units of cost (from 0 to 4).
+    eps : float
+        Entropy of the plan, in the same units.
+    steps : int
+        Steps of the paper's Frank-Wolfe; 0 solves to `tol` instead.
+    tol : float
+        Relative gap to solve to.
+    prior : str or array of shape (L,)
+        Weights of the layers that the adversary starts from: "coherence", "uniform" (the paper's
+        entropy), or a user's, all positive.
+    power : float
+        What coherences are raised to.
+    normalise : {"none", "mean", "regret"}
+        As in `frot.solve`; for "frot" alone.
+    mass : {"uniform", "cam", "cam-top"}
+        Weights of the cells; see `frot.correspondence`.
+    exponent : float
+        Votes are :math:`(n \Pi)^e`.
+    transfer : {"median", "near", "boxes", "argmax", "soft"}
+        How points are read off.
+    radius : float, optional
+        Pixels of the resized photograph within which cells are near; a stride if None (for
+        "median" the standard deviation of their weights; one and a half strides).
+    side : int, optional
+        Longer side that photographs are resized to; 320 if None, and 400 for EfficientNet-Lite2,
+        which was trained on larger images than the others.
+    enlarge : bool
+        Whether smaller photographs grow.
+    stride : float or "first"
+        The grid of cells is that of the first layer with this stride or more (of this stride
+        where all layers are finer), or of the very first layer.
+    rank : int
+        Directions of "srw".
+    edges : bool
+        Whether cells that see more than a stride beyond the photograph vote and are voted for.
+    """
+
+    method: str = _choice(
+        "frot",
+        "frot (default), ot, uniform, weighted, nn, best-layer, hpf, scot, srw or max-min.",
+        tuple(METHODS),
+    )
+    hough: bool = _flag(True, "Let displacements vote (regularised Hough matching).")
+    eta: float = _number(0.6, "Entropy of the layers' weights.", "COST", strict=False)
+    eps: float = _number(0.1, "Entropy of the plan.", "COST")
+    steps: int = _whole(0, "Steps of the paper's Frank-Wolfe; 0 (default) solves instead.", 0)
+    tol: float = _number(1e-3, "Relative gap to solve to.", "GAP")
+    prior: Any = _setting(
+        "coherence",
+        "Prior on the layers: coherence (default) or uniform, the paper's.",
+        _check_prior,
+    )
+    power: float = _number(2.0, "What coherences are raised to for the prior.")
+    normalise: str = _choice(
+        "none", "Of costs: none, mean or regret; for frot.", NORMALISATIONS, "HOW"
+    )
+    mass: str = _choice(
+        "uniform",
+        "Weights of the cells: uniform, or cam, where the network's classifier looks.",
+        MASSES,
+        "HOW",
+    )
+    exponent: float = _number(0.5, "Masses of the plan to this power are the votes.")
+    transfer: str = _choice(
+        "median", "How points are read off: median, near, boxes, argmax or soft.", TRANSFERS, "HOW"
+    )
+    radius: float | None = _setting(
+        None, "Pixels within which cells are near.", _or_none(check_number), float, "PIXELS"
+    )
+    side: int | None = _whole(None, "Pixels of the longer side, matched at.", 32)
+    enlarge: bool = _flag(True, "Let smaller photographs grow.")
+    stride: float | str = _setting(
+        8, "Pixels between cells, or first, the first layer's.", _check_stride, str, "PIXELS"
+    )
+    rank: int = _whole(50, "Directions of srw.", 1)
+    edges: bool = _flag(True, "Let cells vote that see beyond the photograph.")
+
+    def having(self, **changes: Any) -> Settings:
+        """Return the settings with those that are not None replaced."""
+        return replace(self, **{name: x for name, x in changes.items() if x is not None})
+
+    def check(self) -> Settings:
+        """Return checked settings, or raise with the one that is wrong."""
+        checked = {
+            name: option.check(getattr(self, name), name)
+            for name, option in _declared().items()
+            if option.check is not None
+        }
+        if self.method == "frot" and checked["steps"] and not checked["eta"]:
+            raise InputError("eta: must be > 0 for the paper's steps; use steps=0 to solve with 0")
+        return replace(self, **checked)
+
+    def refuse(self, *, normalise: str | None = None, layer: Any = None) -> Settings:
+        """Return the settings, or raise with what was asked for and the method has no use for."""
+        if normalise not in (None, "none") and self.method != "frot":
+            raise InputError(
+                f"normalise: {normalise!r} does nothing for method={self.method!r}; leave it out, "
+                "or use method='frot'"
+            )
+        if layer is not None and self.method != "best-layer":
+            raise InputError(
+                f"layer: {layer!r} does nothing for method={self.method!r}; use "
+                "method='best-layer', or `layers` to choose those that are matched by"
+            )
+        return self
+
+    def sized(self, network: str) -> Settings:
+        """Return the settings with the side that suits a network, where none is given."""
+        if self.side is not None:
+            return self
+        known = [side for name, side in SIDES.items() if network.startswith(name)]
+        return replace(self, side=known[0] if known else SIDE)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """All settings by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def _declared() -> dict[str, Option]:
+    """The options that are settings, by name."""
+    return {one.name: one.metadata["option"] for one in fields(Settings)}
+
+
+# "frot-paper": the paper's reading; "scot": the framework it builds on, its OT-HPF; "hpf":
+# hyperpixel flow, which that extends. They match the cells of the first layer of a ResNet, whose
+# stride is 4; that of other networks may be 2, and four times as many cells sixteen times the work.
+PRESETS: dict[str, Settings] = {
+    "frot": Settings(),
+    "frot-paper": Settings(
+        eta=0.3,
+        steps=3,
+        prior="uniform",
+        mass="cam-top",
+        exponent=1.0,
+        transfer="boxes",
+        side=300,
+        stride=4,
+    ),
+    "scot": Settings(
+        method="scot",
+        eps=0.05,
+        mass="cam",
+        exponent=1.0,
+        transfer="boxes",
+        side=300,
+        stride=4,
+    ),
+    "hpf": Settings(
+        method="hpf",
+        transfer="boxes",
+        side=300,
+        enlarge=False,
+        stride=4,
+        edges=False,
+    ),
+}
+
+# Which network, which of its layers and where it runs; the others say how they are matched.
+NETWORK_OPTIONS: dict[str, Option] = {
+    "backbone": Option("Network: efficientnet-lite2 by default, resnet101, an .onnx file, ..."),
+    "weights": Option("File of the network's weights.", Path, "FILE"),
+    "layers": Option("Only these layers, names with commas.", metavar="NAMES"),
+    "layer": Option("The layer of --method best-layer."),
+    "preset": Option("Settings by name: frot-paper, scot or hpf."),
+    "device": Option("cpu, cuda, cuda:1, ..."),
+    "cache": Option("Keep features here.", Path, "FOLDER"),
+}
+# Of `OnnxBackbone`, which only an ONNX file has a use for.
+ONNX_OPTIONS: dict[str, Option] = {
+    "layout": Option("Axes of the input: NCHW (default) or NHWC.", metavar="AXES"),
+    "colour": Option("Colours: RGB (default) or BGR.", metavar="ORDER"),
+    "mean": Option("Taken off the input; ImageNet's by default.", metavar="NUMBERS"),
+    "std": Option("The input is divided by it; ImageNet's by default.", metavar="NUMBERS"),
+    "scale": Option("255 where the network wants bytes.", float, "NUMBER"),
+}
+
+
+def matcher_options() -> dict[str, Option]:
+    """Every option of `Matcher`, by name.
+
+    Examples
+    --------
+    >>> list(matcher_options())[:3], matcher_options()["eps"].text
+    (['backbone', 'weights', 'layers'], 'Entropy of the plan.')
+    """
+    return {**NETWORK_OPTIONS, **_declared()}

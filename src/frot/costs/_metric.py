@@ -1,0 +1,229 @@
+"""Any metric SciPy knows, or a callable, raised to a power; computed in chunks, never stacked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from frot._base.errors import InputError, brief
+from frot.costs.protocol import UNIT, Rounding, blocks, constant_potentials, summation
+from frot.groups.groups import Groups
+from frot.plans.plan import Plan
+
+__all__ = ["MetricCosts"]
+
+# A chunk of one group's costs; larger than the cache, since the metric itself is the work.
+CHUNK_BYTES = 64_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class MetricCosts:
+    r"""Costs :math:`[C_l]_{ij} = d(x_i^{(l)}, y_j^{(l)})^p` recomputed whenever they are needed.
+
+    Parameters
+    ----------
+    X, Y : arrays of shape (n, d) and (m, d)
+    groups : Groups
+    metric : str or callable
+        A name that `scipy.spatial.distance.cdist` takes, or ``f(u, v) -> float``.
+    p : float
+        The power.
+    chunk_bytes : int
+        Size of the block of one cost matrix that is held at a time.
+    moments : tuple of dict, optional
+        What "seuclidean" and "mahalanobis" need of all points of each group; computed if not given.
+
+    Examples
+    --------
+    >>> X, Y = np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]])
+    >>> MetricCosts(X, Y, Groups.all(2), "euclidean").mix(np.array([1.0]))
+    array([[5.]])
+    """
+
+    X: np.ndarray
+    Y: np.ndarray
+    groups: Groups
+    metric: str | Callable[[np.ndarray, np.ndarray], float] = "euclidean"
+    p: float = 1.0
+    chunk_bytes: int = CHUNK_BYTES
+    moments: tuple[dict[str, np.ndarray], ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.moments is None:
+            found = tuple(self._moments(features) for features in self.groups.indices)
+            object.__setattr__(self, "moments", found)
+
+    def _moments(self, features: np.ndarray) -> dict[str, np.ndarray]:
+        """Variances that SciPy would otherwise take from whatever block it is shown."""
+        if self.metric not in ("seuclidean", "mahalanobis"):
+            return {}
+        points = np.concatenate([self.X[:, features], self.Y[:, features]])
+        if self.metric == "seuclidean":
+            return {"V": points.var(axis=0, ddof=1)}
+        try:
+            return {"VI": np.linalg.inv(np.atleast_2d(np.cov(points.T))).T.copy()}
+        except np.linalg.LinAlgError:
+            raise InputError(
+                "metric: 'mahalanobis' needs a covariance that can be inverted in every group; "
+                "drop features that are constant or follow from others, or use 'seuclidean'"
+            ) from None
+
+    @property
+    def on_host(self) -> bool:
+        """NumPy's."""
+        return True
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, n, m)."""
+        return (len(self.groups), len(self.X), len(self.Y))
+
+    @property
+    def nonnegative(self) -> bool:
+        """Not assumed of a metric we did not write."""
+        return False
+
+    def block(self, group: int, rows: Any = slice(None)) -> np.ndarray:
+        """Return some rows of one group's cost matrix."""
+        features = self.groups.indices[group]
+        assert self.moments is not None
+        X, Y = self.X[rows][:, features], self.Y[:, features]
+        if callable(self.metric):
+            distances = _by_callable(X, Y, self.metric)
+        else:
+            distances = cdist(X, Y, self.metric, **self.moments[group])  # type: ignore[call-overload]
+        return distances if self.p == 1.0 else distances**self.p
+
+    def _row_blocks(self) -> list[slice]:
+        return blocks(self.shape[1], 8 * self.shape[2], self.chunk_bytes)
+
+    def _entries(
+        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray
+    ) -> Iterator[np.ndarray]:
+        """Yield one group's costs at the arcs at a time."""
+        for group in groups.tolist():
+            found = np.empty(len(rows))
+            for part in self._row_blocks():
+                inside = np.flatnonzero((rows >= part.start) & (rows < part.stop))
+                if len(inside):
+                    block = self.block(group, part)
+                    found[inside] = block[rows[inside] - part.start, cols[inside]]
+            yield found
+
+    @property
+    def forbidden(self) -> None:
+        """No arc is."""
+        return None
+
+    @property
+    def line(self) -> None:
+        """Not one convex cost on a line."""
+        return None
+
+    def mix(self, alpha: np.ndarray) -> np.ndarray:
+        """Return sum_l alpha_l C_l, one block of one group at a time."""
+        mixed = np.zeros(self.shape[1:])
+        for group in np.flatnonzero(alpha).tolist():
+            for part in self._row_blocks():
+                mixed[part] += alpha[group] * self.block(group, part)
+        return mixed
+
+    def inner(self, plan: Plan) -> np.ndarray:
+        """Return <plan, C_l> for every group."""
+        if plan.is_sparse:
+            rows, cols, mass = plan.arcs()
+            everything = np.arange(self.shape[0])
+            return np.array([mass @ entries for entries in self._entries(rows, cols, everything)])
+        dense = plan.dense()
+        return np.array(
+            [
+                sum(np.vdot(dense[part], self.block(group, part)) for part in self._row_blocks())
+                for group in range(self.shape[0])
+            ]
+        )
+
+    def at(
+        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the costs at the arcs, shape (groups, K)."""
+        wanted = np.arange(self.shape[0]) if groups is None else np.asarray(groups)
+        return np.stack(list(self._entries(np.asarray(rows), np.asarray(cols), wanted)))
+
+    def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return phi of a b^T."""
+        return np.array(
+            [
+                sum(a[part] @ (self.block(group, part) @ b) for part in self._row_blocks())
+                for group in range(self.shape[0])
+            ]
+        )
+
+    def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the mean size of every group's cost."""
+        return np.array(
+            [
+                sum(a[part] @ (np.abs(self.block(group, part)) @ b) for part in self._row_blocks())
+                for group in range(self.shape[0])
+            ]
+        )
+
+    def take(self, rows: np.ndarray, cols: np.ndarray) -> MetricCosts:
+        """Return the costs between some of the points."""
+        return MetricCosts(
+            self.X[rows],
+            self.Y[cols],
+            self.groups,
+            self.metric,
+            self.p,
+            self.chunk_bytes,
+            self.moments,
+        )
+
+    @cached_property
+    def _largest(self) -> np.ndarray:
+        return np.array(
+            [
+                max(float(np.abs(self.block(group, part)).max()) for part in self._row_blocks())
+                for group in range(self.shape[0])
+            ]
+        )
+
+    def rounding(self, alpha: np.ndarray) -> Rounding:
+        """Bound the error of the sum over groups (the metric's own digits are taken as given)."""
+        terms = (np.count_nonzero(alpha) + 2) * UNIT
+        return Rounding(0.0, terms * float(np.abs(alpha) @ self._largest))
+
+    def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Distances are not negative, but for rounding; of a user's function nothing is known."""
+        return np.full(self.shape[0], -np.inf if callable(self.metric) else -8.0 * UNIT)
+
+    def least_potentials(
+        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a constant for the rows, and nothing for the columns."""
+        return constant_potentials(self, alpha, a, b)
+
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
+        """Entries of a mix are as sharp as they get."""
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Bound the error of sums over the plan."""
+        return summation(plan) * self._largest
+
+
+def _by_callable(
+    X: np.ndarray, Y: np.ndarray, metric: Callable[[np.ndarray, np.ndarray], float]
+) -> np.ndarray:
+    """Return the distances by a function of the user's, which may raise anything."""
+    try:
+        return cdist(X, Y, metric)
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {brief(error, 200)}"
+        raise InputError(f"metric: could not be computed ({reason})") from error

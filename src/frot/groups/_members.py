@@ -1,0 +1,311 @@
+"""What a user may write for the members of a group, turned into column numbers.
+
+Nothing here knows the class `Groups`: these functions read one group's members, or a file of
+groups, and `frot.groups.groups` checks and stores what they return.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence, Set
+from numbers import Integral
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frot._base.errors import InputError, brief
+from frot._base.names import quote_some
+from frot._base.tables import delimiter_of, read_cells, read_text
+
+Lookup = Mapping[str, NDArray[np.intp]]
+
+_Member = TypeVar("_Member")
+
+GROUP_FILES = (".gmt", ".json", ".csv", ".tsv")
+
+
+def listed(spec: Any) -> list[Any] | None:
+    """Return what a list of groups holds; None where it is none, or has no order.
+
+    Examples
+    --------
+    >>> from frot.groups._members import listed
+    >>> listed(([0], [1, 2])), listed({0, 1}), listed(5)
+    ([[0], [1, 2]], None, None)
+    """
+    if isinstance(spec, range | slice | bytes | Set):
+        return None
+    try:
+        return list(spec)
+    except Exception:
+        # Objects of other libraries may raise anything when they are read one by one.
+        return None
+
+
+def column_lookup(feature_names: Sequence[str]) -> dict[str, NDArray[np.intp]]:
+    """Find the columns of each feature name; a name that occurs twice has both its columns.
+
+    Parameters
+    ----------
+    feature_names : sequence of str, length d
+
+    Returns
+    -------
+    dict
+        Name to an array of column numbers, ascending.
+
+    Examples
+    --------
+    >>> from frot.groups._members import column_lookup
+    >>> column_lookup(["TP53", "MYC", "TP53"])["TP53"].tolist()
+    [0, 2]
+    """
+    columns: dict[str, list[int]] = {}
+    for column, name in enumerate(feature_names):
+        columns.setdefault(str(name), []).append(column)
+    return {name: np.array(found, dtype=np.intp) for name, found in columns.items()}
+
+
+def resolve_members(
+    group: str, members: Any, n_features: int, lookup: Lookup | None
+) -> NDArray[np.intp]:
+    """Find the column numbers of one group.
+
+    Parameters
+    ----------
+    group : str
+        The group's name, for messages.
+    members : slice, int, str, boolean mask of length d, or collection of ints or feature names
+        What the user wrote.
+    n_features : int
+        d, the number of columns.
+    lookup : mapping or None
+        From `column_lookup`; None when the columns have no names.
+
+    Returns
+    -------
+    numpy.ndarray of intp
+        In the order given. Whether they are in range and distinct is checked by `Groups`.
+
+    Examples
+    --------
+    >>> from frot.groups._members import resolve_members
+    >>> resolve_members("g0", [True, False, True], 3, None).tolist()
+    [0, 2]
+    """
+    if isinstance(members, slice):
+        return _from_slice(group, members, n_features)
+    if isinstance(members, str | Integral):
+        members = [members]
+    try:
+        if isinstance(members, set | frozenset):
+            # Sets have no order; sorting makes two runs agree.
+            members = sorted(members, key=lambda member: (isinstance(member, str), member))
+        array = np.asarray(members if hasattr(members, "__array__") else list(members))
+    except Exception:
+        # Objects of other libraries may raise anything when they are read one by one.
+        raise InputError(
+            f"group {brief(group)} is {brief(members)}; give column numbers, feature names, a "
+            "slice or a mask"
+        ) from None
+    if array.ndim != 1:
+        raise InputError(
+            f"group {brief(group)} has shape {array.shape}; give a flat list of members"
+        )
+    if array.size == 0:
+        return np.empty(0, dtype=np.intp)
+    if array.dtype == np.bool_:
+        if array.size != n_features:
+            raise InputError(
+                f"group {brief(group)} is a mask of length {array.size}; "
+                f"it needs one entry for each of the {n_features} features"
+            )
+        return np.flatnonzero(array)
+    if np.issubdtype(array.dtype, np.integer):
+        if array.dtype == np.uint64 and array.max() > np.iinfo(np.intp).max:
+            raise InputError(f"group {brief(group)} holds {array.max()}, which is no column number")
+        return array.astype(np.intp)
+    if array.dtype.kind in "UOT" and all(isinstance(member, str) for member in members):
+        return _from_names(group, [str(member) for member in members], lookup)
+    raise InputError(
+        f"group {brief(group)} holds members of type {array.dtype}; "
+        "give whole column numbers, feature names, a slice or a boolean mask"
+    )
+
+
+def _from_slice(group: str, members: slice, n_features: int) -> NDArray[np.intp]:
+    # Python clips a slice that runs past the end, which would hide a wrong number of features.
+    for bound in (members.start, members.stop):
+        if bound is not None and not 0 <= bound <= n_features:
+            raise InputError(
+                f"group {brief(group)} is {members}, which leaves 0..{n_features}; "
+                "write its bounds inside that range (negative bounds are not accepted)"
+            )
+    return np.arange(n_features, dtype=np.intp)[members]
+
+
+def _from_names(group: str, members: list[str], lookup: Lookup | None) -> NDArray[np.intp]:
+    if lookup is None:
+        raise InputError(
+            f"group {brief(group)} names features, but the features have no names; "
+            "pass feature_names, or give column numbers"
+        )
+    unknown = [member for member in members if member not in lookup]
+    if unknown:
+        raise InputError(
+            f"group {brief(group)} names {quote_some(unknown)}, which the data does not have; "
+            f"its features are {quote_some(list(lookup))}"
+        )
+    return np.concatenate([lookup[member] for member in members])
+
+
+def gather(labelled: Iterable[tuple[str, _Member]]) -> dict[str, list[_Member]]:
+    """Collect (label, member) pairs into label -> members, in order of first appearance.
+
+    Examples
+    --------
+    >>> from frot.groups._members import gather
+    >>> gather([("a", 0), ("b", 1), ("a", 2)])
+    {'a': [0, 2], 'b': [1]}
+    """
+    found: dict[str, list[_Member]] = {}
+    for label, member in labelled:
+        found.setdefault(label, []).append(member)
+    return found
+
+
+def read_gmt(path: Path) -> list[tuple[str, list[str]]]:
+    r"""Read the (name, genes) pairs of a gene-matrix-transposed file.
+
+    Each line is a set: its name, a description, then its genes, separated by tabs.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from frot.groups._members import read_gmt
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.gmt"
+    >>> _ = path.write_text("HYPOXIA\tsource\tVEGFA\tLDHA\n")
+    >>> read_gmt(path)
+    [('HYPOXIA', ['VEGFA', 'LDHA'])]
+    """
+    sets = []
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        if not line.strip():
+            continue
+        name, *rest = (cell.strip() for cell in line.split("\t"))
+        if not name or not rest:
+            raise InputError(
+                f"{path}, line {number}: a .gmt line is a set's name, a description and its genes, "
+                "separated by tabs"
+            )
+        # A gene listed twice in a set is one member.
+        sets.append((name, list(dict.fromkeys(gene for gene in rest[1:] if gene))))
+    return sets
+
+
+def read_json(path: Path) -> Any:
+    """Read a groups specification from a JSON file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from frot.groups._members import read_json
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "groups.json"
+    >>> _ = path.write_text('{"signal": [0, 1], "noise": [2]}')
+    >>> read_json(path)
+    {'signal': [0, 1], 'noise': [2]}
+    """
+    try:
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path} is not valid JSON: {error}") from None
+
+
+def read_pairs(path: Path) -> list[tuple[str, str]]:
+    r"""Read the (feature, group) rows of a .csv or .tsv file.
+
+    A first row that reads ``feature,group``, in either order, is a header; without one the
+    feature comes first. A feature may have several rows, one for each group it is in.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from frot.groups._members import read_pairs
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "groups.csv"
+    >>> _ = path.write_text("group,feature\nsize,height\n")
+    >>> read_pairs(path)
+    [('height', 'size')]
+    """
+    rows: list[tuple[str, str]] = []
+    for number, row in read_cells(read_text(path), delimiter_of(path), path):
+        cells = [cell.strip() for cell in row]
+        if not any(cells):
+            continue
+        if len(cells) != 2 or not all(cells):
+            raise InputError(
+                f"{path}, line {number}: expected two cells, a feature and its group, got {cells}"
+            )
+        rows.append((cells[0], cells[1]))
+    header = tuple(cell.lower() for cell in rows[0]) if rows else ()
+    if header == ("group", "feature"):
+        return [(feature, group) for group, feature in rows[1:]]
+    return rows[1:] if header == ("feature", "group") else rows
+
+
+def match_sets(
+    path: Path, feature_names: Sequence[str], min_size: int, missing: str
+) -> tuple[list[tuple[str, list[int]]], tuple[str, ...]]:
+    r"""Match the sets of a .gmt file to columns of the data; name those left out.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from frot.groups._members import match_sets
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.gmt"
+    >>> _ = path.write_text("HYPOXIA\t-\tVEGFA\tLDHA\nEMPTY\t-\tINS\n")
+    >>> match_sets(path, ["MYC", "LDHA", "VEGFA"], 1, "drop")
+    ([('HYPOXIA', [2, 1])], ('EMPTY',))
+    """
+    lookup = column_lookup(feature_names)
+    fewest = max(min_size, 1)
+    kept: list[tuple[str, list[int]]] = []
+    dropped: list[str] = []
+    for name, genes in read_gmt(path):
+        columns = [int(column) for gene in genes for column in lookup.get(gene, ())]
+        if len(columns) >= fewest:
+            kept.append((name, columns))
+        elif missing == "drop":
+            dropped.append(name)
+        else:
+            raise InputError(
+                f"gene set {brief(name)} of {path} has {len(columns)} of the data's features, "
+                f"fewer than {fewest}; lower min_size or pass missing='drop'"
+            )
+    if not kept:
+        raise InputError(
+            f"no gene set of {path} has {fewest} of the data's features, which are like "
+            f"{quote_some(list(lookup), 3)}; name the features as the sets name genes"
+        )
+    return kept, tuple(dropped)
+
+
+def read_members(path: Path, feature_names: Sequence[str] | None) -> dict[str, list[Any]]:
+    r"""Read group -> members, column numbers or feature names, from a .csv or .tsv file.
+
+    Whole numbers are column numbers, unless the data has features of those names.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from frot.groups._members import read_members
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "groups.csv"
+    >>> _ = path.write_text("0,signal\n1,noise\n2,noise\n")
+    >>> read_members(path, None)
+    {'signal': [0], 'noise': [1, 2]}
+    """
+    pairs = read_pairs(path)
+    known = set() if feature_names is None else set(map(str, feature_names))
+    numbers = all(feature.isdecimal() and feature not in known for feature, _ in pairs)
+    return gather((group, int(feature) if numbers else feature) for feature, group in pairs)

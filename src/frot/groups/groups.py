@@ -1,0 +1,394 @@
+"""Named groups of features: ragged, possibly overlapping, from whatever the user has."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from frot._base.errors import InputError, brief
+from frot._base.files import check_path
+from frot._base.names import distinct
+from frot._base.validate import check_count, check_feature_names, check_names
+from frot.groups import _members as members_of
+from frot.groups.arrays import GroupArrays
+
+_SPECS = (
+    "'each', 'all', 'prefix', sizes, a list of index collections, a mapping from name to members, "
+    "one label per feature, or a .gmt, .json, .csv or .tsv file"
+)
+
+# Groups of so many sizes are kept: whoever solves many small problems has the same ones each time.
+FEW = 64
+
+
+class Groups(GroupArrays):
+    """L named groups of d features; ragged, possibly overlapping.
+
+    Most callers want `Groups.parse`, which reads any description of groups. Groups iterate as
+    (name, members) pairs.
+
+    Attributes
+    ----------
+    names : tuple of str, length L
+    indices : tuple of L arrays of intp
+        The members of each group.
+    n_features : int
+        d. A feature in no group is ignored.
+    sizes : numpy.ndarray, shape (L,)
+    flat, offsets : numpy.ndarray of intp
+        Group l is ``flat[offsets[l]:offsets[l + 1]]``.
+    dropped : tuple of str
+        Sets of a .gmt file that were left out, having too few features in the data.
+
+    Examples
+    --------
+    >>> from frot.groups.groups import Groups
+    >>> groups = Groups.from_indices([range(2), range(2, 10)], n_features=10)
+    >>> groups
+    Groups(2 groups of 10 features: 'g0' (2), 'g1' (8))
+    >>> groups.indices[0]
+    array([0, 1])
+    """
+
+    @classmethod
+    def parse(
+        cls, spec: Any, n_features: int, feature_names: Sequence[str] | None = None
+    ) -> Groups:
+        """Read any description of groups; the one door that solvers and the command line use.
+
+        Parameters
+        ----------
+        spec : object
+            One of
+
+            - a `Groups`, checked against `n_features`;
+            - None or ``"each"``: one group per feature; ``"all"``: one group;
+            - ``"prefix"``: see `from_prefix`;
+            - whole numbers, ``[2, 8]`` or ``"2,8"``: sizes of consecutive groups;
+            - a list of index collections, slices, masks or lists of feature names;
+            - a mapping from name to any of those;
+            - one string per feature: its group's label;
+            - the path of a file: see `from_file`.
+        n_features : int
+            d, the number of columns of the data.
+        feature_names : sequence of str, length d, optional
+
+        Examples
+        --------
+        >>> from frot.groups.groups import Groups
+        >>> Groups.parse([2, 8], 10)
+        Groups(2 groups of 10 features: 'g0' (2), 'g1' (8))
+        >>> Groups.parse("prefix", 3, ["age", "lab_na", "lab_k"])
+        Groups(2 groups of 3 features: 'age' (1), 'lab' (2))
+        >>> Groups.parse({"signal": [0], "rest": slice(1, 4)}, 4)
+        Groups(2 groups of 4 features: 'signal' (1), 'rest' (3))
+        """
+        n_features = check_count(n_features, "n_features")
+        feature_names = check_feature_names(feature_names, n_features)
+        if isinstance(spec, Groups):
+            if spec.n_features != n_features:
+                raise InputError(
+                    f"groups were made for {spec.n_features} features but the data has "
+                    f"{n_features}; make them with n_features={n_features}"
+                )
+            return spec
+        if spec is None:
+            return cls.each(n_features, feature_names)
+        if isinstance(spec, str | os.PathLike):
+            return cls._parse_text(os.fspath(spec), n_features, feature_names)
+        if isinstance(spec, Mapping):
+            return cls.from_mapping(spec, n_features, feature_names)
+        items = members_of.listed(spec)
+        if items is None:
+            raise InputError(f"groups={brief(spec)} is not a list of groups; give {_SPECS}")
+        if 0 < len(items) <= FEW and all(type(item) is int for item in items):
+            return _few_sizes(tuple(items), n_features)
+        if items and all(isinstance(item, str) for item in items):
+            return cls._labels_for(items, n_features)
+        if items and all(isinstance(item, bool | np.bool_) for item in items):
+            raise InputError("groups is a single boolean mask; wrap it in a list: groups=[mask]")
+        if items and all(isinstance(item, Integral) for item in items):
+            return cls.from_sizes(items, n_features)
+        return cls.from_indices(items, n_features, feature_names)
+
+    @classmethod
+    def _parse_text(cls, text: str, n_features: int, feature_names: Sequence[str] | None) -> Groups:
+        if text == "each":
+            return cls.each(n_features, feature_names)
+        if text == "all":
+            return cls.all(n_features)
+        if text == "prefix":
+            if feature_names is None:
+                raise InputError("groups='prefix' needs named features; pass feature_names")
+            return cls.from_prefix(feature_names)
+        if re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", text):
+            return cls.from_sizes([int(size) for size in text.split(",")], n_features)
+        if Path(text).suffix.lower() in members_of.GROUP_FILES:
+            return cls.from_file(text, n_features, feature_names)
+        raise InputError(f"groups={brief(text)} is not known; give {_SPECS}")
+
+    @classmethod
+    def _labels_for(cls, labels: list[str], n_features: int) -> Groups:
+        if len(labels) != n_features:
+            raise InputError(
+                f"groups has {len(labels)} labels for {n_features} features; give one label per "
+                "feature (for groups of feature names, write a list of lists)"
+            )
+        return cls.from_labels(labels)
+
+    @classmethod
+    def each(cls, n_features: int, feature_names: Sequence[str] | None = None) -> Groups:
+        """One group per feature, named after it.
+
+        A feature name that occurs again gets ``#2``, ``#3``, … appended.
+
+        Examples
+        --------
+        >>> from frot.groups.groups import Groups
+        >>> Groups.each(3).names
+        ('x0', 'x1', 'x2')
+        >>> Groups.each(2, ["TP53", "TP53"]).names
+        ('TP53', 'TP53#2')
+        """
+        if feature_names is None:
+            names = [f"x{column}" for column in range(n_features)]
+        else:
+            names = distinct([str(name) for name in feature_names])
+        return cls(tuple(names), np.arange(n_features), np.arange(n_features + 1), n_features)
+
+    @classmethod
+    def all(cls, n_features: int) -> Groups:
+        """One group of every feature: ordinary optimal transport.
+
+        Examples
+        --------
+        >>> from frot.groups.groups import Groups
+        >>> Groups.all(3)
+        Groups(1 group of 3 features: 'all' (3))
+        """
+        return cls(("all",), np.arange(n_features), np.array([0, n_features]), n_features)
+
+    @classmethod
+    def from_sizes(
+        cls,
+        sizes: Sequence[int] | ArrayLike,
+        n_features: int | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Groups:
+        """Consecutive groups of the given sizes.
+
+        Examples
+        --------
+        >>> from frot.groups.groups import Groups
+        >>> Groups.from_sizes([2, 3], names=["signal", "noise"]).indices[1]
+        array([2, 3, 4])
+        """
+        array = np.asarray(sizes)
+        if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
+            raise InputError(
+                f"sizes={brief(sizes)} is not a flat list of whole numbers, like [2, 8]"
+            )
+        if array.min() < 1:
+            raise InputError(
+                f"size {int(np.argmin(array))} is {array.min()}; every group needs a feature "
+                "(for one label per feature, use Groups.from_labels)"
+            )
+        total = int(array.sum())
+        if n_features is not None and total != n_features:
+            fewer = "fewer" if total < n_features else "more"
+            raise InputError(
+                f"the sizes add up to {total}, {abs(total - n_features)} {fewer} than the "
+                f"{n_features} features (for one label per feature, use Groups.from_labels)"
+            )
+        offsets = np.concatenate([[0], np.cumsum(array)])
+        return cls(check_names(names, array.size), np.arange(total), offsets, total)
+
+    @classmethod
+    def from_indices(
+        cls,
+        indices: Sequence[Any],
+        n_features: int,
+        feature_names: Sequence[str] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Groups:
+        """One group per element: column numbers, a slice, a mask, or feature names.
+
+        Examples
+        --------
+        >>> from frot.groups.groups import Groups
+        >>> Groups.from_indices([[0, 2], slice(1, 3)], 3).overlapping
+        True
+        """
+        items = list(indices)
+        labels = check_names(names, len(items))
+        lookup = None if feature_names is None else members_of.column_lookup(feature_names)
+        resolved = [
+            members_of.resolve_members(name, item, n_features, lookup)
+            for name, item in zip(labels, items, strict=True)
+        ]
+        return cls._from_lists(labels, resolved, n_features)
+
+    @classmethod
+    def from_mapping(
+        cls,
+        mapping: Mapping[str, Any],
+        n_features: int,
+        feature_names: Sequence[str] | None = None,
+    ) -> Groups:
+        """Read groups from name -> column numbers, a slice, a mask, or feature names.
+
+        Examples
+        --------
+        >>> from frot.groups.groups import Groups
+        >>> Groups.from_mapping({"lab": ["na", "k"]}, 3, ["age", "na", "k"]).indices[0]
+        array([1, 2])
+        """
+        names = [str(name) for name in mapping]
+        return cls.from_indices(list(mapping.values()), n_features, feature_names, names)
+
+    @classmethod
+    def from_prefix(cls, feature_names: Sequence[str], separator: str | None = None) -> Groups:
+        """Group features by the text before the first ``_``, ``.`` or ``:`` of their names.
+
+        A name without a separator, or that begins with it, is a prefix by itself.
+
+        Parameters
+        ----------
+        feature_names : sequence of str, length d
+        separator : str, optional
+            Split at this text in place of the three.
+
+        Examples
+        --------
+        >>> from frot.groups.groups import Groups
+        >>> Groups.from_prefix(["lab_na", "age", "lab_k"])
+        Groups(2 groups of 3 features: 'lab' (2), 'age' (1))
+        """
+        if separator == "":
+            raise InputError("separator is empty; give the text that ends a prefix, like '_'")
+        pattern = re.compile("[_.:]" if separator is None else re.escape(separator))
+        return cls.from_labels(
+            [pattern.split(str(name), maxsplit=1)[0] or str(name) for name in feature_names]
+        )
+
+    @classmethod
+    def from_labels(cls, labels: Sequence[Any] | NDArray[Any]) -> Groups:
+        """Group features by a label each, in order of first appearance.
+
+        A feature labelled None, NaN or ``""`` is in no group.
+
+        Examples
+        --------
+        >>> from frot.groups.groups import Groups
+        >>> Groups.from_labels(["a", "b", "a", None])
+        Groups(2 groups over 3 of 4 features: 'a' (2), 'b' (1))
+        """
+        # Only NaN differs from itself.
+        found = members_of.gather(
+            (str(label), column)
+            for column, label in enumerate(labels)
+            if label is not None and label == label and label != ""
+        )
+        return cls._from_lists(tuple(found), list(found.values()), len(labels))
+
+    @classmethod
+    def from_gmt(
+        cls,
+        path: str | os.PathLike[str],
+        feature_names: Sequence[str],
+        min_size: int = 1,
+        missing: Literal["drop", "raise"] = "drop",
+    ) -> Groups:
+        r"""Gene sets of a .gmt file (a line each: name, description, genes; tabs between).
+
+        Genes that the data does not have are left out; a gene with several columns brings them
+        all.
+
+        Parameters
+        ----------
+        path : path
+        feature_names : sequence of str, length d
+        min_size : int
+            The fewest features of the data that a set must have.
+        missing : {"drop", "raise"}
+            Whether a smaller set is left out, its name going to `dropped`, or an error.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from frot.groups.groups import Groups
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.gmt"
+        >>> _ = path.write_text("HYPOXIA\t-\tVEGFA\tLDHA\nEMPTY\t-\tINS\n")
+        >>> groups = Groups.from_gmt(path, ["MYC", "LDHA", "VEGFA"])
+        >>> groups, groups.dropped
+        (Groups(1 group over 2 of 3 features: 'HYPOXIA' (2)), ('EMPTY',))
+        """
+        if not isinstance(missing, str) or missing not in ("drop", "raise"):
+            raise InputError(f"missing={brief(missing)} is not known; give 'drop' or 'raise'")
+        min_size = check_count(min_size, "min_size", least=0)
+        kept, dropped = members_of.match_sets(check_path(path), feature_names, min_size, missing)
+        names, columns = zip(*kept, strict=True)
+        return cls._from_lists(names, columns, len(feature_names), dropped)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        n_features: int,
+        feature_names: Sequence[str] | None = None,
+    ) -> Groups:
+        r"""Read groups from a .gmt, .json, .csv or .tsv file.
+
+        JSON holds anything `parse` accepts; a table has a feature and a group in each row.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from frot.groups.groups import Groups
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "groups.csv"
+        >>> _ = path.write_text("feature,group\n0,signal\n1,noise\n2,noise\n")
+        >>> Groups.from_file(path, 3)
+        Groups(2 groups of 3 features: 'signal' (1), 'noise' (2))
+        """
+        path = check_path(path)
+        suffix = path.suffix.lower()
+        if suffix == ".gmt":
+            if feature_names is None:
+                raise InputError(
+                    f"groups: the gene sets of {path} need named features; pass feature_names"
+                )
+            return cls.from_gmt(path, feature_names)
+        if suffix == ".json":
+            return cls.parse(members_of.read_json(path), n_features, feature_names)
+        if suffix not in (".csv", ".tsv"):
+            known = ", ".join(members_of.GROUP_FILES)
+            raise InputError(f"{path} has an unknown suffix {suffix!r}; known are {known}")
+        found = members_of.read_members(path, feature_names)
+        return cls.from_mapping(found, n_features, feature_names)
+
+    @classmethod
+    def _from_lists(
+        cls,
+        names: Sequence[str],
+        lists: Sequence[Sequence[int] | NDArray[np.intp]],
+        n_features: int,
+        dropped: tuple[str, ...] = (),
+    ) -> Groups:
+        sizes = [len(members) for members in lists]
+        flat = np.fromiter(chain.from_iterable(lists), dtype=np.intp, count=sum(sizes))
+        offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.intp)])
+        return cls(tuple(names), flat, offsets, n_features, dropped)
+
+
+@lru_cache(maxsize=32)
+def _few_sizes(sizes: tuple[int, ...], n_features: int) -> Groups:
+    return Groups.from_sizes(sizes, n_features)

@@ -1,0 +1,409 @@
+r"""Plans with the right marginals: made from nothing, or from a plan that is nearly feasible.
+
+Right means relative to each weight: a point of weight 1e-12 a million away is as much a part of the
+answer as any other. What rounding leaves is either shown to be harmless by `marginal_error`, or
+moved along the arcs that carry mass by `settle`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import fsum
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from frot.plans.plan import Arcs, Plan
+
+__all__ = [
+    "Settled",
+    "fill",
+    "marginal_error",
+    "northwest",
+    "round_plan",
+    "seen_error",
+    "settle",
+    "sum_error",
+]
+
+
+UNIT = float(np.finfo(float).eps)
+# Marginals are right if they are to a few units in their last place.
+LAST_PLACES = 2.0 * UNIT
+# Up to so many arcs sums are taken exactly, number by number.
+EXACT_SUMS = 100_000
+EXACT_DENSE = 4_000
+# Up to so many arcs plans are settled; of more than some, sums are exact by cutting numbers into
+# whole ones of so many bits, of which enough are taken for the smallest mass that matters.
+SETTLED = 4_000_000
+CUT_FROM, BITS, PIECES = 2_000, 26, 6
+# How often arcs are dropped until a plan is left, at most.
+DROPS = 12
+# Of so many arcs it pays to count how many of them a point has.
+COUNTED_FROM = 64
+# Cumulated masses that differ by less are the same: 32 digits after the first.
+EMPTY = 1e-30
+
+
+def northwest(a: np.ndarray, b: np.ndarray) -> Arcs:
+    r"""Fill a plan from its north-west corner: at most n + m - 1 arcs (rows, cols, mass).
+
+    Weights stand for :math:`a / \sum a` and :math:`b / \sum b`. They are cumulated in twice double
+    precision, so that the mass of every arc is right to its own last places.
+
+    Examples
+    --------
+    >>> northwest(np.array([0.5, 0.5]), np.array([0.25, 0.75]))
+    (array([0, 0, 1]), array([0, 1, 1]), array([0.25, 0.25, 0.5 ]))
+    """
+    (row_ends, row_rest), (col_ends, col_rest) = _cumulated(a), _cumulated(b)
+    ends = np.concatenate([row_ends, col_ends])
+    rest = np.concatenate([row_rest, col_rest])
+    order = np.lexsort((rest, ends))
+    is_row = order < len(a)
+    mass = np.diff(ends[order], prepend=0.0) + np.diff(rest[order], prepend=0.0)
+    # Before each cut so many rows and columns have ended.
+    rows = np.cumsum(is_row) - is_row
+    cols = np.cumsum(~is_row) - ~is_row
+    some = (mass > EMPTY) & (rows < len(a)) & (cols < len(b))
+    return rows[some], cols[some], mass[some]
+
+
+def _cumulated(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return cumulated shares of a sum as pairs of numbers whose sum they are."""
+    ends = np.cumsum(weights)
+    before = ends - weights
+    before[1:] = ends[:-1]
+    before[0] = 0.0
+    # What each addition has rounded off, exactly (Knuth's two-sum).
+    back = ends - before
+    lost = (before - (ends - back)) + (weights - back)
+    rest = np.cumsum(lost)
+    surplus = (float(ends[-1]) - 1.0) + float(rest[-1])
+    return ends, rest - surplus * ends
+
+
+def fill(a: np.ndarray, b: np.ndarray) -> Arcs:
+    """Match the masses of two sides, light ones first: at most n + m - 1 arcs.
+
+    What rounding leaves over is then on the heaviest points, where it is least.
+
+    Examples
+    --------
+    >>> fill(np.array([1.0, 1e-20]), np.array([1e-20, 1.0]))
+    (array([1, 0]), array([0, 1]), array([1.e-20, 1.e+00]))
+    """
+    order_a = np.argsort(a, kind="stable")
+    order_b = np.argsort(b, kind="stable")
+    order_a, order_b = order_a[a[order_a] > 0.0], order_b[b[order_b] > 0.0]
+    left_a, left_b = a[order_a].tolist(), b[order_b].tolist()
+    rows, cols, mass = [], [], []
+    i = j = 0
+    while i < len(left_a) and j < len(left_b):
+        moved = min(left_a[i], left_b[j])
+        rows.append(i)
+        cols.append(j)
+        mass.append(moved)
+        left_a[i] -= moved
+        left_b[j] -= moved
+        i, j = i + (left_a[i] == 0.0), j + (left_b[j] == 0.0)
+    return order_a[rows], order_b[cols], np.array(mass, dtype=float)
+
+
+def round_plan(plan: Plan, a: np.ndarray, b: np.ndarray) -> Plan:
+    """Move a plan to the marginals a and b: shrink what is too much, then fill what lacks.
+
+    The filling takes at most n + m + 1 arcs, so a sparse plan stays sparse. Every row and column
+    is right to a few units in the last place of its own weight.
+
+    Examples
+    --------
+    >>> rough = Plan(np.array([[0.6, 0.0], [0.0, 0.3]]))
+    >>> np.asarray(round_plan(rough, np.array([0.5, 0.5]), np.array([0.5, 0.5])))
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+    if plan.is_sparse:
+        rows, cols, mass = plan.arcs()
+        mass = np.maximum(mass, 0.0)
+        mass = mass * _shrink(_sums(rows, mass, len(a)), a)[rows]
+        mass = mass * _shrink(_sums(cols, mass, len(b)), b)[cols]
+        lack_a = _lack(_sums(rows, mass, len(a)), a)
+        lack_b = _lack(_sums(cols, mass, len(b)), b)
+        more = _fill_lacks(lack_a, lack_b, a, b)
+        joined = [np.concatenate(pair) for pair in zip((rows, cols, mass), more, strict=True)]
+        return Plan.from_arcs(joined[0], joined[1], joined[2], plan.shape)
+    dense = np.maximum(plan.dense(), 0.0)
+    dense *= _shrink(dense.sum(axis=1), a)[:, None]
+    dense *= _shrink(dense.sum(axis=0), b)
+    lack_a, lack_b = _lack(dense.sum(axis=1), a), _lack(dense.sum(axis=0), b)
+    rows, cols, mass = _fill_lacks(lack_a, lack_b, a, b)
+    np.add.at(dense, (rows, cols), mass)
+    return Plan(dense, copy=False)
+
+
+def _shrink(have: np.ndarray, want: np.ndarray) -> np.ndarray:
+    factor = np.ones_like(have)
+    np.divide(want, have, out=factor, where=have > want)
+    return factor
+
+
+def _lack(have: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """What is missing, where it is more than the rounding of a sum."""
+    lack = want - have
+    return np.where(lack > LAST_PLACES * want, lack, 0.0)
+
+
+def _fill_lacks(lack_a: np.ndarray, lack_b: np.ndarray, a: np.ndarray, b: np.ndarray) -> Arcs:
+    """Fill what lacks on either side, to the last light point.
+
+    The lacks of heavy points are known to a unit of their weight only, which may be all that a
+    light one weighs. What is left on one side therefore goes to the heaviest point of the other,
+    where a unit is nothing.
+    """
+    rows, cols, mass = fill(lack_a, lack_b)
+    left_a = lack_a - _sums(rows, mass, len(a))
+    left_b = lack_b - _sums(cols, mass, len(b))
+    # A few units of the lack itself are what its own subtraction leaves.
+    i = np.flatnonzero(left_a > LAST_PLACES * lack_a)
+    j = np.flatnonzero(left_b > LAST_PLACES * lack_b)
+    if len(i) == len(j) == 0:
+        return rows, cols, mass
+    return (
+        np.concatenate([rows, i, np.full(len(j), int(np.argmax(a)))]),
+        np.concatenate([cols, np.full(len(i), int(np.argmax(b))), j]),
+        np.concatenate([mass, left_a[i], left_b[j]]),
+    )
+
+
+def _sums(ends: np.ndarray, mass: np.ndarray, size: int) -> np.ndarray:
+    # Of no arcs at all, bincount makes integers.
+    return np.bincount(ends, mass, size).astype(float)
+
+
+def marginal_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
+    r"""Return an r for which all marginals are between 1 - r and 1 + r times what they should be.
+
+    Weights stand for :math:`a / \sum a` and :math:`b / \sum b`, so that the sums need not agree to
+    the last bit. Then a feasible plan is near: shrink the plan to a share 1 - 4 r, and what lacks
+    in rows and columns is at most 4 r a and 4 r b and 2 r in all, so that filling it by the product
+    of the two costs at most :math:`8 r \langle a b^\top, C \rangle` where no cost is negative.
+
+    Sums are taken number by number where they are not too many, so that what is exact is seen to
+    be.
+
+    Examples
+    --------
+    >>> half = np.array([0.5, 0.5])
+    >>> marginal_error(Plan(np.eye(2) / 2), half, half)
+    0.0
+    """
+    if plan.count <= (EXACT_SUMS if plan.is_sparse else EXACT_DENSE):
+        off_a, off_b = _residuals(*plan.arcs(), a, b)
+        return max(_share(off_a, a), _share(off_b, b))
+    return seen_error(plan, a, b) + sum_error(plan) + abs(_surplus(a, b))
+
+
+def seen_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
+    """Return the share by which marginals look wrong, as far as ordinary sums tell.
+
+    Examples
+    --------
+    >>> half = np.array([0.5, 0.5])
+    >>> seen_error(Plan(np.eye(2) / 4), half, half)
+    0.5
+    """
+    return max(_share(a - plan.sum(axis=1), a), _share(b - plan.sum(axis=0), b))
+
+
+def sum_error(plan: Plan) -> float:
+    """Return by which share a plan's marginals may be further off than sums can tell."""
+    longest = max(plan.shape)
+    if plan.is_sparse and plan.count > COUNTED_FROM:
+        rows, cols, _ = plan.arcs()
+        longest = max(np.bincount(rows).max(initial=0), np.bincount(cols).max(initial=0))
+    return 0.5 * (float(longest) + 4.0) * UNIT
+
+
+def _share(off: np.ndarray, weights: np.ndarray) -> float:
+    if not off.any():
+        return 0.0
+    if weights.all():
+        return float((np.abs(off) / weights).max())
+    some = weights > 0.0
+    return np.inf if off[~some].any() else float((np.abs(off[some]) / weights[some]).max())
+
+
+def _surplus(a: np.ndarray, b: np.ndarray) -> float:
+    """By which share the sum of a is more than that of b."""
+    return fsum([*a.tolist(), *(-b).tolist()]) / float(b.sum())
+
+
+def _residuals(
+    rows: np.ndarray, cols: np.ndarray, mass: np.ndarray, a: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what lacks in rows and columns, to the last digit; b is scaled to the sum of a."""
+    return _exact_lacks(rows, mass, a), _exact_lacks(cols, mass, b) + _surplus(a, b) * b
+
+
+def _exact_lacks(ends: np.ndarray, mass: np.ndarray, want: np.ndarray) -> np.ndarray:
+    if len(mass) > CUT_FROM:
+        return _cut_lacks(ends, mass, want)
+    parts = [[weight] for weight in want.tolist()]
+    for end, moved in zip(ends.tolist(), mass.tolist(), strict=True):
+        parts[end].append(-moved)
+    return np.array([fsum(part) for part in parts])
+
+
+def _cut_lacks(ends: np.ndarray, mass: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Return what lacks by sums of pieces of numbers, each a whole number of its own unit.
+
+    Sums of whole numbers are exact as long as they have no more than 53 bits: of masses up to one,
+    2^27 pieces of 26 bits are. What the last piece leaves is below 1e-46, and its sum exact enough.
+    """
+    found, rest, unit = [], mass, 1.0
+    left = want
+    for _ in range(PIECES):
+        unit *= 2.0**-BITS
+        pieces, wanted = np.rint(rest / unit), np.rint(left / unit)
+        rest, left = rest - unit * pieces, left - unit * wanted
+        found.append(unit * (wanted - np.bincount(ends, pieces, len(want))))
+    found.append(left - np.bincount(ends, rest, len(want)))
+    return np.array([fsum(each) for each in np.array(found).T.tolist()])
+
+
+class Settled(NamedTuple):
+    """A plan as arcs, and per arc how much more or less mass makes its marginals exact."""
+
+    rows: np.ndarray
+    cols: np.ndarray
+    mass: np.ndarray
+    off: np.ndarray
+
+    @property
+    def arcs(self) -> Arcs:
+        """Rows, columns and mass."""
+        return self.rows, self.cols, self.mass
+
+
+def settle(plan: Plan, a: np.ndarray, b: np.ndarray, units: float = 0.0) -> Settled | None:
+    """Make marginals exact by moving mass along the arcs that the plan has, and no others.
+
+    The arcs of largest mass that connect the points make a forest, on which what lacks anywhere is
+    moved to where it is too much: leaves first, each arc taking what its leaf lacks. Where a plan
+    must not use other arcs, because they are forbidden or cost a billion, this rounds it. The
+    arcs' `off` is what remains to be moved after the masses themselves were rounded: a plan with
+    exact marginals exists, and differs by that.
+
+    Parameters
+    ----------
+    plan : Plan
+    a, b : arrays of shape (n,) and (m,)
+    units : float
+        How many units in their last place the weights of a tree's rows and columns may differ by
+        in sum: weights that mean the same need not add up to the same.
+
+    Returns
+    -------
+    Settled or None
+        None if the arcs admit no plan with these marginals, or this forest none.
+
+    Examples
+    --------
+    >>> half = np.array([0.5, 0.5])
+    >>> settle(Plan(np.array([[0.3, 0.1], [0.0, 0.4]])), half, half).mass
+    array([0.5, 0. , 0.5])
+    """
+    if not plan.count <= SETTLED:
+        return None
+    rows, cols, mass = plan.arcs()
+    for _ in range(DROPS):
+        move = _forest_moves(rows, cols, mass, a, b, units)
+        if move is None:
+            return None
+        moved = mass + move
+        # Arcs that have to give more than they have are none of the plan's: try without them.
+        below = moved < -4.0 * UNIT * np.minimum(a[rows], b[cols])
+        if not below.any():
+            settled = np.maximum(moved, 0.0)
+            off = _forest_moves(rows, cols, settled, a, b, units)
+            if off is None:
+                return None
+            below = settled + off < 0.0
+            if not below.any():
+                return Settled(rows, cols, settled, off)
+        rows, cols, mass = rows[~below], cols[~below], mass[~below]
+    return None
+
+
+def _forest_moves(
+    rows: np.ndarray,
+    cols: np.ndarray,
+    mass: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+    units: float,
+) -> np.ndarray | None:
+    """Return what to add to each arc so that marginals are right; None if no forest does it."""
+    n, m = len(a), len(b)
+    size = n + m
+    # The heaviest arcs that connect: a minimum spanning forest by rank.
+    heaviest = np.argsort(-mass, kind="stable")
+    rank = np.empty(len(mass))
+    rank[heaviest] = np.arange(1.0, len(mass) + 1.0)
+    graph = sparse.csr_array((rank, (rows, n + cols)), shape=(size, size))
+    forest = csgraph.minimum_spanning_tree(graph).tocoo()
+    count, part = csgraph.connected_components(forest, directed=False)
+    if not _balanced(part, count, a, b, units):
+        return None
+    # One more node joins the trees at their heaviest points, so that one walk from it visits all,
+    # and what rounding leaves over is where it is least.
+    by_weight = np.argsort(-np.concatenate([a, b]), kind="stable")
+    roots = by_weight[np.unique(part[by_weight], return_index=True)[1]]
+    ends = (
+        np.concatenate([forest.row, roots]),
+        np.concatenate([forest.col, np.full(count, size)]),
+    )
+    joined = sparse.csr_array((np.ones(len(ends[0])), ends), shape=(size + 1, size + 1))
+    order, parents = csgraph.breadth_first_order(joined, size, directed=False)
+    parents = parents.tolist()
+    lacks = np.concatenate([*_residuals(rows, cols, mass, a, b), [0.0]]).tolist()
+    moves = np.zeros(len(mass))
+    ends_of = zip(forest.row.tolist(), forest.col.tolist(), strict=True)
+    where = dict(zip(ends_of, heaviest[forest.data.astype(int) - 1].tolist(), strict=True))
+    for node in reversed(order[1:].tolist()):
+        parent = parents[node]
+        lack = lacks[node]
+        at = where.get((node, parent) if node < n else (parent, node))
+        if at is not None:
+            moves[at] = lack
+        lacks[parent] -= lack
+    return moves
+
+
+def _balanced(part: np.ndarray, count: int, a: np.ndarray, b: np.ndarray, units: float) -> bool:
+    """Whether every tree's points have as much mass on one side as on the other.
+
+    Sums of rounded weights may differ where the weights they stand for do not, as in 3/6 and 1/2:
+    so sums are of whole numbers, and only their ratios are compared.
+    """
+    mine, yours = _whole_sums(a, part[: len(a)], count), _whole_sums(b, part[len(a) :], count)
+    all_mine, all_yours = sum(mine), sum(yours)
+    slack = Fraction(units * UNIT)
+    return all(
+        abs(x * all_yours - y * all_mine) <= slack * max(x * all_yours, y * all_mine)
+        for x, y in zip(mine, yours, strict=True)
+    )
+
+
+def _whole_sums(weights: np.ndarray, part: np.ndarray, count: int) -> list[int]:
+    """Sums of the weights of each part, exactly, in units of the smallest one's last place."""
+    digits, powers = np.frexp(weights)
+    least = int(powers.min())
+    sums = [0] * count
+    whole = (digits * 2.0**53).astype(np.int64).tolist()
+    for at, number, power in zip(part.tolist(), whole, (powers - least).tolist(), strict=True):
+        sums[at] += number << power
+    return sums

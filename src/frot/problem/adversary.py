@@ -1,0 +1,590 @@
+r"""The adversary: which weights on the groups it may choose, and what it is paid for them.
+
+A set :math:`\mathcal A` of weights is known by its best answer to group costs,
+
+.. math:: G(\phi) = \max_{\alpha \in \mathcal A} \langle \alpha, \phi \rangle + r(\alpha),
+
+and by what keeps bounds honest: whether weights are in it, and a way into it. `Simplex` and
+`CappedSimplex` are one family, weights of sum one of which none is above 1/k, and every solver
+takes them. Any other set is a `GivenSet`, which solvers take that declare it (``any_set``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import array_api_compat.numpy
+import numpy as np
+
+from frot._base.errors import InputError, brief
+from frot._base.numbers import check_finite, read_numbers
+from frot._base.validate import check_count, check_number
+from frot.problem.amounts import Relative
+
+__all__ = [
+    "Adversary",
+    "CappedSimplex",
+    "GivenSet",
+    "Simplex",
+    "SimplexFamily",
+    "admit",
+    "as_adversary",
+    "capped_softmax",
+    "check_adversary",
+    "given_once",
+    "simplex_of",
+]
+
+UNIT = float(np.finfo(float).eps)
+# What weights of zero get of one before they are projected: a cap may need them.
+LIFT = 1e-12
+# By how much a prior may miss a sum of one.
+SUM_ERROR = 1e-9
+KNOWN = (
+    "frot.Simplex(), frot.CappedSimplex(k), frot.Box, frot.Ellipsoid, frot.Polytope or "
+    "frot.Polyhedron"
+)
+
+
+class Adversary(Protocol):
+    """What a set of weights has to know: convex, bounded and not empty.
+
+    Examples
+    --------
+    >>> class Half:
+    ...     '''Weights of sum one, of which the first is at least a half.'''
+    ...
+    ...     def best(self, phi):
+    ...         alpha = np.eye(len(phi))[0] / 2 + np.eye(len(phi))[phi.argmax()] / 2
+    ...         return alpha @ phi, alpha
+    ...
+    ...     def contains(self, alpha):
+    ...         return alpha.min() >= 0.0 and alpha[0] >= 0.5 and abs(alpha.sum() - 1.0) <= 1e-12
+    ...
+    ...     def project(self, alpha):
+    ...         rest = np.maximum(alpha - np.eye(len(alpha))[0] / 2, 1e-300)
+    ...         return np.eye(len(alpha))[0] / 2 + rest / rest.sum() / 2
+    >>> import frot
+    >>> frot.solve([[0.0, 0.0]], [[1.0, 2.0]], adversary=Half()).value
+    2.5
+    """
+
+    def best(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the largest <alpha, phi> over the set, and the alpha that attains it."""
+        ...
+
+    def contains(self, alpha: np.ndarray) -> bool:
+        """Whether weights are in the set, to some units in the last place."""
+        ...
+
+    def project(self, alpha: np.ndarray) -> np.ndarray:
+        """Return weights of the set, near the given ones."""
+        ...
+
+
+def capped_softmax(xp: Any, score: Any, k: int) -> Any:
+    r"""Return weights proportional to exp(score), but none above 1/k, (B, L) both.
+
+    They maximise :math:`\langle \alpha, s \rangle - \sum_l \alpha_l \log \alpha_l` over the capped
+    simplex: the j largest are at the cap, and the others share what is left in proportion, with the
+    least j that leaves none of them above it. Capping one more than needed lowers all others, one
+    less raises them, so that j can be bisected.
+
+    Examples
+    --------
+    >>> import array_api_compat.numpy as xp
+    >>> capped_softmax(xp, np.log([[8.0, 1.0, 1.0]]), 2)
+    array([[0.5 , 0.25, 0.25]])
+    """
+    with np.errstate(under="ignore"):
+        weight = xp.exp(score - xp.max(score, axis=1, keepdims=True))
+        weight = weight / xp.sum(weight, axis=1, keepdims=True)
+        if k == 1 or not bool(xp.any(weight > 1.0 / k)):
+            return weight
+        last, capped = (_at_cap_host if isinstance(score, np.ndarray) else _at_cap)(xp, score, k)
+        closed, cap = score >= last, xp.ones_like(score) / k
+        rest = xp.where(closed, -xp.inf * cap, score)
+        top = xp.max(rest, axis=1, keepdims=True)
+        weight = xp.exp(rest - xp.where(top > -xp.inf, top, xp.zeros_like(top)))
+        total = xp.sum(weight, axis=1, keepdims=True)
+        share = (1.0 - capped / k) / xp.where(total > 0.0, total, xp.ones_like(total))
+        # Rounding may have put one a unit above it.
+        return xp.where(closed, cap, xp.minimum(weight * share, cap))
+
+
+def _at_cap_host(xp: Any, score: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least score at the cap, and how many are there, (B, 1) both."""
+    down = -np.sort(-score, axis=1)
+    totals = np.logaddexp.accumulate(down[:, ::-1], axis=1)[:, ::-1]
+    left = k - np.arange(min(k, down.shape[1] - 1) + 1)
+    with np.errstate(divide="ignore"):
+        heaviest = down[:, : len(left)] - totals[:, : len(left)] + np.log(left)
+    # With k at the cap nothing is left, and nobody is above it; alone, the last is at most there.
+    heaviest[:, -1] = -np.inf
+    capped = np.argmax(heaviest <= 0.0, axis=1)[:, None]
+    last = np.take_along_axis(down, np.maximum(capped - 1, 0), axis=1)
+    last = np.where(capped > 0, last, np.inf)
+    # Of those that tie with it rounding may have left some below.
+    return last, (score >= last).sum(axis=1, keepdims=True)
+
+
+def _at_cap(xp: Any, score: Any, k: int) -> tuple[Any, Any]:
+    """The same in any library: how many are at the cap is bisected."""
+    down = xp.sort(score, axis=1, descending=True)
+    place = xp.cumulative_sum(xp.ones_like(score), axis=1) - 1.0
+    nothing, one = xp.zeros_like(score[:, :1]), xp.ones_like(score)
+
+    def heaviest(capped: Any) -> Any:
+        """What the largest score weighs, but for so many."""
+        rest = xp.where(place >= capped, down, -xp.inf * one)
+        top = xp.max(rest, axis=1, keepdims=True)
+        top = xp.where(top > -xp.inf, top, nothing)
+        total = xp.sum(xp.exp(rest - top), axis=1, keepdims=True)
+        return (1.0 - capped / k) / xp.where(total > 0.0, total, nothing + 1.0)
+
+    low, high = nothing, nothing + float(min(k, score.shape[1] - 1))
+    for _ in range(k.bit_length() + 1):
+        middle = xp.floor(0.5 * (low + high))
+        enough = heaviest(middle) <= 1.0 / k
+        low, high = xp.where(enough, low, middle + 1.0), xp.where(enough, middle, high)
+        low = xp.minimum(low, high)
+    last = xp.min(xp.where(place < high, down, xp.inf * one), axis=1, keepdims=True)
+    return last, xp.sum(xp.where(score >= last, one, 0.0 * one), axis=1, keepdims=True)
+
+
+class SimplexFamily:
+    r"""Weights of sum one, none above 1/k, smoothed by their entropy relative to a prior q."""
+
+    k: int
+    eta: float
+    log_prior: np.ndarray | None
+
+    @property
+    def cap(self) -> float:
+        """The largest weight that a group may have."""
+        return 1.0 / self.k
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return type(self).__name__
+
+    def _read(self) -> None:
+        """Refuse an eta or a prior that cannot be meant, whatever the groups are."""
+        object.__setattr__(self, "eta", check_number(self.eta, "eta"))
+        if self.log_prior is not None:
+            prior = read_numbers(self.log_prior, "log_prior")
+            if prior.ndim != 1 or prior.size == 0:
+                raise InputError(f"log_prior: has shape {prior.shape}, expected one number a group")
+            check_finite(prior, "log_prior")
+            object.__setattr__(self, "log_prior", prior)
+
+    def having(self, eta: float, log_prior: np.ndarray | None) -> SimplexFamily:
+        """Return the same set with other entropy."""
+        return replace(self, eta=eta, log_prior=log_prior)  # type: ignore[type-var]
+
+    def check(self, count: int) -> None:
+        """Refuse more shares than groups, and a prior on other ones."""
+        if self.k > count:
+            raise InputError(
+                f"adversary: {self.name}(k={self.k}) is empty for {count} groups; use k from 1 to "
+                f"{count}"
+            )
+        prior = self.log_prior
+        if prior is None:
+            return
+        if prior.shape != (count,):
+            raise InputError(
+                f"adversary: log_prior has shape {prior.shape}, expected one number a group "
+                f"({count},)"
+            )
+        if not abs(float(np.exp(prior).sum()) - 1.0) <= SUM_ERROR:
+            raise InputError(
+                "adversary: log_prior must be the logarithm of weights that sum to one; or give "
+                "weights of any sum as prior=..."
+            )
+
+    def single(self, count: int) -> bool:
+        """Whether there is but one choice: all groups alike."""
+        return self.k == count
+
+    def best(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
+        r"""Return :math:`G_\eta(\phi)` and the weights that attain it."""
+        if np.isinf(phi).any():
+            # What costs infinity has the weight, however much there is.
+            return float(phi.max()), np.where(phi == phi.max(), 1.0, 0.0) / (phi == phi.max()).sum()
+        if self.k == 1:
+            return self._softmax(phi)
+        if self.eta == 0.0:
+            top = np.argsort(-phi, kind="stable")[: self.k]
+            alpha = np.zeros(len(phi))
+            alpha[top] = self.cap
+            return float(phi[top].mean()), alpha
+        level = float(phi.max())
+        below = phi - level
+        with np.errstate(over="ignore", under="ignore"):
+            score = below / self.eta
+            if self.log_prior is not None:
+                score = score + self.log_prior
+            alpha = capped_softmax(array_api_compat.numpy, score[None], self.k)[0]
+        return level + float(alpha @ below) + self.reward(alpha), alpha
+
+    def _softmax(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
+        if self.eta == 0.0:
+            alpha = np.zeros(len(phi))
+            top = int(np.argmax(phi))
+            alpha[top] = 1.0
+            return float(phi[top]), alpha
+        level = float(phi.max())
+        with np.errstate(over="ignore", under="ignore"):
+            # Taken from the maximum, so that no eta is too small.
+            score = (phi - level) / self.eta
+            if self.log_prior is not None:
+                score = score + self.log_prior
+            top = float(score.max())
+            weight = np.exp(score - top)
+        total = float(weight.sum())
+        return level + self.eta * (top + float(np.log(total))), weight / total
+
+    def reward(self, alpha: np.ndarray) -> float:
+        r"""Return :math:`-\eta \sum_l \alpha_l \log(\alpha_l / q_l)` (0 log 0 = 0)."""
+        if self.eta == 0.0:
+            return 0.0
+        on = alpha > 0.0
+        surprise = np.log(alpha[on])
+        if self.log_prior is not None:
+            surprise = surprise - self.log_prior[on]
+        return float(-self.eta * (alpha[on] @ surprise))
+
+    def contains(self, alpha: np.ndarray) -> bool:
+        """Whether no weight is below zero or above the cap, and they sum to one but for rounding.
+
+        Examples
+        --------
+        >>> Simplex().contains(np.array([0.75, 0.25])), CappedSimplex(2).contains([0.75, 0.25])
+        (True, False)
+        """
+        alpha = np.asarray(alpha)
+        inside = bool((alpha >= 0.0).all()) and bool((alpha <= self.cap).all() or self.k == 1)
+        return inside and abs(float(alpha.sum()) - 1.0) <= (len(alpha) + 8.0) * UNIT
+
+    def project(self, alpha: np.ndarray) -> np.ndarray:
+        """Return weights of the set: the others in proportion where some are at the cap.
+
+        Examples
+        --------
+        >>> CappedSimplex(2).project(np.array([0.8, 0.1, 0.1]))
+        array([0.5 , 0.25, 0.25])
+        """
+        alpha = np.maximum(alpha, 0.0)
+        total = float(alpha.sum())
+        if not 0.0 < total < np.inf:
+            # What is no weight at all says nothing about the groups.
+            return np.full(len(alpha), 1.0 / len(alpha))
+        alpha = alpha / total
+        if self.k == 1 or bool((alpha <= self.cap).all()):
+            return alpha
+        lifted = np.log(alpha + LIFT / len(alpha))
+        return capped_softmax(array_api_compat.numpy, lifted[None], self.k)[0]
+
+    def upper(self, phi: np.ndarray, doubt: np.ndarray) -> float:
+        """Bound what the best answer earns if each cost may be as much more as `doubt` says."""
+        value, alpha = self.best(phi + doubt)
+        return value + self._rounding(value, phi + doubt, alpha)
+
+    def least(self, phi: np.ndarray) -> float:
+        """Bound what the best answer earns at least if no cost is below `phi`."""
+        value, alpha = self.best(phi)
+        return value - self._rounding(value, phi, alpha) if np.isfinite(value) else -np.inf
+
+    def _rounding(self, value: float, phi: np.ndarray, alpha: np.ndarray) -> float:
+        """What arithmetic may have done to the value of the best answer."""
+        found = self.reward_rounding(value, len(phi))
+        if self.k == 1:
+            return found
+        # Weights sum to one but for units of each, and so does what they earn.
+        return found + (len(phi) + 8.0) * UNIT * float(alpha @ np.abs(phi) + self.eta)
+
+    def reward_rounding(self, value: float, count: int) -> float:
+        """What logarithms and exponentials of eta's entropy may add to a bound."""
+        if self.eta == 0.0:
+            return 0.0
+        prior = self.log_prior
+        spread = float(np.log(count)) + (0.0 if prior is None else float(-prior.min()))
+        return 8.0 * UNIT * (abs(value) + self.eta * (1.0 + spread))
+
+
+@dataclass(frozen=True, eq=False)
+class Simplex(SimplexFamily):
+    r"""All weights on the probability simplex, smoothed by their entropy (the paper's lemma 1).
+
+    .. math::
+        G_\eta(\phi) = \max_{\alpha \in \Sigma^L} \langle \alpha, \phi \rangle
+            - \eta \sum_l \alpha_l \log \frac{\alpha_l}{q_l}
+          = \eta \log \sum_l q_l e^{\phi_l / \eta},
+        \qquad G_0(\phi) = \max_l \phi_l .
+
+    Parameters
+    ----------
+    eta : float
+        Weight of the entropy, in units of cost. 0 is the maximum itself.
+    log_prior : array of shape (L,), optional
+        :math:`\log q`. None is the paper's entropy, q = 1 (not normalised).
+
+    Examples
+    --------
+    >>> value, alpha = Simplex(eta=1.0).best(np.array([0.0, 0.0]))
+    >>> round(value, 4), alpha
+    (0.6931, array([0.5, 0.5]))
+    >>> Simplex().best(np.array([3.0, 1.0]))
+    (3.0, array([1., 0.]))
+    """
+
+    eta: float = 0.0
+    log_prior: np.ndarray | None = None
+    k: ClassVar[int] = 1  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        self._read()
+
+
+@dataclass(frozen=True, eq=False)
+class CappedSimplex(SimplexFamily):
+    r"""Weights of sum one of which none is above 1/k: the k worst groups share the weight.
+
+    .. math::
+        \max \Big\{ \langle \alpha, \phi \rangle - \eta \sum_l \alpha_l \log \frac{\alpha_l}{q_l}
+        \;:\; 0 \le \alpha_l \le 1/k,\; \textstyle\sum_l \alpha_l = 1 \Big\}
+
+    For eta = 0 that is the mean of the k largest costs: k = 1 is the simplex of feature-robust
+    transport, k = L the mean of all. For eta > 0 the weights are
+    :math:`\min(1/k,\, q_l e^{(\phi_l - \nu)/\eta})` with the :math:`\nu` that makes their sum one.
+
+    Parameters
+    ----------
+    k : int
+    eta : float
+        Weight of the entropy, in units of cost.
+    log_prior : array of shape (L,), optional
+        :math:`\log q`. None is the paper's entropy, q = 1 (not normalised).
+
+    Examples
+    --------
+    >>> CappedSimplex(2).best(np.array([3.0, 1.0, 2.0]))
+    (2.5, array([0.5, 0. , 0.5]))
+    >>> CappedSimplex(2, eta=1.0).best(np.array([9.0, 1.0, 1.0]))[1]
+    array([0.5 , 0.25, 0.25])
+    """
+
+    k: int
+    eta: float = 0.0
+    log_prior: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", check_count(self.k, "k"))
+        self._read()
+
+
+def simplex_of(k: int, eta: float, log_prior: np.ndarray | None) -> SimplexFamily:
+    """Return the member of the family."""
+    return Simplex(eta, log_prior) if k == 1 else CappedSimplex(k, eta, log_prior)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenSet:
+    """Any other set of weights, with what solvers and bounds need to know of it.
+
+    Where it does not say which weights it `contains`, it is what its best answers make it.
+
+    Parameters
+    ----------
+    given : Adversary
+    count : int
+        Number of groups.
+
+    Examples
+    --------
+    >>> from frot import Box
+    >>> GivenSet(Box([0.0, -1.0], [1.0, 2.0]), 2).reach
+    array([1., 2.])
+    """
+
+    given: Any
+    count: int
+
+    k: ClassVar[int] = 1
+    cap: ClassVar[float] = np.inf
+    eta: ClassVar[float] = 0.0
+    log_prior: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        given, count = self.given, self.count
+        if not callable(getattr(given, "best", None)) or isinstance(given, type):
+            raise InputError(f"adversary: {brief(given)} has no best(phi); use {KNOWN}")
+        if getattr(given, "eta", 0.0) != 0.0:
+            raise InputError(
+                f"adversary: {self.name} with eta is for no solver; use frot.Simplex(eta) or "
+                "frot.CappedSimplex(k, eta)"
+            )
+        if (size := getattr(given, "size", count)) != count:
+            raise InputError(f"adversary: holds weights of {size} groups, but there are {count}")
+        knows = [callable(getattr(given, part, None)) for part in ("contains", "project")]
+        if knows == [True, False] or knows == [False, True]:
+            raise InputError(
+                f"adversary: {self.name} needs both contains(alpha) and project(alpha), or neither"
+            )
+        _ = self.reach
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return type(self.given).__name__
+
+    @cached_property
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest weight that each group may have."""
+        low, high = np.zeros(self.count), np.zeros(self.count)
+        for group in range(self.count):
+            for sign, found in ((1.0, high), (-1.0, low)):
+                probe = np.zeros(self.count)
+                probe[group] = sign
+                value, _ = self.best(probe)
+                found[group] = sign * value
+        return low, high
+
+    @property
+    def reach(self) -> np.ndarray:
+        """The largest size each weight may have, (L,)."""
+        low, high = self._bounds
+        return np.maximum(np.abs(low), np.abs(high))
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no weight may be below zero."""
+        return bool((self._bounds[0] >= 0.0).all())
+
+    def single(self, count: int) -> bool:
+        """Not known to be."""
+        return False
+
+    def best(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
+        """Ask the set, and look at what it says."""
+        value, alpha = self.given.best(phi)
+        alpha = np.array(alpha, dtype=float)
+        if alpha.shape != (self.count,):
+            raise InputError(
+                f"adversary: best(phi) returned weights of shape {alpha.shape}, expected "
+                f"({self.count},)"
+            )
+        if not np.isfinite(value) or not np.isfinite(alpha).all():
+            raise InputError(
+                f"adversary: the set is empty or unbounded, best(phi) is {value!r} for "
+                f"phi = {brief(phi)}"
+            )
+        return float(value), alpha
+
+    def reward(self, alpha: np.ndarray) -> float:
+        """Nothing."""
+        return 0.0
+
+    def reward_rounding(self, value: float, count: int) -> float:
+        """Of nothing."""
+        return 0.0
+
+    def contains(self, alpha: np.ndarray) -> bool:
+        """Ask the set; one that does not say trusts its own answers, and mixtures of them."""
+        asked = getattr(self.given, "contains", None)
+        return True if asked is None else bool(asked(alpha))
+
+    def project(self, alpha: np.ndarray) -> np.ndarray:
+        """Let the set bring weights in, and see that they are."""
+        asked = getattr(self.given, "project", None)
+        if asked is None:
+            return alpha
+        found = np.array(asked(alpha), dtype=float)
+        if found.shape != (self.count,) or not self.contains(found):
+            raise InputError(
+                f"adversary: {self.name}.project returned {brief(found)}, which is not in the set "
+                "by its contains"
+            )
+        return found
+
+    def upper(self, phi: np.ndarray, doubt: np.ndarray) -> float:
+        """Bound what the best answer earns if each cost may be off by as much as `doubt`."""
+        value, alpha = self.best(phi)
+        # Answers that are in the set earn no more than the best one, if that is what it is.
+        value = max(value, float(admit(self, alpha) @ phi))
+        return value + float(self.reach @ (doubt + (self.count + 8.0) * UNIT * np.abs(phi)))
+
+    def least(self, phi: np.ndarray) -> float:
+        """Bound what the best answer earns at least if no cost is below `phi`."""
+        if not self.nonnegative or not np.isfinite(phi).all():
+            return -np.inf
+        alpha = admit(self, self.best(phi)[1])
+        return float(alpha @ phi - (self.count + 8.0) * UNIT * (np.abs(alpha) @ np.abs(phi)))
+
+
+def admit(adversary: SimplexFamily | GivenSet, alpha: np.ndarray) -> np.ndarray:
+    """Return weights as they are where they are in the set, else projected.
+
+    Examples
+    --------
+    >>> admit(CappedSimplex(2), np.array([1.0, 0.0]))
+    array([0.5, 0.5])
+    """
+    return alpha if adversary.contains(alpha) else adversary.project(alpha)
+
+
+def as_adversary(adversary: Any, count: int) -> SimplexFamily | GivenSet:
+    """Return what solvers and bounds can work with, for so many groups.
+
+    Examples
+    --------
+    >>> as_adversary(CappedSimplex(3), 2)
+    Traceback (most recent call last):
+    ...
+    frot.InputError: adversary: CappedSimplex(k=3) is empty for 2 groups; use k from 1 to 2
+    """
+    if isinstance(adversary, SimplexFamily):
+        adversary.check(count)
+        return adversary
+    if isinstance(adversary, GivenSet) and adversary.count == count:
+        return adversary
+    return GivenSet(adversary, count)
+
+
+def check_adversary(
+    adversary: Any, count: int, eta: Any, log_prior: np.ndarray | None
+) -> tuple[SimplexFamily | GivenSet, Any, np.ndarray | None]:
+    """Return the set, eta and log prior of a call that gave these, each once.
+
+    `eta` is a number or a share of a mean cost, zero where none was given.
+    """
+    found = as_adversary(Simplex() if adversary is None else adversary, count)
+    if isinstance(found, GivenSet):
+        given = eta.share if isinstance(eta, Relative) else eta
+        if log_prior is not None or given != 0.0:
+            raise InputError(
+                f"eta, prior: are for frot.Simplex and frot.CappedSimplex, not for {found.name}"
+            )
+        return found, 0.0, None
+    return found.having(0.0, None), *given_once(found, eta, log_prior)
+
+
+def given_once(
+    found: SimplexFamily, eta: Any, log_prior: np.ndarray | None
+) -> tuple[Any, np.ndarray | None]:
+    """Return eta and the log prior of a call or of its set; refuse those that both give."""
+    if found.eta != 0.0:
+        if (eta.share if isinstance(eta, Relative) else eta) != 0.0:
+            raise InputError(f"eta: is given here and by {found.name}(eta=...); give it once")
+        eta = float(found.eta)
+    if found.log_prior is not None:
+        if log_prior is not None:
+            raise InputError(
+                f"prior: is given here and by {found.name}(log_prior=...); give it once"
+            )
+        log_prior = np.asarray(found.log_prior, dtype=float)
+    return eta, log_prior

@@ -1,0 +1,354 @@
+r"""Certificates: an interval that holds the optimum, whatever a solver did.
+
+Upper bound: the objective of a plan whose marginals are right. Lower bound: for any weights
+alpha and any potential g, with f and g made feasible by two c-transforms of the mixed cost,
+
+.. math::
+    \langle a, f \rangle + \langle b, g \rangle + r(\alpha)
+    \;\le\; \min_{\Pi} \langle \Pi, M_\alpha \rangle + r(\alpha) \;\le\; \text{optimum},
+
+where r is what the adversary is paid for alpha (its entropy), and alpha is one that it may choose:
+weights that it says are not in its set are projected into it first. Both are widened by what
+rounding in double precision can have done to them, each point by what it weighs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import fsum
+
+import numpy as np
+
+from frot._base.deadline import check_deadline
+from frot._base.errors import SolverError
+from frot.costs.protocol import UNIT
+from frot.plans.feasible import marginal_error, round_plan, seen_error, settle, sum_error
+from frot.plans.plan import Plan
+from frot.problem.problem import Problem
+
+__all__ = [
+    "Lower",
+    "Upper",
+    "cheap_lower_bound",
+    "cost_doubt",
+    "lower_bound",
+    "marginal_doubt",
+    "refuse_contradiction",
+    "relative_gap",
+    "upper_bound",
+]
+
+TINY = float(np.finfo(float).tiny)
+
+# Rounding is looked into where it is more than this share of a bound, and by so many arcs a point
+# at most.
+MATTERS = 2e-10
+NO_MATTER = 1e-12
+SHARP_ARCS = 50
+# Marginals that sums show to be right to this share need no rounding.
+FEW_UNITS = 4.0 * UNIT
+# Units in their last places by which the masses of two sides may differ where no other arc can
+# carry the difference: that is all that is known of weights.
+LAST_PLACES = 64.0
+# Arcs that rounding added with more mass than this are no matter of rounding.
+LITTLE_MASS = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Upper:
+    """A feasible plan, its group costs, its objective, and that widened by rounding.
+
+    Where the objective has an entropy of the plan, `plain` is the bound without it. Where `value`
+    is but a bound of the objective, `exact` computes it: once a run has ended.
+    """
+
+    bound: float
+    value: float
+    plan: Plan
+    phi: np.ndarray
+    plain: float | None = None
+    exact: Callable[[], float] | None = None
+
+    @property
+    def objective(self) -> float:
+        """The plan's objective."""
+        return self.value if self.exact is None else self.exact()
+
+
+@dataclass(frozen=True, eq=False)
+class Lower:
+    """Weights and feasible potentials, and the value they prove; `plain` as for `Upper`.
+
+    `slack` is what was taken off for rounding.
+    """
+
+    bound: float
+    alpha: np.ndarray
+    f: np.ndarray
+    g: np.ndarray
+    slack: float = 0.0
+    plain: float | None = None
+
+
+def upper_bound(
+    problem: Problem, plan: Plan, phi: np.ndarray | None = None, *, rounded: bool = False
+) -> Upper:
+    r"""Round the plan unless it already is, and take its objective as an upper bound.
+
+    `phi` may be given where the plan is feasible as it is and its costs are known. The objective
+    grows with every group's cost, and these are widened by what their sums may err, and by what
+    moves the plan to marginals that are exact: at most :math:`8 r \langle a b^\top, |C_l| \rangle`
+    where marginals are right to a share r.
+    """
+    if problem.costs.forbidden is not None:
+        arcs = plan if plan.is_sparse else Plan.from_arcs(*plan.arcs(), plan.shape)
+        return _along_its_arcs(problem, arcs, LAST_PLACES) or _no_plan(problem, plan)
+    seen = 0.0 if plan.proven_marginals is not None else seen_error(plan, problem.a, problem.b)
+    if not rounded and seen > FEW_UNITS:
+        whole, phi = round_plan(plan, problem.a, problem.b), None
+        best = _by_product(problem, whole, phi, seen_error(whole, problem.a, problem.b))
+    else:
+        best = _by_product(problem, plan, phi, seen)
+    if plan.is_sparse and _rounding_matters(problem, plan, best):
+        along = _along_its_arcs(problem, plan, 0.0)
+        if along is not None and along.bound < best.bound:
+            return along
+    return best
+
+
+def _no_plan(problem: Problem, plan: Plan) -> Upper:
+    return Upper(np.inf, np.inf, plan, np.full(problem.shape[0], np.inf))
+
+
+def _rounding_matters(problem: Problem, plan: Plan, found: Upper) -> bool:
+    """Whether exact marginals cost a plan more than the last digits of its value."""
+    enough = MATTERS * abs(found.value)
+    if found.bound - found.value > enough:
+        return True
+    if plan is found.plan:
+        return False
+    m = problem.shape[2]
+    (old_rows, old_cols, _), (rows, cols, mass) = plan.arcs(), found.plan.arcs()
+    new = ~np.isin(rows * m + cols, old_rows * m + old_cols)
+    if not new.any() or mass[new].sum() > LITTLE_MASS:
+        return False
+    return float((np.abs(problem.costs.at(rows[new], cols[new])) @ mass[new]).max()) > enough
+
+
+def _marginal_share(problem: Problem, plan: Plan) -> float:
+    if plan.proven_marginals is not None:
+        return plan.proven_marginals
+    return marginal_error(plan, problem.a, problem.b)
+
+
+def _by_product(problem: Problem, plan: Plan, phi: np.ndarray | None, seen: float) -> Upper:
+    """The bound of a plan whose marginals are right to a small share."""
+    if phi is None:
+        phi = problem.costs.inner(plan)
+    share = plan.proven_marginals
+    if share is None:
+        share = seen + sum_error(plan) + 2.0 * problem.mass_error
+    if 8.0 * share * float(problem.sizes.max()) > NO_MATTER * float(np.abs(phi).max()):
+        share = _marginal_share(problem, plan)
+    return _upper(problem, plan, phi, _cost_doubt(problem, plan, phi, share))
+
+
+def marginal_doubt(problem: Problem, plan: Plan) -> np.ndarray:
+    """Bound, (L,), what it costs to make a plan's marginals exact, as a share of a b^T does."""
+    return 8.0 * _marginal_share(problem, plan) * problem.sizes
+
+
+def cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray) -> np.ndarray:
+    """Bound, (L,), by how much more than `phi` a plan costs whose marginals are exact."""
+    doubt = _cost_doubt(problem, plan, phi, _marginal_share(problem, plan))
+    return doubt + (problem.mass_error + UNIT) * np.abs(phi)
+
+
+def _cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray, share: float) -> np.ndarray:
+    doubt = problem.costs.doubt(phi, plan)
+    return doubt + 8.0 * share * problem.sizes if share > 0.0 else doubt
+
+
+def _along_its_arcs(problem: Problem, plan: Plan, units: float) -> Upper | None:
+    """The bound of a plan that is rounded along its own arcs, where that can be done."""
+    settled = settle(plan, problem.a, problem.b, units)
+    if settled is None:
+        return None
+    found = Plan.from_arcs(*settled.arcs, problem.shape[1:])
+    phi = problem.costs.inner(found)
+    moved = np.abs(settled.off)
+    some = np.flatnonzero(moved)
+    entries = problem.costs.at(settled.rows[some], settled.cols[some])
+    off = np.abs(entries) @ moved[some] * (1.0 + 16.0 * UNIT)
+    return _upper(problem, found, phi, problem.costs.doubt(phi, found) + 2.0 * off)
+
+
+def _upper(problem: Problem, plan: Plan, phi: np.ndarray, doubt: np.ndarray) -> Upper:
+    value, _ = problem.adversary.best(phi)
+    # Masses sum to one but for their last places, which scale all costs alike.
+    doubt = doubt + (problem.mass_error + UNIT) * np.abs(phi)
+    return Upper(problem.adversary.upper(phi, doubt), float(value), plan, phi)
+
+
+def lower_bound(
+    problem: Problem, alpha: np.ndarray, g: np.ndarray, mixed: np.ndarray | None = None
+) -> Lower:
+    """Make (alpha, g) dual feasible and return the value it proves.
+
+    Weights that are not in the adversary's set are projected into it. `mixed` is
+    ``problem.costs.mix(alpha)`` where the caller has it already, or anything that is nowhere above
+    it; it is mixed again where the weights had to be projected.
+    """
+    adversary = problem.adversary
+    if not adversary.contains(alpha):
+        alpha, mixed = adversary.project(alpha), None
+    if mixed is None:
+        mixed = problem.costs.mix(alpha)
+    a, b = problem.a, problem.b
+    rounding = problem.costs.rounding(alpha)
+    signed = not problem.costs.nonnegative
+    f, g = _feasible_potentials(mixed, g, rounding.relative, b, signed)
+    bound = _dot(a, f) + _dot(b, g)
+    absolute = _weighed(a, rounding.rows) + _weighed(b, rounding.cols)
+    if absolute > MATTERS * abs(bound):
+        sharper = _sharpen(problem, alpha, mixed, f, g)
+        if sharper is not None:
+            f, g = _feasible_potentials(sharper, g, 0.0, b, signed=True)
+            bound, absolute = _dot(a, f) + _dot(b, g), 0.0
+    # Each potential is right to its last places, and weighs what its point does.
+    size = float(a @ np.abs(f) + b @ np.abs(g))
+    slack = absolute + (8.0 * UNIT + problem.mass_error) * size
+    bound -= slack
+    if problem.costs.nonnegative:
+        bound = max(bound, 0.0)
+    # Weights sum to one but for their last places; what they mix is off by as much.
+    bound -= (4.0 * UNIT + abs(float(alpha.sum()) - 1.0)) * abs(bound)
+    bound += adversary.reward(alpha)
+    entropy = adversary.reward_rounding(bound, len(alpha))
+    return Lower(float(bound - entropy), alpha, f, g, slack + entropy)
+
+
+def cheap_lower_bound(problem: Problem) -> Lower:
+    r"""Return what the points alone prove, without a pass over the costs.
+
+    Where no weight may be negative, the objective grows with every group's cost, and none is below
+    ``problem.costs.least``, so that what the adversary earns from these is below the optimum.
+    """
+    least = problem.costs.least(problem.a, problem.b)
+    _, n, m = problem.shape
+    _, alpha = problem.adversary.best(least)
+    bound = problem.adversary.least(least)
+    if not np.isfinite(bound):
+        return Lower(-np.inf, alpha, np.zeros(n), np.zeros(m))
+    f, g = problem.costs.least_potentials(alpha, problem.a, problem.b)
+    # Entropy is never negative: what holds without it holds with it.
+    return Lower(float(bound), alpha, f, g, plain=float(bound) if problem.eps > 0.0 else None)
+
+
+def _weighed(weights: np.ndarray, errors: np.ndarray | float) -> float:
+    return errors if isinstance(errors, float) else float(weights @ errors)
+
+
+def _dot(weights: np.ndarray, potential: np.ndarray) -> float:
+    """A sum of products that cancels without loss."""
+    return fsum((weights * potential).tolist())
+
+
+def _feasible_potentials(
+    mixed: np.ndarray, g: np.ndarray, shrink: float, b: np.ndarray, signed: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two c-transforms from a g that makes the potentials weigh little, as rounding goes by that.
+
+    Of two feasible potentials g, before and after, the larger is taken entry by entry: after a far
+    point's f was rounded, what it leaves the others may be less than they had.
+    """
+    if not np.isfinite(g).all():
+        g = np.zeros_like(g)
+    # The heaviest point's is zero: what the others weigh against it is what a plan costs.
+    g = g - g[int(np.argmax(b))]
+    f, better = c_transforms(mixed, g, shrink + 4.0 * UNIT, signed)
+    return f, np.maximum(g, better - 4.0 * UNIT * np.abs(better))
+
+
+def _sharpen(
+    problem: Problem,
+    alpha: np.ndarray,
+    mixed: np.ndarray,
+    f: np.ndarray,
+    g: np.ndarray,
+) -> np.ndarray | None:
+    """Return a matrix that is nowhere above the mixed cost, and sharp where it binds.
+
+    Far from binding, taking off the whole error costs nothing.
+    """
+    rounding = problem.costs.rounding(alpha)
+    off = np.broadcast_to(np.add.outer(rounding.rows, rounding.cols), mixed.shape)
+    rows, cols = np.nonzero(mixed <= f[:, None] + g + 4.0 * off)
+    if len(rows) > SHARP_ARCS * sum(mixed.shape):
+        return None
+    values = problem.costs.sharp(alpha, rows, cols)
+    if values is None:
+        return None
+    below = mixed - (off + rounding.relative * np.abs(mixed))
+    below[rows, cols] = np.maximum(below[rows, cols], values)
+    return below
+
+
+def c_transforms(
+    mixed: np.ndarray, g: np.ndarray, shrink: float = 0.0, signed: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return f_i = min_j M_ij - g_j, then g_j = min_i M_ij - f_i: feasible, and no worse.
+
+    `shrink` takes that share off costs first, where they are known no better, and a unit off f,
+    for the last place of a subtraction. Costs that are not `signed` are all positive.
+
+    Examples
+    --------
+    >>> c_transforms(np.array([[0.0, 2.0], [2.0, 0.0]]), np.array([0.0, 1.0]))
+    (array([ 0., -1.]), array([0., 1.]))
+    """
+    f = np.empty(len(mixed))
+    best = np.full(mixed.shape[1], np.inf)
+    # Row blocks keep the temporaries in the cache instead of making two more (n, m) matrices.
+    step = max(1, 500_000 // max(1, mixed.shape[1]))
+    for start in range(0, len(mixed), step):
+        check_deadline()
+        block = mixed[start : start + step]
+        if shrink > 0.0:
+            # Of either sign, the smaller one; infinite costs stay infinite.
+            less = block * (1.0 - shrink)
+            block = np.minimum(less, block * (1.0 + shrink)) if signed else less
+        row = (block - g).min(axis=1)
+        if shrink > 0.0:
+            row -= 2.0 * UNIT * np.abs(row)
+        f[start : start + step] = row
+        np.minimum(best, (block - row[:, None]).min(axis=0), out=best)
+    return f, best
+
+
+def refuse_contradiction(lower: float, upper: float, solver: str) -> None:
+    """Raise if a lower bound is above an upper one: then neither can be trusted."""
+    if lower > upper:
+        raise SolverError(
+            f"{solver}: the bounds [{lower!r}, {upper!r}] contradict each other; please report "
+            "this problem"
+        )
+
+
+def relative_gap(lower: float, upper: float) -> float:
+    """Return (upper - lower) relative to the larger of the two in size.
+
+    Examples
+    --------
+    >>> relative_gap(0.75, 1.0)
+    0.25
+    >>> relative_gap(0.0, 0.0)
+    0.0
+    """
+    if upper <= lower:
+        return 0.0
+    # Against a bound that is not known, all of the interval is open.
+    if np.isinf(upper) or np.isinf(lower):
+        return 1.0
+    return float((upper - lower) / max(abs(upper), abs(lower), TINY))

@@ -1,0 +1,314 @@
+"""What every solver returns: the answer and a proven interval around the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from frot._base.arrays import Home, read_only, to_numpy
+from frot._base.files import check_path
+from frot.groups.groups import Groups
+from frot.plans.at import PlanAt
+from frot.plans.plan import Plan
+from frot.problem.bounds import relative_gap
+from frot.problem.chosen import Chosen
+from frot.problem.status import Status
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Progress", "Result"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a solver stands after an iteration; callbacks get one of these.
+
+    Examples
+    --------
+    >>> Progress(iteration=1, elapsed=0.1, lower=1.0, upper=2.0, gap=0.5)
+    Progress(iteration=1, elapsed=0.1, lower=1.0, upper=2.0, gap=0.5)
+    """
+
+    iteration: int
+    elapsed: float
+    lower: float
+    upper: float
+    gap: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    r"""A certified answer: ``lower <= truth <= upper``, always.
+
+    Arrays are of the library and on the device of the arguments, and no part of these: NumPy's are
+    read-only (``np.array(result.alpha)`` is a copy to work on), other libraries' copies.
+
+    The truth is the optimum of
+
+    .. math::
+        \min_{\Pi \in U(a, b)} \max_{\alpha \in \mathcal A}
+        \sum_l \alpha_l \langle \Pi, C_l \rangle - \eta \sum_l \alpha_l \log \alpha_l
+
+    with :math:`\mathcal A` the simplex, or the set that was given as ``adversary``.
+
+    Attributes
+    ----------
+    value : float
+        Objective of `plan`, which is feasible; without entropy on the plan, `upper` but for
+        rounding. Where a time limit left no time for a pass over many costs, a bound of it from
+        above. With `sliced` it is an estimate, as `status` says.
+    lower, upper : float
+        The interval that is proven to hold the optimum.
+    gap : float
+        (upper - lower) over the larger of the two in size.
+    status : Status
+        Why the solver stopped; ``status.sentence`` says it in words.
+    alpha : array of shape (L,)
+        Weights of the groups: those that prove `lower`. (With ``FrankWolfe(step="paper")`` those
+        that answer `plan`, as in the paper.)
+    phi : array of shape (L,)
+        Cost of `plan` in each group.
+    plan : Plan of shape (n, m)
+        The transport plan; sparse where it is. ``np.asarray(plan)`` makes it dense.
+    potentials : pair of arrays of shapes (n,) and (m,)
+        Dual potentials f and g of the mixed cost at `alpha`, feasible to rounding.
+    names : tuple of str
+        Names of the groups.
+    solver : str
+        What ran.
+    iterations : int
+    time : float
+        Seconds.
+    history : tuple of Progress
+        Bounds over the run.
+    eta, eps : float
+        As they were asked for.
+    points, groups :
+        The points and the groups of their features, where the costs came from points.
+    chosen : Chosen, optional
+        What the adversary chose, in the relatives of feature-robust transport (`srw`, ...).
+    rate : callable, optional
+        What proposition 3 says how far the plan of step t may be from the optimum, of `FrankWolfe`
+        with the paper's steps or a line search: ``rate(t)``. It needs the costs, which it keeps;
+        a result read from a pickle has none.
+
+    Examples
+    --------
+    >>> import frot
+    >>> res = frot.solve([[0.0, 0.0]], [[1.0, 2.0]], groups="each")
+    >>> res.value, res.lower <= 4.0 <= res.upper, res.status
+    (4.0, True, Status.CONVERGED)
+    """
+
+    value: float
+    lower: float
+    upper: float
+    status: Status
+    alpha: np.ndarray
+    phi: np.ndarray
+    plan: Plan
+    potentials: tuple[np.ndarray, np.ndarray]
+    mean_cost: float
+    names: tuple[str, ...]
+    solver: str
+    iterations: int
+    time: float
+    history: tuple[Progress, ...] = ()
+    eta: float = 0.0
+    eps: float = 0.0
+    points: tuple[np.ndarray, np.ndarray] | None = None
+    groups: Groups | None = None
+    plain: tuple[float, float] | None = None
+    chosen: Chosen | None = None
+    rate: Callable[[Any], np.ndarray] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "phi"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+        for name in ("potentials", "points"):
+            if (pair := getattr(self, name)) is not None:
+                object.__setattr__(self, name, (read_only(pair[0]), read_only(pair[1])))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The costs may be far larger than the answer.
+        return {**self.__dict__, "rate": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickle does not keep that an array is read-only.
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    @property
+    def unregularised(self) -> tuple[float, float]:
+        """The interval that holds the optimum of the problem without eps.
+
+        With the `Entropic` solver `lower` and `upper` are about the problem with eps; this is
+        what its plan and potentials prove about the one without. Otherwise they are the same.
+        """
+        return (self.lower, self.upper) if self.plain is None else self.plain
+
+    @property
+    def gap(self) -> float:
+        """Relative width of the interval."""
+        return relative_gap(self.lower, self.upper)
+
+    @property
+    def perplexity(self) -> float:
+        """Effective number of groups that alpha uses: exp of its entropy."""
+        alpha = to_numpy(self.alpha)
+        on = alpha[alpha > 0.0]
+        return float(np.exp(-(on @ np.log(on))))
+
+    def ranking(self) -> np.ndarray:
+        """Return the groups by weight, ties by cost: the indices, heaviest first.
+
+        Weights are compared to nine digits, since below that they are rounding.
+        """
+        return np.lexsort((-to_numpy(self.phi), -to_numpy(self.alpha).round(9)))
+
+    def numpy(self) -> Result:
+        """Return the same result with its arrays as NumPy's, on the host.
+
+        Examples
+        --------
+        >>> import frot
+        >>> res = frot.solve([[0.0]], [[1.0]])
+        >>> res.numpy().alpha
+        array([1.])
+        """
+        if isinstance(self.alpha, np.ndarray) and isinstance(self.potentials[0], np.ndarray):
+            return self
+        return self._moved(lambda array: np.array(to_numpy(array)), self.plan.numpy())
+
+    def at(self, home: Home | None) -> Result:
+        """Return the same result with its arrays where the user's are."""
+        if home is None:
+            return self
+
+        def bring(array: Any) -> Any:
+            # Copies both: of read-only arrays, and of those that the plan, or the user, has too.
+            if isinstance(array, np.ndarray):
+                return home.bring(array)
+            return home.xp.astype(array, home.dtype)
+
+        plan: Any = self.plan
+        return self._moved(bring, PlanAt(plan, home) if type(plan) is Plan else plan.at(home))
+
+    def _moved(self, bring: Callable[[Any], Any], plan: Plan) -> Result:
+        """The same result with every array brought elsewhere."""
+        (f, g), points = self.potentials, self.points
+        return replace(
+            self,
+            alpha=bring(self.alpha),
+            phi=bring(self.phi),
+            potentials=(bring(f), bring(g)),
+            plan=plan,
+            points=None if points is None else (bring(points[0]), bring(points[1])),
+            chosen=None if self.chosen is None else self.chosen.moved(bring),
+        )
+
+    def summary(self, top: int = 10) -> str:
+        """Return the answer as text: value, interval, status and the heaviest groups."""
+        n, m = self.plan.shape
+        alpha, phi = to_numpy(self.alpha), to_numpy(self.phi)
+        title = f"Feature-robust transport of {n} to {m} points in {len(self.names)} groups"
+        if self.chosen is not None:
+            title = f"Transport of {n} to {m} points by {self.solver.partition('(')[0]}"
+        lines = [
+            title,
+            f"  value     {self.value:.10g}",
+            f"  interval  [{self.lower:.10g}, {self.upper:.10g}]  (gap {self.gap:.1e})",
+            f"  status    {self.status}: {self.status.sentence}",
+            f"  solver    {self.solver}, {self.iterations} iterations, {self.time:.3g} s",
+            f"  plan      {self.plan.nnz} arcs, mass {self.plan.sum():.6g}",
+            *self._plain_line(),
+        ]
+        if self.chosen is not None:
+            return "\n".join([*lines, f"  chosen    {self.chosen.describe()}"])
+        lines += [
+            f"  groups    {self.perplexity:.3g} in effect; the heaviest:",
+        ]
+        width = max((len(self.names[i]) for i in self.ranking()[:top]), default=0)
+        lines += [
+            f"    {self.names[i]:<{width}}  alpha {alpha[i]:.6f}  phi {phi[i]:.6g}"
+            for i in self.ranking()[:top]
+        ]
+        if len(alpha) > top:
+            lines.append(f"    ... and {len(alpha) - top} more")
+        return "\n".join(lines)
+
+    def _plain_line(self) -> list[str]:
+        if self.plain is None:
+            return []
+        low, high = self.plain
+        return [f"  without eps (= {self.eps:.3g}) the optimum is in [{low:.10g}, {high:.10g}]"]
+
+    def plot(self, kind: str | None = None, **options: Any) -> Figure:
+        """Draw the plan, the weights and the convergence, or just one of them.
+
+        Parameters
+        ----------
+        kind : {"plan", "alpha", "convergence"}, optional
+            None draws all that there is.
+        **options
+            Passed on to the function that draws `kind`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from frot.show import plot_result
+
+        return plot_result(self.numpy(), kind, **options)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the answer to an .npz file: arrays by their names here, the plan as arcs.
+
+        Examples
+        --------
+        >>> import frot, tempfile, pathlib
+        >>> res = frot.solve([[0.0]], [[1.0]])
+        >>> path = res.save(pathlib.Path(tempfile.mkdtemp()) / "res.npz")
+        >>> with np.load(path) as data:
+        ...     float(data["value"])
+        1.0
+        """
+        path = check_path(path)
+        if path.suffix != ".npz":
+            path = path.with_name(path.name + ".npz")
+        host = self.numpy()
+        rows, cols, mass = host.plan.arcs()
+        np.savez_compressed(
+            path,
+            value=self.value,
+            lower=self.lower,
+            upper=self.upper,
+            gap=self.gap,
+            status=str(self.status),
+            alpha=host.alpha,
+            phi=host.phi,
+            names=np.array(self.names, dtype=str),
+            plan_rows=rows,
+            plan_cols=cols,
+            plan_mass=mass,
+            plan_shape=self.plan.shape,
+            f=host.potentials[0],
+            g=host.potentials[1],
+            solver=self.solver,
+            iterations=self.iterations,
+            time=self.time,
+            eta=self.eta,
+            eps=self.eps,
+        )
+        return path
+
+    def __repr__(self) -> str:
+        return (
+            f"Result(value={self.value:.10g}, lower={self.lower:.10g}, upper={self.upper:.10g}, "
+            f"gap={self.gap:.1e}, status={self.status!r}, solver={self.solver!r})"
+        )

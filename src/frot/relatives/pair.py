@@ -1,0 +1,131 @@
+"""Two weighted sets of points, checked: what every relative between points begins with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from frot._base.arrays import Home, find_home, to_numpy
+from frot._base.errors import InputError
+from frot._base.validate import (
+    check_count,
+    check_flag,
+    check_masses,
+    check_number,
+    check_points,
+    check_weights,
+)
+from frot.costs import FactoredCosts
+from frot.groups.groups import Groups
+from frot.plans.plan import Plan
+from frot.problem.bounds import Lower, lower_bound
+from frot.problem.problem import Problem
+from frot.solvers.oracles import NetworkSimplex
+
+__all__ = ["Limits", "Pair", "check_limits", "check_pair", "transport_at"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Points X and Y with weights a and b, their features' names, and where they came from."""
+
+    X: np.ndarray
+    Y: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    names: tuple[str, ...]
+    columns: tuple[str, ...] | None
+    home: Home | None
+
+    @cached_property
+    def costs(self) -> FactoredCosts:
+        """Squared Euclidean distances in all features."""
+        groups = Groups.parse("all", self.X.shape[1], None)
+        return FactoredCosts.squared_euclidean(self.X, self.Y, groups)
+
+    @cached_property
+    def problem(self) -> Problem:
+        """Plain transport between them."""
+        return Problem(self.costs, self.a, self.b, names=("all",), points=(self.X, self.Y))
+
+
+class Limits(NamedTuple):
+    """When to stop."""
+
+    tol: float
+    max_iter: int
+    time_limit: float | None
+
+
+def check_limits(tol: Any, max_iter: Any, time_limit: Any) -> Limits:
+    """Check the tolerance, the iterations and the seconds.
+
+    Examples
+    --------
+    >>> check_limits(0.1, 3, None)
+    Limits(tol=0.1, max_iter=3, time_limit=None)
+    """
+    seconds = None if time_limit is None else check_number(time_limit, "time_limit", strict=True)
+    return Limits(check_number(tol, "tol"), check_count(max_iter, "max_iter"), seconds)
+
+
+def check_pair(X: Any, Y: Any, a: Any, b: Any, normalise_weights: bool = False) -> Pair:
+    """Check points and weights as `frot.solve` does.
+
+    Examples
+    --------
+    >>> check_pair([[0.0]], [[1.0], [2.0]], None, None).b
+    array([0.5, 0.5])
+    """
+    for points, name in ((X, "X"), (Y, "Y")):
+        if getattr(points, "ndim", 2) == 3:
+            raise InputError(
+                f"{name}: has 3 dimensions, but points (n, d) are needed here; for a stack of "
+                "costs use frot.cutting_set or frot.solve_costs"
+            )
+    home = find_home(X=X, Y=Y, a=a, b=b)
+    X, x_names = check_points(X, "X")
+    Y, y_names = check_points(Y, "Y")
+    if X.shape[1] != Y.shape[1]:
+        raise InputError(
+            f"X, Y: have {X.shape[1]} and {Y.shape[1]} features; they must be the same ones"
+        )
+    if x_names is not None and y_names is not None and x_names != y_names:
+        raise InputError("X, Y: have different columns; reorder one by the other, Y[X.columns]")
+    check_flag(normalise_weights, "normalise_weights")
+    check_masses(a, b, normalise_weights)
+    a = check_weights(a, X.shape[0], "a", normalise_weights)
+    b = check_weights(b, Y.shape[0], "b", normalise_weights)
+    columns = x_names or y_names
+    names = columns or tuple(str(feature) for feature in range(X.shape[1]))
+    X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
+    with np.errstate(over="ignore"):
+        reach = float(np.abs(X).max()) + float(np.abs(Y).max())
+    if not reach < 1e140:
+        raise InputError("X, Y: squared distances overflow; scale the points down")
+    return Pair(X, Y, a, b, names, columns, home)
+
+
+class At(NamedTuple):
+    """An optimal plan of one cost, and the lower bound it proves."""
+
+    plan: Plan
+    lower: Lower
+
+
+def transport_at(problem: Problem, alpha: np.ndarray | None = None) -> At:
+    """Transport exactly at the cost of the given weights (one group: of weight one).
+
+    Examples
+    --------
+    >>> at = transport_at(check_pair([[0.0]], [[2.0]], None, None).problem)
+    >>> round(at.lower.bound, 9)
+    4.0
+    """
+    weights = np.ones(1) if alpha is None else alpha
+    mixed = problem.costs.mix(weights)
+    found = NetworkSimplex()(mixed, problem.a, problem.b)
+    return At(found.plan, lower_bound(problem, weights, found.g, mixed))

@@ -1,0 +1,89 @@
+"""Where a solver may begin: weights, a plan, potentials, whatever is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from frot._base.arrays import to_numpy
+from frot._base.errors import InputError
+from frot._base.numbers import read_numbers
+from frot.plans.feasible import round_plan
+from frot.plans.plan import Plan
+from frot.problem.problem import Problem
+from frot.problem.result import Result
+
+__all__ = ["Start"]
+
+
+def _host(values: Any) -> np.ndarray:
+    """Numbers of any library as NumPy's."""
+    return np.asarray(to_numpy(values), dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A start that fits a problem; each part may be missing.
+
+    Attributes
+    ----------
+    alpha : array of shape (L,), optional
+    plan : Plan of shape (n, m), optional
+        Feasible.
+    g : array of shape (m,), optional
+        Potential of the columns.
+    """
+
+    alpha: np.ndarray | None = None
+    plan: Plan | None = None
+    g: np.ndarray | None = None
+
+    @staticmethod
+    def check(start: Any, shape: tuple[int, ...]) -> None:
+        """Refuse what is not None, a Result, weights (L,) or a plan (n, m) for the given shape."""
+        if start is None:
+            return
+        if isinstance(start, Result):
+            Start.check(start.alpha, shape)
+            Start.check(start.plan, shape)
+            return
+        array = None if isinstance(start, Plan) else read_numbers(start, "start")
+        found = tuple(start.shape) if array is None else array.shape
+        if found not in (shape[:1], shape[1:]):
+            raise InputError(
+                f"start: shape {found} is neither weights {shape[:1]} nor a plan "
+                f"{shape[1:]}; pass one of these or a Result"
+            )
+        # Entries of a `Plan` are what they should be, and to form them may take too much memory.
+        if array is None:
+            return
+        if not np.isfinite(array).all() or (array < 0.0).any() or not array.any():
+            raise InputError("start: must be finite, >= 0 and not all zero")
+
+    @classmethod
+    def parse(
+        cls, start: Any, problem: Problem, rows: np.ndarray, cols: np.ndarray, plans: bool = True
+    ) -> Start:
+        """Read what `check` lets through.
+
+        `rows` and `cols` are the points of the user's data that `problem` still has; a solver that
+        has no use for `plans` need not have them formed.
+        """
+        if start is None:
+            return cls()
+        if isinstance(start, Result):
+            known = cls.parse(start.plan, problem, rows, cols, plans) if plans else cls()
+            alpha, g = _host(start.alpha), _host(start.potentials[1])
+            return cls(alpha / alpha.sum(), known.plan, g[cols])
+        if isinstance(start, Plan) and not plans:
+            return cls()
+        array = np.asarray(start, dtype=float) if isinstance(start, Plan) else _host(start)
+        if array.ndim == 1:
+            # Dividing by the largest first keeps huge weights from summing to infinity.
+            array = array / array.max()
+            return cls(alpha=array / array.sum())
+        array = array / array.max()
+        kept = Plan.from_arcs(*Plan(array[np.ix_(rows, cols)]).arcs(), problem.shape[1:])
+        return cls(plan=round_plan(kept, problem.a, problem.b))

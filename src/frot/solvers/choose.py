@@ -1,0 +1,129 @@
+"""Which solver: by name, or by what the problem is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+from frot._base.errors import InputError, brief
+from frot._base.validate import check_count, check_number
+from frot.problem.adversary import GivenSet
+from frot.problem.problem import Problem
+from frot.problem.result import Result
+from frot.problem.terms import Terms
+from frot.solvers._cutting_set import CuttingSet
+from frot.solvers._linear_program import LinearProgram
+from frot.solvers._start import Start
+from frot.solvers.drive import Callback, refuse_set
+from frot.solvers.entropic.entropic import Entropic
+from frot.solvers.exact.exact import SMOOTH_GROUPS, Exact
+from frot.solvers.frank_wolfe import FrankWolfe
+from frot.solvers.oracles import NetworkSimplex, Sinkhorn
+
+__all__ = ["Limits", "Solver", "choose_solver"]
+
+
+class Solver(Protocol):
+    """A frozen dataclass with ``tol``, ``max_iter`` and ``time_limit`` that can be called."""
+
+    @property
+    def tol(self) -> float:
+        """Relative gap at which to stop."""
+        ...
+
+    @property
+    def max_iter(self) -> int:
+        """Iterations at most."""
+        ...
+
+    @property
+    def time_limit(self) -> float | None:
+        """Seconds at most."""
+        ...
+
+    def __call__(
+        self,
+        problem: Problem,
+        start: Start | None = None,
+        callback: Callback | None = None,
+        progress: bool = False,
+    ) -> Result:
+        """Solve `problem`."""
+        ...
+
+    def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
+        """Raise InputError if such a problem is not for this solver."""
+        ...
+
+
+class Limits(NamedTuple):
+    """What overrides a solver's own limits; None leaves them."""
+
+    tol: float | None = None
+    max_iter: int | None = None
+    time_limit: float | None = None
+
+
+NO_LIMITS = Limits()
+
+SOLVERS: dict[str, Solver] = {
+    "exact": Exact(),
+    "entropic": Entropic(),
+    "frank_wolfe": FrankWolfe(oracle=NetworkSimplex()),
+    "linear_program": LinearProgram(),
+    "cutting_set": CuttingSet(),
+}
+
+
+def choose_solver(
+    solver: Any, shape: tuple[int, ...], terms: Terms, limits: Limits = NO_LIMITS
+) -> Solver:
+    """Return the solver asked for, or for "auto" the one that suits the problem.
+
+    "auto" takes `Exact` for eps = 0, unless eta > 0 and there are more than 3000 groups: then
+    `FrankWolfe` with fully corrective steps. For eps > 0 it takes `Entropic`, and for sets of
+    weights that are neither `Simplex` nor `CappedSimplex` always `CuttingSet`.
+    """
+    eta, eps = terms.regularisation
+    if isinstance(solver, str):
+        if solver == "auto" and isinstance(terms.adversary, GivenSet):
+            solver = "cutting_set"
+        solver = _by_name(solver, shape, eta, eps)
+    if isinstance(solver, type):
+        raise InputError(f"solver: {solver.__name__} is a class; pass {solver.__name__}()")
+    if not callable(solver) or not hasattr(solver, "check"):
+        raise InputError(f"solver: {brief(solver)} is neither a name nor a solver like Exact()")
+    changes = {name: limit for name, limit in limits._asdict().items() if limit is not None}
+    chosen: Any = replace(solver, **changes) if changes else solver  # type: ignore[type-var]
+    chosen = check_limits(chosen)
+    refuse_set(chosen, terms.adversary)
+    chosen.check(shape, eta, eps)
+    return chosen
+
+
+def _by_name(name: str, shape: tuple[int, ...], eta: float, eps: float) -> Solver:
+    if name == "auto":
+        many = eta > 0.0 and shape[0] > SMOOTH_GROUPS
+        name = "entropic" if eps > 0.0 else "frank_wolfe" if many else "exact"
+    if name not in SOLVERS:
+        names = ", ".join(map(repr, ["auto", *SOLVERS]))
+        raise InputError(f"solver: {brief(name)} is none of {names}, nor a solver like Exact()")
+    if name == "frank_wolfe" and eps > 0.0:
+        return FrankWolfe(oracle=Sinkhorn())
+    return SOLVERS[name]
+
+
+def check_limits(solver: Any) -> Any:
+    """Return the solver with its limits as plain numbers; refuse what cannot be meant."""
+    limits: dict[str, Any] = {
+        "tol": check_number(solver.tol, "tol"),
+        "max_iter": check_count(solver.max_iter, "max_iter"),
+    }
+    if solver.time_limit is not None:
+        limits["time_limit"] = check_number(solver.time_limit, "time_limit", strict=True)
+    odd = {
+        name: limit
+        for name, limit in limits.items()
+        if type(getattr(solver, name)) is not type(limit)
+    }
+    return replace(solver, **odd) if odd else solver

@@ -1,0 +1,338 @@
+"""The loop around every algorithm: tolerance, limits, callback, progress bar and Ctrl-C.
+
+An algorithm is a generator of `Offer`s. It need not know when to stop: the driver keeps the best
+upper and the best lower bound seen, and ends the run.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from frot._base.deadline import DeadlineError, deadline, no_deadline, seconds_left
+from frot._base.errors import InputError, warn_caller
+from frot._base.interrupted import Interrupted
+from frot.plans.feasible import fill
+from frot.plans.line import line_arcs
+from frot.plans.plan import Plan
+from frot.problem.adversary import GivenSet, SimplexFamily
+from frot.problem.bounds import (
+    Lower,
+    Upper,
+    cheap_lower_bound,
+    refuse_contradiction,
+    relative_gap,
+    upper_bound,
+)
+from frot.problem.problem import Problem
+from frot.problem.result import Progress, Result
+from frot.problem.status import Status
+from frot.solvers._start import Start
+from frot.solvers.forbidden import allowed_plan
+from frot.solvers.offer import Offer
+from frot.solvers.progress import progress_bar
+
+__all__ = ["Callback", "Driven", "Offer", "drive", "refuse_set"]
+
+Callback = Callable[[Progress], object]
+
+# An interval narrower than this share of a typical cost, around zero, is rounding and no more.
+NOTHING = 1e-13
+# Steps an algorithm has to find better numbers once its interval is mostly rounding.
+PATIENCE = 15
+# Lines through the points that are tried where there was no time for more.
+POWER_STEPS = 4
+
+
+class Driven(ABC):
+    """A solver that is a generator of offers; a frozen dataclass with its limits as fields."""
+
+    tol: float
+    max_iter: int
+    time_limit: float | None
+
+    @property
+    def any_set(self) -> bool:
+        """Whether any convex set of weights will do, besides the (capped) simplex."""
+        return False
+
+    @property
+    def end(self) -> Status:
+        """What it means that there are no more offers."""
+        return Status.STALLED
+
+    @property
+    def keep_last(self) -> bool:
+        """Whether the last plan is the answer rather than the best one."""
+        return False
+
+    @abstractmethod
+    def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
+        """Yield what each step has found."""
+
+    def before_any(self, problem: Problem) -> Offer:
+        """Return bounds that need no step, for a run that was stopped before its first."""
+        return bounds_from_points(problem)
+
+    @abstractmethod
+    def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
+        """Refuse what this solver cannot do."""
+
+    def __call__(
+        self,
+        problem: Problem,
+        start: Start | None = None,
+        callback: Callback | None = None,
+        progress: bool = False,
+    ) -> Result:
+        """Solve `problem`."""
+        refuse_set(self, problem.adversary)
+        self.check(problem.shape, problem.adversary.eta, problem.eps)
+        offers = self.offers(problem, start or Start())
+        try:
+            return drive(
+                offers,
+                problem,
+                solver=repr(self),
+                tol=self.tol,
+                max_iter=self.max_iter,
+                time_limit=self.time_limit,
+                callback=callback,
+                progress=progress,
+                keep_last=self.keep_last,
+                before_any=self.before_any,
+                end=self.end,
+            )
+        finally:
+            # Generators that were not run to their end still have something to say.
+            getattr(offers, "close", lambda: None)()
+
+
+def refuse_set(solver: Any, adversary: SimplexFamily | GivenSet) -> None:
+    """Refuse a set of weights that a solver does not declare to take (`any_set`)."""
+    if isinstance(adversary, GivenSet) and not getattr(solver, "any_set", False):
+        raise InputError(
+            f"adversary: {type(solver).__name__} does not take {adversary.name}; use "
+            "solver=frot.CuttingSet(), with eps = 0, or frot.CappedSimplex(k)"
+        )
+
+
+def drive(
+    offers: Iterator[Offer],
+    problem: Problem,
+    *,
+    solver: str,
+    tol: float,
+    max_iter: int,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    keep_last: bool = False,
+    before_any: Callable[[Problem], Offer] | None = None,
+    end: Status = Status.STALLED,
+) -> Result:
+    """Run an algorithm until its interval is within `tol` or a limit is met.
+
+    A callback that returns True stops the run; Ctrl-C ends it with the best answer so far, which
+    goes with the interrupt to whoever called. `keep_last` returns the last plan and the weights
+    that answer it instead of the best ones. `end` is what an algorithm says that has nothing more
+    to offer.
+
+    Raises
+    ------
+    Interrupted
+        After Ctrl-C, with the result.
+    """
+    begin = time.perf_counter()
+    known = _Known(keep_last)
+    history: list[Progress] = []
+    iteration = rounded = 0
+    status = end
+    interrupt: KeyboardInterrupt | None = None
+    try:
+        with deadline(time_limit), progress_bar(tol, enabled=progress) as show:
+            for offer in offers:
+                iteration += 1
+                problem = known.take(offer) or problem
+                stopped = False
+                if known.complete:
+                    now = known.progress(iteration, time.perf_counter() - begin)
+                    if offer != Offer():
+                        history.append(now)
+                    show(now)
+                    stopped = callback is not None and _is_true(callback(now))
+                    rounded += known.is_rounding
+                    if now.gap <= tol or rounded >= PATIENCE:
+                        break
+                if stopped:
+                    status = Status.STOPPED
+                    break
+                if iteration >= max_iter:
+                    status = Status.MAX_ITER
+                    break
+                if seconds_left() == 0.0:
+                    status = Status.TIME_LIMIT
+                    break
+    except KeyboardInterrupt as caught:
+        status, interrupt = Status.INTERRUPTED, caught
+    except DeadlineError:
+        status = Status.TIME_LIMIT
+    if not known.complete:
+        with no_deadline():
+            problem = known.complete_by((before_any or bounds_from_points)(problem)) or problem
+    upper, lower = known.bounds
+    last = known.progress(iteration, time.perf_counter() - begin)
+    refuse_contradiction(lower.bound, upper.bound, solver)
+    if status is not Status.INTERRUPTED and last.gap <= tol:
+        status = Status.CONVERGED
+    elif status is end and known.is_rounding:
+        status = Status.PRECISION
+    if not history or history[-1].gap != last.gap:
+        history.append(last)
+    result = Result(
+        value=upper.objective,
+        lower=lower.bound,
+        upper=upper.bound,
+        status=status,
+        alpha=problem.adversary.best(upper.phi)[1] if keep_last else lower.alpha,
+        phi=upper.phi,
+        plan=upper.plan,
+        potentials=(lower.f, lower.g),
+        mean_cost=problem.mean_cost,
+        names=problem.names,
+        solver=solver,
+        iterations=iteration,
+        time=last.elapsed,
+        history=tuple(history),
+        eta=problem.adversary.eta,
+        eps=problem.eps,
+        points=problem.points,
+        groups=problem.groups,
+        plain=known.plain,
+    )
+    if interrupt is not None:
+        raise Interrupted(result) from interrupt
+    # An optimum of zero cannot be had to a relative tolerance, and is right all the same.
+    zero = status is Status.PRECISION and upper.bound - lower.bound <= NOTHING * max(
+        problem.typical_cost, problem.adversary.eta, problem.eps
+    )
+    if not status.ok and not zero:
+        _warn(result, tol)
+    return result
+
+
+class _Known:
+    """The best bounds offered so far, or the last plan where that is the answer."""
+
+    def __init__(self, keep_last: bool) -> None:
+        self.keep_last = keep_last
+        self.upper: Upper | None = None
+        self.lower: Lower | None = None
+        self._plain = [-np.inf, np.inf]
+
+    def take(self, offer: Offer) -> Problem | None:
+        """Keep what is better than what was known; return the offer's problem if that is new."""
+        upper, lower, problem = offer.upper, offer.lower, offer.problem
+        if problem is not None:
+            self.upper, self.lower, self._plain = None, None, [-np.inf, np.inf]
+        if upper is not None:
+            if self.keep_last or self.upper is None or upper.bound < self.upper.bound:
+                self.upper = upper
+            if upper.plain is not None:
+                self._plain[1] = min(self._plain[1], upper.plain)
+        if lower is not None:
+            if self.lower is None or lower.bound > self.lower.bound:
+                self.lower = lower
+            if lower.plain is not None:
+                self._plain[0] = max(self._plain[0], lower.plain)
+        return problem
+
+    def complete_by(self, offer: Offer) -> Problem | None:
+        """Take what is still unknown from an offer that needed no algorithm."""
+        if offer.problem is not None:
+            return self.take(offer)
+        return self.take(Offer(offer.upper if self.upper is None else None, offer.lower))
+
+    @property
+    def complete(self) -> bool:
+        """Whether there is an interval."""
+        return self.upper is not None and self.lower is not None
+
+    @property
+    def bounds(self) -> tuple[Upper, Lower]:
+        """The interval and what proves it."""
+        assert self.upper is not None
+        assert self.lower is not None
+        return self.upper, self.lower
+
+    @property
+    def plain(self) -> tuple[float, float] | None:
+        """The interval of the problem without eps, where one was offered."""
+        low, high = self._plain
+        return (low, high) if np.isfinite(low) or np.isfinite(high) else None
+
+    @property
+    def is_rounding(self) -> bool:
+        """Whether most of the interval is what rounding may have done to its two ends."""
+        upper, lower = self.bounds
+        return upper.bound - lower.bound <= 4.0 * (upper.bound - upper.value + lower.slack)
+
+    def progress(self, iteration: int, elapsed: float) -> Progress:
+        """Where the run stands."""
+        upper, lower = self.bounds
+        gap = relative_gap(lower.bound, upper.bound)
+        return Progress(iteration, elapsed, lower.bound, upper.bound, gap)
+
+
+def _is_true(answer: object) -> bool:
+    """True or NumPy's; whatever else a callback happens to return does not stop a run."""
+    return isinstance(answer, bool | np.bool_) and bool(answer)
+
+
+def _warn(result: Result, tol: float) -> None:
+    warn_caller(
+        f"{result.solver}: {result.status.sentence} The optimum lies in "
+        f"[{result.lower:.8g}, {result.upper:.8g}], gap {result.gap:.1e} where {tol:.1e} was "
+        "asked for."
+    )
+
+
+def bounds_from_points(problem: Problem) -> Offer:
+    """Return bounds that need no step and no pass over the costs, for a run that had no time.
+
+    The better of some plans that need no solver, and what the points alone prove.
+    """
+    uppers = [upper_bound(problem, plan) for plan in first_plans(problem)]
+    return Offer(min(uppers, key=lambda one: one.bound), cheap_lower_bound(problem))
+
+
+def first_plans(problem: Problem) -> list[Plan]:
+    """Return feasible plans that need no solver: filled somehow, or along a line through points."""
+    a, b, shape = problem.a, problem.b, problem.shape[1:]
+    if problem.costs.forbidden is not None:
+        return [allowed_plan(problem.costs.forbidden, a, b)]
+    found = [fill(a, b)]
+    if problem.points is not None and isinstance(problem.points[0], np.ndarray):
+        found += [line_arcs(x, y, a, b) for x, y in _directions(*problem.points)]
+    return [Plan.from_arcs(*arcs, shape) for arcs in found]
+
+
+def _directions(X: np.ndarray, Y: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the points on two lines: along the features' first principal axis, and by their sum."""
+    unit = np.concatenate([X, Y]).std(axis=0)
+    unit[unit == 0.0] = 1.0
+    X, Y = X / unit, Y / unit
+    axis = np.ones(X.shape[1])
+    for _ in range(POWER_STEPS):
+        # Centred on either side: what the two have in common shapes a plan, not what differs.
+        at_x, at_y = (X - X.mean(axis=0)) @ axis, (Y - Y.mean(axis=0)) @ axis
+        yield at_x, at_y
+        axis = (X - X.mean(axis=0)).T @ at_x + (Y - Y.mean(axis=0)).T @ at_y
+        size = float(np.abs(axis).max())
+        if not 0.0 < size < np.inf:
+            return
+        axis = axis / size

@@ -1,0 +1,156 @@
+"""Exact: the min-max solved to the last digits, with arcs and groups generated on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from frot._base.deadline import seconds_left
+from frot._base.errors import InputError
+from frot.plans.plan import Plan
+from frot.problem.bounds import lower_bound, relative_gap, upper_bound
+from frot.problem.problem import Problem
+from frot.solvers._start import Start
+from frot.solvers.drive import Driven
+from frot.solvers.exact._arcs import seed_arcs
+from frot.solvers.exact._on_a_line import on_a_line
+from frot.solvers.exact._restricted import Restricted
+from frot.solvers.exact.column_generation import column_generation, column_generation_suits
+from frot.solvers.frank_wolfe import OracleRun, corrective_steps
+from frot.solvers.offer import Offer
+from frot.solvers.oracles import NetworkSimplex
+
+__all__ = ["Exact"]
+
+# Above this many groups the smooth problem's Newton matrix is too large; see FrankWolfe.
+SMOOTH_GROUPS = 3_000
+# While arcs still enter, the restricted problem is solved to this share of the full gap.
+SOLVE_TO = 0.2
+# Corrective steps at the end, where the interior point could not meet the tolerance.
+LAST_STEPS = 50
+# Groups at most for which these are pivots of a linear program, of which there may then be more,
+# over so many arcs in all.
+LAST_GROUPS = 64
+LAST_ARCS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Exact(Driven):
+    r"""Solve the problem exactly, for eta = 0 and eta > 0.
+
+    The linear program behind it has n m columns and L dense rows, but its optimum uses about
+    n + m + L arcs and few groups. An interior point runs on a restricted set; in between, its
+    weights and potentials price all arcs and groups, violated ones enter, and both bounds of the
+    full problem are computed. For eta = 0 the run ends on a vertex found by HiGHS.
+
+    Parameters
+    ----------
+    tol : float
+        Relative gap between the bounds at which to stop.
+    max_iter : int
+        Newton steps at most.
+    time_limit : float, optional
+        Seconds.
+
+    Examples
+    --------
+    >>> import frot
+    >>> res = frot.solve([[0.0, 0.0], [1.0, 1.0]], [[1.0, 3.0], [0.0, 2.0]], solver=frot.Exact())
+    >>> res.value, res.gap <= 1e-9
+    (4.0, True)
+    """
+
+    tol: float = 1e-9
+    max_iter: int = 500
+    time_limit: float | None = None
+
+    def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
+        """Yield bounds until the interval is as narrow as it gets."""
+        groups, n, m = problem.shape
+        if n == 1 or m == 1:
+            yield _only_plan(problem)
+            return
+        if problem.costs.line is not None:
+            yield on_a_line(problem, problem.costs.line)
+            return
+        # Where all groups have to weigh alike, transport is ordinary.
+        if groups == 1 or problem.mean_cost == 0.0 or problem.adversary.single(groups):
+            yield from _one_group(problem)
+            if problem.mean_cost == 0.0:
+                return
+        if column_generation_suits(problem):
+            yield from column_generation(problem, start.alpha, self.tol)
+        yield from _generate(problem, start, self.tol)
+
+    def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
+        """Refuse what this solver cannot do."""
+        if eps > 0.0:
+            raise InputError(
+                "solver: Exact solves eps = 0; drop eps, or use solver=frot.Entropic()"
+            )
+        if eta > 0.0 and shape[0] > SMOOTH_GROUPS:
+            raise InputError(
+                f"solver: Exact takes at most {SMOOTH_GROUPS} groups where eta > 0; use "
+                "solver=frot.FrankWolfe(step='fully_corrective')"
+            )
+
+
+def _only_plan(problem: Problem) -> Offer:
+    """With one point on a side there is one plan, and the adversary answers it."""
+    arcs = Plan(np.outer(problem.a, problem.b), copy=False).arcs()
+    upper = upper_bound(problem, Plan.from_arcs(*arcs, problem.shape[1:]), rounded=True)
+    _, alpha = problem.adversary.best(upper.phi)
+    mixed = problem.costs.mix(alpha)
+    g = mixed[0] if len(mixed) == 1 else np.zeros(1)
+    return Offer(upper, lower_bound(problem, alpha, g, mixed))
+
+
+def _one_group(problem: Problem) -> Iterator[Offer]:
+    """One group, or no cost at all: ordinary transport at the weights that answer it."""
+    _, alpha = problem.adversary.best(problem.independent)
+    if seconds_left() < np.inf and problem.mean_cost > 0.0:
+        # The network simplex has nothing to show before its end; sweeps have, where they are long.
+        yield from islice(seed_arcs(problem, alpha, 1, problem.typical_cost, mirror=False), 1)
+    mixed = problem.costs.mix(alpha)
+    transport = NetworkSimplex()(mixed, problem.a, problem.b)
+    yield Offer(
+        upper_bound(problem, transport.plan), lower_bound(problem, alpha, transport.g, mixed)
+    )
+
+
+def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
+    """Run the interior point, pricing all arcs and groups whenever its own gap has shrunk."""
+    state = yield from Restricted.begin(problem, start)
+    linear = problem.adversary.eta == 0.0
+    target = 0.05
+    while True:
+        moved = state.step()
+        if moved and not state.settled(target):
+            yield Offer()
+            continue
+        inner_gap = state.gap()
+        upper, lower, reduced = state.bounds()
+        # Where the value is next to nothing the gap never closes, but its width does.
+        narrow = upper.bound - lower.bound <= 10.0 * tol * max(upper.bound, problem.typical_cost)
+        if linear and (narrow or inner_gap <= 10.0 * tol or not moved):
+            # A vertex is sparse, and right to the last digit where the interior point is not.
+            vertex = state.vertex()
+            if vertex is not None and vertex.bound <= upper.bound:
+                upper = vertex
+        yield Offer(upper, lower)
+        gap = relative_gap(lower.bound, upper.bound)
+        if state.enter(reduced, upper, lower):
+            target = SOLVE_TO * gap
+        elif moved:
+            target = 0.01 * min(gap, inner_gap)
+        else:
+            break
+    # Double precision gave out before the tolerance was met: vertices may still close the gap.
+    if linear and problem.shape[0] <= LAST_GROUPS:
+        pivots = max(LAST_STEPS, LAST_ARCS // (problem.shape[1] * problem.shape[2]))
+        yield from column_generation(problem, lower.alpha, tol, pivots)
+    run = OracleRun(problem, NetworkSimplex())
+    yield from islice(corrective_steps(run, Start(lower.alpha, upper.plan)), LAST_STEPS)

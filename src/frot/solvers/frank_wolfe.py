@@ -1,0 +1,367 @@
+"""Frank-Wolfe on the plan: the paper's algorithm 2, and two better rules for its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from frot._base.errors import InputError, brief, warn_caller
+from frot._base.interrupted import finish
+from frot._base.validate import check_choice
+from frot.costs import Costs
+from frot.plans.lazy import LazyPlan
+from frot.plans.plan import Plan
+from frot.problem.adversary import GivenSet, SimplexFamily
+from frot.problem.bounds import Upper, relative_gap, upper_bound
+from frot.problem.problem import Problem
+from frot.problem.result import Result
+from frot.problem.status import Status
+from frot.solvers._corrective import best_mixture
+from frot.solvers._oracle_run import Found, OracleRun
+from frot.solvers._start import Start
+from frot.solvers.drive import Callback, Driven, Offer
+from frot.solvers.oracles import NetworkSimplex, Oracle, keeps_potentials
+
+__all__ = ["FrankWolfe", "corrective_steps", "line_search", "rate_bound"]
+
+StepRule = Literal["paper", "line_search", "fully_corrective"]
+STEP_RULES: tuple[StepRule, ...] = ("paper", "line_search", "fully_corrective")
+
+# The corrective step keeps this many plans; beyond it those without weight go.
+PLANS_KEPT = 500
+# Passes over the costs for their largest eigenvalue, at most, and how far it may be overestimated.
+EIGENVALUE_PASSES = 8
+EIGENVALUE_ACCURACY = 1e-3
+
+
+@dataclass(frozen=True)
+class FrankWolfe(Driven):
+    r"""Minimise :math:`G_\eta(\Pi)` by linearising it (the paper's algorithm 2).
+
+    .. math::
+        \hat\Pi = \arg\min_{\Pi \in U(a, b)} \langle \Pi, M_{\alpha^{(t)}} \rangle,
+        \qquad \Pi^{(t+1)} = (1 - \gamma)\, \Pi^{(t)} + \gamma\, \hat\Pi,
+        \qquad \alpha^{(t)} = \mathrm{softmax}(\phi(\Pi^{(t)}) / \eta)
+
+    from :math:`\Pi^{(0)} = a b^\top`. Since :math:`\phi` is linear in the plan it is updated, never
+    recomputed. Every oracle call also proves a lower bound.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        ``NetworkSimplex()`` (FW-EMD) or ``Sinkhorn()`` (FW-Sinkhorn, which needs eps > 0). With the
+        latter the subproblem is not solved exactly, so the gap does not close; the interval says
+        how far it is from the optimum of :math:`G_\eta`. Or an `Oracle` of one's own.
+    step : {"fully_corrective", "line_search", "paper"}
+        "paper": :math:`\gamma = 2 / (2 + t)`, and the last plan is returned, to the letter.
+        "line_search": the best :math:`\gamma`. "fully_corrective": the best mixture of all plans
+        found so far, the fastest by far and the only one that also takes eta = 0.
+    tol : float
+        Relative gap at which to stop.
+    max_iter : int
+        Oracle calls at most; the paper's T.
+    time_limit : float, optional
+        Seconds.
+
+    Examples
+    --------
+    >>> import frot
+    >>> X, Y = [[0.0, 0.0], [1.0, 1.0]], [[1.0, 3.0], [0.0, 2.0]]
+    >>> res = frot.solve(X, Y, eta=0.1, solver=frot.FrankWolfe())
+    >>> round(res.value, 6), res.status
+    (4.0, Status.CONVERGED)
+    """
+
+    oracle: Oracle = field(default_factory=NetworkSimplex)
+    step: StepRule = "fully_corrective"
+    tol: float = 1e-6
+    max_iter: int = 1000
+    time_limit: float | None = None
+
+    @property
+    def keep_last(self) -> bool:
+        """The paper returns its last plan, better or not."""
+        return self.step == "paper"
+
+    @property
+    def takes_zero_weights(self) -> bool:
+        """With Sinkhorn they cost nothing, and plans stay lazy."""
+        return keeps_potentials(self.oracle)
+
+    def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
+        """Step by the chosen rule, and say at the end if the oracle failed on the way."""
+        rule = {
+            "paper": _paper_steps,
+            "line_search": _line_search_steps,
+            "fully_corrective": corrective_steps,
+        }[self.step]
+        run = OracleRun(problem, self.oracle)
+        try:
+            yield from rule(run, start)
+        finally:
+            if run.failures:
+                warn_caller(
+                    f"{self.oracle!r} did not reach its tolerance in {run.failures} of "
+                    f"{run.calls} calls; raise its max_iter or eps. The interval holds all the "
+                    "same."
+                )
+
+    def __call__(
+        self,
+        problem: Problem,
+        start: Start | None = None,
+        callback: Callback | None = None,
+        progress: bool = False,
+    ) -> Result:
+        """Solve `problem`; the result knows how far off proposition 3 says it may be."""
+        return finish(
+            lambda: super(FrankWolfe, self).__call__(problem, start, callback, progress),
+            lambda result: self._rated(problem, result),
+        )
+
+    def _rated(self, problem: Problem, result: Result) -> Result:
+        costs, eta = problem.costs, problem.adversary.eta
+        # A mixture is best only to some accuracy, and so is what Sinkhorn or a time limit leaves.
+        exact = isinstance(self.oracle, NetworkSimplex) and self.step != "fully_corrective"
+        whole = result.status is not Status.TIME_LIMIT and costs.forbidden is None
+        if exact and whole and costs.nonnegative and eta > 0.0:
+            return replace(result, rate=partial(rate_bound, costs, eta))
+        return result
+
+    def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
+        """Refuse what this solver cannot do."""
+        if isinstance(self.oracle, type) or not hasattr(self.oracle, "entropic"):
+            raise InputError(
+                f"oracle: {brief(self.oracle)} is no oracle; use frot.NetworkSimplex() or "
+                "frot.Sinkhorn()"
+            )
+        check_choice(self.step, "step", STEP_RULES)
+        if self.oracle.entropic and eps == 0.0:
+            raise InputError(
+                f"eps: {self.oracle!r} needs eps > 0; pass eps=... or oracle=frot.NetworkSimplex()"
+            )
+        if not self.oracle.entropic and eps > 0.0:
+            raise InputError(
+                f"eps: {self.oracle!r} takes no eps; drop it or use oracle=frot.Sinkhorn()"
+            )
+        if eta == 0.0 and self.step != "fully_corrective":
+            raise InputError(
+                f"eta: Frank-Wolfe with step={self.step!r} needs eta > 0, since max is not smooth; "
+                "pass eta=..., step='fully_corrective', or use solver=frot.Exact()"
+            )
+
+
+def _begin(run: OracleRun, start: Start) -> tuple[np.ndarray, Upper | None]:
+    """Group costs of the first plan (a b^T unless one is given), and the plan if it was given."""
+    problem = run.problem
+    if start.plan is None:
+        return problem.independent, None
+    upper = upper_bound(problem, start.plan, rounded=True)
+    # A plan that cannot be kept off forbidden arcs is no start.
+    return (upper.phi, upper) if upper.bound < np.inf else (problem.independent, None)
+
+
+def _moved(problem: Problem, at: Upper | None, to: Found, gamma: float) -> Upper:
+    """Return the plan a share gamma of the way; None stands for a plan that gamma = 1 discards."""
+    if at is None or gamma == 1.0:
+        return upper_bound(problem, to.plan, to.phi, rounded=True)
+    plan = LazyPlan.combine([at.plan, to.plan], [1.0 - gamma, gamma])
+    phi = (1.0 - gamma) * at.phi + gamma * to.phi
+    return upper_bound(problem, plan, phi, rounded=True)
+
+
+def _paper_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
+    phi, current = _begin(run, start)
+    step = 0
+    while True:
+        alpha = start.alpha if step == 0 and start.alpha is not None else None
+        if alpha is None:
+            _, alpha = run.problem.adversary.best(phi)
+        found, lower = run.vertex(alpha)
+        # The first step is of length one, so the first plan never has to be formed.
+        current = _moved(run.problem, current, found, 2.0 / (2.0 + step))
+        phi = current.phi
+        step += 1
+        yield Offer(current, lower)
+
+
+def _line_search_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
+    problem = run.problem
+    phi, current = _begin(run, start)
+    alpha = start.alpha
+    while True:
+        if alpha is None:
+            _, alpha = problem.adversary.best(phi)
+        found, lower = run.vertex(alpha)
+        gamma = 1.0
+        if current is not None:
+            gamma = line_search(problem.adversary, current.phi, found.phi)
+        current = _moved(problem, current, found, gamma)
+        phi, alpha = current.phi, None
+        yield Offer(current, lower)
+        if gamma == 0.0:
+            return
+
+
+def corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
+    """Call the oracle at the weights that answer the best mixture of all plans found so far."""
+    problem = run.problem
+    phi, first = _begin(run, start)
+    known = [] if first is None else [Found(first.plan, first.phi)]
+    alpha = start.alpha
+    if alpha is None:
+        # At eta = 0 the adversary's answer to a b^T is a single group; all of them say more.
+        smooth = problem.adversary.eta or 0.1 * problem.mean_cost or 1.0
+        _, alpha = _family(problem).having(smooth, problem.adversary.log_prior).best(phi)
+    unit = problem.typical_cost or 1.0
+    best_lower, best_upper = -np.inf, np.inf
+    idle = 0
+    while True:
+        found, lower = run.vertex(alpha)
+        known.append(found)
+        improved = lower.bound > best_lower
+        best_lower = max(best_lower, lower.bound)
+        phis = np.column_stack([at.phi for at in known])
+        width = (best_upper - best_lower) / unit
+        # Rough mixtures keep alpha inside the simplex while the bounds are far apart.
+        accuracy = 1e-10 if not np.isfinite(width) else min(1e-3, max(1e-2 * width, 1e-13))
+        weights, alpha = best_mixture(phis, _family(problem), unit, accuracy)
+        mixed_phi = phis @ weights
+        value, _ = problem.adversary.best(mixed_phi)
+        improved = improved or value < best_upper
+        upper = None
+        if value < best_upper:
+            best_upper = value
+            used = weights > 1e-14
+            plan = LazyPlan.combine(
+                [at.plan for at, keep in zip(known, used, strict=True) if keep],
+                weights[used] / weights[used].sum(),
+            )
+            upper = upper_bound(problem, plan, getattr(plan, "phi", None), rounded=True)
+        yield Offer(upper, lower)
+        idle = 0 if improved else idle + 1
+        if idle >= 20 or relative_gap(best_lower, best_upper) == 0.0:
+            return
+        if len(known) > PLANS_KEPT:
+            known = [at for at, weight in zip(known, weights, strict=True) if weight > 1e-9]
+
+
+def _family(problem: Problem) -> SimplexFamily:
+    """The adversary, which is of the family wherever this solver was let in."""
+    assert isinstance(problem.adversary, SimplexFamily)
+    return problem.adversary
+
+
+def line_search(
+    adversary: SimplexFamily | GivenSet, start: np.ndarray, end: np.ndarray, accuracy: float = 1e-15
+) -> float:
+    r"""Minimise :math:`G_\eta((1 - \gamma) \phi + \gamma \hat\phi)` over gamma in [0, 1].
+
+    The derivative :math:`\langle \alpha_\gamma, \hat\phi - \phi \rangle` grows with gamma, so its
+    zero is bisected, to `accuracy`; each look costs O(L).
+
+    Examples
+    --------
+    >>> from frot import Simplex
+    >>> line_search(Simplex(eta=0.1), np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    0.5
+    """
+    direction = end - start
+
+    def slope(gamma: float) -> float:
+        return float(adversary.best(start + gamma * direction)[1] @ direction)
+
+    low, high = 0.0, 1.0
+    slope_low, slope_high = slope(low), slope(high)
+    if slope_low >= 0.0:
+        return 0.0
+    if slope_high <= 0.0:
+        return 1.0
+    for turn in range(60):
+        # A secant step finds a smooth zero fast; every third look halves, which bounds the rest.
+        secant = low - slope_low * (high - low) / (slope_high - slope_low)
+        middle = secant if turn % 3 and low < secant < high else 0.5 * (low + high)
+        found = slope(middle)
+        if found == 0.0 or high - low < accuracy:
+            return middle
+        if found < 0.0:
+            low, slope_low = middle, found
+        else:
+            high, slope_high = middle, found
+    return 0.5 * (low + high)
+
+
+def rate_bound(costs: Costs, eta: float, steps: int | np.ndarray, delta: float = 0.0) -> np.ndarray:
+    r"""Bound the error of Frank-Wolfe after so many steps (the paper's proposition 3).
+
+    .. math::
+        G_\eta(\Pi^{(t)}) - G_\eta(\Pi^*)
+        \le \frac{4\, \sigma_{\max}(\Phi^\top \Phi)}{\eta\, (t + 2)} (1 + \delta),
+        \qquad \Phi = (\mathrm{vec}(C_1), \ldots, \mathrm{vec}(C_L))^\top
+
+    It holds from the first step on for the paper's steps and for a line search [1]_, from any
+    start: :math:`G_\eta` has a gradient with the Lipschitz constant :math:`\sigma_{\max} / \eta`,
+    and two plans are at most :math:`\sqrt 2` apart. The constant is large; in practice the
+    interval of the run is narrower by orders of magnitude.
+
+    Parameters
+    ----------
+    costs : Costs
+        Of shape (L, n, m), none below zero.
+    eta : float
+        Above zero.
+    steps : int or array of int
+        t, from 1.
+    delta : float
+        Accuracy to which the transport problems are solved, in the sense of [1]_; 0 for
+        `NetworkSimplex`.
+
+    Returns
+    -------
+    array of the shape of `steps`
+        The eigenvalue in it is never underestimated, and overestimated by little.
+
+    References
+    ----------
+    .. [1] M. Jaggi, Revisiting Frank-Wolfe: projection-free sparse convex optimization, ICML 2013,
+       theorem 1.
+
+    Examples
+    --------
+    >>> from frot.costs import StackedCosts
+    >>> costs = StackedCosts(np.ones((3, 1, 2)))
+    >>> rate_bound(costs, eta=2.0, steps=np.array([1, 4])).round(6).tolist()
+    [4.0, 2.0]
+    """
+    if not costs.nonnegative or costs.forbidden is not None:
+        raise InputError("costs: must be finite and 0 or more; add a constant to all of them")
+    if not eta > 0.0:
+        raise InputError(f"eta: {eta!r} has no rate, since max is not smooth; give eta > 0")
+    return 4.0 * _largest_eigenvalue(costs) / (eta * (np.asarray(steps) + 2.0)) * (1.0 + delta)
+
+
+def _largest_eigenvalue(costs: Costs) -> float:
+    r"""Return the largest eigenvalue of :math:`\Phi \Phi^\top`, or a bit more.
+
+    Its entries :math:`\langle C_l, C_k \rangle` are not negative, so that for any positive v no
+    eigenvalue is above :math:`\max_l (\Phi \Phi^\top v)_l / v_l` (Collatz and Wielandt). The
+    matrix is never formed: a pass is one mixture of the costs, and its products with each.
+    """
+    v = np.ones(costs.shape[0])
+    bound = np.inf
+    for _ in range(EIGENVALUE_PASSES):
+        image = costs.inner(Plan(costs.mix(v)))
+        top = float(image.max())
+        if top == 0.0:
+            return 0.0
+        bound = min(bound, float((image / v).max()))
+        # Rayleigh's quotient is below it.
+        if bound <= (1.0 + EIGENVALUE_ACCURACY) * float(v @ image) / float(v @ v):
+            break
+        # Groups that cost nothing keep a little, since v has to stay positive.
+        v = np.maximum(image / top, 1e-9)
+    return bound

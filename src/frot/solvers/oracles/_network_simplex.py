@@ -1,0 +1,196 @@
+"""Exact transport by POT's network simplex."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from frot._base.deadline import DeadlineError, seconds_left
+from frot._base.errors import SolverError
+from frot._base.validate import check_count
+from frot.plans.feasible import UNIT, round_plan, seen_error, settle
+from frot.plans.plan import Plan
+from frot.solvers.oracles._protocol import Transport
+from frot.solvers.oracles.pot import Flow, network_simplex
+
+__all__ = ["NetworkSimplex"]
+
+# Seconds that POT takes an arc to set a problem up, and a pivot over the root of the arcs: roughly,
+# for those who have a time limit.
+SETUP_SECONDS = 1e-7
+PIVOT_SECONDS = 8e-9
+# Costs this many times what every plan pays are cut off first, and cuts are so many digits apart.
+WIDE_RANGE = 1e7
+CAP_DIGITS = 4.0
+# Points are light below this share of a uniform weight; units in the last place that marginals may
+# be off by.
+LIGHT, UNITS = 0.25, 16.0
+# How much lower costs are cut each time they are seen closer.
+CLOSER = 1e-6
+
+
+@dataclass(frozen=True)
+class NetworkSimplex:
+    r"""Solve :math:`\min_{\Pi \in U(a, b)} \langle \Pi, M \rangle` exactly.
+
+    POT stops after 100,000 pivots with no more than a warning, which n = 2000 needs already;
+    here the limit grows with the problem and a failure is an error. Where the time is limited, what
+    there is at its end is returned, not converged. Infinite costs are forbidden arcs.
+
+    Parameters
+    ----------
+    max_iter : int, optional
+        Pivots at most; the default is 500 (n + m) and never less than a million.
+
+    Examples
+    --------
+    >>> half = np.array([0.5, 0.5])
+    >>> NetworkSimplex()(np.array([[1.0, 0.0], [0.0, 1.0]]), half, half).plan.argmax()
+    array([1, 0])
+    """
+
+    max_iter: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_iter is not None:
+            object.__setattr__(self, "max_iter", check_count(self.max_iter, "max_iter"))
+
+    @property
+    def entropic(self) -> bool:
+        """Takes no eps."""
+        return False
+
+    def __call__(
+        self,
+        M: np.ndarray,
+        a: np.ndarray,
+        b: np.ndarray,
+        eps: float = 0.0,
+        start: np.ndarray | None = None,
+    ) -> Transport:
+        """Return a vertex plan (at most n + m - 1 arcs) and optimal potentials."""
+        n, m = M.shape
+        limit = self.max_iter or max(1_000_000, 500 * (n + m))
+        hurry = _pivots_in_time(n, m)
+        reduced, f, g = _reduce(M)
+        *cuts, cap = _caps(reduced, float(a @ np.abs(f) + b @ np.abs(g)))
+        pivots = int(min(limit, hurry))
+        for cut in cuts:
+            flow = _cut_flow(reduced, cut, a, b, pivots)
+            if not flow.solved or not ((reduced > cut) & (flow.plan > 0.0)).any():
+                cap = cut
+                break
+        else:
+            flow = _cut_flow(reduced, cap, a, b, pivots)
+        if not flow.solved and not hurry < limit:
+            raise SolverError(
+                f"POT's network simplex failed (code {flow.code}); the limit was {limit} pivots, "
+                "see NetworkSimplex(max_iter=...)"
+            )
+        f, g = f + flow.f * cap, g + flow.g * cap
+        while flow.solved and cuts and cap > cuts[0]:
+            # POT saw costs to some share of the cap: what is left of them, seen closer.
+            last, cap = cap, max(cap * CLOSER, cuts[0])
+            finer = _finer(reduced, flow, last, cap, (a, b), pivots)
+            if finer is None:
+                break
+            flow, reduced, (more_f, more_g) = finer
+            f, g = f + more_f, g + more_g
+        # Rounding may leave next to nothing on forbidden arcs.
+        where = np.flatnonzero((flow.plan > 0.0) & (np.inf > M))
+        rows, cols = np.divmod(where, m)
+        plan = Plan.from_arcs(rows, cols, flow.plan.ravel()[where], (n, m), in_order=True)
+        if min(a.min(), b.min()) < LIGHT / max(n, m):
+            plan = _relative_to_weights(plan, M, a, b)
+        return Transport(plan, f, g, flow.solved)
+
+
+def _reduce(M: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Take the least cost off every row and column: it is paid by every plan.
+
+    What is left is small where a point is far from all others, so that its digits do not drown
+    those of the rest.
+    """
+    f = M.min(axis=1)
+    reduced = M - f[:, None]
+    g = reduced.min(axis=0)
+    reduced -= g
+    return reduced, f, g
+
+
+def _relative_to_weights(plan: Plan, M: np.ndarray, a: np.ndarray, b: np.ndarray) -> Plan:
+    """Make the marginals of light points right, too: POT's are to units of the whole mass."""
+    if seen_error(plan, a, b) <= UNITS * UNIT:
+        return plan
+    settled = settle(plan, a, b, UNITS)
+    if settled is not None:
+        return Plan.from_arcs(*settled.arcs, M.shape)
+    return plan if np.isinf(M).any() else round_plan(plan, a, b)
+
+
+def _caps(reduced: np.ndarray, paid: float) -> list[float]:
+    """Costs to cut off at, one after another until the plan uses none that was cut.
+
+    POT compares costs to an absolute tolerance: it is given numbers in [0, 1]. A few that stand for
+    forbidden arcs, or the distance of pairs that are nowhere near, would leave nothing of the
+    others. Cut costs only lower the optimum, so that a plan that uses none of them is optimal.
+    """
+    top = most = float(reduced.max())
+    if top == np.inf:
+        top = float(reduced.max(where=reduced < np.inf, initial=0.0))
+        # Dearer than any way around that uses allowed arcs.
+        most = (min(reduced.shape) + 1.0) * top
+    if not top > 0.0:
+        return [1.0]
+    if not 0.0 < paid < top / WIDE_RANGE:
+        return [most]
+    steps = int(np.log10(most / paid) / CAP_DIGITS)
+    return [paid * 10.0 ** (CAP_DIGITS * step) for step in range(1, steps + 1)] + [most]
+
+
+def _cut_flow(reduced: np.ndarray, cap: float, a: np.ndarray, b: np.ndarray, pivots: int) -> Flow:
+    """Transport at costs cut at `cap`, in units of it."""
+    scaled = np.minimum(reduced, cap)
+    scaled /= cap
+    return network_simplex(scaled, a, b, pivots)
+
+
+class _Finer(NamedTuple):
+    """A flow at costs that are cut lower, these costs uncut, and what its potentials add."""
+
+    flow: Flow
+    reduced: np.ndarray
+    potentials: tuple[np.ndarray, np.ndarray]
+
+
+def _finer(
+    before: np.ndarray,
+    flow: Flow,
+    last: float,
+    cap: float,
+    weights: tuple[np.ndarray, np.ndarray],
+    pivots: int,
+) -> _Finer | None:
+    """Transport at the reduced costs of a flow's potentials; None if it needs more than `cap`."""
+    left = before - (flow.f * last)[:, None] - flow.g * last
+    reduced, f, g = _reduce(left)
+    finer = _cut_flow(reduced, cap, *weights, pivots)
+    if not finer.solved or ((reduced > cap) & (finer.plan > 0.0)).any():
+        return None
+    return _Finer(finer, reduced, (f + finer.f * cap, g + finer.g * cap))
+
+
+def _pivots_in_time(n: int, m: int) -> float:
+    """How many pivots there is time for.
+
+    Raises
+    ------
+    DeadlineError
+        If there is not even the time to set the problem up.
+    """
+    left = seconds_left() - SETUP_SECONDS * n * m
+    if left <= 0.0:
+        raise DeadlineError
+    return left / (PIVOT_SECONDS * float(np.sqrt(n * m)))

@@ -1,0 +1,139 @@
+"""Entropic transport by Sinkhorn's algorithm in scalings that are absorbed into potentials."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from frot._base.arrays import Home, to_numpy
+from frot._base.errors import InputError
+from frot._base.validate import check_count, check_number
+from frot.plans.plan import Plan
+from frot.problem.adversary import Simplex
+from frot.solvers.oracles._protocol import Transport
+from frot.solvers.sinkhorn.absent import potentials_at, standing_in
+from frot.solvers.sinkhorn.dense import DenseEngine
+from frot.solvers.sinkhorn.engine import Point
+from frot.solvers.sinkhorn.newton import newton_pays, newton_step
+from frot.solvers.sinkhorn.stack import StackGeometry
+from frot.solvers.sinkhorn.terms import Terms
+
+__all__ = ["Sinkhorn"]
+
+# Sweeps before Newton's method is tried on what is left, and steps of it at each eps on its way.
+SWEEPS_FIRST = 1_000
+NEWTON_STEPS = 100
+NEWTON_PATH = (64.0, 16.0, 4.0, 1.0)
+ROUGH = 1e-3
+
+
+@dataclass(frozen=True)
+class Sinkhorn:
+    r"""Solve :math:`\min_\Pi \langle \Pi, M \rangle + \varepsilon\,\mathrm{KL}(\Pi | a b^\top)`.
+
+    The paper's algorithm 1 on the kernel :math:`e^{(f \oplus g - M)/\varepsilon}`, whose
+    potentials take over whatever the scalings cannot hold, so that small eps neither underflow
+    nor lose mass; over-relaxed, and in double precision finished by Newton steps where sweeps are
+    slow and the matrix is small. M may be of any array library, float32 or float64. The test is
+    on the marginals themselves, :math:`\|\Pi^\top 1 - b\|_1 \le tol` with the rows exact.
+
+    Parameters
+    ----------
+    tol : float
+        Mass that may be in the wrong column.
+    max_iter : int
+        Sweeps at most, over all eps on the way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> half = np.array([0.5, 0.5])
+    >>> plan = Sinkhorn()(np.array([[0.0, 1.0], [1.0, 0.0]]), half, half, eps=1e-3).plan
+    >>> np.asarray(plan).round(6)
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 10_000
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tol", check_number(self.tol, "tol", strict=True))
+        object.__setattr__(self, "max_iter", check_count(self.max_iter, "max_iter"))
+
+    @property
+    def entropic(self) -> bool:
+        """Needs eps > 0."""
+        return True
+
+    @property
+    def keeps_potentials(self) -> bool:
+        """Sweeps on potentials say all, unless a subclass has a call of its own."""
+        return type(self).__call__ is Sinkhorn.__call__
+
+    def __call__(
+        self,
+        M: Any,
+        a: Any,
+        b: Any,
+        eps: float = 0.0,
+        start: Any = None,
+    ) -> Transport:
+        """Return the entropic plan and its potentials."""
+        if not eps > 0.0:
+            raise InputError("eps: Sinkhorn needs eps > 0; pass eps=... or use NetworkSimplex()")
+        engine, true = self._engine(M, a, b, eps)
+        terms = engine.terms
+        home, left = terms.home, min(self.max_iter, SWEEPS_FIRST)
+        one = home.xp.ones((1, 1), dtype=home.dtype, device=home.device)
+        if start is None:
+            at = engine.start(one, self.tol, left)
+        else:
+            # A warm start is worth more than coming down from a large eps.
+            at = engine.sweep(one, home.bring(start)[None, ...], self.tol, left)
+        at = self._finish(engine, at)
+        f, g = at.f, at.g
+        if true is not engine.geometry:
+            f, g = potentials_at(true, terms, one, f, g)
+        converged = bool(to_numpy(at.error)[0] <= self.tol)
+        plan = Plan(to_numpy(at.plan)[0], copy=False)
+        return Transport(plan, f[0, ...], g[0, ...], converged)
+
+    @staticmethod
+    def _engine(M: Any, a: Any, b: Any, eps: float) -> tuple[DenseEngine, Any]:
+        """The problem with points of no weight where others are, and the costs as they are."""
+        home, rows, cols = Home.of(M), to_numpy(a)[None, ...], to_numpy(b)[None, ...]
+        true = StackGeometry(M[None, None, ...])
+        geometry = standing_in(true, rows, cols)
+        sizes = to_numpy(home.xp.mean(home.xp.abs(geometry.C)))[None, None]
+        terms = Terms.of(home, rows, cols, Simplex(), eps, sizes)
+        return DenseEngine(geometry, terms), true
+
+    def _finish(self, engine: DenseEngine, at: Point) -> Point:
+        """Go on where the first sweeps did not do: by Newton steps first if they are cheap."""
+        left = self.max_iter - at.work
+        xp = engine.terms.home.xp
+        if left > 0 and not bool(xp.all(at.error <= self.tol)):
+            at, steps = _newton(engine, at, self.tol, left)
+            left -= steps
+        if left > 0 and not bool(xp.all(at.error <= self.tol)):
+            at = engine.sweep(at.alpha, at.g, self.tol, left)
+        return at
+
+
+def _newton(engine: DenseEngine, at: Point, tol: float, limit: int) -> tuple[Point, int]:
+    """Newton steps on the potentials, coming down to eps: at a small one they are short."""
+    terms = engine.terms
+    home, steps = terms.home, 0
+    if not newton_pays(engine) or home.dtype != home.xp.float64:
+        return at, 0
+    for factor in NEWTON_PATH:
+        part = replace(engine, terms=replace(terms, eps=factor * terms.eps))
+        closeness = tol if factor == 1.0 else max(tol, ROUGH)
+        at, damping = part.sweep(at.alpha, at.g, closeness, 1), None
+        for _ in range(min(limit - steps, NEWTON_STEPS)):
+            if bool(home.xp.all(at.error <= closeness)):
+                break
+            at, damping = newton_step(part, at, damping)
+            steps += 1
+    return at, steps

@@ -1,0 +1,359 @@
+r"""Sinkhorn's sweeps on stored kernels: scalings absorbed into potentials, over-relaxed.
+
+The kernel :math:`K = e^{(f \oplus g - M)/\varepsilon}` is formed once; a sweep is then two products
+with it,
+
+.. math::
+    v \leftarrow v^{1-\omega} \big( 1 / K^\top (a \circ u) \big)^\omega, \qquad
+    u \leftarrow u^{1-\omega} \big( 1 / K (b \circ v) \big)^\omega .
+
+Plain sweeps (omega = 1) contract the error by some rate r; once r is known,
+:math:`\omega = 2 / (1 + \sqrt{1 - r})` contracts it by about the square root of the sweeps needed.
+
+Where both sides are the same points f = g, and the mean of a potential and its update,
+
+.. math:: g \leftarrow \tfrac12 (g + f), \qquad f = -\varepsilon \log K_0 (b\, e^{g/\varepsilon}),
+
+halves every error at least, whatever eps is: with :math:`\lambda \in [0, 1]` an eigenvalue of the
+plan's Markov kernel, an error along its eigenvector is multiplied by :math:`(1 - \lambda) / 2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from frot._base.arrays import Home, at_least, quiet
+from frot._base.deadline import check_deadline
+from frot.solvers.sinkhorn.forming import column_potentials, exp_of
+from frot.solvers.sinkhorn.scores import Scores
+from frot.solvers.sinkhorn.terms import Terms
+
+__all__ = ["Near", "Relaxation", "Scaling", "sweep_to"]
+
+# The rate is read over this many sweeps at least, and omega is trusted up to this; over-relaxed
+# sweeps are looked at so often.
+WINDOW = 4
+LOOK = 8
+LARGEST_OMEGA = 1.99
+BACK = 0.9
+# Steps of a symmetric problem between two looks at its error.
+HALVINGS = 4
+# Exponents of light columns that are nearer than the others are cut off here.
+HIGHEST, HIGHEST_SINGLE = 500.0, 60.0
+# Scalings beyond these are absorbed into potentials.
+BOUND, BOUND_SINGLE = 1e60, 1e15
+# What points without weight weigh in sweeps.
+LIFTED = 1e-30
+
+
+class Scaling(NamedTuple):
+    """Potentials of a plan with exact rows, ``left_i kernel_ij right_j``, and what it lacks.
+
+    `columns` are the plan's over b, `error` is the mass in wrong columns.
+    """
+
+    f: Any
+    g: Any
+    kernel: Any
+    left: Any
+    right: Any
+    columns: Any
+    sweeps: int
+    error: Any
+
+    @property
+    def plan(self) -> Any:
+        """The plan, (B, n, m)."""
+        return self.left[:, :, None] * self.kernel * self.right[:, None, :]
+
+
+class Relaxation:
+    r"""Chooses omega, one a problem, from the errors it is shown.
+
+    Under omega the error contracts by :math:`\lambda` with
+    :math:`(\lambda + \omega - 1)^2 = \lambda \omega^2 r`, r being the rate of plain sweeps, so that
+    what is seen tells r, and r the best omega. Where errors grow, omega was too large: it is
+    lowered, and stays below.
+    """
+
+    def __init__(self, home: Home, like: Any) -> None:
+        self.home = home
+        self.active = False
+        self._sweeps = 0
+        self._last: Any = None
+        self.omega = home.xp.ones_like(like)
+        self._cap = LARGEST_OMEGA * self.omega
+
+    def forget(self) -> None:
+        """Start reading the rate anew, since what went before tells nothing any more."""
+        self._last = None
+
+    def due(self, sweeps: int) -> bool:
+        """Whether enough sweeps have been made since the last look."""
+        return sweeps >= self._sweeps + WINDOW
+
+    def update(self, error: Any, sweeps: int) -> None:
+        """Look at the error (B,) after so many sweeps."""
+        if not self.due(sweeps):
+            return
+        xp, last, omega = self.home.xp, self._last, self.omega
+        if last is not None:
+            with quiet():
+                seen = (error / last) ** (1.0 / (sweeps - self._sweeps))
+                plain = (seen + omega - 1.0) ** 2 / (seen * omega**2)
+                root = xp.sqrt(at_least(xp, 1.0 - plain, 0.0))
+            better = 2.0 / (1.0 + root)
+            # Fast as it is, or not in the linear regime yet: leave those alone.
+            slow = (seen > 0.5) & (seen < 1.0)
+            grew = (omega > 1.0) & ~(error < last)
+            self._cap = xp.where(grew, 1.0 + BACK * (omega - 1.0), self._cap)
+            chosen = xp.where(slow & (better > omega), better, omega)
+            self.omega = xp.minimum(chosen, self._cap)
+            self.active = True
+        self._last, self._sweeps = error, sweeps
+
+
+class Near(NamedTuple):
+    """How closely to sweep where the value tells: mass in wrong columns over |dual| / scale."""
+
+    share: float
+    least: float
+
+    def of(self, terms: Terms, dual: Any) -> Any:
+        """Return the mass that may be in wrong columns, (B,)."""
+        xp = terms.home.xp
+        return at_least(xp, self.share * xp.abs(dual) / terms.scale[:, 0], self.least)
+
+
+def sweep_to(
+    scores: Scores, terms: Terms, g: Any, tol: Any, limit: int, parts: Sequence[slice]
+) -> Scaling:
+    """Sweep from the potential g until no more than `tol` of the mass is in wrong columns.
+
+    Parameters
+    ----------
+    scores : Scores
+    terms : Terms
+    g : array of shape (B, m)
+    tol : float, array of shape (B,) or Near
+    limit : int
+        Sweeps at most.
+    parts : list of slice
+        Blocks of rows to form the kernel in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frot import Simplex
+    >>> from frot.solvers.sinkhorn.scores import scores_at
+    >>> from frot.solvers.sinkhorn.stack import StackGeometry
+    >>> half, one = np.array([[0.5, 0.5]]), np.ones((1, 1))
+    >>> terms = Terms.of(Home.of(half), half, half, Simplex(), 1.0, one)
+    >>> costs = StackGeometry(np.array([[[[0.0, 1.0], [1.0, 0.0]]]]))
+    >>> scores = scores_at(costs, terms, one)
+    >>> found = sweep_to(scores, terms, np.zeros((1, 2)), 1e-9, 100, [slice(0, 2)])
+    >>> found.plan.sum(axis=1), float(found.error[0]) <= 1e-9
+    (array([[0.5, 0.5]]), True)
+    """
+    with quiet():
+        return _Sweeps(scores, terms, g, parts).run(tol, limit)
+
+
+class _Sweeps:
+    r"""A kernel formed at a potential g, and the masses on top of it.
+
+    The plan is ``x_i kernel_ij y_j`` with x = a u and y = b v, so that a sweep is two products and
+    two quotients: :math:`y = b / K^\top x` and :math:`x = a / K y`. A batch of one has no batch
+    axis in here: small problems are bound by the number of operations, not by their size.
+    """
+
+    def __init__(self, scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> None:
+        self.scores, self.terms, self.parts = scores, terms, parts
+        self.alone = terms.a.shape[0] == 1
+        self.eps, self.scale = (self.inside(part) for part in (terms.eps, terms.scale))
+        self.relaxation = Relaxation(terms.home, self.inside(terms.eps[:, 0]))
+        # A kernel has lost what is below its smallest number: next to nothing, times this.
+        self.bound = BOUND if terms.home.dtype == terms.home.xp.float64 else BOUND_SINGLE
+        # Points without weight have next to none here, and so a potential like any other.
+        self.a, self.b = (self.inside(_lifted(terms, side)) for side in (terms.a, terms.b))
+        # Sums as products: a small problem waits for calls, and these are the shortest.
+        self.ones = terms.home.xp.ones_like(terms.b[0, :])
+        self.ones_of_rows = terms.home.xp.ones_like(terms.a[0, :])
+        self.form(self.inside(g))
+
+    def inside(self, array: Any) -> Any:
+        """Drop the batch axis of a batch of one."""
+        return array[0, ...] if self.alone else array
+
+    def outside(self, array: Any) -> Any:
+        """Put it back."""
+        return array[None, ...] if self.alone else array
+
+    def form(self, g: Any) -> None:
+        """Form the kernel at g, and update the rows."""
+        self.g = g
+        found = _keep(self.scores, self.terms, self.outside(g), self.parts)
+        self.f, self.kernel = (self.inside(part) for part in found)
+        self.y = self.b
+        self.x = self.a / self.times(self.y)
+        self.columns = self.transposed(self.x)
+        if self.terms.symmetric:
+            self.ratio = self.terms.home.xp.exp((self.f - g) / self.eps)
+
+    def times(self, vector: Any) -> Any:
+        """Return the products of the kernel and a vector of the columns."""
+        if self.alone:
+            return self.kernel @ vector
+        return (self.kernel @ vector[:, :, None])[:, :, 0]
+
+    def transposed(self, vector: Any) -> Any:
+        """Return the products of a vector of the rows and the kernel."""
+        if self.alone:
+            return vector @ self.kernel
+        return (vector[:, None, :] @ self.kernel)[:, 0, :]
+
+    def run(self, tol: Any, limit: int) -> Scaling:
+        """Sweep until the columns are right, or as often as is allowed."""
+        sweeps = 0
+        if not isinstance(tol, float | Near):
+            tol = self.number(self.inside(tol))
+        x, columns, error = self.look()
+        while sweeps < limit and not self.near(x, error, tol):
+            check_deadline()
+            every = min(self.every, limit - sweeps)
+            for _ in range(every):
+                self.sweep()
+            sweeps += every
+            x, columns, error = self.look()
+            # A look now and then is enough, unless nothing is left to look at.
+            if sweeps % LOOK == 0 or not self.holds(error >= 0.0):
+                if self.absorb():
+                    x, columns, error = self.look()
+                if self.holds(error != error):
+                    break
+            if not self.terms.symmetric and self.relaxation.due(sweeps):
+                self.relaxation.update(error + 0.0 * self.relaxation.omega, sweeps)
+        return self.found(x, columns, error, sweeps)
+
+    def number(self, array: Any) -> Any:
+        """A number of Python's where that costs no wait: hundreds of looks at it are cheaper."""
+        return float(array) if self.alone and self.terms.home.on_host else array
+
+    def holds(self, found: Any) -> bool:
+        """Whether something is so for all members."""
+        return found if isinstance(found, bool) else bool(self.terms.home.xp.all(found))
+
+    def found(self, x: Any, columns: Any, error: Any, sweeps: int) -> Scaling:
+        """Put together what the sweeps came to."""
+        terms, (f, g) = self.terms, self.potentials(x)
+        left, right = (
+            _only(weights, self.outside(lifted), self.outside(masses))
+            for weights, lifted, masses in ((terms.a, self.a, x), (terms.b, self.b, self.y))
+        )
+        columns = columns * self.y / self.b
+        error = error + 0.0 * self.relaxation.omega
+        f, g, kernel, columns, error = map(self.outside, (f, g, self.kernel, columns, error))
+        return Scaling(f, g, kernel, left, right, columns, sweeps, error)
+
+    @property
+    def every(self) -> int:
+        """Sweeps until the next look: free while they are plain, but a device has to wait."""
+        if self.terms.symmetric:
+            return HALVINGS
+        return 1 if self.terms.home.on_host and not self.relaxation.active else LOOK
+
+    def near(self, x: Any, error: Any, tol: Any) -> bool:
+        """Whether all members are as close as was asked; those that are not numbers never are."""
+        if isinstance(tol, Near):
+            if not self.holds(error <= 2.0 * tol.share):
+                return False
+            f, g = self.potentials(x)
+            dot = self.terms.home.xp.vecdot
+            dual = self.outside(dot(self.a, f) + dot(self.b, g))
+            tol = self.number(self.inside(tol.of(self.terms, dual)))
+        return self.holds(error <= tol)
+
+    def potentials(self, x: Any) -> tuple[Any, Any]:
+        """Return f and g that the masses x and y stand for."""
+        xp = self.terms.home.xp
+        return self.f + self.eps * xp.log(x / self.a), self.g + self.eps * xp.log(self.y / self.b)
+
+    def sweep(self) -> None:
+        """Update both sides once."""
+        if self.terms.symmetric:
+            self.y = self.terms.home.xp.sqrt(self.y * self.x * self.ratio)
+            self.x = self.a / self.times(self.y)
+            return
+        if self.relaxation.active:
+            omega = self.relaxation.omega[..., None]
+            self.y = self.y * (self.b / (self.y * self.columns)) ** omega
+            self.x = self.x * (self.a / (self.x * self.times(self.y))) ** omega
+        else:
+            self.y = self.b / self.columns
+            self.x = self.a / self.times(self.y)
+        self.columns = self.transposed(self.x)
+
+    def look(self) -> tuple[Any, Any, Any]:
+        """Return exact rows, their columns over y, and the mass in wrong ones.
+
+        Over-relaxed rows are not exact: only the error of exact ones counts.
+        """
+        x, columns = self.x, self.columns
+        if self.relaxation.active:
+            x = self.a / self.times(self.y)
+        if self.relaxation.active or self.terms.symmetric:
+            columns = self.transposed(x)
+        off = self.terms.home.xp.abs(self.y * columns - self.b)
+        return x, columns, self.number(off @ self.ones)
+
+    def absorb(self) -> bool:
+        """Form the kernel anew where scalings leave the range of the precision."""
+        xp, terms = self.terms.home.xp, self.terms
+        u, v = self.x / self.a, self.y / self.b
+        # Each summand is positive: none is beyond the bound if their sum is not.
+        sizes = (u + 1.0 / u) @ self.ones_of_rows + (v + 1.0 / v) @ self.ones
+        if self.holds(self.number(sizes) <= self.bound):
+            return False
+        usable = xp.isfinite(u) & (u > 0.0)
+        f = self.f + self.eps * xp.log(xp.where(usable, u, xp.ones_like(u)))
+        g = column_potentials(self.scores, terms, self.outside(f), self.parts)
+        self.form(self.inside(g))
+        self.relaxation.forget()
+        return True
+
+
+def _only(weights: Any, lifted: Any, masses: Any) -> Any:
+    """Take back what points without weight were lent."""
+    return masses if lifted is weights else masses * (weights / lifted)
+
+
+def _lifted(terms: Terms, weights: Any) -> Any:
+    xp = terms.home.xp
+    if bool(xp.all(weights > 0.0)):
+        return weights
+    return xp.where(weights > 0.0, weights, xp.full_like(weights, LIFTED))
+
+
+def _keep(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> tuple[Any, Any]:
+    """Form the kernel of g whole: f (B, n) and ``e^((f_i + g_j - M_ij) / eps)``, (B, n, m).
+
+    The largest entry of a row is one; with uneven weights that of b times the row, since a light
+    column that is nearer than the others must not make all of these vanish.
+    """
+    home = terms.home
+    xp, bias, blocks, potentials = home.xp, g / terms.eps, [], []
+    highest = HIGHEST if home.dtype == xp.float64 else HIGHEST_SINGLE
+    for part in parts:
+        check_deadline()
+        block = scores.block(part, bias)
+        level = block + terms.log_b[:, None, :] if terms.uneven else block
+        top = xp.max(level, axis=2)
+        block -= top[:, :, None]
+        if terms.uneven:
+            block = xp.where(block < highest, block, xp.full_like(block, highest))
+        blocks.append(exp_of(block))
+        potentials.append(terms.eps * (scores.offset(part) - top))
+    if len(blocks) == 1:
+        return potentials[0], blocks[0]
+    return xp.concat(potentials, axis=1), xp.concat(blocks, axis=1)

@@ -1,0 +1,133 @@
+r"""Kernels never kept: row blocks of them are formed, used and dropped, one pass a sweep.
+
+Given g, a block of rows yields its part of f, and with f its part of the column sums c and of the
+group costs: one pass over the kernel is a whole sweep, :math:`g \leftarrow g - \varepsilon \log c`.
+Sweeps contract the error by a rate r; momentum does it as over-relaxation would, by Chebyshev's
+second-order scheme for a spectrum in [0, r]:
+
+.. math::
+    g \leftarrow \omega\,(\gamma\, T g + (1 - \gamma)\, g) + (1 - \omega)\, g_{-1}, \qquad
+    \gamma = \frac{2}{2 - r}, \quad \rho = \frac{r}{2 - r}, \quad
+    \omega = \frac{2}{1 + \sqrt{1 - \rho^2}} .
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from frot._base.arrays import quiet
+from frot.solvers.sinkhorn._coarse import coarse_start
+from frot.solvers.sinkhorn._scaling import Near
+from frot.solvers.sinkhorn.blocks import row_blocks
+from frot.solvers.sinkhorn.engine import Point, make_point
+from frot.solvers.sinkhorn.forming import form_rows
+from frot.solvers.sinkhorn.geometry import Geometry
+from frot.solvers.sinkhorn.scores import scores_at
+from frot.solvers.sinkhorn.terms import Terms
+
+__all__ = ["StreamEngine"]
+
+# Passes between two steps on the weights at most, and over how many the rate is read.
+PASSES = 200
+WINDOW = 3
+# Column sums this small are not trusted: the block's exponentials have underflown.
+FLOOR = 1e-30
+
+
+@dataclass(frozen=True, eq=False)
+class StreamEngine:
+    """Sinkhorn by passes over blocks of rows; one problem at a time."""
+
+    geometry: Geometry
+    terms: Terms
+    exact: Geometry | None = None
+
+    @property
+    def patience(self) -> float:
+        """Every pass forms the kernel anew: a step on the weights costs no more than a sweep."""
+        return 0.5
+
+    @property
+    def keeps(self) -> bool:
+        """There is no room."""
+        return False
+
+    def start(self, alpha: Any, closeness: Any = 0.5) -> Point:
+        """Solve between a sample of the points first, and extend its potential to all."""
+        g = coarse_start(self.geometry, self.terms, alpha)
+        return self.sweep(alpha, g, closeness)
+
+    def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
+        """Pass over the kernel until the columns are right."""
+        xp, terms = self.terms.home.xp, self.terms
+        momentum = _Momentum()
+        limit = PASSES if limit is None else limit
+        previous, count = g, 0
+        while True:
+            f, columns, phi = self.sweep_once(alpha, g)
+            error = xp.sum(terms.b * xp.abs(columns - 1.0), axis=1)
+            near = closeness
+            if isinstance(closeness, Near):
+                dual = xp.sum(terms.a * f, axis=1) + xp.sum(terms.b * g, axis=1)
+                near = closeness.of(terms, dual)
+            if count == limit or bool(xp.all(error <= near)):
+                break
+            count += 1
+            momentum.update(float(error[0]))
+            with quiet():
+                step = -terms.eps * xp.log(xp.clip(columns, FLOOR, None))
+            previous, g = g, momentum.ahead(g, step, previous)
+        return make_point(terms, alpha, f, g, phi, columns, error, work=count)
+
+    def sweep_once(self, alpha: Any, g: Any) -> tuple[Any, Any, Any]:
+        """Return f, the columns over b and phi of the plan of g with rows exact, in one pass."""
+        xp, terms = self.terms.home.xp, self.terms
+        scores = scores_at(self.geometry, terms, alpha)
+        parts, masses, partials = [], 0.0, 0.0
+        for block in form_rows(scores, terms, g, row_blocks(self.geometry)):
+            parts.append(block.f)
+            left = terms.a[:, block.part] / block.total
+            masses = masses + (left[:, None, :] @ block.kernel)[:, 0, :]
+            partials = partials + scores.partial(block.part, block.kernel, left)
+        phi = scores.total(partials, terms.a, masses)
+        return xp.concat(parts, axis=1), terms.over_b(masses), phi
+
+    def double(self) -> StreamEngine:
+        """The same in double precision, on the costs as they were given."""
+        return self if self.terms.home.dtype == self.terms.home.xp.float64 else self._doubled
+
+    @cached_property
+    def _doubled(self) -> StreamEngine:
+        geometry = self.exact or self.geometry.double()
+        return StreamEngine(geometry, self.terms.at(geometry.home))
+
+
+class _Momentum:
+    """Chebyshev's scheme, with the rate read from the errors of plain sweeps."""
+
+    def __init__(self) -> None:
+        self.rate = 0.0
+        self._errors: list[float] = []
+        self._retreats = 0
+
+    def update(self, error: float) -> None:
+        """Look at the error before a step."""
+        self._errors.append(error)
+        if self.rate > 0.0 and error > 2.0 * min(self._errors):
+            self.rate, self._errors = 0.0, [error]
+            self._retreats += 1
+        elif self.rate == 0.0 and len(self._errors) > WINDOW and self._retreats < 3:
+            seen = (error / self._errors[-1 - WINDOW]) ** (1.0 / WINDOW)
+            if 0.3 < seen < 1.0:
+                self.rate = min(seen, 0.9995)
+
+    def ahead(self, g: Any, step: Any, previous: Any) -> Any:
+        """Return the next potential."""
+        if self.rate == 0.0:
+            return g + step
+        gamma = 2.0 / (2.0 - self.rate)
+        rho = self.rate / (2.0 - self.rate)
+        omega = 2.0 / (1.0 + (1.0 - rho * rho) ** 0.5)
+        return omega * (g + gamma * step) + (1.0 - omega) * previous

@@ -1,0 +1,130 @@
+"""Points without weight: they stand where others do while a problem is solved.
+
+A point that carries nothing must not move anything: not the centre of the others, nor the scale of
+a kernel, nor a bound on rounding. It therefore takes the place of the heaviest point of its side,
+which keeps all shapes, and gets the potential of its true place when the others' are known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from frot._base.arrays import quiet, to_numpy
+from frot.solvers.sinkhorn.blocks import row_blocks
+from frot.solvers.sinkhorn.forming import column_potentials, form_rows
+from frot.solvers.sinkhorn.geometry import Geometry
+from frot.solvers.sinkhorn.scores import scores_at
+from frot.solvers.sinkhorn.terms import Terms
+
+__all__ = ["potentials_at", "stand_ins", "standing_in"]
+
+
+def stand_ins(weights: Any) -> np.ndarray | None:
+    """Return at whose place every point stands, (B, n); None where all stand at their own.
+
+    Examples
+    --------
+    >>> stand_ins(np.array([[0.0, 0.25, 0.75]]))
+    array([[2, 1, 2]])
+    >>> stand_ins(np.array([[0.5, 0.5]])) is None
+    True
+    """
+    host = to_numpy(weights)
+    if (host > 0.0).all():
+        return None
+    everyone = np.broadcast_to(np.arange(host.shape[1]), host.shape)
+    return np.where(host > 0.0, everyone, host.argmax(axis=1)[:, None])
+
+
+def standing_in(geometry: Any, a: Any, b: Any) -> Any:
+    """The costs of one problem with points of no weight where the heaviest ones are."""
+    rows, cols = (stand_ins(weights) for weights in (a, b))
+    if rows is None and cols is None:
+        return geometry
+    _, _, n, m = geometry.shape
+    return geometry.stand_in(
+        np.arange(n) if rows is None else rows[0], np.arange(m) if cols is None else cols[0]
+    )
+
+
+def potentials_at(
+    geometry: Geometry, terms: Terms, alpha: Any, f: Any, g: Any, soft: bool = True
+) -> tuple[Any, Any]:
+    r"""Return f and g with those of points without weight at their true places.
+
+    .. math::
+        f_i = -\varepsilon \log \sum_j b_j e^{(g_j - M_{ij})/\varepsilon}, \qquad
+        g_j = -\varepsilon \log \sum_i a_i e^{(f_i - M_{ij})/\varepsilon}
+
+    are what these would have with the least weight there is: the derivatives of the optimum by
+    their weights. Without eps (not `soft`) minima take the place of sums, and those of the rows are
+    over all columns: no two points may be left with a cost below their potentials. Costs that
+    overflow make potentials infinite.
+
+    Parameters
+    ----------
+    geometry : Geometry
+        The costs between the true places.
+    f, g : arrays of shape (B, n) and (B, m)
+        Right for points with weight.
+    """
+    absent_rows = np.flatnonzero((to_numpy(terms.a) == 0.0).any(axis=0))
+    absent_cols = np.flatnonzero((to_numpy(terms.b) == 0.0).any(axis=0))
+    _, _, n, m = geometry.shape
+    heavy = g
+    if len(absent_cols):
+        part = geometry.take(np.arange(n), absent_cols)
+        with quiet():
+            if soft:
+                scores = scores_at(part, terms, alpha)
+                found = column_potentials(scores, terms, f, row_blocks(part))
+            else:
+                found = _column_minima(part, terms, alpha, f)
+        g = _put(terms, g, terms.b, found, absent_cols, m)
+    if len(absent_rows):
+        part = geometry.take(absent_rows, np.arange(m))
+        few = replace(terms, a=_take(terms, terms.a, absent_rows))
+        found = _softmins(part, few, alpha, heavy) if soft else _row_minima(part, few, alpha, g)
+        f = _put(terms, f, terms.a, found, absent_rows, n)
+    return f, g
+
+
+def _softmins(part: Geometry, terms: Terms, alpha: Any, g: Any) -> Any:
+    with quiet():
+        blocks = form_rows(scores_at(part, terms, alpha), terms, g, row_blocks(part))
+        return terms.home.xp.concat([block.f for block in blocks], axis=1)
+
+
+def _row_minima(part: Geometry, terms: Terms, alpha: Any, g: Any) -> Any:
+    xp, found = terms.home.xp, []
+    # Potentials that overflow say nothing about the others.
+    g = xp.where(xp.isfinite(g), g, xp.zeros_like(g) - xp.inf)
+    for rows in row_blocks(part):
+        reduced = part.rows(rows).mix(alpha) - g[:, None, :]
+        found.append(xp.min(reduced, axis=2))
+    return xp.concat(found, axis=1)
+
+
+def _column_minima(part: Geometry, terms: Terms, alpha: Any, f: Any) -> Any:
+    xp, best = terms.home.xp, None
+    f = xp.where(terms.a > 0.0, f, xp.zeros_like(f) - xp.inf)
+    for rows in row_blocks(part):
+        least = xp.min(part.rows(rows).mix(alpha) - f[:, rows][:, :, None], axis=1)
+        best = least if best is None else xp.minimum(best, least)
+    return best
+
+
+def _take(terms: Terms, array: Any, index: np.ndarray) -> Any:
+    return terms.home.xp.take(array, terms.home.indices(index), axis=1)
+
+
+def _put(terms: Terms, old: Any, weights: Any, found: Any, index: np.ndarray, size: int) -> Any:
+    """Return `old` with what was found for some points where they have no weight."""
+    xp = terms.home.xp
+    found = xp.where(xp.isnan(found), xp.zeros_like(found) + xp.inf, found)
+    spread = np.zeros(size, dtype=np.int64)
+    spread[index] = np.arange(len(index))
+    return xp.where(weights > 0.0, old, _take(terms, found, spread))

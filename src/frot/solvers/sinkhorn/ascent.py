@@ -1,0 +1,157 @@
+r"""Ascent on the weights of the groups, with Sinkhorn keeping the potentials optimal.
+
+The dual is jointly concave, and its gradient in the weights is
+:math:`\phi - \eta (\log \alpha + 1)`. A mirror step raises it,
+
+.. math:: \alpha \propto (\alpha\, e^{\tau \phi})^{1 / (1 + \tau \eta)},
+
+with a step length that adapts; near the optimum, and where there are few groups, joint Newton steps
+on potentials and weights take over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from frot.solvers.sinkhorn._scaling import Near
+from frot.solvers.sinkhorn.dense import DenseEngine
+from frot.solvers.sinkhorn.engine import Engine, Point, gaps, select, take
+from frot.solvers.sinkhorn.newton import newton_pays, newton_step
+from frot.solvers.sinkhorn.terms import Terms
+
+__all__ = ["Ascent", "ascend", "mirror_step"]
+
+# The step grows when the dual rose and shrinks when it fell.
+GROW, SHRINK = 1.3, 0.4
+SMALLEST_STEP, LARGEST_STEP = 1e-12, 1e9
+# Newton's region is entered once the gap is this small, after so many mirror steps, or when
+# Sinkhorn has become slow.
+NEWTON_GAP = 1e-4
+NEWTON_AFTER = 25
+SLOW_SWEEPS = 300
+# Steps without progress before it is left for mirror steps, and how often it is tried.
+NEWTON_PATIENCE = 8
+NEWTON_TRIES = 4
+
+
+def mirror_step(terms: Terms, alpha: Any, phi: Any, step: Any) -> Any:
+    """Return the weights a mirror step ahead, drawn to the prior by eta."""
+    score = terms.log(alpha) + step * phi
+    if terms.log_prior is not None:
+        score = score + step * terms.eta * terms.log_prior
+    return terms.softmax(score / (1.0 + step * terms.eta))
+
+
+def ascend(engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> Iterator[Point]:
+    """Yield points of rising dual value, each with the best potentials so far."""
+    return iter(Ascent(engine, alpha, g, tol))
+
+
+class Ascent:
+    """Points of rising dual value, for a batch that may shrink on the way.
+
+    Every member of a batch takes its own steps; one whose step failed stays where it was. The
+    iterator ends when no step raises any dual value.
+
+    Parameters
+    ----------
+    engine : Engine
+    alpha, g : arrays of shape (B, L) and (B, m)
+        Where to start; without g from nothing.
+    tol : float
+        The gap that is asked for.
+    """
+
+    def __init__(self, engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> None:
+        self.engine, self.floor = engine, 0.0
+        self.tighten(tol)
+        self.single = engine.double() is not engine
+        self._first = (alpha, g)
+        self.step = 1.0 / engine.terms.scale
+        # How closely to sweep: the error of the marginals enters the gap times the costs. With one
+        # group there is nothing to do besides.
+        self.alone = engine.geometry.shape[1] == 1
+        self.closeness: Any = 1e-2 * engine.terms.home.xp.ones_like(self.step[:, 0])
+        if self.alone:
+            self.closeness = Near(tol, self.floor)
+        self.at: Any = None
+        self.damping: Any = None
+        self.best: Any = None
+
+    def tighten(self, tol: float) -> None:
+        """Sweep for another gap from now on."""
+        # Sweeps that get closer than rounding does are for nothing.
+        home = self.engine.terms.home
+        self.floor = max(0.1 * tol, 8.0 * float(home.xp.finfo(home.dtype).eps))
+
+    def keep(self, index: Any) -> None:
+        """Go on with some members only, which do not notice."""
+        xp, engine = self.engine.terms.home.xp, self.engine
+        assert isinstance(engine, DenseEngine)
+        self.engine, self.at = engine.members(index), take(xp, index, self.at)
+        for name in ("step", "closeness", "damping", "best"):
+            part = getattr(self, name)
+            if part is not None and not isinstance(part, Near):
+                setattr(self, name, xp.take(part, index, axis=0))
+
+    def __iter__(self) -> Iterator[Point]:
+        alpha, g = self._first
+        engine, near = self.engine, self.closeness
+        self.at = engine.start(alpha, near) if g is None else engine.sweep(alpha, g, near)
+        due, tries = NEWTON_AFTER, 0
+        for count in range(1_000_000):
+            yield self.at
+            terms = self.engine.terms
+            gap = gaps(terms.home.xp, self.at)
+            slow = count >= due or self.at.work > SLOW_SWEEPS
+            if slow and self.single and self._newton_suits:
+                # Second derivatives are for double precision.
+                return
+            near = float(terms.home.xp.max(gap)) <= NEWTON_GAP
+            if (slow or near) and not self.single and self._newton_suits:
+                yield from self._newton()
+                tries += 1
+                if tries == NEWTON_TRIES:
+                    return
+                due, terms = count + NEWTON_AFTER, self.engine.terms
+                gap = gaps(terms.home.xp, self.at)
+            self._mirror(gap)
+            if float(terms.home.xp.max(self.step * self.engine.terms.scale)) < SMALLEST_STEP:
+                return
+
+    @property
+    def _newton_suits(self) -> bool:
+        return isinstance(self.engine, DenseEngine) and newton_pays(self.engine)
+
+    def _mirror(self, gap: Any) -> None:
+        """Step on the weights, each member by its own length, and sweep there."""
+        engine, terms, at = self.engine, self.engine.terms, self.at
+        xp = terms.home.xp
+        noise = 8.0 * float(xp.finfo(terms.home.dtype).eps)
+        if self.alone:
+            self.closeness = Near(0.3 * self.closeness.share, self.floor)
+        else:
+            aim = xp.clip(engine.patience * gap, self.floor, None)
+            self.closeness = xp.minimum(self.closeness, aim)
+        ahead = engine.sweep(mirror_step(terms, at.alpha, at.phi, self.step), at.g, self.closeness)
+        rose = ahead.dual >= at.dual - noise * xp.abs(at.dual)
+        self.at = select(xp, rose, ahead, at)
+        step = self.step * terms.pick(rose, GROW, SHRINK)
+        self.step = xp.minimum(step, LARGEST_STEP / terms.scale)
+
+    def _newton(self) -> Iterator[Point]:
+        """Newton steps, until a number of them brings no member's values closer together."""
+        xp, idle = self.engine.terms.home.xp, 0
+        self.best = self._width()
+        while idle < NEWTON_PATIENCE:
+            assert isinstance(self.engine, DenseEngine)
+            self.at, self.damping = newton_step(self.engine, self.at, self.damping)
+            yield self.at
+            width = self._width()
+            idle = 0 if bool(xp.any(width < 0.9 * self.best)) else idle + 1
+            self.best = xp.minimum(self.best, width)
+
+    def _width(self) -> Any:
+        at = self.at
+        return abs(at.primal - at.dual) + self.engine.terms.scale[:, 0] * at.error

@@ -1,0 +1,276 @@
+r"""What weights and potentials prove, in double precision, whatever precision found them.
+
+Lower bound: the dual value. Given g, the best f makes the rows of the plan exact, and
+
+.. math:: \langle a, f \rangle + \langle b, g \rangle + r(\alpha) \;\le\; \text{optimum} .
+
+Upper bound: the plan's columns are shrunk to b where they are too heavy, and what then lacks in
+rows (u) and columns (v), a mass t, is added as :math:`u v^\top / t`. The entropy of the sum is at
+most that of its parts, by convexity:
+
+.. math::
+    \mathrm{KL}\big(\Pi + \tfrac{u v^\top}{t} \,\big|\, a b^\top\big) \le
+    \langle \Pi, \log \tfrac{\Pi}{a b^\top} \rangle - (1 - t) \log (1 - t)
+    + t\, \mathrm{KL}\big(\tfrac{u}{t} | a\big) + t\, \mathrm{KL}\big(\tfrac{v}{t} | b\big) .
+
+Rounding. Let entries of the mixed cost be off by :math:`\rho M_{ij} + p_i + q_j`, rho being zero
+where a cost may be negative. What goes with a point can be taken off its potential, and the
+optimum of :math:`(1 - \rho) M` is no less than :math:`1 - \rho` times that of M, since KL is not
+negative; so the lower bound pays :math:`\langle a, p \rangle + \langle b, q \rangle` and that
+share of itself, and the upper bound the same in each group, because its plan has the marginals a
+and b. A score :math:`s_{ij} = (g_j - M_{ij}) / \varepsilon + \log b_j` is computed to some units of
+:math:`(|g_j| + |M_{ij}|) / \varepsilon + |\log b_j|`. With :math:`M = f \oplus g - \varepsilon t`,
+t being the logarithm of the plan's density, that is at most so many units of
+
+.. math:: |f_i| + 2 |g_j| + \varepsilon\,(|\log b_j| + |t_{ij}|) ,
+
+and what goes with a point is taken off its potential again: the lower bound pays for it what the
+point weighs, however far away and badly known it is. What goes with t is a share of an exponent,
+:math:`\sum_{ij} \pi_{ij} |t_{ij}| \le \mathrm{KL} + 1`. The entropy of the plan is a sum over it,
+and pays the same: for its scores, and for entries of the mixed cost, which it is taken from as
+:math:`\langle \alpha, \phi \rangle`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from frot._base.arrays import at_least, quiet
+from frot.solvers.sinkhorn._passes import SCORE, second_pass, settled_pass
+from frot.solvers.sinkhorn._surplus import kernel_surplus
+from frot.solvers.sinkhorn.blocks import row_blocks
+from frot.solvers.sinkhorn.engine import Engine
+from frot.solvers.sinkhorn.forming import column_potentials, form_rows
+from frot.solvers.sinkhorn.geometry import unit_of
+from frot.solvers.sinkhorn.scores import scores_at
+from frot.solvers.sinkhorn.terms import Terms
+
+__all__ = ["Certificate", "certify", "certify_product", "certify_rows"]
+
+# Sweeps for points that had no part in a search.
+LIGHT_SWEEPS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Bounds of a batch, and the plans and potentials that prove them, in double precision.
+
+    The plan of the upper bound is `weight` times the one with exact rows that g makes, its columns
+    times `thin`, plus the product of `left` and `right`; the lower bound without eps is that of
+    `plain_f` and `plain_g`. Bounds have shape (B,), and so has `surplus`: what `left` and `right`
+    add to the plan's divergence, NaN where that has not been looked at.
+    """
+
+    value: Any
+    upper: Any
+    lower: Any
+    plain_upper: Any
+    plain_lower: Any
+    slack: Any
+    phi: Any
+    alpha: Any
+    f: Any
+    g: Any
+    thin: Any
+    weight: Any
+    left: Any
+    right: Any
+    plain_f: Any
+    plain_g: Any
+    surplus: Any
+
+
+def certify(engine: Engine, alpha: Any, g: Any, enough: float = 0.0) -> Certificate:
+    """Prove an interval from weights (B, L) and potentials of the columns (B, m).
+
+    A relative gap that is `enough` makes it the last proof: the objective of its plan will be asked
+    for, and what a kernel is needed for is done while there is one.
+    """
+    precise = engine.double()
+    home = precise.terms.home
+    # Only weights that the adversary may choose prove anything.
+    alpha = precise.terms.project(home.xp.astype(alpha, home.dtype))
+    return _prove(precise, alpha, home.xp.astype(g, home.dtype), enough)
+
+
+def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
+    """Prove an interval from weights (B, L) and potentials of the rows (B, n).
+
+    What f leaves to the columns gives none of them too much, as potentials on their way to the
+    optimum may: a far point of next to no weight would take all there is.
+    """
+    precise = engine.double()
+    terms, geometry = precise.terms, precise.geometry
+    alpha = terms.project(alpha)
+    scores, parts = scores_at(geometry, terms, alpha), row_blocks(geometry)
+    g = column_potentials(scores, terms, f, parts)
+    if not bool(terms.home.xp.all(terms.home.xp.isfinite(f))):
+        # Light points that had no part in the search have to find theirs among themselves.
+        for _ in range(LIGHT_SWEEPS):
+            rows = [block.f for block in form_rows(scores, terms, g, parts)]
+            g = column_potentials(scores, terms, terms.home.xp.concat(rows, axis=1), parts)
+    return certify(precise, alpha, g)
+
+
+def _prove(engine: Engine, alpha: Any, g: Any, enough: float) -> Certificate:
+    terms, geometry = engine.terms, engine.geometry
+    xp, a, b, eps = terms.home.xp, terms.a, terms.b, terms.eps[:, 0]
+    dot = xp.vecdot
+    scores = scores_at(geometry, terms, alpha)
+    first = settled_pass(engine, scores, g)
+    f, g, columns, one = first.f, first.g, terms.over_b(first.masses), xp.ones_like(b)
+    thin = 1.0 / xp.maximum(columns, one)
+    rows, phi = second_pass(engine, scores, first, thin)
+    # Rounding may leave rows or columns too heavy still: all shrink alike.
+    columns = columns * thin
+    excess = xp.maximum(xp.max(rows, axis=1), xp.max(columns, axis=1))
+    weight = 1.0 / xp.maximum(excess, one[:, 0])[:, None]
+    kept, phi = b * (columns * weight), phi * weight
+    rows = a * (rows * weight)
+    left, right, total = _lacking(terms, rows, kept)
+    whole = phi + geometry.product(left, right)
+    with quiet():
+        entropy = dot(rows, f) - dot(alpha, phi)
+        entropy = entropy + dot(kept, g + terms.eps * xp.log(thin * weight))
+        entropy = entropy + eps * _mixing(terms, xp.sum(rows, axis=1), left, right, total)
+    dual = dot(a, f) + dot(b, g)
+    margin = _margins(engine, alpha, first.masses)
+    scored = margin.scores(terms, f, g, entropy)
+    doubt = geometry.inner_error(whole, a, b) + margin.moved * terms.sizes
+    worst = terms.worst(whole + doubt) + terms.worst_error(whole)
+    reward = terms.reward(alpha) - terms.reward_error(alpha)
+    plain = dot(a, first.plain_f) + dot(b, first.plain_g)
+    plain_scored = margin.scores(terms, first.plain_f, first.plain_g, 0.0)
+    # The plan was made of entries of the mixed cost, and its entropy is taken from group costs.
+    apart = margin.costs + margin.share * xp.abs(dot(alpha, phi))
+    upper = worst + entropy + scored + apart
+    lower = _at_least(engine, dual, scored + margin.costs + margin.share * xp.abs(dual)) + reward
+    # Minima of reduced costs are off by units of the costs, as these are.
+    plain_off = plain_scored + 3.0 * margin.costs + margin.share * xp.abs(plain)
+    surplus = xp.full_like(dual, xp.nan)
+    if first.kept and bool(xp.all(upper - lower <= enough * xp.abs(upper))):
+        surplus = kernel_surplus(terms, first.kept, thin, weight, left, right)
+    return Certificate(
+        # The plan's objective is in the interval, even if what was summed for it is not.
+        value=xp.minimum(xp.maximum(terms.worst(whole) + entropy, lower), upper),
+        upper=upper,
+        lower=lower,
+        plain_upper=worst,
+        plain_lower=_at_least(engine, plain, plain_off) + reward,
+        slack=scored + margin.costs + margin.share * xp.abs(dual) + terms.reward_error(alpha),
+        phi=whole,
+        alpha=alpha,
+        f=f,
+        g=g,
+        thin=thin,
+        weight=weight[:, 0],
+        left=left,
+        right=right,
+        plain_f=first.plain_f,
+        plain_g=first.plain_g,
+        surplus=surplus,
+    )
+
+
+def certify_product(engine: Engine) -> Certificate:
+    r"""Prove an interval without looking at single costs: for whoever has no time.
+
+    The product :math:`a b^\top` is a plan without entropy, and no plan pays less in a group than
+    the geometry's `least`, which potentials without a look at single costs prove too.
+    """
+    engine = engine.double()
+    terms, geometry = engine.terms, engine.geometry
+    xp, a, b = terms.home.xp, terms.a, terms.b
+    phi, below = geometry.product(a, b), geometry.least(a, b)
+    doubt = geometry.inner_error(phi, a, b) + 16.0 * unit_of(terms.home) * xp.abs(phi)
+    value, margin = terms.worst(phi), terms.worst_error(phi)
+    upper, lower = terms.worst(phi + doubt) + margin, terms.worst(below) - margin
+    alpha = terms.answer(below)
+    f, g = geometry.least_potentials(alpha, a, b)
+    return Certificate(
+        value=value, upper=upper, lower=lower, plain_upper=upper, plain_lower=lower,
+        slack=margin, phi=phi, alpha=alpha, f=f, g=g, thin=xp.ones_like(b),
+        weight=xp.zeros_like(value), left=a, right=b, plain_f=f, plain_g=g,
+        surplus=xp.full_like(value, xp.nan),
+    )  # fmt: skip
+
+
+def _lacking(terms: Terms, rows: Any, kept: Any) -> tuple[Any, Any, Any]:
+    """Return u, v / t and t.
+
+    Both sides lack the same but for rounding: the one that seems to lack less is given what is
+    missing in proportion to its weights, so that every marginal is right to some units of itself.
+    """
+    xp, a, b = terms.home.xp, terms.a, terms.b
+    lack_a, lack_b = xp.maximum(a - rows, 0.0 * a), xp.maximum(b - kept, 0.0 * b)
+    sums = xp.sum(lack_a, axis=1), xp.sum(lack_b, axis=1)
+    total = xp.maximum(*sums)
+    lack_a = lack_a + (total - sums[0])[:, None] * a
+    lack_b = lack_b + (total - sums[1])[:, None] * b
+    share = xp.where(total > 0.0, total, xp.ones_like(total))[:, None]
+    return lack_a, lack_b / share, total
+
+
+def _mixing(terms: Terms, mass: Any, left: Any, right: Any, total: Any) -> Any:
+    """Return what the entropy of the sum adds to that of the plan, in units of eps."""
+    xp, tiny = terms.home.xp, float(terms.home.xp.finfo(terms.home.dtype).smallest_normal)
+    found = -mass * xp.log(mass)
+    share = xp.where(total > 0.0, total, xp.ones_like(total))[:, None]
+    for part, full in ((left / share, terms.a), (right, terms.b)):
+        surprise = xp.log(at_least(xp, part / at_least(xp, full, tiny), tiny))
+        found = found + total * xp.vecdot(part, surprise)
+    return found
+
+
+class _Margins(NamedTuple):
+    """What rounding may have done: see the head of this file.
+
+    `costs` to a dual value by the costs' own errors, `share` relative to it; `sums` is what a sum
+    over points is off by, `moved` the mass that marginals may be, `masses` what columns weigh at
+    most and `light` the mean size of their weights' logarithms.
+    """
+
+    costs: Any
+    share: Any
+    sums: float
+    moved: float
+    masses: Any
+    light: Any
+
+    def scores(self, terms: Terms, f: Any, g: Any, entropy: Any) -> Any:
+        """Bound the rounding of f, and of the plan's entropy, by its potentials, (B,)."""
+        xp, eps = terms.home.xp, terms.eps[:, 0]
+        rows, cols = xp.vecdot(terms.a, xp.abs(f)), xp.vecdot(self.masses, xp.abs(g))
+        size = rows + 2.0 * cols + abs(entropy) + eps * (2.0 + self.light)
+        off = SCORE * unit_of(terms.home) * size + eps * (self.sums + self.moved)
+        return off + self.sums * (rows + cols)
+
+
+def _margins(engine: Engine, alpha: Any, masses: Any) -> _Margins:
+    terms, geometry = engine.terms, engine.geometry
+    xp = terms.home.xp
+    unit, (_, count, n, m) = unit_of(terms.home), geometry.shape
+    off = geometry.mix_error(alpha)
+    heavy = xp.maximum(masses, terms.b)
+    # Sums of k terms err by k / 2 units at most, whatever their order.
+    sums = (8.0 + 0.5 * (n + m)) * unit
+    return _Margins(
+        costs=xp.vecdot(terms.a, off.rows) + xp.vecdot(terms.b, off.cols),
+        # The simplex is met to L units, and the objective is linear in alpha.
+        share=off.relative + (count + 4.0 + SCORE) * unit,
+        sums=sums,
+        # A plan whose marginals are off by k units is near one whose are not: nine times k of a b^T
+        # make up for what it lacks.
+        moved=9.0 * sums,
+        masses=heavy,
+        light=xp.vecdot(heavy, terms.light),
+    )
+
+
+def _at_least(engine: Engine, dual: Any, off: Any) -> Any:
+    """Take a margin off a dual value without the adversary's entropy; no cost is negative."""
+    found = dual - off
+    if not engine.geometry.nonnegative:
+        return found
+    return engine.terms.home.xp.maximum(found, 0.0 * found)

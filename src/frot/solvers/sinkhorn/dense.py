@@ -1,0 +1,113 @@
+"""Kernels kept whole: for problems whose (n, m) matrices fit, alone or in batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from frot.solvers.sinkhorn._scaling import Scaling, sweep_to
+from frot.solvers.sinkhorn.blocks import row_blocks
+from frot.solvers.sinkhorn.engine import Point, make_point
+from frot.solvers.sinkhorn.geometry import Geometry
+from frot.solvers.sinkhorn.scores import scores_at
+from frot.solvers.sinkhorn.terms import Terms
+
+__all__ = ["DenseEngine", "dense_bytes"]
+
+# Sweeps between two steps on the weights at most, and in the first solution.
+SWEEPS = 2_000
+FIRST_SWEEPS = 200
+# Matrices of n m entries that are held at a time.
+MATRICES = 5
+# An eps below the first share of the problem's scale is reached from the second share of it by
+# this factor, each solved no better than roughly. Above, forming kernels costs more than it saves.
+DIRECT_FROM, FIRST_EPS, EPS_FACTOR = 1 / 25, 1 / 8, 4.0
+ROUGH = 1e-2
+
+
+def dense_bytes(n: int, m: int) -> int:
+    """Return what one problem of n by m points takes with its kernel kept.
+
+    Examples
+    --------
+    >>> dense_bytes(1000, 1000)
+    40000000
+    """
+    return 8 * MATRICES * n * m
+
+
+@dataclass(frozen=True, eq=False)
+class DenseEngine:
+    """Kernels as matrices."""
+
+    geometry: Geometry
+    terms: Terms
+    exact: Geometry | None = None
+
+    @property
+    def patience(self) -> float:
+        """Sweeps on a kernel that is kept cost little next to forming it."""
+        return 0.1
+
+    @property
+    def keeps(self) -> bool:
+        """There is room."""
+        return True
+
+    def start(self, alpha: Any, closeness: Any = 1e-2, limit: int = FIRST_SWEEPS) -> Point:
+        """Come down from a large eps; every problem of a batch has its own and comes down to it."""
+        xp, terms = self.terms.home.xp, self.terms
+        eps, scale = terms.eps, terms.scale
+        level = xp.where(eps >= DIRECT_FROM * scale, eps, xp.maximum(eps, FIRST_EPS * scale))
+        g, left = xp.zeros_like(terms.b), limit
+        while left > 0 and bool(xp.any(level > eps)):
+            found = self._sweeps(replace(terms, eps=level), alpha, g, ROUGH, left)
+            g, left = found.g, left - found.sweeps
+            level = xp.maximum(eps, level / EPS_FACTOR)
+        return self.sweep(alpha, g, closeness, max(left, 1))
+
+    def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
+        """Sweep on a kernel formed at g."""
+        limit = SWEEPS if limit is None else limit
+        return self._point(alpha, self._sweeps(self.terms, alpha, g, closeness, limit))
+
+    @cached_property
+    def _parts(self) -> list[slice]:
+        return row_blocks(self.geometry)
+
+    def _sweeps(self, terms: Terms, alpha: Any, g: Any, closeness: Any, limit: int) -> Scaling:
+        scores = scores_at(self.geometry, terms, alpha)
+        return sweep_to(scores, terms, g, closeness, limit, self._parts)
+
+    def _point(self, alpha: Any, found: Scaling) -> Point:
+        terms = self.terms
+        if self.geometry.shape[1] == 1:
+            phi = terms.home.xp.zeros_like(alpha)
+        else:
+            scores, whole = scores_at(self.geometry, terms, alpha), slice(0, terms.a.shape[1])
+            partial = scores.partial(whole, found.kernel, found.left, found.right)
+            phi = scores.total(partial, terms.a, terms.b * found.columns)
+        return make_point(
+            terms, alpha, found.f, found.g, phi, found.columns, found.error, work=found.sweeps,
+            kernel=found.kernel, left=found.left, right=found.right,
+        )  # fmt: skip
+
+    @cached_property
+    def stack(self) -> Any:
+        """All costs at once, (B, L, n, m), for second derivatives."""
+        return self.geometry.stack()
+
+    def double(self) -> DenseEngine:
+        """The same in double precision, on the costs as they were given."""
+        return self if self.terms.home.dtype == self.terms.home.xp.float64 else self._doubled
+
+    @cached_property
+    def _doubled(self) -> DenseEngine:
+        geometry = self.exact or self.geometry.double()
+        return DenseEngine(geometry, self.terms.at(geometry.home))
+
+    def members(self, index: Any) -> DenseEngine:
+        """Some problems of the batch only."""
+        exact = None if self.exact is None else self.exact.members(index)
+        return DenseEngine(self.geometry.members(index), self.terms.members(index), exact)

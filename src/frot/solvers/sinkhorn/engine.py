@@ -1,0 +1,173 @@
+r"""What an ascent on the weights needs: potentials for given weights, and what they prove.
+
+With rows exact, potentials (f, g) and weights alpha make the plan
+:math:`\pi_{ij} = a_i b_j e^{(f_i + g_j - [M_\alpha]_{ij})/\varepsilon}`, whose columns are
+:math:`b_j c_j`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol
+
+from frot._base.arrays import quiet
+from frot.solvers.sinkhorn.geometry import Geometry
+from frot.solvers.sinkhorn.terms import Terms
+
+__all__ = ["Engine", "Point", "distances", "gaps", "make_point", "regrets", "select", "take"]
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Weights, potentials and what follows from them, for a batch of B problems.
+
+    Attributes
+    ----------
+    alpha, f, g, phi : arrays of shape (B, L), (B, n), (B, m) and (B, L)
+        With one group phi is left out (zero): nothing depends on it.
+    columns : array of shape (B, m)
+        Column sums of the plan over b: all ones where the potentials are optimal.
+    error : array of shape (B,)
+        Mass in wrong columns.
+    dual, primal : arrays of shape (B,)
+        The dual value, and the objective of the plan as if its columns were right.
+    work : int
+        Sweeps it took.
+    kernel, left, right : arrays of shape (B, n, m), (B, n) and (B, m), optional
+        The plan, ``left_i kernel_ij right_j``, where the engine keeps it.
+    """
+
+    alpha: Any
+    f: Any
+    g: Any
+    phi: Any
+    columns: Any
+    error: Any
+    dual: Any
+    primal: Any
+    work: int = 0
+    kernel: Any = None
+    left: Any = None
+    right: Any = None
+
+    @property
+    def plan(self) -> Any:
+        """The plan, (B, n, m), of an engine that keeps its kernel."""
+        return self.left[:, :, None] * self.kernel * self.right[:, None, :]
+
+
+class Engine(Protocol):
+    """Sinkhorn at given weights, for one way of keeping the kernel."""
+
+    @property
+    def geometry(self) -> Geometry:
+        """The costs."""
+        ...
+
+    @property
+    def terms(self) -> Terms:
+        """Everything else."""
+        ...
+
+    @property
+    def patience(self) -> float:
+        """Mass in wrong columns to sweep to, over the gap: small where sweeps are cheap."""
+        ...
+
+    @property
+    def keeps(self) -> bool:
+        """Whether there is room for a kernel."""
+        ...
+
+    def start(self, alpha: Any, closeness: Any = 1e-2) -> Point:
+        """Potentials for the weights, from nothing."""
+        ...
+
+    def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
+        """Potentials for the weights, from the potential g."""
+        ...
+
+    def double(self) -> Engine:
+        """The same engine in double precision, for certificates."""
+        ...
+
+
+def make_point(
+    terms: Terms, alpha: Any, f: Any, g: Any, phi: Any, columns: Any, error: Any, **kept: Any
+) -> Point:
+    r"""Add the two values to weights and potentials.
+
+    The entropy of the plan itself is :math:`\langle \Pi, f \oplus g - M_\alpha \rangle`.
+    """
+    xp = terms.home.xp
+    # A search that ran out of range has values that are no numbers, which is looked for.
+    with quiet():
+        masses = terms.b * columns
+        linear = xp.vecdot(terms.a, f)
+        entropy = linear + xp.vecdot(masses, g) - xp.vecdot(alpha, phi)
+        dual = linear + xp.vecdot(terms.b, g) + terms.reward(alpha)
+        dual = dual - terms.eps[:, 0] * (xp.sum(masses, axis=1) - 1.0)
+        primal = terms.worst(phi) + entropy
+    return Point(alpha, f, g, phi, columns, error, dual, primal, **kept)
+
+
+def select(xp: Any, chosen: Any, yes: Point, no: Point) -> Point:
+    """Return, member by member, the one point or the other."""
+    if bool(xp.all(chosen)):
+        return yes
+    if not bool(xp.any(chosen)):
+        return replace(no, work=yes.work)
+    parts = {}
+    for field in fields(Point):
+        one, other = getattr(yes, field.name), getattr(no, field.name)
+        if field.name == "work" or one is None:
+            parts[field.name] = one
+            continue
+        where = xp.reshape(chosen, (-1,) + (1,) * (one.ndim - 1))
+        parts[field.name] = xp.where(where, one, other)
+    return Point(**parts)
+
+
+def take(xp: Any, index: Any, at: Point) -> Point:
+    """Return the point of some members only."""
+    parts = {}
+    for field in fields(Point):
+        part = getattr(at, field.name)
+        alone = field.name == "work" or part is None
+        parts[field.name] = part if alone else xp.take(part, index, axis=0)
+    return Point(**parts)
+
+
+def gaps(xp: Any, at: Point) -> Any:
+    """Return the relative gaps, (B,); where both values are zero there is none."""
+    with quiet():
+        return _relative(xp, at, at.primal - at.dual)
+
+
+def _relative(xp: Any, at: Point, width: Any) -> Any:
+    """Return a width over the values' size; what is no number is infinitely wide."""
+    size = xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
+    found = width / xp.where(size > 0.0, size, xp.ones_like(size))
+    return xp.where(xp.isnan(found), xp.zeros_like(found) + xp.inf, found)
+
+
+def distances(terms: Terms, at: Point) -> Any:
+    """Return how wide proven intervals would be about, relative to the values, (B,).
+
+    Mass in wrong columns has to be moved, which costs about as much as costs are.
+    """
+    xp = terms.home.xp
+    with quiet():
+        width = xp.abs(at.primal - at.dual) + 0.5 * terms.scale[:, 0] * at.error
+        return _relative(xp, at, width)
+
+
+def regrets(terms: Terms, at: Point) -> Any:
+    """Return what the best answer to the plan's costs earns more than alpha, over the value, (B,).
+
+    Unlike the gap it does not see columns that are wrong.
+    """
+    xp = terms.home.xp
+    with quiet():
+        more = terms.worst(at.phi) - xp.vecdot(at.alpha, at.phi) - terms.reward(at.alpha)
+        return _relative(xp, at, more)

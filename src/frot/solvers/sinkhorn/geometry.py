@@ -1,0 +1,159 @@
+"""Batches of group costs in any array library: mixed by weights, summed over plans.
+
+Arrays have a leading axis of B problems of the same shape; one problem is a batch of one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from frot._base.arrays import Home
+
+__all__ = [
+    "DeviceGeometry",
+    "Geometry",
+    "Rounding",
+    "constant_potentials",
+    "take_members",
+    "unit_of",
+]
+
+
+class Rounding(NamedTuple):
+    """Entry (i, j) of a mixed cost is right to ``relative * |entry| + rows[i] + cols[j]``.
+
+    What a point adds goes with it, so that a bound on a plan's cost pays for it by the point's
+    weight: a far point of little weight costs next to nothing. Shapes (B,), (B, n) and (B, m);
+    `relative` is zero unless no cost is negative.
+    """
+
+    relative: Any
+    rows: Any
+    cols: Any
+
+
+class Geometry(Protocol):
+    """B times L cost matrices of shape (n, m)."""
+
+    @property
+    def home(self) -> Home:
+        """Where the arrays live, and their precision."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(B, L, n, m)."""
+        ...
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no cost is known to be negative."""
+        ...
+
+    def mix(self, alpha: Any) -> Any:
+        """Return sum_l alpha_l C_l: (B, L) to (B, n, m)."""
+        ...
+
+    def inner(self, plan: Any) -> Any:
+        """Return <plan, C_l>: (B, n, m) to (B, L)."""
+        ...
+
+    def product(self, u: Any, v: Any) -> Any:
+        """Return <u v^T, C_l>: (B, n) and (B, m) to (B, L)."""
+        ...
+
+    def least(self, u: Any, v: Any) -> Any:
+        """Return what every plan with the marginals u and v pays at least, (B, L), roughly."""
+        ...
+
+    def least_potentials(self, alpha: Any, u: Any, v: Any) -> tuple[Any, Any]:
+        """Return f and g, (B, n) and (B, m), that prove `least` of the mixed cost, or nothing."""
+        ...
+
+    def rows(self, part: slice) -> Geometry:
+        """The costs of some rows only."""
+        ...
+
+    def take(self, rows: Any, cols: Any) -> Geometry:
+        """The costs between some points, (n',) and (m',) on the host; they may repeat."""
+        ...
+
+    def stand_in(self, rows: Any, cols: Any) -> Geometry:
+        """The costs with points at the places of others, (n,) and (m,); itself if it need not."""
+        ...
+
+    def members(self, index: Any) -> Geometry:
+        """Some problems of the batch only."""
+        ...
+
+    def stack(self) -> Any:
+        """All costs, (B, L, n, m)."""
+        ...
+
+    def mix_error(self, alpha: Any) -> Rounding:
+        """Bound the rounding of the entries of ``mix(alpha)``."""
+        ...
+
+    def inner_error(self, phi: Any, u: Any, v: Any) -> Any:
+        """Bound the rounding of ``phi = inner(plan)``, (B, L), of a plan with marginals u and v."""
+        ...
+
+    def double(self) -> Geometry:
+        """The same costs in double precision."""
+        ...
+
+    def single(self) -> Geometry:
+        """The same costs in single precision, where that is possible."""
+        ...
+
+
+class DeviceGeometry(Geometry, Protocol):
+    """Costs of one problem that need not be on the host: all that a `Problem` asks about them."""
+
+    def sizes(self, u: Any, v: Any) -> Any:
+        """Return <u v^T, |C_l|>: (1, n) and (1, m) to (1, L)."""
+        ...
+
+    def take(self, rows: Any, cols: Any) -> DeviceGeometry:
+        """The costs between some points, (n',) and (m',) on the host."""
+        ...
+
+    def rescaled(self, factor: Any) -> DeviceGeometry:
+        """The costs times a factor each, (L,) on the host."""
+        ...
+
+    def at(self, rows: Any, cols: Any) -> Any:
+        """Return the costs at K arcs, (L, K)."""
+        ...
+
+
+def constant_potentials(alpha: Any, least: Any, u: Any, v: Any) -> tuple[Any, Any]:
+    """Return the potentials that know nothing but the least cost of every group."""
+    level = (alpha[:, None, :] @ least[:, :, None])[:, :, 0]
+    return level + 0.0 * u, 0.0 * v
+
+
+def unit_of(home: Home) -> float:
+    """One unit in the last place of a number near one."""
+    return float(home.xp.finfo(home.dtype).eps)
+
+
+def take_members(home: Home, points: Any, index: Any) -> Any:
+    """Return ``points[b, index[b, i], :]``, (B, n', d), for an index (B, n') on the host.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = np.array([[[1.0], [2.0]], [[3.0], [4.0]]])
+    >>> take_members(Home.of(points), points, np.array([[1, 1], [0, 1]]))[:, :, 0]
+    array([[2., 2.],
+           [3., 4.]])
+    """
+    batch, count, width = points.shape
+    flat = index + count * np.arange(batch)[:, None]
+    found = home.xp.take(
+        home.xp.reshape(points, (batch * count, width)), home.indices(flat.reshape(-1)), axis=0
+    )
+    return home.xp.reshape(found, (batch, index.shape[1], width))

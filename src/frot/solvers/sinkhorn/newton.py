@@ -1,0 +1,189 @@
+r"""Joint Newton steps on the potential g and the weights alpha, rows of the plan kept exact.
+
+With :math:`P` the plan, :math:`A = \mathrm{diag}(a)`, and for every group its row sums
+:math:`R_l = (P \circ C_l) 1`, column sums :math:`S_l = (P \circ C_l)^\top 1` and products
+:math:`Q_{lk} = \langle P, C_l \circ C_k \rangle`, the dual's second derivatives are
+
+.. math::
+    -\frac{1}{\varepsilon} \begin{pmatrix}
+      \mathrm{diag}(P^\top 1) - P^\top A^{-1} P & -(S - P^\top A^{-1} R) \\
+      -(S - P^\top A^{-1} R)^\top & Q - R^\top A^{-1} R + \varepsilon\,
+        \mathrm{diag}((\eta + \delta + s) / \alpha)
+    \end{pmatrix}
+
+in (g, alpha), with a damping delta that keeps steps short until they are trusted (of g too, as a
+share of the diagonal), and s what a
+group earns less than the mixture does: as in interior-point methods, this takes weights that the
+optimum does not use to zero without stopping the others on the way. Where no group may weigh more
+than a cap c, groups that earn more than the free ones do go there by as much over c - alpha.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from frot._base.arrays import quiet
+from frot._base.deadline import check_deadline
+from frot.solvers.sinkhorn.dense import DenseEngine
+from frot.solvers.sinkhorn.engine import Point, select
+
+__all__ = ["newton_pays", "newton_step"]
+
+# Beyond these a step costs more than the mirror steps and sweeps it saves.
+MOST_POINTS = 1_500
+MOST_GROUPS = 100
+MOST_BYTES = 1_500_000_000
+# Of the way to the boundary of the simplex, so much at most.
+INSIDE = 0.99
+# Halvings of a step before the damping is raised, and how it moves.
+HALVINGS = 4
+LESS, MORE, LEAST, MOST = 0.01, 10.0, 1e-12, 1e6
+# Potentials move by no more than so many times what they and the costs are.
+FARTHEST = 1e3
+# Levenberg's share of the diagonal, at least: disconnected plans make the block singular.
+RIDGE = 1e-10
+# Room up to the cap that counts as none, as a share of the cap.
+LEAST_ROOM = 1e-12
+
+
+def newton_pays(engine: DenseEngine) -> bool:
+    """Whether second derivatives are cheap enough to be formed."""
+    batch, count, n, m = engine.geometry.shape
+    few = count <= MOST_GROUPS and m + count <= MOST_POINTS
+    return few and 16 * batch * count * n * m <= MOST_BYTES
+
+
+def newton_step(engine: DenseEngine, at: Point, damping: Any) -> tuple[Point, Any]:
+    """Take a step; return the point and the damping for the next.
+
+    A member that no step helps stays where it is, and gets a larger damping.
+    """
+    # Where numbers leave their range no direction is usable: that is looked for, not warned of.
+    with quiet():
+        return _step(engine, at, damping)
+
+
+def _step(engine: DenseEngine, at: Point, damping: Any) -> tuple[Point, Any]:
+    xp, terms = engine.terms.home.xp, engine.terms
+    check_deadline()
+    if damping is None:
+        damping = 1e-4 * terms.scale
+    dg, dalpha = _direction(engine, at, damping)
+    # A constant on all columns changes nothing, and in large numbers all digits of the others.
+    dg = dg - xp.sum(terms.b * dg, axis=1, keepdims=True)
+    falls = dalpha < 0.0
+    ratio = -at.alpha / xp.where(falls, dalpha, -1.0)
+    reach = xp.min(xp.where(falls, ratio, xp.inf), axis=1, keepdims=True)
+    if terms.k > 1:
+        rises = dalpha > 0.0
+        ratio = _room(terms, at.alpha) / xp.where(rises, dalpha, 1.0)
+        reach = xp.minimum(reach, xp.min(xp.where(rises, ratio, xp.inf), axis=1, keepdims=True))
+    length = xp.clip(INSIDE * reach, None, 1.0)
+    usable = xp.all(xp.isfinite(dg), axis=1) & xp.all(xp.isfinite(dalpha), axis=1)
+    # Potentials are sums of costs: a system that says otherwise has no digits left.
+    reach = terms.scale[:, 0] + xp.max(xp.abs(at.f), axis=1) + xp.max(xp.abs(at.g), axis=1)
+    usable = usable & (xp.max(xp.abs(dg), axis=1) <= FARTHEST * reach)
+    dg = xp.where(usable[:, None], dg, xp.zeros_like(dg))
+    dalpha = xp.where(usable[:, None], dalpha, xp.zeros_like(dalpha))
+    noise = 4.0 * float(xp.finfo(terms.home.dtype).eps)
+    best, rose = at, xp.zeros_like(usable)
+    for _ in range(HALVINGS):
+        alpha = at.alpha + length * dalpha
+        alpha = terms.project(alpha)
+        # One sweep costs next to nothing on the kernel that the look at the value needs anyway.
+        ahead = engine.sweep(alpha, at.g + length * dg, 0.0, 1)
+        # Near the optimum the dual is flat to rounding while the primal still comes closer.
+        better = ahead.dual - at.dual >= -noise * xp.abs(at.dual)
+        best = select(xp, better & ~rose, ahead, best)
+        rose = rose | better
+        if bool(xp.all(rose)):
+            break
+        length = xp.where(rose[:, None], length, 0.25 * length)
+    damping = damping * terms.pick(rose, LESS, MORE)
+    damping = xp.minimum(xp.maximum(damping, LEAST * terms.scale), MOST * terms.scale)
+    return best, damping
+
+
+def _direction(engine: DenseEngine, at: Point, damping: Any) -> tuple[Any, Any]:
+    """Solve for the step in (g, alpha), with alpha's sum kept."""
+    xp, terms = engine.terms.home.xp, engine.terms
+    P, C, alpha = at.plan, engine.stack, at.alpha
+    batch, count, n, m = C.shape
+    rows = xp.sum(P, axis=2)
+    inverse = xp.where(rows > 0.0, 1.0 / xp.where(rows > 0.0, rows, 1.0), 0.0)
+    weighted = P[:, None, :, :] * C
+    R, S = xp.sum(weighted, axis=3), xp.sum(weighted, axis=2)
+    flat = (batch, count, n * m)
+    Q = xp.reshape(weighted, flat) @ xp.matrix_transpose(xp.reshape(C, flat))
+    scaled = xp.matrix_transpose(P) * inverse[:, None, :]
+    masses = xp.sum(P, axis=1)
+    # Columns without mass have nothing to move: a one on the diagonal leaves them alone.
+    # It has to be seen next to one: in single precision the least ridge is a larger one.
+    least = max(RIDGE, 8.0 * float(xp.finfo(terms.home.dtype).eps))
+    ridge = xp.clip(damping / terms.scale, least, None)
+    diagonal = xp.where(masses > 0.0, masses * (1.0 + ridge), xp.ones_like(masses))
+    eye = xp.eye(m, dtype=terms.home.dtype, device=terms.home.device)
+    # The constant that f and g share is pinned by a rank-one term.
+    gg = diagonal[:, :, None] * eye - scaled @ P + masses[:, :, None] * masses[:, None, :]
+    cross = S - R @ xp.matrix_transpose(scaled)
+    ee = xp.eye(count, dtype=terms.home.dtype, device=terms.home.device)
+    slope = at.phi - terms.eta * (terms.log(alpha) + 1.0)
+    if terms.log_prior is not None:
+        slope = slope + terms.eta * terms.log_prior
+    # Groups that earn less than the mixture are on their way out: the less, the faster.
+    short, capped = _short(terms, alpha, slope)
+    curvature = terms.eps * (terms.eta + damping + short) / xp.clip(alpha, _tiny(terms), None)
+    curvature = curvature + terms.eps * capped
+    aa = Q - (R * inverse[:, None, :]) @ xp.matrix_transpose(R) + curvature[:, :, None] * ee
+    gradient_g = terms.eps * (terms.b - masses)
+    gradient_a = terms.eps * slope
+    # Eliminate g, then keep the sum of alpha: two small solves.
+    right = xp.concat([gradient_g[:, :, None], xp.matrix_transpose(cross)], axis=2)
+    solved = _solve(xp, gg, right)
+    g0, gl = solved[:, :, :1], solved[:, :, 1:]
+    reduced = aa - cross @ gl
+    target = gradient_a[:, :, None] + cross @ g0
+    ones = xp.ones((batch, count, 1), dtype=terms.home.dtype, device=terms.home.device)
+    pair = _solve(xp, reduced, xp.concat([target, ones], axis=2))
+    free, level = pair[:, :, :1], pair[:, :, 1:]
+    multiplier = xp.sum(free, axis=1, keepdims=True) / xp.sum(level, axis=1, keepdims=True)
+    dalpha = free - multiplier * level
+    dg = g0 + gl @ dalpha
+    return dg[:, :, 0], dalpha[:, :, 0]
+
+
+def _room(terms: Any, alpha: Any) -> Any:
+    """Return what weights have left up to the cap: something, so that steps are not of no length.
+
+    What they go too far is projected.
+    """
+    return terms.home.xp.clip(1.0 / terms.k - alpha, LEAST_ROOM / terms.k, None)
+
+
+def _short(terms: Any, alpha: Any, slope: Any) -> tuple[Any, Any]:
+    """Return what groups earn less than those that are free to move, and how the cap holds them."""
+    xp = terms.home.xp
+    if terms.k == 1:
+        return xp.clip(xp.sum(alpha * slope, axis=1, keepdims=True) - slope, 0.0, None), 0.0
+    room = _room(terms, alpha)
+    free = alpha * room
+    level = xp.sum(free * slope, axis=1, keepdims=True) / xp.sum(free, axis=1, keepdims=True)
+    return xp.clip(level - slope, 0.0, None), xp.clip(slope - level, 0.0, None) / room
+
+
+def _solve(xp: Any, matrices: Any, right: Any) -> Any:
+    """Solve all systems; one that is singular gets NaN, and keeps no other from its answer."""
+    try:
+        return xp.linalg.solve(matrices, right)
+    # What NumPy and what PyTorch raise.
+    except (np.linalg.LinAlgError, RuntimeError):
+        if matrices.shape[0] == 1:
+            return xp.nan * right
+        alone = [slice(at, at + 1) for at in range(matrices.shape[0])]
+        return xp.concat([_solve(xp, matrices[at, ...], right[at, ...]) for at in alone], axis=0)
+
+
+def _tiny(terms: Any) -> float:
+    return float(terms.home.xp.finfo(terms.home.dtype).smallest_normal)

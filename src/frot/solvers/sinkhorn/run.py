@@ -1,0 +1,252 @@
+"""From a problem to an engine, and from its points to bounds and plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from frot._base.arrays import Home
+from frot._base.deadline import no_deadline, seconds_left
+from frot.costs import FactoredCosts, RescaledCosts, StackedCosts
+from frot.plans.lazy import LazyPlan
+from frot.problem.bounds import Lower, Upper, cheap_lower_bound
+from frot.problem.problem import Problem
+from frot.solvers.sinkhorn._coarse import coarse_weights
+from frot.solvers.sinkhorn._costs_geometry import CostsGeometry
+from frot.solvers.sinkhorn._flash import FlashEngine
+from frot.solvers.sinkhorn._pages import keep_pages
+from frot.solvers.sinkhorn._points import PointGeometry
+from frot.solvers.sinkhorn._stream import StreamEngine
+from frot.solvers.sinkhorn.absent import potentials_at, stand_ins, standing_in
+from frot.solvers.sinkhorn.certificate import Certificate, certify, certify_product, certify_rows
+from frot.solvers.sinkhorn.dense import DenseEngine, dense_bytes
+from frot.solvers.sinkhorn.device import DeviceCosts
+from frot.solvers.sinkhorn.engine import Engine, Point
+from frot.solvers.sinkhorn.geometry import Geometry
+from frot.solvers.sinkhorn.gibbs import Gibbs
+from frot.solvers.sinkhorn.host import host_problem
+from frot.solvers.sinkhorn.objective import plan_objective
+from frot.solvers.sinkhorn.stack import StackGeometry
+from frot.solvers.sinkhorn.terms import Terms
+
+__all__ = ["SINGLE_TO", "EntropicRun", "proof_seconds", "time_for_objective"]
+
+# Beyond this accuracy single precision cannot be trusted to lead the way.
+SINGLE_TO = 2e-5
+# Seconds a proof takes for an entry of the cost, about, and in any case; and what share of the time
+# that is left it may take.
+PROOF_SECONDS, PROOF_SECONDS_ON_DEVICE, PROOF_START = 3e-8, 1e-9, 2e-3
+PROOF_SHARE = 0.4
+# Seconds that the objective of the plan may take once time is up.
+LAST_SECONDS = 0.1
+# What groups pay for features is a dense matrix on devices, of so many entries at most.
+DENSE_MEMBERSHIP = 4_000_000
+
+
+class EntropicRun:
+    """One entropic problem and the engine for it.
+
+    Matrices that fit the problem's memory budget are kept; beyond it the kernel is streamed, by
+    flash-sinkhorn's kernels where the points are on a CUDA device and it is installed. Points
+    without weight stand where others do.
+    """
+
+    def __init__(self, problem: Problem, tol: float) -> None:
+        self.problem, self.tol = problem, tol
+        _, n, m = problem.shape
+        self.true = _geometry(problem.costs)
+        geometry = standing_in(self.true, problem.a[None], problem.b[None])
+        terms = Terms.of(
+            geometry.home.double(), problem.a[None], problem.b[None], problem.adversary,
+            problem.eps, problem.sizes[None],
+        )  # fmt: skip
+        search = _search(geometry, problem, tol) if terms.single_safe else geometry
+        terms = terms.at(search.home)
+        self.streams = dense_bytes(n, m) > problem.memory_budget
+        if geometry.home.on_host:
+            keep_pages(dense_bytes(n, m))
+        self.engine: Engine
+        if not self.streams:
+            self.engine = DenseEngine(search, terms, geometry)
+        elif FlashEngine.suits(search):
+            assert isinstance(search, PointGeometry)
+            self.engine = FlashEngine(search, terms, geometry)
+        else:
+            self.engine = StreamEngine(search, terms, geometry)
+
+    def start(self, alpha: np.ndarray | None, g: Any) -> tuple[Any, Any]:
+        """Return the first weights, and the potential g where one is known or can be had."""
+        home = self.engine.terms.home
+        count = self.problem.shape[0]
+        first = np.full(count, 1.0 / count) if alpha is None else alpha
+        first = home.bring(first[None])
+        if g is not None and np.isfinite(g[self.problem.b > 0.0]).all():
+            places = stand_ins(self.problem.b[None])
+            return first, home.bring((g if places is None else g[places[0]])[None])
+        if self.streams and alpha is None:
+            return coarse_weights(self.engine.geometry, self.engine.terms, first)
+        return first, None
+
+    @property
+    def entries(self) -> int:
+        """Costs that a proof looks at; those that are not kept twice."""
+        _, n, m = self.problem.shape
+        return (2 if self.streams else 1) * n * m
+
+    def certify(self, at: Point) -> tuple[Upper, Lower]:
+        """Prove bounds from a point of an ascent."""
+        return self.prove(at.alpha, at.g)
+
+    @property
+    def forbidden(self) -> bool:
+        """Whether some arcs may carry nothing."""
+        return self.problem.costs.forbidden is not None
+
+    def prove(self, alpha: Any, g: Any) -> tuple[Upper, Lower]:
+        """Prove bounds from weights (1, L) and a potential (1, m)."""
+        proof = certify(self.engine, alpha, g, self.tol)
+        return self.upper(proof), self.lower(proof)
+
+    def prove_lower(self, alpha: Any, g: Any) -> Lower:
+        """Prove a lower bound from weights (1, L) and a potential (1, m)."""
+        return self.lower(certify(self.engine, alpha, g))
+
+    def prove_from_rows(self, alpha: np.ndarray, f: np.ndarray) -> tuple[Upper | None, Lower]:
+        """Prove bounds from weights (L,) and potentials of the rows (n,), all on the host.
+
+        Where arcs are forbidden, the plan of potentials cannot be rounded.
+        """
+        bring = self.engine.double().terms.home.bring
+        proof = certify_rows(self.engine, bring(alpha[None]), bring(f[None]))
+        return None if self.forbidden else self.upper(proof), self.lower(proof)
+
+    def on_host(self) -> tuple[Problem, np.ndarray, np.ndarray]:
+        """The problem without points of zero weight, on the host, and which points are left."""
+        if not isinstance(self.problem.costs, DeviceCosts):
+            return self.problem.support()
+        precise = self.engine.double()
+        return host_problem(precise.geometry, precise.terms)
+
+    def product(self) -> tuple[Upper, Lower]:
+        """Prove bounds that need no look at single costs."""
+        proof = certify_product(self.engine)
+        upper, lower = self.upper(proof), self.lower(proof)
+        if isinstance(self.problem.costs, DeviceCosts):
+            return upper, lower
+        # Costs of the host may know better what no plan does without.
+        other = cheap_lower_bound(self.problem)
+        return upper, other if other.bound > lower.bound else lower
+
+    def plan(self, proof: Certificate) -> LazyPlan:
+        """The plan that proves the upper bound."""
+        precise = self.engine.double()
+        gibbs = Gibbs(precise.geometry, precise.terms, proof.alpha, proof.g, proof.thin)
+        ranks = []
+        if bool(precise.terms.home.xp.any(proof.left > 0.0)):
+            ranks = [(proof.left[0, :], proof.right[0, :])]
+        return LazyPlan([(float(proof.weight[0]), gibbs)], ranks, proof.phi[0, :])
+
+    def upper(self, proof: Certificate) -> Upper:
+        """The objective of the plan, with and without its entropy."""
+        return Upper(
+            float(proof.upper[0]),
+            float(proof.value[0]),
+            self.plan(proof),
+            proof.phi[0, :],
+            plain=float(proof.plain_upper[0]),
+            exact=lambda: self.objective(proof),
+        )
+
+    def objective(self, proof: Certificate) -> float:
+        """The objective of the plan; a bound of it if a pass over the costs takes too long now."""
+        if not time_for_objective(self.entries):
+            return float(proof.value[0])
+        with no_deadline():
+            return float(plan_objective(self.engine, proof)[0])
+
+    def lower(self, proof: Certificate) -> Lower:
+        """The dual value, and what the potentials prove without eps."""
+        f, g = self._potentials(proof.alpha, proof.f, proof.g, soft=True)
+        slack, plain = float(proof.slack[0]), float(proof.plain_lower[0])
+        return Lower(float(proof.lower[0]), proof.alpha[0, :], f, g, slack, plain)
+
+    def plain_lower(self, proof: Certificate) -> Lower:
+        """What the potentials prove without eps."""
+        f, g = self._potentials(proof.alpha, proof.plain_f, proof.plain_g, soft=False)
+        slack = float(proof.slack[0])
+        return Lower(float(proof.plain_lower[0]), proof.alpha[0, :], f, g, slack)
+
+    def spread(self, lower: Lower, rows: np.ndarray, cols: np.ndarray) -> Lower:
+        """A bound of some points, on the host, with potentials for all of them."""
+        _, n, m = self.problem.shape
+        bring = self.engine.double().terms.home.bring
+        f, g = np.zeros((1, n)), np.zeros((1, m))
+        f[0, rows], g[0, cols] = lower.f, lower.g
+        parts = self._potentials(bring(lower.alpha[None]), bring(f), bring(g), soft=False)
+        return replace(lower, f=parts[0], g=parts[1], plain=lower.bound)
+
+    def _potentials(self, alpha: Any, f: Any, g: Any, soft: bool) -> tuple[Any, Any]:
+        """Give points without weight the potentials of their true places."""
+        precise = self.engine.double()
+        if self.true is not precise.geometry:
+            f, g = potentials_at(self.true, precise.terms, alpha, f, g, soft)
+        return f[0, :], g[0, :]
+
+
+def proof_seconds(home: Home, entries: int) -> float:
+    """How long a proof takes, roughly, for so many costs: zero where too little time is left.
+
+    Whoever has no time for one gets bounds that need no look at single costs.
+    """
+    each = PROOF_SECONDS if home.on_host else PROOF_SECONDS_ON_DEVICE
+    seconds = PROOF_START + entries * each
+    return seconds if seconds <= PROOF_SHARE * seconds_left() < np.inf else 0.0
+
+
+def time_for_objective(entries: int) -> bool:
+    """Whether a pass over so many costs is done before a time limit, or not long after it."""
+    return entries * PROOF_SECONDS <= LAST_SECONDS + max(0.0, seconds_left())
+
+
+def _geometry(costs: Any) -> Geometry:
+    """Costs of any kind for the engines: as points or as a stack where they are such."""
+    if isinstance(costs, DeviceCosts):
+        return costs.geometry
+    if isinstance(costs, RescaledCosts) and not costs.shift.any():
+        base: Any = _geometry(costs.base)
+        if not isinstance(base, CostsGeometry):
+            return base.rescaled(costs.scale)
+    if isinstance(costs, StackedCosts):
+        return StackGeometry(costs.stack[None], costs.relative, costs.error)
+    if isinstance(costs, FactoredCosts):
+        return _points(costs) or CostsGeometry(costs)
+    return CostsGeometry(costs)
+
+
+def _points(costs: FactoredCosts) -> PointGeometry | None:
+    """The points behind factored costs: a pass over them is one product and one exponential."""
+    membership: Any = costs.membership
+    count, features = membership.shape
+    # Points that were computed, unit vectors, are off by some units themselves.
+    error = 0.5 if costs.origin is not None else 0.25 * features / count + 2.0
+    X, Y = costs.X[None], costs.Y[None]
+    ones = len(membership.indices)
+    alone = count == features == ones and (membership.indices == np.arange(count)).all()
+    if alone and costs.scale == 1.0:
+        return PointGeometry(X, Y, None, error)
+    if count * features > DENSE_MEMBERSHIP:
+        return None
+    return PointGeometry(X, Y, membership.toarray() * costs.scale, error)
+
+
+def _search(geometry: Geometry, problem: Problem, tol: float) -> Geometry:
+    """The geometry to search on: single precision where the user's is, or where it pays."""
+    if tol < SINGLE_TO:
+        return geometry
+    if isinstance(problem.costs, DeviceCosts) and not problem.costs.home.on_host:
+        home = problem.costs.home
+        return geometry.single() if home.dtype == home.xp.float32 else geometry
+    # On a CPU exponentials are four times as fast in single precision.
+    return geometry.single()

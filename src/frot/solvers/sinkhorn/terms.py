@@ -1,0 +1,290 @@
+"""What a batch of entropic problems has besides its costs, on the device where the costs are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from frot._base.arrays import Home, at_least, quiet, to_numpy
+from frot.problem.adversary import GivenSet, SimplexFamily, capped_softmax
+
+__all__ = ["Terms"]
+
+# Weights further apart than this need a look at them before kernels are scaled.
+UNEVEN = 1e3
+# Lighter points single precision cannot hold together with what kernels multiply them by.
+LIGHTEST = 1e-25
+# Squares of costs, and costs over eps, have to be numbers in single precision.
+SINGLE_RANGE = 1e15
+# What weights of zero get of one before they are projected: a cap may need them.
+LIFT = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    r"""Weights of the points, and both regularisations.
+
+    Attributes
+    ----------
+    a, b : arrays of shape (B, n) and (B, m)
+    eta, eps, scale : arrays of shape (B, 1)
+        In units of cost; `scale` is the size of the objective.
+    sizes : array of shape (B, L)
+        Mean sizes of the groups' costs.
+    log_prior : array of shape (1, L), optional
+    k : int
+        No group weighs more than 1/k.
+    smooth : bool
+        Whether eta > 0, for some problem at least.
+    exact : Terms, optional
+        The same in double precision as they were given, where these are rounded to single: bounds
+        have to be about the problem that was asked for.
+    uneven : bool
+        Whether weights of columns are far apart, or zero: a light column must not set the scale of
+        the kernel for the others.
+    gaps : bool
+        Whether some columns have no weight.
+    even : bool
+        Whether all columns of a member weigh the same.
+    symmetric : bool
+        Whether both sides are the same points with the same weights: f = g then.
+    """
+
+    home: Home
+    a: Any
+    b: Any
+    eta: Any
+    eps: Any
+    scale: Any
+    sizes: Any
+    log_prior: Any = None
+    k: int = 1
+    smooth: bool = False
+    exact: Terms | None = None
+    uneven: bool = False
+    gaps: bool = False
+    even: bool = False
+    symmetric: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        home: Home,
+        a: np.ndarray,
+        b: np.ndarray,
+        adversary: SimplexFamily | GivenSet,
+        eps: Any,
+        sizes: Any,
+        eta: Any = None,
+        symmetric: bool = False,
+    ) -> Terms:
+        """Bring the terms of problems to where their costs are; `eta` may differ by member.
+
+        `sizes` are the mean sizes of the groups' costs, (B, L).
+        """
+        column = np.ones((a.shape[0], 1))
+        eta = (adversary.eta if eta is None else np.asarray(eta)[:, None]) * column
+        eps, sizes = np.reshape(eps, (-1, 1)) * column, np.asarray(sizes, dtype=float)
+        scale = np.maximum(sizes.mean(axis=1, keepdims=True), np.maximum(eta, eps))
+        bring, weights = home.double().bring, to_numpy(b)
+        lightest, heaviest = weights.min(axis=1), weights.max(axis=1)
+        exact = cls(
+            home.double(),
+            *map(bring, (a, b, eta, eps, scale, sizes)),
+            log_prior=None if adversary.log_prior is None else bring(adversary.log_prior[None]),
+            k=adversary.k,
+            smooth=bool((eta > 0.0).any()),
+            uneven=bool((lightest * UNEVEN < heaviest).any()),
+            gaps=bool((lightest == 0.0).any()),
+            even=bool((lightest == heaviest).all()),
+            symmetric=symmetric,
+        )
+        return exact.at(home)
+
+    def at(self, home: Home) -> Terms:
+        """The same terms in the precision of another home."""
+        if home.dtype == self.home.dtype:
+            return self
+        if self.exact is not None and home.dtype == self.exact.home.dtype:
+            return self.exact
+        parts = {
+            name: home.xp.astype(getattr(self, name), home.dtype)
+            for name in ("a", "b", "eta", "eps", "scale", "log_prior", "sizes")
+            if getattr(self, name) is not None
+        }
+        return replace(self, home=home, exact=self, **parts)
+
+    @cached_property
+    def log_b(self) -> Any:
+        """The logarithm of b; minus infinity at columns without weight, which take no mass."""
+        found = self.log(self.b)
+        return found if not self.gaps else found + self.closed
+
+    @cached_property
+    def closed(self) -> Any:
+        """Minus infinity at columns without weight and zero elsewhere, (B, m)."""
+        xp = self.home.xp
+        zero = xp.zeros_like(self.b)
+        return xp.where(self.b > 0.0, zero, zero - xp.inf)
+
+    @cached_property
+    def light(self) -> Any:
+        """Sizes of the weights' logarithms, (B, m); zero where there is no weight."""
+        xp = self.home.xp
+        return xp.where(self.b > 0.0, xp.abs(self.log(self.b)), 0.0 * self.b)
+
+    @cached_property
+    def single_safe(self) -> bool:
+        """Whether weights, costs and their products are numbers in single precision too."""
+        a, b, scale, eps = (to_numpy(part) for part in (self.a, self.b, self.scale, self.eps))
+        light = any(bool((side[side > 0.0] <= LIGHTEST).any()) for side in (a, b))
+        within = (scale < SINGLE_RANGE) & (np.minimum(scale, eps) > 1.0 / SINGLE_RANGE)
+        return not light and bool(within.all())
+
+    def members(self, index: Any) -> Terms:
+        """The terms of some problems only."""
+        parts = {
+            name: self.home.xp.take(getattr(self, name), index, axis=0)
+            for name in ("a", "b", "eta", "eps", "scale", "sizes")
+        }
+        exact = None if self.exact is None else self.exact.members(index)
+        return replace(self, exact=exact, **parts)
+
+    def over_b(self, masses: Any) -> Any:
+        """Return masses of columns over b, (B, m); one where nothing is asked for."""
+        if not self.gaps:
+            return masses / self.b
+        xp = self.home.xp
+        on, one = self.b > 0.0, xp.ones_like(self.b)
+        return xp.where(on, masses / xp.where(on, self.b, one), one)
+
+    @cached_property
+    def prior(self) -> Any:
+        """The prior q, (1, L): uniform where none is given."""
+        xp = self.home.xp
+        if self.log_prior is None:
+            return xp.full_like(self.sizes[:1, :], 1.0 / self.sizes.shape[1])
+        return xp.exp(self.log_prior)
+
+    @property
+    def _bonus(self) -> Any:
+        """What the paper's entropy is more than that relative to the uniform prior, (B, 1)."""
+        return self.eta * (math.log(self.sizes.shape[1]) if self.log_prior is None else 0.0)
+
+    def worst(self, phi: Any) -> Any:
+        r"""Return :math:`G_\eta(\phi)`, (B,): what the best answer to the costs `phi` earns.
+
+        With a large eta, :math:`\phi_1 + \eta \log \sum_l q_l e^{(\phi_l - \phi_1)/\eta}` is next
+        to the mean of the costs, and found from there: a logarithm of about one would be off by
+        eta units. Where k groups share the weight at least, it is what the answer earns.
+        """
+        xp = self.home.xp
+        level = xp.max(phi, axis=1, keepdims=True)
+        if self.k > 1:
+            with quiet():
+                alpha = self.answer(phi)
+                return level[:, 0] + xp.vecdot(alpha, phi - level) + self.reward(alpha)
+        if not self.smooth:
+            return level[:, 0]
+        with quiet():
+            # Next to others with an eta, a problem without one has the maximum alone.
+            score = (phi - level) / xp.where(self.eta > 0.0, self.eta, xp.ones_like(self.eta))
+            near = xp.sum(self.prior * xp.expm1(score), axis=1, keepdims=True)
+            score = score + xp.log(self.prior)
+            top = xp.max(score, axis=1, keepdims=True)
+            total = xp.log(xp.sum(xp.exp(score - top), axis=1, keepdims=True))
+            total = xp.where(near > -0.5, xp.log1p(near), top + total)
+            return (level + self._bonus + self.eta * total)[:, 0]
+
+    def worst_error(self, phi: Any) -> Any:
+        """Bound the rounding of ``worst(phi)``, (B,)."""
+        xp, unit = self.home.xp, 8.0 * float(self.home.xp.finfo(self.home.dtype).eps)
+        size = xp.max(xp.abs(phi), axis=1)
+        if self.k > 1:
+            # The answer sums to one but for a unit a group, and is the best one but for as much.
+            size = size + 0.25 * phi.shape[1] * (size + self.eta[:, 0])
+        if not self.smooth:
+            return unit * size
+        spread = xp.max(phi, axis=1) - xp.min(phi, axis=1)
+        light = 2.0 + float(xp.max(xp.abs(xp.log(self.prior))))
+        # An eta of more than the spread takes the nearer way.
+        return unit * (size + xp.minimum(self.eta[:, 0], 2.0 * spread) * light + self._bonus[:, 0])
+
+    def answer(self, phi: Any) -> Any:
+        """Return the weights that earn the most from the costs `phi`, (B, L)."""
+        xp = self.home.xp
+        sharp = self._sharp_answer(phi)
+        if not self.smooth:
+            return sharp
+        with quiet():
+            score = phi / xp.where(self.eta > 0.0, self.eta, xp.ones_like(self.eta))
+        if self.log_prior is not None:
+            score = score + self.log_prior
+        return xp.where(self.eta > 0.0, self.softmax(score), sharp)
+
+    def _sharp_answer(self, phi: Any) -> Any:
+        """Return equal weights of the k worst groups; those that cost the same share alike."""
+        xp = self.home.xp
+        one, nothing = xp.ones_like(phi), xp.zeros_like(phi)
+        last = xp.max(phi, axis=1, keepdims=True)
+        if self.k > 1:
+            last = xp.sort(phi, axis=1, descending=True)[:, self.k - 1 : self.k]
+        over, ties = xp.where(phi > last, one, nothing), xp.where(phi == last, one, nothing)
+        left = self.k - xp.sum(over, axis=1, keepdims=True)
+        return (over + ties * (left / xp.sum(ties, axis=1, keepdims=True))) / self.k
+
+    def reward(self, alpha: Any) -> Any:
+        r"""Return :math:`-\eta \sum_l \alpha_l \log(\alpha_l / q_l)`, (B,).
+
+        Both sum to one, so that terms can be added that make every summand small where alpha is
+        near q: :math:`\alpha \log(\alpha / q) - \alpha + q = q\,((1 + r) \log(1 + r) - r)`.
+        """
+        xp = self.home.xp
+        if not self.smooth:
+            return 0.0 * self.eta[:, 0]
+        ratio, surprise = self._surprise(alpha)
+        each = self.prior * ((1.0 + ratio) * surprise - ratio)
+        return (self._bonus - self.eta * xp.sum(each, axis=1, keepdims=True))[:, 0]
+
+    def reward_error(self, alpha: Any) -> Any:
+        """Bound the rounding of ``reward(alpha)``, (B,)."""
+        xp, unit = self.home.xp, 8.0 * float(self.home.xp.finfo(self.home.dtype).eps)
+        if not self.smooth:
+            return 0.0 * self.eta[:, 0]
+        ratio, surprise = self._surprise(alpha)
+        each = self.prior * (xp.abs(ratio) + (1.0 + ratio) * xp.abs(surprise))
+        return unit * (self._bonus + self.eta * xp.sum(each, axis=1, keepdims=True))[:, 0]
+
+    def _surprise(self, alpha: Any) -> tuple[Any, Any]:
+        """Return alpha / q - 1 and its log1p, (B, L) each."""
+        xp = self.home.xp
+        ratio = (alpha - self.prior) / self.prior
+        far = self.log(alpha) - xp.log(self.prior)
+        with quiet():
+            return ratio, xp.where(xp.abs(ratio) < 0.5, xp.log1p(ratio), far)
+
+    def log(self, weights: Any) -> Any:
+        """Return the logarithm of weights, of zero that of the smallest number there is."""
+        xp = self.home.xp
+        return xp.log(at_least(xp, weights, float(xp.finfo(self.home.dtype).smallest_normal)))
+
+    def softmax(self, score: Any) -> Any:
+        """Return weights proportional to exp(score), none above 1/k."""
+        with quiet():
+            return capped_softmax(self.home.xp, score, self.k)
+
+    def project(self, alpha: Any) -> Any:
+        """Return weights that sum to one, and none above 1/k."""
+        xp = self.home.xp
+        alpha = alpha / xp.sum(alpha, axis=1, keepdims=True)
+        if self.k == 1 or not bool(xp.any(alpha > 1.0 / self.k)):
+            return alpha
+        return self.softmax(self.log(alpha + LIFT / alpha.shape[1]))
+
+    def pick(self, chosen: Any, yes: float, no: float) -> Any:
+        """Return one number or the other, (B, 1), by a mask (B,)."""
+        return (no + (yes - no) * self.home.xp.astype(chosen, self.home.dtype))[:, None]

@@ -1,0 +1,296 @@
+"""Problems of tensors, solved without a graph, and what gradients need of the answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from frot._base.arrays import find_home, to_numpy
+from frot._base.errors import hearing, warn_caller
+from frot._base.validate import check_prior
+from frot.api.batch import run_batch
+from frot.api.batch_input import batch_geometry
+from frot.api.batch_result import BatchResult
+from frot.api.batch_work import BatchWork
+from frot.api.solve import solve
+from frot.costs import MEMORY_BUDGET
+from frot.groups.groups import Groups
+from frot.problem.adversary import simplex_of
+from frot.problem.problem import Problem
+from frot.problem.result import Result
+from frot.solvers import Entropic
+from frot.solvers.sinkhorn.aim import WEIGHTS, Aim
+from frot.solvers.sinkhorn.dense import dense_bytes
+from frot.solvers.sinkhorn.device import device_points
+
+__all__ = ["Asked", "Solved", "feature_weights", "solve_members"]
+
+# Where nothing but the gap is known of a plan its gradient errs by the root of it, so that the gap
+# is asked for to the square of `tol`, down to what double precision can prove.
+NARROWEST = 1e-12
+# Weights and potentials lead the way to others where points have moved by no more than this share
+# of what they are apart, in squares.
+MOVED = 0.1
+# What all weights get of one before they start anew.
+LIFT = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The answers of a batch, as tensors in double precision on the points' device.
+
+    Attributes
+    ----------
+    results : BatchResult or list of Result
+    values, entropy : tensors of shape (B,)
+        Dual values: errors of potentials and weights enter their squares only, where those of
+        plans enter as they are. The second is alpha's, relative to the prior: the derivative by
+        eta.
+    alpha, phi : tensors of shape (B, L)
+    f, g : tensors of shape (B, n) and (B, m)
+        The derivatives by the weights.
+    """
+
+    results: Sequence[Result]
+    values: Tensor
+    entropy: Tensor
+    alpha: Tensor
+    phi: Tensor
+    f: Tensor
+    g: Tensor
+
+    @classmethod
+    def of(cls, results: Sequence[Result], log_prior: Any, device: Any) -> Solved:
+        """Collect what gradients need."""
+
+        def bring(array: Any) -> Tensor:
+            return torch.tensor(array, dtype=torch.float64, device=device)
+
+        if isinstance(results, BatchResult):
+            proof, (f, g) = results.proof, results.duals
+            values = torch.minimum(proof.lower + proof.slack, proof.upper)
+            alpha, phi = proof.alpha, proof.phi
+        else:
+            values = bring([one.lower if one.eps > 0.0 else one.value for one in results])
+            pairs = [one.potentials for one in results]
+            alpha, phi, f, g = (
+                torch.stack(
+                    [torch.as_tensor(part, dtype=torch.float64, device=device) for part in parts]
+                )
+                for parts in (
+                    [one.alpha for one in results],
+                    [one.phi for one in results],
+                    [pair[0] for pair in pairs],
+                    [pair[1] for pair in pairs],
+                )
+            )
+        entropy = -torch.special.xlogy(alpha, alpha).sum(1)
+        if log_prior is not None:
+            entropy = entropy + alpha @ bring(log_prior)
+        return cls(results, values, entropy, alpha, phi, f, g)
+
+    def products(self, x: Tensor | None, y: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        """Return the products of the plans and y, (B, n, d), and of x and the plans, (B, m, d).
+
+        What is None has none.
+        """
+        if isinstance(self.results, BatchResult):
+            return self.results.products(x, y)
+        plans = [one.plan for one in self.results]
+        ahead = back = None
+        if y is not None:
+            ahead = torch.stack([plan @ part for plan, part in zip(plans, y, strict=True)])
+        if x is not None:
+            back = torch.stack([plan.T @ part for plan, part in zip(plans, x, strict=True)])
+        return ahead, back
+
+
+def feature_weights(alpha: Tensor, groups: Groups) -> Tensor:
+    """Return what every feature weighs, (B, d), under weights of the groups, (B, L)."""
+    sizes = torch.as_tensor(groups.offsets[1:] - groups.offsets[:-1], device=alpha.device)
+    flat = torch.as_tensor(groups.flat.copy(), device=alpha.device)
+    member: Any = groups.membership()
+    weights = alpha.new_zeros(alpha.shape[0], member.shape[1])
+    return weights.index_add(1, flat, alpha.repeat_interleave(sizes, dim=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The problems of a batch.
+
+    Attributes
+    ----------
+    points : tensors of shape (B, n, d), (B, m, d), (B, n) and (B, m)
+        x, y, a and b, detached.
+    amounts : tensors of shape (B,)
+        eta, eps and the mean cost.
+    k : int
+        No group weighs more than 1/k.
+    symmetric : bool
+        Whether y is x and b is a.
+    """
+
+    points: tuple[Tensor, Tensor, Tensor, Tensor]
+    amounts: tuple[Tensor, Tensor, Tensor]
+    groups: Groups
+    prior: Any
+    tol: float
+    max_iter: int
+    k: int = 1
+    symmetric: bool = False
+
+    def copied(self) -> Asked:
+        """The same on tensors of its own: an optimiser moves points where they are."""
+        x, y, a, b = self.points
+        points = (x.clone(), y.clone(), a.clone(), b.clone())
+        return replace(self, points=points)
+
+    @property
+    def _settings(self) -> tuple[Any, ...]:
+        log_prior, groups = check_prior(self.prior, len(self.groups)), self.groups
+        known = None if log_prior is None else log_prior.tobytes()
+        parts = (groups.flat.tobytes(), groups.offsets.tobytes(), groups.names)
+        return (self.symmetric, self.tol, self.max_iter, self.k, known, *parts)
+
+    def fits(self, other: Asked) -> bool:
+        """Whether potentials and weights of the one have the shapes of the other's."""
+        pairs = zip(self.points, other.points, strict=True)
+        alike = all(a.shape == b.shape and a.device == b.device for a, b in pairs)
+        return alike and len(self.groups) == len(other.groups)
+
+    def same(self, other: Asked) -> bool:
+        """Whether the other asks for nothing else; its mean cost leads no search."""
+        if not self.fits(other) or self._settings != other._settings:
+            return False
+        mine, theirs = ((*each.points, *each.amounts[:2]) for each in (self, other))
+        pairs = zip(mine, theirs, strict=True)
+        return all(a.dtype == b.dtype and torch.equal(a, b) for a, b in pairs)
+
+    def near(self, other: Asked) -> bool:
+        """Whether the points of the other have moved by little."""
+        if not self.fits(other):
+            return False
+        count = len(self.groups)
+        level = self.amounts[2]
+        weights = feature_weights(level.new_full((1, count), 1.0 / count), self.groups)
+        moved = torch.zeros_like(level)
+        for at in (0, 1):
+            gaps = (self.points[at].double() - other.points[at].double()) ** 2
+            moved = moved + ((self.points[at + 2].double()[:, None, :] @ gaps)[:, 0] * weights).sum(
+                1
+            )
+        return bool((moved <= MOVED * level).all())
+
+
+def solve_members(asked: Asked, before: tuple[Asked, Solved] | None = None) -> Solved:
+    """Solve the problems of a batch: together, or one by one where there is no eps or no room.
+
+    Parameters
+    ----------
+    asked : Asked
+    before : pair, optional
+        What was asked for and found last, to start from where it is near.
+    """
+    if before is not None and asked.same(before[0]):
+        solved = before[1]
+    else:
+        solved = _solve(asked, _start(asked, before))
+    _warn(solved.results, asked.tol)
+    return solved
+
+
+def _start(asked: Asked, before: tuple[Asked, Solved] | None) -> Any:
+    """Return weights and potentials to start from, or None."""
+    if before is None or not asked.near(before[0]):
+        return None
+    results = before[1].results
+    if not isinstance(results, BatchResult):
+        return None
+    alpha, g = (to_numpy(part) for part in (results.proof.alpha, results.proof.g))
+    # A weight of zero would never rise again.
+    alpha = (1.0 - LIFT) * alpha + LIFT / alpha.shape[1]
+    return (alpha, g) if np.isfinite(g).all() else None
+
+
+def _solve(asked: Asked, start: Any) -> Solved:
+    (x, y, a, b), groups, tol = asked.points, asked.groups, asked.tol
+    log_prior = check_prior(asked.prior, len(groups))
+    etas, epss, _ = (to_numpy(part) for part in asked.amounts)
+    weights = (_unit_mass(a), _unit_mass(b))
+    fits = dense_bytes(x.shape[1], y.shape[1]) <= MEMORY_BUDGET
+    with hearing():
+        # The gap may be asked for far below `tol`; only what misses `tol` is worth a warning.
+        results: Any
+        if fits and (epss > 0.0).all():
+            home = find_home(x=x.double())
+            assert home is not None
+            geometries = batch_geometry(x, y, groups, "sqeuclidean", home, weights)
+            bring = home.double().bring
+            means = to_numpy(geometries[0].product(*map(bring, weights)))
+            gap = max((tol / WEIGHTS) ** 2, NARROWEST)
+            work = BatchWork(gap, asked.max_iter, None, time.perf_counter(), tol)
+            results = run_batch(
+                geometries, weights, simplex_of(asked.k, 0.0, log_prior), (etas, epss), means,
+                groups, home, work, symmetric=asked.symmetric, start=start, objectives=False,
+            )  # fmt: skip
+        else:
+            results = [
+                _alone((x[at], y[at], *(w[at] for w in weights)), (etas[at], epss[at]), asked)
+                for at in range(x.shape[0])
+            ]
+    return Solved.of(results, log_prior, x.device)
+
+
+def _unit_mass(weights: Tensor) -> np.ndarray:
+    """Return weights on the host whose sums are one to double precision."""
+    host = to_numpy(weights).astype(float)
+    return host / host.sum(axis=1, keepdims=True)
+
+
+def _alone(points: Any, amounts: Any, asked: Asked) -> Result:
+    """Solve one member, from tensors x and y and arrays a and b."""
+    (x, y, a, b), (eta, eps) = points, amounts
+    groups, prior, tol = asked.groups, asked.prior, asked.tol
+    if eps == 0.0:
+        # On the host, since no solver without eps is anywhere else.
+        a, b = (torch.as_tensor(part, device=x.device) for part in (a, b))
+        # A share of no cost at all leaves no eta, and then a prior says nothing.
+        q = None if prior is None or eta == 0.0 else torch.as_tensor(np.array(to_numpy(prior)))
+        limits = {
+            "eta": float(eta),
+            "eps": 0.0,
+            "prior": q,
+            "adversary": simplex_of(asked.k, 0.0, None),
+            "tol": max((tol / WEIGHTS) ** 2, NARROWEST),
+        }
+        return solve(x.double(), y.double(), groups, a=a, b=b, **limits)
+    home = find_home(x=x)
+    assert home is not None
+    costs: Any = device_points(x, y, groups, "sqeuclidean", home, (a, b))
+    adversary = simplex_of(asked.k, float(eta), check_prior(prior, len(groups)))
+    problem = Problem(costs, a, b, adversary=adversary, eps=float(eps), names=groups.names)
+    # Brought home, though they are there, so that the plan shares nothing with the weights.
+    gap = max(Aim.gap_for(tol, len(groups)), NARROWEST)
+    return Entropic(tol=gap, max_iter=asked.max_iter)(problem).at(home.double())
+
+
+def _warn(results: Sequence[Result], tol: float) -> None:
+    gaps = results.gap if isinstance(results, BatchResult) else [one.gap for one in results]
+    worst = max(range(len(gaps)), key=lambda at: gaps[at])
+    one = results[worst]
+    # An optimum of zero cannot be had to a relative tolerance.
+    nothing = NARROWEST * max(one.mean_cost, one.eta, one.eps)
+    if one.gap > tol and one.upper - one.lower > nothing:
+        which = f" of member {worst}" if len(gaps) > 1 else ""
+        warn_caller(
+            f"FRWDLoss: gap {one.gap:.1e}{which} where {tol:.1e} was asked for; gradients are "
+            "rough. Raise eps or max_iter.",
+            str(Path(torch.__file__).parent),
+        )

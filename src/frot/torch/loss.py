@@ -1,0 +1,359 @@
+r"""Feature-robust transport as a loss: values and gradients for PyTorch, on CPU and CUDA.
+
+Gradients are those of the envelope theorem: at the optimum, plan and weights can be held fixed,
+
+.. math::
+    \frac{\partial}{\partial x_i} = \sum_j \pi_{ij} \sum_l \alpha_l
+        \frac{\partial c_l(x_i, y_j)}{\partial x_i}, \qquad
+    \frac{\partial}{\partial a_i} = f_i, \qquad
+    \frac{\partial}{\partial \varepsilon} = \mathrm{KL}(\Pi | a b^\top), \qquad
+    \frac{\partial}{\partial \eta} = -\sum_l \alpha_l \log (\alpha_l / q_l) ,
+
+so that nothing is unrolled and memory does not depend on the number of iterations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from frot._base.errors import InputError, brief
+from frot._base.validate import check_choice, check_flag, check_number
+from frot.api.batch import with_objectives
+from frot.api.batch_result import BatchResult
+from frot.groups.groups import Groups
+from frot.problem.adversary import Simplex, SimplexFamily, given_once
+from frot.problem.amounts import DEFAULT_EPS, Relative
+from frot.problem.terms import amount_at, check_amount, refuse_idle_prior
+from frot.solvers import Entropic
+from frot.solvers.choose import check_limits
+from frot.torch._input import check_tensors, refuse_recording, spread_weights
+from frot.torch._solved import Asked, Solved, feature_weights, solve_members
+
+__all__ = ["FRWDLoss"]
+
+METRICS = ("sqeuclidean", "cosine")
+
+
+class FRWDLoss(nn.Module):
+    r"""The entropic feature-robust transport cost between two sets of points.
+
+    .. math::
+        F(x, y) = \min_{\Pi \in U(a, b)} G_\eta(\phi(\Pi))
+        + \varepsilon\,\mathrm{KL}(\Pi | a b^\top)
+
+    or, debiased, :math:`F(x, y) - \tfrac12 F(x, x) - \tfrac12 F(y, y)`, which is zero where the
+    sets are the same.
+
+    Parameters
+    ----------
+    groups : optional
+        What `Groups.parse` reads; one group per feature if left out.
+    eta, eps : float or `relative`
+        As in `solve`; eps is ``relative(0.02)`` if left out, as there and in `solve_batch`. A share
+        of the mean cost is differentiated too. ``eps=0`` has kinks where
+        the plan is not unique: it needs ``subgradient=True``, and is solved on the host.
+    debias : bool
+        Shares are of the mean cost between x and y then, for all three.
+    metric : {"sqeuclidean", "cosine"}
+    prior : array of shape (L,), optional
+        As in `solve`.
+    adversary : Simplex or CappedSimplex, optional
+        As in `solve`.
+    tol : float
+        Relative error of the gradient by the points, :math:`\|\delta\| / \|\nabla F\|`: an
+        estimate, kept by a factor of two on all kinds of clouds, and of ten on most. The proven
+        interval of ``self.result`` is no wider than `tol` either, relative to the value; the value
+        itself, the dual one, is far closer, about tol squared. A debiased gradient is a
+        difference, whose error counts relative to its parts: where the clouds all but agree, ask
+        for less.
+    max_iter : int
+        Steps of the solver at most.
+    subgradient : bool
+        Take eps = 0, and for its gradient one element of the subdifferential.
+    warm_start : bool
+        Begin with the last call's potentials and weights where shapes agree and points have moved
+        little, and do not solve again what has not changed. What comes out is certified either way,
+        and the same to `tol`.
+
+    Notes
+    -----
+    `torch.compile` runs the loss as it is, between compiled parts. Autocast does not reach into it:
+    half-precision points are refused, ``x.float()`` is not. There are no second derivatives, and
+    none inside `torch.func`; batches take the place of `torch.vmap`.
+
+    Examples
+    --------
+    >>> import torch, frot.torch
+    >>> x = torch.tensor([[0.0, 0.0], [1.0, 1.0]], requires_grad=True)
+    >>> y = torch.tensor([[1.0, 3.0], [0.0, 2.0]])
+    >>> loss = frot.torch.FRWDLoss(eta=0.1, eps=0.05)
+    >>> loss(x, y).backward()
+    >>> x.grad[:, 1] < 0
+    tensor([True, True])
+    """
+
+    def __init__(
+        self,
+        groups: Any = None,
+        eta: float | Relative = 0.0,
+        eps: float | Relative = DEFAULT_EPS,
+        *,
+        debias: bool = False,
+        metric: str = "sqeuclidean",
+        prior: Any = None,
+        adversary: Any = None,
+        tol: float = 5e-3,
+        max_iter: int = 2_000,
+        subgradient: bool = False,
+        warm_start: bool = True,
+    ) -> None:
+        super().__init__()
+        self.groups = groups
+        self.eta, self.eps = check_amount(eta, "eta"), check_amount(eps, "eps")
+        self.debias = check_flag(debias, "debias")
+        self.metric = check_choice(metric, "metric", METRICS)
+        self.tol = check_number(tol, "tol", strict=True)
+        self.max_iter: int = check_limits(Entropic(self.tol, max_iter)).max_iter
+        self.subgradient = check_flag(subgradient, "subgradient")
+        self.warm_start = check_flag(warm_start, "warm_start")
+        # The answers between x and y, without objectives; and what was made of them.
+        self._found: tuple[Any, bool] | None = None
+        self._shown: Any = None
+        # What was asked for and found last: between x and y, and of each with itself.
+        self._last: dict[str, tuple[Asked, Solved]] = {}
+        if not isinstance(adversary, SimplexFamily | None):
+            raise InputError(
+                f"adversary: FRWDLoss does not take {brief(adversary)}; use frot.CappedSimplex(k)"
+            )
+        self.adversary = adversary or Simplex()
+        self.eta, log_prior = given_once(self.adversary, self.eta, prior)
+        self.prior = log_prior if log_prior is prior else np.exp(np.asarray(log_prior))
+        refuse_idle_prior(self.prior, self.eta)
+        if not subgradient and amount_at(self.eps) == 0.0:
+            raise InputError(
+                "eps: at eps = 0 the cost has kinks where the plan is not unique, so that there is "
+                "no gradient, only subgradients; pass eps > 0, or subgradient=True to take one"
+            )
+
+    @property
+    def result(self) -> Any:
+        """The certified answer that the last cost between x and y came from, or the batch of them.
+
+        None before the first call. What a plan costs is summed when it is asked for.
+        """
+        found = self._found
+        if found is not None:
+            results, alone = found
+            if isinstance(results, BatchResult):
+                results = with_objectives(results)
+            self._shown, self._found = results[0] if alone else results, None
+        return self._shown
+
+    def extra_repr(self) -> str:
+        """What the module was made with."""
+        return f"eta={self.eta}, eps={self.eps}, debias={self.debias}, metric={self.metric!r}"
+
+    def forward(self, x: Tensor, y: Tensor, a: Tensor | None = None, b: Tensor | None = None):
+        """Return the loss.
+
+        Parameters
+        ----------
+        x, y : tensors of shape (n, d) and (m, d), or (B, n, d) and (B, m, d)
+            On one device and of one dtype, float32 or float64.
+        a, b : tensors of shape (n,) and (m,), optional
+            Weights that sum to one; with a batch of every member, or (B, n) and (B, m).
+
+        Returns
+        -------
+        Tensor
+            A scalar, or one a member of the batch: dual values. ``self.result`` is the certified
+            answer, or the batch of them, that the last cost between x and y came from. It keeps the
+            detached points and potentials, not the plan, until the next call, and so do warm
+            starts; copies, pickles and ``state_dict`` leave both out.
+        """
+        refuse_recording()
+        if torch.compiler.is_compiling():
+            return _untraced()(self, x, y, a, b)
+        return self._loss(x, y, a, b)
+
+    def _loss(self, x: Tensor, y: Tensor, a: Tensor | None, b: Tensor | None) -> Tensor:
+        x, y, a, b = check_tensors(x, y, a, b)
+        alone = x.ndim == 2
+        if alone:
+            x, y = x[None], y[None]
+        a, b = spread_weights(a, x, "a"), spread_weights(b, y, "b")
+        groups = Groups.parse(self.groups, x.shape[2], None)
+        self.adversary.check(len(groups))
+        # Autocast would have sweeps multiply in half precision.
+        with torch.autocast(x.device.type, enabled=False):
+            if self.metric == "cosine":
+                x, y = (_on_spheres(part, groups, at, alone) for part, at in ((x, "x"), (y, "y")))
+                groups = _apart(groups)
+            loss, result = self._costs((x, y, a, b), groups)
+        self._found, self._shown = (result, alone), None
+        return loss[0] if alone else loss
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was found last is no part of the module, and as large as the data it came from.
+        return {**self.__dict__, "_found": None, "_shown": None, "_last": {}}
+
+    def _costs(
+        self, points: tuple[Tensor, Tensor, Tensor, Tensor], groups: Groups
+    ) -> tuple[Tensor, Any]:
+        """Return the losses of the members, (B,), and the answers between x and y."""
+        x, y, a, b = points
+        level = _mean_cost(x, y, a, b, groups)
+        # Debiased or not, one eta and one eps: costs of different ones cannot be compared.
+        amounts = [
+            amount.share * level if isinstance(amount, Relative) else torch.full_like(level, amount)
+            for amount in (self.eta, self.eps)
+        ]
+        loss, result = self._cost("xy", points, amounts, level, groups)
+        if self.debias:
+            for role, part, w in (("xx", x, a), ("yy", y, b)):
+                own, _ = self._cost(role, (part, part, w, w), amounts, level, groups)
+                loss = loss - 0.5 * own
+        return loss, result
+
+    def _cost(
+        self, role: str, points: Any, amounts: list[Tensor], level: Tensor, groups: Groups
+    ) -> tuple[Tensor, Any]:
+        """Return the costs of the members, (B,), and the answers they come from."""
+        x, y, a, b = (part.detach() for part in points)
+        eta, eps = amounts
+        # Solved out here, so that warnings point at the caller and not into autograd.
+        asked = Asked(
+            (x, y, a, b), (eta.detach(), eps.detach(), level.detach()), groups, self.prior,
+            self.tol, self.max_iter, self.adversary.k,
+            symmetric=torch.equal(x, y) and torch.equal(a, b),
+        )  # fmt: skip
+        solved = solve_members(asked, self._last.get(role))
+        if self.warm_start:
+            self._last = {**self._last, role: (asked.copied(), solved)}
+        value: Any = _Transport.apply(*points, eta, eps, groups, solved)
+        return value, solved.results
+
+
+def _untraced() -> Any:
+    """The loss out of the compiler's sight: a search has nothing to fuse, and loops of any length.
+
+    Made when a compiler asks for it, since the compiler takes seconds to load.
+    """
+    return torch.compiler.disable(FRWDLoss._loss)
+
+
+class _Transport(torch.autograd.Function):
+    """Values found by a solver forward, the envelope backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x, y, a, b, eta, eps, groups: Groups, solved: Solved) -> Tensor:
+        ctx.solved, ctx.groups = solved, groups
+        ctx.save_for_backward(x, y, a, b, eta, eps)
+        return solved.values.to(x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        with torch.no_grad(), torch.autocast(grads[0].device.type, enabled=False):
+            found = _Transport.envelope(ctx, *grads)
+        if torch.is_grad_enabled():
+            # Asked to be differentiated again: constants would pass for zero derivatives.
+            used = (*grads, *ctx.saved_tensors)
+            found = [None if part is None else _Once.apply(part, *used) for part in found]
+        return tuple(found)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        raise RuntimeError(
+            "FRWDLoss has no derivatives in forward mode; use loss(x, y).backward(), or "
+            "torch.autograd.grad"
+        )
+
+    @staticmethod
+    def envelope(ctx: Any, *grads: Any) -> list[Any]:
+        """Return the derivatives by all arguments, plan and weights held fixed."""
+        x, y, a, b, _, eps = ctx.saved_tensors
+        solved: Solved = ctx.solved
+        needs = ctx.needs_input_grad
+        # Differences of points far from the origin would lose what single precision has.
+        grad, a, b = grads[0].double(), a.double(), b.double()
+        # By weight, so that a far point without any does not move the others away.
+        centre = a[:, None, :] @ x.double()
+        x1, y1 = x.double() - centre, y.double() - centre
+        weights = 2.0 * grad[:, None, None] * feature_weights(solved.alpha, ctx.groups)[:, None, :]
+        found: list[Any] = [None] * 8
+        ahead, back = solved.products(x1 if needs[1] else None, y1 if needs[0] else None)
+        if ahead is not None:
+            found[0] = (weights * (a[:, :, None] * x1 - ahead)).to(x)
+        if back is not None:
+            found[1] = (weights * (b[:, :, None] * y1 - back)).to(x)
+        if needs[2]:
+            found[2] = (grad[:, None] * solved.f).to(x)
+        if needs[3]:
+            found[3] = (grad[:, None] * solved.g).to(x)
+        if needs[4]:
+            found[4] = grad * solved.entropy
+        if needs[5]:
+            # What the value has besides costs and entropy of alpha is eps times the divergence.
+            inner = (a * solved.f).sum(1) + (b * solved.g).sum(1)
+            inner = inner - (solved.alpha * solved.phi).sum(1)
+            found[5] = grad * torch.where(eps > 0.0, inner / eps, 0.0)
+        return found
+
+
+class _Once(torch.autograd.Function):
+    """A derivative that has none of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, found: Tensor, *used: Tensor) -> Tensor:
+        return found.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(
+            "FRWDLoss has first derivatives only: its gradient holds plan and weights fixed, and "
+            "how these move is not known"
+        )
+
+
+def _mean_cost(x: Tensor, y: Tensor, a: Tensor, b: Tensor, groups: Groups) -> Tensor:
+    """The mean over groups of a^T C_l b, (B,), as a function of the points and weights."""
+    a, b = a.double(), b.double()
+    # Squares are expanded, which takes points near the origin.
+    centre = a.detach()[:, None, :] @ x.detach().double()
+    x, y = x.double() - centre, y.double() - centre
+    weights = feature_weights(x.new_full((1, len(groups)), 1.0 / len(groups)), groups)
+    mean_x, mean_y = (a[:, None, :] @ x)[:, 0], (b[:, None, :] @ y)[:, 0]
+    squares = (a[:, None, :] @ x**2)[:, 0] * b.sum(1, keepdim=True)
+    squares = squares + (b[:, None, :] @ y**2)[:, 0] * a.sum(1, keepdim=True)
+    return ((squares - 2.0 * mean_x * mean_y) * weights).sum(1).clamp(min=0.0)
+
+
+def _on_spheres(points: Tensor, groups: Groups, name: str, alone: bool) -> Tensor:
+    """Columns of every group, scaled so that squared distances are 1 - cos."""
+    flat = torch.as_tensor(groups.flat.copy(), device=points.device)
+    sizes = torch.as_tensor(groups.offsets[1:] - groups.offsets[:-1], device=points.device)
+    # In double precision: the costs of single precision's points, not of its directions.
+    spread = points[:, :, flat].double()
+    owner = torch.arange(len(groups), device=points.device).repeat_interleave(sizes)
+    squares = spread.new_zeros(*points.shape[:2], len(groups)).index_add(2, owner, spread**2)
+    if not bool((squares > 0.0).all()):
+        member, row, group = (int(at) for at in torch.nonzero(squares == 0.0)[0])
+        raise InputError(
+            f"{name}{'' if alone else f'[{member}]'} row {row} is all zeros in group "
+            f"{groups.names[group]!r}, so it has no cosine; drop such points or use "
+            "metric='sqeuclidean'"
+        )
+    return spread / torch.sqrt(2.0 * squares)[:, :, owner]
+
+
+def _apart(groups: Groups) -> Groups:
+    """The same groups where every feature of every group is a column of its own."""
+    edges = groups.offsets
+    parts = {
+        name: range(int(edges[at]), int(edges[at + 1])) for at, name in enumerate(groups.names)
+    }
+    return Groups.parse(parts, int(edges[-1]), None)

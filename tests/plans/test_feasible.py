@@ -1,0 +1,124 @@
+"""Plans with the right marginals, to the last place of every weight."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+from frot import Plan
+from frot.plans.feasible import _exact_lacks, fill, marginal_error, northwest, round_plan, settle
+from tests.strategies import seeds
+
+UNIT = float(np.finfo(float).eps)
+
+
+def uneven(rng: np.random.Generator, size: int, digits: float) -> np.ndarray:
+    weights = 10.0 ** -rng.uniform(0.0, digits, size)
+    return weights / weights.sum()
+
+
+def exact_errors(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
+    """The largest relative error of a marginal, in rational numbers."""
+    sums = [[Fraction(0)] * len(a), [Fraction(0)] * len(b)]
+    for i, j, mass in zip(*(part.tolist() for part in plan.arcs()), strict=True):
+        sums[0][i] += Fraction(mass)
+        sums[1][j] += Fraction(mass)
+    totals = [sum(map(Fraction, side.tolist())) for side in (a, b)]
+    shares = [
+        abs(found / (Fraction(weight) * totals[0] / total) - 1)
+        for side, weights, total in zip(sums, (a, b), totals, strict=True)
+        for found, weight in zip(side, weights.tolist(), strict=True)
+    ]
+    return float(max(shares))
+
+
+@given(seeds, st.sampled_from([0.0, 6.0, 14.0]))
+def test_rounding_is_relative_to_every_weight(seed, digits):
+    rng = np.random.default_rng(seed)
+    a, b = uneven(rng, 6, digits), uneven(rng, 5, digits)
+    rough = np.outer(a, b) * rng.uniform(0.5, 1.5, (6, 5)) * (rng.random((6, 5)) < 0.6)
+    for plan in (Plan(rough), Plan.from_arcs(*Plan(rough).arcs(), (6, 5))):
+        assert exact_errors(round_plan(plan, a, b), a, b) <= 16.0 * UNIT
+
+
+@given(seeds, st.sampled_from([0.0, 6.0, 14.0]))
+def test_the_error_that_is_told_covers_the_error_there_is(seed, digits):
+    rng = np.random.default_rng(seed)
+    a, b = uneven(rng, 6, digits), uneven(rng, 5, digits)
+    plan = round_plan(Plan(np.outer(a, b) * rng.uniform(0.5, 1.5, (6, 5))), a, b)
+    assert exact_errors(plan, a, b) <= marginal_error(plan, a, b) * (1.0 + 1e-9) + 1e-30
+
+
+@given(seeds, st.sampled_from([0.0, 6.0, 12.0]))
+def test_the_corner_rule_loses_no_digit(seed, digits):
+    rng = np.random.default_rng(seed)
+    a, b = uneven(rng, 40, digits), uneven(rng, 30, digits)
+    rows, cols, mass = northwest(a, b)
+    assert len(mass) <= 69
+    assert exact_errors(Plan.from_arcs(rows, cols, mass, (40, 30)), a, b) <= 8.0 * UNIT
+    assert (np.diff(rows) >= 0).all()
+    assert (np.diff(cols) >= 0).all()
+
+
+def test_filling_begins_with_light_points():
+    rows, cols, mass = fill(np.array([1.0, 1e-20]), np.array([1e-20, 1.0]))
+    assert list(zip(rows, cols, mass, strict=True)) == [(1, 0, 1e-20), (0, 1, 1.0)]
+
+
+class TestSettle:
+    @given(seeds, st.sampled_from([0.0, 6.0, 12.0]))
+    def test_a_vertex_gets_exact_marginals_on_its_own_arcs(self, seed, digits):
+        rng = np.random.default_rng(seed)
+        a, b = uneven(rng, 7, digits), uneven(rng, 6, digits)
+        order = rng.permutation(7), rng.permutation(6)
+        rows, cols, mass = northwest(a[order[0]], b[order[1]])
+        rows, cols = order[0][rows], order[1][cols]
+        off = mass * (1.0 + 1e-7 * rng.normal(size=len(mass)))
+        found = settle(Plan.from_arcs(rows, cols, off, (7, 6)), a, b)
+        if found is None:
+            # Where two sides end together but for rounding the arcs are two trees.
+            return
+        assert set(zip(found.rows, found.cols, strict=True)) <= set(zip(rows, cols, strict=True))
+        exact = Plan.from_arcs(found.rows, found.cols, found.mass, (7, 6))
+        assert exact_errors(exact, a, b) <= 64.0 * UNIT
+        assert (np.abs(found.off) <= 64.0 * UNIT * (found.mass + UNIT)).all()
+
+    def test_parts_that_balance_as_fractions_but_not_as_sums(self):
+        a, b = np.full(6, 1 / 6), np.full(2, 1 / 2)
+        parts = Plan.from_arcs(np.arange(6), [0, 0, 0, 1, 1, 1], a, (6, 2))
+        found = settle(parts, a, b)
+        assert found is not None
+        assert found.mass == pytest.approx(a, rel=1e-15)
+
+    def test_parts_that_do_not_balance(self):
+        half = np.array([0.5, 0.5])
+        alone = Plan.from_arcs([0, 1], [0, 1], [0.5, 0.5], (2, 2))
+        assert settle(alone, half, np.array([0.4, 0.6])) is None
+
+    def test_an_arc_that_would_have_to_be_negative(self):
+        half = np.array([0.5, 0.5])
+        plan = Plan.from_arcs([0, 0, 1], [0, 1, 0], [0.25, 0.5, 0.25], (2, 2))
+        found = settle(plan, half, np.array([0.9, 0.1]))
+        if found is not None:
+            assert (found.mass >= 0.0).all()
+            assert (
+                marginal_error(Plan.from_arcs(*found.arcs, (2, 2)), half, np.array([0.9, 0.1]))
+                < 1e-14
+            )
+
+
+def test_many_arcs_are_summed_exactly():
+    """Masses of thirty orders of magnitude, against sums of fractions."""
+    rng = np.random.default_rng(0)
+    ends = rng.integers(0, 40, 5_000)
+    mass = rng.random(5_000) * 10.0 ** rng.uniform(-30.0, 0.0, 5_000)
+    mass /= mass.sum()
+    want = np.bincount(ends, mass, 40)
+    exact = [Fraction(weight) for weight in want.tolist()]
+    for end, moved in zip(ends.tolist(), mass.tolist(), strict=True):
+        exact[end] -= Fraction(moved)
+    assert _exact_lacks(ends, mass, want).tolist() == [float(lack) for lack in exact]

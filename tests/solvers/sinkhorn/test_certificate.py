@@ -1,0 +1,237 @@
+"""What an entropic result claims: recomputed by hand, for awkward problems of every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import frot
+from frot import Entropic, Status, relative
+from tests.reference import quiet
+from tests.solvers.sinkhorn.bounds import check_bounds, dual, primal, stack_of
+from tests.strategies import SCALES, group_lists, marginals, point_clouds
+
+OK = (Status.CONVERGED, Status.PRECISION)
+
+
+@st.composite
+def problems(draw: Any) -> tuple:
+    """Points of any unit with ties and copies, groups that overlap, weights with zeros."""
+    X, Y = draw(point_clouds(most_points=7, most_features=4))
+    if draw(st.booleans()):
+        Y[:] = Y[0] if draw(st.booleans()) else X[0]
+    unit = draw(st.sampled_from(SCALES))
+    X, Y = unit * X, unit * Y
+    groups = draw(group_lists(X.shape[1]))
+    a, b = draw(marginals(len(X))), draw(marginals(len(Y)))
+    stack = stack_of(X, Y, groups)
+    mean = float(np.einsum("lij,i,j->l", stack, a, b).mean()) or unit**2
+    eta = mean * draw(st.sampled_from([0.0, 0.0, 0.001, 0.1, 1.0]))
+    eps = mean * draw(st.sampled_from([1e-4, 1e-3, 0.01, 0.1, 10.0]))
+    # Without eta a prior is refused.
+    prior = np.arange(1.0, len(groups) + 1.0) if draw(st.booleans()) and eta > 0.0 else None
+    return X, Y, groups, a, b, stack, eta, eps, prior
+
+
+def log_of(prior: np.ndarray | None) -> Any:
+    return 0.0 if prior is None else np.log(prior / prior.sum())
+
+
+@pytest.mark.parametrize("budget", [2e9, 1000], ids=["dense", "streamed"])
+@given(problem=problems())
+@settings(max_examples=40)
+def test_bounds_hold(budget: float, problem: tuple):
+    X, Y, groups, a, b, stack, eta, eps, prior = problem
+    options = {"a": a, "b": b, "eta": eta, "prior": prior}
+    result = quiet(frot.solve, X, Y, groups, eps=eps, memory_budget=budget, max_iter=150, **options)
+    check_bounds(result, stack, a, b, log_of(prior))
+    if budget > 1000:
+        assert result.status in OK
+    exact = quiet(frot.solve, X, Y, groups, eps=0.0, **options)
+    lower, upper = result.unregularised
+    assert lower <= exact.upper
+    assert exact.lower <= upper
+    # KL is never negative, so the entropic optimum is no less than the plain one.
+    assert exact.lower <= result.upper
+
+
+@given(problem=problems())
+@settings(max_examples=40)
+def test_stacks_and_tight_runs_agree(problem: tuple):
+    X, Y, groups, a, b, stack, eta, eps, prior = problem
+    options = {"a": a, "b": b, "eta": eta, "eps": eps, "prior": prior}
+    tight = quiet(frot.solve, X, Y, groups, tol=1e-11, **options)
+    loose = quiet(frot.solve_costs, stack, max_iter=20, **options)
+    check_bounds(tight, stack, a, b, log_of(prior))
+    check_bounds(loose, stack, a, b, log_of(prior))
+    assert tight.status in OK
+    rounding = 1e-12 * max(float(stack.max()), eps, eta)
+    assert loose.lower <= tight.upper + rounding
+    assert tight.lower <= loose.upper + rounding
+
+
+class TestSinglePrecision:
+    """The search may round; what is proven is about the numbers that were given."""
+
+    rng = np.random.default_rng(3)
+    X, Y = rng.normal(size=(40, 6)), rng.normal(size=(30, 6)) + 0.5
+    a, b = rng.dirichlet(np.ones(40)), rng.dirichlet(np.ones(30))
+    groups = ((0, 1), (2, 3), (4, 5))
+
+    def solve(self, **options: Any) -> frot.Result:
+        settings: dict[str, Any] = {
+            "a": self.a,
+            "b": self.b,
+            "eta": 0.0123456789,
+            "eps": 0.3456789012,
+        } | options
+        return frot.solve(self.X, self.Y, self.groups, memory_budget=1000, **settings)
+
+    def test_weights_and_regularisation_are_not_rounded(self):
+        result = self.solve(tol=1e-4)
+        check_bounds(result, stack_of(self.X, self.Y, self.groups), self.a, self.b)
+        assert result.eps == 0.3456789012
+        assert result.lower <= self.solve(tol=1e-9).value <= result.upper
+
+    def test_double_takes_over_where_single_can_do_no_more(self):
+        """Clusters this far apart leave no digit of the distances within them in single."""
+        far = np.where(np.arange(20) % 2, 300.0, -300.0)[:, None]
+        X, Y = (self.rng.normal(size=(20, 2)) + far for _ in range(2))
+        result = quiet(frot.solve, X, Y, eta=0.1, eps=0.5, memory_budget=10, max_iter=300)
+        assert result.gap < 0.02
+        assert result.lower <= frot.solve(X, Y, eta=0.1, eps=0.5).upper
+
+    def test_scales_that_single_precision_does_not_have(self):
+        for unit in (1e-18, 1e18):
+            result = frot.solve(
+                unit * self.X, unit * self.Y, self.groups, eps=relative(0.1), memory_budget=1000
+            )
+            assert result.status is Status.CONVERGED
+
+
+class TestStoppedEarly:
+    """A run that ends before it got anywhere still has bounds, and they count the entropy."""
+
+    stack = np.random.default_rng(1).random((3, 6, 5))
+    a, b = np.full(6, 1 / 6), np.full(5, 0.2)
+
+    @pytest.mark.parametrize("eps", [0.01, 10.0])
+    def test_one_step(self, eps):
+        result = quiet(frot.solve_costs, self.stack, eps=eps, tol=1e-14, max_iter=1)
+        assert result.status is Status.MAX_ITER
+        check_bounds(result, self.stack, self.a, self.b)
+
+    @pytest.mark.parametrize("where", ["ascend", "EntropicArcs"])
+    def test_interrupted_before_the_first_step(self, where, monkeypatch):
+        def interrupted(*_: Any, **__: Any) -> Any:
+            raise KeyboardInterrupt
+
+        class Interrupted:
+            begin = staticmethod(interrupted)
+
+        monkeypatch.setattr("frot.solvers.entropic.entropic.ascend", interrupted)
+        monkeypatch.setattr("frot.solvers.entropic.entropic.EntropicArcs", Interrupted)
+        monkeypatch.setattr(
+            "frot.solvers.entropic.entropic.FEW_COSTS", 0 if where == "ascend" else 10**9
+        )
+        with pytest.raises(frot.Interrupted) as stop:
+            frot.solve_costs(self.stack, eps=0.05)
+        result = stop.value.result
+        assert result.status is Status.INTERRUPTED
+        check_bounds(result, self.stack, self.a, self.b)
+
+    def test_no_time_at_all(self):
+        result = quiet(frot.solve_costs, self.stack, eps=0.01, tol=1e-14, time_limit=1e-9)
+        assert result.status is Status.TIME_LIMIT
+        check_bounds(result, self.stack, self.a, self.b)
+
+
+class TestInvariances:
+    rng = np.random.default_rng(5)
+    stack = rng.random((4, 9, 7))
+    a, b = rng.dirichlet(np.ones(9)), rng.dirichlet(np.ones(7))
+
+    def solve(self, stack: np.ndarray, **options: Any) -> frot.Result:
+        return frot.solve_costs(stack, self.a, self.b, solver=Entropic(tol=1e-9), **options)
+
+    @pytest.mark.parametrize("eta", [0.0, 0.05])
+    def test_groups_in_another_order(self, eta):
+        order = [2, 0, 3, 1]
+        first = self.solve(self.stack, eta=eta, eps=0.02)
+        second = self.solve(self.stack[order], eta=eta, eps=0.02)
+        assert second.value == pytest.approx(first.value, rel=2e-9)
+        assert second.alpha == pytest.approx(first.alpha[order], abs=1e-3)
+
+    def test_a_copy_of_a_group_changes_nothing_without_eta(self):
+        first = self.solve(self.stack, eps=0.02)
+        second = self.solve(self.stack[[0, 1, 2, 3, 0, 0]], eps=0.02)
+        assert second.value == pytest.approx(first.value, rel=2e-9)
+        assert second.alpha[[0, 4, 5]].sum() == pytest.approx(first.alpha[0], abs=1e-3)
+
+    @pytest.mark.parametrize("unit", [1e-12, 1e12])
+    def test_units(self, unit):
+        first = self.solve(self.stack, eta=0.03, eps=0.02)
+        second = self.solve(unit * self.stack, eta=0.03 * unit, eps=0.02 * unit)
+        assert second.value == pytest.approx(unit * first.value, rel=2e-9)
+        assert second.iterations <= 2 * first.iterations
+
+    def test_sides_exchanged(self):
+        first = self.solve(self.stack, eta=0.03, eps=0.02)
+        turned = np.ascontiguousarray(self.stack.transpose(0, 2, 1))
+        second = frot.solve_costs(turned, self.b, self.a, eta=0.03, eps=0.02, tol=1e-9)
+        assert second.value == pytest.approx(first.value, rel=2e-9)
+
+    @pytest.mark.parametrize("budget", [2e9, 1000])
+    def test_normalised_by_the_mean(self, budget):
+        X, Y = self.rng.normal(size=(9, 4)), self.rng.normal(size=(7, 4))
+        groups = [[0, 1], [2], [3]]
+        stack = stack_of(X, Y, groups)
+        stack = stack / stack.mean(axis=(1, 2), keepdims=True)
+        result = frot.solve(
+            X, Y, groups, eta=0.1, eps=0.1, normalise="mean", memory_budget=budget, tol=1e-6
+        )
+        check_bounds(result, stack, np.full(9, 1 / 9), np.full(7, 1 / 7))
+        assert result.mean_cost == pytest.approx(1.0)
+
+
+class TestDegenerate:
+    @pytest.mark.parametrize("budget", [2e9, 10])
+    @pytest.mark.parametrize("eps", [0.3, relative(0.01)], ids=str)
+    def test_nothing_costs_anything(self, budget, eps):
+        points = np.ones((4, 3))
+        result = frot.solve(points, points[:2], eta=0.0, eps=eps, memory_budget=budget)
+        assert result.value == pytest.approx(0.0, abs=1e-12)
+        assert result.eps > 0.0
+        assert np.asarray(result.plan) == pytest.approx(np.full((4, 2), 1 / 8))
+
+    @pytest.mark.parametrize("budget", [2e9, 1])
+    def test_one_point_each(self, budget):
+        result = frot.solve([[0.0, 0.0]], [[3.0, 4.0]], eps=0.1, memory_budget=budget)
+        assert result.value == pytest.approx(16.0)
+        assert np.asarray(result.plan) == pytest.approx(np.ones((1, 1)))
+
+    @pytest.mark.parametrize("budget", [2e9, 1])
+    def test_a_column_without_weight_may_be_nearest_to_all(self, budget):
+        """It must not set the scale of a kernel that it takes no part in."""
+        X, Y = np.zeros((3, 1)), np.array([[0.0], [10.0], [11.0]])
+        b = np.array([0.0, 0.5, 0.5])
+        start = quiet(frot.solve, X, Y, eps=1.0, max_iter=1)
+        for begin in (None, start):
+            result = frot.solve(X, Y, b=b, eps=1e-4 * 110.5, start=begin, memory_budget=budget)
+            assert result.value == pytest.approx(110.5)
+            assert np.asarray(result.plan)[:, 0].max() == 0.0
+            assert np.isfinite(result.potentials[1]).all()
+            assert result.unregularised == pytest.approx((110.5, 110.5))
+
+    def test_evaluations_of_these_tests_see_a_wrong_plan(self):
+        stack = np.random.default_rng(0).random((2, 4, 4))
+        uniform = np.full(4, 0.25)
+        result = frot.solve_costs(stack, eps=0.05, tol=1e-9)
+        assert primal(result, stack, uniform, uniform) == pytest.approx(result.value, rel=1e-9)
+        assert dual(result, stack, uniform, uniform) == pytest.approx(result.lower, rel=1e-9)
+        other = quiet(frot.solve_costs, stack[::-1] ** 2, eps=0.05)
+        assert primal(other, stack, uniform, uniform) > result.upper * (1.0 + 1e-4)

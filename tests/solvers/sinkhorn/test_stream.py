@@ -1,0 +1,111 @@
+"""Kernels in blocks: what a kept kernel gives, sweep by sweep."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import frot
+from frot import Simplex, Status
+from frot._base.arrays import Home
+from frot.costs import StackedCosts
+from frot.solvers.sinkhorn import blocks as row_blocks_module
+from frot.solvers.sinkhorn._costs_geometry import CostsGeometry
+from frot.solvers.sinkhorn._points import PointGeometry
+from frot.solvers.sinkhorn._stream import StreamEngine, _Momentum
+from frot.solvers.sinkhorn.certificate import certify
+from frot.solvers.sinkhorn.dense import DenseEngine
+from frot.solvers.sinkhorn.geometry import Geometry
+from frot.solvers.sinkhorn.terms import Terms
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(1, 30, 4)), RNG.normal(size=(1, 20, 4)) + 0.3
+A, B = RNG.dirichlet(np.ones(30))[None], RNG.dirichlet(np.ones(20))[None]
+HOLES = np.where(np.arange(20) < 3, 0.0, B)
+HOLES = HOLES / HOLES.sum()
+ALPHA = np.array([[0.1, 0.2, 0.3, 0.4]])
+POINTS = PointGeometry(X, Y)
+GEOMETRIES: dict[str, Geometry] = {
+    "points": POINTS,
+    "costs": CostsGeometry(StackedCosts(POINTS.stack()[0])),
+}
+
+
+def terms(b: np.ndarray = B, eps: float = 0.2) -> Terms:
+    return Terms.of(Home.of(X), A, b, Simplex(0.1), eps, np.ones((1, 4)))
+
+
+@pytest.fixture(autouse=True, params=[1, 10**9], ids=["rows", "whole"])
+def blocks(request, monkeypatch) -> None:
+    """Blocks of one row each, and one block of all."""
+    monkeypatch.setattr(row_blocks_module, "BLOCK_BYTES_ON_HOST", request.param)
+
+
+@pytest.mark.parametrize("b", [B, HOLES], ids=["full", "holes"])
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_a_pass_is_a_sweep(name: str, b: np.ndarray):
+    g = RNG.normal(size=(1, 20))
+    stream = StreamEngine(GEOMETRIES[name], terms(b)).sweep(ALPHA, g, np.inf)
+    dense = DenseEngine(GEOMETRIES[name], terms(b)).sweep(ALPHA, g, np.inf)
+    for part in ("f", "g", "phi", "columns", "error", "dual", "primal"):
+        found, expected = getattr(stream, part), getattr(dense, part)
+        if part == "columns":
+            # Of columns without weight nothing is asked.
+            found, expected = found[b > 0.0], expected[b > 0.0]
+        assert found == pytest.approx(expected, rel=1e-11, abs=1e-12), part
+
+
+@pytest.mark.parametrize("b", [B, HOLES], ids=["full", "holes"])
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_both_prove_the_same(name: str, b: np.ndarray):
+    g = 0.1 * RNG.normal(size=(1, 20))
+    proofs = [
+        certify(engine, ALPHA, engine.sweep(ALPHA, g, 1e-2).g)
+        for engine in (
+            StreamEngine(GEOMETRIES[name], terms(b)),
+            DenseEngine(GEOMETRIES[name], terms(b)),
+        )
+    ]
+    for proof in proofs:
+        assert proof.lower[0] <= proof.upper[0]
+        assert proof.plain_lower[0] <= proof.plain_upper[0]
+    # Another way of sweeping, but the bounds of the same problem.
+    assert proofs[0].lower[0] <= proofs[1].upper[0]
+    assert proofs[1].lower[0] <= proofs[0].upper[0]
+    assert proofs[0].lower[0] == pytest.approx(proofs[1].lower[0], rel=1e-2)
+    f, g = proofs[0].plain_f[0], proofs[0].plain_g[0]
+    slack = POINTS.mix(ALPHA)[0] - f[:, None] - g
+    assert slack.min() >= -1e-12
+
+
+def test_sweeps_get_as_close_as_they_are_asked_to():
+    engine = StreamEngine(POINTS, terms(eps=0.3))
+    g = np.zeros((1, 20))
+    errors = [float(engine.sweep(ALPHA, g, 0.0, limit).error[0]) for limit in (1, 5, 15)]
+    assert errors[0] > errors[1] > errors[2]
+    at = engine.sweep(ALPHA, g, 1e-6)
+    assert at.error[0] <= 1e-6
+    assert at.work <= 200
+
+
+def test_momentum_reads_the_rate_and_retreats():
+    momentum = _Momentum()
+    for power in range(5):
+        momentum.update(0.9**power)
+    assert momentum.rate == pytest.approx(0.9)
+    g, step, previous = np.ones(1), np.ones(1), np.zeros(1)
+    assert momentum.ahead(g, step, previous)[0] > 2.0
+    momentum.update(10.0)
+    assert momentum.rate == 0.0
+    assert momentum.ahead(g, step, previous)[0] == 2.0
+
+
+def test_any_metric_streams():
+    x, y = X[0], Y[0]
+    options = {"eta": 0.1, "eps": 0.3, "metric": "cityblock", "groups": [[0, 1], [2, 3]]}
+    dense = frot.solve(x, y, **options)
+    stream = frot.solve(x, y, memory_budget=10, **options)
+    assert stream.status is Status.CONVERGED
+    assert stream.value == pytest.approx(dense.value, rel=2e-4)
+    assert stream.lower <= dense.upper
+    assert dense.lower <= stream.upper

@@ -1,0 +1,572 @@
+"""FRWDLoss: gradients against finite differences, and a module that behaves like any other."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import frot
+import torch
+from frot.torch import FRWDLoss
+from torch import Tensor
+
+N, M, D = 7, 6, 4
+GROUPS = {"a": [0, 1], "b": [1, 2], "c": [3]}
+
+
+def points(seed: int = 0, batch: tuple[int, ...] = ()) -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(seed)
+    x = torch.randn(*batch, N, D, dtype=torch.float64, generator=draw)
+    return x, 0.5 + torch.randn(*batch, M, D, dtype=torch.float64, generator=draw)
+
+
+def masses(seed: int, size: int, zeros: int = 0) -> Tensor:
+    draw = torch.Generator().manual_seed(seed)
+    found = 0.2 + torch.rand(size, dtype=torch.float64, generator=draw)
+    found[:zeros] = 0.0
+    return found / found.sum()
+
+
+def slope(loss: Any, parts: list[Tensor], ways: list[Tensor], h: float = 1e-4) -> float:
+    """The derivative along some directions, by central differences of fourth order."""
+
+    def at(t: float) -> float:
+        return float(loss(*(part + t * way for part, way in zip(parts, ways, strict=True))).sum())
+
+    return (8.0 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12.0 * h)
+
+
+def gradient(loss: Any, parts: list[Tensor]) -> list[Tensor]:
+    leaves = [part.clone().requires_grad_() for part in parts]
+    loss(*leaves).sum().backward()
+    return [leaf.grad for leaf in leaves if leaf.grad is not None]
+
+
+def directions(parts: list[Tensor], seed: int = 1) -> list[Tensor]:
+    """Any for points; those that keep the mass, and zeros, for weights."""
+    draw = torch.Generator().manual_seed(seed)
+    ways = [torch.randn(part.shape, dtype=part.dtype, generator=draw) for part in parts]
+    for at in range(2, len(parts)):
+        ways[at] = ways[at] * (parts[at] > 0.0)
+        ways[at] -= (
+            ways[at].mean(-1, keepdim=True)
+            * (parts[at] > 0.0)
+            * (parts[at].shape[-1] / (parts[at] > 0.0).sum(-1, keepdim=True))
+        )
+    return ways
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "plain": {"eta": 0.1, "eps": 0.2},
+    "no eta": {"eta": 0.0, "eps": 0.2},
+    "relative": {"eta": frot.relative(0.1), "eps": frot.relative(0.05)},
+    "relative eps": {"eta": 0.0, "eps": frot.relative(0.05)},
+    "debias": {"eta": 0.1, "eps": 0.3, "debias": True},
+    "debias relative": {"eta": frot.relative(0.1), "eps": frot.relative(0.1), "debias": True},
+    "cosine": {"eta": 0.05, "eps": 0.1, "metric": "cosine"},
+    "prior": {"eta": frot.relative(0.2), "eps": 0.2, "prior": [0.6, 0.3, 0.1]},
+}
+
+
+@pytest.mark.parametrize(("tol", "wanted"), [(1e-4, 1e-4), (1e-9, 1e-6)])
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_are_finite_differences(name, tol, wanted):
+    parts = [*points(), masses(1, N, zeros=1), masses(2, M)]
+    closest = FRWDLoss(GROUPS, tol=1e-9, **CASES[name])
+    grads = gradient(FRWDLoss(GROUPS, tol=tol, **CASES[name]), parts)
+    ways = directions(parts)
+    for at, part in enumerate(parts):
+        alone = [way if at == k else torch.zeros_like(way) for k, way in enumerate(ways)]
+        exact = slope(closest, parts, alone)
+        size = float(grads[at].norm() * alone[at].norm()) / part.numel() ** 0.5
+        got = float((grads[at] * alone[at]).sum())
+        assert got == pytest.approx(exact, rel=wanted, abs=wanted * size)
+
+
+@pytest.mark.parametrize("side", [2, 3])
+@pytest.mark.parametrize("name", ["plain", "relative", "debias"])
+def test_gradients_at_zero_weights_are_one_sided_differences(name, side):
+    parts = [*points(3), masses(1, N, zeros=2), masses(2, M, zeros=2)]
+    loss = FRWDLoss(GROUPS, tol=1e-9, **CASES[name])
+    got = gradient(loss, parts)[side]
+    way = torch.zeros_like(parts[side])
+    way[0], way[3], way[4] = 1.0, -0.5, -0.5
+
+    def at(t: float) -> float:
+        moved = [part + t * way if k == side else part for k, part in enumerate(parts)]
+        return float(loss(*moved))
+
+    # Self-transport of a lone point bends the cost sharply.
+    h = 1e-6
+    # One-sided, of third order.
+    exact = (-11 * at(0.0) + 18 * at(h) - 9 * at(2 * h) + 2 * at(3 * h)) / (6 * h)
+    assert float((got * way).sum()) == pytest.approx(exact, rel=1e-4)
+
+
+def test_gradcheck():
+    x, y = (part[:4].requires_grad_() for part in points(4))
+    loss = FRWDLoss(GROUPS, eta=0.1, eps=0.5, tol=1e-9)
+    assert torch.autograd.gradcheck(lambda *xy: loss(*xy), (x, y), eps=1e-4, atol=1e-5)
+    # Softmax keeps the mass, so that weights may be moved at will.
+    logits = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    weighed = lambda z: loss(x.detach(), y.detach(), z.softmax(0))  # noqa: E731
+    assert torch.autograd.gradcheck(weighed, (logits,), eps=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_batch_has_the_values_and_gradients_of_its_members(name):
+    x, y = points(5, (3,))
+    y[1] *= 3.0
+    a = torch.stack([masses(at, N, zeros=at) for at in range(3)])
+    b = masses(9, M)
+    loss = FRWDLoss(GROUPS, tol=1e-8, **CASES[name])
+    together = gradient(loss, [x, y, a, b])
+    assert isinstance(loss.result, frot.BatchResult)
+    whole = loss(x, y, a, b)
+    total = torch.zeros_like(b)
+    for at in range(3):
+        alone = gradient(loss, [x[at], y[at], a[at], b])
+        assert float(loss(x[at], y[at], a[at], b)) == pytest.approx(float(whole[at]), rel=1e-9)
+        for got, want in zip(together, alone[:2], strict=False):
+            assert got[at] == pytest.approx(want, rel=1e-6, abs=1e-7)
+        shift = together[2][at] - alone[2]
+        assert shift == pytest.approx(float(shift[0]), abs=1e-6)
+        total += alone[3]
+    shift = together[3] - total
+    assert shift == pytest.approx(float(shift[0]), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["plain", "no eta", "relative", "cosine", "prior"])
+def test_values_are_those_of_solve(name):
+    x, y = points(6)
+    options = {key: value for key, value in CASES[name].items() if key != "debias"}
+    loss = FRWDLoss(GROUPS, **options)
+    value = float(loss(x, y))
+    want = frot.solve(x.numpy(), y.numpy(), GROUPS, solver=frot.Entropic(tol=1e-8), **options)
+    # The dual value is closer than either bound: errors enter it by their squares.
+    assert value == pytest.approx(want.value, rel=1e-5)
+    assert loss.result.lower <= value <= loss.result.upper
+    assert loss.result.gap <= loss.tol
+    assert loss.result.lower <= want.upper
+    assert want.lower <= loss.result.upper
+
+
+def test_single_precision_gets_double_precisions_gradient():
+    x, y = points(7)
+    # Far from the origin, where expanded squares in single precision would be noise.
+    x, y = (x + 300.0).float(), (y + 300.0).float()
+    loss = FRWDLoss(GROUPS, eta=frot.relative(0.1), eps=frot.relative(0.05))
+    single = gradient(loss, [x, y])
+    double = gradient(loss, [x.double(), y.double()])
+    for got, want in zip(single, double, strict=True):
+        assert got.dtype == torch.float32
+        assert got == pytest.approx(want.float(), rel=1e-3, abs=1e-5)
+    assert loss(x, y).dtype == torch.float32
+    a = torch.full((N,), 1.0 / N)
+    assert float(loss(x, y, a)) == pytest.approx(float(loss(x, y)), rel=1e-6)
+
+
+def clouds(kind: str, seed: int) -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(seed)
+    x, y = (torch.randn(40, 4, dtype=torch.float64, generator=draw) for _ in range(2))
+    scales = torch.tensor([5.0, 1.0, 1.0, 0.2], dtype=torch.float64)
+    kinds = {
+        "apart": (x, y + 2.0),
+        "over each other": (x, y + 0.3),
+        "scales": (x * scales, y * scales + 0.5),
+        "clusters": (0.1 * x + 3.0 * x[:1], 0.1 * y + torch.where(x[:, :1] > 0.0, 2.0, -2.0)),
+        "tails": (x.exp(), 0.7 * y.exp()),
+    }
+    return kinds[kind]
+
+
+@pytest.mark.parametrize("debias", [False, True])
+@pytest.mark.parametrize("eps", [0.3, 0.02])
+@pytest.mark.parametrize("kind", ["apart", "over each other", "scales", "clusters", "tails"])
+def test_the_tolerance_is_that_of_the_gradient(kind, eps, debias):
+    x, y = clouds(kind, 0)
+    for eta in (0.0, 0.1):
+        given: dict[str, Any] = {"eta": eta, "eps": frot.relative(eps), "debias": debias}
+        exact = gradient(FRWDLoss(GROUPS, tol=1e-8, **given), [x, y])
+        for tol in (5e-3, 5e-2):
+            loss = FRWDLoss(GROUPS, tol=tol, **given)
+            found = gradient(loss, [x, y])
+            assert loss.result.gap <= tol
+            for got, want in zip(found, exact, strict=True):
+                assert float((got - want).norm()) <= tol * float(want.norm())
+
+
+def test_points_of_no_weight_that_are_far_away_change_nothing():
+    x, y = points(3)
+    a, b = masses(1, N, zeros=1), masses(2, M, zeros=2)
+    far_x, far_y = x.clone(), y.clone()
+    far_x[0], far_y[:2] = 1e9, -1e12
+    for eps, debias in ((0.2, False), (0.2, True), (1e-3, False)):
+        loss = FRWDLoss(GROUPS, eta=0.1, eps=eps, debias=debias, tol=1e-8)
+        near, far = gradient(loss, [x, y, a, b]), gradient(loss, [far_x, far_y, a, b])
+        for one, other in zip(near[:2], far[:2], strict=True):
+            assert one == pytest.approx(other, abs=1e-7)
+        assert (far[0][0] == 0.0).all()
+        assert (far[1][:2] == 0.0).all()
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.1])
+@pytest.mark.parametrize("debias", [False, True])
+@pytest.mark.parametrize("eps", [1e-2, 1e-3, 1e-5])
+def test_gradients_at_small_eps(eps, debias, eta):
+    # Below a thousandth of the mean cost members are solved one by one.
+    parts = [*points(3), masses(1, N, zeros=1), masses(2, M, zeros=2)]
+    given: dict[str, Any] = {"eta": eta, "eps": frot.relative(eps), "debias": debias}
+    loss, ways = FRWDLoss(GROUPS, tol=1e-8, **given), directions(parts)
+    exact = slope(loss, parts, ways, h=1e-5)
+    for tol, wanted in ((1e-8, 1e-6), (5e-3, 5e-3)):
+        grads = gradient(FRWDLoss(GROUPS, tol=tol, **given), parts)
+        got = sum(float((grad * way).sum()) for grad, way in zip(grads, ways, strict=True))
+        assert got == pytest.approx(exact, rel=wanted)
+
+
+def test_debiased_costs_share_one_eps_and_eta():
+    x, y = points(2)
+    y = 0.2 * y
+    given: dict[str, Any] = {"eta": frot.relative(0.2), "eps": frot.relative(0.1)}
+    whole = FRWDLoss(GROUPS, debias=True, tol=1e-8, **given)
+    value = float(whole(x, y))
+    alone = FRWDLoss(GROUPS, eta=whole.result.eta, eps=whole.result.eps, tol=1e-8)
+    own = 0.5 * float(alone(x, x) + alone(y, y))
+    assert value == pytest.approx(float(alone(x, y)) - own, rel=1e-9)
+    assert value > 0.0
+
+
+def test_a_cloud_with_itself_takes_few_sweeps():
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(80, 3, generator=draw)
+    loss = FRWDLoss([3], eps=frot.relative(0.01), warm_start=False)
+    value = float(loss(x, x))
+    want = frot.solve(x.numpy(), x.numpy(), [3], eps=frot.relative(0.01), tol=1e-8)
+    assert value == pytest.approx(want.value, rel=1e-5)
+    f, g = loss.result.potentials
+    shift = f - g
+    # The symmetric update leaves both sides with one potential.
+    assert shift == pytest.approx(float(shift.mean()), abs=1e-3 * float(f.abs().max()))
+
+
+@pytest.mark.parametrize("name", ["debias", "debias relative"])
+def test_debiased_loss_of_a_cloud_with_itself_is_zero(name):
+    x, _ = points(8)
+    loss = FRWDLoss(GROUPS, **CASES[name])
+    x.requires_grad_()
+    value = loss(x, x)
+    value.backward()
+    assert value.item() == pytest.approx(0.0, abs=1e-7)
+    assert x.grad is not None
+    assert float(x.grad.abs().max()) < 1e-4
+    other = x.detach().clone().requires_grad_()
+    loss(other, x.detach()).backward()
+    assert other.grad is not None
+    assert float(other.grad.abs().max()) < 1e-4
+
+
+def nodes(root: Any) -> int:
+    seen, todo = set(), [root]
+    while todo:
+        node = todo.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            todo += [parent for parent, _ in node.next_functions]
+    return len(seen)
+
+
+def test_the_graph_does_not_grow_with_iterations():
+    x, y = points(9)
+    x.requires_grad_()
+    sizes, kept, steps = [], [], []
+    for tol, eps in ((1e-2, 1.0), (1e-9, 0.05)):
+        loss, saved = FRWDLoss(GROUPS, eta=0.1, eps=eps, tol=tol), []
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda part, saved=saved: saved.append(part.numel()) or part, lambda part: part
+        ):
+            sizes.append(nodes(loss(x, y).grad_fn))
+        kept.append(saved)
+        steps.append(loss.result.iterations)
+    assert steps[0] < steps[1]
+    assert sizes[0] == sizes[1]
+    assert kept[0] == kept[1]
+    assert max(kept[0]) == N * D
+
+
+def test_no_gradient_where_none_is_asked_for():
+    x, y = points(10)
+    loss = FRWDLoss(GROUPS, eta=0.1, eps=0.2)
+    assert not loss(x, y).requires_grad
+    x.requires_grad_()
+    with torch.no_grad():
+        assert not loss(x, y).requires_grad
+    loss(x, y).backward()
+    assert y.grad is None
+
+
+def test_views_and_a_second_call():
+    x, y = points(11)
+    loss = FRWDLoss(GROUPS, eta=0.1, eps=0.2)
+    first = gradient(loss, [x, y])
+    strided = torch.empty(D, N, 2, dtype=torch.float64)[:, :, 0].T.copy_(x)
+    assert not strided.is_contiguous()
+    second = gradient(loss, [strided, y.mT.contiguous().mT])
+    for one, other in zip(first, second, strict=True):
+        assert one == pytest.approx(other, abs=1e-9)
+    # Two losses at once, each with its own answer.
+    x.requires_grad_()
+    both = loss(x, y) + 2.0 * loss(x, y)
+    both.backward()
+    assert x.grad == pytest.approx(3.0 * first[0], abs=1e-9)
+
+
+def test_a_module_like_any_other():
+    x, y = points(12)
+    loss = FRWDLoss(GROUPS, eta=0.1, eps=frot.relative(0.1), prior=np.array([0.5, 0.25, 0.25]))
+    value = float(loss(x, y))
+    assert loss.state_dict() == {}
+    for other in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss)), loss.to(torch.float32)):
+        assert float(other(x, y)) == value
+    for other in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss))):
+        assert other.result is None
+        assert other._last == {}
+    assert loss._last
+    assert "eta=0.1" in repr(loss)
+    result = pickle.loads(pickle.dumps(loss.result))
+    assert result.value == loss.result.value
+    assert result.plan.dense() == pytest.approx(loss.result.plan.dense())
+
+
+def test_warm_starts_are_shorter_and_come_to_the_same():
+    x, y = clouds("over each other", 1)
+    given: dict[str, Any] = {"eta": 0.1, "eps": 0.1, "debias": True}
+    warm, cold = FRWDLoss(GROUPS, **given), FRWDLoss(GROUPS, warm_start=False, **given)
+    exact = FRWDLoss(GROUPS, tol=1e-8, **given)
+    for loss in (warm, cold):
+        loss(x, y)
+    assert warm.result.iterations == cold.result.iterations
+    assert cold._last == {}
+    for _ in range(3):
+        # In place, as an optimiser does it: what was kept has to be a copy.
+        x -= 20.0 * gradient(warm, [x, y])[0]
+        for loss in (warm, cold):
+            (got, _), (want, _) = gradient(loss, [x, y]), gradient(exact, [x, y])
+            assert float((got - want).norm()) <= loss.tol * float(want.norm())
+    cold(x, y)
+    x += 1e-3
+    warm(x, y)
+    assert warm.result.iterations < cold.result.iterations
+
+
+def test_an_unchanged_problem_is_not_solved_again():
+    x, y = points(1)
+    loss = FRWDLoss(GROUPS, eta=0.1, eps=0.2)
+    first, found = float(loss(x, y)), loss._last["xy"][1]
+    assert float(loss(x, y)) == first
+    assert loss._last["xy"][1] is found
+    loss.tol = 1e-7
+    loss(x, y)
+    assert loss._last["xy"][1] is not found
+    assert loss.result.gap <= 1e-7
+    # Nor is its warning lost.
+    rough = FRWDLoss(GROUPS, eta=0.1, eps=0.05, tol=1e-6, max_iter=1)
+    for _ in range(2):
+        with pytest.warns(frot.ConvergenceWarning):
+            rough(x, y)
+
+
+def test_other_shapes_and_other_points_start_anew():
+    loss = FRWDLoss(GROUPS, eta=0.1, eps=0.2)
+    for seed, batch in ((0, ()), (1, (2,)), (2, (3,)), (3, ())):
+        x, y = points(seed, batch)
+        for parts in ((x, y), (y, x), (x.float(), y.float()), (100.0 * x, y)):
+            fresh = FRWDLoss(GROUPS, eta=0.1, eps=0.2, warm_start=False)
+            assert loss(*parts).numpy() == pytest.approx(fresh(*parts).numpy(), rel=1e-5)
+
+
+class Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = torch.nn.Linear(D, D).double()
+        self.loss = FRWDLoss(GROUPS, eta=0.1, eps=0.2, debias=True)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return 2.0 * self.loss(self.layer(x), y)
+
+
+# PyTorch hides this warning of its own, unless warnings are errors.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+def test_compiled_models_are_the_same_and_compile_once():
+    from torch._dynamo.testing import CompileCounter
+
+    x, y = points(2)
+    eager, model, counter = Model(), Model(), CompileCounter()
+    compiled: Any = torch.compile(model, backend=counter)
+    counts = []
+    for _ in range(3):
+        one, other = eager(x, y), compiled(x, y)
+        (one + other).backward()
+        assert other.item() == one.item()
+        counts.append((counter.frame_count, counter.op_count))
+    assert model.layer.weight.grad is not None
+    assert (model.layer.weight.grad == eager.layer.weight.grad).all()
+    # The layer and the factor; nothing of the search, and nothing the second time.
+    assert counts[0] == counts[2]
+    assert counter.op_count <= 4
+
+
+# PyTorch would rather not trace any more.
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+def test_recorders_and_transforms_are_refused():
+    x, y = points(3, (2,))
+    loss = FRWDLoss(eps=0.2)
+    for transform in (
+        lambda: torch.vmap(loss)(x, y),
+        lambda: torch.func.grad(lambda part: loss(part, y[0]))(x[0]),
+        lambda: torch.func.jacrev(lambda part: loss(part, y[0]))(x[0]),
+    ):
+        with pytest.raises(frot.InputError, match=r"x: .* pass a batch, .* use loss\(x, y\)\.back"):
+            transform()
+    for record in (torch.jit.trace, torch.export.export):
+        with pytest.raises(RuntimeError, match="FRWDLoss cannot be traced or exported"):
+            record(loss, (x[0], y[0]))
+    with (
+        torch.autograd.forward_ad.dual_level(),
+        pytest.raises(RuntimeError, match="no derivatives in forward mode"),
+    ):
+        loss(torch.autograd.forward_ad.make_dual(x[0], torch.ones_like(x[0])), y[0])
+
+
+def test_autocast_does_not_reach_the_search():
+    draw = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(300, 6, generator=draw) for _ in range(2))
+    # Single precision's products are what autocast would take over.
+    loss = FRWDLoss([3, 3], eta=0.1, eps=0.2, warm_start=False)
+    plain = gradient(loss, [x, y])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = gradient(loss, [x, y])
+        with pytest.raises(frot.InputError, match=r"x: is torch\.bfloat16; convert it to float32"):
+            loss(torch.nn.Linear(6, 6)(x), y)
+    for one, other in zip(plain, inside, strict=True):
+        assert (one == other).all()
+
+
+def test_inference_mode_leaves_nothing_that_training_trips_over():
+    x, y = points(4)
+    loss = FRWDLoss(GROUPS, eta=0.1, eps=0.2, debias=True)
+    with torch.inference_mode():
+        value = float(loss(x, y))
+    for part in (x, x + 1e-4):
+        leaf = part.clone().requires_grad_()
+        found = loss(leaf, y)
+        found.backward()
+        assert found.item() == pytest.approx(value, rel=1e-3)
+        assert leaf.grad is not None
+
+
+def test_second_derivatives_are_refused():
+    x, y = points(13)
+    x.requires_grad_()
+    (grad,) = torch.autograd.grad(FRWDLoss(eps=0.2)(x, y), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="first derivatives only"):
+        grad.sum().backward()
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.2])
+def test_subgradients_are_gradients_where_the_plan_is_unique(eta):
+    parts = [*points(14)]
+    loss = FRWDLoss(GROUPS, eta=eta, eps=0.0, subgradient=True)
+    grads, ways = gradient(loss, parts), directions(parts)
+    got = sum(float((grad * way).sum()) for grad, way in zip(grads, ways, strict=True))
+    assert got == pytest.approx(slope(loss, parts, ways), rel=1e-5)
+    assert float(loss(*parts)) == pytest.approx(
+        frot.solve(parts[0].numpy(), parts[1].numpy(), GROUPS, eta=eta).value, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("eps", [0.1, frot.relative(0.1)])
+def test_points_that_are_all_the_same(eps):
+    x = torch.ones(3, 2, dtype=torch.float64, requires_grad=True)
+    loss = FRWDLoss(eps=eps)
+    value = loss(x, torch.ones(4, 2, dtype=torch.float64))
+    value.backward()
+    assert value.item() == pytest.approx(0.0, abs=1e-12)
+    assert x.grad is not None
+    assert float(x.grad.abs().max()) < 1e-12
+
+
+def test_non_convergence_is_seen_at_the_callers_line():
+    x, y = points(15, (3,))
+    x[2] *= 5.0
+    loss = FRWDLoss(GROUPS, eta=0.1, eps=0.05, tol=1e-6, max_iter=2)
+    with pytest.warns(frot.ConvergenceWarning, match="gap .* of member . where 1.0e-06") as seen:
+        loss(x, y)
+    assert [warning.filename for warning in seen] == [__file__]
+
+
+X, Y = points()
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "array": ({"x": X.numpy()}, "x: is ndarray, not a tensor"),
+    "list": ({"a": [1.0] * N}, "a: is list, not a tensor"),
+    "dtype": ({"y": Y.float()}, "x, y: are torch.float64 and torch.float32"),
+    "weights' dtype": ({"a": torch.full((N,), 1.0 / N)}, "x, a: are torch.float64 and"),
+    "device": ({"y": Y.to("meta")}, "y: is a meta tensor, which holds no numbers"),
+    "whole numbers": ({"x": X.long(), "y": Y.long()}, "x: is torch.int64"),
+    "half": ({"x": X.half(), "y": Y.half()}, "x: is torch.float16"),
+    "features": ({"y": Y[:, :3]}, "x, y: have 4 and 3 features"),
+    "dimensions": ({"x": X[0]}, r"x, y: have shapes \(4,\) and \(6, 4\)"),
+    "batches": ({"x": X[None], "y": Y.expand(2, M, D)}, "batches of 1 and 2"),
+    "empty": ({"x": X[:0]}, r"x: is empty \(shape \(0, 4\)\)"),
+    "nan": ({"x": X * float("nan")}, "x: has NaN"),
+    "mass": ({"a": torch.full((N,), 0.3).double()}, "a: .*sum"),
+    "negative": ({"a": torch.tensor([1.5, -0.5] + [0.0] * 5).double()}, "a: weights must be >= 0"),
+    "size": ({"b": torch.ones(2).double() / 2}, r"b: has shape \(2,\)"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_tensors_are_named(name):
+    change, message = BAD[name]
+    given = {"x": X, "y": Y, **change}
+    with pytest.raises(frot.InputError, match=message):
+        FRWDLoss(eps=0.1)(**given)
+
+
+def test_bad_members_are_named():
+    x, y = points(0, (3,))
+    a = torch.stack([masses(0, N)] * 3)
+    a[1] *= 2.0
+    with pytest.raises(frot.InputError, match=r"a\[1\]: "):
+        FRWDLoss(eps=0.1)(x, y, a)
+    y[2, 4, 3] = 0.0
+    with pytest.raises(frot.InputError, match=r"y\[2\] row 4 is all zeros in group 'c'"):
+        FRWDLoss(GROUPS, eps=0.1, metric="cosine")(x, y)
+    with pytest.raises(frot.InputError, match="y row 4 is all zeros in group 'c'"):
+        FRWDLoss(GROUPS, eps=0.1, metric="cosine")(x[2], y[2])
+    y[1, 0, 0] = torch.inf
+    with pytest.raises(frot.InputError, match=r"y\[1\]: has NaN or infinite"):
+        FRWDLoss(eps=0.1)(x, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"eps": 0.0}, "eps: .*subgradient"),
+        ({"eps": frot.relative(0.0)}, "eps: .*subgradient"),
+        ({"eps": -1.0}, "eps: "),
+        ({"eta": -1.0}, "eta: "),
+        ({"tol": 0.0}, "tol: "),
+        ({"max_iter": 0}, "max_iter: "),
+        ({"metric": "cityblock"}, "metric: "),
+        ({"warm_start": 1}, "warm_start: "),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(frot.InputError, match=message):
+        FRWDLoss(**options)
