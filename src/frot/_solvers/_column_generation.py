@@ -25,7 +25,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from frot._adversary import simplex_of
-from frot._bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
+from frot._bounds import Lower, Upper, lower_bound, relative_gap, upper_bound, yielding
 from frot._oracles import NetworkSimplex, Transport
 from frot._plan import Plan
 from frot._problem import Problem
@@ -41,8 +41,6 @@ MOST_PIVOTS = 150
 ZERO = 1e-13
 # Where potentials are what keeps the bounds apart, costs are cut at so many times the value.
 CUTS = (1e1, 1e3, 1e5)
-# Share of a potential that is given for its rounding.
-GIVES_WAY = 2e-13
 # Plans that are added at the end to a program solved exactly, and exact pivots of one at most.
 EXACT_PLANS, EXACT_STEPS = 12, 200
 
@@ -183,26 +181,6 @@ def _tamed(problem: Problem, pricing: Pricing, at: Priced, cut: float) -> Lower:
     g = NetworkSimplex()(np.minimum(at.mixed, cut), problem.a, problem.b).g
     candidates = (g, yielding(at.mixed, g, problem.a, problem.b))
     return max((pricing.lower(at, each) for each in candidates), key=lambda lower: lower.bound)
-
-
-def yielding(mixed: np.ndarray, g: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return potentials g that only rows hold down which weigh as much as the column.
-
-    A far row of next to no weight can have any potential, and the column near it may weigh more.
-    Columns give way by what rounding may do to their costs, which is much to a near row's.
-
-    Examples
-    --------
-    >>> mixed = np.array([[0.0, 9.0], [9.0, 1.0]])
-    >>> found = yielding(mixed, np.zeros(2), np.array([1.0, 1e-30]), np.array([0.9, 0.1]))
-    >>> found.round(9)
-    array([0., 9.])
-    """
-    near = g - GIVES_WAY * np.abs(g)
-    f = (mixed - near).min(axis=1)
-    held = np.where(a[:, None] >= b, mixed - f[:, None], np.inf).min(axis=0)
-    held = np.where(np.isfinite(held), held, g)
-    return held - GIVES_WAY * np.abs(held)
 
 
 class Game:

@@ -10,7 +10,7 @@ import numpy as np
 
 from frot._bounds import Lower, Upper
 from frot._costs._protocol import UNIT, Line
-from frot._line import line_arcs, line_cost, line_potential
+from frot._line import line_arcs, line_cost, line_potentials
 from frot._plan import Plan
 from frot._problem import Problem
 from frot._solvers._offer import Offer
@@ -31,11 +31,8 @@ def on_a_line(problem: Problem, line: Line) -> Offer:
     error = (0.5 * len(mass) + 8.0 * p + 8.0) * UNIT * cost
     phi = np.array([cost])
     value, alpha = problem.adversary.best(phi)
-    g = line_potential(x, y, arcs, p)
-    f = np.zeros(len(x))
-    f[rows] = np.abs(x[rows] - y[cols]) ** p - g[cols]
     plan = Plan.from_arcs(rows, cols, mass, problem.shape[1:])
     return Offer(
         Upper(value + error, value, plan, phi),
-        Lower(value - error, alpha, f, g, error),
+        Lower(value - error, alpha, *line_potentials(x, y, arcs, p), error),
     )
