@@ -18,15 +18,15 @@ from .truth import Truth
 from .truth.numbers import exactly
 from .truth.relatives import box, capped, equitable, max_min, polytope
 
-__all__ = ["OUTCOMES", "Verdict", "judge"]
+__all__ = ["OUTCOMES", "Verdict", "judge", "judge_manners"]
 
 Relative = type(frot.relative(1.0))
 # A small problem that takes longer is worth a look.
 SLOW = 5.0
 # From best to worst; the worst of a batch counts.
 OUTCOMES = (
-    *("typed error", "converged", "rounding", "limited", "wide", "not supported", "ignored"),
-    "FAILURE",
+    *("typed error", "converged", "rounding", "limited", "wide", "not supported", "undecided"),
+    *("ignored", "FAILURE"),
 )
 
 
@@ -42,6 +42,12 @@ class Verdict:
     def failed(self) -> bool:
         """Whether the library did something it must not do."""
         return bool(self.complaints)
+
+
+def judge_manners(case: Case, attempt: Attempt) -> Verdict:
+    """Judge a call without computing its answer again: undecided, if it did nothing wrong."""
+    found = tuple(_manners(case, attempt))
+    return Verdict("FAILURE" if found else "undecided", found, attempt.seconds)
 
 
 def judge(case: Case, attempt: Attempt) -> Verdict:

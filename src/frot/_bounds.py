@@ -20,7 +20,7 @@ from math import fsum
 
 import numpy as np
 
-from frot._costs._protocol import UNIT
+from frot._costs._protocol import UNIT, blocks
 from frot._deadline import check_deadline
 from frot._errors import SolverError
 from frot._feasible import marginal_error, round_plan, seen_error, settle, sum_error
@@ -41,6 +41,10 @@ __all__ = [
 ]
 
 TINY = float(np.finfo(float).tiny)
+# What a product below the smallest normal number may be off by; costs above the other are so much
+# larger that this is none of their last places.
+UNDERFLOW = float(np.finfo(float).smallest_subnormal)
+FAINT = 1e-250
 
 # Rounding is looked into where it is more than this share of a bound, and by so many arcs a point
 # at most.
@@ -193,7 +197,35 @@ def _upper(problem: Problem, plan: Plan, phi: np.ndarray, doubt: np.ndarray) -> 
     value, _ = problem.adversary.best(phi)
     # Masses sum to one but for their last places, which scale all costs alike.
     doubt = doubt + (problem.mass_error + UNIT) * np.abs(phi)
+    faint = np.flatnonzero(np.abs(phi) + doubt < FAINT)
+    if len(faint) and (lost := _underflow(problem, plan, faint)).any():
+        doubt = doubt.copy()
+        doubt[faint] += lost
+        bound = problem.adversary.upper(phi, doubt) + float(lost.max())
+        return Upper(bound, float(value), plan, phi)
     return Upper(problem.adversary.upper(phi, doubt), float(value), plan, phi)
+
+
+def _underflow(problem: Problem, plan: Plan, groups: np.ndarray) -> np.ndarray:
+    """What underflow may have taken from the costs of a plan in some groups.
+
+    Nothing is lost of costs that are zero.
+    """
+    steps = plan.count + _steps(problem)
+    if not plan.is_sparse:
+        return steps * UNDERFLOW * (problem.sizes[groups] > 0.0)
+    rows, cols, _ = plan.arcs()
+    paid = [
+        problem.costs.at(rows, cols, groups[part]).any(axis=1)
+        for part in blocks(len(groups), 8 * len(rows))
+    ]
+    return steps * UNDERFLOW * np.concatenate(paid)
+
+
+def _steps(problem: Problem) -> float:
+    """More products than a bound has that may underflow, each of them a unit mass at most."""
+    features = 0 if problem.points is None else problem.points[0].shape[1]
+    return 32.0 + sum(problem.shape) + features
 
 
 def lower_bound(
@@ -233,7 +265,8 @@ def lower_bound(
         bound, f, g = 0.0, np.zeros_like(f), np.zeros_like(g)
     # Each potential is right to its last places, and weighs what its point does.
     size = float(a @ np.abs(f) + b @ np.abs(g))
-    slack = absolute + (8.0 * UNIT + problem.mass_error) * size
+    lost = UNDERFLOW * _steps(problem)
+    slack = absolute + (8.0 * UNIT + problem.mass_error) * size + lost
     bound -= slack
     if problem.costs.nonnegative:
         bound = max(bound, 0.0)
@@ -241,6 +274,7 @@ def lower_bound(
     bound -= (4.0 * UNIT + abs(float(alpha.sum()) - 1.0)) * abs(bound)
     bound += adversary.reward(alpha)
     entropy = adversary.reward_rounding(bound, len(alpha))
+    entropy += lost if adversary.eta > 0.0 else 0.0
     return Lower(float(bound - entropy), alpha, f, g, slack + entropy)
 
 

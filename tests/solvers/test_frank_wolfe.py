@@ -272,6 +272,20 @@ class TestLazyAverages:
         assert np.asarray(result.plan)[1::2] == pytest.approx(np.asarray(small.plan), abs=1e-5)
 
 
+class TestWhatIsProven:
+    @pytest.mark.parametrize("step", ["paper", "line_search", "fully_corrective"])
+    def test_potentials_that_are_worse_than_nothing_are_not_handed_out(self, step):
+        # Most costs are small, and the entropy makes plans pay the few that are not.
+        stack = RNG.random((3, 5, 6))
+        stack[RNG.random(stack.shape) < 0.2] = 1e9
+        solver = FrankWolfe(oracle=Sinkhorn(tol=1e-6), step=step, max_iter=3)
+        result = quiet(frot.solve_costs, stack, eta=1e6, eps=1e7, solver=solver)
+        f, g = result.potentials
+        entropy = -1e6 * float(result.alpha @ np.log(result.alpha))
+        proven = float(f.mean() + g.mean()) + entropy
+        assert proven >= result.lower - 1e-12 * (abs(f).mean() + abs(g).mean() + 1e7)
+
+
 class TestLineSearch:
     @given(seeds, st.sampled_from([0.01, 0.3, 10.0]))
     def test_it_finds_the_minimum_on_the_segment(self, seed, eta):

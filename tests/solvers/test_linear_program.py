@@ -96,3 +96,26 @@ def test_costs_beyond_what_highs_takes():
     result = frot.solve([[1.0, 0.8, 1.0]], Y, "all", solver="linear_program")
     assert result.status is frot.Status.CONVERGED
     assert result.value == pytest.approx(1.49999997e16, rel=1e-8)
+
+
+def test_an_optimum_of_zero_is_no_unit():
+    # Regrets of one group: what is left of the optimum is rounding, and no refinement helps.
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        X, Y, a, b = rng.random((2, 1)), rng.random((2, 1)), rng.random(), rng.random()
+        result = frot.solve(
+            X, Y, a=[a, 1.0 - a], b=[b, 1.0 - b], normalise="regret", solver="linear_program"
+        )
+        assert result.status in (Status.PRECISION, Status.CONVERGED)
+        assert abs(result.value) <= 1e-14
+
+
+def test_a_plan_that_costs_far_more_than_is_typical():
+    # Two rows of three have one cheap column, so that a dear arc has to be used.
+    stack = np.random.default_rng(0).random((4, 3, 3))
+    stack[:2, :2, 1:] = 1e12
+    result = frot.solve_costs(stack, solver="linear_program")
+    exact = frot.solve_costs(stack)
+    assert result.status is Status.CONVERGED
+    assert exact.lower <= result.upper
+    assert result.lower <= exact.upper

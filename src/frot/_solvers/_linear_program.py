@@ -89,7 +89,8 @@ class LinearProgram(Driven):
             program = EpigraphProgram(
                 problem.a, problem.b, rows, cols, costs, self.method, problem.adversary.cap, unit
             )
-            value, doubt = unit, 0.0
+            # HiGHS may give up where the unit is far from what has to be paid, as the mean may be.
+            value, doubt = problem.mean_cost, 0.0
             for found in _refined(program):
                 plan = Plan.from_arcs(rows, cols, found.mass, (n, m))
                 upper = upper_bound(problem, plan)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from frot._bounds import Lower, Upper
+from frot._bounds import UNDERFLOW, Lower, Upper
 from frot._costs._protocol import UNIT, Line
 from frot._line import line_arcs, line_cost, line_potentials
 from frot._plan import Plan
@@ -29,6 +29,9 @@ def on_a_line(problem: Problem, line: Line) -> Offer:
     rows, cols, mass = arcs
     cost = line_cost(x, y, arcs, p)
     error = (0.5 * len(mass) + 8.0 * p + 8.0) * UNIT * cost
+    if (x[rows] != y[cols]).any():
+        # Powers of small distances, and what little they weigh, may have been lost to underflow.
+        error += (2.0 * len(mass) + 16.0) * UNDERFLOW
     phi = np.array([cost])
     value, alpha = problem.adversary.best(phi)
     plan = Plan.from_arcs(rows, cols, mass, problem.shape[1:])
