@@ -56,7 +56,7 @@ def judge(case: Case, attempt: Attempt) -> Verdict:
     outcome = "typed error"
     if attempt.error is not None:
         if isinstance(attempt.error, frot.InputError):
-            if not case.complaint and _refuses_infinite(case):
+            if not case.complaint and (_refuses_infinite(case) or _has_no_regrets(case)):
                 outcome = "not supported"
             elif not case.complaint:
                 found.append(Complaint("refused", f"InputError: {attempt.error}"))
@@ -83,6 +83,14 @@ def _refuses_infinite(case: Case) -> bool:
         and isinstance(solver, frot.FrankWolfe)
         and isinstance(solver.oracle, frot.Sinkhorn)
     )
+
+
+def _has_no_regrets(case: Case) -> bool:
+    """Whether there was a limit to the time in which the problem itself had to be computed.
+
+    Without the optimum of every group there are no regrets, and no interval that is about them.
+    """
+    return case.options.get("normalise") == "regret" and "time_limit" in case.options
 
 
 def _manners(case: Case, attempt: Attempt) -> Iterator[Complaint]:

@@ -333,3 +333,8 @@ def test_a_call_is_undecided_before_the_referee():
     assert judge_manners(case, attempt).outcome == "undecided"
     loud = dataclasses.replace(attempt, printed="hello")
     assert [found.what for found in judge_manners(case, loud).complaints] == ["printed"]
+
+
+def test_no_time_for_regrets_is_no_failure():
+    case = point_case(normalise="regret", time_limit=1e-9)
+    assert judge(case, make_attempt(case)).outcome == "not supported"
