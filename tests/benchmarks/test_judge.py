@@ -338,3 +338,11 @@ def test_a_call_is_undecided_before_the_referee():
 def test_no_time_for_regrets_is_no_failure():
     case = point_case(normalise="regret", time_limit=1e-9)
     assert judge(case, make_attempt(case)).outcome == "not supported"
+
+
+def test_costs_that_cancel_in_a_mixture_explain_rounding():
+    stack = np.array([[[1.0, -1.0], [-2.0, 2.0]], [[-1.0, 1.0], [2.0, -2.0]]]) / 3.0
+    case = Case("signed costs", "solve_costs", (stack,), {}, (CostProblem(stack),))
+    found = dataclasses.replace(case.run(), alpha=np.array([0.5, 0.5]))
+    found = dataclasses.replace(found, potentials=(np.zeros(2), np.zeros(2)))
+    assert Evidence(case.problems[0]).rounding(found, 0.0) >= 1e-15

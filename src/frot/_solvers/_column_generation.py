@@ -31,7 +31,15 @@ from frot._plan import Plan
 from frot._problem import Problem
 from frot._solvers._offer import Offer
 
-__all__ = ["Game", "Priced", "Pricing", "column_generation", "column_generation_suits"]
+__all__ = [
+    "CUTS",
+    "Game",
+    "Priced",
+    "Pricing",
+    "column_generation",
+    "column_generation_suits",
+    "tamed_potentials",
+]
 
 # Up to so many arcs and groups it is ahead of the interior point.
 MOST_ARCS = 2_500
@@ -174,13 +182,27 @@ class _Pricing:
 
 
 def _tamed(problem: Problem, pricing: Pricing, at: Priced, cut: float) -> Lower:
-    """A lower bound from potentials of costs cut at some level.
+    """A lower bound from potentials of costs cut at some level."""
+    candidates = tamed_potentials(at.mixed, problem.a, problem.b, cut)
+    return max((pricing.lower(at, each) for each in candidates), key=lambda lower: lower.bound)
+
+
+def tamed_potentials(
+    mixed: np.ndarray, a: np.ndarray, b: np.ndarray, cut: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return potentials g of costs cut at some level, as they are and `yielding`.
 
     Potentials of parts that only dear arcs connect may be as large as these, and cancel badly.
+
+    Examples
+    --------
+    >>> half = np.array([0.5, 0.5])
+    >>> g, _ = tamed_potentials(np.array([[1.0, 1e15], [1e15, 2.0]]), half, half, 10.0)
+    >>> bool(np.ptp(g) <= 10.0)
+    True
     """
-    g = NetworkSimplex()(np.minimum(at.mixed, cut), problem.a, problem.b).g
-    candidates = (g, yielding(at.mixed, g, problem.a, problem.b))
-    return max((pricing.lower(at, each) for each in candidates), key=lambda lower: lower.bound)
+    g = NetworkSimplex()(np.minimum(mixed, cut), a, b).g
+    return g, yielding(mixed, g, a, b)
 
 
 class Game:
