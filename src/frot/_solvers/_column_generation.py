@@ -26,6 +26,7 @@ import numpy as np
 
 from frot._adversary import simplex_of
 from frot._bounds import Lower, Upper, lower_bound, relative_gap, upper_bound, yielding
+from frot._costs._protocol import UNIT
 from frot._oracles import NetworkSimplex, Transport
 from frot._plan import Plan
 from frot._problem import Problem
@@ -85,7 +86,7 @@ def column_generation(
         game.settle()
         found = pricing(game.alpha())
         best = _better(best, found)
-        if game.value - found.value <= ZERO * abs(game.value):
+        if game.value - found.value <= ZERO * abs(game.value) + _noise(problem, found.alpha):
             break
         if game.has(found.phi):
             # A plan of the basis pays no less than the level, unless the basis was badly inverted.
@@ -117,6 +118,13 @@ def column_generation(
     if gap > tol:
         for cut in CUTS:
             yield Offer(None, _tamed(problem, pricing, best, cut * abs(upper.value)))
+
+
+def _noise(problem: Problem, alpha: np.ndarray) -> float:
+    """What rounding leaves of costs of both signs that cancel in a plan, or in a mixture."""
+    if problem.costs.nonnegative:
+        return 0.0
+    return UNIT * float(np.abs(alpha) @ problem.sizes)
 
 
 def _better(best: Priced, found: Priced) -> Priced:
