@@ -77,9 +77,9 @@ class OracleRun:
         proof = certify(engine, at.alpha, at.g)
         found = Found(run.plan(proof), to_numpy(proof.phi[0, :]))
         lower, terms = run.plain_lower(proof), engine.double().terms
-        proven = terms.home.xp.vecdot(terms.a, proof.plain_f)
-        proven = proven + terms.home.xp.vecdot(terms.b, proof.plain_g)
+        xp = terms.home.xp
+        proven = xp.vecdot(terms.a, proof.plain_f) + xp.vecdot(terms.b, proof.plain_g)
         if self.problem.costs.nonnegative and float(proven[0]) < 0.0:
             # Where no cost is negative, nothing proves more than these do.
-            lower = replace(lower, f=0.0 * lower.f, g=0.0 * lower.g)
+            lower = replace(lower, f=xp.zeros_like(lower.f), g=xp.zeros_like(lower.g))
         return found, lower
