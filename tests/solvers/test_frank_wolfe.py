@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import entr
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import entr
 
 import frot
 from frot import FrankWolfe, Simplex, Sinkhorn, Status
