@@ -83,7 +83,7 @@ def test_a_solver_of_ones_own():
     lazy = Lazy()
     assert chosen(lazy) is lazy
     del Lazy.any_set
-    with pytest.raises(frot.InputError, match="solver: .* has no any_set; a solver has tol, "):
+    with pytest.raises(frot.InputError, match=r"solver: .* has no any_set; a solver has tol, "):
         chosen(lazy)
 
 
