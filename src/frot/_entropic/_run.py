@@ -22,7 +22,6 @@ from frot._entropic._flash import FlashEngine
 from frot._entropic._geometry import Geometry
 from frot._entropic._host import host_problem
 from frot._entropic._objective import plan_objective
-from frot._entropic._pages import keep_pages
 from frot._entropic._points import PointGeometry
 from frot._entropic._stack import StackGeometry
 from frot._entropic._stream import StreamEngine
@@ -64,8 +63,6 @@ class EntropicRun:
         search = _search(geometry, problem, tol) if terms.single_safe else geometry
         terms = terms.at(search.home)
         self.streams = dense_bytes(n, m) > problem.memory_budget
-        if geometry.home.on_host:
-            keep_pages(dense_bytes(n, m))
         self.engine: Engine
         if not self.streams:
             self.engine = DenseEngine(search, terms, geometry)
