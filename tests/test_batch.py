@@ -355,3 +355,15 @@ def test_eps_left_out_is_the_same_at_every_door():
         DEFAULT_EPS
     )
     assert FRWDLoss(GROUPS).eps == DEFAULT_EPS
+
+
+@pytest.mark.parametrize(("count", "d"), [(4, 3), (100, 64)], ids=["stack", "points"])
+def test_members_have_the_plans_that_were_proven(count, d):
+    # Scores are in the hundreds: entries that are formed in another order, from costs of another
+    # order or from blocks of other sizes, are off by as many units, and so are marginals.
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(count, 100, d)), rng.normal(size=(count, 60, d))
+    with pytest.warns(UserWarning, match="max_iter"):
+        batch = frot.solve_batch(X, Y, groups=[1, d - 1], eps=5e-3 * d, max_iter=1)
+    for member, plan in zip(batch[:5], batch.plans(), strict=False):
+        np.testing.assert_allclose(np.asarray(member.plan), plan, rtol=1e-15)

@@ -11,7 +11,6 @@ import numpy as np
 
 from frot._arrays import Home, read_only, to_numpy
 from frot._bounds import relative_gap
-from frot._entropic._blocks import row_blocks
 from frot._entropic._certificate import Certificate
 from frot._entropic._dense import DenseEngine
 from frot._groups import Groups
@@ -137,7 +136,7 @@ class BatchResult(Sequence[Result]):
         turn, parts = xp.matrix_transpose, []
         ahead: Any = None
         back: Any = None
-        for part, block in self._gibbs.batches(row_blocks(self.engine.geometry)):
+        for part, block in self._gibbs.batches(self.engine.parts):
             if V is not None:
                 parts.append(block @ V)
             if U is not None:
@@ -174,6 +173,7 @@ class BatchResult(Sequence[Result]):
             proof.alpha[row, :],
             proof.g[row, :],
             proof.thin[row, :],
+            crowd=len(self),
         )
         rank = (proof.left[at, :], proof.right[at, :])
         return LazyPlan([(float(proof.weight[at]), gibbs)], [rank], proof.phi[at, :])

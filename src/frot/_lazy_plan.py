@@ -36,7 +36,8 @@ KEEP_UP_TO = 4_000_000
 class Gibbs:
     """One entropic plan: rows made exact from g, columns times `thin`.
 
-    Everything in double precision, with a batch axis of one.
+    Everything in double precision, with a batch axis of one; rows are cut into blocks as for a
+    `crowd` of members, which the plan was proven among.
     """
 
     geometry: Geometry
@@ -44,6 +45,7 @@ class Gibbs:
     alpha: Any
     g: Any
     thin: Any
+    crowd: int = 0
 
     def __post_init__(self) -> None:
         for name in ("alpha", "g", "thin"):
@@ -52,6 +54,11 @@ class Gibbs:
     @cached_property
     def _scores(self) -> Scores:
         return scores_at(self.geometry, self.terms, self.alpha)
+
+    @property
+    def parts(self) -> list[slice]:
+        """Blocks of rows."""
+        return row_blocks(self.geometry, self.crowd)
 
     def batches(self, parts: Sequence[slice]) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of rows of all members, each of shape (B, r, m)."""
@@ -67,7 +74,7 @@ class Gibbs:
 
     def dense(self) -> Any:
         """Return the plans of a whole batch, (B, n, m)."""
-        blocks = [kernel for _, kernel in self.batches(row_blocks(self.geometry))]
+        blocks = [kernel for _, kernel in self.batches(self.parts)]
         return blocks[0] if len(blocks) == 1 else self.terms.home.xp.concat(blocks, axis=1)
 
 
@@ -176,7 +183,7 @@ class LazyPlan(Plan):
 
     def _blocks(self, parts: Sequence[slice] | None = None) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of rows as arrays of shape (r, m), which may be parts of what is kept."""
-        for part in row_blocks(self.terms[0][1].geometry) if parts is None else parts:
+        for part in self.terms[0][1].parts if parts is None else parts:
             yield part, self._block(part) if self._kept is None else self._kept[part, :]
 
     def _block(self, part: slice) -> Any:
@@ -193,7 +200,7 @@ class LazyPlan(Plan):
 
     def _runs(self, rows: np.ndarray) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of the given rows, in their order and no larger than others."""
-        return self._blocks(runs(rows, row_blocks(self.terms[0][1].geometry)[0].stop))
+        return self._blocks(runs(rows, self.terms[0][1].parts[0].stop))
 
     def _form(self) -> Any:
         return self.home.xp.concat([block for _, block in self._blocks()], axis=0)

@@ -37,7 +37,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from frot._arrays import at_least, quiet
-from frot._entropic._blocks import row_blocks
 from frot._entropic._engine import Engine
 from frot._entropic._forming import column_potentials, form_rows
 from frot._entropic._geometry import unit_of
@@ -103,7 +102,7 @@ def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
     precise = engine.double()
     terms, geometry = precise.terms, precise.geometry
     alpha = terms.project(alpha)
-    scores, parts = scores_at(geometry, terms, alpha), row_blocks(geometry)
+    scores, parts = scores_at(geometry, terms, alpha), precise.parts
     g = column_potentials(scores, terms, f, parts)
     if not bool(terms.home.xp.all(terms.home.xp.isfinite(f))):
         # Light points that had no part in the search have to find theirs among themselves.

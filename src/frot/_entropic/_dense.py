@@ -39,11 +39,16 @@ def dense_bytes(n: int, m: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class DenseEngine:
-    """Kernels as matrices."""
+    """Kernels as matrices.
+
+    `exact` are the costs in double precision, and `crowd` is the number of members that these were
+    once among, zero if they are all.
+    """
 
     geometry: Geometry
     terms: Terms
     exact: Geometry | None = None
+    crowd: int = 0
 
     @property
     def patience(self) -> float:
@@ -72,9 +77,14 @@ class DenseEngine:
         limit = SWEEPS if limit is None else limit
         return self._point(alpha, self._sweeps(self.terms, alpha, g, closeness, limit))
 
+    @property
+    def parts(self) -> list[slice]:
+        """Blocks of rows that kernels are formed in."""
+        return self._parts
+
     @cached_property
     def _parts(self) -> list[slice]:
-        return row_blocks(self.geometry)
+        return row_blocks(self.geometry, self.crowd)
 
     def _sweeps(self, terms: Terms, alpha: Any, g: Any, closeness: Any, limit: int) -> Scaling:
         scores = scores_at(self.geometry, terms, alpha)
@@ -105,9 +115,10 @@ class DenseEngine:
     @cached_property
     def _doubled(self) -> DenseEngine:
         geometry = self.exact or self.geometry.double()
-        return DenseEngine(geometry, self.terms.at(geometry.home))
+        return DenseEngine(geometry, self.terms.at(geometry.home), crowd=self.crowd)
 
     def members(self, index: Any) -> DenseEngine:
         """Some problems of the batch only."""
         exact = None if self.exact is None else self.exact.members(index)
-        return DenseEngine(self.geometry.members(index), self.terms.members(index), exact)
+        crowd = self.crowd or self.geometry.shape[0]
+        return DenseEngine(self.geometry.members(index), self.terms.members(index), exact, crowd)

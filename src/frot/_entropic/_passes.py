@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from frot._arrays import quiet
-from frot._entropic._blocks import row_blocks
 from frot._entropic._engine import Engine
 from frot._entropic._forming import Block, form_rows, score_rows, softmax_below, softmax_block
 from frot._entropic._geometry import unit_of
@@ -63,7 +62,7 @@ def _form(engine: Engine, scores: Scores, g: Any) -> FirstPass:
     terms = engine.terms
     xp, kept, potentials, plain = terms.home.xp, [], [], []
     masses, most = 0.0, None
-    for part, block in score_rows(scores, terms, g, row_blocks(engine.geometry)):
+    for part, block in score_rows(scores, terms, g, engine.parts):
         if terms.even:
             # The weights are a constant, which does not move minima.
             top = xp.max(block, axis=2)
@@ -119,8 +118,7 @@ def second_pass(engine: Engine, scores: Scores, first: FirstPass, thin: Any) -> 
     """Return row sums over a and group costs of the plan with its columns times `thin`."""
     terms = engine.terms
     sums, partials = [], 0.0
-    parts = row_blocks(engine.geometry)
-    for block in first.kept or form_rows(scores, terms, first.g, parts):
+    for block in first.kept or form_rows(scores, terms, first.g, engine.parts):
         sums.append((block.kernel @ thin[:, :, None])[:, :, 0] / block.total)
         left = terms.a[:, block.part] / block.total
         partials = partials + scores.partial(block.part, block.kernel, left, thin)
