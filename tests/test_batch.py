@@ -364,6 +364,6 @@ def test_members_have_the_plans_that_were_proven(count, d):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(count, 100, d)), rng.normal(size=(count, 60, d))
     with pytest.warns(UserWarning, match="max_iter"):
-        batch = frot.solve_batch(X, Y, groups=[1, d - 1], eps=5e-3 * d, max_iter=1)
+        batch = frot.solve_batch(X, Y, groups=[1, 1, d - 2], eps=5e-3 * d, max_iter=1)
     for member, plan in zip(batch[:5], batch.plans(), strict=False):
         np.testing.assert_allclose(np.asarray(member.plan), plan, rtol=1e-15)
