@@ -225,6 +225,16 @@ class TestDegenerate:
             assert np.isfinite(result.potentials[1]).all()
             assert result.unregularised == pytest.approx((110.5, 110.5))
 
+    @pytest.mark.parametrize("b", [[1 / 3, 1 / 3, 1 / 3], [0.5, 0.3, 0.2], [0.5, 0.5, 0.0]])
+    def test_an_eps_beyond_all_costs_leaves_the_problem_without_it_its_digits(self, b):
+        """What has digits of eps only, as logarithms of weights, may not enter reduced costs."""
+        costs = np.array([[[0.7, 0.2, 0.04]]])
+        sweeps = frot.FrankWolfe(oracle=frot.Sinkhorn())
+        result = frot.solve_costs(costs, b=np.array(b), eps=4e5, solver=sweeps)
+        f, g = result.potentials
+        assert (f[:, None] + g - costs[0]).max() <= 1e-15
+        assert result.lower == pytest.approx(costs[0, 0] @ b, rel=1e-13)
+
     def test_evaluations_of_these_tests_see_a_wrong_plan(self):
         stack = np.random.default_rng(0).random((2, 4, 4))
         uniform = np.full(4, 0.25)

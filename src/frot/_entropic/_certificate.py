@@ -140,7 +140,7 @@ def _prove(engine: Engine, alpha: Any, g: Any, enough: float) -> Certificate:
     worst = terms.worst(whole + doubt) + terms.worst_error(whole)
     reward = terms.reward(alpha) - terms.reward_error(alpha)
     plain = dot(a, first.plain_f) + dot(b, first.plain_g)
-    plain_scored = margin.scores(terms, first.plain_f, first.plain_g, 0.0)
+    plain_scored = margin.minima(terms, first.plain_f, first.plain_g)
     # The plan was made of entries of the mixed cost, and its entropy is taken from group costs.
     apart = margin.costs + margin.share * xp.abs(dot(alpha, phi))
     upper = worst + entropy + scored + apart
@@ -239,11 +239,16 @@ class _Margins(NamedTuple):
 
     def scores(self, terms: Terms, f: Any, g: Any, entropy: Any) -> Any:
         """Bound the rounding of f, and of the plan's entropy, by its potentials, (B,)."""
-        xp, eps = terms.home.xp, terms.eps[:, 0]
+        eps, unit = terms.eps[:, 0], SCORE * unit_of(terms.home)
+        off = unit * (abs(entropy) + eps * (2.0 + self.light)) + eps * (self.sums + self.moved)
+        return off + self.minima(terms, f, g)
+
+    def minima(self, terms: Terms, f: Any, g: Any) -> Any:
+        """Bound the rounding of the dual value of minima of reduced costs, (B,)."""
+        xp = terms.home.xp
         rows, cols = xp.vecdot(terms.a, xp.abs(f)), xp.vecdot(self.masses, xp.abs(g))
-        size = rows + 2.0 * cols + abs(entropy) + eps * (2.0 + self.light)
-        off = SCORE * unit_of(terms.home) * size + eps * (self.sums + self.moved)
-        return off + self.sums * (rows + cols)
+        size = rows + 2.0 * cols + (0.0 if terms.bare else terms.eps[:, 0] * self.light)
+        return SCORE * unit_of(terms.home) * size + self.sums * (rows + cols)
 
 
 def _margins(engine: Engine, alpha: Any, masses: Any) -> _Margins:

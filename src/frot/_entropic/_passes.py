@@ -64,12 +64,10 @@ def _form(engine: Engine, scores: Scores, g: Any) -> FirstPass:
     masses, most = 0.0, None
     for part, block in score_rows(scores, terms, g, engine.parts):
         if terms.even:
-            # The weights are a constant, which does not move minima.
             top = xp.max(block, axis=2)
             block -= top[:, :, None]
             best = xp.max(block, axis=1)
             formed = softmax_below(scores, terms, part, block, top)
-            top = top - terms.log_b[:, :1]
         else:
             best, top = _minima(scores, terms, g, part, block)
             formed = softmax_block(scores, terms, part, block)
@@ -87,7 +85,7 @@ def _form(engine: Engine, scores: Scores, g: Any) -> FirstPass:
 def _minima(scores: Scores, terms: Terms, g: Any, part: slice, block: Any) -> tuple[Any, Any]:
     """Return columns' largest scores below the rows' largest, and these, without weights."""
     xp = terms.home.xp
-    if terms.gaps:
+    if terms.bare:
         # Columns without weight bind nothing: they take what the others leave them.
         bare = scores.block(part, g / terms.eps)
         top = xp.max(bare + terms.closed[:, None, :], axis=2)
