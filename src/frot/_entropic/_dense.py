@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from frot._arrays import quiet
 from frot._entropic._blocks import row_blocks
 from frot._entropic._engine import Point, make_point
 from frot._entropic._geometry import Geometry
@@ -96,8 +97,10 @@ class DenseEngine:
             phi = terms.home.xp.zeros_like(alpha)
         else:
             scores, whole = scores_at(self.geometry, terms, alpha), slice(0, terms.a.shape[1])
-            partial = scores.partial(whole, found.kernel, found.left, found.right)
-            phi = scores.total(partial, terms.a, terms.b * found.columns)
+            # Scalings that ran out of range make group costs that are no numbers: looked for later.
+            with quiet():
+                partial = scores.partial(whole, found.kernel, found.left, found.right)
+                phi = scores.total(partial, terms.a, terms.b * found.columns)
         return make_point(
             terms, alpha, found.f, found.g, phi, found.columns, found.error, work=found.sweeps,
             kernel=found.kernel, left=found.left, right=found.right,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._arrays import Home
+from frot._arrays import Home, to_numpy
 from frot._bounds import Lower, Upper, cheap_lower_bound
 from frot._costs import FactoredCosts, RescaledCosts, StackedCosts
 from frot._deadline import no_deadline, seconds_left
@@ -79,11 +79,15 @@ class EntropicRun:
         first = np.full(count, 1.0 / count) if alpha is None else alpha
         first = home.bring(first[None])
         if g is not None and np.isfinite(g[self.problem.b > 0.0]).all():
-            places = stand_ins(self.problem.b[None])
-            return first, home.bring((g if places is None else g[places[0]])[None])
+            return first, home.bring(self._standing(g[None]))
         if self.streams and alpha is None:
             return coarse_weights(self.engine.geometry, self.engine.terms, first)
         return first, None
+
+    def _standing(self, g: np.ndarray) -> np.ndarray:
+        """Give points without weight the potentials, (1, m), of those at whose places they are."""
+        places = stand_ins(self.problem.b[None])
+        return g if places is None else g[:, places[0]]
 
     @property
     def entries(self) -> int:
@@ -124,6 +128,11 @@ class EntropicRun:
             return self.problem.support()
         precise = self.engine.double()
         return host_problem(precise.geometry, precise.terms)
+
+    def beside(self, lower: Lower) -> tuple[Any, Any]:
+        """Return the weights and the potential g of a bound, in double precision, to start from."""
+        home = self.engine.double().terms.home
+        return home.bring(lower.alpha[None]), home.bring(self._standing(to_numpy(lower.g)[None]))
 
     def product(self) -> tuple[Upper, Lower]:
         """Prove bounds that need no look at single costs."""
