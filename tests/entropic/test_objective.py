@@ -75,7 +75,8 @@ def test_of_far_points_next_to_no_weight():
 
 def test_of_logarithms_that_are_larger_than_single_precision_tells():
     # One row leaves no choice, so that the plan has no divergence, but far from these potentials.
-    X, Y, b = np.array([[[0.0]]]), np.array([[[8.3e7], [0.1]]]), np.array([[2.0**-26, 1 - 2.0**-26]])
+    X, Y = np.array([[[0.0]]]), np.array([[[8.3e7], [0.1]]])
+    b = np.array([[2.0**-26, 1 - 2.0**-26]])
     with pytest.warns(frot.ConvergenceWarning):
         result = frot.solve_batch(X, Y, b=b, max_iter=1)[0]
     assert np.asarray(result.plan)[0] == pytest.approx(b[0], rel=1e-15)
