@@ -147,10 +147,10 @@ def test_far_points_that_weigh_next_to_nothing_are_no_obstacle(door, groups):
 
 def test_what_single_precision_makes_of_potentials_is_not_the_last_word():
     # It tells potentials of 2e16 to no better than 1e9, and eps is one.
-    Y, b = np.array([[1.4e8], [2.3], [1.3e8], [0.6]]), np.array([2e-15, 0.15, 3e-15, 0.85])
-    found = frot.solve([[-0.4]], Y, "all", b=b, metric="euclidean", p=2, eps=1.0)
+    costs, b = np.array([2e16, 7.3, 1.7e16, 1.1]), np.array([2e-15, 0.15, 3e-15, 0.85])
+    found = frot.solve_costs(costs[None, None], b=b, eps=1.0)
     assert found.status is Status.CONVERGED
-    assert found.value == pytest.approx(b @ (Y[:, 0] + 0.4) ** 2, rel=1e-9)
+    assert found.value == pytest.approx(b @ costs, rel=1e-9)
 
 
 def test_weights_that_potentials_of_far_points_hold_back():
