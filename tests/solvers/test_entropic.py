@@ -147,10 +147,12 @@ def test_far_points_that_weigh_next_to_nothing_are_no_obstacle(door, groups):
 
 def test_what_single_precision_makes_of_potentials_is_not_the_last_word():
     # It tells potentials of 2e16 to no better than 1e9, and eps is one.
-    costs, b = np.array([2e16, 7.3, 1.7e16, 1.1]), np.array([2e-15, 0.15, 3e-15, 0.85])
-    found = frot.solve_costs(costs[None, None], b=b, eps=1.0)
+    X, far = np.array([[-0.421255152575111, -1.3564744629811876]]), [[9.243e7, 1.0926e8]]
+    Y = np.array([*far, [-0.02, 2.34], [9.53384369e7, 1.02513060e8], [-0.41, 0.63]])
+    b = np.array([2.3621432e-15, 0.14763297, 2.9827274e-15, 0.85236703])
+    found = frot.solve(X, Y, [[0, 1]], b=b, metric="euclidean", p=2.0, eps=1.0)
     assert found.status is Status.CONVERGED
-    assert found.value == pytest.approx(b @ costs, rel=1e-9)
+    assert found.value == pytest.approx(b @ ((X - Y) ** 2).sum(axis=1), rel=1e-7)
 
 
 def test_weights_that_potentials_of_far_points_hold_back():
