@@ -197,6 +197,8 @@ class BatchWork:
                 if float(known.upper[at] - known.lower[at]) < upper[row] - lower[row]:
                     continue
             self._proofs[member] = (proof, row)
+            # Its plan is that of its potentials, whatever went before.
+            self.plans.pop(member, None)
             if relative_gap(float(lower[row]), float(upper[row])) <= enough[row]:
                 self.status[member], self.iterations[member] = Status.CONVERGED, done
             elif last and upper[row] - lower[row] <= WITHIN_DOUBT * doubt[row]:
