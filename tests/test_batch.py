@@ -11,10 +11,15 @@ import pytest
 import torch
 
 import frot
+from frot._arrays import Home
+from frot._batch_work import BatchWork
+from frot._entropic._certificate import certify
+from frot._entropic._dense import DenseEngine
+from frot._entropic._stack import StackGeometry
+from frot._entropic._terms import Terms
 from frot._prepare import check_terms
 from frot._relative import DEFAULT_EPS
 from frot.torch import FRWDLoss
-from tests.reference import quiet
 
 B, N, M, D = 5, 9, 8, 6
 GROUPS = {"a": [0, 1, 2], "b": [2, 3], "c": [4, 5]}
@@ -372,11 +377,10 @@ def test_members_have_the_plans_that_were_proven(count, d):
 
 def test_plans_are_those_of_the_last_proof():
     # The interior point's plan is the best one until a climb finds potentials with a better one.
-    near = [[-0.7, -0.3, -0.4, -2.0, -0.8, 0.4], [0.4, 0.1, 0.7, 0.4, 0.09, 0.7]]
-    X = np.array([[*near, [1e4, 1e4, 1e4, 1e4, 9e3, 1e4]]])
-    Y = np.array([[[0.3, 0.4, -0.2, -1, -0.2, -0.6], [1e8, 1e8, 9e7, 9e7, 1e8, 1e8], near[1]]])
-    Y[0, 2, 0] = 2.0
-    a, b = np.array([0.6, 0.4, 2e-12]), np.array([0.8, 4e-16, 0.2])
-    one = quiet(frot.solve_batch, X, Y, [6], a=a, b=b, eps=0.08, normalise_weights=True)[0]
-    costs = ((X[0, :, None] - Y[0]) ** 2).sum(axis=2)
-    assert one.phi[0] == pytest.approx(np.vdot(np.asarray(one.plan), costs), rel=1e-10)
+    half, one = np.full((1, 2), 0.5), np.ones((1, 1))
+    terms = Terms.of(Home.of(half), half, half, frot.Simplex(), 0.1, one)
+    engine = DenseEngine(StackGeometry(np.array([[[[0.0, 1.0], [1.0, 0.0]]]])), terms)
+    work = BatchWork(1e-4, 10, None, 0.0)
+    work.plans[0] = np.full((2, 2), 0.25)
+    assert work._judge(certify(engine, one, 0.0 * half), np.array([0]), 1).all()
+    assert not work.plans
