@@ -17,7 +17,7 @@ from frot._batch_work import BatchWork
 from frot._costs import MEMORY_BUDGET
 from frot._deadline import deadline, no_deadline
 from frot._entropic._absent import potentials_at
-from frot._entropic._certificate import Certificate
+from frot._entropic._certificate import Certificate, proving
 from frot._entropic._dense import DenseEngine, dense_bytes
 from frot._entropic._geometry import Geometry
 from frot._entropic._objective import plan_objective
@@ -182,7 +182,7 @@ def run_batch(
         proof = work.assembled(count)
         if objectives:
             proof = replace(proof, value=_objectives(whole, proof, work.plans))
-    potentials = proof.f, proof.g
+    potentials = proving(whole.double(), proof.f, proof.g)
     if true is not geometry:
         potentials = potentials_at(true, whole.double().terms, proof.alpha, *potentials)
     return BatchResult(

@@ -11,6 +11,10 @@ from hypothesis import given, settings
 
 import frot
 from frot import Entropic, Status, relative
+from frot._entropic._certificate import proving
+from frot._entropic._dense import DenseEngine
+from frot._entropic._stack import StackGeometry
+from frot._entropic._terms import Terms
 from tests.entropic.bounds import check_bounds, dual, primal, stack_of
 from tests.reference import quiet
 from tests.strategies import SCALES, group_lists, marginals, point_clouds
@@ -234,6 +238,16 @@ class TestDegenerate:
         f, g = result.potentials
         assert (f[:, None] + g - costs[0]).max() <= 1e-15
         assert result.lower == pytest.approx(costs[0, 0] @ b, rel=1e-13)
+
+    def test_potentials_that_prove_less_than_nothing_are_none(self):
+        """Bounds fall back to zero, since no cost is negative: so do the potentials."""
+        costs, eps = StackGeometry(np.ones((2, 1, 1, 2))), 0.5
+        half, one = np.full((2, 2), 0.5), np.ones((2, 1))
+        terms = Terms.of(costs.home, one, half, frot.Simplex(), eps, one)
+        f, g = np.array([[1.0], [1.0]]), np.array([[-3.0, 0.5], [0.0, 0.5]])
+        got = proving(DenseEngine(costs, terms), f, g)
+        assert got[0].tolist() == [[0.0], [1.0]]
+        assert got[1].tolist() == [[0.0, 0.0], [0.0, 0.5]]
 
     def test_evaluations_of_these_tests_see_a_wrong_plan(self):
         stack = np.random.default_rng(0).random((2, 4, 4))

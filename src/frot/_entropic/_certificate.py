@@ -45,7 +45,7 @@ from frot._entropic._scores import scores_at
 from frot._entropic._surplus import kernel_surplus
 from frot._entropic._terms import Terms
 
-__all__ = ["Certificate", "certify", "certify_product", "certify_rows"]
+__all__ = ["Certificate", "certify", "certify_product", "certify_rows", "proving"]
 
 # Sweeps for points that had no part in a search.
 LIGHT_SWEEPS = 4
@@ -193,6 +193,19 @@ def certify_product(engine: Engine) -> Certificate:
         weight=xp.zeros_like(value), left=a, right=b, plain_f=f, plain_g=g,
         surplus=xp.full_like(value, xp.nan),
     )  # fmt: skip
+
+
+def proving(engine: Engine, f: Any, g: Any) -> tuple[Any, Any]:
+    """Return potentials (B, n) and (B, m), or none where these prove less than nothing would.
+
+    No cost is negative: zeros prove zero, which is what bounds fall back to.
+    """
+    terms = engine.terms
+    if not engine.geometry.nonnegative:
+        return f, g
+    xp = terms.home.xp
+    some = (xp.vecdot(terms.a, f) + xp.vecdot(terms.b, g) > 0.0)[:, None]
+    return xp.where(some, f, xp.zeros_like(f)), xp.where(some, g, xp.zeros_like(g))
 
 
 def _lacking(terms: Terms, rows: Any, kept: Any) -> tuple[Any, Any, Any]:

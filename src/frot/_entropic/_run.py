@@ -12,7 +12,13 @@ from frot._bounds import Lower, Upper, cheap_lower_bound
 from frot._costs import FactoredCosts, RescaledCosts, StackedCosts
 from frot._deadline import no_deadline, seconds_left
 from frot._entropic._absent import potentials_at, stand_ins, standing_in
-from frot._entropic._certificate import Certificate, certify, certify_product, certify_rows
+from frot._entropic._certificate import (
+    Certificate,
+    certify,
+    certify_product,
+    certify_rows,
+    proving,
+)
 from frot._entropic._coarse import coarse_weights
 from frot._entropic._costs_geometry import CostsGeometry
 from frot._entropic._dense import DenseEngine, dense_bytes
@@ -173,13 +179,15 @@ class EntropicRun:
 
     def lower(self, proof: Certificate) -> Lower:
         """The dual value, and what the potentials prove without eps."""
-        f, g = self._potentials(proof.alpha, proof.f, proof.g, soft=True)
+        f, g = proving(self.engine.double(), proof.f, proof.g)
+        f, g = self._potentials(proof.alpha, f, g, soft=True)
         slack, plain = float(proof.slack[0]), float(proof.plain_lower[0])
         return Lower(float(proof.lower[0]), proof.alpha[0, :], f, g, slack, plain)
 
     def plain_lower(self, proof: Certificate) -> Lower:
         """What the potentials prove without eps."""
-        f, g = self._potentials(proof.alpha, proof.plain_f, proof.plain_g, soft=False)
+        f, g = proving(self.engine.double(), proof.plain_f, proof.plain_g)
+        f, g = self._potentials(proof.alpha, f, g, soft=False)
         slack = float(proof.slack[0])
         return Lower(float(proof.plain_lower[0]), proof.alpha[0, :], f, g, slack)
 
