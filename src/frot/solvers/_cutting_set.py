@@ -15,9 +15,8 @@ from frot.problem.adversary import GivenSet, SimplexFamily, admit
 from frot.problem.bounds import Lower, Upper, cost_doubt, relative_gap
 from frot.problem.problem import Problem
 from frot.solvers._start import Start
-from frot.solvers.drive import Driven
+from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.exact import Exact
-from frot.solvers.offer import Offer
 
 __all__ = ["CuttingSet"]
 

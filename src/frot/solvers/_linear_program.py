@@ -16,9 +16,8 @@ from frot.problem.bounds import lower_bound, upper_bound
 from frot.problem.problem import Problem
 from frot.problem.status import Status
 from frot.solvers._start import Start
-from frot.solvers.drive import Driven
+from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.vertex import EpigraphProgram, Vertex
-from frot.solvers.offer import Offer
 
 __all__ = ["LinearProgram"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from frot.problem.result import Progress, Result
 from frot.problem.status import Status
 from frot.solvers._start import Start
 from frot.solvers.forbidden import allowed_plan
-from frot.solvers.offer import Offer
 from frot.solvers.progress import progress_bar
 
 __all__ = ["Callback", "Driven", "Offer", "drive", "refuse_set"]
@@ -46,6 +45,23 @@ NOTHING = 1e-13
 PATIENCE = 15
 # Lines through the points that are tried where there was no time for more.
 POWER_STEPS = 4
+
+
+class Offer(NamedTuple):
+    """Bounds that a step has found; None where it has nothing new.
+
+    An algorithm that changes eta on its way says which `problem` its bounds are about: what was
+    known before is then forgotten.
+
+    Examples
+    --------
+    >>> Offer()
+    Offer(upper=None, lower=None, problem=None)
+    """
+
+    upper: Upper | None = None
+    lower: Lower | None = None
+    problem: Problem | None = None
 
 
 class Driven(ABC):

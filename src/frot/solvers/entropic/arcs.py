@@ -25,10 +25,10 @@ from frot.plans.plan import Plan
 from frot.problem.bounds import Upper, upper_bound
 from frot.problem.problem import Problem
 from frot.solvers._start import Start
+from frot.solvers.drive import Offer
 from frot.solvers.entropic._apart import Apart
 from frot.solvers.exact.interior import Interior, inside_cap
 from frot.solvers.exact.placement import Placement, place
-from frot.solvers.offer import Offer
 
 __all__ = ["EntropicArcs", "arcs_suit", "plan_upper"]
 

@@ -14,10 +14,9 @@ from frot._base.errors import InputError
 from frot.problem.bounds import relative_gap
 from frot.problem.problem import Problem
 from frot.solvers._start import Start
-from frot.solvers.drive import Driven, first_plans
+from frot.solvers.drive import Driven, Offer, first_plans
 from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
 from frot.solvers.entropic.without_eps import without_eps
-from frot.solvers.offer import Offer
 from frot.solvers.sinkhorn.ascent import ascend
 from frot.solvers.sinkhorn.engine import Engine, Point, distances
 from frot.solvers.sinkhorn.run import EntropicRun, proof_seconds

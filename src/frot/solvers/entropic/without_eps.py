@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from frot.problem.bounds import relative_gap
 from frot.problem.problem import Problem
 from frot.solvers._start import Start
+from frot.solvers.drive import Offer
 from frot.solvers.entropic.arcs import plan_upper
 from frot.solvers.exact.exact import Exact
-from frot.solvers.offer import Offer
 
 __all__ = ["without_eps"]
 

@@ -12,7 +12,7 @@ from frot.plans.feasible import northwest
 from frot.plans.plan import Plan
 from frot.problem.bounds import lower_bound, upper_bound
 from frot.problem.problem import Problem
-from frot.solvers.offer import Offer
+from frot.solvers.drive import Offer
 from frot.solvers.oracles import NetworkSimplex
 
 __all__ = ["SEED_EPS", "Seed", "cheapest", "nearest", "seed_arcs"]

@@ -13,7 +13,7 @@ from frot.plans.line import line_arcs, line_cost, line_potentials
 from frot.plans.plan import Plan
 from frot.problem.bounds import UNDERFLOW, Lower, Upper
 from frot.problem.problem import Problem
-from frot.solvers.offer import Offer
+from frot.solvers.drive import Offer
 
 __all__ = ["on_a_line"]
 

@@ -29,7 +29,7 @@ from frot.plans.plan import Plan
 from frot.problem.adversary import simplex_of
 from frot.problem.bounds import Lower, Upper, lower_bound, relative_gap, upper_bound, yielding
 from frot.problem.problem import Problem
-from frot.solvers.offer import Offer
+from frot.solvers.drive import Offer
 from frot.solvers.oracles import NetworkSimplex, Transport
 
 __all__ = [

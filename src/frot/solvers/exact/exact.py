@@ -14,13 +14,12 @@ from frot.plans.plan import Plan
 from frot.problem.bounds import lower_bound, relative_gap, upper_bound
 from frot.problem.problem import Problem
 from frot.solvers._start import Start
-from frot.solvers.drive import Driven
+from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact._arcs import seed_arcs
 from frot.solvers.exact._on_a_line import on_a_line
 from frot.solvers.exact._restricted import Restricted
 from frot.solvers.exact.column_generation import column_generation, column_generation_suits
 from frot.solvers.frank_wolfe import OracleRun, corrective_steps
-from frot.solvers.offer import Offer
 from frot.solvers.oracles import NetworkSimplex
 
 __all__ = ["Exact"]

@@ -10,9 +10,9 @@ import numpy as np
 from frot.plans.plan import Plan
 from frot.problem.problem import Problem
 from frot.solvers._start import Start
+from frot.solvers.drive import Offer
 from frot.solvers.exact._arcs import SEED_EPS, Seed, seed_arcs
 from frot.solvers.exact.interior import Interior, inside_cap
-from frot.solvers.offer import Offer
 
 __all__ = ["FEW_GROUPS", "Placement", "costs_at", "place"]
 
