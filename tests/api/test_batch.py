@@ -8,9 +8,9 @@ from typing import Any
 import array_api_strict
 import numpy as np
 import pytest
+import torch
 
 import frot
-import torch
 from frot.problem.amounts import DEFAULT_EPS
 from frot.problem.terms import check_terms
 from frot.torch import FRWDLoss

@@ -8,9 +8,9 @@ from typing import Any
 import array_api_strict
 import numpy as np
 import pytest
+import torch
 
 import frot
-import torch
 from frot import InputError, relative
 from frot._base.arrays import Home, find_home, is_foreign, to_numpy
 from tests.libraries import FOREIGN, LIBRARIES, Library

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy import sparse
 
-import torch
 from frot import InputError
 from frot._base.numbers import check_finite, read_numbers
 from tests.libraries import LIBRARIES, Library

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
 import torch
+
 from frot import InputError
 from frot._base.validate import (
     METRICS,

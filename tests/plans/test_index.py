@@ -7,10 +7,10 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis.extra import numpy as hnp
 
-import torch
 from frot.plans._index import is_rows, pick, positions, runs
 
 

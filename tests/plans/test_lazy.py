@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import frot
-import torch
 from frot import FrankWolfe, Plan, Sinkhorn
 from frot.plans.lazy import LazyPlan
 from frot.solvers.sinkhorn import blocks as row_blocks_module

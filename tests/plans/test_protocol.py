@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 
 import frot
-import torch
 from frot import FrankWolfe, Plan, PlanLike, Sinkhorn
 from frot._base.arrays import Home, is_foreign, to_numpy
 from frot.plans._transposed import TransposedPlan

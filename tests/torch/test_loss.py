@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor
 
 import frot
-import torch
 from frot.torch import FRWDLoss
-from torch import Tensor
 
 N, M, D = 7, 6, 4
 GROUPS = {"a": [0, 1], "b": [1, 2], "c": [3]}

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import ot
 import pytest
+import torch
 from scipy import sparse
 
-import torch
 from frot._base.arrays import Home
 from frot.costs import FactoredCosts, RescaledCosts, StackedCosts
 from frot.groups.groups import Groups
