@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError
+from frot.cli.calls import option_words
 from frot.cli.console import FAILED, complain, console, remark, say
 
 if TYPE_CHECKING:
@@ -114,7 +116,9 @@ def reproduce(
     bar = sys.stderr.isatty() if progress is None else progress
     asked = Asked(seed=seed, progress=bar, **given)
     if figure is Name.all:
-        raise typer.Exit(_run_all(EXPERIMENTS, asked, out))
+        words = option_words({"seed": seed, "out": out} | given)
+        command = shlex.join(["frot", "reproduce", "all", *words]).replace("--n ", "-n ")
+        raise typer.Exit(_run_all(EXPERIMENTS, asked, out, command))
     experiment = EXPERIMENTS[figure.value]
     _check_options(experiment, given, EXPERIMENTS)
     _show(experiment, _run(experiment, asked, out), out)
@@ -171,10 +175,13 @@ def _show(experiment: Experiment, made: Reproduction, out: Path) -> None:
         say(f"  {path}")
 
 
-def _run_all(experiments: dict[str, Experiment], asked: Asked, out: Path) -> int:
+def _run_all(experiments: dict[str, Experiment], asked: Asked, out: Path, command: str) -> int:
     """Run every experiment that there is data for; one that fails costs no other."""
-    from frot.cli.reproduce.page import Entry, write_page
+    from frot._base.files import make_folder
+    from frot.cli.reproduce.page import Entry, write_experiments
+    from frot.show.page import check_page
 
+    page = check_page(make_folder(out) / PAGE)
     entries = []
     for experiment in experiments.values():
         made, skipped, failed = None, "", ""
@@ -192,7 +199,7 @@ def _run_all(experiments: dict[str, Experiment], asked: Asked, out: Path) -> int
                 complain(f"{experiment.name}: {failed}")
         entries.append(Entry(experiment, made, skipped, failed))
     _summarise(entries)
-    say(f"Wrote {write_page(entries, out / PAGE)}")
+    say(f"Wrote {write_experiments(entries, page, command)}")
     return FAILED if any(entry.failed for entry in entries) else 0
 
 
@@ -206,8 +213,8 @@ def _summarise(entries: list[Any]) -> None:
     table.add_column("claim", overflow="fold")
     table.add_column("verdict", overflow="fold")
     for entry in entries:
-        for claim, outcome in entry.rows:
-            table.add_row(
-                entry.experiment.name, Text(claim), Text(outcome, COLOURS.get(outcome, "dim"))
-            )
+        for claim in entry.claims:
+            verdict = claim.word if claim.checks else f"{claim.word}: {claim.found}"
+            cells = Text(claim.text), Text(verdict, COLOURS.get(claim.word, "dim"))
+            table.add_row(entry.experiment.name, *cells)
     console().print(table)
