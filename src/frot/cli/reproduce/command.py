@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +15,7 @@ import typer
 from frot._base.errors import InputError, MissingDependencyError, SolverError
 from frot.cli.calls import option_words
 from frot.cli.console import FAILED, complain, console, remark, say
+from frot.cli.options import Progress, bar, option
 
 if TYPE_CHECKING:
     from frot.cli.reproduce.experiment import Asked, Experiment, Reproduction
@@ -39,12 +39,6 @@ COLOURS = {"reproduced": "green", "partly reproduced": "yellow", "not reproduced
 PAGE = "reproduction.html"
 
 
-def _option(panel: str | None, help: str, metavar: str | None = None, **more: Any) -> Any:
-    return typer.Option(
-        help=help, metavar=metavar, show_default=False, rich_help_panel=panel, **more
-    )
-
-
 def reproduce(
     figure: Annotated[
         Name,
@@ -63,23 +57,23 @@ def reproduce(
     ] = None,
     splits: Annotated[
         int | None,
-        _option("Selection", "Splits into training and test; 50 by default.", "N", min=2),
+        option("Selection", "Splits into training and test; 50 by default.", "N", min=2),
     ] = None,
     sets: Annotated[
         str | None,
-        _option("Selection", "Data sets, such as colon,leukemia; all there by default.", "NAMES"),
+        option("Selection", "Data sets, such as colon,leukemia; all there by default.", "NAMES"),
     ] = None,
     workers: Annotated[
-        int | None, _option("Selection", "Processes; 1 by default.", "N", min=1)
+        int | None, option("Selection", "Processes; 1 by default.", "N", min=1)
     ] = None,
-    data: Annotated[Path | None, _option(None, "Folder with the data sets.", "FOLDER")] = None,
+    data: Annotated[Path | None, option(None, "Folder with the data sets.", "FOLDER")] = None,
     pairs: Annotated[
         int | None,
-        _option("Photographs", "Pairs; 20 for noise-layers, all 900 otherwise.", "N", min=1),
+        option("Photographs", "Pairs; 20 for noise-layers, all 900 otherwise.", "N", min=1),
     ] = None,
     networks: Annotated[
         str | None,
-        _option(
+        option(
             "Photographs",
             "Such as efficientnet-lite2,resnet50-thin,mobilenetv2; the first for noise-layers, "
             "all there otherwise.",
@@ -88,14 +82,12 @@ def reproduce(
     ] = None,
     regret: Annotated[
         bool | None,
-        _option(
+        option(
             "Photographs",
             "Also costs less their own optima, which takes longer than all the rest.",
         ),
     ] = None,
-    progress: Annotated[
-        bool | None, typer.Option(help="Show a bar; by default on a terminal.")
-    ] = None,
+    progress: Progress = None,
 ) -> None:
     """Compute figures of the paper anew: a picture, all numbers as JSON, and a verdict each.
 
@@ -113,8 +105,7 @@ def reproduce(
         "pairs": pairs, "networks": _names(networks), "regret": regret,
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
-    bar = sys.stderr.isatty() if progress is None else progress
-    asked = Asked(seed=seed, progress=bar, **given)
+    asked = Asked(seed=seed, progress=bar(progress), **given)
     if figure is Name.all:
         words = option_words({"seed": seed, "out": out} | given)
         command = shlex.join(["frot", "reproduce", "all", *words]).replace("--n ", "-n ")
@@ -132,14 +123,14 @@ def _check_options(
     experiment: Experiment, given: dict[str, Any], experiments: dict[str, Experiment]
 ) -> None:
     """Refuse options that an experiment has no use for, and say which ones have."""
-    for option in given:
-        if option in experiment.takes:
+    for name in given:
+        if name in experiment.takes:
             continue
-        if option == "n":
-            sizes = " and ".join(f"--{name}" for name in experiment.sized_by)
+        if name == "n":
+            sizes = " and ".join(f"--{one}" for one in experiment.sized_by)
             raise InputError(f"-n is for other figures; {experiment.name} takes {sizes}")
-        takers = " and ".join(one.name for one in experiments.values() if option in one.takes)
-        raise InputError(f"--{option} is for {takers}; leave it out for {experiment.name}")
+        takers = " and ".join(one.name for one in experiments.values() if name in one.takes)
+        raise InputError(f"--{name} is for {takers}; leave it out for {experiment.name}")
 
 
 def _run(experiment: Experiment, asked: Asked, out: Path) -> Reproduction:
