@@ -7,23 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from frot.cli import tables
 from frot.cli.calls import given
 from frot.cli.console import FAILED, INTERRUPTED, NOT_CONVERGED, complain, console, say
 from frot.cli.files import NUMBERS, PICTURES, check_files, save_json, save_picture
 from frot.cli.options import bar, capped, option
-from frot.cli.tables import (
-    First,
-    GroupsOption,
-    NormaliseWeights,
-    PictureFile,
-    ReportFile,
-    Second,
-    TablesCall,
-    Tol,
-    Weights,
-    Worst,
-    read_problem,
-)
 
 if TYPE_CHECKING:
     from frot.comparison import Comparison
@@ -40,26 +28,26 @@ COLOURS = {"CONVERGED": "green", "FAILED": "red"}
 
 
 def compare(
-    a: First,
-    b: Second,
+    a: tables.First,
+    b: tables.Second,
     methods: Annotated[str, option("Problem", METHODS, "NAMES")] = "frot,srw,max_sliced,max_min,ot",
-    groups: GroupsOption = "each",
-    worst: Worst = None,
+    groups: tables.GroupsOption = "each",
+    worst: tables.Worst = None,
     k: Annotated[int, option("Problem", "Dimension of SRW's subspace.", "COUNT")] = 2,
     curve: Annotated[str, option("Problem", CURVE, "NAME")] = "circular",
-    weights_a: Weights = None,
-    weights_b: Weights = None,
-    normalise_weights: NormaliseWeights = False,
-    tol: Tol = None,
+    weights_a: tables.Weights = None,
+    weights_b: tables.Weights = None,
+    normalise_weights: tables.NormaliseWeights = False,
+    tol: tables.Tol = None,
     time_limit: Annotated[
         float | None, option("Algorithm", "Seconds at most for each.", "SECONDS")
     ] = None,
     seed: Annotated[int, option("Algorithm", "Seed.", min=0)] = 0,
-    report: ReportFile = None,
+    report: tables.ReportFile = None,
     numbers: Annotated[
         Path | None, option("Output", "Write all numbers.", "FILE", "--json")
     ] = None,
-    out: PictureFile = None,
+    out: tables.PictureFile = None,
     progress: Annotated[
         bool | None, option("Output", "Say what is running; by default on a terminal.")
     ] = None,
@@ -79,7 +67,7 @@ def compare(
 
     check_files((report, (".html",)), (numbers, NUMBERS), (out, PICTURES))
     find_methods(methods)
-    data = read_problem(a, b, groups, weights_a, weights_b)
+    data = tables.read_problem(a, b, groups, weights_a, weights_b)
     options = given(
         adversary=(capped(worst, len(data.groups)), None),
         k=(k, 2),
@@ -102,7 +90,7 @@ def compare(
     except frot.Interrupted as stop:
         found = stop.result
     _show(found)
-    call = TablesCall(a, b, groups, weights_a, weights_b, options, methods)
+    call = tables.TablesCall(a, b, groups, weights_a, weights_b, options, methods)
     # The numbers first: they need nothing.
     save_json({**found.to_dict(), "command": call.command}, numbers)
     if report is not None:

@@ -259,12 +259,10 @@ def show_selection(
             )
 
 
-class Scaling(str, Enum):
-    """How features are made comparable."""
-
-    balanced = "balanced"
-    paper = "paper"
-    none = "none"
+# The choices of options; reading them off the library would load scikit-learn for ``--help``.
+Scaling = Enum("Scaling", {"balanced": "balanced", "paper": "paper", "none": "none"}, type=str)
+Multiclass = Enum("Multiclass", {"ovr": "ovr", "ovo": "ovo"}, type=str)
+Missing = Enum("Missing", {"error": "error", "impute": "impute", "drop": "drop"}, type=str)
 
 
 class Score(str, Enum):
@@ -288,21 +286,6 @@ class Statistic(str, Enum):
     alpha = "alpha"
     phi = "phi"
     misalignment = "misalignment"
-
-
-class Multiclass(str, Enum):
-    """Which classes are held against which."""
-
-    ovr = "ovr"
-    ovo = "ovo"
-
-
-class Missing(str, Enum):
-    """What becomes of missing values."""
-
-    error = "error"
-    impute = "impute"
-    drop = "drop"
 
 
 GROUPS = "each, prefix, or a .gmt, .json, .csv or .tsv file of groups."

@@ -11,23 +11,11 @@ import typer
 import frot
 from frot._base.errors import InputError
 from frot._base.files import replacing
+from frot.cli import tables
 from frot.cli.calls import given
 from frot.cli.console import console, exit_code, say, warnings_as_lines
 from frot.cli.files import PICTURES, check_files, save_picture
 from frot.cli.options import Progress, bar, capped, option
-from frot.cli.tables import (
-    First,
-    GroupsOption,
-    NormaliseWeights,
-    PictureFile,
-    ReportFile,
-    Second,
-    TablesCall,
-    Tol,
-    Weights,
-    Worst,
-    read_problem,
-)
 
 __all__ = ["solve"]
 
@@ -43,14 +31,14 @@ class SolverName(str, Enum):
 
 
 METRIC = "sqeuclidean, euclidean, cosine, or any other of SciPy's cdist."
-SOLVER = "auto, exact, frank-wolfe or linear-program."
+SOLVER = "auto, exact, entropic, frank-wolfe or linear-program."
 
 
 def solve(
-    a: First,
-    b: Second,
-    groups: GroupsOption = "each",
-    worst: Worst = None,
+    a: tables.First,
+    b: tables.Second,
+    groups: tables.GroupsOption = "each",
+    worst: tables.Worst = None,
     eta: Annotated[float, option("Problem", "Entropy of the weights of groups.", "COST")] = 0.0,
     eps: Annotated[
         float | None, option("Problem", "Entropy of the plan (Sinkhorn).", "COST")
@@ -58,16 +46,16 @@ def solve(
     metric: Annotated[str, option("Problem", METRIC, "NAME")] = "sqeuclidean",
     p: Annotated[float, option("Problem", "Power of the metric.", "NUMBER")] = 1.0,
     normalise: Annotated[str, option("Problem", "none, mean or regret.", "HOW")] = "none",
-    weights_a: Weights = None,
-    weights_b: Weights = None,
-    normalise_weights: NormaliseWeights = False,
+    weights_a: tables.Weights = None,
+    weights_b: tables.Weights = None,
+    normalise_weights: tables.NormaliseWeights = False,
     solver: Annotated[SolverName, option("Algorithm", SOLVER, "NAME")] = SolverName.auto,
-    tol: Tol = None,
+    tol: tables.Tol = None,
     max_iter: Annotated[int | None, option("Algorithm", "Iterations at most.", "COUNT")] = None,
     time_limit: Annotated[float | None, option("Algorithm", "Seconds at most.", "SECONDS")] = None,
     out: Annotated[Path | None, option("Output", "Write the result as .npz.", "FILE")] = None,
-    report: ReportFile = None,
-    plot: PictureFile = None,
+    report: tables.ReportFile = None,
+    plot: tables.PictureFile = None,
     top: Annotated[int, option("Output", "Groups to print.", min=0)] = 10,
     progress: Progress = None,
 ) -> None:
@@ -80,7 +68,7 @@ def solve(
     Exit codes: 0 solved, 2 bad input, 3 stopped before the tolerance, 130 interrupted.
     """
     check_files((out, (".npz",)), (report, ()), (plot, PICTURES))
-    data = read_problem(a, b, groups, weights_a, weights_b)
+    data = tables.read_problem(a, b, groups, weights_a, weights_b)
     options = given(
         adversary=(capped(worst, len(data.groups)), None),
         eta=(eta, 0.0),
@@ -94,7 +82,7 @@ def solve(
         max_iter=(max_iter, None),
         time_limit=(time_limit, None),
     )
-    call = TablesCall(a, b, groups, weights_a, weights_b, options)
+    call = tables.TablesCall(a, b, groups, weights_a, weights_b, options)
     try:
         with warnings_as_lines():
             result = frot.solve(

@@ -69,7 +69,7 @@ class File:
 
 @dataclass(frozen=True)
 class Entry:
-    """A set: its files, the first with the values, its size, and what to say about it."""
+    """A data set of the catalogue: files, the first with the values, size, and what to say."""
 
     files: tuple[File, ...]
     shape: tuple[int, int]

@@ -182,7 +182,7 @@ class Eta:
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: relative gap, and oracle calls."""
+    """When a comparison of classes stops: relative gap, and oracle calls."""
 
     tol: float = 1e-2
     max_iter: int = 500
