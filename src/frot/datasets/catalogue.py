@@ -253,7 +253,7 @@ def folders(root: str | os.PathLike[str] | None = None) -> tuple[Path, ...]:
         return (Path(root).expanduser(),)
     named = os.environ.get("FROT_DATA")
     found = [Path(named).expanduser()] if named else []
-    # src/frot/datasets/_places.py; an installed package has no pyproject.toml above it.
+    # src/frot/datasets/catalogue.py; an installed package has no pyproject.toml above it.
     checkout = Path(__file__).resolve().parents[3]
     if (checkout / "pyproject.toml").is_file():
         found.append(checkout.parent / "shared" / "data")
