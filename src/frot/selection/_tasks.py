@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from frot._base.errors import InputError, brief
 from frot._base.files import check_path
-from frot._base.orphans import end_with_caller
-from frot._base.parallel import check_n_jobs
+from frot._base.parallel import check_n_jobs, spread
 from frot._base.store import open_checkpoint
 from frot._base.validate import check_flag, check_number
 from frot.solvers.progress import counting_bar
@@ -54,14 +53,12 @@ def run_tasks(
         show = stack.enter_context(bar)
         todo = [index for index in range(count) if index not in done]
         chunks = [todo[start : start + CHUNK] for start in range(0, len(todo), CHUNK)]
-        workers: Any = Parallel(n_jobs=n_jobs, return_as="generator")
-        results = workers(delayed(_several)(os.getpid(), task, chunk) for chunk in chunks)
-        for chunk, arrays in zip(chunks, results, strict=True):
-            for index, array in zip(chunk, arrays, strict=True):
+        for found in spread(partial(_several, task), chunks, n_jobs):
+            for index, array in found:
                 done[index] = array
                 if store is not None:
                     store.add(index, array)
-            show(len(chunk), len(chunk))
+            show(len(found), len(found))
     return [done[index] for index in range(count)]
 
 
@@ -89,11 +86,8 @@ def check_run(n_jobs: Any, progress: Any, checkpoint: Any, random_state: Any) ->
     return int(check_number(random_state, "random_state"))
 
 
-def _several(
-    caller: int, task: Callable[[int], np.ndarray], indices: list[int]
-) -> list[np.ndarray]:
-    end_with_caller(caller)
-    return [task(index) for index in indices]
+def _several(task: Callable[[int], np.ndarray], indices: list[int]) -> list[tuple[int, np.ndarray]]:
+    return [(index, task(index)) for index in indices]
 
 
 def generator_of(seed: int, index: int) -> np.random.Generator:
