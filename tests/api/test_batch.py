@@ -11,8 +11,14 @@ import pytest
 import torch
 
 import frot
+from frot._base.arrays import Home
+from frot.api.batch_work import BatchWork
 from frot.problem.amounts import DEFAULT_EPS
 from frot.problem.terms import check_terms
+from frot.solvers.sinkhorn.certificate import certify
+from frot.solvers.sinkhorn.dense import DenseEngine
+from frot.solvers.sinkhorn.stack import StackGeometry
+from frot.solvers.sinkhorn.terms import Terms
 from frot.torch import FRWDLoss
 
 B, N, M, D = 5, 9, 8, 6
@@ -355,3 +361,26 @@ def test_eps_left_out_is_the_same_at_every_door():
         DEFAULT_EPS
     )
     assert FRWDLoss(GROUPS).eps == DEFAULT_EPS
+
+
+@pytest.mark.parametrize(("count", "d"), [(4, 3), (100, 64)], ids=["stack", "points"])
+def test_members_have_the_plans_that_were_proven(count, d):
+    # Scores are in the hundreds: entries that are formed in another order, from costs of another
+    # order or from blocks of other sizes, are off by as many units, and so are marginals.
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(count, 100, d)), rng.normal(size=(count, 60, d))
+    with pytest.warns(UserWarning, match="max_iter"):
+        batch = frot.solve_batch(X, Y, groups=[1, 1, d - 2], eps=5e-3 * d, max_iter=1)
+    for member, plan in zip(batch[:5], batch.plans(), strict=False):
+        np.testing.assert_allclose(np.asarray(member.plan), plan, rtol=1e-15)
+
+
+def test_plans_are_those_of_the_last_proof():
+    # The interior point's plan is the best one until a climb finds potentials with a better one.
+    half, one = np.full((1, 2), 0.5), np.ones((1, 1))
+    terms = Terms.of(Home.of(half), half, half, frot.Simplex(), 0.1, one)
+    engine = DenseEngine(StackGeometry(np.array([[[[0.0, 1.0], [1.0, 0.0]]]])), terms)
+    work = BatchWork(1e-4, 10, None, 0.0)
+    work.plans[0] = np.full((2, 2), 0.25)
+    assert work._judge(certify(engine, one, 0.0 * half), np.array([0]), 1).all()
+    assert not work.plans

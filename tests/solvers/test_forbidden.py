@@ -255,3 +255,11 @@ def test_an_entropic_run_of_one_step_says_what_its_potentials_prove():
     plain = frot.solve_costs(stack)
     assert found.unregularised[0] <= plain.upper
     assert plain.lower <= found.unregularised[1]
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.07])
+def test_points_without_weight_that_nothing_reaches_bind_nothing(eps):
+    stack, weights = np.array([[[0.6, np.inf], [np.inf, np.inf]]]), np.array([1.0, 0.0])
+    found = frot.solve_costs(stack, a=weights, b=weights, eps=eps)
+    assert found.value == pytest.approx(0.6)
+    assert [part[1] for part in found.potentials] == [0.0, 0.0]

@@ -26,7 +26,7 @@ from frot.solvers import Entropic
 from frot.solvers.choose import check_limits
 from frot.solvers.drive import NOTHING
 from frot.solvers.sinkhorn.absent import potentials_at
-from frot.solvers.sinkhorn.certificate import Certificate
+from frot.solvers.sinkhorn.certificate import Certificate, proving
 from frot.solvers.sinkhorn.dense import DenseEngine, dense_bytes
 from frot.solvers.sinkhorn.geometry import Geometry
 from frot.solvers.sinkhorn.objective import plan_objective
@@ -182,7 +182,7 @@ def run_batch(
         proof = work.assembled(count)
         if objectives:
             proof = replace(proof, value=_objectives(whole, proof, work.plans))
-    potentials = proof.f, proof.g
+    potentials = proving(whole.double(), proof.f, proof.g)
     if true is not geometry:
         potentials = potentials_at(true, whole.double().terms, proof.alpha, *potentials)
     return BatchResult(

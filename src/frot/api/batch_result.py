@@ -16,7 +16,6 @@ from frot.plans.plan import Plan
 from frot.problem.bounds import relative_gap
 from frot.problem.result import Progress, Result
 from frot.problem.status import Status
-from frot.solvers.sinkhorn.blocks import row_blocks
 from frot.solvers.sinkhorn.certificate import Certificate
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.gibbs import Gibbs
@@ -138,7 +137,7 @@ class BatchResult(Sequence[Result]):
         turn, parts = xp.matrix_transpose, []
         ahead: Any = None
         back: Any = None
-        for part, block in self._gibbs.batches(row_blocks(self.engine.geometry)):
+        for part, block in self._gibbs.batches(self.engine.parts):
             if V is not None:
                 parts.append(block @ V)
             if U is not None:
@@ -175,6 +174,7 @@ class BatchResult(Sequence[Result]):
             proof.alpha[row, :],
             proof.g[row, :],
             proof.thin[row, :],
+            crowd=len(self),
         )
         rank = (proof.left[at, :], proof.right[at, :])
         return LazyPlan([(float(proof.weight[at]), gibbs)], [rank], proof.phi[at, :])

@@ -14,6 +14,7 @@ from frot.problem.status import Status
 from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
 from frot.solvers.entropic.without_eps import without_eps
 from frot.solvers.offer import Offer
+from frot.solvers.sinkhorn.absent import stand_ins
 from frot.solvers.sinkhorn.aim import Aim
 from frot.solvers.sinkhorn.ascent import Ascent
 from frot.solvers.sinkhorn.certificate import Certificate, certify, certify_product, certify_rows
@@ -168,15 +169,23 @@ class BatchWork:
         enough = np.full(len(members), self.tol)
         if near is not None:
             enough[near] = self.aim.proven
-        within[rows] = self._judge(
-            certify(engine, at.alpha, at.g), members[rows], done, enough[rows]
-        )
+        proof = certify(engine, at.alpha, at.g)
+        within[rows] = self._judge(proof, members[rows], done, enough[rows], not ascent.single)
         return within
 
     def _judge(
-        self, proof: Certificate, members: np.ndarray, done: int, enough: np.ndarray | None = None
+        self,
+        proof: Certificate,
+        members: np.ndarray,
+        done: int,
+        enough: np.ndarray | None = None,
+        last: bool = True,
     ) -> np.ndarray:
-        """Keep the proofs of members; return which of them need no better one."""
+        """Keep the proofs of members; return which of them need no better one.
+
+        What rounding did may be what single precision made of potentials: only the `last` engine's
+        proofs are as good as they get.
+        """
         enough = np.full(len(members), self.tol) if enough is None else enough
         lower, upper, doubt = (
             to_numpy(part)
@@ -188,9 +197,11 @@ class BatchWork:
                 if float(known.upper[at] - known.lower[at]) < upper[row] - lower[row]:
                     continue
             self._proofs[member] = (proof, row)
+            # Its plan is that of its potentials, whatever went before.
+            self.plans.pop(member, None)
             if relative_gap(float(lower[row]), float(upper[row])) <= enough[row]:
                 self.status[member], self.iterations[member] = Status.CONVERGED, done
-            elif upper[row] - lower[row] <= WITHIN_DOUBT * doubt[row]:
+            elif last and upper[row] - lower[row] <= WITHIN_DOUBT * doubt[row]:
                 self.status[member], self.iterations[member] = Status.PRECISION, done
         return np.array([member in self.status for member in members.tolist()])
 
@@ -212,16 +223,29 @@ class BatchWork:
                 if done >= self.max_iter or not state.aim(gap):
                     break
             self._explicit(member, Offer(plan_upper(host, state.plan())), (rows, cols), done)
-            if host.eps < SMALL_EPS * host.mean_cost:
-                for offer in without_eps(host, self.tol):
-                    if member in self.status or done >= self.max_iter:
-                        break
-                    done += 1
-                    self._explicit(member, offer, (rows, cols), done)
+            done = self._beside(engine, member, (host, rows, cols), done)
             if member in self.status:
                 return
         late = Status.MAX_ITER if done >= self.max_iter else Status.STALLED
         self._stop(np.array([member]), late, done)
+
+    def _beside(self, engine: DenseEngine, member: int, parts: tuple, done: int) -> int:
+        """Take what the problem without eps proves, and climb from there; return the steps made."""
+        (host, rows, cols), lower = parts, None
+        for offer in without_eps(host, self.tol):
+            if member in self.status or done >= self.max_iter:
+                return done
+            done += 1
+            self._explicit(member, offer, (rows, cols), done)
+            lower = offer.lower or lower
+        if member in self.status or lower is None:
+            return done
+        home, g = engine.terms.home, np.zeros((1, engine.geometry.shape[3]))
+        g[0, cols] = lower.g
+        places = stand_ins(engine.terms.b)
+        g = g if places is None else g[:, places[0]]
+        ascent = Ascent(engine, home.bring(lower.alpha[None]), home.bring(g), tol=self.aim.sweeps)
+        return self._climb(ascent, np.array([member]), done)[1]
 
     def _explicit(self, member: int, offer: Offer, kept: tuple[Any, Any], done: int) -> None:
         """Take a plan that no potentials make, and a lower bound with it if that is better."""

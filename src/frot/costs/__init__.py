@@ -1,4 +1,9 @@
-"""Group costs C_1 .. C_L behind one narrow protocol; the stack is formed only where it pays."""
+"""Group costs C_1 .. C_L behind one narrow protocol; the stack is formed only where it pays.
+
+Points, groups and a metric go in, or a stack (L, n, m); out come `mix(alpha)`, the one matrix that
+a transport problem sees, and `inner(plan)`, the L numbers that the objective sees (section 3.1 of
+the paper).
+"""
 
 from __future__ import annotations
 

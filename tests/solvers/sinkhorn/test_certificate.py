@@ -11,6 +11,10 @@ from hypothesis import given, settings
 
 import frot
 from frot import Entropic, Status, relative
+from frot.solvers.sinkhorn.certificate import proving
+from frot.solvers.sinkhorn.dense import DenseEngine
+from frot.solvers.sinkhorn.stack import StackGeometry
+from frot.solvers.sinkhorn.terms import Terms
 from tests.reference import quiet
 from tests.solvers.sinkhorn.bounds import check_bounds, dual, primal, stack_of
 from tests.strategies import SCALES, group_lists, marginals, point_clouds
@@ -226,6 +230,26 @@ class TestDegenerate:
             assert np.asarray(result.plan)[:, 0].max() == 0.0
             assert np.isfinite(result.potentials[1]).all()
             assert result.unregularised == pytest.approx((110.5, 110.5))
+
+    @pytest.mark.parametrize("b", [[1 / 3, 1 / 3, 1 / 3], [0.5, 0.3, 0.2], [0.5, 0.5, 0.0]])
+    def test_an_eps_beyond_all_costs_leaves_the_problem_without_it_its_digits(self, b):
+        """What has digits of eps only, as logarithms of weights, may not enter reduced costs."""
+        costs = np.array([[[0.7, 0.2, 0.04]]])
+        sweeps = frot.FrankWolfe(oracle=frot.Sinkhorn())
+        result = frot.solve_costs(costs, b=np.array(b), eps=4e5, solver=sweeps)
+        f, g = result.potentials
+        assert (f[:, None] + g - costs[0]).max() <= 1e-15
+        assert result.lower == pytest.approx(costs[0, 0] @ b, rel=1e-13)
+
+    def test_potentials_that_prove_less_than_nothing_are_none(self):
+        """Bounds fall back to zero, since no cost is negative: so do the potentials."""
+        costs, eps = StackGeometry(np.ones((2, 1, 1, 2))), 0.5
+        half, one = np.full((2, 2), 0.5), np.ones((2, 1))
+        terms = Terms.of(costs.home, one, half, frot.Simplex(), eps, one)
+        f, g = np.array([[1.0], [1.0]]), np.array([[-3.0, 0.5], [0.0, 0.5]])
+        got = proving(DenseEngine(costs, terms), f, g)
+        assert got[0].tolist() == [[0.0], [1.0]]
+        assert got[1].tolist() == [[0.0, 0.0], [0.0, 0.5]]
 
     def test_evaluations_of_these_tests_see_a_wrong_plan(self):
         stack = np.random.default_rng(0).random((2, 4, 4))

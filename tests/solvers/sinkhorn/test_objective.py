@@ -71,3 +71,13 @@ def test_of_far_points_next_to_no_weight():
     exact = 1.3 + 4e-15 * (8e5 - 2.0 - 1.3)
     assert result.lower <= exact <= result.upper
     assert result.value == pytest.approx(exact, rel=2e-11)
+
+
+def test_of_logarithms_that_are_larger_than_single_precision_tells():
+    # One row leaves no choice, so that the plan has no divergence, but far from these potentials.
+    X, Y = np.array([[[0.0]]]), np.array([[[8.3e7], [0.1]]])
+    b = np.array([[2.0**-26, 1 - 2.0**-26]])
+    with pytest.warns(frot.ConvergenceWarning):
+        result = frot.solve_batch(X, Y, b=b, max_iter=1)[0]
+    assert np.asarray(result.plan)[0] == pytest.approx(b[0], rel=1e-15)
+    assert result.value == pytest.approx(float(b[0] @ Y[0, :, 0] ** 2), rel=1e-12)

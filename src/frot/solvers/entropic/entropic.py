@@ -113,7 +113,7 @@ class Entropic(Driven):
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
         """Solve on arcs where that is the shorter way; else climb, and on arcs if it gets stuck.
 
-        Where eps is next to nothing and neither gets there, the problem without it may.
+        Where neither gets there, the problem without eps may, or tell where to climb from.
         """
         run = EntropicRun(problem, self.tol)
         on_arcs = _few_enough(problem)
@@ -123,7 +123,7 @@ class Entropic(Driven):
         # Rounding a plan of potentials would put mass on arcs that may be forbidden.
         if not run.forbidden and (yield from self._climbs(run, start, on_arcs and not spent)):
             return
-        if on_arcs and problem.eps < SMALL_EPS * problem.mean_cost:
+        if on_arcs:
             yield from self._without_eps(run)
 
     def _climbs(
@@ -148,8 +148,13 @@ class Entropic(Driven):
         return at is None
 
     def _without_eps(self, run: EntropicRun) -> Iterator[Offer]:
-        """Offer what the problem without eps proves about this one."""
+        """Offer what the problem without eps proves about this one, and climb from there.
+
+        Sweeps move potentials by some eps at a time. Those of far points that weigh next to nothing
+        are a great many eps from where sweeps begin, but next to the ones without eps.
+        """
         host, rows, cols = run.on_host()
+        best = None
         for offer in without_eps(host, self.tol):
             upper, lower = offer.upper, offer.lower
             if upper is None or lower is None:
@@ -157,7 +162,10 @@ class Entropic(Driven):
                 continue
             whole = upper.plan.expand(rows, cols, run.problem.shape[1:])
             upper = replace(upper, plan=whole, value=max(upper.value, lower.bound))
-            yield Offer(upper, run.spread(lower, rows, cols))
+            best = run.spread(lower, rows, cols)
+            yield Offer(upper, best)
+        if best is not None and not run.forbidden:
+            yield from self._climb(run, run.engine.double(), *run.beside(best))
 
     def before_any(self, problem: Problem) -> Offer:
         """Bounds that count the entropy: of the product plan, or of a pass over few points."""
@@ -237,8 +245,12 @@ class Entropic(Driven):
             else:
                 upper, lower = run.certify(at)
                 since, width = 0, upper.bound - lower.bound
+                rounded = width <= 4.0 * (upper.bound - upper.value + lower.slack)
+                if rounded and single and relative_gap(lower.bound, upper.bound) > self.tol:
+                    # That may be what single precision made of potentials: it is no last word.
+                    return at
                 yield Offer(upper, lower)
-                if width <= 4.0 * (upper.bound - upper.value + lower.slack):
+                if rounded:
                     return None
                 idle, best = (0, width) if width < 0.9 * best else (idle + 1, best)
             if single and (idle >= SINGLE_PATIENCE or float(at.error[0]) <= SINGLE_ERROR):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from frot._base.arrays import quiet
-from frot.solvers.sinkhorn.blocks import row_blocks
 from frot.solvers.sinkhorn.engine import Engine
 from frot.solvers.sinkhorn.forming import Block, form_rows, score_rows, softmax_below, softmax_block
 from frot.solvers.sinkhorn.geometry import unit_of
@@ -63,14 +62,12 @@ def _form(engine: Engine, scores: Scores, g: Any) -> FirstPass:
     terms = engine.terms
     xp, kept, potentials, plain = terms.home.xp, [], [], []
     masses, most = 0.0, None
-    for part, block in score_rows(scores, terms, g, row_blocks(engine.geometry)):
+    for part, block in score_rows(scores, terms, g, engine.parts):
         if terms.even:
-            # The weights are a constant, which does not move minima.
             top = xp.max(block, axis=2)
             block -= top[:, :, None]
             best = xp.max(block, axis=1)
             formed = softmax_below(scores, terms, part, block, top)
-            top = top - terms.log_b[:, :1]
         else:
             best, top = _minima(scores, terms, g, part, block)
             formed = softmax_block(scores, terms, part, block)
@@ -88,7 +85,7 @@ def _form(engine: Engine, scores: Scores, g: Any) -> FirstPass:
 def _minima(scores: Scores, terms: Terms, g: Any, part: slice, block: Any) -> tuple[Any, Any]:
     """Return columns' largest scores below the rows' largest, and these, without weights."""
     xp = terms.home.xp
-    if terms.gaps:
+    if terms.bare:
         # Columns without weight bind nothing: they take what the others leave them.
         bare = scores.block(part, g / terms.eps)
         top = xp.max(bare + terms.closed[:, None, :], axis=2)
@@ -119,8 +116,7 @@ def second_pass(engine: Engine, scores: Scores, first: FirstPass, thin: Any) -> 
     """Return row sums over a and group costs of the plan with its columns times `thin`."""
     terms = engine.terms
     sums, partials = [], 0.0
-    parts = row_blocks(engine.geometry)
-    for block in first.kept or form_rows(scores, terms, first.g, parts):
+    for block in first.kept or form_rows(scores, terms, first.g, engine.parts):
         sums.append((block.kernel @ thin[:, :, None])[:, :, 0] / block.total)
         left = terms.a[:, block.part] / block.total
         partials = partials + scores.partial(block.part, block.kernel, left, thin)

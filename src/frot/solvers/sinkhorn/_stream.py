@@ -54,6 +54,11 @@ class StreamEngine:
         """There is no room."""
         return False
 
+    @property
+    def parts(self) -> list[slice]:
+        """Blocks of rows that kernels are formed in."""
+        return row_blocks(self.geometry)
+
     def start(self, alpha: Any, closeness: Any = 0.5) -> Point:
         """Solve between a sample of the points first, and extend its potential to all."""
         g = coarse_start(self.geometry, self.terms, alpha)
@@ -86,7 +91,7 @@ class StreamEngine:
         xp, terms = self.terms.home.xp, self.terms
         scores = scores_at(self.geometry, terms, alpha)
         parts, masses, partials = [], 0.0, 0.0
-        for block in form_rows(scores, terms, g, row_blocks(self.geometry)):
+        for block in form_rows(scores, terms, g, self.parts):
             parts.append(block.f)
             left = terms.a[:, block.part] / block.total
             masses = masses + (left[:, None, :] @ block.kernel)[:, 0, :]

@@ -109,10 +109,10 @@ def score_surplus(
     with quiet():
         for part in cached_blocks(terms.home, (shape[0], *shape[2:])):
             rho = (rows[:, part] + scores.offset(part))[:, :, None] - scores.block(part, cols)
-            rho = xp.astype(rho, short)
-            factors = _factors(xp, xp.exp(xp.clip(rho, NEAR, FAR)))
+            factors = _factors(xp, xp.exp(xp.astype(xp.clip(rho, NEAR, FAR), short)))
             if bool(xp.any(rho > FAR)):
-                factors += xp.clip(rho - FAR, 0.0, None)
+                # A logarithm may be as large as it likes: its digits are double precision's.
+                factors = xp.astype(factors, terms.home.dtype) + xp.clip(rho - FAR, 0.0, None)
             found = found + xp.vecdot(left[:, part], _times(terms, factors, right))
     return found
 

@@ -61,8 +61,8 @@ def potentials_at(
 
     are what these would have with the least weight there is: the derivatives of the optimum by
     their weights. Without eps (not `soft`) minima take the place of sums, and those of the rows are
-    over all columns: no two points may be left with a cost below their potentials. Costs that
-    overflow make potentials infinite.
+    over all columns: no two points may be left with a cost below their potentials. A point
+    that nothing reaches at a finite cost binds nothing, and has zero.
 
     Parameters
     ----------
@@ -100,8 +100,6 @@ def _softmins(part: Geometry, terms: Terms, alpha: Any, g: Any) -> Any:
 
 def _row_minima(part: Geometry, terms: Terms, alpha: Any, g: Any) -> Any:
     xp, found = terms.home.xp, []
-    # Potentials that overflow say nothing about the others.
-    g = xp.where(xp.isfinite(g), g, xp.zeros_like(g) - xp.inf)
     for rows in row_blocks(part):
         reduced = part.rows(rows).mix(alpha) - g[:, None, :]
         found.append(xp.min(reduced, axis=2))
@@ -124,7 +122,7 @@ def _take(terms: Terms, array: Any, index: np.ndarray) -> Any:
 def _put(terms: Terms, old: Any, weights: Any, found: Any, index: np.ndarray, size: int) -> Any:
     """Return `old` with what was found for some points where they have no weight."""
     xp = terms.home.xp
-    found = xp.where(xp.isnan(found), xp.zeros_like(found) + xp.inf, found)
+    found = xp.where(xp.isfinite(found), found, xp.zeros_like(found))
     spread = np.zeros(size, dtype=np.int64)
     spread[index] = np.arange(len(index))
     return xp.where(weights > 0.0, old, _take(terms, found, spread))

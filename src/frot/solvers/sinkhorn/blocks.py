@@ -16,11 +16,15 @@ BLOCK_BYTES_ON_DEVICE = 1_000_000_000
 CACHED = 30_000
 
 
-def row_blocks(geometry: Geometry) -> list[slice]:
-    """Cut the rows so that a block of the kernels of a batch stays within the bytes for it."""
+def row_blocks(geometry: Geometry, crowd: int = 0) -> list[slice]:
+    """Cut the rows so that a block of the kernels of a batch stays within the bytes for it.
+
+    What rounding leaves of a product of matrices depends on their shapes: members of a `crowd` cut
+    their rows as all of it did, so that each has the same plan wherever it is formed.
+    """
     batch, _, n, m = geometry.shape
     home = geometry.home
-    return _cut((batch, n, m), _entries(home))
+    return _cut((crowd or batch, n, m), _entries(home))
 
 
 def cached_blocks(home: Home, shape: tuple[int, ...]) -> list[slice]:

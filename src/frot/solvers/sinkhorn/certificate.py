@@ -39,14 +39,13 @@ from typing import Any, NamedTuple
 from frot._base.arrays import at_least, quiet
 from frot.solvers.sinkhorn._passes import SCORE, second_pass, settled_pass
 from frot.solvers.sinkhorn._surplus import kernel_surplus
-from frot.solvers.sinkhorn.blocks import row_blocks
 from frot.solvers.sinkhorn.engine import Engine
 from frot.solvers.sinkhorn.forming import column_potentials, form_rows
 from frot.solvers.sinkhorn.geometry import unit_of
 from frot.solvers.sinkhorn.scores import scores_at
 from frot.solvers.sinkhorn.terms import Terms
 
-__all__ = ["Certificate", "certify", "certify_product", "certify_rows"]
+__all__ = ["Certificate", "certify", "certify_product", "certify_rows", "proving"]
 
 # Sweeps for points that had no part in a search.
 LIGHT_SWEEPS = 4
@@ -103,7 +102,7 @@ def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
     precise = engine.double()
     terms, geometry = precise.terms, precise.geometry
     alpha = terms.project(alpha)
-    scores, parts = scores_at(geometry, terms, alpha), row_blocks(geometry)
+    scores, parts = scores_at(geometry, terms, alpha), precise.parts
     g = column_potentials(scores, terms, f, parts)
     if not bool(terms.home.xp.all(terms.home.xp.isfinite(f))):
         # Light points that had no part in the search have to find theirs among themselves.
@@ -141,7 +140,7 @@ def _prove(engine: Engine, alpha: Any, g: Any, enough: float) -> Certificate:
     worst = terms.worst(whole + doubt) + terms.worst_error(whole)
     reward = terms.reward(alpha) - terms.reward_error(alpha)
     plain = dot(a, first.plain_f) + dot(b, first.plain_g)
-    plain_scored = margin.scores(terms, first.plain_f, first.plain_g, 0.0)
+    plain_scored = margin.minima(terms, first.plain_f, first.plain_g)
     # The plan was made of entries of the mixed cost, and its entropy is taken from group costs.
     apart = margin.costs + margin.share * xp.abs(dot(alpha, phi))
     upper = worst + entropy + scored + apart
@@ -196,6 +195,19 @@ def certify_product(engine: Engine) -> Certificate:
     )  # fmt: skip
 
 
+def proving(engine: Engine, f: Any, g: Any) -> tuple[Any, Any]:
+    """Return potentials (B, n) and (B, m), or none where these prove less than nothing would.
+
+    No cost is negative: zeros prove zero, which is what bounds fall back to.
+    """
+    terms = engine.terms
+    if not engine.geometry.nonnegative:
+        return f, g
+    xp = terms.home.xp
+    some = (xp.vecdot(terms.a, f) + xp.vecdot(terms.b, g) > 0.0)[:, None]
+    return xp.where(some, f, xp.zeros_like(f)), xp.where(some, g, xp.zeros_like(g))
+
+
 def _lacking(terms: Terms, rows: Any, kept: Any) -> tuple[Any, Any, Any]:
     """Return u, v / t and t.
 
@@ -240,11 +252,16 @@ class _Margins(NamedTuple):
 
     def scores(self, terms: Terms, f: Any, g: Any, entropy: Any) -> Any:
         """Bound the rounding of f, and of the plan's entropy, by its potentials, (B,)."""
-        xp, eps = terms.home.xp, terms.eps[:, 0]
+        eps, unit = terms.eps[:, 0], SCORE * unit_of(terms.home)
+        off = unit * (abs(entropy) + eps * (2.0 + self.light)) + eps * (self.sums + self.moved)
+        return off + self.minima(terms, f, g)
+
+    def minima(self, terms: Terms, f: Any, g: Any) -> Any:
+        """Bound the rounding of the dual value of minima of reduced costs, (B,)."""
+        xp = terms.home.xp
         rows, cols = xp.vecdot(terms.a, xp.abs(f)), xp.vecdot(self.masses, xp.abs(g))
-        size = rows + 2.0 * cols + abs(entropy) + eps * (2.0 + self.light)
-        off = SCORE * unit_of(terms.home) * size + eps * (self.sums + self.moved)
-        return off + self.sums * (rows + cols)
+        size = rows + 2.0 * cols + (0.0 if terms.bare else terms.eps[:, 0] * self.light)
+        return SCORE * unit_of(terms.home) * size + self.sums * (rows + cols)
 
 
 def _margins(engine: Engine, alpha: Any, masses: Any) -> _Margins:

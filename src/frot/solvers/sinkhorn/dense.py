@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from frot._base.arrays import quiet
 from frot.solvers.sinkhorn._scaling import Scaling, sweep_to
 from frot.solvers.sinkhorn.blocks import row_blocks
 from frot.solvers.sinkhorn.engine import Point, make_point
@@ -39,11 +40,16 @@ def dense_bytes(n: int, m: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class DenseEngine:
-    """Kernels as matrices."""
+    """Kernels as matrices.
+
+    `exact` are the costs in double precision, and `crowd` is the number of members that these were
+    once among, zero if they are all.
+    """
 
     geometry: Geometry
     terms: Terms
     exact: Geometry | None = None
+    crowd: int = 0
 
     @property
     def patience(self) -> float:
@@ -72,9 +78,14 @@ class DenseEngine:
         limit = SWEEPS if limit is None else limit
         return self._point(alpha, self._sweeps(self.terms, alpha, g, closeness, limit))
 
+    @property
+    def parts(self) -> list[slice]:
+        """Blocks of rows that kernels are formed in."""
+        return self._parts
+
     @cached_property
     def _parts(self) -> list[slice]:
-        return row_blocks(self.geometry)
+        return row_blocks(self.geometry, self.crowd)
 
     def _sweeps(self, terms: Terms, alpha: Any, g: Any, closeness: Any, limit: int) -> Scaling:
         scores = scores_at(self.geometry, terms, alpha)
@@ -86,8 +97,10 @@ class DenseEngine:
             phi = terms.home.xp.zeros_like(alpha)
         else:
             scores, whole = scores_at(self.geometry, terms, alpha), slice(0, terms.a.shape[1])
-            partial = scores.partial(whole, found.kernel, found.left, found.right)
-            phi = scores.total(partial, terms.a, terms.b * found.columns)
+            # Scalings that ran out of range make group costs that are no numbers: looked for later.
+            with quiet():
+                partial = scores.partial(whole, found.kernel, found.left, found.right)
+                phi = scores.total(partial, terms.a, terms.b * found.columns)
         return make_point(
             terms, alpha, found.f, found.g, phi, found.columns, found.error, work=found.sweeps,
             kernel=found.kernel, left=found.left, right=found.right,
@@ -105,9 +118,10 @@ class DenseEngine:
     @cached_property
     def _doubled(self) -> DenseEngine:
         geometry = self.exact or self.geometry.double()
-        return DenseEngine(geometry, self.terms.at(geometry.home))
+        return DenseEngine(geometry, self.terms.at(geometry.home), crowd=self.crowd)
 
     def members(self, index: Any) -> DenseEngine:
         """Some problems of the batch only."""
         exact = None if self.exact is None else self.exact.members(index)
-        return DenseEngine(self.geometry.members(index), self.terms.members(index), exact)
+        crowd = self.crowd or self.geometry.shape[0]
+        return DenseEngine(self.geometry.members(index), self.terms.members(index), exact, crowd)

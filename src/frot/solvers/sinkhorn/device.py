@@ -160,5 +160,4 @@ def stays(solver: Any, terms: Any, metric: Any = "sqeuclidean", p: float = 1.0) 
     Only the entropic solver works in other libraries, for costs that are factored or given.
     """
     known = is_squared(metric, p) or (metric == "cosine" and p == 1.0)
-    at_home = getattr(solver, "any_library", False)
-    return bool(at_home and known and terms.normalise != "regret")
+    return bool(solver.any_library and known and terms.normalise != "regret")

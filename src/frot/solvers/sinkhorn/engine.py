@@ -79,6 +79,11 @@ class Engine(Protocol):
         """Whether there is room for a kernel."""
         ...
 
+    @property
+    def parts(self) -> list[slice]:
+        """Blocks of rows that kernels are formed in."""
+        ...
+
     def start(self, alpha: Any, closeness: Any = 1e-2) -> Point:
         """Potentials for the weights, from nothing."""
         ...

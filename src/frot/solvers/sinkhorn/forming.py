@@ -54,8 +54,14 @@ def form_rows(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> I
 def score_rows(
     scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]
 ) -> Iterator[tuple[slice, Any]]:
-    """Yield blocks of the scores whose softmaxes the rows are, (B, r, m)."""
-    bias = g / terms.eps + terms.log_b
+    """Yield blocks of the scores whose softmaxes the rows are, (B, r, m).
+
+    Where all columns weigh the same their weights are left out: softmaxes do not see them, and with
+    a large eps they would leave few digits to the costs.
+    """
+    bias = g / terms.eps
+    if not terms.even:
+        bias = bias + terms.log_b
     for part in parts:
         check_deadline()
         yield part, scores.block(part, bias)
@@ -76,7 +82,8 @@ def softmax_below(scores: Scores, terms: Terms, part: slice, block: Any, top: An
     with quiet():
         kernel = exp_of(block)
         total = xp.sum(kernel, axis=2)
-        f = terms.eps * (scores.offset(part) - top - xp.log(total))
+        level = top + xp.log(total * terms.b[:, :1] if terms.even else total)
+        f = terms.eps * (scores.offset(part) - level)
     return Block(part, kernel, total, f)
 
 

@@ -21,7 +21,8 @@ __all__ = ["Gibbs"]
 class Gibbs:
     """One entropic plan: rows made exact from g, columns times `thin`.
 
-    Everything in double precision, with a batch axis of one.
+    Everything in double precision, with a batch axis of one; rows are cut into blocks as for a
+    `crowd` of members, which the plan was proven among.
     """
 
     geometry: Geometry
@@ -29,6 +30,7 @@ class Gibbs:
     alpha: Any
     g: Any
     thin: Any
+    crowd: int = 0
 
     def __post_init__(self) -> None:
         for name in ("alpha", "g", "thin"):
@@ -47,7 +49,7 @@ class Gibbs:
     @property
     def parts(self) -> list[slice]:
         """Blocks of rows that stay small."""
-        return row_blocks(self.geometry)
+        return row_blocks(self.geometry, self.crowd)
 
     @cached_property
     def _scores(self) -> Scores:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import Home
+from frot._base.arrays import Home, to_numpy
 from frot._base.deadline import no_deadline, seconds_left
 from frot.costs import FactoredCosts, RescaledCosts, StackedCosts
 from frot.plans.lazy import LazyPlan
@@ -16,11 +16,16 @@ from frot.problem.problem import Problem
 from frot.solvers.sinkhorn._coarse import coarse_weights
 from frot.solvers.sinkhorn._costs_geometry import CostsGeometry
 from frot.solvers.sinkhorn._flash import FlashEngine
-from frot.solvers.sinkhorn._pages import keep_pages
 from frot.solvers.sinkhorn._points import PointGeometry
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.absent import potentials_at, stand_ins, standing_in
-from frot.solvers.sinkhorn.certificate import Certificate, certify, certify_product, certify_rows
+from frot.solvers.sinkhorn.certificate import (
+    Certificate,
+    certify,
+    certify_product,
+    certify_rows,
+    proving,
+)
 from frot.solvers.sinkhorn.dense import DenseEngine, dense_bytes
 from frot.solvers.sinkhorn.device import DeviceCosts
 from frot.solvers.sinkhorn.engine import Engine, Point
@@ -65,8 +70,6 @@ class EntropicRun:
         search = _search(geometry, problem, tol) if terms.single_safe else geometry
         terms = terms.at(search.home)
         self.streams = dense_bytes(n, m) > problem.memory_budget
-        if geometry.home.on_host:
-            keep_pages(dense_bytes(n, m))
         self.engine: Engine
         if not self.streams:
             self.engine = DenseEngine(search, terms, geometry)
@@ -83,11 +86,15 @@ class EntropicRun:
         first = np.full(count, 1.0 / count) if alpha is None else alpha
         first = home.bring(first[None])
         if g is not None and np.isfinite(g[self.problem.b > 0.0]).all():
-            places = stand_ins(self.problem.b[None])
-            return first, home.bring((g if places is None else g[places[0]])[None])
+            return first, home.bring(self._standing(g[None]))
         if self.streams and alpha is None:
             return coarse_weights(self.engine.geometry, self.engine.terms, first)
         return first, None
+
+    def _standing(self, g: np.ndarray) -> np.ndarray:
+        """Give points without weight the potentials, (1, m), of those at whose places they are."""
+        places = stand_ins(self.problem.b[None])
+        return g if places is None else g[:, places[0]]
 
     @property
     def entries(self) -> int:
@@ -129,6 +136,11 @@ class EntropicRun:
         precise = self.engine.double()
         return host_problem(precise.geometry, precise.terms)
 
+    def beside(self, lower: Lower) -> tuple[Any, Any]:
+        """Return the weights and the potential g of a bound, in double precision, to start from."""
+        home = self.engine.double().terms.home
+        return home.bring(lower.alpha[None]), home.bring(self._standing(to_numpy(lower.g)[None]))
+
     def product(self) -> tuple[Upper, Lower]:
         """Prove bounds that need no look at single costs."""
         proof = certify_product(self.engine)
@@ -168,13 +180,15 @@ class EntropicRun:
 
     def lower(self, proof: Certificate) -> Lower:
         """The dual value, and what the potentials prove without eps."""
-        f, g = self._potentials(proof.alpha, proof.f, proof.g, soft=True)
+        f, g = proving(self.engine.double(), proof.f, proof.g)
+        f, g = self._potentials(proof.alpha, f, g, soft=True)
         slack, plain = float(proof.slack[0]), float(proof.plain_lower[0])
         return Lower(float(proof.lower[0]), proof.alpha[0, :], f, g, slack, plain)
 
     def plain_lower(self, proof: Certificate) -> Lower:
         """What the potentials prove without eps."""
-        f, g = self._potentials(proof.alpha, proof.plain_f, proof.plain_g, soft=False)
+        f, g = proving(self.engine.double(), proof.plain_f, proof.plain_g)
+        f, g = self._potentials(proof.alpha, f, g, soft=False)
         slack = float(proof.slack[0])
         return Lower(float(proof.plain_lower[0]), proof.alpha[0, :], f, g, slack)
 

@@ -193,7 +193,8 @@ def difference_stack(X: Any, Y: Any, membership: Any, error: float = 0.0) -> Sta
     """
     home, n = Home.of(X), X.shape[1]
     xp, flat = home.xp, home.indices(membership.indices)
-    across, down = (xp.matrix_transpose(xp.take(points, flat, axis=2)) for points in (X, Y))
+    # Taken from the transposed points the stack has the order in memory that its members have.
+    across, down = (xp.take(xp.matrix_transpose(points), flat, axis=1) for points in (X, Y))
     gaps = across[:, :, :, None] - down[:, :, None, :]
     gaps *= gaps
     if (membership.data != 1.0).any():

@@ -138,6 +138,16 @@ class Terms:
         return xp.where(self.b > 0.0, xp.abs(self.log(self.b)), 0.0 * self.b)
 
     @cached_property
+    def bare(self) -> bool:
+        """Whether reduced costs are formed without weights of columns, which then need not go off.
+
+        Some are zero, or logarithms of them would leave few digits to costs smaller than eps.
+        """
+        xp = self.home.xp
+        soft = self.eps > xp.mean(self.sizes, axis=1, keepdims=True)
+        return self.even or self.gaps or bool(xp.any(soft))
+
+    @cached_property
     def single_safe(self) -> bool:
         """Whether weights, costs and their products are numbers in single precision too."""
         a, b, scale, eps = (to_numpy(part) for part in (self.a, self.b, self.scale, self.eps))
