@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import frot
+from frot.cli.reproduce.fig1 import EXPERIMENT, fig1
+from frot.cli.reproduce.page import Entry, write_experiments
 from frot.datasets import toy
 from frot.show import Cell, Claim, Column, PageTable, Section, number, picture, write_page
 
-KINDS = ["result", "comparison", "selection", "match", "sections"]
+KINDS = ["result", "comparison", "selection", "match", "sections", "experiments"]
 
 
 def write(kind, folder):
@@ -30,6 +32,8 @@ def write(kind, folder):
         from tests.correspondence.fake_match import fake_match
 
         return write_match_page(fake_match(), path)
+    if kind == "experiments":
+        return write_experiments([Entry(EXPERIMENT, fig1(n=10))], path)
     rows = [[Cell("FROT", note="worst mix"), number(2.0, ".1f"), Cell("fails", badge="failed")]]
     columns = [Column("method", "text"), Column("value"), Column("claim", "text")]
     result = frot.solve(X, Y, groups)
@@ -39,11 +43,13 @@ def write(kind, folder):
         [("Points", "15")],
         [
             Claim("it holds", True, "1 < 2"),
-            Claim("it fails", False),
+            Claim("it fails", False, checks=[Claim("a part of it", True)]),
             Claim("who knows", None),
         ],
         [picture(lambda: result.plot("plan"), "The plan")],
-        [PageTable(columns, rows, "Values", "values", search="methods")],
+        [PageTable(columns, rows, "Values", "values", search="methods", note="All of them.")],
+        ["Small print."],
+        "one",
     )
     return write_page(path, "Experiments", [section], intro=["All of them."], command="frot")
 
@@ -69,7 +75,9 @@ def test_it_loads_everything_from_itself(visit, addresses, kind):
     assert {url for url in urls if not url.startswith("data:")} == {addresses(kind)}
     script = "return Array.from(document.images, i => [i.complete, i.naturalWidth, i.alt.length]);"
     pictures = page.execute_script(script)
-    assert len(pictures) == {"selection": 12, "match": 2, "sections": 1}.get(kind, 3)
+    assert len(pictures) == {"selection": 12, "match": 2, "sections": 1, "experiments": 1}.get(
+        kind, 3
+    )
     assert all(complete and width >= 360 and words for complete, width, words in pictures)
 
 

@@ -1,5 +1,6 @@
 import re
 import sys
+from html import unescape
 
 import numpy as np
 import pytest
@@ -94,6 +95,27 @@ def test_the_page(run, data, tmp_path):
     assert "frot select data.csv --label class --top 3 --report genes.html" in page
     assert "P00" in page
     assert "Wrote genes.html" in done.stdout
+
+
+def test_the_worst_features_share_the_weight(run, data, tmp_path):
+    words = ["--label", "class", "--top", 3, "--worst", 5, "--eta", 0.1, "--report", "genes.html"]
+    done = run("select", data.name, *words, "--out", "genes.tsv")
+    assert done.exit_code == 0, done.output
+    samples = read_samples(data, "class")
+    selector = FROTSelector(
+        3, groups=samples.groups(), eta=0.1, adversary=frot.CappedSimplex(5)
+    ).fit(samples.X, samples.y)
+    assert selector.alpha_.max() == pytest.approx(0.2)
+    weights = [float(row["alpha"]) for row in read_tsv(tmp_path / "genes.tsv")]
+    assert weights == pytest.approx(selector.alpha_[np.argsort(selector.ranking_)], rel=1e-6)
+    page = (tmp_path / "genes.html").read_text(encoding="utf-8")
+    assert "frot select data.csv --label class --top 3 --worst 5 --eta 0.1" in page
+    space: dict = {}
+    exec(unescape(page.split("<code>")[1].split("</code>")[0]), space)
+    assert space["selector"].alpha_ == pytest.approx(selector.alpha_)
+    refused = run("select", data.name, "--label", "class", "--worst", 99)
+    assert refused.exit_code == 2
+    assert "error: worst: 99 of 41 groups cannot share it; give 1 to 41" in refused.stderr
 
 
 def test_groups_from_a_file(run, data, tmp_path):

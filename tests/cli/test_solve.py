@@ -1,4 +1,5 @@
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pandas
 import pytest
 
 import frot
-from frot.cli.calls import TablesCall as Call
+from frot.cli.tables import TablesCall as Call
 
 
 def printed_value(done) -> float:
@@ -55,6 +56,23 @@ def test_options_reach_the_solver(run, tables):
     done = run("solve", "a.csv", "b.csv", "--solver", "linear-program", "--top", 2)
     assert "LinearProgram(" in done.stdout
     assert "... and 8 more" in done.stdout
+
+
+@pytest.mark.parametrize(("words", "eta"), [([], 0.0), (["--eta", 2], 2.0)])
+def test_the_worst_groups_share_the_weight(run, tables, tmp_path, words, eta):
+    X, Y = tables
+    words = ["--worst", 3, *words, "--out", "r.npz", "--report", "page.html"]
+    done = run("solve", "a.csv", "b.csv", *words)
+    assert done.exit_code == 0, done.output
+    expected = frot.solve(X, Y, "each", eta=eta, adversary=frot.CappedSimplex(3))
+    assert printed_value(done) == pytest.approx(expected.value, rel=1e-8)
+    with np.load(tmp_path / "r.npz") as saved:
+        assert saved["alpha"].max() <= 1.0 / 3.0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "frot solve a.csv b.csv --groups each --worst 3" in page
+    space: dict = {}
+    exec(unescape(page.split("<code>")[1].split("</code>")[0]), space)
+    assert space["result"].value == pytest.approx(expected.value, rel=1e-9)
 
 
 def test_weights_from_files(run, tables, tmp_path):
@@ -133,6 +151,8 @@ def test_not_converged_is_three_and_files_are_written(run, tables, tmp_path):
         (["a.csv", "b.csv", "--metric", "euclidian"], "did you mean 'euclidean'?"),
         (["a.csv", "b.csv", "--normalise", "max"], "normalise: 'max' is none of"),
         (["a.csv", "b.csv", "--eta", "-1"], "eta: must be finite and >= 0"),
+        (["a.csv", "b.csv", "--worst", "11"], "worst: 11 of 10 groups cannot share"),
+        (["a.csv", "b.csv", "--worst", "0"], "worst: 0 of 10 groups cannot share it; give 1 to 10"),
         (["a.csv", "b.csv", "--out", "no/r.npz"], "no does not exist; make that folder first"),
         (["a.csv", "b.csv", "--out", "r.txt"], "r.txt must end in .npz"),
         (["a.csv", "b.csv", "--plot", "r.gif"], "r.gif must end in .png"),

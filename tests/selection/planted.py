@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from frot.selection._blocked import BlockedCosts
-from frot.selection._columns import Sides
-from frot.selection._scaling import scale_sides
+from frot.selection._costs import BlockedCosts
+from frot.selection._scaling import Sides, scale_sides
 
 SIGNAL = (0, 1, 2)
 

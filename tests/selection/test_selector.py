@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import frot
 from frot.selection import FROTSelector, correlation_score
-from frot.selection._compare import compare
+from frot.selection._comparison import compare
 from tests.selection.planted import SIGNAL, planted
 
 
@@ -247,7 +247,7 @@ class TestWatched:
 
     @pytest.mark.parametrize("pass_up_to", [0, 10**9])
     def test_no_time_at_all_leaves_an_interval(self, monkeypatch, pass_up_to):
-        monkeypatch.setattr("frot.selection._fit.ONE_CALL_UP_TO", pass_up_to)
+        monkeypatch.setattr("frot.selection._frank_wolfe.ONE_CALL_UP_TO", pass_up_to)
         X, y = planted()
         exact = FROTSelector(3, eta=0.3, tol=1e-6, max_iter=5000).fit(X, y).result_
         with pytest.warns(frot.ConvergenceWarning, match="Stopped at time_limit"):

@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from frot.selection._tasks import check_seed, generator_of, run_tasks
+from frot.selection._tasks import check_run, generator_of, run_tasks
 
 WITHOUT = """
 import sys
@@ -63,7 +63,8 @@ def test_random_numbers_depend_on_seed_and_number_only():
     draws = {(s, i): generator_of(s, i).random() for s in (0, 1) for i in (0, 1)}
     assert len(set(draws.values())) == 4
     assert draws[1, 0] == generator_of(1, 0).random()
-    assert check_seed(None) != check_seed(None)
+    drawn = [check_run(1, False, None, None) for _ in range(2)]
+    assert drawn[0] != drawn[1]
 
 
 @pytest.mark.parametrize(("module", "package"), [("sklearn", "sklearn"), ("joblib", "joblib")])

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from frot.cli.calls import TablesCall, given
+from frot.cli import tables
+from frot.cli.calls import given
 from frot.cli.console import FAILED, INTERRUPTED, NOT_CONVERGED, complain, console, say
 from frot.cli.files import NUMBERS, PICTURES, check_files, save_json, save_picture
-from frot.cli.solve import (
-    GROUPS,
-    NormaliseWeights,
-    Weights,
-    algorithm_option,
-    output_option,
-    problem_option,
-    read_problem,
-)
+from frot.cli.options import bar, capped, option
 
 if TYPE_CHECKING:
     from frot.comparison import Comparison
@@ -37,34 +28,30 @@ COLOURS = {"CONVERGED": "green", "FAILED": "red"}
 
 
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="Table of points, a row each.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="The other table, of the same features.")],
-    methods: Annotated[str, problem_option(METHODS, "NAMES")] = "frot,srw,max_sliced,max_min,ot",
-    groups: Annotated[str, problem_option(GROUPS, "GROUPS")] = "each",
-    k: Annotated[int, problem_option("Dimension of SRW's subspace.", "COUNT")] = 2,
-    curve: Annotated[str, problem_option(CURVE, "NAME")] = "circular",
-    weights_a: Weights = None,
-    weights_b: Weights = None,
-    normalise_weights: NormaliseWeights = False,
-    tol: Annotated[float | None, algorithm_option("Relative gap to stop at.", "GAP")] = None,
+    a: tables.First,
+    b: tables.Second,
+    methods: Annotated[str, option("Problem", METHODS, "NAMES")] = "frot,srw,max_sliced,max_min,ot",
+    groups: tables.GroupsOption = "each",
+    worst: tables.Worst = None,
+    k: Annotated[int, option("Problem", "Dimension of SRW's subspace.", "COUNT")] = 2,
+    curve: Annotated[str, option("Problem", CURVE, "NAME")] = "circular",
+    weights_a: tables.Weights = None,
+    weights_b: tables.Weights = None,
+    normalise_weights: tables.NormaliseWeights = False,
+    tol: tables.Tol = None,
     time_limit: Annotated[
-        float | None, algorithm_option("Seconds at most for each.", "SECONDS")
+        float | None, option("Algorithm", "Seconds at most for each.", "SECONDS")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed.", rich_help_panel="Algorithm")] = 0,
-    report: Annotated[Path | None, output_option("Write a web page, .html.")] = None,
-    json_file: Annotated[
-        Path | None,
-        typer.Option("--json", metavar="FILE", help="Write all numbers.", rich_help_panel="Output"),
+    seed: Annotated[int, option("Algorithm", "Seed.", min=0)] = 0,
+    report: tables.ReportFile = None,
+    numbers: Annotated[
+        Path | None, option("Output", "Write all numbers.", "FILE", "--json")
     ] = None,
-    out: Annotated[
-        Path | None, output_option("Write a picture: .png, .svg, .pdf, .jpg or .webp.")
-    ] = None,
+    out: tables.PictureFile = None,
     progress: Annotated[
-        bool | None,
-        typer.Option(help="Say what is running; by default on a terminal.",
-                     rich_help_panel="Output"),
+        bool | None, option("Output", "Say what is running; by default on a terminal.")
     ] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Hold feature-robust transport against its relatives, on the points of tables A and B.
 
     All values are squared transport costs, so that they can be compared.
@@ -78,31 +65,42 @@ def compare(
     import frot
     from frot.comparison.methods import find_methods
 
-    outputs = CompareFiles(report, json_file, out)
-    outputs.check()
+    check_files((report, (".html",)), (numbers, NUMBERS), (out, PICTURES))
     find_methods(methods)
-    data = read_problem(a, b, groups, weights_a, weights_b)
+    data = tables.read_problem(a, b, groups, weights_a, weights_b)
     options = given(
-        k=(k, 2), curve=(curve, "circular"), tol=(tol, None),
-        normalise_weights=(normalise_weights, False), time_limit=(time_limit, None), seed=(seed, 0),
-    )  # fmt: skip
+        adversary=(capped(worst, len(data.groups)), None),
+        k=(k, 2),
+        curve=(curve, "circular"),
+        tol=(tol, None),
+        normalise_weights=(normalise_weights, False),
+        time_limit=(time_limit, None),
+        seed=(seed, 0),
+    )
     try:
         found = frot.compare(
-            data.first.values,
-            data.second.values,
+            *data.points,
             methods,
             data.groups,
             **options,
             **data.weights,
             feature_names=data.names,
-            progress=sys.stderr.isatty() if progress is None else progress,
+            progress=bar(progress),
         )
     except frot.Interrupted as stop:
         found = stop.result
     _show(found)
-    call = TablesCall(a, b, groups, weights_a, weights_b, options, methods)
-    for path in outputs.write(found, call):
-        say(f"Wrote {path}")
+    call = tables.TablesCall(a, b, groups, weights_a, weights_b, options, methods)
+    # The numbers first: they need nothing.
+    save_json({**found.to_dict(), "command": call.command}, numbers)
+    if report is not None:
+        title = f"{a.name} to {b.name}, by {len(found.rows)} methods"
+        frot.write_comparison_report(found, report, call.python, title, command=call.command)
+    drawn = out if found.answered else None
+    save_picture(found.plot, drawn)
+    for path in (numbers, report, drawn):
+        if path is not None:
+            say(f"Wrote {path}")
     raise typer.Exit(_code(found))
 
 
@@ -148,33 +146,3 @@ def _show(found: Comparison) -> None:
         say(f"  {note}")
     for relation in found.relations:
         say(f"  {relation.left} <= {relation.right}: {relation.verdict}")
-
-
-@dataclass(frozen=True)
-class CompareFiles:
-    """Where the page, the numbers and the picture go; None for those not wanted."""
-
-    report: Path | None
-    numbers: Path | None
-    picture: Path | None
-
-    def check(self) -> None:
-        """Refuse what could not be written, before any work."""
-        wanted = (self.report, (".html",)), (self.numbers, NUMBERS), (self.picture, PICTURES)
-        check_files(*wanted)
-
-    def write(self, found: Comparison, call: TablesCall) -> list[Path]:
-        """Write all that is wanted; returns the paths. The numbers first: they need nothing."""
-        from frot.comparison import write_comparison_report
-
-        written = []
-        save_json({**found.to_dict(), "command": call.command}, self.numbers)
-        written += [self.numbers] if self.numbers is not None else []
-        if self.report is not None:
-            title = f"{call.a.name} to {call.b.name}, by {len(found.rows)} methods"
-            write_comparison_report(found, self.report, call.python, title, command=call.command)
-            written.append(self.report)
-        if self.picture is not None and found.answered:
-            save_picture(found.plot, self.picture)
-            written.append(self.picture)
-        return written

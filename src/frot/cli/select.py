@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -19,6 +18,7 @@ from frot._base.interrupted import Interrupted
 from frot.cli.calls import arguments, given, option_words
 from frot.cli.console import console, exit_code, remark, say, warn, warnings_as_lines
 from frot.cli.files import PAGES, check_files
+from frot.cli.options import WORST, Progress, bar, capped, option
 
 if TYPE_CHECKING:
     from frot.selection import FROTSelector, StabilitySelection
@@ -102,7 +102,8 @@ class SelectCall:
         names = ["FROTSelector", "read_samples", *(["stability_selection"] * bool(self.stability))]
         read = [repr(str(self.data)), *arguments(self.columns)]
         fit = [str(self.top), f"groups=samples.groups({self.groups!r})", *arguments(self.options)]
-        lines = [
+        lines = ["import frot"] * ("adversary" in self.options)
+        lines += [
             f"from frot.selection import {', '.join(names)}",
             "",
             f"samples = read_samples({', '.join(read)})",
@@ -258,12 +259,10 @@ def show_selection(
             )
 
 
-class Scaling(str, Enum):
-    """How features are made comparable."""
-
-    balanced = "balanced"
-    paper = "paper"
-    none = "none"
+# The choices of options; reading them off the library would load scikit-learn for ``--help``.
+Scaling = Enum("Scaling", {"balanced": "balanced", "paper": "paper", "none": "none"}, type=str)
+Multiclass = Enum("Multiclass", {"ovr": "ovr", "ovo": "ovo"}, type=str)
+Missing = Enum("Missing", {"error": "error", "impute": "impute", "drop": "drop"}, type=str)
 
 
 class Score(str, Enum):
@@ -289,29 +288,6 @@ class Statistic(str, Enum):
     misalignment = "misalignment"
 
 
-class Multiclass(str, Enum):
-    """Which classes are held against which."""
-
-    ovr = "ovr"
-    ovo = "ovo"
-
-
-class Missing(str, Enum):
-    """What becomes of missing values."""
-
-    error = "error"
-    impute = "impute"
-    drop = "drop"
-
-
-def _option(panel: str, text: str, metavar: str | None = None, **more: Any) -> Any:
-    return typer.Option(help=text, metavar=metavar, rich_help_panel=panel, **more)
-
-
-def _named(flag: str, panel: str, text: str, metavar: str) -> Any:
-    return typer.Option(flag, help=text, metavar=metavar, rich_help_panel=panel)
-
-
 GROUPS = "each, prefix, or a .gmt, .json, .csv or .tsv file of groups."
 TOP = "How many to select; below 1, a fraction. By default 50, at most half."
 ETA = "Entropy of the weights: auto, or a number."
@@ -320,47 +296,46 @@ CHECKPOINT = "Keep finished permutations here; by default beside --out until don
 
 def select(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Table of samples, a row each.")],
-    label: Annotated[str, _option("Data", "Column of the classes.", "COLUMN")],
-    top: Annotated[str | None, _option("Selection", TOP, "NUMBER")] = None,
-    groups: Annotated[str, _option("Data", GROUPS, "GROUPS")] = "each",
+    label: Annotated[str, option("Data", "Column of the classes.", "COLUMN")],
+    top: Annotated[str | None, option("Selection", TOP, "NUMBER")] = None,
+    groups: Annotated[str, option("Data", GROUPS, "GROUPS")] = "each",
     ids: Annotated[
-        str | None, _named("--id", "Data", "Column of samples' names.", "COLUMN")
+        str | None, option("Data", "Column of samples' names.", "COLUMN", "--id")
     ] = None,
     ignore: Annotated[
-        list[str] | None, _option("Data", "Column that is no feature; repeatable.", "COLUMN")
+        list[str] | None, option("Data", "Column that is no feature; repeatable.", "COLUMN")
     ] = None,
-    missing: Annotated[Missing, _option("Data", "What to do with missing values.")] = Missing.error,
-    scaling: Annotated[Scaling, _option("Selection", "Scale of features.")] = Scaling.balanced,
-    score: Annotated[Score, _option("Selection", "What to rank by.")] = Score.combined,
-    eta: Annotated[str, _option("Selection", ETA, "COST")] = "auto",
+    missing: Annotated[Missing, option("Data", "What to do with missing values.")] = Missing.error,
+    scaling: Annotated[Scaling, option("Selection", "Scale of features.")] = Scaling.balanced,
+    score: Annotated[Score, option("Selection", "What to rank by.")] = Score.combined,
+    eta: Annotated[str, option("Selection", ETA, "COST")] = "auto",
+    worst: Annotated[int | None, option("Selection", WORST, "COUNT")] = None,
     multiclass: Annotated[
-        Multiclass, _option("Selection", "Three or more classes: one against rest, or pairs.")
+        Multiclass, option("Selection", "Three or more classes: one against rest, or pairs.")
     ] = Multiclass.ovr,
-    tol: Annotated[float | None, _option("Selection", "Relative gap to stop at.", "GAP")] = None,
+    tol: Annotated[float | None, option("Selection", "Relative gap to stop at.", "GAP")] = None,
     max_iter: Annotated[
-        int | None, _option("Selection", "Transport problems at most.", "COUNT")
+        int | None, option("Selection", "Transport problems at most.", "COUNT")
     ] = None,
     permutations: Annotated[
-        int, _option("Inference", "Permute labels so often.", "COUNT", min=0)
+        int, option("Inference", "Permute labels so often.", "COUNT", min=0)
     ] = 0,
     statistic: Annotated[
-        Statistic, _option("Inference", "What the permutations test.")
+        Statistic, option("Inference", "What the permutations test.")
     ] = Statistic.shift,
     block: Annotated[
-        str | None, _option("Inference", "Column to permute within: batch, donor.", "COLUMN")
+        str | None, option("Inference", "Column to permute within: batch, donor.", "COLUMN")
     ] = None,
     stability: Annotated[
-        int, _option("Inference", "Pairs of halves for stability selection.", "COUNT", min=0)
+        int, option("Inference", "Pairs of halves for stability selection.", "COUNT", min=0)
     ] = 0,
-    seed: Annotated[int, _option("Inference", "Seed of both.", min=0)] = 0,
-    workers: Annotated[int, _option("Inference", "Processes; -1 for all cores.", "COUNT")] = 1,
-    checkpoint: Annotated[Path | None, _option("Inference", CHECKPOINT, "FILE")] = None,
-    out: Annotated[Path | None, _option("Output", "Write all ranks, .tsv or .csv.", "FILE")] = None,
-    report: Annotated[Path | None, _option("Output", "Write a web page, .html.", "FILE")] = None,
-    rows: Annotated[int, _option("Output", "Rows to print.", "COUNT", min=0)] = 20,
-    progress: Annotated[
-        bool | None, _option("Output", "Show a bar; by default on a terminal.")
-    ] = None,
+    seed: Annotated[int, option("Inference", "Seed of both.", min=0)] = 0,
+    workers: Annotated[int, option("Inference", "Processes; -1 for all cores.", "COUNT")] = 1,
+    checkpoint: Annotated[Path | None, option("Inference", CHECKPOINT, "FILE")] = None,
+    out: Annotated[Path | None, option("Output", "Write all ranks, .tsv or .csv.", "FILE")] = None,
+    report: Annotated[Path | None, option("Output", "Write a web page, .html.", "FILE")] = None,
+    rows: Annotated[int, option("Output", "Rows to print.", "COUNT", min=0)] = 20,
+    progress: Progress = None,
 ) -> None:
     """Select the features that tell classes apart, with a plan between their samples.
 
@@ -393,6 +368,7 @@ def select(
     _note(samples, ids, parsed)
     options = given(
         scaling=(scaling.value, "balanced"),
+        adversary=(capped(worst, len(parsed)), None),
         eta=(eta if eta == "auto" else _number(eta, "eta"), "auto"),
         score=(score.value, "combined"),
         multiclass=(multiclass.value, "ovr"),
@@ -409,7 +385,7 @@ def select(
         {name: path for name, path in (("out", out), ("report", report)) if path is not None},
     )  # fmt: skip
     selector = FROTSelector(number, groups=parsed, **options)
-    run = {"n_jobs": workers, "progress": sys.stderr.isatty() if progress is None else progress}
+    run = {"n_jobs": workers, "progress": bar(progress)}
     interrupted = False
     with warnings_as_lines():
         try:

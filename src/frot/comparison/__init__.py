@@ -8,9 +8,7 @@ and 4 of the paper name the relatives).
 from __future__ import annotations
 
 from frot.comparison._compare import compare
-from frot.comparison._comparison import Comparison
-from frot.comparison._relations import Relation
-from frot.comparison._row import Row
+from frot.comparison._comparison import Comparison, Relation, Row
 from frot.comparison.methods import METHODS
 from frot.comparison.picture import plot_choices, plot_comparison, plot_intervals, plot_plans
 from frot.comparison.report import write_comparison_report

@@ -19,9 +19,8 @@ from frot._base.validate import (
     check_number,
     check_seed,
 )
-from frot.comparison._comparison import Comparison
+from frot.comparison._comparison import Comparison, Row
 from frot.comparison._memory import peak_memory
-from frot.comparison._row import Row
 from frot.comparison.methods import CURVES, DEFAULT, Method, Task, find_methods
 from frot.groups.groups import Groups
 from frot.problem.adversary import as_adversary

@@ -1,8 +1,10 @@
-"""Several methods on the same points: their answers as a table, a picture and plain data."""
+"""What `compare` returns: a row for each method, and what is known to be no more than what."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +12,239 @@ import numpy as np
 
 from frot._base.errors import InputError
 from frot.comparison._memory import MEASURES
-from frot.comparison._relations import Relation, relations_of
-from frot.comparison._row import Row
+from frot.comparison.methods import SQUARED, Method
 from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, SimplexFamily
+from frot.problem.chosen import Chosen
 from frot.problem.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["HEADS", "NOTE", "Comparison"]
+__all__ = ["HEADS", "NOTE", "Comparison", "Relation", "Row", "relations_of"]
+
+UNBOUNDED = "∞"
+WITHOUT_CHOICE = {
+    "ot": "nothing: all features count",
+    "sliced": "nothing: all directions count the same",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A method's row in a `Comparison`: what it found, and what that took.
+
+    Attributes
+    ----------
+    method, title : str
+        Its name in `compare`, and for people.
+    result : Result, optional
+        None if it failed or was not run.
+    problem : str
+        Why there is no result; empty if there is one.
+    seconds : float
+    memory : int, optional
+        Bytes at the peak, beyond what was there before.
+    unit : str
+        Of the value and its bounds.
+    counts : str
+        What of the squared displacements the method counts.
+    warnings : tuple of str
+    """
+
+    method: str
+    title: str
+    result: Result | None = None
+    problem: str = ""
+    seconds: float = 0.0
+    memory: int | None = None
+    unit: str = SQUARED
+    counts: str = ""
+    warnings: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def not_run(cls, method: Method, why: str) -> Row:
+        """Return the row of a method whose turn never came."""
+        return cls(method.name, method.title, problem=why, counts=method.counts)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether there is a value, in the unit of the others."""
+        return self.result is not None and self.unit == SQUARED
+
+    @property
+    def status(self) -> str:
+        """Why the method stopped, in a word."""
+        return "FAILED" if self.result is None else str(self.result.status)
+
+    @property
+    def chosen(self) -> Chosen | None:
+        """What the adversary chose; for FROT the weights of the groups."""
+        if self.result is None or self.result.chosen is not None:
+            return None if self.result is None else self.result.chosen
+        # What is left of weights that are zero is rounding, and would be told as "and 3 more".
+        return Chosen("weights", np.asarray(self.result.alpha).round(12), self.result.names)
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """The row as text, a column each."""
+        chosen = self.chosen
+        if self.result is None or chosen is None:
+            blank = dict.fromkeys(("value", "interval", "gap"), "–")
+            ran = f"{self.seconds:.3g}" if self.seconds else "–"
+            about = {"status": "FAILED", "seconds": ran, "memory": "–", "chose": self.problem}
+            return {"method": self.title, **blank, **about}
+        result = self.result
+        # Methods without choice would otherwise be said to have chosen "all 1".
+        chose = WITHOUT_CHOICE.get(self.method) or chosen.describe()
+        if self.method == "generalised_max_sliced":
+            chose = chose.replace("direction", "parameters", 1)
+        return {
+            "method": self.title,
+            "value": f"{result.value:.5g}",
+            "interval": f"[{_number(result.lower)}, {_number(result.upper)}]",
+            "gap": f"{result.gap:.1e}" if math.isfinite(result.upper) else UNBOUNDED,
+            "status": str(result.status),
+            "seconds": f"{self.seconds:.3g}",
+            "memory": "–" if self.memory is None else megabytes(self.memory),
+            "chose": chose,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as plain numbers and text, for JSON; infinite bounds are None."""
+        row: dict[str, Any] = {
+            "method": self.method,
+            "title": self.title,
+            "counts": self.counts,
+            "unit": self.unit,
+            "status": self.status,
+            "seconds": round(self.seconds, 6),
+            "memory_bytes": self.memory,
+            "warnings": list(self.warnings),
+        }
+        chosen = self.chosen
+        if self.result is None or chosen is None:
+            return {**row, "problem": self.problem}
+        result = self.result
+        weights = None if chosen.weights is None else chosen.weights.tolist()
+        return {
+            **row,
+            "value": result.value,
+            "lower": _finite(result.lower),
+            "upper": _finite(result.upper),
+            "gap": _finite(result.gap) if math.isfinite(result.upper) else None,
+            "sentence": result.status.sentence,
+            "solver": result.solver,
+            "iterations": result.iterations,
+            "arcs": int(result.plan.nnz),
+            "chosen": {
+                "kind": chosen.kind,
+                "text": chosen.describe(),
+                "names": list(chosen.names),
+                "array": np.asarray(chosen.array).tolist(),
+                "weights": weights,
+            },
+        }
+
+
+def megabytes(size: int) -> str:
+    """Say a number of bytes in MB.
+
+    Examples
+    --------
+    >>> megabytes(12_300_000), megabytes(40_000)
+    ('12.3 MB', '< 0.1 MB')
+    """
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else "< 0.1 MB"
+
+
+def _number(value: float) -> str:
+    return f"{value:.5g}" if math.isfinite(value) else UNBOUNDED
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+# Bounds of different methods are rounded differently.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A theorem, left <= right, and what the two intervals say about it here.
+
+    `verdict` is "proven" if the intervals do not even overlap, "consistent" if they do, and
+    "violated" if they contradict it: then one of them is wrong, which would be a bug.
+    """
+
+    left: str
+    right: str
+    why: str
+    verdict: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the relation as text."""
+        return {
+            "left": self.left, "right": self.right, "why": self.why, "verdict": self.verdict
+        }  # fmt: skip
+
+
+def relations_of(
+    rows: Sequence[Row],
+    sizes: Sequence[int],
+    k: Any,
+    adversary: SimplexFamily | GivenSet | None = None,
+) -> tuple[Relation, ...]:
+    """Return the relations between the rows, given how many features each group has.
+
+    Those of FROT are about weights of sum one; of sets that are something else nothing is known.
+
+    Examples
+    --------
+    >>> import frot
+    >>> found = frot.compare([[0.0, 0.0]], [[1.0, 2.0]], ["max_min", "frot", "ot"])
+    >>> [(one.left, one.right, one.verdict) for one in found.relations]
+    [('max-min', 'FROT', 'consistent'), ('FROT', 'OT', 'proven')]
+    """
+    there = {row.method: row for row in rows if row.comparable}
+    found = []
+    for left, right, why, known in _theorems(max(sizes, default=1), k, adversary):
+        one, other = there.get(left), there.get(right)
+        if known and one is not None and other is not None:
+            found.append(Relation(one.title, other.title, why, _verdict(one, other)))
+    return tuple(found)
+
+
+def _theorems(
+    largest: int, k: Any, adversary: SimplexFamily | GivenSet | None
+) -> list[tuple[str, str, str, bool]]:
+    mixes = not isinstance(adversary, GivenSet)
+    # A single group is no choice where several have to share the weight.
+    alone = mixes and (adversary is None or adversary.k == 1)
+    fits = isinstance(k, Integral) and largest <= int(k)
+    return [
+        ("max_min", "frot", "the adversary chooses before the plan, and a single group", alone),
+        ("equitable", "frot", "each group pays for its part of the plan only", mixes),
+        ("frot", "srw", "every group lies in a subspace of at most k dimensions", fits and mixes),
+        ("frot", "ot", "a mix of groups counts no feature more than once", mixes),
+        ("max_min", "max_sliced", "single features are directions", largest == 1),
+        ("sliced", "max_sliced", "a mean is no more than the largest", True),
+        ("max_sliced", "srw", "a direction chosen first lies in some subspace", True),
+        ("srw", "ot", "a subspace counts no direction more than once", True),
+        ("generalised_max_sliced", "ot", "the curve stretches no distance", True),
+    ]
+
+
+def _verdict(one: Row, other: Row) -> str:
+    assert one.result is not None
+    assert other.result is not None
+    left, right = one.result, other.result
+    if left.upper <= right.lower:
+        return "proven"
+    room = ROUNDING * (abs(left.lower) + abs(right.upper))
+    return "consistent" if left.lower <= right.upper + room else "violated"
+
 
 HEADS = ("method", "value", "interval", "gap", "status", "seconds", "memory", "chose")
 NOTE = "Values are squared transport costs, in the squared unit of the features."
@@ -29,7 +254,10 @@ TEXTS = ("method", "status", "chose")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """What `compare` returns: a row for every method, in the order asked for.
+    """Methods held against each other on the same points, as `frot.compare` returns them.
+
+    A row for every method, in the order asked for. Not `frot.selection.Comparison`, which holds
+    two classes of samples against each other.
 
     Attributes
     ----------

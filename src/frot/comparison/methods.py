@@ -34,7 +34,7 @@ STACK_BYTES = 2 * 1024**3
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What all methods are given; X and Y as the user gave them, `points` as plain arrays."""
+    """What `compare` gives every method; X and Y as they came, `points` as plain arrays."""
 
     X: Any
     Y: Any
@@ -57,7 +57,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Method:
-    """A method: `title` for people, `counts` says what of the squared displacements it counts."""
+    """A transport that `compare` runs; `counts` says what of squared displacements it counts."""
 
     name: str
     title: str

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from frot._base.errors import InputError, brief
-from frot.comparison._comparison import Comparison
-from frot.comparison._row import Row
+from frot.comparison._comparison import Comparison, Row
 from frot.comparison.picture import plot_choices, plot_intervals, plot_plans
 from frot.show.page import Cell, Column, PageTable, check_page, picture, plural, render, save_page
 

@@ -11,16 +11,20 @@ and in the cache of earlier downloads. Nothing is downloaded unless ``download=T
 
 from __future__ import annotations
 
-from frot.datasets._expression import (
-    NAMES,
-    Expression,
-    available,
-    hallmark_path,
-    load_breast_cancer,
-    load_expression,
-    load_hallmark,
-)
+from typing import TYPE_CHECKING
+
 from frot.datasets.synthetic import toy
+
+if TYPE_CHECKING:
+    from frot.datasets._expression import (
+        NAMES,
+        Expression,
+        available,
+        hallmark_path,
+        load_breast_cancer,
+        load_expression,
+        load_hallmark,
+    )
 
 __all__ = [
     "NAMES",
@@ -32,3 +36,12 @@ __all__ = [
     "load_hallmark",
     "toy",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import readers and downloads when they are first used: `import frot` has `toy` alone."""
+    if name in __all__:
+        import importlib
+
+        return getattr(importlib.import_module("frot.datasets._expression"), name)
+    raise AttributeError(f"module 'frot.datasets' has no attribute {name!r}")

@@ -69,7 +69,7 @@ class File:
 
 @dataclass(frozen=True)
 class Entry:
-    """A set: its files, the first with the values, its size, and what to say about it."""
+    """A data set of the catalogue: files, the first with the values, size, and what to say."""
 
     files: tuple[File, ...]
     shape: tuple[int, int]
@@ -253,7 +253,7 @@ def folders(root: str | os.PathLike[str] | None = None) -> tuple[Path, ...]:
         return (Path(root).expanduser(),)
     named = os.environ.get("FROT_DATA")
     found = [Path(named).expanduser()] if named else []
-    # src/frot/datasets/_places.py; an installed package has no pyproject.toml above it.
+    # src/frot/datasets/catalogue.py; an installed package has no pyproject.toml above it.
     checkout = Path(__file__).resolve().parents[3]
     if (checkout / "pyproject.toml").is_file():
         found.append(checkout.parent / "shared" / "data")

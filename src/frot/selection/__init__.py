@@ -20,8 +20,7 @@ from frot.selection._baselines import (  # noqa: E402
     mrmr_scores,
     wasserstein_score,
 )
-from frot.selection._compare import Comparison  # noqa: E402
-from frot.selection._decomposition import Parts  # noqa: E402
+from frot.selection._comparison import Comparison, Parts  # noqa: E402
 from frot.selection._page import write_selection_report  # noqa: E402
 from frot.selection._permutation import PermutationTest, permutation_test  # noqa: E402
 from frot.selection._samples import Samples, read_samples  # noqa: E402

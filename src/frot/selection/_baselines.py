@@ -18,10 +18,9 @@ from sklearn.utils.validation import check_X_y
 from frot._base.errors import InputError
 from frot._base.validate import check_count, check_number
 from frot.costs.protocol import blocks
-from frot.selection._classes import contrasts_of
-from frot.selection._columns import Sides
+from frot.selection._comparison import contrasts_of
 from frot.selection._inputs import check_labels
-from frot.selection._scaling import scale_sides
+from frot.selection._scaling import Sides, scale_sides
 
 __all__ = ["correlation_score", "mmd_score", "mrmr_scores", "wasserstein_score"]
 

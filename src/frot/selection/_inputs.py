@@ -1,26 +1,45 @@
-"""What a user may pass to fit: checked once, with one sentence for each thing that is wrong."""
+"""What goes into a fit: checked before any work, with one sentence for each thing that is wrong."""
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
 from frot._base.errors import InputError, brief
 from frot._base.numbers import read_numbers
-from frot._base.validate import check_number
+from frot._base.validate import (
+    check_callable,
+    check_choice,
+    check_count,
+    check_flag,
+    check_number,
+)
 from frot.groups.groups import Groups
 from frot.problem.adversary import Simplex, SimplexFamily, given_once
 from frot.problem.amounts import Relative
+from frot.selection._comparison import MULTICLASS, Contrast, Settings, contrasts_of
+from frot.selection._frank_wolfe import Limits, Watch
+from frot.selection._scaling import SCALINGS
 
 __all__ = [
+    "MISSING",
+    "SCORES",
+    "Prepared",
     "check_eta",
     "check_labels",
     "check_picks",
     "check_sample_weight",
     "check_weigher",
+    "fill_missing",
+    "prepare",
     "read_groups",
 ]
 
@@ -137,3 +156,149 @@ def read_groups(spec: Any, n_features: int, names: np.ndarray | None) -> Groups:
     except InputError as error:
         text = str(error).replace("pass feature_names", "pass X as a DataFrame with named columns")
         raise InputError(text if text.startswith("group") else f"groups: {text}") from None
+
+
+MISSING = ("error", "impute", "drop")
+
+
+def fill_missing(table: Any, how: str) -> Any:
+    """Return the table without NaN.
+
+    ``how="impute"`` puts the mean of a feature's known values, over all classes, in the place of
+    those that miss: that pulls the classes together and never makes a difference. "drop" makes
+    every feature with a missing value constant, so that it scores zero.
+
+    Examples
+    --------
+    >>> fill_missing(np.array([[1.0, 4.0], [np.nan, 5.0], [3.0, 6.0]]), "impute")
+    array([[1., 4.],
+           [2., 5.],
+           [3., 6.]])
+    """
+    if how == "error":
+        return table
+    if sparse.issparse(table):
+        return _fill_sparse(table, how)
+    gaps = np.isnan(table)
+    holed = gaps.any(axis=0)
+    if not holed.any():
+        return table
+    table = table.copy()
+    if how == "drop":
+        table[:, holed] = 0.0
+        return table
+    with warnings.catch_warnings():
+        # A feature that nobody has becomes NaN here, and constant below.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        means = np.nan_to_num(np.nanmean(table[:, holed], axis=0))
+    table[:, holed] = np.where(gaps[:, holed], means, table[:, holed])
+    return table
+
+
+def _fill_sparse(table: Any, how: str) -> Any:
+    gaps = np.isnan(table.data)
+    if not gaps.any():
+        return table
+    column = np.repeat(np.arange(table.shape[1]), np.diff(table.indptr))
+    table = table.copy()
+    if how == "drop":
+        holed = np.zeros(table.shape[1], dtype=bool)
+        holed[column[gaps]] = True
+        table.data[holed[column]] = 0.0
+        return table
+    known = table.shape[0] - np.bincount(column[gaps], minlength=table.shape[1])
+    table.data[gaps] = 0.0
+    means = np.bincount(column, table.data, table.shape[1]) / np.maximum(known, 1)
+    table.data[gaps] = means[column[gaps]]
+    return table
+
+
+SCORES = ("combined", "alpha", "phi", "shift", "shape", "misalignment")
+CHOICES = {
+    "scaling": SCALINGS,
+    "score": SCORES,
+    "multiclass": MULTICLASS,
+    "missing": MISSING,
+    "group_cost": ("mean", "sum"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Checked inputs of a fit.
+
+    Attributes
+    ----------
+    table : array or CSC array of shape (N, d)
+        Without NaN.
+    codes : array of int, shape (N,)
+        Labels as positions in `classes`.
+    weight : array of shape (N,), or None for equal weights
+    picks : int or None
+        How many groups to select, where that is set.
+    watch : Watch
+        Of a fit; runs that are many have none.
+    """
+
+    table: Any
+    codes: np.ndarray
+    classes: np.ndarray
+    weight: np.ndarray | None
+    groups: Groups
+    picks: int | None
+    multiclass: str
+    score: str
+    settings: Settings
+    watch: Watch
+
+    def contrasts(self, codes: np.ndarray | None = None) -> list[Contrast]:
+        """Return the comparisons, under the labels of the data or under others."""
+        codes = self.codes if codes is None else codes
+        return contrasts_of(codes, self.classes, self.multiclass, self.weight)
+
+
+def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
+    """Check a selector's parameters and its data; sets what scikit-learn sets on the way."""
+    params = selector.get_params()
+    for name, known in CHOICES.items():
+        check_choice(params[name], name, known)
+    eta = check_eta(params["eta"])
+    tol = check_number(params["tol"], "tol", strict=True)
+    max_iter = check_count(params["max_iter"], "max_iter")
+    seconds = params["time_limit"]
+    watch = Watch(
+        None if seconds is None else check_number(seconds, "time_limit", strict=True),
+        check_callable(params["callback"], "callback"),
+        check_flag(params["progress"], "progress"),
+    )
+    check_labels(X, y)
+    X, y = validate_data(
+        selector,
+        X,
+        y,
+        accept_sparse="csc",
+        dtype=(np.float64, np.float32),
+        ensure_all_finite=True if params["missing"] == "error" else "allow-nan",
+        ensure_min_samples=2,
+    )
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    weight = check_sample_weight(sample_weight, X.shape[0])
+    groups = read_groups(params["groups"], X.shape[1], getattr(selector, "feature_names_in_", None))
+    single = groups.in_order and len(groups) == X.shape[1]
+    number, threshold = params["n_features_to_select"], params["threshold"]
+    picks = check_picks(number, threshold, len(groups), single)
+    limits = Limits(tol, max_iter)
+    weights, eta = check_weigher(params["adversary"], len(groups), eta)
+    return Prepared(
+        table=fill_missing(X, params["missing"]),
+        codes=codes,
+        classes=classes,
+        weight=weight,
+        groups=groups,
+        picks=picks,
+        multiclass=params["multiclass"],
+        score=params["score"],
+        settings=Settings(params["scaling"], eta, picks, params["group_cost"], limits, weights),
+        watch=watch,
+    )

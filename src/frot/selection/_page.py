@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from frot._base.errors import InputError
+from frot.selection._inputs import Prepared, prepare
 from frot.selection._pictures import (
     View,
     draw_barycentres,
@@ -20,7 +21,6 @@ from frot.selection._pictures import (
     draw_parts,
     view_of,
 )
-from frot.selection._prepared import Prepared, prepare
 from frot.selection._selector import unfitted
 from frot.show.page import Cell, Column, PageTable, check_page, number, picture, render, save_page
 

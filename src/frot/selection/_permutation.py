@@ -14,14 +14,76 @@ from scipy import sparse
 from frot._base.errors import ConvergenceWarning, InputError
 from frot._base.fingerprint import fingerprint
 from frot._base.validate import check_choice, check_count
-from frot.selection._compare import WITHOUT_PLAN, statistic_of
-from frot.selection._multiple import benjamini_hochberg, max_t, permutation_p
-from frot.selection._prepared import SCORES, Prepared, prepare
-from frot.selection._selector import FROTSelector, unfitted
-from frot.selection._table import make_table
-from frot.selection._tasks import check_run, check_seed, generator_of, run_tasks
+from frot.selection._comparison import WITHOUT_PLAN, statistic_of
+from frot.selection._inputs import SCORES, Prepared, prepare
+from frot.selection._selector import FROTSelector, make_table, unfitted
+from frot.selection._tasks import check_run, generator_of, run_tasks
 
-__all__ = ["STATISTICS", "PermutationTest", "permutation_test"]
+__all__ = [
+    "STATISTICS",
+    "PermutationTest",
+    "benjamini_hochberg",
+    "max_t",
+    "permutation_p",
+    "permutation_test",
+]
+
+
+def permutation_p(observed: np.ndarray, null: np.ndarray) -> np.ndarray:
+    r"""Return :math:`p_l = (1 + \#\{b : T_l^{(b)} \ge T_l\}) / (1 + B)`, shape (L,).
+
+    The data as it is counts as one more permutation, which makes the test exact: under the null
+    hypothesis p is at most u with probability at most u.
+
+    Examples
+    --------
+    >>> permutation_p(np.array([2.0, 0.5]), np.array([[1.0, 1.0], [0.0, 1.0], [1.5, 0.0]]))
+    array([0.25, 0.75])
+    """
+    return (1.0 + (null >= observed).sum(axis=0)) / (1.0 + len(null))
+
+
+def benjamini_hochberg(p: np.ndarray) -> np.ndarray:
+    r"""Return q-values: the least false discovery rate at which each p-value is accepted.
+
+    .. math::
+        q_{(i)} = \min_{j \ge i} \; \min(1, L\, p_{(j)} / j)
+
+    Examples
+    --------
+    >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03, 0.5]))
+    array([0.04      , 0.05333333, 0.05333333, 0.5       ])
+    """
+    order = np.argsort(p)[::-1]
+    ranks = np.arange(len(p), 0, -1)
+    q = np.empty(len(p))
+    q[order] = np.minimum(np.minimum.accumulate(p[order] * len(p) / ranks), 1.0)
+    return q
+
+
+def max_t(observed: np.ndarray, null: np.ndarray) -> np.ndarray:
+    r"""Return p-values that hold for all features together (Westfall and Young, step-down).
+
+    Each feature is held against the largest statistic, in each permutation, of those features
+    whose own observed statistic is no larger. Accepting all with p <= u errs once or more with
+    probability at most u.
+
+    Examples
+    --------
+    >>> null = np.array([[1.0, 1.8], [0.0, 0.2], [2.5, 0.0]])
+    >>> max_t(np.array([2.0, 0.5]), null)
+    array([0.5, 0.5])
+    """
+    order = np.argsort(-observed, kind="stable")
+    count = np.zeros(len(observed))
+    for statistic in null:
+        largest = np.maximum.accumulate(statistic[order][::-1])[::-1]
+        count += largest >= observed[order]
+    p = np.empty(len(observed))
+    # A feature cannot be surer than one that stands out more.
+    p[order] = np.maximum.accumulate((1.0 + count) / (1.0 + len(null)))
+    return p
+
 
 STATISTICS = (*SCORES, "wasserstein")
 
@@ -151,10 +213,7 @@ def permutation_test(
     """
     check_choice(statistic, "statistic", STATISTICS)
     count = check_count(n_permutations, "n_permutations")
-    check_run(n_jobs, progress, checkpoint)
-    if random_state is None and checkpoint is not None:
-        raise InputError("random_state: a run with a checkpoint needs one; give a whole number")
-    seed = check_seed(random_state)
+    seed = check_run(n_jobs, progress, checkpoint, random_state)
     prepared = prepare(unfitted(selector), X, y, sample_weight)
     prepared.contrasts()
     blocks = check_blocks(block, prepared.codes)
@@ -168,7 +227,9 @@ def permutation_test(
         progress=progress,
         what="permutations",
         checkpoint=checkpoint,
-        fingerprint=lambda: _fingerprint(prepared, blocks, statistic, seed),
+        fingerprint=lambda: fingerprint(
+            **describe(prepared), blocks=blocks, statistic=statistic, seed=seed, work="permutation"
+        ),
     )
     null = np.stack(found)
     p = permutation_p(observed, null)
@@ -254,12 +315,6 @@ def _statistics(prepared: Prepared, codes: np.ndarray, statistic: str) -> np.nda
             for contrast in prepared.contrasts(codes)
         ]
     return np.mean(found, axis=0).astype(np.float32)
-
-
-def _fingerprint(prepared: Prepared, blocks: np.ndarray, statistic: str, seed: int) -> str:
-    return fingerprint(
-        **describe(prepared), blocks=blocks, statistic=statistic, seed=seed, work="permutation"
-    )
 
 
 def describe(prepared: Prepared) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.cluster.hierarchy import leaves_list, linkage
 
 from frot.groups.groups import Groups
-from frot.selection._compare import Comparison
+from frot.selection._comparison import Comparison
 from frot.show.plan import draw_cells
 from frot.show.style import (
     BLUE,
@@ -69,10 +69,8 @@ class View:
     ids : pair of tuples of str
         Names of their samples.
     top : array of int, shape (t,)
-        The best groups, best first; shapes (t,).
+        The best groups, best first.
     top_names : tuple of str, length t
-    score, shift, shape, misalignment, alpha : arrays of shape (t,)
-        Of the best groups.
     values : pair of arrays of shapes (f, n) and (f, m)
         Scaled values of the features in `features`, of both classes.
     features : tuple of str, length f
@@ -91,7 +89,6 @@ class View:
     ids: tuple[tuple[str, ...], tuple[str, ...]]
     top: np.ndarray
     top_names: tuple[str, ...]
-    score: np.ndarray
     values: tuple[np.ndarray, np.ndarray]
     features: tuple[str, ...]
     order: tuple[np.ndarray, np.ndarray]
@@ -128,19 +125,8 @@ def view_of(
 ) -> View:
     """Put together what is drawn of a comparison.
 
-    Parameters
-    ----------
-    comparison : Comparison
-    table : array or sparse array of shape (N, d)
-    groups : Groups
-    score : str
-        What features are ranked by.
-    picks : int
-        How many groups are selected, for the projection.
-    names : sequence of str, length d
-        Of the features.
-    ids : sequence of str, length N
-        Of the samples.
+    `score` is what features are ranked by, and `picks` how many groups are selected, which the
+    projection shows; `names` are those of the d features, `ids` those of the N samples.
     """
     scores = score_of(comparison, score)
     best = np.lexsort((-comparison.parts.phi, -scores))
@@ -158,7 +144,6 @@ def view_of(
         ids=(tuple(ids[int(i)] for i in rows), tuple(ids[int(j)] for j in cols)),
         top=top,
         top_names=tuple(groups.names[group] for group in top),
-        score=scores[top],
         values=values,
         features=tuple(names[int(feature)] for feature in shown),
         order=_orders(comparison, values[0]),

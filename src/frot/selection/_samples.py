@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,13 +139,8 @@ def read_samples(
         reason = "is a folder" if path.is_dir() else "does not exist"
         raise InputError(f"{path} {reason}; give the path of a file")
     wanted = Columns(label, block, ids, tuple(ignore))
-    if kind in TEXT:
-        found = read_text_columns(path, wanted)
-    elif kind == ".npz":
-        found = _read_npz(path, wanted)
-    else:
-        found = _read_parquet(path, wanted) if kind == ".parquet" else _read_h5ad(path, wanted)
-    X, special, names, ignored = found
+    readers = {".npz": _read_npz, ".parquet": _read_parquet, ".h5ad": _read_h5ad}
+    X, special, names, ignored = readers.get(kind, read_text_columns)(path, wanted)
     if X.shape[1] == 0:
         raise InputError(f"{path} has no column of numbers besides {label!r}; there is no feature")
     y = special["label"]
@@ -156,16 +151,8 @@ def read_samples(
             f"{path}: {len(missing)} samples, the first in row {missing[0] + 1}, have no "
             f"{label!r}; label them or remove them"
         )
-    row_names = special["ids"]
-    return Samples(
-        X,
-        y,
-        names,
-        None if row_names is None else tuple(row_names.tolist()),
-        special["block"],
-        ignored,
-        path,
-    )
+    named = None if special["ids"] is None else tuple(special["ids"].tolist())
+    return Samples(X, y, names, named, special["block"], ignored, path)
 
 
 Found = tuple[Any, dict[str, np.ndarray | None], tuple[str, ...], tuple[str, ...]]
@@ -178,13 +165,9 @@ def _as_text(values: Any) -> np.ndarray:
 def _read_npz(path: Path, wanted: Columns) -> Found:
     table = read_table(path)
     n, d = table.shape
-    special: dict[str, np.ndarray | None] = {"label": None, "block": None, "ids": None}
     with np.load(path, allow_pickle=False) as archive:
         vectors = [name for name in archive.files if archive[name].shape == (n,)]
-        for what, name in wanted.special():
-            if name not in vectors:
-                raise InputError(wanted.absent(path, what, name, vectors))
-            special[what] = _as_text(archive[name])
+        special = wanted.take(path, vectors, archive.__getitem__)
     if special["ids"] is None and table.ids is not None:
         special["ids"] = np.array(table.ids)
     names = table.columns or tuple(f"x{column}" for column in range(d))
@@ -198,11 +181,7 @@ def _read_parquet(path: Path, wanted: Columns) -> Found:
     if not isinstance(frame.index, pandas.RangeIndex):
         frame = frame.reset_index()
     frame.columns = [str(name) for name in frame.columns]
-    special: dict[str, np.ndarray | None] = {"label": None, "block": None, "ids": None}
-    for what, name in wanted.special():
-        if name not in frame.columns:
-            raise InputError(wanted.absent(path, what, name, list(frame.columns)))
-        special[what] = _as_text(frame[name])
+    special = wanted.take(path, list(frame.columns), frame.__getitem__)
     apart = {name for _, name in wanted.special()} | set(wanted.ignore)
     is_number = pandas.api.types.is_numeric_dtype
     others = [name for name in frame.columns if name not in apart]
@@ -223,11 +202,7 @@ def _read_h5ad(path: Path, wanted: Columns) -> Found:
         raise InputError(f"cannot read {path}: {' '.join(str(error).split())}") from None
     if adata.X is None:
         raise InputError(f"{path} has no X; write the table to X")
-    special: dict[str, np.ndarray | None] = {"label": None, "block": None, "ids": None}
-    for what, name in wanted.special():
-        if name not in adata.obs:
-            raise InputError(wanted.absent(path, what, name, list(map(str, adata.obs.columns))))
-        special[what] = _as_text(adata.obs[name])
+    special = wanted.take(path, list(map(str, adata.obs.columns)), adata.obs.__getitem__)
     if special["ids"] is None:
         special["ids"] = _as_text(adata.obs_names)
     names = tuple(map(str, adata.var_names))
@@ -265,7 +240,18 @@ class Columns:
         named = (("label", self.label), ("block", self.block), ("ids", self.ids))
         return [(what, name) for what, name in named if name is not None]
 
-    def absent(self, path: Path, what: str, name: str, present: Sequence[str]) -> str:
+    def take(
+        self, path: Path, present: Sequence[str], column: Callable[[str], Any]
+    ) -> dict[str, np.ndarray | None]:
+        """Read those as text, None for those not asked for; refuse what is not there."""
+        found: dict[str, np.ndarray | None] = dict.fromkeys(("label", "block", "ids"))
+        for what, name in self.special():
+            if name not in present:
+                raise InputError(self._absent(path, what, name, present))
+            found[what] = _as_text(column(name))
+        return found
+
+    def _absent(self, path: Path, what: str, name: str, present: Sequence[str]) -> str:
         """Return the sentence for a column that is not there."""
         option = "id" if what == "ids" else what
         # Labels are more often the first or the last column than one of thousands of genes.
@@ -275,9 +261,7 @@ class Columns:
         return f"{option}: {path} has no column {name!r}; it has {listed}"
 
 
-def read_text_columns(
-    path: Path, wanted: Columns
-) -> tuple[np.ndarray, dict[str, np.ndarray | None], tuple[str, ...], tuple[str, ...]]:
+def read_text_columns(path: Path, wanted: Columns) -> Found:
     r"""Return the features, the special columns, the features' names and what was left out.
 
     Examples
@@ -290,16 +274,15 @@ def read_text_columns(
     ([[1.5], [2.5]], ['p', 'q'], ('u',), ('remark',))
     """
     header, rows = _read_rows(path)
-    special: dict[str, np.ndarray | None] = {"label": None, "block": None, "ids": None}
     apart: set[int] = set()
-    for what, name in wanted.special():
-        if name not in header:
-            raise InputError(wanted.absent(path, what, name, header))
+
+    def cells(name: str) -> np.ndarray:
         if header.count(name) > 1:
             raise InputError(f"{path} has two columns named {name!r}; rename one")
-        column = header.index(name)
-        special[what] = np.array([row[column].strip() for _, row in rows])
-        apart.add(column)
+        apart.add(header.index(name))
+        return np.array([row[header.index(name)].strip() for _, row in rows])
+
+    special = wanted.take(path, header, cells)
     unknown = [name for name in wanted.ignore if name not in header]
     if unknown:
         raise InputError(f"{path} has no column {quote_some(unknown)} to ignore; check the name")
@@ -320,8 +303,7 @@ def read_text_columns(
     names = tuple(header[column] for column in kept)
     X = np.empty((len(rows), len(kept)))
     for position, (line, row) in enumerate(rows):
-        cells = row if not apart else [row[column] for column in kept]
-        X[position] = _numbers(cells, path, line, names)
+        X[position] = _numbers([row[column] for column in kept], path, line, names)
     return X, special, names, tuple(header[column] for column in text)
 
 

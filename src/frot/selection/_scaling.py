@@ -1,4 +1,4 @@
-r"""Make features comparable: where a feature's zero is, and how large one is.
+r"""Two classes made comparable, feature by feature: where its zero is, and how large one is.
 
 Costs are squared differences, so that the centre matters for rounding only; it is the midpoint of
 the two class means. The scale decides the ranking:
@@ -12,15 +12,151 @@ the two class means. The scale decides the ranking:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from frot._base.errors import InputError
 from frot.costs.protocol import blocks
-from frot.selection._columns import Sides
-from frot.selection._decomposition import SortedTransport
 
-__all__ = ["SCALINGS", "Scaled", "scale_sides"]
+__all__ = ["SCALINGS", "Scaled", "Sides", "SortedTransport", "scale_sides"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Samples of two classes with their weights.
+
+    Features are handed out in blocks, as float64 and a row a feature, so that neither a sparse
+    table nor one of another precision is ever copied whole.
+
+    Parameters
+    ----------
+    table : array of shape (N, d), or sparse array of shape (N, d) in CSC order
+    rows : pair of arrays of intp, of lengths n and m
+        Which samples are in the first class and which in the second.
+    weights : pair of arrays, of lengths n and m
+        Positive, each summing to one.
+    share : float
+        The first class's part of the weight of both.
+
+    Examples
+    --------
+    >>> table = np.array([[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]])
+    >>> sides = Sides.of(table, np.array([0, 1]), np.array([2]))
+    >>> sides.block(slice(0, 2))
+    (array([[1., 2.],
+           [5., 6.]]), array([[3.],
+           [7.]]))
+    """
+
+    table: Any
+    rows: tuple[np.ndarray, np.ndarray]
+    weights: tuple[np.ndarray, np.ndarray]
+    share: float
+
+    @classmethod
+    def of(
+        cls, table: Any, first: np.ndarray, second: np.ndarray, weight: np.ndarray | None = None
+    ) -> Sides:
+        """Split by rows; samples of weight zero are left out."""
+        if weight is None:
+            sizes = len(first), len(second)
+            weights = tuple(np.full(size, 1.0 / size) for size in sizes)
+            return cls(table, (first, second), (weights[0], weights[1]), sizes[0] / sum(sizes))
+        first, second = first[weight[first] > 0.0], second[weight[second] > 0.0]
+        totals = float(weight[first].sum()), float(weight[second].sum())
+        weights = weight[first] / totals[0], weight[second] / totals[1]
+        return cls(table, (first, second), weights, totals[0] / sum(totals))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(d, n, m)."""
+        return (self.table.shape[1], len(self.rows[0]), len(self.rows[1]))
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the table is."""
+        return sparse.issparse(self.table)
+
+    def block(self, columns: slice | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return both classes' values of some features, shapes (k, n) and (k, m), as copies."""
+        if self.is_sparse:
+            # A CSC table's transpose is the same arrays read as CSR: rows of it are features.
+            dense = self.table.T[columns].toarray()
+            first, second = (np.asarray(dense[:, rows], dtype=float) for rows in self.rows)
+            return first, second
+        picked = self.table[:, columns]
+        if picked.flags.f_contiguous:
+            first, second = (np.take(picked.T, rows, axis=1) for rows in self.rows)
+        else:
+            first, second = (picked[rows].T for rows in self.rows)
+        return np.ascontiguousarray(first, dtype=float), np.ascontiguousarray(second, dtype=float)
+
+
+class SortedTransport:
+    r"""Inner products of optimally matched values, :math:`\sum_{ij} \pi^*_{ij} x_i y_j`.
+
+    In one dimension the optimal plan of any convex cost fills the masses of both sides in
+    increasing order. With equal weights within each side that plan is the same for every feature
+    once its values are sorted, whatever the two sizes, so that a block of features takes two
+    sorts and one small product. Other weights follow their values into order, feature by feature.
+
+    Parameters
+    ----------
+    a, b : arrays of shape (n,) and (m,)
+        Weights that sum to one.
+
+    Examples
+    --------
+    >>> matched = SortedTransport(np.full(2, 0.5), np.full(3, 1 / 3))
+    >>> x, y = np.array([[3.0, 0.0]]), np.array([[1.0, 3.0, 2.0]])
+    >>> matched.products(*matched.sort(x, y))  # 3 with 3 and half of 2, 0 with 1 and half of 2
+    array([4.])
+    """
+
+    def __init__(self, a: np.ndarray, b: np.ndarray) -> None:
+        self.a, self.b = a, b
+        # Weights that came from dividing equal ones may differ in the last place.
+        self.equal = bool(np.ptp(a) <= 1e-12 * a[0] and np.ptp(b) <= 1e-12 * b[0])
+        self._plan = _fill(len(a), len(b)) if self.equal else None
+
+    def sort(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of both in increasing order; as they are where weights must follow."""
+        return (np.sort(x, axis=1), np.sort(y, axis=1)) if self.equal else (x, y)
+
+    def products(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the sums for features in rows as `sort` left them, (k, n) and (k, m) to (k,)."""
+        if self._plan is not None:
+            return np.einsum("kj,kj->k", x @ self._plan, y)
+        return self._weighted(x, y)
+
+    def _weighted(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        n, m = len(self.a), len(self.b)
+        rows, cols = np.argsort(x, axis=1), np.argsort(y, axis=1)
+        ends = np.concatenate([self.a[rows].cumsum(axis=1), self.b[cols].cumsum(axis=1)], axis=1)
+        order = np.argsort(ends, axis=1, kind="stable")
+        mass = np.diff(np.take_along_axis(ends, order, axis=1), prepend=0.0, axis=1)
+        # The piece of mass that ends here is of the value after all those that ended before.
+        of_x = order < n
+        past_x = np.minimum(of_x.cumsum(axis=1) - of_x, n - 1)
+        past_y = np.minimum((~of_x).cumsum(axis=1) - ~of_x, m - 1)
+        at_x = np.take_along_axis(rows, past_x, axis=1)
+        at_y = np.take_along_axis(cols, past_y, axis=1)
+        values = np.take_along_axis(x, at_x, axis=1) * np.take_along_axis(y, at_y, axis=1)
+        return np.einsum("kp,kp->k", mass, values)
+
+
+def _fill(n: int, m: int) -> np.ndarray:
+    """Return the plan between n and m sorted points of equal weights, shape (n, m).
+
+    Point i holds the masses from i m to (i + 1) m of n m units, in whole numbers, so that no
+    rounding decides which points meet.
+    """
+    starts_x, starts_y = m * np.arange(n)[:, None], n * np.arange(m)
+    overlap = np.minimum(starts_x + m, starts_y + n) - np.maximum(starts_x, starts_y)
+    return np.maximum(overlap, 0) / (n * m)
+
 
 SCALINGS = ("balanced", "paper", "none")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from dataclasses import replace
 from typing import Any
@@ -13,13 +14,29 @@ from sklearn.utils.validation import check_is_fitted
 
 from frot._base.errors import InputError, brief
 from frot._base.interrupted import Interrupted
-from frot.selection._compare import Comparison, compare
-from frot.selection._decomposition import Parts
-from frot.selection._prepared import Prepared, prepare
-from frot.selection._table import make_table
+from frot.selection._comparison import Comparison, Parts, compare
+from frot.selection._inputs import Prepared, prepare
 from frot.solvers import Callback
 
-__all__ = ["FROTSelector", "unfitted"]
+__all__ = ["FROTSelector", "make_table", "unfitted"]
+
+
+def make_table(columns: dict[str, np.ndarray]) -> Any:
+    """Return the columns as a table.
+
+    Examples
+    --------
+    >>> make_table({"feature": np.array(["a", "b"], dtype=object), "rank": np.array([1, 2])})
+      feature  rank
+    0       a     1
+    1       b     2
+    """
+    if importlib.util.find_spec("pandas") is None:
+        return columns
+    import pandas as pd
+
+    return pd.DataFrame(columns)
+
 
 # Seconds of a comparison whose time is up before it begins.
 NO_TIME = 1e-9

@@ -14,11 +14,10 @@ from frot._base.errors import ConvergenceWarning, InputError
 from frot._base.fingerprint import fingerprint
 from frot._base.interrupted import Interrupted
 from frot._base.validate import check_count, check_number
+from frot.selection._inputs import Prepared, prepare
 from frot.selection._permutation import describe
-from frot.selection._prepared import Prepared, prepare
-from frot.selection._selector import FROTSelector, unfitted
-from frot.selection._table import make_table
-from frot.selection._tasks import check_run, check_seed, generator_of, run_tasks
+from frot.selection._selector import FROTSelector, make_table, unfitted
+from frot.selection._tasks import check_run, generator_of, run_tasks
 
 __all__ = ["StabilitySelection", "stability_selection"]
 
@@ -111,10 +110,7 @@ def stability_selection(
     (array([3]), 10)
     """
     count = check_count(n_pairs, "n_pairs")
-    check_run(n_jobs, progress, checkpoint)
-    if random_state is None and checkpoint is not None:
-        raise InputError("random_state: a run with a checkpoint needs one; give a whole number")
-    seed = check_seed(random_state)
+    seed = check_run(n_jobs, progress, checkpoint, random_state)
     model = unfitted(selector)
     prepared = prepare(model, X, y, sample_weight)
     sizes = np.bincount(prepared.codes)
@@ -124,11 +120,8 @@ def stability_selection(
             "four or more of each class, so drop it or merge it with another"
         )
     # The data is checked and filled already, and the groups are read.
-    model = model.set_params(
-        groups=prepared.groups,
-        missing="error",
-        n_features_to_select=prepared.picks,
-    )
+    known = {"groups": prepared.groups, "n_features_to_select": prepared.picks}
+    model = model.set_params(missing="error", **known)
     found = run_tasks(
         partial(_pair, model, prepared, seed),
         count,

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from frot._base.errors import InputError, brief
 from frot._base.files import check_path
-from frot._base.parallel import check_n_jobs, end_with_caller
+from frot._base.parallel import check_n_jobs, spread
 from frot._base.store import open_checkpoint
 from frot._base.validate import check_flag, check_number
 from frot.solvers.progress import counting_bar
 
-__all__ = ["check_run", "check_seed", "generator_of", "run_tasks"]
+__all__ = ["check_run", "generator_of", "run_tasks"]
 
 # Tasks that a worker takes at a time: handing over the data costs more than one of them.
 CHUNK = 8
@@ -53,45 +53,29 @@ def run_tasks(
         show = stack.enter_context(bar)
         todo = [index for index in range(count) if index not in done]
         chunks = [todo[start : start + CHUNK] for start in range(0, len(todo), CHUNK)]
-        workers: Any = Parallel(n_jobs=n_jobs, return_as="generator")
-        results = workers(delayed(_several)(os.getpid(), task, chunk) for chunk in chunks)
-        for chunk, arrays in zip(chunks, results, strict=True):
-            for index, array in zip(chunk, arrays, strict=True):
+        for found in spread(partial(_several, task), chunks, n_jobs):
+            for index, array in found:
                 done[index] = array
                 if store is not None:
                     store.add(index, array)
-            show(len(chunk), len(chunk))
+            show(len(found), len(found))
     return [done[index] for index in range(count)]
 
 
-def check_run(n_jobs: Any, progress: Any, checkpoint: Any) -> None:
-    """Refuse ways to run tasks that there are not.
+def check_run(n_jobs: Any, progress: Any, checkpoint: Any, random_state: Any) -> int:
+    """Refuse ways to run tasks that there are not; return a seed, drawn where none was given.
 
     Examples
     --------
-    >>> check_run(2, True, None)
+    >>> check_run(2, True, None, 7)
+    7
     """
     check_n_jobs(n_jobs)
     check_flag(progress, "progress")
     if checkpoint is not None:
         check_path(checkpoint, "checkpoint")
-
-
-def _several(
-    caller: int, task: Callable[[int], np.ndarray], indices: list[int]
-) -> list[np.ndarray]:
-    end_with_caller(caller)
-    return [task(index) for index in indices]
-
-
-def check_seed(random_state: Any) -> int:
-    """Return a whole number to seed from; None draws one.
-
-    Examples
-    --------
-    >>> check_seed(7)
-    7
-    """
+        if random_state is None:
+            raise InputError("random_state: a run with a checkpoint needs one; give a whole number")
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
@@ -100,6 +84,10 @@ def check_seed(random_state: Any) -> int:
             "and their own numbers, so that a resumed run gives the same answer"
         )
     return int(check_number(random_state, "random_state"))
+
+
+def _several(task: Callable[[int], np.ndarray], indices: list[int]) -> list[tuple[int, np.ndarray]]:
+    return [(index, task(index)) for index in indices]
 
 
 def generator_of(seed: int, index: int) -> np.random.Generator:

@@ -10,7 +10,7 @@ import base64
 import math
 import os
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import resources
 from importlib.metadata import version
@@ -81,6 +81,8 @@ class Cell:
         Draw the text as a badge: green, orange or red.
     title : str
         What a badge says when the pointer rests on it.
+    link : str
+        The key of the section that the text leads to.
     """
 
     text: str
@@ -88,6 +90,7 @@ class Cell:
     note: str = ""
     badge: str | None = None
     title: str = ""
+    link: str = ""
 
     @property
     def key(self) -> str:
@@ -122,6 +125,8 @@ class PageTable:
         What to write into the empty box that searches; no box where this is empty.
     marked : collection of int
         Rows with a coloured edge.
+    note : str
+        What to know about the numbers; above the table.
     """
 
     columns: Sequence[Column]
@@ -130,6 +135,7 @@ class PageTable:
     key: str
     search: str = ""
     marked: Collection[int] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -186,6 +192,8 @@ class Claim:
         The numbers behind it.
     word : str
         The verdict; by default "holds", "fails" or "skipped".
+    checks : sequence of Claim
+        The smaller statements that it was put to.
 
     Examples
     --------
@@ -197,6 +205,7 @@ class Claim:
     holds: bool | None
     found: str = ""
     word: str = ""
+    checks: Sequence[Claim] = ()
 
     def __post_init__(self) -> None:
         usual = {True: "holds", False: "fails", None: "skipped"}[self.holds]
@@ -223,6 +232,10 @@ class Section:
     pictures : sequence of Picture
         Made by `picture`.
     tables : sequence of PageTable
+    notes : sequence of str
+        Paragraphs of small print.
+    key : str
+        What links lead to it by, its own on the page.
     """
 
     title: str
@@ -230,7 +243,9 @@ class Section:
     facts: Sequence[tuple[str, str]] = ()
     claims: Sequence[Claim] = ()
     pictures: Sequence[Picture] = ()
-    tables: Sequence[PageTable] = field(default=())
+    tables: Sequence[PageTable] = ()
+    notes: Sequence[str] = ()
+    key: str = ""
 
 
 def write_page(

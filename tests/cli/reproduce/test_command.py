@@ -2,6 +2,7 @@ import dataclasses
 import inspect
 import json
 import re
+import sys
 
 import pytest
 
@@ -16,6 +17,8 @@ from frot.cli.reproduce.experiment import (
     Table,
     Verdict,
 )
+from frot.cli.reproduce.page import Entry, write_experiments
+from tests.show.test_report import Page
 
 
 def test_figure_1(run, tmp_path):
@@ -86,10 +89,51 @@ def test_all_runs_every_experiment_that_has_its_data(run, registry, tmp_path):
         "reproduction.html"
     }
     page = (tmp_path / "made" / "reproduction.html").read_text(encoding="utf-8")
+    parsed = Page(page)
+    # First every claim with its verdict, each leading to its experiment; then the numbers.
+    assert parsed.rows == [
+        ["experiment", "claim", "verdict"],
+        ["yes", "the claim of yesFigure\xa0yes", "reproduced"],
+        ["no", "the claim of noFigure\xa0no", "not reproduced"],
+        ["photos", "photographs matchthe photographs are not there; get them", "skipped"],
+        *[["a", "b"], ["<x>", "1.5"]] * 2,
+    ]
+    for name in ("yes", "no", "photos"):
+        assert f'href="#{name}"' in page
+        assert page.count(f'<section id="{name}">') == 1
+    assert parsed.alts == ["it holds", "it does not"]
     assert page.count("data:image/png;base64,") == 2
-    assert "<td>&lt;x&gt;</td><td>1.5</td>" in page
-    assert "<td class='not'>not reproduced</td>" in page
-    assert "skipped: the photographs are not there" in page
+    for word, kind in (
+        ("reproduced", "badge"),
+        ("not reproduced", "badge failed"),
+        ("skipped", "badge open"),
+        ("yes", "badge"),
+        ("no", "badge failed"),
+    ):
+        assert f'<span class="{kind}">{word}</span>' in page
+    assert page.count("3 points of seed 7") == 2
+    assert page.count("a note") == 2
+    assert "frot reproduce all --seed 7 --out made -n 3 --pairs 2" in parsed.texts["code"]
+
+
+def test_all_needs_what_the_page_needs_before_any_work(run, registry, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    done = run("reproduce", "all", "--out", "made")
+    assert done.exit_code == 2
+    assert 'jinja2 is not installed; pip install "frot[plot]"' in done.stderr
+    assert not any((tmp_path / "made").iterdir())
+
+
+def test_columns_of_numbers_are_sorted_by_what_their_cells_begin_with(tmp_path):
+    cells = ["0.875 ± 0.01", "−2.5", "1,200 / 3", "", "1.5e-3 s", "40.1%"]
+    table = Table("t", ["name", "n"], [["x", cell] for cell in cells])
+    verdict = Verdict("1", "c", (Check("f", True), Check("g", False)))
+    made = Reproduction("a", {}, (verdict,), figure, tables=(table,))
+    entry = Entry(Experiment("a", "about", lambda asked: made), made)
+    page = write_experiments([entry], tmp_path / "a.html").read_text(encoding="utf-8")
+    keys = re.findall(r'data-value="([^"]*)"', page)
+    assert keys == ["0.875", "-2.5", "1200.0", "", "0.0015", "40.1"]
+    assert '<span class="badge open">partly reproduced</span>' in page
 
 
 def test_an_experiment_that_fails_costs_no_other(run, registry):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError
+from frot.cli.calls import option_words
 from frot.cli.console import FAILED, complain, console, remark, say
+from frot.cli.options import Progress, bar, option
 
 if TYPE_CHECKING:
     from frot.cli.reproduce.experiment import Asked, Experiment, Reproduction
@@ -37,12 +39,6 @@ COLOURS = {"reproduced": "green", "partly reproduced": "yellow", "not reproduced
 PAGE = "reproduction.html"
 
 
-def _option(panel: str | None, help: str, metavar: str | None = None, **more: Any) -> Any:
-    return typer.Option(
-        help=help, metavar=metavar, show_default=False, rich_help_panel=panel, **more
-    )
-
-
 def reproduce(
     figure: Annotated[
         Name,
@@ -61,23 +57,23 @@ def reproduce(
     ] = None,
     splits: Annotated[
         int | None,
-        _option("Selection", "Splits into training and test; 50 by default.", "N", min=2),
+        option("Selection", "Splits into training and test; 50 by default.", "N", min=2),
     ] = None,
     sets: Annotated[
         str | None,
-        _option("Selection", "Data sets, such as colon,leukemia; all there by default.", "NAMES"),
+        option("Selection", "Data sets, such as colon,leukemia; all there by default.", "NAMES"),
     ] = None,
     workers: Annotated[
-        int | None, _option("Selection", "Processes; 1 by default.", "N", min=1)
+        int | None, option("Selection", "Processes; 1 by default.", "N", min=1)
     ] = None,
-    data: Annotated[Path | None, _option(None, "Folder with the data sets.", "FOLDER")] = None,
+    data: Annotated[Path | None, option(None, "Folder with the data sets.", "FOLDER")] = None,
     pairs: Annotated[
         int | None,
-        _option("Photographs", "Pairs; 20 for noise-layers, all 900 otherwise.", "N", min=1),
+        option("Photographs", "Pairs; 20 for noise-layers, all 900 otherwise.", "N", min=1),
     ] = None,
     networks: Annotated[
         str | None,
-        _option(
+        option(
             "Photographs",
             "Such as efficientnet-lite2,resnet50-thin,mobilenetv2; the first for noise-layers, "
             "all there otherwise.",
@@ -86,14 +82,12 @@ def reproduce(
     ] = None,
     regret: Annotated[
         bool | None,
-        _option(
+        option(
             "Photographs",
             "Also costs less their own optima, which takes longer than all the rest.",
         ),
     ] = None,
-    progress: Annotated[
-        bool | None, typer.Option(help="Show a bar; by default on a terminal.")
-    ] = None,
+    progress: Progress = None,
 ) -> None:
     """Compute figures of the paper anew: a picture, all numbers as JSON, and a verdict each.
 
@@ -111,10 +105,11 @@ def reproduce(
         "pairs": pairs, "networks": _names(networks), "regret": regret,
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
-    bar = sys.stderr.isatty() if progress is None else progress
-    asked = Asked(seed=seed, progress=bar, **given)
+    asked = Asked(seed=seed, progress=bar(progress), **given)
     if figure is Name.all:
-        raise typer.Exit(_run_all(EXPERIMENTS, asked, out))
+        words = option_words({"seed": seed, "out": out} | given)
+        command = shlex.join(["frot", "reproduce", "all", *words]).replace("--n ", "-n ")
+        raise typer.Exit(_run_all(EXPERIMENTS, asked, out, command))
     experiment = EXPERIMENTS[figure.value]
     _check_options(experiment, given, EXPERIMENTS)
     _show(experiment, _run(experiment, asked, out), out)
@@ -128,14 +123,14 @@ def _check_options(
     experiment: Experiment, given: dict[str, Any], experiments: dict[str, Experiment]
 ) -> None:
     """Refuse options that an experiment has no use for, and say which ones have."""
-    for option in given:
-        if option in experiment.takes:
+    for name in given:
+        if name in experiment.takes:
             continue
-        if option == "n":
-            sizes = " and ".join(f"--{name}" for name in experiment.sized_by)
+        if name == "n":
+            sizes = " and ".join(f"--{one}" for one in experiment.sized_by)
             raise InputError(f"-n is for other figures; {experiment.name} takes {sizes}")
-        takers = " and ".join(one.name for one in experiments.values() if option in one.takes)
-        raise InputError(f"--{option} is for {takers}; leave it out for {experiment.name}")
+        takers = " and ".join(one.name for one in experiments.values() if name in one.takes)
+        raise InputError(f"--{name} is for {takers}; leave it out for {experiment.name}")
 
 
 def _run(experiment: Experiment, asked: Asked, out: Path) -> Reproduction:
@@ -171,10 +166,13 @@ def _show(experiment: Experiment, made: Reproduction, out: Path) -> None:
         say(f"  {path}")
 
 
-def _run_all(experiments: dict[str, Experiment], asked: Asked, out: Path) -> int:
+def _run_all(experiments: dict[str, Experiment], asked: Asked, out: Path, command: str) -> int:
     """Run every experiment that there is data for; one that fails costs no other."""
-    from frot.cli.reproduce.page import Entry, write_page
+    from frot._base.files import make_folder
+    from frot.cli.reproduce.page import Entry, write_experiments
+    from frot.show.page import check_page
 
+    page = check_page(make_folder(out) / PAGE)
     entries = []
     for experiment in experiments.values():
         made, skipped, failed = None, "", ""
@@ -192,7 +190,7 @@ def _run_all(experiments: dict[str, Experiment], asked: Asked, out: Path) -> int
                 complain(f"{experiment.name}: {failed}")
         entries.append(Entry(experiment, made, skipped, failed))
     _summarise(entries)
-    say(f"Wrote {write_page(entries, out / PAGE)}")
+    say(f"Wrote {write_experiments(entries, page, command)}")
     return FAILED if any(entry.failed for entry in entries) else 0
 
 
@@ -206,8 +204,8 @@ def _summarise(entries: list[Any]) -> None:
     table.add_column("claim", overflow="fold")
     table.add_column("verdict", overflow="fold")
     for entry in entries:
-        for claim, outcome in entry.rows:
-            table.add_row(
-                entry.experiment.name, Text(claim), Text(outcome, COLOURS.get(outcome, "dim"))
-            )
+        for claim in entry.claims:
+            verdict = claim.word if claim.checks else f"{claim.word}: {claim.found}"
+            cells = Text(claim.text), Text(verdict, COLOURS.get(claim.word, "dim"))
+            table.add_row(entry.experiment.name, *cells)
     console().print(table)

@@ -151,7 +151,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers in rows, the first cell of each being its name.
+    """A table that an experiment made: numbers in rows, the first cell of each being its name.
 
     Examples
     --------

@@ -1,28 +1,20 @@
-"""All experiments of a run on one web page: claims and verdicts first, then tables and pictures."""
+"""All experiments of a run on one web page: every claim with its verdict, then what was found."""
 
 from __future__ import annotations
 
-from base64 import b64encode
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
-from frot._base.files import make_folder, replacing
 from frot.cli.reproduce.experiment import Experiment, Reproduction, Table, Verdict
+from frot.show import Cell, Claim, Column, PageTable, Section, picture, write_page
 
-__all__ = ["Entry", "write_page"]
+__all__ = ["Entry", "write_experiments"]
 
-STYLE = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto; }
-th, td { padding: .3rem .7rem; border-bottom: 1px solid #8886; text-align: left; }
-td + td { font-variant-numeric: tabular-nums; }
-img { max-width: 100%; background: white; }
-.reproduced { color: #1a7f37; } .partly { color: #b07700; } .not { color: #cf222e; }
-.skipped, .failed, .note { opacity: .75; }
-"""
+# What the verdicts are as claims: true, false, or true in part.
+HOLDS = {"reproduced": True, "partly reproduced": None, "not reproduced": False}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,78 +27,69 @@ class Entry:
     failed: str = ""
 
     @property
-    def rows(self) -> list[tuple[str, str]]:
+    def claims(self) -> list[Claim]:
         """Every claim with its verdict."""
         if self.made is not None:
-            return [(verdict.claim, verdict.outcome) for verdict in self.made.verdicts]
-        why = f"skipped: {self.skipped}" if self.skipped else f"failed: {self.failed}"
-        return [(self.experiment.about, why)]
+            return [_claim(verdict) for verdict in self.made.verdicts]
+        if self.skipped:
+            return [Claim(self.experiment.about, None, self.skipped)]
+        return [Claim(self.experiment.about, False, self.failed, "failed")]
 
 
-def write_page(entries: Sequence[Entry], path: Path) -> Path:
-    """Write one page, complete or not at all, with the pictures inside; returns the path.
-
-    Pictures are those that `Reproduction.write` left in the same folder.
-    """
+def write_experiments(entries: Sequence[Entry], path: Path, command: str = "") -> Path:
+    """Write one page, complete or not at all, with the pictures inside; returns the path."""
     rows = [
-        f"<tr><td><a href='#{escape(entry.experiment.name)}'>{escape(entry.experiment.name)}</a>"
-        f"</td><td>{escape(claim)}</td>{_outcome(outcome)}</tr>"
-        for entry in entries
-        for claim, outcome in entry.rows
-    ]
-    body = "\n".join(
         [
-            "<h1>Feature-robust optimal transport, computed anew</h1>",
-            "<table><tr><th>experiment</th><th>claim</th><th>verdict</th></tr>",
-            *rows,
-            "</table>",
-            *(_section(entry, path.parent) for entry in entries),
+            Cell(entry.experiment.name, link=entry.experiment.name),
+            Cell(claim.text, note=claim.found),
+            Cell(claim.word, badge=claim.kind),
         ]
+        for entry in entries
+        for claim in entry.claims
+    ]
+    columns = [Column(head, "text") for head in ("experiment", "claim", "verdict")]
+    verdicts = PageTable(columns, rows, "Every claim", "claims")
+    return write_page(
+        path,
+        "Feature-robust optimal transport, computed anew",
+        [Section("Verdicts", tables=[verdicts]), *map(_section, entries)],
+        command=command,
     )
-    make_folder(path.parent)
-    with replacing(path) as draft:
-        draft.write_text(
-            "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-            "<meta name='viewport' content='width=device-width'>"
-            f"<title>frot reproduce</title><style>{STYLE}</style></head>\n"
-            f"<body>{body}</body></html>\n",
-            "utf-8",
-        )
-    return path
 
 
-def _section(entry: Entry, folder: Path) -> str:
-    experiment, made = entry.experiment, entry.made
-    name = escape(experiment.name)
-    parts = [f"<h2 id='{name}'>{name}</h2>", f"<p>{escape(experiment.about)}</p>"]
+def _section(entry: Entry) -> Section:
+    name, about, made = entry.experiment.name, entry.experiment.about, entry.made
     if made is None:
-        ((_, why),) = entry.rows
-        return "\n".join([*parts, f"<p class='note'>{escape(why)}</p>"])
-    parts += [_verdict(verdict) for verdict in made.verdicts]
-    picture = folder / f"{made.name}.png"
-    if picture.is_file():
-        content = b64encode(picture.read_bytes()).decode()
-        parts.append(f"<img alt='{name}' src='data:image/png;base64,{content}'>")
-    parts += [_table(table) for table in made.tables]
-    parts += [f"<p class='note'>{escape(note)}</p>" for note in made.notes]
-    return "\n".join(parts)
-
-
-def _verdict(verdict: Verdict) -> str:
-    checks = "".join(f"<li>{escape(line)}</li>" for line in verdict.lines)
-    colour = verdict.outcome.split()[0]
-    heading = f"<b class='{colour}'>{escape(verdict.heading)}</b>"
-    return f"<p>{heading}: {escape(verdict.claim)}</p><ul>{checks}</ul>"
-
-
-def _table(table: Table) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in table.header)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows
+        return Section(name, claims=entry.claims, key=name)
+    claims = entry.claims
+    return Section(
+        name,
+        [about] if about not in [claim.text for claim in claims] else [],
+        claims=claims,
+        pictures=[picture(made.draw, about)],
+        tables=[_table(table, f"{name}-{i}") for i, table in enumerate(made.tables)],
+        notes=made.notes,
+        key=name,
     )
-    note = f"<p class='note'>{escape(table.note)}</p>" if table.note else ""
-    return f"<h3>{escape(table.title)}</h3>{note}<table><tr>{head}</tr>{rows}</table>"
 
 
-def _outcome(text: str) -> str:
-    return f"<td class='{escape(text.split()[0].rstrip(':'))}'>{escape(text)}</td>"
+def _claim(verdict: Verdict) -> Claim:
+    checks = [
+        Claim(check.figures, check.holds, word="yes" if check.holds else "no")
+        for check in verdict.checks
+    ]
+    about = f"{verdict.kind}\N{NO-BREAK SPACE}{verdict.figure}"
+    return Claim(verdict.claim, HOLDS[verdict.outcome], about, verdict.outcome, checks)
+
+
+def _table(table: Table, key: str) -> PageTable:
+    name, *heads = table.header
+    columns = [Column(name, "text"), *map(Column, heads)]
+    rows = [[Cell(text, _leading_number(text)) for text in row] for row in table.rows]
+    return PageTable(columns, rows, table.title, key, note=table.note)
+
+
+def _leading_number(text: str) -> float:
+    """What a cell such as "0.875 ± 0.01" is sorted by."""
+    found = re.match(r"[-+]?[\d,]*\.?\d+(e[-+]?\d+)?", text.replace("−", "-"))
+    return float(found[0].replace(",", "")) if found else math.nan

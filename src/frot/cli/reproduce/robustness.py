@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -102,18 +102,12 @@ def _below(x: np.ndarray) -> np.ndarray:
     return 0.5 + (x * np.sqrt(1.0 - x**2) + np.arcsin(x)) / np.pi
 
 
-def clouds() -> dict[str, Cloud]:
-    """Return both pairs by name."""
-    # Each of the two features moves by 2; no other feature, and no direction, by more.
-    torn = {"frot": 4.0, "srw": 8.0, "max_sliced": 4.0, "ot": 8.0}
-    return {
-        "hypercube": Cloud("fragmented hypercube", hypercube, torn),
-        "annulus": Cloud("disk to annulus", annulus, annulus_truth()),
-    }
-
-
-CLOUDS = clouds()
-
+# Each of the two features moves by 2; no other feature, and no direction, by more.
+TORN = {"frot": 4.0, "srw": 8.0, "max_sliced": 4.0, "ot": 8.0}
+CLOUDS = {
+    "hypercube": Cloud("fragmented hypercube", hypercube, TORN),
+    "annulus": Cloud("disk to annulus", annulus, annulus_truth()),
+}
 
 METHODS = {"frot": "FROT", "srw": "SRW (k = 2)", "max_sliced": "max-sliced", "ot": "OT"}
 # SRW's gap, far below the differences that matter here, and its rounds, each a transport.
@@ -284,7 +278,7 @@ def claims(numbers: dict[str, Any]) -> tuple[Verdict, ...]:
     )  # fmt: skip
 
 
-def _verdict(name: str, claim: str, checks: list[Check]) -> Verdict:
+def _verdict(name: str, claim: str, checks: Iterable[Check]) -> Verdict:
     return Verdict(name, claim, tuple(checks), "Robustness,")
 
 
@@ -292,33 +286,26 @@ def _moved(point: dict[str, Any], method: str) -> float:
     return abs(math.log(point[method]["ratio"]))
 
 
-def _values(sweep: dict[str, Any], where: Any) -> list[Check]:
-    checks = []
+def _values(sweep: dict[str, Any], where: Any) -> Iterator[Check]:
     for cloud, what in CLOUDS.items():
         last = sweep[cloud][-1]
         told = ", ".join(f"{METHODS[m]} x{last[m]['ratio']:.2f}" for m in METHODS)
         noisy = [point for point in sweep[cloud] if point["level"] and point["noise_features"]]
         holds = all(_moved(p, m) < _moved(p, "ot") for p in noisy for m in ROBUST)
-        checks.append(Check(f"{what.name}: at {where(last)} {told}", holds))
-    return checks
+        yield Check(f"{what.name}: at {where(last)} {told}", holds)
 
 
-def _against_srw(sweep: dict[str, Any]) -> list[Check]:
-    checks = []
+def _against_srw(sweep: dict[str, Any]) -> Iterator[Check]:
     for cloud, what in CLOUDS.items():
         # Where SRW is not solved, nothing can be said.
         solved = [point for point in sweep[cloud] if point["srw"]["gap"] <= PROVEN]
         own = {m: max(_moved(p, m) for p in solved) for m in ("frot", "srw")}
         text = f"FROT by at most {math.expm1(own['frot']):.1%}, SRW by {math.expm1(own['srw']):.1%}"
         level = max(point["level"] for point in solved)
-        checks.append(
-            Check(f"{what.name}: {text}, for noise up to {level:g}", own["frot"] <= own["srw"])
-        )
-    return checks
+        yield Check(f"{what.name}: {text}, for noise up to {level:g}", own["frot"] <= own["srw"])
 
 
-def _errors(sweep: dict[str, Any]) -> list[Check]:
-    checks = []
+def _errors(sweep: dict[str, Any]) -> Iterator[Check]:
     for cloud, what in CLOUDS.items():
         for method in ROBUST:
             ends = [sweep[cloud][place][method]["error"] for place in (0, -1)]
@@ -326,30 +313,26 @@ def _errors(sweep: dict[str, Any]) -> list[Check]:
             less = all(p[method]["error"] < p["ot"]["error"] for p in sweep[cloud])
             text = " to ".join(f"{e:.1%} (n = {n})" for e, n in zip(ends, sizes, strict=True))
             plain = f"OT's last is {sweep[cloud][-1]['ot']['error']:.0%}"
-            checks.append(
-                Check(f"{what.name}: {METHODS[method]} {text}; {plain}", less and ends[1] < ends[0])
+            yield Check(
+                f"{what.name}: {METHODS[method]} {text}; {plain}", less and ends[1] < ends[0]
             )
-    return checks
 
 
 def _judged(sweep: dict[str, Any], cloud: str) -> list[dict[str, Any]]:
     return [point for point in sweep[cloud] if 0.0 < point["level"] <= LEVEL]
 
 
-def _choices(sweep: dict[str, Any]) -> list[Check]:
-    checks = []
+def _choices(sweep: dict[str, Any]) -> Iterator[Check]:
     for cloud, what in CLOUDS.items():
         for method in ROBUST:
             least = min(point[method]["recovered"] for point in _judged(sweep, cloud))
             text = f"{METHODS[method]} has at least {least:.1%} on them for noise up to {LEVEL:g}"
             last = sweep[cloud][-1]
             text += f" ({last[method]['recovered']:.1%} at {last['level']:g})"
-            checks.append(Check(f"{what.name}: {text}", least >= FOUND))
-    return checks
+            yield Check(f"{what.name}: {text}", least >= FOUND)
 
 
-def _plans(sweep: dict[str, Any]) -> list[Check]:
-    checks = []
+def _plans(sweep: dict[str, Any]) -> Iterator[Check]:
     for cloud, what in CLOUDS.items():
         worst = {m: max(p[m]["excess"] for p in _judged(sweep, cloud)) for m in METHODS}
         for method in ROBUST:
@@ -358,20 +341,17 @@ def _plans(sweep: dict[str, Any]) -> list[Check]:
                 f"noise up to {LEVEL:g}, OT's {worst['ot']:.1%}"
             )
             good = worst[method] <= GOOD and worst[method] < worst["ot"]
-            checks.append(Check(f"{what.name}: {text}", good))
-    return checks
+            yield Check(f"{what.name}: {text}", good)
 
 
-def _rotation(numbers: dict[str, Any]) -> list[Check]:
-    checks = []
+def _rotation(numbers: dict[str, Any]) -> Iterator[Check]:
     for cloud, what in CLOUDS.items():
         points = numbers["over_level"][cloud]
         straight = min(points, key=lambda point: abs(point["level"] - LEVEL))
         for method in ROBUST:
             before, after = straight[method]["ratio"], numbers["turned"][cloud][method]["ratio"]
             text = f"{METHODS[method]} x{before:.2f}, and x{after:.2f} after a random rotation"
-            checks.append(Check(f"{what.name}: {text}", abs(after / before - 1.0) <= 0.05))
-    return checks
+            yield Check(f"{what.name}: {text}", abs(after / before - 1.0) <= 0.05)
 
 
 STYLES = {
@@ -470,21 +450,9 @@ def robustness(
     Both have two informative features, and others that are normal noise: a fragmented hypercube,
     x + 2 sign(x), and a disk that becomes an annulus. A method's value is held against its own
     value on the informative features alone, and against the true one, which noise of the same
-    distribution on both sides does not change.
-
-    Parameters
-    ----------
-    n : int
-        Points in each cloud; a quarter to four times as many where n is swept.
-    seed : int
-    repeats : int
-        Draws of every setting, whose mean is told.
-    levels, counts, sizes :
-        Standard deviations and numbers of features of noise, and shares of n.
-    folder : path, optional
-        Where finished draws are kept, so that a stopped run can be taken up.
-    progress : bool
-        Show a bar.
+    distribution on both sides does not change. Arguments as in `Asked`, and: `repeats`, the draws
+    of every setting, whose mean is told; `levels`, `counts` and `sizes`, the standard deviations
+    and numbers of features of noise, and shares of n.
 
     Examples
     --------

@@ -40,15 +40,7 @@ Choose = Callable[[NDArray, NDArray, Sequence[int]], "list[NDArray]"]
 
 @dataclass(frozen=True)
 class Method:
-    """A way to choose features.
-
-    Parameters
-    ----------
-    label : str
-        For pictures and tables.
-    choose : callable
-        From X (n, d), standardised, y (n,) and several K to the indices of K features each.
-    """
+    """A way to choose features: from X (n, d), standardised, y (n,) and several K to indices."""
 
     label: str
     choose: Choose
@@ -158,22 +150,9 @@ def accuracies(
     methods: Iterable[Method] | None = None,
     ks: Sequence[int] = KS,
 ) -> NDArray[np.float64]:
-    """Return the accuracy on the test part of one split.
+    """Return the accuracies on the test part of one split, shape (len(methods), len(ks)).
 
-    Parameters
-    ----------
-    X : numpy.ndarray, shape (n, d)
-    y : numpy.ndarray, shape (n,)
-    index, seed : int
-        Which split.
-    methods : iterable of Method, optional
-        All of `METHODS` by default.
-    ks : sequence of int
-        Numbers of features.
-
-    Returns
-    -------
-    numpy.ndarray, shape (len(methods), len(ks))
+    By default of all `METHODS`; `ks` are the numbers of features.
     """
     svm = require("sklearn.svm", "selection").SVC
     # One thread, whoever runs other splits beside this one.
@@ -200,23 +179,10 @@ def run_splits(
     folder: Path | None = None,
     tick: Callable[[int], None] = lambda count: None,
 ) -> NDArray[np.float64]:
-    """Return the accuracies on every split, taking up a run that was stopped.
+    """Return the accuracies on every split, shape (splits, len(METHODS), len(KS)).
 
-    Parameters
-    ----------
-    data : Expression
-    splits : int
-    seed : int
-    workers : int
-        Processes.
-    folder : path, optional
-        Where finished splits are kept; without it nothing is.
-    tick : callable
-        Called with the number of splits that became available, old ones at once.
-
-    Returns
-    -------
-    numpy.ndarray, shape (splits, len(METHODS), len(KS))
+    What is finished is kept in `folder`, and a run that was stopped taken up there; `tick` is
+    called with the number of splits that became available, old ones at once.
     """
     labels = {key: method.label for key, method in METHODS.items()}
     # The number of splits is no part of it.
@@ -256,15 +222,9 @@ LONG = 1.0
 
 
 def seconds(X: NDArray, y: NDArray, seed: int) -> dict[str, float]:
-    """Return the median seconds of a fit, one thread, all in the same process.
+    """Return the median seconds of a fit on the training part of the first split.
 
-    Parameters
-    ----------
-    X : numpy.ndarray, shape (n, d)
-    y : numpy.ndarray, shape (n,)
-        Two classes.
-    seed : int
-        Of the first split, on whose training part everything is timed.
+    One thread, all in the same process; X of shape (n, d), y (n,) of two classes.
     """
     with require("threadpoolctl", "selection").threadpool_limits(1):
         train, labels, _, _ = split(X, y, 0, seed)
@@ -281,15 +241,9 @@ def seconds(X: NDArray, y: NDArray, seed: int) -> dict[str, float]:
 
 
 def agreement(X: NDArray, y: NDArray, seed: int, k: int = 50) -> float:
-    """Return the share of the best k features that FROT as written and frot's FROT have in common.
+    """Return the share of the best k features that FROT as written and frot's have in common.
 
-    Parameters
-    ----------
-    X : numpy.ndarray, shape (n, d)
-    y : numpy.ndarray, shape (n,)
-    seed : int
-        Of the first split, on whose training part both are run.
-    k : int
+    Both are run on the training part of the first split.
     """
     train, labels, _, _ = split(X, y, 0, seed)
     one = labels == np.unique(labels)[0]
@@ -344,10 +298,7 @@ def paired(one: np.ndarray, other: np.ndarray) -> dict[str, float]:
 def verdicts(sets: Sequence[dict[str, Any]]) -> tuple[Verdict, ...]:
     """Put the paper's four claims to the numbers of its sets.
 
-    Parameters
-    ----------
-    sets : sequence of dict
-        Each with ``label``, ``differences`` of FROT as in the paper to the others, ``seconds``.
+    Each set has ``label``, ``differences`` of FROT as in the paper to the others, ``seconds``.
     """
     if not sets:
         return ()
@@ -544,27 +495,10 @@ def selection(
     folder: Path | None = None,
     progress: bool = False,
 ) -> Reproduction:
-    """Compute the figure and the table on every set that is there.
+    """Compute the figure and the table on every set that is there; arguments as in `Asked`.
 
-    Parameters
-    ----------
-    sets : sequence of str, optional
-        Names of `frot.datasets.NAMES`; all that are on disk by default. Where ``gli_85`` is not,
-        ``chowdary``, measured on the same chip, takes its place in the verdicts.
-    splits : int
-    seed : int
-    root : path, optional
-        Where the data is; see `frot.datasets.load_expression`.
-    workers : int
-        Processes.
-    folder : path, optional
-        Where finished splits are kept, so that a stopped run can be taken up.
-    progress : bool
-        Whether to show a bar.
-
-    Returns
-    -------
-    Reproduction
+    Where ``gli_85`` is not there, ``chowdary``, measured on the same chip, takes its place in the
+    verdicts.
     """
     names = _names(sets, root)
     data = [load_expression(name, root=root) for name in names]

@@ -36,7 +36,7 @@ FW_SINKHORN = FrankWolfe(oracle=Sinkhorn(), step="paper", max_iter=ITERATIONS, t
 
 
 class Run(NamedTuple):
-    """A result and the warnings that came with it."""
+    """The result of an experiment's solve, and the warnings that came with it."""
 
     result: Result
     warnings: tuple[str, ...]
@@ -122,20 +122,9 @@ def mean_squared_error(plan: Plan, reference: Plan) -> float:
 def stacked_phi(X: NDArray, Y: NDArray, eta: float = 1.0, steps: int = 10) -> NDArray[np.float64]:
     r"""Run algorithm 2 line by line with the network simplex, one group per feature.
 
-    Forms the :math:`d \times n \times m` stack :math:`C_l = (x_{il} - y_{jl})^2`.
-
-    Parameters
-    ----------
-    X : numpy.ndarray, shape (n, d)
-    Y : numpy.ndarray, shape (m, d)
-    eta : float
-    steps : int
-        T.
-
-    Returns
-    -------
-    numpy.ndarray, shape (d,)
-        :math:`\phi_l = \langle \Pi, C_l \rangle`, which ranks as :math:`\alpha` does.
+    Forms the :math:`d \times n \times m` stack :math:`C_l = (x_{il} - y_{jl})^2`, for X of shape
+    (n, d) and Y (m, d), and returns :math:`\phi_l = \langle \Pi, C_l \rangle`, shape (d,), which
+    ranks as :math:`\alpha` does; `steps` is T.
 
     Examples
     --------

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from frot.datasets.catalogue import cache_folder, folders
+from frot import datasets
+from frot.datasets.catalogue import CATALOGUE, cache_folder, folders
 
 
 def test_a_root_is_the_only_place(nowhere, monkeypatch):
@@ -24,7 +25,13 @@ def test_the_cache_follows_the_system(nowhere, tmp_path):
     assert cache_folder() == tmp_path / "cache" / "frot" / "data"
 
 
-def test_importing_frot_does_not_import_the_data_sets():
-    probe = "import sys, frot; print('frot.datasets' in sys.modules)"
+def test_importing_frot_imports_no_data_set_but_the_toy():
+    probe = "import sys, frot; print(*(name for name in sys.modules if 'datasets' in name))"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert set(done.stdout.split()) == {"frot.datasets", "frot.datasets.synthetic"}
+
+
+def test_data_sets_are_there_when_they_are_asked_for():
+    assert {name: getattr(datasets, name) for name in datasets.__all__}["NAMES"] == tuple(CATALOGUE)
+    with pytest.raises(AttributeError, match=r"'frot\.datasets' has no attribute 'iris'"):
+        _ = datasets.iris  # pyright: ignore[reportAttributeAccessIssue]

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from frot import Groups, Plan
-from frot.selection._active import ActiveCosts, heaviest
-from frot.selection._blocked import BlockedCosts, pooling
+from frot.selection._costs import ActiveCosts, BlockedCosts, heaviest, pooling
 from tests.selection.planted import blocked
 
 GROUPS = Groups.from_indices([[0, 1, 2], [2, 3], [5], [6, 7, 8, 9, 10, 11]], 12)
@@ -45,7 +44,7 @@ def test_costs_are_those_of_the_stack(grouped):
 @pytest.mark.parametrize("hold", [True, False])
 def test_active_costs_are_some_of_all(grouped, hold, monkeypatch):
     if not hold:
-        monkeypatch.setattr("frot.selection._active.HOLD_BYTES", 0)
+        monkeypatch.setattr("frot.selection._costs.HOLD_BYTES", 0)
     costs = some_costs(grouped, weighted=True)
     some = np.array([0, 1, 3])
     active = ActiveCosts(costs, some)
@@ -74,7 +73,7 @@ def test_a_sparse_plan_is_multiplied_as_one(monkeypatch):
     costs = some_costs(False)
     plan = Plan.from_arcs([0, 1], [0, 1], [0.5, 0.5], (9, 6))
     expected = costs.inner(plan)
-    monkeypatch.setattr("frot.selection._blocked.SPARSE_PLAN", 1.0)
+    monkeypatch.setattr("frot.selection._costs.SPARSE_PLAN", 1.0)
     np.testing.assert_allclose(costs.inner(plan), expected)
 
 

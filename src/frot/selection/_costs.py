@@ -1,7 +1,8 @@
-"""Costs of scaled features that are read in blocks: the library's `Costs`, for two classes."""
+"""Costs of scaled features, read in blocks: of all groups, and of the few that carry the weight."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +14,7 @@ from frot.groups.groups import Groups
 from frot.plans.plan import Plan
 from frot.selection._scaling import CACHE_BYTES, Scaled
 
-__all__ = ["BlockedCosts", "pooling", "squared_distances"]
+__all__ = ["ActiveCosts", "BlockedCosts", "heaviest", "pooling", "squared_distances"]
 
 # A plan with fewer entries than this share of n m is multiplied as a sparse matrix.
 SPARSE_PLAN = 0.05
@@ -58,7 +59,7 @@ class BlockedCosts:
 
     Examples
     --------
-    >>> from frot.selection._columns import Sides
+    >>> from frot.selection._scaling import Sides
     >>> from frot.selection._scaling import scale_sides
     >>> table = np.array([[0.0], [2.0], [4.0], [6.0]])
     >>> scaled = scale_sides(Sides.of(table, np.array([0, 1]), np.array([2, 3])), "none")
@@ -70,31 +71,15 @@ class BlockedCosts:
     scaled: Scaled
     pool: sparse.csr_array | None = None
 
-    @property
-    def on_host(self) -> bool:
-        """NumPy's."""
-        return True
+    # What costs have to say of themselves: NumPy's, squares, no arc forbidden, not on a line.
+    on_host, nonnegative = True, True
+    forbidden, line = None, None
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """(L, n, m)."""
         d, n, m = self.scaled.sides.shape
         return (d if self.pool is None else len(self.pool.indptr) - 1, n, m)
-
-    @property
-    def nonnegative(self) -> bool:
-        """Squares are."""
-        return True
-
-    @property
-    def forbidden(self) -> None:
-        """No arc is."""
-        return None
-
-    @property
-    def line(self) -> None:
-        """Not one convex cost on a line."""
-        return None
 
     def pooled(self, per_feature: np.ndarray) -> np.ndarray:
         """Sum numbers of features, in the last axis, over each group."""
@@ -207,3 +192,75 @@ def squared_distances(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.n
     mixed += np.einsum("ki,ki->i", scaled, x)[:, None]
     mixed += weights @ np.square(y)
     return mixed
+
+
+# Values of features that are kept for the time of a round, of dense and of sparse tables; more
+# are read again at every step.
+HOLD_BYTES = 64_000_000
+HOLD_SPARSE_BYTES = 8_000_000
+
+
+def heaviest(weights: np.ndarray, left_out: float, most: int | None = None) -> np.ndarray:
+    """Return the fewest positions that hold all but a share `left_out` of the weight, in order.
+
+    `most` is how many there may be at most, whatever they hold.
+
+    Examples
+    --------
+    >>> heaviest(np.array([0.5, 0.01, 0.09, 0.4]), left_out=0.05)
+    array([0, 2, 3])
+    """
+    order = np.argsort(weights)
+    light = int(np.searchsorted(np.cumsum(weights[order]), left_out * weights.sum()))
+    if most is not None:
+        light = max(light, len(order) - max(most, 1))
+    return np.sort(order[light:])
+
+
+class ActiveCosts:
+    """Costs of some of the groups.
+
+    Parameters
+    ----------
+    costs : BlockedCosts
+    groups : array of intp
+        Which ones.
+    """
+
+    def __init__(self, costs: BlockedCosts, groups: np.ndarray) -> None:
+        self.scaled, self.pool = costs.scaled, None
+        self.features = groups
+        if costs.pool is not None:
+            picked = sparse.csr_array(costs.pool[groups])
+            self.features = np.unique(picked.indices)
+            self.pool = sparse.csr_array(picked[:, self.features])
+        _, self.n, self.m = costs.shape
+        self.energy = self.scaled.energy[self.features]
+        size = 8 * len(self.features) * (self.n + self.m)
+        limit = HOLD_SPARSE_BYTES if self.scaled.sides.is_sparse else HOLD_BYTES
+        self._held = self.scaled.block(self.features) if size <= limit else None
+
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        # Blocks even of what is held, so that temporaries stay in the cache.
+        for part in blocks(len(self.features), 24 * (self.n + self.m), CACHE_BYTES):
+            if self._held is not None:
+                yield part, self._held[0][part], self._held[1][part]
+            else:
+                yield part, *self.scaled.block(self.features[part])
+
+    def mix(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the mixed cost at the weights of these groups, shape (n, m)."""
+        weights = alpha if self.pool is None else np.asarray(self.pool.T @ alpha)
+        mixed = np.zeros((self.n, self.m))
+        for part, x, y in self._blocks():
+            mixed += squared_distances(x, y, weights[part])
+        return np.maximum(mixed, 0.0, out=mixed)
+
+    def inner(self, plan: Plan) -> np.ndarray:
+        """Return the plan's cost in each of these groups."""
+        matrix = plan.dense()
+        found = np.empty(len(self.features))
+        for part, x, y in self._blocks():
+            found[part] = np.einsum("kj,kj->k", x @ matrix, y)
+        costs = self.energy - 2.0 * found
+        return costs if self.pool is None else np.asarray(self.pool @ costs)
