@@ -41,24 +41,36 @@ def test_everything_is_there_and_escaped(tmp_path):
         [(EVIL, EVIL)],
         [
             Claim(EVIL, True, "1 < 2"),
-            Claim("b", False),
+            Claim("b", False, checks=[Claim(EVIL, True, word="yes")]),
             Claim("c", None),
             Claim("d", None, word="in part"),
         ],
         [Picture(EVIL, missing=EVIL)],
-        [table(search=EVIL, marked=[1])],
+        [table(search=EVIL, marked=[1], note=EVIL)],
+        [EVIL],
+        EVIL,
     )
     path = write_page(tmp_path / "a.html", EVIL, [section], intro=[EVIL], subtitle=EVIL, call=EVIL)
     text = path.read_text(encoding="utf-8")
     parsed = Page(text)
     assert parsed.seen.count("script") == 1
-    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 15
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 19
     assert parsed.rows[0] == ["method", "value", "rank"]
     assert parsed.rows[1] == [EVIL + "a & b", "0.12", "1"]
     assert parsed.rows[2] == ["plain", "–", "2"]
     assert text.count('class="marked"') == 1
-    for word in ("holds", "fails", "skipped", "in part"):
+    for word in ("holds", "fails", "skipped", "in part", "yes"):
         assert f">{word}</span>" in text
+
+
+def test_a_cell_may_lead_to_a_section(tmp_path):
+    rows = [[Cell("FROT", link="frot"), number(1.0, ".0f")]]
+    first = PageTable([Column("method", "text"), Column("rank")], rows, "All", "all")
+    sections = [Section("Overview", tables=[first]), Section("FROT", key="frot")]
+    text = write_page(tmp_path / "a.html", "t", sections).read_text(encoding="utf-8")
+    assert '<a href="#frot">FROT</a>' in text
+    assert '<section id="section1">' in text
+    assert '<section id="frot">' in text
 
 
 def test_cells_sort_by_what_they_are_not_by_what_they_show(tmp_path):
