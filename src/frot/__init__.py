@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from frot._base.errors import ConvergenceWarning, InputError, MissingDependencyError, SolverError
-from frot._base.interrupted import Interrupted
+from frot._base.stopping import Interrupted
 from frot._base.tables import Table, read_pair, read_table
 from frot.api.batch import solve_batch
 from frot.api.batch_result import BatchResult
@@ -23,9 +23,8 @@ from frot.plans.protocol import PlanLike
 from frot.problem.adversary import CappedSimplex, Simplex
 from frot.problem.adversary_sets import Box, Ellipsoid, Polyhedron, Polytope
 from frot.problem.amounts import relative
-from frot.problem.chosen import Chosen
 from frot.problem.problem import Problem
-from frot.problem.result import Progress, Result
+from frot.problem.result import Chosen, Progress, Result
 from frot.problem.status import Status
 from frot.relatives import (
     cutting_set,

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 
 import frot
-from frot.api import _pairwise_table, _tiles
+from frot.api import _pairwise_table
 from tests.reference import LIGHT, quiet
 from tests.stores import finished
 from tests.strategies import group_lists, point_clouds
@@ -49,7 +49,7 @@ def solved(monkeypatch) -> list[tuple[str, str]]:
 @pytest.fixture
 def small_tiles(monkeypatch) -> None:
     """A pair a tile, so that there is much to interrupt."""
-    monkeypatch.setattr(_tiles, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(_pairwise_table, "LEAST_SECONDS", 0.0)
 
 
 class TestValues:
@@ -413,9 +413,9 @@ SCRIPT = """
 import sys
 import numpy as np
 import frot
-from frot.api import _tiles
+from frot.api import _pairwise_table
 
-_tiles.LEAST_SECONDS = 0.0
+_pairwise_table.LEAST_SECONDS = 0.0
 rng = np.random.default_rng(7)
 clouds = [rng.normal(size=(25, 6)) for _ in range(20)]
 if __name__ == "__main__":

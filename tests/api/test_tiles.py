@@ -4,8 +4,8 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
 
-from frot.api import _tiles
-from frot.api._tiles import Effort, Tile, cut_tiles
+from frot.api import _pairwise_table
+from frot.api._pairwise_table import Effort, Tile, cut_tiles
 
 sizes = st.lists(st.integers(1, 2000), min_size=1, max_size=40).map(np.array)
 efforts = st.builds(Effort, st.sampled_from([1e-3, 1e-2, 3.0]), st.sampled_from([0.0, 1e-7, 1e-5]))
@@ -38,9 +38,9 @@ def test_no_tile_is_too_much_unless_it_is_one_pair(rows, effort, width):
     assert seconds == sorted(seconds, reverse=True)
     for tile, cost in zip(tiles, seconds, strict=True):
         many = tile.count_pairs(diagonal=False) > 1
-        assert cost <= _tiles.MOST_SECONDS or not many
+        assert cost <= _pairwise_table.MOST_SECONDS or not many
         clouds = set(tile.rows) | set(tile.cols)
-        assert 8 * width * rows[list(clouds)].sum() <= _tiles.MOST_BYTES or not many
+        assert 8 * width * rows[list(clouds)].sum() <= _pairwise_table.MOST_BYTES or not many
 
 
 def test_small_pairs_share_a_tile_and_its_clouds():
@@ -50,7 +50,7 @@ def test_small_pairs_share_a_tile_and_its_clouds():
     pairs = sum(tile.count_pairs(diagonal=False) for tile in tiles)
     clouds = sum(len({*tile.rows, *tile.cols}) for tile in tiles)
     assert pairs == 200 * 199 / 2
-    assert len(tiles) < 2 * _tiles.TILES
+    assert len(tiles) < 2 * _pairwise_table.TILES
     assert clouds < pairs / 2
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from frot import Groups
-from frot._base.deadline import deadline
+from frot._base.stopping import deadline
 from frot.costs import (
     FactoredCosts,
     ForbiddenCosts,

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frot import Plan
-from frot.relatives._ceiling import ceiling
-from frot.relatives._displacement import Displacements
+from frot.relatives._displacement import Displacements, ceiling
 from tests.strategies import seeds
 
 
@@ -35,7 +34,7 @@ def test_no_noise_in_the_vectors_and_no_missed_one_breaks_the_bound(seed, noise,
 
 
 def test_good_vectors_are_proven_within_the_room_and_without_eigenvalues(monkeypatch):
-    from frot.relatives import _ceiling
+    from frot.relatives import _displacement as _ceiling
 
     matrix, values, vectors = spread(3, 40)
     monkeypatch.setattr(_ceiling, "eigh", None)

@@ -11,7 +11,7 @@ import pytest
 
 import frot
 from frot import Exact, FrankWolfe, LinearProgram, Problem, Status
-from frot._base.deadline import DeadlineError
+from frot._base.stopping import DeadlineError
 from frot.costs import StackedCosts
 from frot.solvers.drive import Offer, drive
 from tests.reference import linear_program, quiet

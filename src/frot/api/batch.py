@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home, to_numpy
-from frot._base.deadline import deadline, no_deadline
 from frot._base.errors import InputError, warn_caller
+from frot._base.stopping import deadline, no_deadline
 from frot._base.validate import check_choice, check_flag, check_number, check_prior
 from frot.api.batch_input import batch_geometry, batch_home, batch_points, batch_weights
 from frot.api.batch_result import BatchResult

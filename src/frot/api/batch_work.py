@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home, to_numpy
-from frot._base.deadline import DeadlineError, deadline, no_deadline, seconds_left
+from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
 from frot.problem.bounds import Lower, refuse_contradiction, relative_gap
 from frot.problem.status import Status
 from frot.solvers.drive import Offer

@@ -1,4 +1,4 @@
-"""From checked arguments to a problem: costs are computed and made comparable."""
+"""From checked arguments to a problem: costs are computed, and made comparable between groups."""
 
 from __future__ import annotations
 
@@ -7,15 +7,133 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.errors import InputError
-from frot.api.normalise import normalise_costs
-from frot.costs import Costs
+from frot._base.errors import InputError, warn_caller
+from frot._base.stopping import DeadlineError
+from frot._base.validate import check_choice
+from frot.costs import Costs, RescaledCosts
 from frot.problem.adversary import SimplexFamily
+from frot.problem.bounds import c_transforms
 from frot.problem.problem import Problem
-from frot.problem.terms import Terms, amount_at
+from frot.problem.terms import NORMALISATIONS, Terms, amount_at
+from frot.solvers.exact.column_generation import CUTS, tamed_potentials
 from frot.solvers.forbidden import check_allowed
+from frot.solvers.oracles import NetworkSimplex
+from frot.solvers.sinkhorn.device import DeviceCosts
 
-__all__ = ["make_problem"]
+__all__ = ["make_problem", "normalise_costs", "refuse_normalised_distance"]
+
+# Relative gap from which on a group's optimum is not known.
+KNOWN = 1e-6
+
+
+def normalise_costs(costs: Any, a: np.ndarray, b: np.ndarray, how: str) -> Any:
+    r"""Rescale or shift every group's cost.
+
+    Parameters
+    ----------
+    costs : Costs
+    a, b : arrays of shape (n,) and (m,)
+    how : {"none", "mean", "regret"}
+        "mean" divides by the mean cost :math:`a^\top C_l b`, so that no group wins by its units;
+        "regret" subtracts the group's own optimal transport cost, so that the adversary weighs
+        what a plan loses in each group against the best plan for it. Regret solves L transport
+        problems first.
+
+    Examples
+    --------
+    >>> from frot.costs import StackedCosts
+    >>> half = np.array([0.5, 0.5])
+    >>> costs = StackedCosts(np.array([[[1.0, 3.0], [3.0, 1.0]]]))
+    >>> normalise_costs(costs, half, half, "mean").mix(np.ones(1))
+    array([[0.5, 1.5],
+           [1.5, 0.5]])
+    >>> normalise_costs(costs, half, half, "regret").mix(np.ones(1))
+    array([[0., 2.],
+           [2., 0.]])
+    """
+    count = costs.shape[0]
+    if how == "none":
+        return costs
+    if how == "mean":
+        means = costs.independent(a, b)
+        # A group without any cost has nothing to scale.
+        scale = np.divide(1.0, means, out=np.ones(count), where=means > 0.0)
+        if isinstance(costs, DeviceCosts):
+            return costs.rescaled(scale)
+        return RescaledCosts(costs, scale, np.zeros(count))
+    rows, cols = np.flatnonzero(a), np.flatnonzero(b)
+    part = costs.take(rows, cols)
+    oracle = NetworkSimplex()
+    optimum = np.empty(count)
+    for group in range(count):
+        cost = part.mix(np.eye(1, count, group)[0])
+        try:
+            transport = oracle(cost, a[rows], b[cols])
+            i, j, mass = transport.plan.arcs()
+            optimum[group] = mass @ cost[i, j]
+            proven = _proven(cost, a[rows], b[cols], transport.g, optimum[group])
+        except DeadlineError:
+            raise InputError(
+                "time_limit: was up before the optimum of every group was known, which "
+                "normalise='regret' subtracts; allow more time, or use normalise='mean'"
+            ) from None
+        if not _is_known(proven, optimum[group]):
+            warn_caller(
+                f"normalise: the optimum of group {group} is only known to lie in [{proven:.6g}, "
+                f"{optimum[group]:.6g}], whose upper end is subtracted."
+            )
+    return RescaledCosts(costs, np.ones(count), optimum)
+
+
+def _is_known(lower: float, upper: float) -> bool:
+    """Whether the two are the same, to what a warning is worth."""
+    return upper - lower <= KNOWN * max(abs(lower), abs(upper))
+
+
+def _proven(
+    cost: np.ndarray, a: np.ndarray, b: np.ndarray, first: np.ndarray, optimum: float
+) -> float:
+    """What potentials prove of an optimum: the given ones, or those of costs that are cut.
+
+    Between points that only dear arcs connect, potentials are rounded to more than the optimum is.
+    """
+    found = _dual_value(cost, a, b, first)
+    for cut in CUTS:
+        if _is_known(found, optimum):
+            break
+        for g in tamed_potentials(cost, a, b, cut * abs(optimum)):
+            found = max(found, _dual_value(cost, a, b, g))
+    return found
+
+
+def _dual_value(cost: np.ndarray, a: np.ndarray, b: np.ndarray, g: np.ndarray) -> float:
+    f, g = c_transforms(cost, g)
+    return float(a @ f + b @ g)
+
+
+def refuse_normalised_distance(how: Any) -> None:
+    """Refuse to make groups comparable within each pair where distances are asked for.
+
+    Both ways depend on the two clouds, so that distances to others are in other units.
+
+    Examples
+    --------
+    >>> refuse_normalised_distance("mean")
+    Traceback (most recent call last):
+    ...
+    frot.InputError: normalise: 'mean' divides by costs of the pair itself, so that ...
+    """
+    why = {
+        "mean": "divides by costs of the pair itself, so that the triangle inequality fails",
+        "regret": "subtracts what the pair costs at least, so that different clouds are at 0",
+    }
+    how = check_choice(how, "normalise", NORMALISATIONS)
+    if how != "none":
+        raise InputError(
+            f"normalise: {how!r} {why[how]}; leave it out for a distance (scale the features of "
+            "all clouds alike instead), or use frot.solve for such a value"
+        )
+
 
 # Costs beyond this overflow when they are summed.
 LARGEST_COST = 1e290

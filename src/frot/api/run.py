@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._base.interrupted import finish
+from frot._base.stopping import finish
 from frot._base.validate import check_callable, check_flag
 from frot.plans.plan import Plan
 from frot.problem.adversary import GivenSet

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import find_home, to_numpy
-from frot._base.deadline import deadline
 from frot._base.errors import InputError
-from frot._base.interrupted import finish
 from frot._base.numbers import all_finite
+from frot._base.stopping import deadline, finish
 from frot._base.validate import (
     check_costs,
     check_metric,
@@ -20,8 +19,7 @@ from frot._base.validate import (
     check_number,
     check_points,
 )
-from frot.api.normalise import refuse_normalised_distance
-from frot.api.prepare import make_problem
+from frot.api.prepare import make_problem, refuse_normalised_distance
 from frot.api.run import Run
 from frot.costs import MEMORY_BUDGET, build_costs, given_costs
 from frot.groups.groups import Groups

@@ -13,11 +13,11 @@ import numpy as np
 import typer
 
 from frot._base.errors import InputError
-from frot._base.interrupted import Interrupted
-from frot.cli.calls import arguments, option_words
+from frot._base.stopping import Interrupted
 from frot.cli.console import console, exit_code, remark, say, warnings_as_lines
 from frot.cli.files import NUMBERS, PAGES, PICTURES, check_files, save_json, save_picture
 from frot.cli.matching import make_matcher, option, split_options, takes_matcher
+from frot.cli.options import arguments, option_words
 
 if TYPE_CHECKING:
     from frot.correspondence.match import Match as Matched

@@ -12,10 +12,9 @@ import frot
 from frot._base.errors import InputError
 from frot._base.files import replacing
 from frot.cli import tables
-from frot.cli.calls import given
 from frot.cli.console import console, exit_code, say, warnings_as_lines
 from frot.cli.files import PICTURES, check_files, save_picture
-from frot.cli.options import Progress, bar, capped, option
+from frot.cli.options import Progress, bar, capped, given, option
 
 __all__ = ["solve"]
 

@@ -13,9 +13,8 @@ import typer
 
 from frot._base.errors import InputError
 from frot._base.tables import Table, read_pair, read_table
-from frot.cli.calls import arguments, option_words
 from frot.cli.console import remark, warn
-from frot.cli.options import WORST, option
+from frot.cli.options import WORST, arguments, option, option_words
 from frot.groups.groups import Groups
 
 __all__ = [

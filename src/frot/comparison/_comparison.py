@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._base.errors import InputError
-from frot.comparison._memory import MEASURES
+from frot.comparison._compare import MEASURES
 from frot.comparison.methods import SQUARED, Method
 from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, SimplexFamily
-from frot.problem.chosen import Chosen
-from frot.problem.result import Result
+from frot.problem.result import Chosen, Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

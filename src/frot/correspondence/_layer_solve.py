@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.errors import InputError, hearing
-from frot._base.interrupted import finish
+from frot._base.stopping import finish
 from frot._base.validate import check_names
 from frot.api.prepare import make_problem
 from frot.api.run import Run

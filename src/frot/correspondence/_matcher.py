@@ -13,7 +13,7 @@ import numpy as np
 
 from frot._base.errors import InputError
 from frot._base.fingerprint import fingerprint
-from frot._base.interrupted import finish
+from frot._base.stopping import finish
 from frot._base.validate import check_choice
 from frot.correspondence._backbone import state_of
 from frot.correspondence._device import check_room, find_device

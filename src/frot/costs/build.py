@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from frot._base.deadline import seconds_left
+from frot._base.stopping import seconds_left
 from frot.costs._factored import FactoredCosts
 from frot.costs._forbidden import ForbiddenCosts
 from frot.costs._metric import MetricCosts

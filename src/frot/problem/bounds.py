@@ -20,8 +20,8 @@ from math import fsum
 
 import numpy as np
 
-from frot._base.deadline import check_deadline
 from frot._base.errors import SolverError
+from frot._base.stopping import check_deadline
 from frot.costs.protocol import UNIT, blocks
 from frot.plans.feasible import marginal_error, round_plan, seen_error, settle, sum_error
 from frot.plans.plan import Plan

@@ -9,14 +9,13 @@ from typing import Any
 
 from frot._base.arrays import find_home, to_numpy
 from frot._base.errors import InputError
-from frot._base.interrupted import finish
+from frot._base.stopping import finish
 from frot._base.validate import check_costs, check_names
 from frot.api.prepare import make_problem
 from frot.api.run import Run
 from frot.costs import StackedCosts
 from frot.problem.adversary import SimplexFamily
-from frot.problem.chosen import Chosen
-from frot.problem.result import Result
+from frot.problem.result import Chosen, Result
 from frot.problem.terms import check_terms
 from frot.relatives.pair import check_limits
 from frot.solvers import CuttingSet

@@ -12,7 +12,7 @@ import numpy as np
 
 from frot._base.arrays import find_home, to_numpy
 from frot._base.errors import InputError, SolverError
-from frot._base.interrupted import finish
+from frot._base.stopping import finish
 from frot._base.validate import check_callable, check_costs, check_flag, check_names
 from frot.api.prepare import make_problem
 from frot.api.run import on_support
@@ -21,9 +21,8 @@ from frot.costs.protocol import UNIT, summation
 from frot.plans.feasible import Settled, fill, marginal_error, round_plan, settle
 from frot.plans.plan import Plan
 from frot.problem.bounds import Lower, Upper, lower_bound
-from frot.problem.chosen import Chosen
 from frot.problem.problem import Problem
-from frot.problem.result import Result
+from frot.problem.result import Chosen, Result
 from frot.problem.terms import check_terms
 from frot.relatives.pair import check_limits
 from frot.solvers.drive import Callback, Offer, drive

@@ -18,9 +18,8 @@ from frot.plans.feasible import round_plan
 from frot.plans.line import line_arcs, line_cost, line_potential
 from frot.plans.plan import Plan
 from frot.problem.bounds import cost_doubt, lower_bound, refuse_contradiction, relative_gap
-from frot.problem.chosen import Chosen
 from frot.problem.problem import Problem
-from frot.problem.result import Progress, Result
+from frot.problem.result import Chosen, Progress, Result
 from frot.problem.status import Status
 from frot.problem.terms import check_terms
 from frot.relatives.pair import At, check_pair, transport_at

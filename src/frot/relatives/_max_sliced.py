@@ -17,9 +17,8 @@ from frot.plans.feasible import round_plan
 from frot.plans.line import line_arcs, line_cost, line_potential
 from frot.plans.plan import Plan
 from frot.problem.bounds import lower_bound, marginal_doubt, refuse_contradiction
-from frot.problem.chosen import Chosen
 from frot.problem.problem import Problem
-from frot.problem.result import Progress, Result
+from frot.problem.result import Chosen, Progress, Result
 from frot.problem.status import Status
 from frot.relatives._displacement import Displacements, reduce_points
 from frot.relatives.pair import Limits, Pair, check_limits, check_pair, transport_at

@@ -14,8 +14,7 @@ from frot.groups.groups import Groups
 from frot.plans.line import line_arcs, line_cost
 from frot.plans.plan import Plan
 from frot.problem.bounds import cost_doubt, refuse_contradiction, relative_gap
-from frot.problem.chosen import Chosen
-from frot.problem.result import Progress, Result
+from frot.problem.result import Chosen, Progress, Result
 from frot.problem.status import Status
 from frot.relatives.pair import check_pair, transport_at
 

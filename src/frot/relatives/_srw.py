@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh, qr
 
-from frot._base.interrupted import finish
+from frot._base.stopping import finish
 from frot._base.validate import check_callable, check_count, check_flag
 from frot.costs import FactoredCosts
 from frot.costs.protocol import UNIT
@@ -19,9 +19,8 @@ from frot.groups.groups import Groups
 from frot.plans.feasible import round_plan
 from frot.plans.plan import Plan
 from frot.problem.bounds import Lower, Upper, marginal_doubt
-from frot.problem.chosen import Chosen
 from frot.problem.problem import Problem
-from frot.problem.result import Result
+from frot.problem.result import Chosen, Result
 from frot.relatives._displacement import Displacements, reduce_points
 from frot.relatives._fantope import best_planes, top_sum
 from frot.relatives._smoothed import Smoothed

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.interrupted import finish
+from frot._base.stopping import finish
 from frot._base.validate import check_number
 from frot.api.solve import solve
-from frot.problem.chosen import Chosen
-from frot.problem.result import Result
+from frot.problem.result import Chosen, Result
 from frot.relatives.pair import check_pair
 
 __all__ = ["wasserstein"]

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frot._base.errors import InputError
-from frot._base.interrupted import Interrupted, finish
+from frot._base.stopping import Interrupted, finish
 from frot.groups.groups import Groups
 from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily

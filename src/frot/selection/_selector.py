@@ -13,7 +13,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from frot._base.errors import InputError, brief
-from frot._base.interrupted import Interrupted
+from frot._base.stopping import Interrupted
 from frot.selection._comparison import Comparison, Parts, compare
 from frot.selection._inputs import Prepared, prepare
 from frot.solvers import Callback

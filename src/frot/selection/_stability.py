@@ -12,7 +12,7 @@ import numpy as np
 
 from frot._base.errors import ConvergenceWarning, InputError
 from frot._base.fingerprint import fingerprint
-from frot._base.interrupted import Interrupted
+from frot._base.stopping import Interrupted
 from frot._base.validate import check_count, check_number
 from frot.selection._inputs import Prepared, prepare
 from frot.selection._permutation import describe

@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from frot._base.deadline import DeadlineError, seconds_left
 from frot._base.errors import InputError, SolverError
+from frot._base.stopping import DeadlineError, seconds_left
 from frot._base.validate import check_choice
 from frot.plans.plan import Plan
 from frot.problem.bounds import lower_bound, upper_bound

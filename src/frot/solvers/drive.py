@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._base.deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._base.errors import InputError, warn_caller
-from frot._base.interrupted import Interrupted
+from frot._base.stopping import DeadlineError, Interrupted, deadline, no_deadline, seconds_left
 from frot.plans.feasible import fill
 from frot.plans.line import line_arcs
 from frot.plans.plan import Plan

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from frot._base.errors import InputError, brief, warn_caller
-from frot._base.interrupted import finish
+from frot._base.stopping import finish
 from frot._base.validate import check_choice
 from frot.costs import Costs
 from frot.plans.lazy import LazyPlan

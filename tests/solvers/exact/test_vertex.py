@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frot._base.deadline import DeadlineError, deadline
+from frot._base.stopping import DeadlineError, deadline
 from frot.solvers.exact.vertex import solve_vertex
 from tests.reference import linear_program
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError
-from frot.cli.calls import option_words
 from frot.cli.console import FAILED, complain, console, remark, say
-from frot.cli.options import Progress, bar, option
+from frot.cli.options import Progress, bar, option, option_words
 
 if TYPE_CHECKING:
     from frot.cli.reproduce.experiment import Asked, Experiment, Reproduction

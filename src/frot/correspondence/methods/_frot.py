@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from frot._base.interrupted import finish
+from frot._base.stopping import finish
 from frot.correspondence.methods._outcome import Outcome, Setting
 
 __all__ = ["feature_robust"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from frot._base.arrays import to_numpy
-from frot._base.interrupted import Interrupted
+from frot._base.stopping import Interrupted
 from frot.correspondence.methods._outcome import Outcome, Setting
 from frot.problem.result import Result
 from frot.problem.status import Status

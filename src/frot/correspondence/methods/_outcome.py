@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home, to_numpy
-from frot._base.interrupted import finish
+from frot._base.stopping import finish
 from frot.correspondence._coherence import coherences
 from frot.correspondence._layers import LayerPair
 from frot.correspondence._transport import Transporting

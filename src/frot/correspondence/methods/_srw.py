@@ -7,7 +7,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from frot._base.arrays import to_numpy
-from frot._base.interrupted import Interrupted
+from frot._base.stopping import Interrupted
 from frot.correspondence.methods._outcome import Outcome, Setting
 
 __all__ = ["subspace_robust"]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frot._base.deadline import check_deadline
+from frot._base.stopping import check_deadline
 from frot.costs.protocol import UNIT
 from frot.plans.feasible import marginal_error
 from frot.plans.plan import Plan

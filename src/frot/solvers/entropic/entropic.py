@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import to_numpy
-from frot._base.deadline import DeadlineError, deadline, no_deadline, seconds_left
 from frot._base.errors import InputError
+from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
 from frot.problem.bounds import relative_gap
 from frot.problem.problem import Problem
 from frot.solvers._start import Start

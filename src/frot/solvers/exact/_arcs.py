@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frot._base.deadline import check_deadline, seconds_left
+from frot._base.stopping import check_deadline, seconds_left
 from frot.plans.feasible import northwest
 from frot.plans.plan import Plan
 from frot.problem.bounds import lower_bound, upper_bound

@@ -8,8 +8,8 @@ from itertools import islice
 
 import numpy as np
 
-from frot._base.deadline import seconds_left
 from frot._base.errors import InputError
+from frot._base.stopping import seconds_left
 from frot.plans.plan import Plan
 from frot.problem.bounds import lower_bound, relative_gap, upper_bound
 from frot.problem.problem import Problem

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._base.deadline import DeadlineError, seconds_left
 from frot._base.errors import SolverError
+from frot._base.stopping import DeadlineError, seconds_left
 
 __all__ = ["EpigraphProgram", "Vertex", "solve_vertex"]
 

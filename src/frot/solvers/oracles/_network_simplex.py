@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frot._base.deadline import DeadlineError, seconds_left
 from frot._base.errors import SolverError
+from frot._base.stopping import DeadlineError, seconds_left
 from frot._base.validate import check_count
 from frot.plans.feasible import UNIT, round_plan, seen_error, settle
 from frot.plans.plan import Plan

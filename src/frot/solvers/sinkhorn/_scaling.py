@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from frot._base.arrays import Home, at_least, quiet
-from frot._base.deadline import check_deadline
+from frot._base.stopping import check_deadline
 from frot.solvers.sinkhorn.forming import column_potentials, exp_of
 from frot.solvers.sinkhorn.scores import Scores
 from frot.solvers.sinkhorn.terms import Terms

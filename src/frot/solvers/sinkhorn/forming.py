@@ -21,7 +21,7 @@ import array_api_compat
 import numpy as np
 
 from frot._base.arrays import quiet
-from frot._base.deadline import check_deadline
+from frot._base.stopping import check_deadline
 from frot.solvers.sinkhorn.scores import Scores
 from frot.solvers.sinkhorn.terms import Terms
 

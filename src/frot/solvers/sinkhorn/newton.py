@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import quiet
-from frot._base.deadline import check_deadline
+from frot._base.stopping import check_deadline
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point, select
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home, to_numpy
-from frot._base.deadline import no_deadline, seconds_left
+from frot._base.stopping import no_deadline, seconds_left
 from frot.costs import FactoredCosts, RescaledCosts, StackedCosts
 from frot.plans.lazy import LazyPlan
 from frot.problem.bounds import Lower, Upper, cheap_lower_bound

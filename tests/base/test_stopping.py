@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from frot._base.deadline import DeadlineError, check_deadline, deadline, no_deadline, seconds_left
+from frot._base.stopping import DeadlineError, check_deadline, deadline, no_deadline, seconds_left
 
 
 def test_without_a_limit_there_is_no_end():
