@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._base.errors import InputError
-from frot.comparison._compare import MEASURES
+from frot.comparison._memory import MEASURES
 from frot.comparison.methods import SQUARED, Method
 from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, SimplexFamily
