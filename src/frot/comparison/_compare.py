@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError, hearing
-from frot._base.interrupted import Interrupted
+from frot._base.stopping import Interrupted
 from frot._base.validate import (
     check_callable,
     check_choice,
