@@ -9,16 +9,15 @@ import numpy as np
 from frot._base.deadline import DeadlineError
 from frot._base.errors import InputError, warn_caller
 from frot._base.validate import check_choice
-from frot.costs import RescaledCosts
+from frot.costs import Costs
 from frot.problem.bounds import c_transforms
 from frot.problem.terms import NORMALISATIONS
 from frot.solvers.oracles import NetworkSimplex
-from frot.solvers.sinkhorn.device import DeviceCosts
 
 __all__ = ["normalise_costs", "refuse_normalised_distance"]
 
 
-def normalise_costs(costs: Any, a: np.ndarray, b: np.ndarray, how: str) -> Any:
+def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Costs:
     r"""Rescale or shift every group's cost.
 
     Parameters
@@ -50,9 +49,7 @@ def normalise_costs(costs: Any, a: np.ndarray, b: np.ndarray, how: str) -> Any:
         means = costs.independent(a, b)
         # A group without any cost has nothing to scale.
         scale = np.divide(1.0, means, out=np.ones(count), where=means > 0.0)
-        if isinstance(costs, DeviceCosts):
-            return costs.rescaled(scale)
-        return RescaledCosts(costs, scale, np.zeros(count))
+        return costs.rescaled(scale)
     rows, cols = np.flatnonzero(a), np.flatnonzero(b)
     part = costs.take(rows, cols)
     oracle = NetworkSimplex()
@@ -75,7 +72,7 @@ def normalise_costs(costs: Any, a: np.ndarray, b: np.ndarray, how: str) -> Any:
                 f"normalise: the optimum of group {group} is only known to lie in [{proven:.6g}, "
                 f"{optimum[group]:.6g}], whose upper end is subtracted."
             )
-    return RescaledCosts(costs, np.ones(count), optimum)
+    return costs.rescaled(np.ones(count), optimum)
 
 
 def refuse_normalised_distance(how: Any) -> None:

@@ -19,6 +19,7 @@ from frot._base.tables import Table, read_pair, read_table
 from frot.cli.calls import TablesCall, given
 from frot.cli.console import console, exit_code, remark, say, warn, warnings_as_lines
 from frot.cli.files import PICTURES, check_files, save_picture
+from frot.costs import METRICS
 from frot.groups.groups import Groups
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def read_problem(
 
 
 GROUPS = "each, all, prefix, sizes like 2,8, or a .gmt, .json, .csv or .tsv file."
-METRIC = "sqeuclidean, euclidean, cosine, or any other of SciPy's cdist."
+METRIC = f"{', '.join(METRICS)}, euclidean, or any other of SciPy's cdist."
 SOLVER = "auto, exact, frank-wolfe or linear-program."
 
 
