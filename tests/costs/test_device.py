@@ -9,7 +9,7 @@ import pytest
 
 from frot import InputError
 from frot._base.arrays import Home
-from frot.costs import METRICS, FactoredCosts, StackedCosts, device_points, device_stack
+from frot.costs import FactoredCosts, StackedCosts, device_points, device_stack
 from frot.groups.groups import Groups
 from tests.libraries import FOREIGN, Library
 
@@ -25,9 +25,9 @@ LISTS = {"groups": [[0, 1], [1, 2, 3]], "each": "each", "some": [[3], [0]]}
 def test_points(library: Library, groups: str, metric: str):
     parsed = Groups.parse(LISTS[groups], 4)
     x, y = library(X), library(Y)
-    found = device_points(x, y, parsed, METRICS[metric], Home.of(x))
+    found = device_points(x, y, parsed, metric, Home.of(x))
     x_host, y_host = (library.host(points).astype(float) for points in (x, y))
-    expected = FactoredCosts.of(x_host, y_host, parsed, METRICS[metric])
+    expected = FactoredCosts.of(x_host, y_host, parsed, metric)
     near: dict[str, Any] = {"rel": 1e-8, "abs": 1e-13}
     assert found.shape == expected.shape
     assert found.independent(A, B) == pytest.approx(expected.independent(A, B), **near)
@@ -61,4 +61,4 @@ def test_a_point_without_direction_is_named():
     points[4, [1, 2, 3]] = 0.0
     x, groups = library(points), Groups.parse(LISTS["groups"], 4)
     with pytest.raises(InputError, match=r"X row 4 is all zeros in group 'g1'.*drop such points"):
-        device_points(x, library(Y), groups, METRICS["cosine"], Home.of(x))
+        device_points(x, library(Y), groups, "cosine", Home.of(x))

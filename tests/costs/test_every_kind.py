@@ -15,7 +15,6 @@ from scipy.spatial.distance import cdist
 from frot import Groups, Plan
 from frot._base.arrays import Home
 from frot.costs import (
-    METRICS,
     Costs,
     FactoredCosts,
     MetricCosts,
@@ -68,7 +67,7 @@ KINDS: dict[str, Callable[[np.ndarray, np.ndarray], Made]] = {
         stacked(X, Y, EACH[::-1], "sqeuclidean"),
     ),
     "cosine, overlapping": lambda X, Y: (
-        FactoredCosts.of(X, Y, parse(OVERLAPPING), METRICS["cosine"]),
+        FactoredCosts.of(X, Y, parse(OVERLAPPING), "cosine"),
         stacked(X, Y, OVERLAPPING, "cosine"),
     ),
     "separable, p = 1": lambda X, Y: (
@@ -96,7 +95,7 @@ KINDS: dict[str, Callable[[np.ndarray, np.ndarray], Made]] = {
         stacked(X, Y, RAGGED, "cityblock"),
     ),
     "on a device, points": lambda X, Y: (
-        device_points(X, Y, parse(OVERLAPPING), METRICS["sqeuclidean"], HOME),
+        device_points(X, Y, parse(OVERLAPPING), "sqeuclidean", HOME),
         stacked(X, Y, OVERLAPPING, "sqeuclidean"),
     ),
     "on a device, stacked": lambda X, Y: (

@@ -134,7 +134,7 @@ def points_geometry(
     X: Any,
     Y: Any,
     groups: Groups,
-    metric: FactoredMetric,
+    metric: str | FactoredMetric,
     home: Home,
     weights: tuple[np.ndarray, np.ndarray] | None = None,
     named: bool = False,
@@ -156,7 +156,7 @@ def points_geometry(
     --------
     >>> X, Y = np.zeros((5, 2, 3)), np.ones((5, 4, 3))
     >>> home = Home.of(X)
-    >>> points_geometry(X, Y, Groups.each(3), METRICS["sqeuclidean"], home).shape
+    >>> points_geometry(X, Y, Groups.each(3), "sqeuclidean", home).shape
     (5, 3, 2, 4)
     """
     xp, double = home.xp, home.double()
@@ -186,18 +186,41 @@ def device_points(
     X: Any,
     Y: Any,
     groups: Groups,
-    metric: FactoredMetric,
-    home: Home,
+    metric: str | FactoredMetric = "sqeuclidean",
+    home: Home | None = None,
     weights: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> DeviceCosts:
-    """Costs of points where they are; `weights` a and b say where their centre is."""
+    """Build costs where the points are: in another array library, on a device.
+
+    Parameters
+    ----------
+    X, Y : arrays of shape (n, d) and (m, d)
+        Of any library with the array API.
+    groups : Groups
+    metric : str or FactoredMetric
+        A metric of the registry, `METRICS`, or its name.
+    home : Home, optional
+        Where results go, and the precision to search in: those of X.
+    weights : arrays a and b of NumPy, optional
+        They say where the points' centre is.
+
+    Examples
+    --------
+    >>> import torch, frot
+    >>> X, Y = torch.zeros(2, 3), torch.ones(4, 3)
+    >>> costs = device_points(X, Y, Groups.all(3))
+    >>> frot.Entropic()(frot.Problem(costs, np.full(2, 0.5), np.full(4, 0.25), eps=0.1)).value
+    3.0
+    """
+    home = home or Home.of(X)
     both = None if weights is None else (weights[0][None], weights[1][None])
     geometry = points_geometry(X[None, ...], Y[None, ...], groups, metric, home, both)
     return DeviceCosts(geometry, home)
 
 
-def device_stack(C: Any, home: Home) -> DeviceCosts:
-    """Costs given as a stack of shape (L, n, m), where it is."""
+def device_stack(C: Any, home: Home | None = None) -> DeviceCosts:
+    """Take costs given as a stack of shape (L, n, m), where it is: on a device, for one."""
+    home = home or Home.of(C)
     return DeviceCosts(StackGeometry(home.xp.astype(C, home.xp.float64)[None, ...]), home)
 
 

@@ -218,7 +218,7 @@ class Mapped(NamedTuple):
 
 
 def map_points(
-    metric: FactoredMetric,
+    metric: str | FactoredMetric,
     X: Any,
     Y: Any,
     groups: Groups,
@@ -230,6 +230,8 @@ def map_points(
 
     Parameters
     ----------
+    metric : str or FactoredMetric
+        One of the registry, or its name.
     X, Y : arrays of shape (..., n, d) and (..., m, d)
     weights : arrays of shape (..., n) and (..., m), optional
         Points without weight need no image.
@@ -241,9 +243,10 @@ def map_points(
     Examples
     --------
     >>> X, Y = np.array([[3.0, 4.0]]), np.array([[0.0, 2.0]])
-    >>> map_points(METRICS["cosine"], X, Y, Groups.all(2)).X
+    >>> map_points("cosine", X, Y, Groups.all(2)).X
     array([[0.6, 0.8]])
     """
+    metric = METRICS[metric] if isinstance(metric, str) else metric
     if not metric.maps:
         membership = groups.membership()
         if not groups.covers:

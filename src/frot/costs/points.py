@@ -11,7 +11,7 @@ from scipy import sparse
 
 from frot._base.arrays import Home
 from frot.costs.geometry import Geometry, unit_of
-from frot.costs.metrics import METRICS, FactoredMetric, map_points
+from frot.costs.metrics import FactoredMetric, map_points
 from frot.costs.protocol import UNIT, Costs, Rounding, blocks, summation
 from frot.groups.groups import Groups
 from frot.plans.line import line_arcs, line_cost, line_potentials
@@ -295,7 +295,7 @@ class FactoredCosts(Costs):
         X: np.ndarray,
         Y: np.ndarray,
         groups: Groups,
-        metric: FactoredMetric = METRICS["sqeuclidean"],
+        metric: str | FactoredMetric = "sqeuclidean",
         weights: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> FactoredCosts:
         """Costs by a metric of the registry, `frot.costs.METRICS`.
