@@ -11,7 +11,7 @@ INPUTS := pyproject.toml constraints.txt
 help:
 	@echo "make demo    install frot with plotting into .venv and run its demo"
 	@echo "make test    install what the tests need, then lint, type-check and test on all cores"
-	@echo "make lint    ruff and pyright only"
+	@echo "make lint    ruff, pyright and the order of imports only"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   run every script in benchmarks/"
 	@echo "make clean   remove .venv, caches and build outputs"
@@ -38,6 +38,7 @@ lint: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	$(BIN)/lint-imports --no-logo --no-cache
 
 format: .venv/.test
 	$(BIN)/ruff check --fix .

@@ -11,7 +11,8 @@ optimum, which is computed again in rational numbers or to 60 digits; a plan who
 right to the last places of every weight; potentials that prove the lower bound; a status that says
 why it is no narrower. A mistake must raise `frot.InputError`. Nothing may warn, print, hang, take
 longer than it was given, or change what it was passed. Everything else is a failure, printed with
-the command that makes it again, and ends in exit code 1.
+the command that makes it again, and ends in exit code 1. An answer that could not be computed again
+in time is undecided.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -33,7 +35,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from _fuzz.attempt import make_attempt
 from _fuzz.case import Case
 from _fuzz.doors import KINDS, draw_case
-from _fuzz.judge import judge
+from _fuzz.judge import judge, judge_manners
 from _fuzz.malformed import malformed_case
 from _fuzz.pool import Judge, Outcome, run_cases
 from _fuzz.report import Tally, show_failure
@@ -62,11 +64,20 @@ def make_case(seed: int, number: int) -> Case:
     return malformed_case(rng) if kind == "malformed" else draw_case(rng, kind)
 
 
-def judge_case(seed: int, number: int) -> Outcome:
-    """Make the call of a case, and judge it."""
+def judge_steps(seed: int, number: int) -> Iterator[Outcome]:
+    """Make the call of a case; yield what can be said without a referee, and then the verdict."""
     case = make_case(seed, number)
-    verdict = judge(case, make_attempt(case))
-    return Outcome(number, case.kind, case.door, verdict, case.code() if verdict.failed else "")
+    attempt = make_attempt(case)
+    for look in (judge_manners, judge):
+        verdict = look(case, attempt)
+        code = case.code() if verdict.failed else ""
+        yield Outcome(number, case.kind, case.door, verdict, code)
+
+
+def judge_case(seed: int, number: int) -> Outcome:
+    """Make the call of a case, and judge it, however long that takes."""
+    *_, outcome = judge_steps(seed, number)
+    return outcome
 
 
 def make_judge(seed: int) -> Judge:
@@ -74,7 +85,7 @@ def make_judge(seed: int) -> Judge:
     drawn = (draw_case(np.random.default_rng([0, number]), "plain points") for number in range(60))
     for case in {case.door: case for case in drawn}.values():
         make_attempt(case)
-    return partial(judge_case, seed)
+    return partial(judge_steps, seed)
 
 
 def first_cases(seed: int, amount: int, kinds: list[str]) -> list[int]:

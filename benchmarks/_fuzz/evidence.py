@@ -181,6 +181,12 @@ class Evidence:
                 size = min(size, self.exact_size)
         else:
             size = self.size(f, g)
+        if (self.costs < 0.0).any():
+            # Costs of both signs cancel in a mixture, which is as exact as what was mixed.
+            alpha = np.asarray(result.alpha, dtype=float)
+            size += float(
+                np.abs(alpha) @ [float(mean) for mean in self.problem.program.means(size=True)]
+            )
         size += self.eta * (1.0 + float(np.abs(self.log_prior).max())) + eps
         return ROUNDING * UNIT * (size + self.subtracted + abs(result.value))
 

@@ -18,15 +18,15 @@ from .truth import Truth
 from .truth.numbers import exactly
 from .truth.relatives import box, capped, equitable, max_min, polytope
 
-__all__ = ["OUTCOMES", "Verdict", "judge"]
+__all__ = ["OUTCOMES", "Verdict", "judge", "judge_manners"]
 
 Relative = type(frot.relative(1.0))
 # A small problem that takes longer is worth a look.
 SLOW = 5.0
 # From best to worst; the worst of a batch counts.
 OUTCOMES = (
-    *("typed error", "converged", "rounding", "limited", "wide", "not supported", "ignored"),
-    "FAILURE",
+    *("typed error", "converged", "rounding", "limited", "wide", "not supported", "undecided"),
+    *("ignored", "FAILURE"),
 )
 
 
@@ -44,13 +44,19 @@ class Verdict:
         return bool(self.complaints)
 
 
+def judge_manners(case: Case, attempt: Attempt) -> Verdict:
+    """Judge a call without computing its answer again: undecided, if it did nothing wrong."""
+    found = tuple(_manners(case, attempt))
+    return Verdict("FAILURE" if found else "undecided", found, attempt.seconds)
+
+
 def judge(case: Case, attempt: Attempt) -> Verdict:
     """Judge what came of a call."""
     found = list(_manners(case, attempt))
     outcome = "typed error"
     if attempt.error is not None:
         if isinstance(attempt.error, frot.InputError):
-            if not case.complaint and _refuses_infinite(case):
+            if not case.complaint and (_refuses_infinite(case) or _has_no_regrets(case)):
                 outcome = "not supported"
             elif not case.complaint:
                 found.append(Complaint("refused", f"InputError: {attempt.error}"))
@@ -77,6 +83,14 @@ def _refuses_infinite(case: Case) -> bool:
         and isinstance(solver, frot.FrankWolfe)
         and isinstance(solver.oracle, frot.Sinkhorn)
     )
+
+
+def _has_no_regrets(case: Case) -> bool:
+    """Whether there was a limit to the time in which the problem itself had to be computed.
+
+    Without the optimum of every group there are no regrets, and no interval that is about them.
+    """
+    return case.options.get("normalise") == "regret" and "time_limit" in case.options
 
 
 def _manners(case: Case, attempt: Attempt) -> Iterator[Complaint]:

@@ -18,6 +18,8 @@ __all__ = ["Complaint", "is_entropic", "judge_result", "tolerance_of"]
 
 # Marginals are right to this many units in the last place of each weight.
 MARGIN = 64.0
+# What is below the smallest normal number is right to this, and so is every term of a sum.
+UNDERFLOW = float(np.finfo(float).smallest_subnormal)
 # Wider answers need a reason.
 WEAK = 1e-3
 
@@ -193,7 +195,7 @@ def _objective(
     found = []
     phi, size = evidence.phi(plan)
     off = np.abs(phi - result.phi)
-    least = evidence.tiny_square + 1e-15 * evidence.subtracted
+    least = evidence.tiny_square + 1e-15 * evidence.subtracted + 2.0 * UNDERFLOW * plan.size
     if kind.eps:
         # Squares of differences are expanded there.
         least += 1e-15 * evidence.mean_cost
@@ -230,6 +232,10 @@ def _potentials(evidence: Evidence, result: frot.Result, kind: _Kind) -> list[Co
     proven = evidence.proven(result.alpha, f, g, kind.eps)
     size = evidence.size(f, g) + evidence.eta + kind.eps + abs(result.lower)
     least = 4e-15 * (evidence.mean_cost + evidence.subtracted)
+    least += UNDERFLOW * (32.0 + sum(evidence.problem.shape))
+    if result.eps:
+        # Potentials of Sinkhorn's, for a problem without eps, were scores in units of it.
+        least += 16.0 * UNIT * result.eps
     if not proven >= result.lower - 1e-11 * size - least:
         text = f"alpha and potentials prove {proven!r}, not lower = {result.lower!r}"
         found.append(Complaint("potentials", text))

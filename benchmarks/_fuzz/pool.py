@@ -1,4 +1,9 @@
-"""Cases spread over processes that are watched: one that hangs is ended, and named."""
+"""Cases spread over processes that are watched: one that hangs is ended, and named.
+
+A case is judged in two steps: what the call did by itself, and then whether its answer is right. A
+call that is never heard of hangs, and that is a failure; a referee who takes too long to compute
+the answer again says nothing about the call, which is then undecided.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +22,9 @@ from .judge_result import Complaint
 
 __all__ = ["Outcome", "run_cases"]
 
-# Seconds after which a case is given up. The referee needs some of them, and a busy machine more.
+# Seconds after which a call is given up, and a referee. A busy machine needs more than the work.
 GIVE_UP = 90.0
+REFEREE = 180.0
 
 
 class Outcome(NamedTuple):
@@ -45,7 +51,8 @@ class Outcome(NamedTuple):
         return json.dumps({**parts, "complaints": complaints, "code": self.code})
 
 
-Judge = Callable[[int], Outcome]
+# Yields what can be said after the call alone, and then the verdict.
+Judge = Callable[[int], Iterator[Outcome]]
 
 
 def run_cases(
@@ -54,6 +61,7 @@ def run_cases(
     numbers: Iterable[int],
     jobs: int,
     give_up: float = GIVE_UP,
+    referee: float = REFEREE,
 ) -> Iterator[Outcome]:
     """Yield the outcomes of cases as they come.
 
@@ -71,7 +79,12 @@ def run_cases(
             for pipe in wait(list(busy), timeout=1.0):
                 worker = busy[pipe]  # type: ignore[index]
                 try:
-                    yield worker.pipe.recv()
+                    if (said := worker.pipe.recv()) is not None:
+                        worker.heard(said)
+                        continue
+                    # That was all: what was said last holds.
+                    assert worker.so_far is not None
+                    yield worker.so_far
                     worker.give(left)
                 except EOFError:
                     yield _lost(worker, name, "crashed", f"exit code {worker.process.exitcode}")
@@ -79,8 +92,9 @@ def run_cases(
                         worker, context, make_judge, left
                     )
             for worker in list(workers):
-                if worker.number is not None and time.monotonic() > worker.until(give_up):
-                    yield _lost(worker, name, "hangs", f"no answer after {give_up:.0f} s")
+                if worker.number is not None and worker.is_late(give_up, referee):
+                    hangs = _lost(worker, name, "hangs", f"no answer after {give_up:.0f} s")
+                    yield worker.so_far or hangs
                     workers[workers.index(worker)] = _Worker.restart(
                         worker, context, make_judge, left
                     )
@@ -97,13 +111,14 @@ def _lost(worker: _Worker, name: Callable[[int], str], what: str, detail: str) -
 
 @dataclass(eq=False)
 class _Worker:
-    """A process, the pipe to it, and the case it is at."""
+    """A process, the pipe to it, the case it is at, and what it has said of that one so far."""
 
     process: Any
     pipe: Connection
     number: int | None = None
     since: float = 0.0
     fresh: bool = True
+    so_far: Outcome | None = None
 
     @classmethod
     def start(cls, context: Any, make_judge: Callable[[], Judge]) -> _Worker:
@@ -126,13 +141,18 @@ class _Worker:
         """Hand out the next case, if there is one."""
         self.fresh = self.fresh and self.number is None
         self.number = next(left, None)
-        self.since = time.monotonic()
+        self.since, self.so_far = time.monotonic(), None
         if self.number is not None:
             self.pipe.send(self.number)
 
-    def until(self, give_up: float) -> float:
-        """When to give up; the first case waits for imports, too."""
-        return self.since + give_up * (2.0 if self.fresh else 1.0)
+    def heard(self, outcome: Outcome) -> None:
+        """Note that the call has ended, and that the referee has begun."""
+        self.since, self.so_far = time.monotonic(), outcome
+
+    def is_late(self, give_up: float, referee: float) -> bool:
+        """Whether to give up the call, or the referee; the first call waits for imports, too."""
+        limit = referee if self.so_far is not None else give_up * (2.0 if self.fresh else 1.0)
+        return time.monotonic() > self.since + limit
 
     def end(self) -> None:
         """End the process."""
@@ -151,9 +171,11 @@ def _work(pipe: Connection, make_judge: Callable[[], Judge]) -> None:
         except EOFError:
             return
         try:
-            pipe.send(judge(number))
+            for said in judge(number):
+                pipe.send(said)
         except Exception:
             # The referee's own mistakes are mistakes, too; never to be taken for a pass.
             detail = traceback.format_exc(limit=-4).replace(os.sep, "/")
             verdict = Verdict("FAILURE", (Complaint("referee", detail),))
             pipe.send(Outcome(number, "referee", "", verdict, ""))
+        pipe.send(None)

@@ -54,3 +54,12 @@ def test_regret_ignores_points_without_weight():
 def test_too_little_time_for_regret_is_named():
     with pytest.raises(frot.InputError, match="time_limit: was up before the optimum of every"):
         frot.solve_costs(STACK, normalise="regret", time_limit=1e-9)
+
+
+def test_regret_knows_the_optimum_beside_large_costs():
+    # Only arcs of 1e12 connect the two rows' columns, so that potentials are as large.
+    stack = np.zeros((1, 2, 7))
+    stack[0, [0, 1], [3, 0]] = 1e12
+    stack[0, 1, [1, 6]] = stack[0, 0, 5] = 1.0
+    costs = normalise_costs(StackedCosts(stack), np.array([0.3, 0.7]), np.full(7, 1 / 7), "regret")
+    assert float(costs.mix(np.ones(1))[0, 0]) == pytest.approx(-0.9 / 7, rel=1e-9)

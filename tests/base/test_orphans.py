@@ -14,7 +14,7 @@ from pathlib import Path
 import joblib
 import pytest
 
-from frot._base import orphans as _orphans
+from frot._base import parallel
 from frot._base.parallel import spread
 from tests.reference import LIGHT
 
@@ -141,5 +141,5 @@ def test_processes_of_others_are_not_watched(monkeypatch):
         pid = 123_456_789
 
     monkeypatch.setattr("multiprocessing.parent_process", Parent)
-    _orphans.end_with_caller(123_456_788)
+    parallel.end_with_caller(123_456_788)
     assert watchers() == []

@@ -14,7 +14,7 @@ import frot
 from benchmarks._fuzz.attempt import Attempt, make_attempt
 from benchmarks._fuzz.case import Case, CostProblem, PointProblem
 from benchmarks._fuzz.evidence import Evidence
-from benchmarks._fuzz.judge import judge
+from benchmarks._fuzz.judge import judge, judge_manners
 from frot import Plan, Status
 
 
@@ -315,3 +315,34 @@ def test_potentials_of_points_without_weight_prove_nothing(eps):
     proven = [evidence.proven(alpha, np.array([f, 0.0, 0.0]), g, eps) for f in (0.0, 1e300)]
     assert proven[0] == proven[1]
     assert np.isfinite(proven[0])
+
+
+def test_sums_below_the_smallest_normal_number_are_right_to_their_last_place():
+    stack = 1e-318 * np.random.default_rng(2).random((1, 3, 4))
+    case = Case("heavy tails", "solve_costs", (stack,), {}, (CostProblem(stack),))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = case.run()
+    assert words(case, found) <= {"weak"}
+    assert "phi" in words(case, dataclasses.replace(found, phi=1.01 * found.phi))
+
+
+def test_a_call_is_undecided_before_the_referee():
+    case = cost_case()
+    attempt = make_attempt(case)
+    assert judge_manners(case, attempt).outcome == "undecided"
+    loud = dataclasses.replace(attempt, printed="hello")
+    assert [found.what for found in judge_manners(case, loud).complaints] == ["printed"]
+
+
+def test_no_time_for_regrets_is_no_failure():
+    case = point_case(normalise="regret", time_limit=1e-9)
+    assert judge(case, make_attempt(case)).outcome == "not supported"
+
+
+def test_costs_that_cancel_in_a_mixture_explain_rounding():
+    stack = np.array([[[1.0, -1.0], [-2.0, 2.0]], [[-1.0, 1.0], [2.0, -2.0]]]) / 3.0
+    case = Case("signed costs", "solve_costs", (stack,), {}, (CostProblem(stack),))
+    found = dataclasses.replace(case.run(), alpha=np.array([0.5, 0.5]))
+    found = dataclasses.replace(found, potentials=(np.zeros(2), np.zeros(2)))
+    assert Evidence(case.problems[0]).rounding(found, 0.0) >= 1e-15

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,15 +12,18 @@ from benchmarks._fuzz.judge import Verdict
 from benchmarks._fuzz.pool import Judge, Outcome, run_cases
 
 
-def judge_number(number: int) -> Outcome:
-    """A judge that hangs, dies or is wrong where the number says so."""
+def judge_number(number: int) -> Iterator[Outcome]:
+    """A judge that hangs, dies, is wrong or takes his time where the number says so."""
     if number == 1:
         time.sleep(60.0)
     if number == 3:
         os._exit(9)
+    yield Outcome(number, "plain", "solve", Verdict("undecided"), "")
     if number == 4:
         raise KeyError("a mistake of the referee")
-    return Outcome(number, "plain", "solve", Verdict("converged"), "")
+    if number == 5:
+        time.sleep(60.0)
+    yield Outcome(number, "plain", "solve", Verdict("converged"), "")
 
 
 def make_judge() -> Judge:
@@ -33,11 +37,15 @@ def name(number: int) -> str:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_every_case_has_an_outcome(jobs):
     begin = time.monotonic()
-    found = {one.number: one for one in run_cases(make_judge, name, range(7), jobs, give_up=3.0)}
+    outcomes = run_cases(make_judge, name, range(7), jobs, give_up=3.0, referee=2.0)
+    found = {one.number: one for one in outcomes}
     assert set(found) == set(range(7))
     words = {at: [c.what for c in one.verdict.complaints] for at, one in found.items()}
     assert words == {0: [], 1: ["hangs"], 2: [], 3: ["crashed"], 4: ["referee"], 5: [], 6: []}
     assert found[1].kind == "kind 1"
+    # The call was answered; that the referee never was is none of its faults.
+    assert found[5].verdict.outcome == "undecided"
+    assert found[6].verdict.outcome == "converged"
     assert time.monotonic() - begin < 50.0
 
 

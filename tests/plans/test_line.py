@@ -72,3 +72,21 @@ def test_a_light_point_far_away():
     found = frot.solve([[1e4], [0.0]], [[1.0], [2.0]], a=[1e-9, 1 - 1e-9])
     assert found.lower <= 2.59996 <= found.upper
     assert found.gap < 1e-12
+
+
+@pytest.mark.parametrize("far", [-1e5, 1e5, 1e7])
+@pytest.mark.parametrize("side", ["x", "y"])
+def test_potentials_of_near_points_know_nothing_of_far_ones(far, side):
+    rng = np.random.default_rng(3)
+    near, light = rng.normal(size=(6, 1)), np.array([*rng.dirichlet(np.ones(6)), 1e-16, 1e-16])
+    points = {"x": near, "y": rng.normal(size=(6, 1))}
+    points[side] = np.concatenate([points[side], [[far], [1.1 * far]]])
+    weights = {"x": np.full(6, 1 / 6), "y": np.full(6, 1 / 6)}
+    weights[side] = light
+    found = frot.solve(points["x"], points["y"], "all", a=weights["x"], b=weights["y"])
+    f, g = found.potentials
+    costs = (points["x"] - points["y"].T) ** 2
+    over = f[:6, None] + g[:6] - costs[:6, :6]
+    assert over.max() <= 1e-13
+    proven = weights["x"] @ f + weights["y"] @ g
+    assert proven == pytest.approx(found.lower, rel=1e-12)

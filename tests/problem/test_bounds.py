@@ -177,6 +177,27 @@ class TestBoundsOfAnything:
         assert lower.bound == pytest.approx(1.0, abs=1e-14)
 
 
+class TestFarPoints:
+    """A far point's potential is rounded to much, which those near the others must not pay."""
+
+    @pytest.mark.parametrize("far", [1e8, 1e12, 1e16])
+    def test_a_column_gives_way(self, far):
+        mixed = np.array([[1.0, far], [0.5, 1.5 * far]])
+        a, b = np.array([0.25, 0.75]), np.array([1.0, 1e-18])
+        # Right but for the last places of the far column's.
+        g = np.array([0.0, (far - 1.0) * (1.0 + 1e-15)])
+        lower = lower_bound(Problem(StackedCosts(mixed[None]), a, b), np.ones(1), g)
+        assert lower.bound == pytest.approx(0.625 + 1e-18 * far, rel=1e-12)
+
+    def test_potentials_prove_what_is_said(self):
+        # These prove less than nothing, where no cost is negative.
+        costs = StackedCosts(np.array([[[0.0, 1e9], [0.0, 0.0]]]))
+        problem = Problem(costs, np.array([0.5, 0.5]), np.array([0.6, 0.4]))
+        lower = lower_bound(problem, np.ones(1), np.array([0.0, 5e8]))
+        assert lower.bound == 0.0
+        assert problem.a @ lower.f + problem.b @ lower.g == 0.0
+
+
 class TestInExactArithmetic:
     """Bounds are widened for rounding, so they hold to the last digit."""
 
@@ -191,6 +212,20 @@ class TestInExactArithmetic:
         for solver in ("exact", "frank_wolfe", "linear_program"):
             result = quiet(frot.solve_costs, stack, a, b, solver=solver)
             assert result.lower <= truth <= result.upper
+
+    @given(seeds, st.sampled_from([-323, -320, -315, -309]), st.booleans())
+    def test_below_the_smallest_normal_number(self, seed, power, signed):
+        rng = np.random.default_rng(seed)
+        stack = rng.uniform(-1.0 if signed else 0.0, 1.0, size=(3, 2, 2)) * 10.0**power
+        a, b = (np.array([k, 8.0 - k]) / 8.0 for k in rng.integers(1, 8, 2))
+        truth = exact_two_by_two(stack, a, b)
+        for solver in ("exact", "frank_wolfe", "linear_program"):
+            result = quiet(frot.solve_costs, stack, a, b, solver=solver)
+            assert Fraction(result.lower) <= truth <= Fraction(result.upper)
+
+    def test_what_costs_nothing_loses_nothing_to_underflow(self):
+        result = frot.solve_costs([[[0.0, 1e-320], [1e-320, 0.0]]])
+        assert (result.lower, result.upper) == (0.0, 0.0)
 
     @given(seeds)
     def test_costs_that_cancel(self, seed):

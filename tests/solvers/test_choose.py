@@ -72,6 +72,7 @@ def test_too_many_groups_for_the_smooth_exact_solver():
 def test_a_solver_of_ones_own():
     class Lazy:
         tol, max_iter, time_limit = 1.0, 1, None
+        any_set = any_library = takes_zero_weights = False
 
         def __call__(self, problem, start=None, callback=None, progress=False):
             return "answer"
@@ -81,6 +82,9 @@ def test_a_solver_of_ones_own():
 
     lazy = Lazy()
     assert chosen(lazy) is lazy
+    del Lazy.any_set
+    with pytest.raises(frot.InputError, match=r"solver: .* has no any_set; a solver has tol, "):
+        chosen(lazy)
 
 
 class TestEpsLeftOut:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import entr
 
 import frot
 from frot import FrankWolfe, Simplex, Sinkhorn, Status
@@ -270,6 +271,21 @@ class TestLazyAverages:
         assert result.plan.sum(axis=1) == pytest.approx(a, abs=1e-14)
         small = quiet(frot.solve, self.X[1::2], self.Y, eta=0.5, eps=0.3, solver=solver)
         assert np.asarray(result.plan)[1::2] == pytest.approx(np.asarray(small.plan), abs=1e-5)
+
+
+class TestWhatIsProven:
+    @pytest.mark.parametrize("step", ["line_search", "fully_corrective"])
+    def test_potentials_that_are_worse_than_nothing_are_not_handed_out(self, step):
+        # Most costs are small, and the entropy makes plans pay the few that are not.
+        rng = np.random.default_rng(3)
+        stack = rng.random((3, 5, 6))
+        stack[rng.random(stack.shape) < 0.2] = 1e9
+        solver = FrankWolfe(oracle=Sinkhorn(tol=1e-6), step=step, max_iter=3)
+        result = quiet(frot.solve_costs, stack, eta=1e6, eps=1e7, solver=solver)
+        f, g = result.potentials
+        entropy = 1e6 * float(entr(result.alpha).sum())
+        proven = float(f.mean() + g.mean()) + entropy
+        assert proven >= result.lower - 1e-12 * (abs(f).mean() + abs(g).mean() + 1e7)
 
 
 class TestLineSearch:

@@ -9,7 +9,7 @@ import pytest
 
 import frot
 from frot import LinearProgram, Status
-from tests.reference import linear_program
+from tests.reference import linear_program, quiet
 
 RNG = np.random.default_rng(0)
 STACK = RNG.random((4, 11, 8))
@@ -96,3 +96,31 @@ def test_costs_beyond_what_highs_takes():
     result = frot.solve([[1.0, 0.8, 1.0]], Y, "all", solver="linear_program")
     assert result.status is frot.Status.CONVERGED
     assert result.value == pytest.approx(1.49999997e16, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("points", "a", "b"),
+    [
+        ([0.6, 0.1, 0.5, 0.6], 0.75, 0.875),
+        ([0.1, 0.85, 0.05, 0.95], 0.75, 0.9375),
+        ([0.05, 0.75, 0.1, 0.5], 0.875, 0.875),
+    ],
+)
+def test_an_optimum_of_zero_is_no_unit(points, a, b):
+    # Regrets of one group: what is left of the optimum is rounding, and no refinement helps.
+    X, Y = np.array(points)[:2, None], np.array(points)[2:, None]
+    sides = {"a": [a, 1.0 - a], "b": [b, 1.0 - b]}
+    result = quiet(frot.solve, X, Y, **sides, normalise="regret", solver="linear_program")
+    assert result.status in (Status.PRECISION, Status.CONVERGED)
+    assert abs(result.value) <= 1e-15
+
+
+def test_a_plan_that_costs_far_more_than_is_typical():
+    # Two rows of three have one cheap column, so that a dear arc has to be used.
+    stack = np.random.default_rng(0).random((4, 3, 3))
+    stack[:2, :2, 1:] = 1e12
+    result = frot.solve_costs(stack, solver="linear_program")
+    exact = frot.solve_costs(stack)
+    assert result.status is Status.CONVERGED
+    assert exact.lower <= result.upper
+    assert result.lower <= exact.upper

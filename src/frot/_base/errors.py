@@ -155,7 +155,7 @@ def warn_caller(message: str, *past: str) -> None:
     if (heard := _LISTENER.get()) is not None:
         heard.append(message)
         return
-    inside = (str(Path(__file__).parent), *past)
+    inside = (str(Path(__file__).parents[1]), *past)
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
         frame, level = frame.f_back, level + 1

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from numbers import Integral
 from typing import Any, TypeVar
 
 from frot._base.errors import InputError, brief, require
-from frot._base.orphans import end_with_caller
 
-__all__ = ["check_n_jobs", "spread"]
+__all__ = ["check_n_jobs", "end_with_caller", "spread"]
 
 Task = TypeVar("Task")
 Found = TypeVar("Found")
@@ -26,6 +27,8 @@ AHEAD = 2
 ROUND = 4
 # Seconds between two counts of a cluster's workers.
 RECOUNT = 1.0
+# Seconds between two looks at whose child a worker is.
+LOOK_EVERY = 0.5
 
 
 def check_n_jobs(n_jobs: Any) -> int | None:
@@ -186,3 +189,61 @@ def _on_dask(
         # A client that lost its cluster has nothing to cancel, and would hide why it ended.
         if in_flight and client.status == "running":
             client.cancel(list(in_flight))
+
+
+def end_with_caller(caller: int) -> None:
+    """Have this process end soon after `caller` does, if it is a worker that `caller` started.
+
+    A process that is killed cannot tell its workers, and joblib's would go on with what they have,
+    or wait for more, for minutes.
+
+    Nothing happens in `caller` itself, whose threads may be workers too, nor in processes that
+    somebody else started. A call of a library that holds Python's lock is finished first.
+
+    Parameters
+    ----------
+    caller : int
+        Process id.
+
+    Examples
+    --------
+    >>> end_with_caller(os.getpid())
+    """
+    _watch(os.getpid(), caller)
+
+
+@cache
+def _watch(worker: int, caller: int) -> None:
+    """Start watching, once in each process: a fork inherits the cache, but not its own id."""
+    parent: Any = multiprocessing.parent_process()
+    if worker == caller or parent is None or parent.pid != caller:
+        return
+    wait = _until_sentinel if os.name == "nt" else _until_adopted
+    threading.Thread(target=wait, args=(parent,), name="frot-orphan-watch", daemon=True).start()
+
+
+def _until_sentinel(parent: Any) -> None:
+    """Wait for a handle of the parent; a Windows process keeps its parent's id for ever."""
+    parent.join()
+    os._exit(1)
+
+
+def _until_adopted(parent: Any) -> None:
+    """Wait until somebody else is the parent.
+
+    Between the two there may be a server that forks, which ends with the parent.
+    """
+    first = os.getppid()
+    while os.getppid() == first and (first == parent.pid or _exists(parent.pid)):
+        time.sleep(LOOK_EVERY)
+    os._exit(1)
+
+
+def _exists(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

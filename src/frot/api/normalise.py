@@ -12,9 +12,13 @@ from frot._base.validate import check_choice
 from frot.costs import Costs
 from frot.problem.bounds import c_transforms
 from frot.problem.terms import NORMALISATIONS
+from frot.solvers.exact.column_generation import CUTS, tamed_potentials
 from frot.solvers.oracles import NetworkSimplex
 
 __all__ = ["normalise_costs", "refuse_normalised_distance"]
+
+# Relative gap from which on a group's optimum is not known.
+KNOWN = 1e-6
 
 
 def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Costs:
@@ -58,21 +62,46 @@ def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Cos
         cost = part.mix(np.eye(1, count, group)[0])
         try:
             transport = oracle(cost, a[rows], b[cols])
+            i, j, mass = transport.plan.arcs()
+            optimum[group] = mass @ cost[i, j]
+            proven = _proven(cost, a[rows], b[cols], transport.g, optimum[group])
         except DeadlineError:
             raise InputError(
                 "time_limit: was up before the optimum of every group was known, which "
                 "normalise='regret' subtracts; allow more time, or use normalise='mean'"
             ) from None
-        i, j, mass = transport.plan.arcs()
-        optimum[group] = mass @ cost[i, j]
-        f, g = c_transforms(cost, transport.g)
-        proven = float(a[rows] @ f + b[cols] @ g)
-        if optimum[group] - proven > 1e-6 * max(abs(optimum[group]), abs(proven)):
+        if not _is_known(proven, optimum[group]):
             warn_caller(
                 f"normalise: the optimum of group {group} is only known to lie in [{proven:.6g}, "
                 f"{optimum[group]:.6g}], whose upper end is subtracted."
             )
     return costs.rescaled(np.ones(count), optimum)
+
+
+def _is_known(lower: float, upper: float) -> bool:
+    """Whether the two are the same, to what a warning is worth."""
+    return upper - lower <= KNOWN * max(abs(lower), abs(upper))
+
+
+def _proven(
+    cost: np.ndarray, a: np.ndarray, b: np.ndarray, first: np.ndarray, optimum: float
+) -> float:
+    """What potentials prove of an optimum: the given ones, or those of costs that are cut.
+
+    Between points that only dear arcs connect, potentials are rounded to more than the optimum is.
+    """
+    found = _dual_value(cost, a, b, first)
+    for cut in CUTS:
+        if _is_known(found, optimum):
+            break
+        for g in tamed_potentials(cost, a, b, cut * abs(optimum)):
+            found = max(found, _dual_value(cost, a, b, g))
+    return found
+
+
+def _dual_value(cost: np.ndarray, a: np.ndarray, b: np.ndarray, g: np.ndarray) -> float:
+    f, g = c_transforms(cost, g)
+    return float(a @ f + b @ g)
 
 
 def refuse_normalised_distance(how: Any) -> None:

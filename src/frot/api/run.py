@@ -53,9 +53,9 @@ class Run:
 
     def _solve(self, problem: Problem) -> Result:
         """Solve on the support of the weights, unless the solver takes points without weight."""
-        if getattr(self.solver, "takes_zero_weights", False):
+        if self.solver.takes_zero_weights:
             everyone = np.arange(len(problem.a)), np.arange(len(problem.b))
-            plans = not getattr(self.solver, "any_library", False)
+            plans = not self.solver.any_library
             start = Start.parse(self.start, problem, *everyone, plans=plans)
             return self.solver(problem, start, self.callback, self.progress)
         return on_support(

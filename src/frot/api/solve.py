@@ -260,7 +260,7 @@ def stays(solver: Solver, terms: Terms) -> bool:
 
     Only the entropic solver works in other libraries, for costs that are factored or given.
     """
-    return bool(getattr(solver, "any_library", False)) and terms.normalise != "regret"
+    return solver.any_library and terms.normalise != "regret"
 
 
 def distance(

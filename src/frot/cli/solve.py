@@ -23,7 +23,7 @@ from frot.costs import METRICS
 from frot.groups.groups import Groups
 
 if TYPE_CHECKING:
-    from frot.groups.arrays import GroupArrays
+    from frot.groups.groups import Groups
     from frot.problem.result import Result
 
 __all__ = ["solve"]
@@ -65,7 +65,7 @@ class SolveFiles:
         check_files((self.result, (".npz",)), (self.report, ()), (self.picture, PICTURES))
 
     def write(
-        self, result: Result, call: TablesCall, groups: GroupArrays, names: Sequence[str] | None
+        self, result: Result, call: TablesCall, groups: Groups, names: Sequence[str] | None
     ) -> list[Path]:
         """Write all that is wanted; returns the paths."""
         if self.result is not None:

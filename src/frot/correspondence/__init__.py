@@ -1,5 +1,8 @@
 """Semantic correspondence: two photographs, every layer of a network, nothing to pick.
 
+Photographs and a network go in, a `Match` comes out: where points of one lie in the other, and how
+much each layer weighed. Section 3.3 of the paper.
+
 >>> from frot.correspondence import Matcher
 >>> from skimage.data import chelsea
 >>> match = Matcher(side=96)(chelsea(), chelsea()[:, ::-1])

@@ -1,10 +1,13 @@
 """Group costs C_1 .. C_L behind one narrow protocol; the stack is formed only where it pays.
 
+Points, groups and a metric go in, or a stack (L, n, m); out come `mix(alpha)`, the one matrix that
+a transport problem sees, and `inner(plan)`, the L numbers that the objective sees (section 3.1 of
+the paper).
+
 `Costs` is what a `frot.Problem` asks of them, one problem on the host; a class of your own derives
 from it and says three things. `Geometry` is the same for a batch of problems in any array library,
 which sweeps work on. `build_costs` makes costs from points, groups and a metric, `given_costs` from
-a stack; `METRICS` has the metrics whose costs factor over features (the paper's equation 1 is the
-squared Euclidean one), and takes more.
+a stack; `METRICS` has the metrics whose costs factor over features, and takes more.
 
 Examples
 --------

@@ -441,7 +441,8 @@ class FactoredCosts(Costs):
         X, Y = self.origin or (self.X, self.Y)
         f, g = np.zeros(n), np.zeros(m)
         for k in np.flatnonzero(weights):
-            own = line_potentials(X[:, k], Y[:, k], a, b)
+            x, y = X[:, k], Y[:, k]
+            own = line_potentials(x, y, line_arcs(x, y, a, b))
             f, g = f + weights[k] * own[0], g + weights[k] * own[1]
         return f, g
 

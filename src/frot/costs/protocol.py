@@ -49,6 +49,11 @@ class Rounding(NamedTuple):
         """The largest ``rows[i] + cols[j]``."""
         return float(np.max(self.rows) + np.max(self.cols))
 
+    @property
+    def sums(self) -> np.ndarray:
+        """``rows[i] + cols[j]``, of the shape (n, m) or of one that broadcasts to it."""
+        return np.add.outer(np.atleast_1d(self.rows), np.atleast_1d(self.cols))
+
 
 class Line(NamedTuple):
     """Points on a line, whose cost is |x - y|^p with p >= 1: transport is sorting."""

@@ -45,7 +45,9 @@ def line_potential(x: np.ndarray, y: np.ndarray, arcs: Arcs, p: float = 2.0) -> 
     """Return the potential g that goes with a monotone plan for the cost |x - y|^p, p >= 1.
 
     Where the plan steps in both sides at once, an arc without mass links the two: convex costs on
-    a line are such that any of them will do. Points without mass are kept out of the way.
+    a line are such that any of them will do. Points without mass are kept out of the way. The
+    middle of the mass has potential zero: steps are added up from there, so that what far points
+    lose to rounding stays with them.
 
     Examples
     --------
@@ -53,35 +55,40 @@ def line_potential(x: np.ndarray, y: np.ndarray, arcs: Arcs, p: float = 2.0) -> 
     >>> line_potential(x, y, line_arcs(x, y, half, half))
     array([0., 8.])
     """
-    rows, cols, _ = arcs
+    rows, cols, mass = arcs
     # From one column to the next by way of a row that is next to both of them.
     moves = np.flatnonzero(cols[1:] != cols[:-1])
     left, right, row = cols[moves], cols[moves + 1], rows[moves]
     steps = _power(x[row] - y[right], p) - _power(x[row] - y[left], p)
     reach = float(_power(np.ptp(np.append(x, y)), p))
-    values = np.append(0.0, np.cumsum(steps))
+    weight = np.cumsum(mass)
+    middle = np.searchsorted(moves, np.searchsorted(weight, 0.5 * weight[-1]))
+    before, after = np.cumsum(-steps[:middle][::-1])[::-1], np.cumsum(steps[middle:])
+    values = np.concatenate([before, [0.0], after])
     g = np.full(len(y), float(values.min()) - reach)
     g[np.append(cols[:1], right)] = values
     return g
 
 
 def line_potentials(
-    x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray, p: float = 2.0
+    x: np.ndarray, y: np.ndarray, arcs: Arcs, p: float = 2.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return potentials f and g of transport on a line for the cost |x - y|^p, p >= 1.
+    """Return potentials f and g that go with a monotone plan for the cost |x - y|^p, p >= 1.
 
     Examples
     --------
-    >>> half = np.array([0.5, 0.5])
-    >>> f, g = line_potentials(np.array([0.0, 1.0]), np.array([1.0, 3.0]), half, half)
+    >>> x, y, half = np.array([0.0, 1.0]), np.array([1.0, 3.0]), np.array([0.5, 0.5])
+    >>> f, g = line_potentials(x, y, line_arcs(x, y, half, half))
     >>> float(half @ f + half @ g)
     2.5
     """
-    arcs = line_arcs(x, y, a, b)
     g = line_potential(x, y, arcs, p)
     rows, cols, _ = arcs
+    costs = _power(x[rows] - y[cols], p)
     f = np.full(len(x), np.nan)
-    f[rows] = _power(x[rows] - y[cols], p) - g[cols]
+    # Of a row's arcs the smallest numbers are known best, and what is assigned last stays.
+    order = np.argsort(-(costs + np.abs(g[cols])), kind="stable")
+    f[rows[order]] = costs[order] - g[cols[order]]
     for row in np.flatnonzero(np.isnan(f)):
         f[row] = float((_power(x[row] - y, p) - g).min())
     return f, g

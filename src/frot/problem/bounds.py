@@ -14,15 +14,16 @@ rounding in double precision can have done to them, each point by what it weighs
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import fsum
 
 import numpy as np
 
+from frot._base.arrays import to_numpy
 from frot._base.deadline import check_deadline
 from frot._base.errors import SolverError
-from frot.costs.protocol import UNIT
+from frot.costs.protocol import UNIT, blocks
 from frot.plans.feasible import marginal_error, round_plan, seen_error, settle, sum_error
 from frot.plans.plan import Plan
 from frot.problem.problem import Problem
@@ -37,15 +38,24 @@ __all__ = [
     "refuse_contradiction",
     "relative_gap",
     "upper_bound",
+    "yielding",
 ]
 
 TINY = float(np.finfo(float).tiny)
+# What a product below the smallest normal number may be off by; costs above the other are so much
+# larger that this is none of their last places.
+UNDERFLOW = float(np.finfo(float).smallest_subnormal)
+FAINT = 1e-250
 
 # Rounding is looked into where it is more than this share of a bound, and by so many arcs a point
 # at most.
 MATTERS = 2e-10
 NO_MATTER = 1e-12
 SHARP_ARCS = 50
+# Share of a potential that is given for its rounding, and how much of the largest one's may be lost
+# before it is looked into.
+GIVES_WAY = 2e-13
+ROUNDED = 16.0 * UNIT
 # Marginals that sums show to be right to this share need no rounding.
 FEW_UNITS = 4.0 * UNIT
 # Units in their last places by which the masses of two sides may differ where no other arc can
@@ -144,8 +154,7 @@ def _marginal_share(problem: Problem, plan: Plan) -> float:
 
 def _by_product(problem: Problem, plan: Plan, phi: np.ndarray | None, seen: float) -> Upper:
     """The bound of a plan whose marginals are right to a small share."""
-    if phi is None:
-        phi = problem.costs.inner(plan)
+    phi = problem.costs.inner(plan) if phi is None else to_numpy(phi)
     share = plan.proven_marginals
     if share is None:
         share = seen + sum_error(plan) + 2.0 * problem.mass_error
@@ -188,7 +197,35 @@ def _upper(problem: Problem, plan: Plan, phi: np.ndarray, doubt: np.ndarray) -> 
     value, _ = problem.adversary.best(phi)
     # Masses sum to one but for their last places, which scale all costs alike.
     doubt = doubt + (problem.mass_error + UNIT) * np.abs(phi)
+    faint = np.flatnonzero(np.abs(phi) + doubt < FAINT)
+    if len(faint) and (lost := _underflow(problem, plan, faint)).any():
+        doubt = doubt.copy()
+        doubt[faint] += lost
+        bound = problem.adversary.upper(phi, doubt) + float(lost.max())
+        return Upper(bound, float(value), plan, phi)
     return Upper(problem.adversary.upper(phi, doubt), float(value), plan, phi)
+
+
+def _underflow(problem: Problem, plan: Plan, groups: np.ndarray) -> np.ndarray:
+    """What underflow may have taken from the costs of a plan in some groups.
+
+    Nothing is lost of costs that are zero.
+    """
+    steps = plan.count + _steps(problem)
+    if not plan.is_sparse:
+        return steps * UNDERFLOW * (problem.sizes[groups] > 0.0)
+    rows, cols, _ = plan.arcs()
+    paid = [
+        problem.costs.at(rows, cols, groups[part]).any(axis=1)
+        for part in blocks(len(groups), 8 * len(rows))
+    ]
+    return steps * UNDERFLOW * np.concatenate(paid)
+
+
+def _steps(problem: Problem) -> float:
+    """More products than a bound has that may underflow, each of them a unit mass at most."""
+    features = 0 if problem.points is None else problem.points[0].shape[1]
+    return 32.0 + sum(problem.shape) + features
 
 
 def lower_bound(
@@ -208,17 +245,28 @@ def lower_bound(
     a, b = problem.a, problem.b
     rounding = problem.costs.rounding(alpha)
     signed = not problem.costs.nonnegative
-    f, g = _feasible_potentials(mixed, g, rounding.relative, b, signed)
+    relative = rounding.relative
+    f, g = _feasible_potentials(mixed, g, relative, b, signed)
     bound = _dot(a, f) + _dot(b, g)
     absolute = _weighed(a, rounding.rows) + _weighed(b, rounding.cols)
     if absolute > MATTERS * abs(bound):
         sharper = _sharpen(problem, alpha, mixed, f, g)
         if sharper is not None:
-            f, g = _feasible_potentials(sharper, g, 0.0, b, signed=True)
+            mixed, relative, signed = sharper, 0.0, True
+            f, g = _feasible_potentials(mixed, g, relative, b, signed)
             bound, absolute = _dot(a, f) + _dot(b, g), 0.0
+    if ROUNDED * float(np.abs(g).max()) > MATTERS * abs(bound):
+        # A far point's potential is rounded to more than those of the others may be worth.
+        other = _feasible_potentials(mixed, yielding(mixed, g, a, b), relative, b, signed)
+        if (found := _dot(a, other[0]) + _dot(b, other[1])) > bound:
+            bound, (f, g) = found, other
+    if problem.costs.nonnegative and bound < 0.0:
+        # Where no cost is negative, nothing proves more than these do.
+        bound, f, g = 0.0, np.zeros_like(f), np.zeros_like(g)
     # Each potential is right to its last places, and weighs what its point does.
     size = float(a @ np.abs(f) + b @ np.abs(g))
-    slack = absolute + (8.0 * UNIT + problem.mass_error) * size
+    lost = UNDERFLOW * _steps(problem)
+    slack = absolute + (8.0 * UNIT + problem.mass_error) * size + lost
     bound -= slack
     if problem.costs.nonnegative:
         bound = max(bound, 0.0)
@@ -226,6 +274,7 @@ def lower_bound(
     bound -= (4.0 * UNIT + abs(float(alpha.sum()) - 1.0)) * abs(bound)
     bound += adversary.reward(alpha)
     entropy = adversary.reward_rounding(bound, len(alpha))
+    entropy += lost if adversary.eta > 0.0 else 0.0
     return Lower(float(bound - entropy), alpha, f, g, slack + entropy)
 
 
@@ -283,7 +332,7 @@ def _sharpen(
     Far from binding, taking off the whole error costs nothing.
     """
     rounding = problem.costs.rounding(alpha)
-    off = np.broadcast_to(np.add.outer(rounding.rows, rounding.cols), mixed.shape)
+    off = np.broadcast_to(rounding.sums, mixed.shape)
     rows, cols = np.nonzero(mixed <= f[:, None] + g + 4.0 * off)
     if len(rows) > SHARP_ARCS * sum(mixed.shape):
         return None
@@ -293,6 +342,30 @@ def _sharpen(
     below = mixed - (off + rounding.relative * np.abs(mixed))
     below[rows, cols] = np.maximum(below[rows, cols], values)
     return below
+
+
+def yielding(mixed: np.ndarray, g: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return potentials g that only rows hold down which weigh as much as the column.
+
+    A far row of next to no weight can have any potential, and the column near it may weigh more.
+    Columns give way by what rounding may do to their costs, which is much to a near row's.
+
+    Examples
+    --------
+    >>> mixed = np.array([[0.0, 9.0], [9.0, 1.0]])
+    >>> found = yielding(mixed, np.zeros(2), np.array([1.0, 1e-30]), np.array([0.9, 0.1]))
+    >>> found.round(9)
+    array([0., 9.])
+    """
+    near = g - GIVES_WAY * np.abs(g)
+    held = np.full(mixed.shape[1], np.inf)
+    for part in _row_blocks(mixed):
+        block = mixed[part]
+        left = block - (block - near).min(axis=1)[:, None]
+        left[a[part, None] < b] = np.inf
+        np.minimum(held, left.min(axis=0), out=held)
+    held = np.where(np.isfinite(held), held, g)
+    return held - GIVES_WAY * np.abs(held)
 
 
 def c_transforms(
@@ -310,11 +383,8 @@ def c_transforms(
     """
     f = np.empty(len(mixed))
     best = np.full(mixed.shape[1], np.inf)
-    # Row blocks keep the temporaries in the cache instead of making two more (n, m) matrices.
-    step = max(1, 500_000 // max(1, mixed.shape[1]))
-    for start in range(0, len(mixed), step):
-        check_deadline()
-        block = mixed[start : start + step]
+    for part in _row_blocks(mixed):
+        block = mixed[part]
         if shrink > 0.0:
             # Of either sign, the smaller one; infinite costs stay infinite.
             less = block * (1.0 - shrink)
@@ -322,9 +392,17 @@ def c_transforms(
         row = (block - g).min(axis=1)
         if shrink > 0.0:
             row -= 2.0 * UNIT * np.abs(row)
-        f[start : start + step] = row
+        f[part] = row
         np.minimum(best, (block - row[:, None]).min(axis=0), out=best)
     return f, best
+
+
+def _row_blocks(mixed: np.ndarray) -> Iterator[slice]:
+    """Cut rows so that temporaries stay in the cache instead of being (n, m) matrices again."""
+    step = max(1, 500_000 // max(1, mixed.shape[1]))
+    for start in range(0, len(mixed), step):
+        check_deadline()
+        yield slice(start, start + step)
 
 
 def refuse_contradiction(lower: float, upper: float, solver: str) -> None:

@@ -1,4 +1,9 @@
-"""Relatives of feature-robust transport, all behind the same result."""
+"""Relatives of feature-robust transport, all behind the same result.
+
+Two sets of points go in, a `Result` with a proven interval comes out: subspace-robust, max-sliced,
+sliced, max-min, equitable transport, and transport against any set of weights (sections 2 and 4 of
+the paper).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Feature selection by feature-robust optimal transport, in scikit-learn's manner.
 
+Samples of two or more classes go in; features or groups by weight come out, with permutation tests
+and stability. The feature selection of the paper's appendix.
+
 Needs scikit-learn and joblib: ``pip install "frot[selection]"``. `import frot` does not load it.
 """
 

@@ -12,8 +12,7 @@ from joblib import Parallel, delayed
 
 from frot._base.errors import InputError, brief
 from frot._base.files import check_path
-from frot._base.orphans import end_with_caller
-from frot._base.parallel import check_n_jobs
+from frot._base.parallel import check_n_jobs, end_with_caller
 from frot._base.store import open_checkpoint
 from frot._base.validate import check_flag, check_number
 from frot.solvers.progress import counting_bar

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, FigureBase
 
-    from frot.groups.arrays import GroupArrays
+    from frot.groups.groups import Groups
     from frot.plans.plan import Plan
     from frot.problem.result import Result
 
@@ -51,7 +51,7 @@ def plot_plan(
     result: Result,
     features: tuple[int, int] | None = None,
     *,
-    groups: GroupArrays | None = None,
+    groups: Groups | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> Figure:
     """Draw the plan as lines between the points, darker where more mass moves.
@@ -89,7 +89,7 @@ def draw_plan(
     result: Result,
     features: tuple[int, int] | None = None,
     *,
-    groups: GroupArrays | None = None,
+    groups: Groups | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> None:
     """Draw the plan into a figure or a part of one."""
@@ -216,7 +216,7 @@ class Projection(NamedTuple):
 def project(
     result: Result,
     features: tuple[int, int] | None = None,
-    groups: GroupArrays | None = None,
+    groups: Groups | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> Projection:
     """Choose two coordinates of the points of `result`: shapes (n, 2) and (m, 2).
@@ -271,7 +271,7 @@ def _names(result: Result, d: int) -> Sequence[str]:
     return [f"feature {feature}" for feature in range(d)]
 
 
-def _heaviest(result: Result, d: int, groups: GroupArrays | None) -> tuple[list[int], str]:
+def _heaviest(result: Result, d: int, groups: Groups | None) -> tuple[list[int], str]:
     """Return the features of the heaviest group, or of the heaviest two, and what to call them."""
     if d <= 2:
         return list(range(d)), ""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_feature_names
-from frot.groups.arrays import GroupArrays
+from frot.groups.groups import Groups
 from frot.problem.result import Result
 from frot.show.alpha import plot_alpha
 from frot.show.convergence import plot_convergence
@@ -37,7 +37,7 @@ def write_report(
     title: str = "Feature-robust optimal transport",
     *,
     command: str = "",
-    groups: GroupArrays | None = None,
+    groups: Groups | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> Path:
     """Write a result as one web page: numbers, pictures, groups and how to get them again.
@@ -75,7 +75,7 @@ def write_report(
     """
     if not isinstance(result, Result):
         raise InputError(f"result: {brief(result)} is no Result; pass what frot.solve returned")
-    if groups is not None and not isinstance(groups, GroupArrays):
+    if groups is not None and not isinstance(groups, Groups):
         raise InputError("groups: are no Groups; pass frot.Groups.parse(...)")
     if groups is not None and len(groups) != len(result.names):
         raise InputError(f"groups: are {len(groups)}, but the result has {len(result.names)}")
@@ -120,7 +120,7 @@ def write_report(
     return save_page(path, page)
 
 
-def _group_table(result: Result, groups: GroupArrays | None) -> PageTable:
+def _group_table(result: Result, groups: Groups | None) -> PageTable:
     """The groups by weight, with their sizes where these are known."""
     columns = [Column("Rank", first="ascending"), Column("Group", "text"), Column("α"), Column("φ")]
     if groups is not None:

@@ -1,4 +1,10 @@
-"""Solvers of the min-max; each file is one algorithm."""
+"""Solvers of the min-max, each a generator of offers, and the driver that stops and certifies.
+
+A `Problem` goes in; a `Result` with status, lower and upper bound comes out. Section 3.2 of
+the paper: `linear_program` and `frank_wolfe` (algorithm 2) are the paper's, `exact` and `entropic`
+solve the same problems faster; `oracles` solve one ordinary transport problem, `sinkhorn` has the
+kernels (algorithm 1).
+"""
 
 from __future__ import annotations
 

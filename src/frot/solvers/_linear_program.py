@@ -89,13 +89,16 @@ class LinearProgram(Driven):
             program = EpigraphProgram(
                 problem.a, problem.b, rows, cols, costs, self.method, problem.adversary.cap, unit
             )
-            value = unit
+            # HiGHS may give up where the unit is far from what has to be paid, as the mean may be.
+            value, doubt = problem.mean_cost, 0.0
             for found in _refined(program):
                 plan = Plan.from_arcs(rows, cols, found.mass, (n, m))
                 upper = upper_bound(problem, plan)
-                yield Offer(upper, lower_bound(problem, found.alpha, found.g))
-                value = abs(upper.value)
-            if not np.isfinite(value) or 0.01 * unit <= value <= 100.0 * unit or value == 0.0:
+                lower = lower_bound(problem, found.alpha, found.g)
+                yield Offer(upper, lower)
+                value, doubt = abs(upper.value), upper.bound - upper.value + lower.slack
+            # Of a value that may be rounding and no more, no unit can be told.
+            if not doubt < value < np.inf or 0.01 * unit <= value <= 100.0 * unit:
                 return
             # Digits are where the unit is: that of the value, now that it is known.
             unit = value

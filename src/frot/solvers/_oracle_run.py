@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -75,4 +76,10 @@ class OracleRun:
         self.failures += not float(at.error[0]) <= oracle.tol
         proof = certify(engine, at.alpha, at.g)
         found = Found(run.plan(proof), to_numpy(proof.phi[0, :]))
-        return found, run.plain_lower(proof)
+        lower, terms = run.plain_lower(proof), engine.double().terms
+        xp = terms.home.xp
+        proven = xp.vecdot(terms.a, proof.plain_f) + xp.vecdot(terms.b, proof.plain_g)
+        if self.problem.costs.nonnegative and float(proven[0]) < 0.0:
+            # Where no cost is negative, nothing proves more than these do.
+            lower = replace(lower, f=xp.zeros_like(lower.f), g=xp.zeros_like(lower.g))
+        return found, lower

@@ -24,7 +24,12 @@ __all__ = ["Limits", "Solver", "choose_solver"]
 
 
 class Solver(Protocol):
-    """A frozen dataclass with ``tol``, ``max_iter`` and ``time_limit`` that can be called."""
+    """A frozen dataclass with ``tol``, ``max_iter`` and ``time_limit`` that can be called.
+
+    It declares what it takes: `any_set` of weights besides the (capped) simplex, arrays of
+    `any_library`, points of weight zero (`takes_zero_weights`). What it does not declare is refused
+    by name, or kept from it.
+    """
 
     @property
     def tol(self) -> float:
@@ -39,6 +44,21 @@ class Solver(Protocol):
     @property
     def time_limit(self) -> float | None:
         """Seconds at most."""
+        ...
+
+    @property
+    def any_set(self) -> bool:
+        """Whether any convex set of weights will do, besides the (capped) simplex."""
+        ...
+
+    @property
+    def any_library(self) -> bool:
+        """Whether arrays of other libraries are worked on where they are."""
+        ...
+
+    @property
+    def takes_zero_weights(self) -> bool:
+        """Whether points without weight may stay in the problem."""
         ...
 
     def __call__(
@@ -66,6 +86,11 @@ class Limits(NamedTuple):
 
 NO_LIMITS = Limits()
 
+# What a solver has, besides that it can be called with a problem.
+PARTS = (
+    "tol", "max_iter", "time_limit", "check", "any_set", "any_library", "takes_zero_weights",
+)  # fmt: skip
+
 SOLVERS: dict[str, Solver] = {
     "exact": Exact(),
     "entropic": Entropic(),
@@ -91,8 +116,13 @@ def choose_solver(
         solver = _by_name(solver, shape, eta, eps)
     if isinstance(solver, type):
         raise InputError(f"solver: {solver.__name__} is a class; pass {solver.__name__}()")
-    if not callable(solver) or not hasattr(solver, "check"):
+    if not callable(solver):
         raise InputError(f"solver: {brief(solver)} is neither a name nor a solver like Exact()")
+    if missing := [part for part in PARTS if not hasattr(solver, part)]:
+        raise InputError(
+            f"solver: {brief(solver)} has no {missing[0]}; a solver has {', '.join(PARTS)}, as "
+            "frot.Exact has"
+        )
     changes = {name: limit for name, limit in limits._asdict().items() if limit is not None}
     chosen: Any = replace(solver, **changes) if changes else solver  # type: ignore[type-var]
     chosen = check_limits(chosen)

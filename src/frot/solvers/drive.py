@@ -61,6 +61,16 @@ class Driven(ABC):
         return False
 
     @property
+    def any_library(self) -> bool:
+        """Whether arrays of other libraries are worked on where they are."""
+        return False
+
+    @property
+    def takes_zero_weights(self) -> bool:
+        """Whether points without weight may stay in the problem."""
+        return False
+
+    @property
     def end(self) -> Status:
         """What it means that there are no more offers."""
         return Status.STALLED
@@ -114,7 +124,7 @@ class Driven(ABC):
 
 def refuse_set(solver: Any, adversary: SimplexFamily | GivenSet) -> None:
     """Refuse a set of weights that a solver does not declare to take (`any_set`)."""
-    if isinstance(adversary, GivenSet) and not getattr(solver, "any_set", False):
+    if isinstance(adversary, GivenSet) and not solver.any_set:
         raise InputError(
             f"adversary: {type(solver).__name__} does not take {adversary.name}; use "
             "solver=frot.CuttingSet(), with eps = 0, or frot.CappedSimplex(k)"

@@ -81,7 +81,7 @@ class Record:
 
 def describe(pairs: PairSet, matcher: Any) -> dict[str, Any]:
     """Return data set, matcher and rules, as JSON can hold them."""
-    from frot import __version__
+    from importlib.metadata import version
 
     known = getattr(matcher, "fingerprint", None)
     return {
@@ -93,7 +93,7 @@ def describe(pairs: PairSet, matcher: Any) -> dict[str, Any]:
         "score": pairs.score,
         "skipped": list(pairs.skipped),
         "notes": list(pairs.notes),
-        "version": __version__,
+        "version": version("frot"),
     }
 
 

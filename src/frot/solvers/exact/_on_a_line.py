@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from frot.costs.protocol import UNIT, Line
-from frot.plans.line import line_arcs, line_cost, line_potential
+from frot.plans.line import line_arcs, line_cost, line_potentials
 from frot.plans.plan import Plan
-from frot.problem.bounds import Lower, Upper
+from frot.problem.bounds import UNDERFLOW, Lower, Upper
 from frot.problem.problem import Problem
 from frot.solvers.offer import Offer
 
@@ -29,13 +29,13 @@ def on_a_line(problem: Problem, line: Line) -> Offer:
     rows, cols, mass = arcs
     cost = line_cost(x, y, arcs, p)
     error = (0.5 * len(mass) + 8.0 * p + 8.0) * UNIT * cost
+    if (x[rows] != y[cols]).any():
+        # Powers of small distances, and what little they weigh, may have been lost to underflow.
+        error += (2.0 * len(mass) + 16.0) * UNDERFLOW
     phi = np.array([cost])
     value, alpha = problem.adversary.best(phi)
-    g = line_potential(x, y, arcs, p)
-    f = np.zeros(len(x))
-    f[rows] = np.abs(x[rows] - y[cols]) ** p - g[cols]
     plan = Plan.from_arcs(rows, cols, mass, problem.shape[1:])
     return Offer(
         Upper(value + error, value, plan, phi),
-        Lower(value - error, alpha, f, g, error),
+        Lower(value - error, alpha, *line_potentials(x, y, arcs, p), error),
     )

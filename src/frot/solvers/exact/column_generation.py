@@ -24,14 +24,23 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from frot.costs.protocol import UNIT
 from frot.plans.plan import Plan
 from frot.problem.adversary import simplex_of
-from frot.problem.bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
+from frot.problem.bounds import Lower, Upper, lower_bound, relative_gap, upper_bound, yielding
 from frot.problem.problem import Problem
 from frot.solvers.offer import Offer
 from frot.solvers.oracles import NetworkSimplex, Transport
 
-__all__ = ["Game", "Priced", "Pricing", "column_generation", "column_generation_suits"]
+__all__ = [
+    "CUTS",
+    "Game",
+    "Priced",
+    "Pricing",
+    "column_generation",
+    "column_generation_suits",
+    "tamed_potentials",
+]
 
 # Up to so many arcs and groups it is ahead of the interior point.
 MOST_ARCS = 2_500
@@ -41,8 +50,6 @@ MOST_PIVOTS = 150
 ZERO = 1e-13
 # Where potentials are what keeps the bounds apart, costs are cut at so many times the value.
 CUTS = (1e1, 1e3, 1e5)
-# Share of a potential that is given for its rounding.
-GIVES_WAY = 2e-13
 # Plans that are added at the end to a program solved exactly, and exact pivots of one at most.
 EXACT_PLANS, EXACT_STEPS = 12, 200
 
@@ -79,7 +86,7 @@ def column_generation(
         game.settle()
         found = pricing(game.alpha())
         best = _better(best, found)
-        if game.value - found.value <= ZERO * abs(game.value):
+        if game.value - found.value <= ZERO * abs(game.value) + _noise(problem, found.alpha):
             break
         if game.has(found.phi):
             # A plan of the basis pays no less than the level, unless the basis was badly inverted.
@@ -111,6 +118,13 @@ def column_generation(
     if gap > tol:
         for cut in CUTS:
             yield Offer(None, _tamed(problem, pricing, best, cut * abs(upper.value)))
+
+
+def _noise(problem: Problem, alpha: np.ndarray) -> float:
+    """What rounding leaves of costs of both signs that cancel in a plan, or in a mixture."""
+    if problem.costs.nonnegative:
+        return 0.0
+    return UNIT * float(np.abs(alpha) @ problem.sizes)
 
 
 def _better(best: Priced, found: Priced) -> Priced:
@@ -176,33 +190,27 @@ class _Pricing:
 
 
 def _tamed(problem: Problem, pricing: Pricing, at: Priced, cut: float) -> Lower:
-    """A lower bound from potentials of costs cut at some level.
-
-    Potentials of parts that only dear arcs connect may be as large as these, and cancel badly.
-    """
-    g = NetworkSimplex()(np.minimum(at.mixed, cut), problem.a, problem.b).g
-    candidates = (g, yielding(at.mixed, g, problem.a, problem.b))
+    """A lower bound from potentials of costs cut at some level."""
+    candidates = tamed_potentials(at.mixed, problem.a, problem.b, cut)
     return max((pricing.lower(at, each) for each in candidates), key=lambda lower: lower.bound)
 
 
-def yielding(mixed: np.ndarray, g: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return potentials g that only rows hold down which weigh as much as the column.
+def tamed_potentials(
+    mixed: np.ndarray, a: np.ndarray, b: np.ndarray, cut: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return potentials g of costs cut at some level, as they are and `yielding`.
 
-    A far row of next to no weight can have any potential, and the column near it may weigh more.
-    Columns give way by what rounding may do to their costs, which is much to a near row's.
+    Potentials of parts that only dear arcs connect may be as large as these, and cancel badly.
 
     Examples
     --------
-    >>> mixed = np.array([[0.0, 9.0], [9.0, 1.0]])
-    >>> found = yielding(mixed, np.zeros(2), np.array([1.0, 1e-30]), np.array([0.9, 0.1]))
-    >>> found.round(9)
-    array([0., 9.])
+    >>> half = np.array([0.5, 0.5])
+    >>> g, _ = tamed_potentials(np.array([[1.0, 1e15], [1e15, 2.0]]), half, half, 10.0)
+    >>> bool(np.ptp(g) <= 10.0)
+    True
     """
-    near = g - GIVES_WAY * np.abs(g)
-    f = (mixed - near).min(axis=1)
-    held = np.where(a[:, None] >= b, mixed - f[:, None], np.inf).min(axis=0)
-    held = np.where(np.isfinite(held), held, g)
-    return held - GIVES_WAY * np.abs(held)
+    g = NetworkSimplex()(np.minimum(mixed, cut), a, b).g
+    return g, yielding(mixed, g, a, b)
 
 
 class Game:

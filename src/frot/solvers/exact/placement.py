@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from frot.plans.plan import Plan
 from frot.problem.problem import Problem
 from frot.solvers._start import Start
 from frot.solvers.exact._arcs import SEED_EPS, Seed, seed_arcs
@@ -52,8 +53,7 @@ def place(problem: Problem, start: Start) -> Generator[Offer, None, Placement]:
     small = n * m <= ALL_ARCS and count <= FEW_GROUPS
     arcs = _all_arcs(problem, seed, unit) if small else seed.arcs
     if start.plan is not None:
-        rows, cols, _ = start.plan.arcs()
-        arcs = np.union1d(arcs, rows * m + cols)
+        arcs = np.union1d(arcs, _allowed(problem, start.plan))
     groups = _first_groups(problem, seed.alpha)
     interior = _first_iterate(problem, seed, arcs, groups, (unit, mass_unit))
     return Placement(interior, groups, m > n, unit, mass_unit)
@@ -63,6 +63,15 @@ def _all_arcs(problem: Problem, seed: Seed, unit: float) -> np.ndarray:
     """Every arc but those far out of range, which come in if they are ever worth it."""
     mixed = problem.costs.mix(np.full(problem.shape[0], 1.0 / problem.shape[0]))
     return np.union1d(np.flatnonzero(mixed.ravel() <= FAR * unit), seed.arcs)
+
+
+def _allowed(problem: Problem, plan: Plan) -> np.ndarray:
+    """The arcs of a plan, as flat indices; a start may know nothing of forbidden ones."""
+    rows, cols, _ = plan.arcs()
+    if (forbidden := problem.costs.forbidden) is not None:
+        allowed = ~forbidden[rows, cols]
+        rows, cols = rows[allowed], cols[allowed]
+    return rows * problem.shape[2] + cols
 
 
 def _first_groups(problem: Problem, alpha: np.ndarray) -> np.ndarray:

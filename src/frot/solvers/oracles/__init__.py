@@ -1,4 +1,8 @@
-"""Oracles: one ordinary transport problem at a mixed cost."""
+"""Oracles: one ordinary transport problem at a mixed cost.
+
+A cost matrix and weights go in, a `Transport` comes out: plan and potentials. What Frank-Wolfe
+calls in every step (algorithm 2 of the paper, line 4).
+"""
 
 from __future__ import annotations
 
