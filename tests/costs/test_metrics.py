@@ -16,6 +16,7 @@ from frot import Groups, InputError
 from frot.cli.app import app
 from frot.costs import METRICS, Columns, FactoredMetric, namespace
 from frot.costs.metrics import factored_metric, map_points
+from frot.torch import FRWDLoss
 from tests.libraries import LIBRARIES, Library
 
 RNG = np.random.default_rng(0)
@@ -145,7 +146,7 @@ class TestEveryDoor:
             assert found[at].upper >= one.lower
 
     def test_the_loss_and_its_gradient(self, metric: str):
-        loss = frot.torch.FRWDLoss(LISTS, 0.1, 0.1, metric=metric, tol=1e-6)
+        loss = FRWDLoss(LISTS, 0.1, 0.1, metric=metric, tol=1e-6)
         x, y = torch.tensor(X, requires_grad=True), torch.tensor(Y)
         value: Any = loss(x, y)
         expected = frot.solve_costs(stack_of(metric), eta=0.1, eps=0.1, tol=1e-8)
@@ -211,7 +212,7 @@ class TestOutsideTheDomain:
         other = np.stack([Y, Y])
         with pytest.raises(InputError, match=r"X\[0\] row 9 has negative numbers"):
             frot.solve_batch(stack, other, LISTS, metric="hellinger")
-        loss = frot.torch.FRWDLoss(LISTS, metric="hellinger")
+        loss = FRWDLoss(LISTS, metric="hellinger")
         with pytest.raises(InputError, match=r"x row 9 has negative numbers"):
             loss(torch.tensor(self.BAD), torch.tensor(Y))
 
