@@ -290,7 +290,7 @@ def _embed(
         found = metric.embed(points, columns)
     if bad:
         copies = found.shape[-1] // points.shape[-1]
-        shut = xp.concat([columns.spread(outside)] * copies, axis=outside.ndim - 1)
+        shut = xp.concat([columns.spread(outside)] * copies, axis=points.ndim - 1)
         found = xp.where(shut, xp.zeros_like(found), found)
     return found
 
