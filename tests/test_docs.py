@@ -21,6 +21,23 @@ def test_python_blocks_run(page, capsys):
     assert "FROT" in capsys.readouterr().out
 
 
+def test_costs_of_ones_own_run():
+    """Blocks check themselves; what they register is taken out again."""
+    from frot.costs import METRICS
+
+    text = (DOCS / "costs.md").read_text(encoding="utf-8")
+    before = dict(METRICS)
+    scope = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(block, scope)
+    added = set(METRICS) - set(before)
+    for name in added:
+        del METRICS[name]
+    assert added == {"circular"}
+    for file in re.findall(r"^\| `([\w/]+\.py)`", text, re.MULTILINE):
+        assert (DOCS.parent / "src" / "frot" / file).is_file()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pictures_and_functions_are_there(page):
     import frot

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from frot import costs
 from frot._base.errors import ConvergenceWarning, InputError, MissingDependencyError, SolverError
 from frot._base.stopping import Interrupted
 from frot._base.tables import Table, read_pair, read_table
@@ -76,6 +77,7 @@ __all__ = [
     "Table",
     "Transport",
     "compare",
+    "costs",
     "cutting_set",
     "distance",
     "equitable",

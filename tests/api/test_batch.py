@@ -13,11 +13,11 @@ import torch
 import frot
 from frot._base.arrays import Home
 from frot.api.batch_work import BatchWork
+from frot.costs.stack import StackGeometry
 from frot.problem.amounts import DEFAULT_EPS
 from frot.problem.terms import check_terms
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.stack import StackGeometry
 from frot.solvers.sinkhorn.terms import Terms
 from frot.torch import FRWDLoss
 

@@ -12,7 +12,10 @@ from scipy.spatial.distance import cdist
 from scipy.stats import wasserstein_distance
 
 import frot
-from frot import Status
+from frot import Entropic, Exact, FrankWolfe, Sinkhorn, Status
+from frot._base.arrays import Home
+from frot.api.solve import on_accelerator, stays
+from frot.problem.terms import check_terms
 from tests.reference import linear_program
 from tests.strategies import point_clouds, seeds
 
@@ -291,3 +294,23 @@ def test_the_memory_budget_changes_how_not_what():
     assert chunked.value == pytest.approx(stacked.value, rel=1e-9)
     with pytest.raises(frot.InputError, match="memory_budget: must be finite and >= 0"):
         frot.solve(X, Y, memory_budget=-1)
+
+
+def test_what_stays_where_it_is():
+    terms = check_terms((2, 6, 5), None, None, 0.0, 0.1, None, "none", False)
+    assert stays(Entropic(), terms)
+    assert not stays(Entropic(), terms._replace(normalise="regret"))
+    assert not stays(Exact(), terms)
+    assert not stays(FrankWolfe(oracle=Sinkhorn()), terms)
+
+
+def test_what_runs_on_a_device():
+    torch = pytest.importorskip("torch")
+    elsewhere = Home.of(torch.zeros(1, device="meta"))
+    assert on_accelerator(elsewhere)
+    assert not on_accelerator(Home.of(torch.zeros(1)))
+    assert not on_accelerator(None)
+    plain = ((1, 2, 2), None, None, 0.0, None, None, "none", False)
+    chosen = check_terms(*plain, eps_if_needed=True, on_device=True)
+    assert chosen.regularisation == (0.0, 0.02)
+    assert check_terms(*plain, on_device=True).regularisation == (0.0, 0.0)

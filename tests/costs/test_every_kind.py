@@ -22,7 +22,7 @@ from frot.costs import (
     SeparableCosts,
     StackedCosts,
 )
-from frot.solvers.sinkhorn.device import device_points, device_stack
+from frot.costs.build import device_points, device_stack
 from tests.strategies import seeds
 
 N, M, D = 7, 6, 5
@@ -51,23 +51,23 @@ KINDS: dict[str, Callable[[np.ndarray, np.ndarray], Made]] = {
         stacked(X, Y, RAGGED, "euclidean"),
     ),
     "factored, ragged": lambda X, Y: (
-        FactoredCosts.squared_euclidean(X, Y, parse(RAGGED)),
+        FactoredCosts.of(X, Y, parse(RAGGED)),
         stacked(X, Y, RAGGED, "sqeuclidean"),
     ),
     "factored, overlapping": lambda X, Y: (
-        FactoredCosts.squared_euclidean(X, Y, parse(OVERLAPPING)),
+        FactoredCosts.of(X, Y, parse(OVERLAPPING)),
         stacked(X, Y, OVERLAPPING, "sqeuclidean"),
     ),
     "factored, each": lambda X, Y: (
-        FactoredCosts.squared_euclidean(X, Y, Groups.each(D)),
+        FactoredCosts.of(X, Y, Groups.each(D)),
         stacked(X, Y, EACH, "sqeuclidean"),
     ),
     "factored, each in another order": lambda X, Y: (
-        FactoredCosts.squared_euclidean(X, Y, parse(EACH[::-1])),
+        FactoredCosts.of(X, Y, parse(EACH[::-1])),
         stacked(X, Y, EACH[::-1], "sqeuclidean"),
     ),
     "cosine, overlapping": lambda X, Y: (
-        FactoredCosts.cosine(X, Y, parse(OVERLAPPING)),
+        FactoredCosts.of(X, Y, parse(OVERLAPPING), "cosine"),
         stacked(X, Y, OVERLAPPING, "cosine"),
     ),
     "separable, p = 1": lambda X, Y: (
@@ -104,7 +104,7 @@ KINDS: dict[str, Callable[[np.ndarray, np.ndarray], Made]] = {
     ),
     "rescaled": lambda X, Y: (
         RescaledCosts(
-            FactoredCosts.squared_euclidean(X, Y, parse(RAGGED)),
+            FactoredCosts.of(X, Y, parse(RAGGED)),
             np.array([0.5, 3.0]),
             np.array([1.0, -0.25]),
         ),
@@ -212,7 +212,7 @@ class TestRounding:
     def test_of_squared_distances(self, seed, offset):
         rng = np.random.default_rng(seed)
         X, Y = offset + rng.normal(size=(N, D)), offset + rng.normal(size=(M, D))
-        costs = FactoredCosts.squared_euclidean(X, Y, parse(RAGGED))
+        costs = FactoredCosts.of(X, Y, parse(RAGGED))
         alpha = rng.dirichlet(np.ones(2))
         gaps = (costs.X[:, None] - costs.Y).astype(np.longdouble) ** 2
         weights = (costs.membership.T @ alpha).astype(np.longdouble)

@@ -18,8 +18,8 @@ def test_an_offset_costs_no_digits():
     X, Y = RNG.normal(size=(8, 3)), RNG.normal(size=(9, 3))
     # Offsets that are powers of two change no digit of the differences themselves.
     X, Y = X.astype(np.float32).astype(float), Y.astype(np.float32).astype(float)
-    plain = FactoredCosts.squared_euclidean(X, Y, Groups.all(3))
-    moved = FactoredCosts.squared_euclidean(X + 2.0**14, Y + 2.0**14, Groups.all(3))
+    plain = FactoredCosts.of(X, Y, Groups.all(3))
+    moved = FactoredCosts.of(X + 2.0**14, Y + 2.0**14, Groups.all(3))
     assert moved.mix(np.ones(1)) == pytest.approx(cdist(X, Y, "sqeuclidean"), rel=1e-11)
     dense = Plan(np.full((8, 9), 1 / 72))
     assert moved.inner(dense) == pytest.approx(plain.inner(dense), rel=1e-11)
@@ -28,7 +28,7 @@ def test_an_offset_costs_no_digits():
 def test_sparse_plans_lose_no_digits_where_clouds_are_far_apart():
     X = np.array([[0.0], [1e8]])
     Y = X + 1e-4
-    costs = FactoredCosts.squared_euclidean(X, Y, Groups.each(1))
+    costs = FactoredCosts.of(X, Y, Groups.each(1))
     plan = Plan.from_arcs([0, 1], [0, 1], [0.5, 0.5], (2, 2))
     exact = 0.5 * ((Y - X) ** 2).sum()
     assert costs.inner(plan)[0] == pytest.approx(exact, rel=1e-3)
@@ -45,7 +45,7 @@ def test_dense_plans_lose_no_digits_where_clouds_are_far_apart():
     X, Y = clusters(2)
     plan = np.where(np.abs(X[:, :1] - Y[:, 0]) < 1.0, 1 / 64, 0.0)
     exact = np.einsum("ij,ijk->k", plan, (X[:, None] - Y) ** 2)
-    costs = FactoredCosts.squared_euclidean(X, Y, Groups.each(2))
+    costs = FactoredCosts.of(X, Y, Groups.each(2))
     assert costs.inner(Plan(plan)) == pytest.approx(exact, rel=1e-3)
 
 
@@ -60,14 +60,14 @@ def test_no_upper_bound_is_below_the_objective_of_its_plan():
 
 def test_costs_are_never_negative():
     X = np.repeat(RNG.normal(size=(1, 4)) * 1e3, 5, axis=0)
-    costs = FactoredCosts.squared_euclidean(X, X.copy(), Groups.all(4))
+    costs = FactoredCosts.of(X, X.copy(), Groups.all(4))
     assert (costs.mix(np.ones(1)) >= 0.0).all()
     assert costs.independent(np.full(5, 0.2), np.full(5, 0.2))[0] >= 0.0
 
 
 def test_features_in_no_group_are_dropped():
     X, Y = RNG.normal(size=(3, 6)), RNG.normal(size=(4, 6))
-    costs = FactoredCosts.squared_euclidean(X, Y, Groups.parse([[4], [1]], 6))
+    costs = FactoredCosts.of(X, Y, Groups.parse([[4], [1]], 6))
     assert costs.X.shape == (3, 2)
     expected = 0.25 * (X[:, [4]] - Y[:, 4]) ** 2 + 0.75 * (X[:, [1]] - Y[:, 1]) ** 2
     assert costs.mix(np.array([0.25, 0.75])) == pytest.approx(expected, rel=1e-12)
@@ -76,7 +76,7 @@ def test_features_in_no_group_are_dropped():
 def test_many_features_go_through_blocks():
     X, Y = RNG.normal(size=(20, 30_000)), RNG.normal(size=(25, 30_000))
     groups = Groups.from_sizes([10_000, 20_000])
-    costs = FactoredCosts.squared_euclidean(X, Y, groups)
+    costs = FactoredCosts.of(X, Y, groups)
     expected = 0.5 * cdist(X, Y, "sqeuclidean")
     assert costs.mix(np.array([0.5, 0.5])) == pytest.approx(expected, rel=1e-11)
     plan = Plan.from_arcs(np.arange(20), np.arange(20), np.full(20, 0.05), (20, 25))
@@ -88,8 +88,8 @@ def test_many_features_go_through_blocks():
 class TestCosine:
     def test_lengths_do_not_matter(self):
         X, Y = RNG.normal(size=(4, 3)), RNG.normal(size=(5, 3))
-        plain = FactoredCosts.cosine(X, Y, Groups.all(3)).mix(np.ones(1))
-        long = FactoredCosts.cosine(X * 1e200, Y * 1e-200, Groups.all(3)).mix(np.ones(1))
+        plain = FactoredCosts.of(X, Y, Groups.all(3), "cosine").mix(np.ones(1))
+        long = FactoredCosts.of(X * 1e200, Y * 1e-200, Groups.all(3), "cosine").mix(np.ones(1))
         assert long == pytest.approx(plain, rel=1e-12)
         assert plain == pytest.approx(cdist(X, Y, "cosine"), rel=1e-10)
 
@@ -97,4 +97,4 @@ class TestCosine:
         X = np.array([[1.0, 1.0], [1.0, 0.0]])
         groups = Groups.parse({"left": [0], "right": [1]}, 2)
         with pytest.raises(InputError, match="Y row 1 is all zeros in group 'right'"):
-            FactoredCosts.cosine(X[:1], X, groups)
+            FactoredCosts.of(X[:1], X, groups, "cosine")

@@ -380,18 +380,19 @@ def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     return value
 
 
-def check_metric(metric: Any) -> Any:
-    """Return a callable metric, or the name of one that SciPy knows.
+def check_metric(metric: Any, more: Iterable[str] = ()) -> Any:
+    """Return a callable metric, or the name of one that SciPy knows, or of one `more`.
 
     Examples
     --------
     >>> check_metric("euclidean")
     'euclidean'
     """
-    if callable(metric) or (isinstance(metric, str) and metric in METRICS):
+    known = (*METRICS, *(name for name in more if name not in METRICS))
+    if callable(metric) or (isinstance(metric, str) and metric in known):
         return metric
-    close = difflib.get_close_matches(metric[:50], METRICS, n=1) if isinstance(metric, str) else ()
-    hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(METRICS)}"
+    close = difflib.get_close_matches(metric[:50], known, n=1) if isinstance(metric, str) else ()
+    hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"
     raise InputError(
         f"metric: {brief(metric)} is neither a callable nor a metric SciPy knows; {hint}"
     )

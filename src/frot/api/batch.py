@@ -16,7 +16,8 @@ from frot._base.validate import check_choice, check_flag, check_number, check_pr
 from frot.api.batch_input import batch_geometry, batch_home, batch_points, batch_weights
 from frot.api.batch_result import BatchResult
 from frot.api.batch_work import BatchWork
-from frot.costs import MEMORY_BUDGET
+from frot.costs import MEMORY_BUDGET, METRICS
+from frot.costs.geometry import Geometry
 from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, SimplexFamily, check_adversary
 from frot.problem.amounts import DEFAULT_EPS, Relative
@@ -28,7 +29,6 @@ from frot.solvers.drive import NOTHING
 from frot.solvers.sinkhorn.absent import potentials_at
 from frot.solvers.sinkhorn.certificate import Certificate, proving
 from frot.solvers.sinkhorn.dense import DenseEngine, dense_bytes
-from frot.solvers.sinkhorn.geometry import Geometry
 from frot.solvers.sinkhorn.objective import plan_objective
 from frot.solvers.sinkhorn.run import SINGLE_TO, time_for_objective
 from frot.solvers.sinkhorn.terms import Terms
@@ -71,7 +71,8 @@ def solve_batch(
     eta, eps : float or `relative`
         As in `solve`; shares are of each member's own mean cost. There must be some eps:
         ``relative(0.02)`` if left out.
-    metric : {"sqeuclidean", "cosine"}
+    metric : str
+        "sqeuclidean", "cosine", or another name in `frot.costs.METRICS`.
     prior, adversary, normalise_weights, memory_budget :
         As in `solve`; of sets of weights `Simplex` and `CappedSimplex`. Batches beyond the budget
         are solved in parts.
@@ -102,7 +103,7 @@ def solve_batch(
             "members and features each"
         )
     parsed = Groups.parse(groups, d, None)
-    metric = check_choice(metric, "metric", ("sqeuclidean", "cosine"))
+    metric = check_choice(metric, "metric", tuple(METRICS))
     check_flag(normalise_weights, "normalise_weights")
     a = batch_weights(a, count, n, "a", normalise_weights)
     b = batch_weights(b, count, m, "b", normalise_weights)
@@ -117,7 +118,7 @@ def solve_batch(
     memory_budget = check_number(memory_budget, "memory_budget")
     begin = time.perf_counter()
     place = home or Home.of(np.zeros(1))
-    geometry, true = batch_geometry(X, Y, parsed, metric, place, (a, b))
+    geometry, true = batch_geometry(X, Y, parsed, METRICS[metric], place, (a, b))
     means = to_numpy(geometry.product(place.double().bring(a), place.double().bring(b)))
     level = means.mean(axis=1)
     etas, epss = (np.broadcast_to(amount_at(x, level), (count,)) for x in (eta, eps))

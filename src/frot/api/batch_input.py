@@ -10,10 +10,10 @@ from frot._base.arrays import Home, find_home, is_foreign
 from frot._base.errors import InputError, brief
 from frot._base.numbers import read_numbers
 from frot._base.validate import check_points, check_weights
+from frot.costs import FactoredMetric
+from frot.costs.build import points_geometry
+from frot.costs.geometry import Geometry, stand_ins, take_members
 from frot.groups.groups import Groups
-from frot.solvers.sinkhorn.absent import stand_ins
-from frot.solvers.sinkhorn.build import points_geometry
-from frot.solvers.sinkhorn.geometry import Geometry, take_members
 
 __all__ = ["batch_geometry", "batch_home", "batch_points", "batch_weights"]
 
@@ -74,7 +74,7 @@ def batch_weights(weights: Any, count: int, size: int, name: str, normalise: boo
 
 
 def batch_geometry(
-    X: Any, Y: Any, groups: Groups, metric: str, home: Home, weights: tuple[Any, Any]
+    X: Any, Y: Any, groups: Groups, metric: FactoredMetric, home: Home, weights: tuple[Any, Any]
 ) -> tuple[Geometry, Geometry]:
     """The costs of the members, with points of no weight where others are; and as they are."""
     true = points_geometry(X, Y, groups, metric, home, weights, named=True)

@@ -9,12 +9,12 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
+from frot.costs.geometry import stand_ins
 from frot.problem.bounds import Lower, refuse_contradiction, relative_gap
 from frot.problem.status import Status
 from frot.solvers.drive import Offer
 from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
 from frot.solvers.entropic.without_eps import without_eps
-from frot.solvers.sinkhorn.absent import stand_ins
 from frot.solvers.sinkhorn.aim import Aim
 from frot.solvers.sinkhorn.ascent import Ascent
 from frot.solvers.sinkhorn.certificate import Certificate, certify, certify_product, certify_rows

@@ -16,7 +16,7 @@ from frot._base.validate import check_flag, check_metric, check_number
 from frot.api._clouds import check_clouds, check_same_features
 from frot.api._pairwise_table import Call, Effort, Table, fill_table
 from frot.api.prepare import refuse_normalised_distance
-from frot.costs import MEMORY_BUDGET
+from frot.costs import MEMORY_BUDGET, METRICS
 from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, SimplexFamily
 from frot.problem.amounts import Relative
@@ -144,7 +144,7 @@ def pairwise(
     columns = first.columns or (second.columns if second is not None else None)
     parsed = Groups.parse(groups, first.width, columns)
     p = check_number(p, "p", least=1.0)
-    metric = check_metric(metric)
+    metric = check_metric(metric, METRICS)
     n_jobs = check_n_jobs(n_jobs)
     progress = check_flag(progress, "progress")
     checkpoint = None if checkpoint is None else check_path(checkpoint, "checkpoint")

@@ -10,7 +10,7 @@ import numpy as np
 from frot._base.errors import InputError, warn_caller
 from frot._base.stopping import DeadlineError
 from frot._base.validate import check_choice
-from frot.costs import Costs, RescaledCosts
+from frot.costs import Costs
 from frot.problem.adversary import SimplexFamily
 from frot.problem.bounds import c_transforms
 from frot.problem.problem import Problem
@@ -18,7 +18,6 @@ from frot.problem.terms import NORMALISATIONS, Terms, amount_at
 from frot.solvers.exact.column_generation import CUTS, tamed_potentials
 from frot.solvers.forbidden import check_allowed
 from frot.solvers.oracles import NetworkSimplex
-from frot.solvers.sinkhorn.device import DeviceCosts
 
 __all__ = ["make_problem", "normalise_costs", "refuse_normalised_distance"]
 
@@ -26,7 +25,7 @@ __all__ = ["make_problem", "normalise_costs", "refuse_normalised_distance"]
 KNOWN = 1e-6
 
 
-def normalise_costs(costs: Any, a: np.ndarray, b: np.ndarray, how: str) -> Any:
+def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Costs:
     r"""Rescale or shift every group's cost.
 
     Parameters
@@ -58,9 +57,7 @@ def normalise_costs(costs: Any, a: np.ndarray, b: np.ndarray, how: str) -> Any:
         means = costs.independent(a, b)
         # A group without any cost has nothing to scale.
         scale = np.divide(1.0, means, out=np.ones(count), where=means > 0.0)
-        if isinstance(costs, DeviceCosts):
-            return costs.rescaled(scale)
-        return RescaledCosts(costs, scale, np.zeros(count))
+        return costs.rescaled(scale)
     rows, cols = np.flatnonzero(a), np.flatnonzero(b)
     part = costs.take(rows, cols)
     oracle = NetworkSimplex()
@@ -82,7 +79,7 @@ def normalise_costs(costs: Any, a: np.ndarray, b: np.ndarray, how: str) -> Any:
                 f"normalise: the optimum of group {group} is only known to lie in [{proven:.6g}, "
                 f"{optimum[group]:.6g}], whose upper end is subtracted."
             )
-    return RescaledCosts(costs, np.ones(count), optimum)
+    return costs.rescaled(np.ones(count), optimum)
 
 
 def _is_known(lower: float, upper: float) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import find_home, to_numpy
+from frot._base.arrays import Home, find_home, to_numpy
 from frot._base.errors import InputError
 from frot._base.numbers import all_finite
 from frot._base.stopping import deadline, finish
@@ -21,15 +21,15 @@ from frot._base.validate import (
 )
 from frot.api.prepare import make_problem, refuse_normalised_distance
 from frot.api.run import Run
-from frot.costs import MEMORY_BUDGET, build_costs, given_costs
+from frot.costs import MEMORY_BUDGET, METRICS, build_costs, device_points, device_stack, given_costs
+from frot.costs.metrics import factored_metric
 from frot.groups.groups import Groups
 from frot.problem.adversary import SimplexFamily
 from frot.problem.amounts import Relative
 from frot.problem.result import Result
-from frot.problem.terms import amount_at, check_amount, check_terms
+from frot.problem.terms import Terms, amount_at, check_amount, check_terms
 from frot.solvers import Callback
 from frot.solvers.choose import Limits, Solver, choose_solver
-from frot.solvers.sinkhorn.device import device_points, device_stack, on_accelerator, stays
 
 __all__ = ["distance", "solve", "solve_costs"]
 
@@ -90,8 +90,8 @@ def solve(
         `Polytope`, `Polyhedron`, or your own with ``best(phi)``, ``contains(alpha)`` and
         ``project(alpha)``, for eta = 0 and eps = 0.
     metric : str or callable
-        "sqeuclidean", "cosine", whatever `scipy.spatial.distance.cdist` knows, or
-        ``f(u, v) -> float``.
+        "sqeuclidean", "cosine" and whatever else is in `frot.costs.METRICS`, whatever
+        `scipy.spatial.distance.cdist` knows, or ``f(u, v) -> float``.
     p : float
         Power of the metric.
     normalise : {"none", "mean", "regret"}
@@ -154,7 +154,7 @@ solver
     if x_names is not None and y_names is not None and x_names != y_names:
         raise InputError("X, Y: have different columns; reorder one by the other, Y[X.columns]")
     parsed = Groups.parse(groups, X.shape[1], x_names or y_names)
-    metric = check_metric(metric)
+    metric = check_metric(metric, METRICS)
     p = check_number(p, "p", strict=True)
     memory_budget = check_number(memory_budget, "memory_budget")
     shape = (len(parsed), X.shape[0], Y.shape[0])
@@ -166,9 +166,10 @@ solver
     limits = Limits(tol, max_iter, time_limit)
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
     run.check(shape)
-    if home is not None and stays(run.solver, terms, metric, p):
+    factored = factored_metric(metric, p)
+    if home is not None and factored is not None and stays(run.solver, terms):
         X, Y = home.bring(X), home.bring(Y)
-        make = partial(device_points, X, Y, parsed, metric, home, (terms.a, terms.b))
+        make = partial(device_points, X, Y, parsed, factored, home, (terms.a, terms.b))
     else:
         X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
         weights = (terms.a, terms.b)
@@ -245,6 +246,19 @@ start, callback, progress :
     with deadline(run.solver.time_limit):
         problem = make_problem(make, terms, labels)
         return finish(lambda: run(problem), lambda result: result.at(home))
+
+
+def on_accelerator(home: Home | None) -> bool:
+    """Whether arrays are on a device that solvers of the host cannot use."""
+    return home is not None and not home.on_host
+
+
+def stays(solver: Solver, terms: Terms) -> bool:
+    """Whether a problem is solved where its arrays are, rather than on the host.
+
+    Only the entropic solver works in other libraries, for costs that are factored or given.
+    """
+    return solver.any_library and terms.normalise != "regret"
 
 
 def distance(

@@ -15,6 +15,7 @@ from frot.cli import tables
 from frot.cli.console import console, exit_code, say, warnings_as_lines
 from frot.cli.files import PICTURES, check_files, save_picture
 from frot.cli.options import Progress, bar, capped, given, option
+from frot.costs import METRICS
 
 __all__ = ["solve"]
 
@@ -29,7 +30,7 @@ class SolverName(str, Enum):
     linear_program = "linear-program"
 
 
-METRIC = "sqeuclidean, euclidean, cosine, or any other of SciPy's cdist."
+METRIC = f"{', '.join(METRICS)}, euclidean, or any other of SciPy's cdist."
 SOLVER = "auto, exact, entropic, frank-wolfe or linear-program."
 
 

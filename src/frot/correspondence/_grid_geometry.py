@@ -9,8 +9,8 @@ import numpy as np
 
 from frot._base.arrays import Home
 from frot.correspondence._grid_parts import SUMMED, Part
-from frot.solvers.sinkhorn.geometry import Rounding, constant_potentials
-from frot.solvers.sinkhorn.stack import StackGeometry
+from frot.costs.protocol import Rounding, constant_potentials
+from frot.costs.stack import StackGeometry
 
 __all__ = ["GridGeometry"]
 

@@ -15,7 +15,7 @@ from frot._base.validate import check_names
 from frot.api.prepare import make_problem
 from frot.api.run import Run
 from frot.correspondence._grid_geometry import GridGeometry
-from frot.costs import MEMORY_BUDGET, StackedCosts
+from frot.costs import MEMORY_BUDGET, DeviceCosts, StackedCosts
 from frot.problem.amounts import Relative
 from frot.problem.result import Result
 from frot.problem.terms import check_terms
@@ -23,7 +23,6 @@ from frot.solvers.choose import Limits, Solver, choose_solver
 from frot.solvers.entropic.entropic import Entropic
 from frot.solvers.frank_wolfe import FrankWolfe
 from frot.solvers.oracles import Sinkhorn, keeps_potentials
-from frot.solvers.sinkhorn.device import DeviceCosts
 
 __all__ = ["paper_solver", "solve_layers"]
 

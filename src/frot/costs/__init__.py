@@ -3,28 +3,58 @@
 Points, groups and a metric go in, or a stack (L, n, m); out come `mix(alpha)`, the one matrix that
 a transport problem sees, and `inner(plan)`, the L numbers that the objective sees (section 3.1 of
 the paper).
+
+`Costs` is what a `frot.Problem` asks of them, one problem on the host; a class of your own derives
+from it and says three things. `Geometry` is the same for a batch of problems in any array library,
+which sweeps work on. `build_costs` makes costs from points, groups and a metric, `given_costs` from
+a stack; `METRICS` has the metrics whose costs factor over features, and takes more.
+
+Examples
+--------
+>>> import numpy as np, frot
+>>> X, Y = np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[1.0, 0.0], [0.0, 2.0]])
+>>> costs = frot.costs.build_costs(X, Y, frot.Groups.each(2))
+>>> half = np.full(2, 0.5)
+>>> round(frot.Exact()(frot.Problem(costs, half, half)).value, 6)
+0.833333
 """
 
 from __future__ import annotations
 
-from frot.costs._factored import FactoredCosts
+from frot._base.arrays import namespace
 from frot.costs._forbidden import ForbiddenCosts
 from frot.costs._metric import MetricCosts
 from frot.costs._rescaled import RescaledCosts
 from frot.costs._separable import SeparableCosts
-from frot.costs._stacked import StackedCosts
-from frot.costs.build import MEMORY_BUDGET, build_costs, given_costs
-from frot.costs.protocol import Costs
+from frot.costs.build import MEMORY_BUDGET, build_costs, device_points, device_stack, given_costs
+from frot.costs.geometry import Geometry
+from frot.costs.metrics import METRICS, Columns, FactoredMetric
+from frot.costs.points import FactoredCosts, PointGeometry
+from frot.costs.protocol import Costs, Rounding
+from frot.costs.stack import StackedCosts, StackGeometry
+from frot.costs.views import CostsGeometry, DeviceCosts
 
 __all__ = [
     "MEMORY_BUDGET",
+    "METRICS",
+    "Columns",
     "Costs",
+    "CostsGeometry",
+    "DeviceCosts",
     "FactoredCosts",
+    "FactoredMetric",
     "ForbiddenCosts",
+    "Geometry",
     "MetricCosts",
+    "PointGeometry",
     "RescaledCosts",
+    "Rounding",
     "SeparableCosts",
+    "StackGeometry",
     "StackedCosts",
     "build_costs",
+    "device_points",
+    "device_stack",
     "given_costs",
+    "namespace",
 ]

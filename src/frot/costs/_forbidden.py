@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from frot.costs._stacked import StackedCosts
 from frot.costs.protocol import Costs, Rounding
+from frot.costs.stack import StackedCosts
 from frot.plans.plan import Plan
 
 __all__ = ["ForbiddenCosts"]
 
 
 @dataclass(frozen=True, eq=False)
-class ForbiddenCosts:
+class ForbiddenCosts(Costs):
     r"""Costs on the arcs that are allowed, infinite on the others.
 
     An arc of infinite cost in one group is forbidden in all: whatever mass it carried, the
@@ -24,7 +25,8 @@ class ForbiddenCosts:
     ----------
     base : Costs
         Finite everywhere; what it says of forbidden arcs does not matter.
-    forbidden : array of shape (n, m), bool
+    shut : array of shape (n, m), bool
+        The forbidden arcs.
 
     Examples
     --------
@@ -34,7 +36,12 @@ class ForbiddenCosts:
     """
 
     base: Costs
-    forbidden: np.ndarray
+    shut: np.ndarray
+
+    @property
+    def forbidden(self) -> np.ndarray:
+        """The forbidden arcs, (n, m)."""
+        return self.shut
 
     @classmethod
     def of_stack(cls, stack: np.ndarray) -> ForbiddenCosts:
@@ -48,11 +55,6 @@ class ForbiddenCosts:
         return cls(StackedCosts(filled), forbidden)
 
     @property
-    def on_host(self) -> bool:
-        """NumPy's."""
-        return True
-
-    @property
     def shape(self) -> tuple[int, int, int]:
         """(L, n, m)."""
         return self.base.shape
@@ -62,10 +64,10 @@ class ForbiddenCosts:
         """Whether no allowed entry is negative."""
         return self.base.nonnegative
 
-    @property
-    def line(self) -> None:
-        """Not one convex cost on a line."""
-        return None
+    @cached_property
+    def peaks(self) -> np.ndarray:
+        """Largest size of an entry that is allowed."""
+        return self.base.peaks
 
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return sum_l alpha_l C_l, infinite on forbidden arcs whatever the weights."""

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from frot._base.errors import InputError, brief
-from frot.costs.protocol import UNIT, Rounding, blocks, constant_potentials, summation
+from frot.costs.protocol import UNIT, Costs, blocks
 from frot.groups.groups import Groups
 from frot.plans.plan import Plan
 
@@ -22,8 +22,10 @@ CHUNK_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class MetricCosts:
+class MetricCosts(Costs):
     r"""Costs :math:`[C_l]_{ij} = d(x_i^{(l)}, y_j^{(l)})^p` recomputed whenever they are needed.
+
+    No cost is taken to be positive, of a metric we did not write, and its digits as given.
 
     Parameters
     ----------
@@ -74,19 +76,9 @@ class MetricCosts:
             ) from None
 
     @property
-    def on_host(self) -> bool:
-        """NumPy's."""
-        return True
-
-    @property
     def shape(self) -> tuple[int, int, int]:
         """(L, n, m)."""
         return (len(self.groups), len(self.X), len(self.Y))
-
-    @property
-    def nonnegative(self) -> bool:
-        """Not assumed of a metric we did not write."""
-        return False
 
     def block(self, group: int, rows: Any = slice(None)) -> np.ndarray:
         """Return some rows of one group's cost matrix."""
@@ -114,16 +106,6 @@ class MetricCosts:
                     block = self.block(group, part)
                     found[inside] = block[rows[inside] - part.start, cols[inside]]
             yield found
-
-    @property
-    def forbidden(self) -> None:
-        """No arc is."""
-        return None
-
-    @property
-    def line(self) -> None:
-        """Not one convex cost on a line."""
-        return None
 
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return sum_l alpha_l C_l, one block of one group at a time."""
@@ -185,7 +167,8 @@ class MetricCosts:
         )
 
     @cached_property
-    def _largest(self) -> np.ndarray:
+    def peaks(self) -> np.ndarray:
+        """Largest size of an entry in each group, (L,)."""
         return np.array(
             [
                 max(float(np.abs(self.block(group, part)).max()) for part in self._row_blocks())
@@ -193,27 +176,9 @@ class MetricCosts:
             ]
         )
 
-    def rounding(self, alpha: np.ndarray) -> Rounding:
-        """Bound the error of the sum over groups (the metric's own digits are taken as given)."""
-        terms = (np.count_nonzero(alpha) + 2) * UNIT
-        return Rounding(0.0, terms * float(np.abs(alpha) @ self._largest))
-
     def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Distances are not negative, but for rounding; of a user's function nothing is known."""
         return np.full(self.shape[0], -np.inf if callable(self.metric) else -8.0 * UNIT)
-
-    def least_potentials(
-        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return a constant for the rows, and nothing for the columns."""
-        return constant_potentials(self, alpha, a, b)
-
-    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
-        """Entries of a mix are as sharp as they get."""
-
-    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
-        """Bound the error of sums over the plan."""
-        return summation(plan) * self._largest
 
 
 def _by_callable(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from frot.costs.geometry import Geometry
 from frot.costs.protocol import UNIT, Costs, Rounding
 from frot.plans.plan import Plan
 
@@ -14,12 +14,12 @@ __all__ = ["RescaledCosts"]
 
 
 @dataclass(frozen=True, eq=False)
-class RescaledCosts:
+class RescaledCosts(Costs):
     r"""Costs :math:`C'_l = s_l\,(C_l - r_l)` on top of any other kind.
 
     Examples
     --------
-    >>> from frot.costs._stacked import StackedCosts
+    >>> from frot.costs.stack import StackedCosts
     >>> costs = RescaledCosts(StackedCosts(np.array([[[4.0]]])), np.array([0.5]), np.array([1.0]))
     >>> costs.mix(np.array([1.0]))
     array([[1.5]])
@@ -28,11 +28,6 @@ class RescaledCosts:
     base: Costs
     scale: np.ndarray
     shift: np.ndarray
-
-    @property
-    def on_host(self) -> bool:
-        """NumPy's."""
-        return True
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -48,11 +43,6 @@ class RescaledCosts:
     def forbidden(self) -> np.ndarray | None:
         """The base's forbidden arcs."""
         return self.base.forbidden
-
-    @property
-    def line(self) -> None:
-        """Not one convex cost on a line."""
-        return None
 
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return sum_l alpha_l C'_l."""
@@ -85,6 +75,10 @@ class RescaledCosts:
         """Return the costs between some of the points."""
         return RescaledCosts(self.base.take(rows, cols), self.scale, self.shift)
 
+    def geometry(self) -> Geometry:
+        """The base's, scaled, where nothing is subtracted."""
+        return super().geometry() if self.shift.any() else self.base.geometry().rescaled(self.scale)
+
     def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the base's least costs, shifted and scaled."""
         below = self.base.least(a, b)
@@ -106,7 +100,7 @@ class RescaledCosts:
         if not self.shift.any():
             return base._replace(relative=base.relative + 4.0 * UNIT)
         # What is left after a subtraction may be small, so errors relative to the base are not.
-        reach = float(weights @ (self._peaks + np.abs(self.shift)))
+        reach = float(weights @ (self.base.peaks + np.abs(self.shift)))
         return Rounding(0.0, base.rows + (base.relative + 4.0 * UNIT) * reach, base.cols)
 
     def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
@@ -121,11 +115,3 @@ class RescaledCosts:
         before = phi / self.scale + self.shift
         error = self.base.doubt(before, plan) + 8.0 * UNIT * (np.abs(before) + np.abs(self.shift))
         return self.scale * error
-
-    @cached_property
-    def _peaks(self) -> np.ndarray:
-        """Largest entry of each of the base's costs."""
-        groups = self.shape[0]
-        return np.array(
-            [float(np.abs(self.base.mix(np.eye(1, groups, at)[0])).max()) for at in range(groups)]
-        )

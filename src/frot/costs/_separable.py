@@ -9,7 +9,7 @@ from math import comb
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from frot.costs.protocol import UNIT, Line, Rounding, blocks, summation
+from frot.costs.protocol import UNIT, Costs, Line, Rounding, blocks, summation
 from frot.plans.plan import Plan
 
 __all__ = ["SeparableCosts"]
@@ -20,7 +20,7 @@ WHOLE_POWERS = frozenset({1.0, 2.0, 3.0, 4.0})
 
 
 @dataclass(frozen=True, eq=False)
-class SeparableCosts:
+class SeparableCosts(Costs):
     r"""Costs :math:`[C_l]_{ij} = |x_{il} - y_{jl}|^p`, one feature a group.
 
     .. math:: M_\alpha = \| \alpha^{1/p} \circ (x_i - y_j) \|_p^p
@@ -37,11 +37,6 @@ class SeparableCosts:
     p: float = 1.0
 
     @property
-    def on_host(self) -> bool:
-        """NumPy's."""
-        return True
-
-    @property
     def shape(self) -> tuple[int, int, int]:
         """(L, n, m)."""
         return (self.X.shape[1], len(self.X), len(self.Y))
@@ -54,11 +49,6 @@ class SeparableCosts:
     def _power(self, gaps: np.ndarray) -> np.ndarray:
         np.abs(gaps, out=gaps)
         return gaps if self.p == 1.0 else np.power(gaps, self.p, out=gaps)
-
-    @property
-    def forbidden(self) -> None:
-        """No arc is."""
-        return None
 
     @property
     def line(self) -> Line | None:
@@ -103,10 +93,6 @@ class SeparableCosts:
         for weight, x in zip(a, self.X, strict=True):
             total += weight * (b @ self._power(self.Y - x))
         return total
-
-    def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the mean cost of every group."""
-        return self.independent(a, b)
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> SeparableCosts:
         """Return the costs between some of the points."""

@@ -1,12 +1,18 @@
-"""What the rest of the library may ask of a family of group costs."""
+"""What the rest of the library may ask of a family of group costs, and of its rounding."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from abc import abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from frot._base.arrays import Home
 from frot.plans.plan import Plan
+
+if TYPE_CHECKING:
+    from frot.costs.geometry import Geometry
 
 __all__ = [
     "BLOCK_BYTES",
@@ -27,19 +33,26 @@ BLOCK_BYTES = 4_000_000
 
 
 class Rounding(NamedTuple):
-    """Entry (i, j) is right to `relative` times itself plus ``rows[i] + cols[j]``.
+    """Entry (i, j) of a mixed cost is right to ``relative * |entry| + rows[i] + cols[j]``.
 
-    What a point adds goes with it: far points of little weight then cost a bound next to nothing.
+    What a point adds goes with it, so that a bound on a plan's cost pays for it by the point's
+    weight: a far point of little weight costs next to nothing. Numbers, or arrays of shape (n,)
+    and (m,); of a batch (B,), (B, n) and (B, m). `relative` is zero unless no cost is negative.
     """
 
-    relative: float
-    rows: np.ndarray | float = 0.0
-    cols: np.ndarray | float = 0.0
+    relative: Any
+    rows: Any = 0.0
+    cols: Any = 0.0
 
     @property
     def absolute(self) -> float:
         """The largest ``rows[i] + cols[j]``."""
         return float(np.max(self.rows) + np.max(self.cols))
+
+    @property
+    def sums(self) -> np.ndarray:
+        """``rows[i] + cols[j]``, of the shape (n, m) or of one that broadcasts to it."""
+        return np.add.outer(np.atleast_1d(self.rows), np.atleast_1d(self.cols))
 
 
 class Line(NamedTuple):
@@ -69,17 +82,56 @@ class Costs(Protocol):
 
     The objective depends on a plan through the L numbers ``inner(plan)`` and on the weights
     through the one matrix ``mix(alpha)``; nothing else has to know how costs are stored.
+
+    A class of your own derives from this one and says `shape`, `mix` and `at`; the rest follows
+    from these, and is there to be said again where more is known: that no cost is negative, how
+    a sparse plan is summed, what every plan pays at least. Entries of ``mix`` and ``at`` count as
+    exact: where they are not, widen `rounding` and `doubt`.
+
+    Examples
+    --------
+    >>> import frot
+    >>> class Ramp(frot.costs.Costs):
+    ...     "Group l costs l + 1 times |i - j|."
+    ...     shape, nonnegative = (2, 3, 3), True
+    ...     def mix(self, alpha):
+    ...         i = np.arange(3.0)
+    ...         return (alpha @ [1.0, 2.0]) * np.abs(i[:, None] - i)
+    ...     def at(self, rows, cols, groups=None):
+    ...         found = np.outer([1.0, 2.0], np.abs(rows - cols))
+    ...         return found if groups is None else found[groups]
+    >>> a, b = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.5, 0.5])
+    >>> round(frot.Exact()(frot.Problem(Ramp(), a, b)).value, 12)
+    3.0
     """
 
     @property
+    @abstractmethod
     def shape(self) -> tuple[int, int, int]:
         """(L, n, m)."""
+        ...
+
+    @abstractmethod
+    def mix(self, alpha: np.ndarray) -> np.ndarray:
+        """Return sum_l alpha_l C_l, shape (n, m), for any weights alpha >= 0; the caller's own."""
+        ...
+
+    @abstractmethod
+    def at(
+        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return C_l at the arcs (rows[k], cols[k]), shape (number of groups, K)."""
         ...
 
     @property
     def nonnegative(self) -> bool:
         """Whether every entry of every cost is known to be >= 0."""
-        ...
+        return False
+
+    @property
+    def home(self) -> Home | None:
+        """Where they are worked out, in the user's precision; None for NumPy on the host."""
+        return None
 
     @property
     def on_host(self) -> bool:
@@ -87,75 +139,162 @@ class Costs(Protocol):
 
         Others look at the weights themselves in `independent` and `magnitudes`.
         """
-        ...
+        return self.home is None
 
     @property
     def line(self) -> Line | None:
         """The points on a line whose convex cost this is, where it is."""
-        ...
+        return None
 
     @property
     def forbidden(self) -> np.ndarray | None:
         """Arcs that no plan may use, (n, m); None where there are none."""
-        ...
+        return None
 
-    def mix(self, alpha: np.ndarray) -> np.ndarray:
-        """Return sum_l alpha_l C_l, shape (n, m), for any weights alpha >= 0."""
-        ...
+    @cached_property
+    def peaks(self) -> np.ndarray:
+        """Largest size of an entry in each group, (L,)."""
+        return np.array([float(np.abs(self.group(at)).max()) for at in range(self.shape[0])])
+
+    def group(self, group: int) -> np.ndarray:
+        """Return the costs of one group, (n, m)."""
+        return self.mix(np.eye(1, self.shape[0], group)[0])
 
     def inner(self, plan: Plan) -> np.ndarray:
         """Return phi_l = <plan, C_l>, shape (L,); a sparse plan costs its arcs only."""
-        ...
-
-    def at(
-        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return C_l at the arcs (rows[k], cols[k]), shape (number of groups, K)."""
-        ...
+        rows, cols, mass = plan.arcs()
+        total = np.zeros(self.shape[0])
+        for part in blocks(len(mass), 16 * self.shape[0]):
+            total += self.at(rows[part], cols[part]) @ mass[part]
+        return total
 
     def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return phi of the product plan a b^T, shape (L,)."""
-        ...
+        return np.array([a @ (self.group(at) @ b) for at in range(self.shape[0])])
 
     def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the size of the costs of each group, (L,): their unit, zero if all are zero."""
-        ...
+        if self.nonnegative:
+            return self.independent(a, b)
+        return np.array([a @ (np.abs(self.group(at)) @ b) for at in range(self.shape[0])])
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> Costs:
         """Return the costs between some of the points."""
-        ...
+        return _Part(self, np.asarray(rows), np.asarray(cols))
+
+    def rescaled(self, scale: np.ndarray, shift: np.ndarray | None = None) -> Costs:
+        """Return the costs ``scale_l * (C_l - shift_l)``."""
+        # Not above: it is a kind of costs itself.
+        from frot.costs._rescaled import RescaledCosts
+
+        return RescaledCosts(self, scale, np.zeros(len(scale)) if shift is None else shift)
+
+    def geometry(self) -> Geometry:
+        """Return the costs as a batch of one, for sweeps in whatever library they live in."""
+        from frot.costs.views import CostsGeometry
+
+        return CostsGeometry(self)
 
     def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return what every plan pays at least in each group, (L,), from the points alone.
 
         Rough, but without a pass over n m entries: what is known when there is no time for one.
         """
-        ...
+        return np.full(self.shape[0], 0.0 if self.nonnegative else -np.inf)
 
     def least_potentials(
         self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return f and g, (n,) and (m,), that prove ``alpha @ least(a, b)``."""
-        ...
+        return constant_potentials(alpha, self.least(a, b), a, b)
 
     def rounding(self, alpha: np.ndarray) -> Rounding:
-        """Return bounds on the rounding errors of the entries of ``mix(alpha)``."""
-        ...
+        """Return bounds on the rounding errors of the entries of ``mix(alpha)``.
+
+        Those of a sum over groups: relative where no term is negative.
+        """
+        terms = (np.count_nonzero(alpha) + 2) * UNIT
+        if self.nonnegative:
+            return Rounding(terms)
+        return Rounding(0.0, terms * float(np.abs(alpha) @ self.peaks))
 
     def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
         """Return lower bounds of ``mix(alpha)`` at the arcs, closer than `rounding`; or None."""
-        ...
+        return None
 
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Return bounds, (L,), on the rounding errors of ``phi = inner(plan)`` of a unit mass."""
-        ...
+        return summation(plan) * (np.abs(phi) if self.nonnegative else self.peaks)
 
 
-def constant_potentials(
-    costs: Costs, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``alpha @ least(a, b)`` for the rows, and nothing for the columns."""
-    return np.full(len(a), float(alpha @ costs.least(a, b))), np.zeros(len(b))
+class _Part(Costs):
+    """Some rows and columns of costs that have no better way to be cut."""
+
+    def __init__(self, base: Costs, rows: np.ndarray, cols: np.ndarray) -> None:
+        self.base, self.rows, self.cols = base, rows, cols
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, n', m')."""
+        return (self.base.shape[0], len(self.rows), len(self.cols))
+
+    @property
+    def nonnegative(self) -> bool:
+        """As far as is known of the whole."""
+        return self.base.nonnegative
+
+    @property
+    def forbidden(self) -> np.ndarray | None:
+        """The forbidden arcs among them."""
+        shut = self.base.forbidden
+        return None if shut is None else shut[np.ix_(self.rows, self.cols)]
+
+    def mix(self, alpha: np.ndarray) -> np.ndarray:
+        """Return a part of the whole mix."""
+        return self.base.mix(alpha)[np.ix_(self.rows, self.cols)]
+
+    def at(
+        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the costs at the arcs."""
+        return self.base.at(self.rows[rows], self.cols[cols], groups)
+
+    def take(self, rows: np.ndarray, cols: np.ndarray) -> Costs:
+        """Return a part of the same whole."""
+        return _Part(self.base, self.rows[rows], self.cols[cols])
+
+    def rounding(self, alpha: np.ndarray) -> Rounding:
+        """Return the whole's bounds, of the points there are."""
+        relative, rows, cols = self.base.rounding(alpha)
+        return Rounding(
+            relative,
+            rows[self.rows] if np.ndim(rows) else rows,
+            cols[self.cols] if np.ndim(cols) else cols,
+        )
+
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
+        """Return what the whole has."""
+        return self.base.sharp(alpha, self.rows[rows], self.cols[cols])
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Return the whole's bound of the same plan."""
+        rows, cols, mass = plan.arcs()
+        whole = self.base.shape[1:]
+        return self.base.doubt(phi, Plan.from_arcs(self.rows[rows], self.cols[cols], mass, whole))
+
+
+def constant_potentials(alpha: Any, least: Any, u: Any, v: Any) -> tuple[Any, Any]:
+    """Return the potentials that know nothing but the least cost of every group.
+
+    Of one problem, (L,), (L,), (n,) and (m,), or of a batch, with one axis more.
+
+    Examples
+    --------
+    >>> constant_potentials(np.array([0.5, 0.5]), np.array([1.0, 3.0]), np.ones(2), np.ones(1))
+    (array([2., 2.]), array([0.]))
+    """
+    level = (alpha[..., None, :] @ least[..., :, None])[..., 0]
+    return level + 0.0 * u, 0.0 * v
 
 
 def blocks(count: int, bytes_per_item: int, budget: int = BLOCK_BYTES) -> list[slice]:

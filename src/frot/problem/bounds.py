@@ -20,6 +20,7 @@ from math import fsum
 
 import numpy as np
 
+from frot._base.arrays import to_numpy
 from frot._base.errors import SolverError
 from frot._base.stopping import check_deadline
 from frot.costs.protocol import UNIT, blocks
@@ -153,8 +154,7 @@ def _marginal_share(problem: Problem, plan: Plan) -> float:
 
 def _by_product(problem: Problem, plan: Plan, phi: np.ndarray | None, seen: float) -> Upper:
     """The bound of a plan whose marginals are right to a small share."""
-    if phi is None:
-        phi = problem.costs.inner(plan)
+    phi = problem.costs.inner(plan) if phi is None else to_numpy(phi)
     share = plan.proven_marginals
     if share is None:
         share = seen + sum_error(plan) + 2.0 * problem.mass_error
@@ -332,7 +332,7 @@ def _sharpen(
     Far from binding, taking off the whole error costs nothing.
     """
     rounding = problem.costs.rounding(alpha)
-    off = np.broadcast_to(np.add.outer(rounding.rows, rounding.cols), mixed.shape)
+    off = np.broadcast_to(rounding.sums, mixed.shape)
     rows, cols = np.nonzero(mixed <= f[:, None] + g + 4.0 * off)
     if len(rows) > SHARP_ARCS * sum(mixed.shape):
         return None

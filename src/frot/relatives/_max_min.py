@@ -11,7 +11,8 @@ import numpy as np
 from frot._base.validate import check_metric, check_number
 from frot.api.prepare import make_problem
 from frot.api.run import on_support
-from frot.costs import MEMORY_BUDGET, build_costs
+from frot.costs import MEMORY_BUDGET, METRICS, build_costs
+from frot.costs.metrics import factored_metric
 from frot.costs.protocol import UNIT
 from frot.groups.groups import Groups
 from frot.plans.feasible import round_plan
@@ -73,7 +74,7 @@ def max_min(
     """
     pair = check_pair(X, Y, a, b, normalise_weights)
     parsed = Groups.parse(groups, pair.X.shape[1], pair.columns)
-    metric, p = check_metric(metric), check_number(p, "p", strict=True)
+    metric, p = check_metric(metric, METRICS), check_number(p, "p", strict=True)
     seconds = None if time_limit is None else check_number(time_limit, "time_limit", strict=True)
     shape = (len(parsed), len(pair.X), len(pair.Y))
     terms = check_terms(shape, pair.a, pair.b, 0.0, 0.0, None, "none", False)
@@ -81,7 +82,7 @@ def max_min(
     problem = make_problem(
         lambda: build_costs(pair.X, pair.Y, parsed, metric, p, MEMORY_BUDGET), terms, parsed.names
     ).having(points=(pair.X, pair.Y), groups=parsed)
-    squared = (metric, p) in (("sqeuclidean", 1.0), ("euclidean", 2.0))
+    squared = factored_metric(metric, p) is METRICS["sqeuclidean"]
     lines = _lines(parsed) if squared else {}
     found = on_support(problem, lambda small, *_: _search(small, lines, begin, seconds))
     return found.at(pair.home)

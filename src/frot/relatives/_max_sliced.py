@@ -351,7 +351,7 @@ def _finish(
 ) -> Result:
     """Certify the best slice as a lower bound: its plan, and the potentials that prove it."""
     x, y = sides
-    line = FactoredCosts.squared_euclidean(x[:, None], y[:, None], Groups.parse("all", 1, None))
+    line = FactoredCosts.of(x[:, None], y[:, None], Groups.parse("all", 1, None))
     problem = Problem(line, pair.a, pair.b)
     arcs = line_arcs(x, y, pair.a, pair.b)
     plan = round_plan(Plan.from_arcs(*arcs, (len(x), len(y))), pair.a, pair.b)
@@ -360,7 +360,7 @@ def _finish(
     # A direction is of length one up to rounding.
     lower = found.bound - (len(shares) + 8.0) * UNIT * abs(found.bound)
     refuse_contradiction(lower, upper, solver)
-    each = FactoredCosts.squared_euclidean(pair.X, pair.Y, Groups.each(pair.X.shape[1]))
+    each = FactoredCosts.of(pair.X, pair.Y, Groups.each(pair.X.shape[1]))
     phi = each.inner(plan) if len(shares) == pair.X.shape[1] else np.full(len(shares), value)
     # Where even the relaxed maximum is no more than this, the search has found the truth.
     closed = np.isfinite(upper) and upper - lower <= max(

@@ -84,7 +84,7 @@ def sliced(
     else:
         axis = difference if difference.any() else np.ones(d)
         plan = Plan.from_arcs(*line_arcs(costs.X @ axis, costs.Y @ axis, pair.a, pair.b), (n, m))
-    each = FactoredCosts.squared_euclidean(pair.X, pair.Y, Groups.each(d))
+    each = FactoredCosts.of(pair.X, pair.Y, Groups.each(d))
     phi = each.inner(plan)
     total = pair.problem.costs.inner(plan)
     upper = float(total[0] + cost_doubt(pair.problem, plan, total)[0]) / d

@@ -328,7 +328,7 @@ class _Rounds:
         excess = max(1.0, float(values[-1]), float(values.sum()) / self.k)
         factor = factor * ((1.0 - 8.0 * UNIT) / np.sqrt(excess))
         X, Y = self.at.X @ factor, self.at.Y @ factor
-        costs = FactoredCosts.squared_euclidean(X, Y, Groups.parse("all", X.shape[1], None))
+        costs = FactoredCosts.of(X, Y, Groups.parse("all", X.shape[1], None))
         plan, lower = transport_at(Problem(costs, self.pair.a, self.pair.b))
         slack = 8.0 * UNIT * float(np.sqrt(self.at.features)) * self.at.squares
         bound = max(lower.bound - slack, 0.0)

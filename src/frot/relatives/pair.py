@@ -44,7 +44,7 @@ class Pair:
     def costs(self) -> FactoredCosts:
         """Squared Euclidean distances in all features."""
         groups = Groups.parse("all", self.X.shape[1], None)
-        return FactoredCosts.squared_euclidean(self.X, self.Y, groups)
+        return FactoredCosts.of(self.X, self.Y, groups)
 
     @cached_property
     def problem(self) -> Problem:

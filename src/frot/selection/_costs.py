@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from frot.costs.protocol import UNIT, Rounding, blocks, constant_potentials, summation
+from frot.costs.protocol import UNIT, Costs, Rounding, blocks, summation
 from frot.groups.groups import Groups
 from frot.plans.plan import Plan
 from frot.selection._scaling import CACHE_BYTES, Scaled
@@ -43,7 +43,7 @@ def pooling(groups: Groups, constant: np.ndarray, how: str) -> sparse.csr_array 
 
 
 @dataclass(frozen=True, eq=False)
-class BlockedCosts:
+class BlockedCosts(Costs):
     r"""Squared differences of scaled features, pooled into groups.
 
     .. math::
@@ -71,9 +71,10 @@ class BlockedCosts:
     scaled: Scaled
     pool: sparse.csr_array | None = None
 
-    # What costs have to say of themselves: NumPy's, squares, no arc forbidden, not on a line.
-    on_host, nonnegative = True, True
-    forbidden, line = None, None
+    @property
+    def nonnegative(self) -> bool:
+        """Squares are."""
+        return True
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -143,32 +144,15 @@ class BlockedCosts:
             return self.pooled(self.scaled.energy + 0.5 * self.scaled.shift)
         return self.inner(Plan(np.outer(a, b), copy=False))
 
-    def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the mean cost of every group."""
-        return self.independent(a, b)
-
     def take(self, rows: np.ndarray, cols: np.ndarray) -> BlockedCosts:
         """Samples without weight were left out before."""
         raise NotImplementedError
-
-    def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Squares cost nothing at least."""
-        return np.zeros(self.shape[0])
-
-    def least_potentials(
-        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return a constant for the rows, and nothing for the columns."""
-        return constant_potentials(self, alpha, a, b)
 
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the error of the expanded square, which is relative to the norms of the points."""
         weights = self.feature_weights(alpha)
         largest = float(weights @ self.scaled.peaks)
         return Rounding(0.0, (np.count_nonzero(weights) + 4) * UNIT * 4.0 * largest)
-
-    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
-        """Entries of a mix are as sharp as they get."""
 
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the error of expanded squares, summed over a plan and over a group."""

@@ -10,6 +10,7 @@ import numpy as np
 from frot._base.errors import InputError, hearing
 from frot.costs import StackedCosts
 from frot.costs.protocol import UNIT
+from frot.costs.stack import stack_of
 from frot.plans.plan import Plan
 from frot.problem.adversary import GivenSet, SimplexFamily, admit
 from frot.problem.bounds import Lower, Upper, cost_doubt, relative_gap
@@ -106,14 +107,7 @@ def _stacked(problem: Problem) -> StackedCosts:
             f"kept, {8e-9 * count * n * m:.1f} GB; raise memory_budget, give fewer points, or use "
             "frot.CappedSimplex"
         )
-    stack, rows, cols = np.empty((count, n, m)), np.zeros((count, n)), np.zeros((count, m))
-    relative = 0.0
-    for group, alone in enumerate(np.eye(count)):
-        stack[group] = costs.mix(alone)
-        off = costs.rounding(alone)
-        rows[group], cols[group] = off.rows, off.cols
-        relative = max(relative, off.relative)
-    return StackedCosts(stack, (rows, cols), relative)
+    return stack_of(costs)
 
 
 @dataclass(eq=False)

@@ -20,7 +20,7 @@ from frot.api.batch_input import batch_geometry
 from frot.api.batch_result import BatchResult
 from frot.api.batch_work import BatchWork
 from frot.api.solve import solve
-from frot.costs import MEMORY_BUDGET
+from frot.costs import MEMORY_BUDGET, METRICS, device_points
 from frot.groups.groups import Groups
 from frot.problem.adversary import simplex_of
 from frot.problem.problem import Problem
@@ -28,10 +28,11 @@ from frot.problem.result import Result
 from frot.solvers import Entropic
 from frot.solvers.sinkhorn.aim import WEIGHTS, Aim
 from frot.solvers.sinkhorn.dense import dense_bytes
-from frot.solvers.sinkhorn.device import device_points
 
 __all__ = ["Asked", "Solved", "feature_weights", "solve_members"]
 
+# Points come mapped, so that their costs are plain.
+SQUARED = METRICS["sqeuclidean"]
 # Where nothing but the gap is known of a plan its gradient errs by the root of it, so that the gap
 # is asked for to the square of `tol`, down to what double precision can prove.
 NARROWEST = 1e-12
@@ -231,7 +232,7 @@ def _solve(asked: Asked, start: Any) -> Solved:
         if fits and (epss > 0.0).all():
             home = find_home(x=x.double())
             assert home is not None
-            geometries = batch_geometry(x, y, groups, "sqeuclidean", home, weights)
+            geometries = batch_geometry(x, y, groups, SQUARED, home, weights)
             bring = home.double().bring
             means = to_numpy(geometries[0].product(*map(bring, weights)))
             gap = max((tol / WEIGHTS) ** 2, NARROWEST)
@@ -273,7 +274,7 @@ def _alone(points: Any, amounts: Any, asked: Asked) -> Result:
         return solve(x.double(), y.double(), groups, a=a, b=b, **limits)
     home = find_home(x=x)
     assert home is not None
-    costs: Any = device_points(x, y, groups, "sqeuclidean", home, (a, b))
+    costs: Any = device_points(x, y, groups, SQUARED, home, (a, b))
     adversary = simplex_of(asked.k, float(eta), check_prior(prior, len(groups)))
     problem = Problem(costs, a, b, adversary=adversary, eps=float(eps), names=groups.names)
     # Brought home, though they are there, so that the plan shares nothing with the weights.

@@ -24,6 +24,8 @@ from frot._base.errors import InputError, brief
 from frot._base.validate import check_choice, check_flag, check_number
 from frot.api.batch import with_objectives
 from frot.api.batch_result import BatchResult
+from frot.costs import METRICS
+from frot.costs.metrics import map_points
 from frot.groups.groups import Groups
 from frot.problem.adversary import Simplex, SimplexFamily, given_once
 from frot.problem.amounts import DEFAULT_EPS, Relative
@@ -34,8 +36,6 @@ from frot.torch._input import check_tensors, refuse_recording, spread_weights
 from frot.torch._solved import Asked, Solved, feature_weights, solve_members
 
 __all__ = ["FRWDLoss"]
-
-METRICS = ("sqeuclidean", "cosine")
 
 
 class FRWDLoss(nn.Module):
@@ -58,7 +58,8 @@ class FRWDLoss(nn.Module):
         the plan is not unique: it needs ``subgradient=True``, and is solved on the host.
     debias : bool
         Shares are of the mean cost between x and y then, for all three.
-    metric : {"sqeuclidean", "cosine"}
+    metric : str
+        "sqeuclidean", "cosine", or another name in `frot.costs.METRICS`.
     prior : array of shape (L,), optional
         As in `solve`.
     adversary : Simplex or CappedSimplex, optional
@@ -115,7 +116,7 @@ class FRWDLoss(nn.Module):
         self.groups = groups
         self.eta, self.eps = check_amount(eta, "eta"), check_amount(eps, "eps")
         self.debias = check_flag(debias, "debias")
-        self.metric = check_choice(metric, "metric", METRICS)
+        self.metric = check_choice(metric, "metric", tuple(METRICS))
         self.tol = check_number(tol, "tol", strict=True)
         self.max_iter: int = check_limits(Entropic(self.tol, max_iter)).max_iter
         self.subgradient = check_flag(subgradient, "subgradient")
@@ -190,9 +191,14 @@ class FRWDLoss(nn.Module):
         self.adversary.check(len(groups))
         # Autocast would have sweeps multiply in half precision.
         with torch.autocast(x.device.type, enabled=False):
-            if self.metric == "cosine":
-                x, y = (_on_spheres(part, groups, at, alone) for part, at in ((x, "x"), (y, "y")))
-                groups = _apart(groups)
+            metric = METRICS[self.metric]
+            if metric.maps or metric.scale != 1.0:
+                # In double precision: the costs of single precision's points, not of their images.
+                both = (x.double(), y.double())
+                found = map_points(metric, *both, groups, names=("x", "y"), member=not alone)
+                # Squared distances of what is left are the costs.
+                root = metric.scale**0.5
+                x, y, groups = root * found.X, root * found.Y, found.groups(groups.names)
             loss, result = self._costs((x, y, a, b), groups)
         self._found, self._shown = (result, alone), None
         return loss[0] if alone else loss
@@ -330,30 +336,3 @@ def _mean_cost(x: Tensor, y: Tensor, a: Tensor, b: Tensor, groups: Groups) -> Te
     squares = (a[:, None, :] @ x**2)[:, 0] * b.sum(1, keepdim=True)
     squares = squares + (b[:, None, :] @ y**2)[:, 0] * a.sum(1, keepdim=True)
     return ((squares - 2.0 * mean_x * mean_y) * weights).sum(1).clamp(min=0.0)
-
-
-def _on_spheres(points: Tensor, groups: Groups, name: str, alone: bool) -> Tensor:
-    """Columns of every group, scaled so that squared distances are 1 - cos."""
-    flat = torch.as_tensor(groups.flat.copy(), device=points.device)
-    sizes = torch.as_tensor(groups.offsets[1:] - groups.offsets[:-1], device=points.device)
-    # In double precision: the costs of single precision's points, not of its directions.
-    spread = points[:, :, flat].double()
-    owner = torch.arange(len(groups), device=points.device).repeat_interleave(sizes)
-    squares = spread.new_zeros(*points.shape[:2], len(groups)).index_add(2, owner, spread**2)
-    if not bool((squares > 0.0).all()):
-        member, row, group = (int(at) for at in torch.nonzero(squares == 0.0)[0])
-        raise InputError(
-            f"{name}{'' if alone else f'[{member}]'} row {row} is all zeros in group "
-            f"{groups.names[group]!r}, so it has no cosine; drop such points or use "
-            "metric='sqeuclidean'"
-        )
-    return spread / torch.sqrt(2.0 * squares)[:, :, owner]
-
-
-def _apart(groups: Groups) -> Groups:
-    """The same groups where every feature of every group is a column of its own."""
-    edges = groups.offsets
-    parts = {
-        name: range(int(edges[at]), int(edges[at + 1])) for at, name in enumerate(groups.names)
-    }
-    return Groups.parse(parts, int(edges[-1]), None)

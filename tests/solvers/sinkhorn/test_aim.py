@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from frot import Simplex
+from frot.costs.stack import StackGeometry
 from frot.solvers.sinkhorn.aim import Aim
 from frot.solvers.sinkhorn.ascent import ascend
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import regrets
-from frot.solvers.sinkhorn.stack import StackGeometry
 from frot.solvers.sinkhorn.terms import Terms
 
 

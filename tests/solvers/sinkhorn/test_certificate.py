@@ -11,9 +11,9 @@ from hypothesis import given, settings
 
 import frot
 from frot import Entropic, Status, relative
+from frot.costs.stack import StackGeometry
 from frot.solvers.sinkhorn.certificate import proving
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.stack import StackGeometry
 from frot.solvers.sinkhorn.terms import Terms
 from tests.reference import quiet
 from tests.solvers.sinkhorn.bounds import check_bounds, dual, primal, stack_of

@@ -8,10 +8,10 @@ import pytest
 from frot import Simplex
 from frot._base.arrays import Home
 from frot.costs import StackedCosts
+from frot.costs.points import PointGeometry
+from frot.costs.views import CostsGeometry
 from frot.solvers.sinkhorn import _coarse
 from frot.solvers.sinkhorn._coarse import coarse_start, coarse_weights
-from frot.solvers.sinkhorn._costs_geometry import CostsGeometry
-from frot.solvers.sinkhorn._points import PointGeometry
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.terms import Terms
 

@@ -8,10 +8,10 @@ from scipy.special import logsumexp
 
 from frot import Simplex
 from frot._base.arrays import Home
+from frot.costs.stack import StackGeometry
 from frot.solvers.sinkhorn._passes import second_pass, settled_pass
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.scores import scores_at
-from frot.solvers.sinkhorn.stack import StackGeometry
 from frot.solvers.sinkhorn.terms import Terms
 
 RNG = np.random.default_rng(0)

@@ -9,10 +9,10 @@ import pytest
 
 from frot import Simplex
 from frot._base.arrays import Home
+from frot.costs.stack import StackGeometry
 from frot.solvers.sinkhorn._scaling import Relaxation
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point
-from frot.solvers.sinkhorn.stack import StackGeometry
 from frot.solvers.sinkhorn.terms import Terms
 from tests.reference import sinkhorn_plan
 

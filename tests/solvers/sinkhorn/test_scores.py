@@ -10,13 +10,13 @@ from scipy.special import logsumexp
 
 from frot import Simplex
 from frot._base.arrays import Home
+from frot.costs.geometry import Geometry
+from frot.costs.points import PointGeometry
+from frot.costs.stack import StackGeometry
 from frot.solvers.sinkhorn import blocks
-from frot.solvers.sinkhorn._points import PointGeometry
 from frot.solvers.sinkhorn.blocks import row_blocks
 from frot.solvers.sinkhorn.forming import column_potentials, form_rows
-from frot.solvers.sinkhorn.geometry import Geometry
 from frot.solvers.sinkhorn.scores import scores_at
-from frot.solvers.sinkhorn.stack import StackGeometry
 from frot.solvers.sinkhorn.terms import Terms
 
 RNG = np.random.default_rng(0)

@@ -9,13 +9,13 @@ import frot
 from frot import Simplex, Status
 from frot._base.arrays import Home
 from frot.costs import StackedCosts
+from frot.costs.geometry import Geometry
+from frot.costs.points import PointGeometry
+from frot.costs.views import CostsGeometry
 from frot.solvers.sinkhorn import blocks as row_blocks_module
-from frot.solvers.sinkhorn._costs_geometry import CostsGeometry
-from frot.solvers.sinkhorn._points import PointGeometry
 from frot.solvers.sinkhorn._stream import StreamEngine, _Momentum
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.geometry import Geometry
 from frot.solvers.sinkhorn.terms import Terms
 
 RNG = np.random.default_rng(0)

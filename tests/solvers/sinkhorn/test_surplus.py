@@ -9,7 +9,7 @@ import pytest
 
 import frot
 from frot._base.arrays import Home
-from frot.solvers.sinkhorn._points import PointGeometry
+from frot.costs.points import PointGeometry
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.objective import plan_objective

@@ -8,14 +8,15 @@ from typing import Any
 from frot._base.arrays import Home, to_numpy
 from frot._base.errors import InputError
 from frot._base.validate import check_count, check_number
+from frot.costs.geometry import standing_in
+from frot.costs.stack import StackGeometry
 from frot.plans.plan import Plan
 from frot.problem.adversary import Simplex
 from frot.solvers.oracles._protocol import Transport
-from frot.solvers.sinkhorn.absent import potentials_at, standing_in
+from frot.solvers.sinkhorn.absent import potentials_at
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point
 from frot.solvers.sinkhorn.newton import newton_pays, newton_step
-from frot.solvers.sinkhorn.stack import StackGeometry
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = ["Sinkhorn"]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import to_numpy
+from frot.costs.geometry import Geometry
 from frot.solvers.sinkhorn.blocks import row_blocks
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import gaps
 from frot.solvers.sinkhorn.forming import column_potentials
-from frot.solvers.sinkhorn.geometry import Geometry
 from frot.solvers.sinkhorn.scores import scores_at
 from frot.solvers.sinkhorn.terms import Terms
 

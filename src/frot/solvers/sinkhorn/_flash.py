@@ -16,11 +16,11 @@ from typing import Any
 import array_api_compat
 
 from frot._base.arrays import quiet
-from frot.solvers.sinkhorn._points import PointGeometry
+from frot.costs.geometry import Geometry
+from frot.costs.points import PointGeometry
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.engine import Point
-from frot.solvers.sinkhorn.geometry import Geometry
 
 __all__ = ["FlashEngine"]
 

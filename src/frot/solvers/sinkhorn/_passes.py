@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from frot._base.arrays import quiet
+from frot.costs.geometry import unit_of
 from frot.solvers.sinkhorn.engine import Engine
 from frot.solvers.sinkhorn.forming import Block, form_rows, score_rows, softmax_below, softmax_block
-from frot.solvers.sinkhorn.geometry import unit_of
 from frot.solvers.sinkhorn.scores import Scores
 from frot.solvers.sinkhorn.terms import Terms
 

@@ -147,7 +147,7 @@ def sweep_to(
     >>> import numpy as np
     >>> from frot import Simplex
     >>> from frot.solvers.sinkhorn.scores import scores_at
-    >>> from frot.solvers.sinkhorn.stack import StackGeometry
+    >>> from frot.costs.stack import StackGeometry
     >>> half, one = np.array([[0.5, 0.5]]), np.ones((1, 1))
     >>> terms = Terms.of(Home.of(half), half, half, Simplex(), 1.0, one)
     >>> costs = StackGeometry(np.array([[[[0.0, 1.0], [1.0, 0.0]]]]))

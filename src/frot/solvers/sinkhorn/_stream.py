@@ -18,12 +18,12 @@ from functools import cached_property
 from typing import Any
 
 from frot._base.arrays import quiet
+from frot.costs.geometry import Geometry
 from frot.solvers.sinkhorn._coarse import coarse_start
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.blocks import row_blocks
 from frot.solvers.sinkhorn.engine import Point, make_point
 from frot.solvers.sinkhorn.forming import form_rows
-from frot.solvers.sinkhorn.geometry import Geometry
 from frot.solvers.sinkhorn.scores import scores_at
 from frot.solvers.sinkhorn.terms import Terms
 

@@ -13,41 +13,13 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import quiet, to_numpy
+from frot.costs.geometry import Geometry
 from frot.solvers.sinkhorn.blocks import row_blocks
 from frot.solvers.sinkhorn.forming import column_potentials, form_rows
-from frot.solvers.sinkhorn.geometry import Geometry
 from frot.solvers.sinkhorn.scores import scores_at
 from frot.solvers.sinkhorn.terms import Terms
 
-__all__ = ["potentials_at", "stand_ins", "standing_in"]
-
-
-def stand_ins(weights: Any) -> np.ndarray | None:
-    """Return at whose place every point stands, (B, n); None where all stand at their own.
-
-    Examples
-    --------
-    >>> stand_ins(np.array([[0.0, 0.25, 0.75]]))
-    array([[2, 1, 2]])
-    >>> stand_ins(np.array([[0.5, 0.5]])) is None
-    True
-    """
-    host = to_numpy(weights)
-    if (host > 0.0).all():
-        return None
-    everyone = np.broadcast_to(np.arange(host.shape[1]), host.shape)
-    return np.where(host > 0.0, everyone, host.argmax(axis=1)[:, None])
-
-
-def standing_in(geometry: Any, a: Any, b: Any) -> Any:
-    """The costs of one problem with points of no weight where the heaviest ones are."""
-    rows, cols = (stand_ins(weights) for weights in (a, b))
-    if rows is None and cols is None:
-        return geometry
-    _, _, n, m = geometry.shape
-    return geometry.stand_in(
-        np.arange(n) if rows is None else rows[0], np.arange(m) if cols is None else cols[0]
-    )
+__all__ = ["potentials_at"]
 
 
 def potentials_at(

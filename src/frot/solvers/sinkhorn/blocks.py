@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from frot._base.arrays import Home
-from frot.solvers.sinkhorn.geometry import Geometry
+from frot.costs.geometry import Geometry
 
 __all__ = ["cached_blocks", "row_blocks"]
 

@@ -37,11 +37,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from frot._base.arrays import at_least, quiet
+from frot.costs.geometry import unit_of
 from frot.solvers.sinkhorn._passes import SCORE, second_pass, settled_pass
 from frot.solvers.sinkhorn._surplus import kernel_surplus
 from frot.solvers.sinkhorn.engine import Engine
 from frot.solvers.sinkhorn.forming import column_potentials, form_rows
-from frot.solvers.sinkhorn.geometry import unit_of
 from frot.solvers.sinkhorn.scores import scores_at
 from frot.solvers.sinkhorn.terms import Terms
 

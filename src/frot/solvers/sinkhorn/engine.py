@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 from frot._base.arrays import quiet
-from frot.solvers.sinkhorn.geometry import Geometry
+from frot.costs.geometry import Geometry
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = ["Engine", "Point", "distances", "gaps", "make_point", "regrets", "select", "take"]

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from frot._base.arrays import Home, read_only
+from frot.costs.geometry import Geometry
 from frot.solvers.sinkhorn.blocks import row_blocks
 from frot.solvers.sinkhorn.forming import form_rows
-from frot.solvers.sinkhorn.geometry import Geometry
 from frot.solvers.sinkhorn.scores import Scores, scores_at
 from frot.solvers.sinkhorn.terms import Terms
 

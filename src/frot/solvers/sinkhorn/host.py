@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from frot._base.arrays import to_numpy
-from frot.costs import StackedCosts
+from frot.costs import DeviceCosts, StackedCosts
+from frot.costs.geometry import Geometry
+from frot.costs.stack import stack_of
 from frot.problem.adversary import simplex_of
 from frot.problem.problem import Problem
-from frot.solvers.sinkhorn.geometry import Geometry
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = ["host_costs", "host_problem"]
@@ -16,13 +17,7 @@ __all__ = ["host_costs", "host_problem"]
 
 def host_costs(geometry: Geometry) -> StackedCosts:
     """Bring the costs of one problem to the host, as a stack that knows its errors."""
-    home, count = geometry.home, geometry.shape[1]
-    off = [geometry.mix_error(home.bring(alone[None])) for alone in np.eye(count)]
-    rows, cols = (
-        np.concatenate([to_numpy(getattr(one, side)) for one in off]) for side in ("rows", "cols")
-    )
-    relative = max(float(one.relative[0]) for one in off)
-    return StackedCosts(to_numpy(geometry.stack())[0], (rows, cols), relative)
+    return stack_of(DeviceCosts(geometry, geometry.home))
 
 
 def host_problem(geometry: Geometry, terms: Terms) -> tuple[Problem, np.ndarray, np.ndarray]:

@@ -9,16 +9,15 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 from frot._base.stopping import no_deadline, seconds_left
-from frot.costs import FactoredCosts, RescaledCosts, StackedCosts
+from frot.costs.geometry import Geometry, stand_ins, standing_in
+from frot.costs.points import PointGeometry
 from frot.plans.lazy import LazyPlan
 from frot.problem.bounds import Lower, Upper, cheap_lower_bound
 from frot.problem.problem import Problem
 from frot.solvers.sinkhorn._coarse import coarse_weights
-from frot.solvers.sinkhorn._costs_geometry import CostsGeometry
 from frot.solvers.sinkhorn._flash import FlashEngine
-from frot.solvers.sinkhorn._points import PointGeometry
 from frot.solvers.sinkhorn._stream import StreamEngine
-from frot.solvers.sinkhorn.absent import potentials_at, stand_ins, standing_in
+from frot.solvers.sinkhorn.absent import potentials_at
 from frot.solvers.sinkhorn.certificate import (
     Certificate,
     certify,
@@ -27,13 +26,10 @@ from frot.solvers.sinkhorn.certificate import (
     proving,
 )
 from frot.solvers.sinkhorn.dense import DenseEngine, dense_bytes
-from frot.solvers.sinkhorn.device import DeviceCosts
 from frot.solvers.sinkhorn.engine import Engine, Point
-from frot.solvers.sinkhorn.geometry import Geometry
 from frot.solvers.sinkhorn.gibbs import Gibbs
 from frot.solvers.sinkhorn.host import host_problem
 from frot.solvers.sinkhorn.objective import plan_objective
-from frot.solvers.sinkhorn.stack import StackGeometry
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = ["SINGLE_TO", "EntropicRun", "proof_seconds", "time_for_objective"]
@@ -46,8 +42,6 @@ PROOF_SECONDS, PROOF_SECONDS_ON_DEVICE, PROOF_START = 3e-8, 1e-9, 2e-3
 PROOF_SHARE = 0.4
 # Seconds that the objective of the plan may take once time is up.
 LAST_SECONDS = 0.1
-# What groups pay for features is a dense matrix on devices, of so many entries at most.
-DENSE_MEMBERSHIP = 4_000_000
 
 
 class EntropicRun:
@@ -61,7 +55,7 @@ class EntropicRun:
     def __init__(self, problem: Problem, tol: float) -> None:
         self.problem, self.tol = problem, tol
         _, n, m = problem.shape
-        self.true = _geometry(problem.costs)
+        self.true = problem.costs.geometry()
         geometry = standing_in(self.true, problem.a[None], problem.b[None])
         terms = Terms.of(
             geometry.home.double(), problem.a[None], problem.b[None], problem.adversary,
@@ -131,7 +125,7 @@ class EntropicRun:
 
     def on_host(self) -> tuple[Problem, np.ndarray, np.ndarray]:
         """The problem without points of zero weight, on the host, and which points are left."""
-        if not isinstance(self.problem.costs, DeviceCosts):
+        if self.problem.costs.on_host:
             return self.problem.support()
         precise = self.engine.double()
         return host_problem(precise.geometry, precise.terms)
@@ -145,7 +139,7 @@ class EntropicRun:
         """Prove bounds that need no look at single costs."""
         proof = certify_product(self.engine)
         upper, lower = self.upper(proof), self.lower(proof)
-        if isinstance(self.problem.costs, DeviceCosts):
+        if not self.problem.costs.on_host:
             return upper, lower
         # Costs of the host may know better what no plan does without.
         other = cheap_lower_bound(self.problem)
@@ -224,43 +218,12 @@ def time_for_objective(entries: int) -> bool:
     return entries * PROOF_SECONDS <= LAST_SECONDS + max(0.0, seconds_left())
 
 
-def _geometry(costs: Any) -> Geometry:
-    """Costs of any kind for the engines: as points or as a stack where they are such."""
-    if isinstance(costs, DeviceCosts):
-        return costs.geometry
-    if isinstance(costs, RescaledCosts) and not costs.shift.any():
-        base: Any = _geometry(costs.base)
-        if not isinstance(base, CostsGeometry):
-            return base.rescaled(costs.scale)
-    if isinstance(costs, StackedCosts):
-        return StackGeometry(costs.stack[None], costs.relative, costs.error)
-    if isinstance(costs, FactoredCosts):
-        return _points(costs) or CostsGeometry(costs)
-    return CostsGeometry(costs)
-
-
-def _points(costs: FactoredCosts) -> PointGeometry | None:
-    """The points behind factored costs: a pass over them is one product and one exponential."""
-    membership: Any = costs.membership
-    count, features = membership.shape
-    # Points that were computed, unit vectors, are off by some units themselves.
-    error = 0.5 if costs.origin is not None else 0.25 * features / count + 2.0
-    X, Y = costs.X[None], costs.Y[None]
-    ones = len(membership.indices)
-    alone = count == features == ones and (membership.indices == np.arange(count)).all()
-    if alone and costs.scale == 1.0:
-        return PointGeometry(X, Y, None, error)
-    if count * features > DENSE_MEMBERSHIP:
-        return None
-    return PointGeometry(X, Y, membership.toarray() * costs.scale, error)
-
-
 def _search(geometry: Geometry, problem: Problem, tol: float) -> Geometry:
     """The geometry to search on: single precision where the user's is, or where it pays."""
     if tol < SINGLE_TO:
         return geometry
-    if isinstance(problem.costs, DeviceCosts) and not problem.costs.home.on_host:
-        home = problem.costs.home
+    home = problem.costs.home
+    if home is not None and not home.on_host:
         return geometry.single() if home.dtype == home.xp.float32 else geometry
     # On a CPU exponentials are four times as fast in single precision.
     return geometry.single()

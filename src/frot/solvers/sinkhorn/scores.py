@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from frot.solvers.sinkhorn._points import PointGeometry
-from frot.solvers.sinkhorn.geometry import Geometry
+from frot.costs.geometry import Geometry
+from frot.costs.points import PointGeometry
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = ["Scores", "scores_at"]

@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frot import Entropic, Exact, FrankWolfe, InputError, Sinkhorn
+from frot import InputError
 from frot._base.arrays import Home
-from frot.costs import FactoredCosts, StackedCosts
+from frot.costs import FactoredCosts, StackedCosts, device_points, device_stack
 from frot.groups.groups import Groups
-from frot.problem.terms import check_terms
-from frot.solvers.sinkhorn.device import device_points, device_stack, on_accelerator, stays
 from tests.libraries import FOREIGN, Library
 
 RNG = np.random.default_rng(0)
@@ -29,8 +27,7 @@ def test_points(library: Library, groups: str, metric: str):
     x, y = library(X), library(Y)
     found = device_points(x, y, parsed, metric, Home.of(x))
     x_host, y_host = (library.host(points).astype(float) for points in (x, y))
-    make = FactoredCosts.cosine if metric == "cosine" else FactoredCosts.squared_euclidean
-    expected = make(x_host, y_host, parsed)
+    expected = FactoredCosts.of(x_host, y_host, parsed, metric)
     near: dict[str, Any] = {"rel": 1e-8, "abs": 1e-13}
     assert found.shape == expected.shape
     assert found.independent(A, B) == pytest.approx(expected.independent(A, B), **near)
@@ -62,29 +59,6 @@ def test_a_point_without_direction_is_named():
     library = FOREIGN[0]
     points = X.copy()
     points[4, [1, 2, 3]] = 0.0
-    x = library(points)
+    x, groups = library(points), Groups.parse(LISTS["groups"], 4)
     with pytest.raises(InputError, match=r"X row 4 is all zeros in group 'g1'.*drop such points"):
-        device_points(x, library(Y), Groups.parse(LISTS["groups"], 4), "cosine", Home.of(x))
-
-
-def test_what_stays_where_it_is():
-    terms = check_terms((2, 6, 5), None, None, 0.0, 0.1, None, "none", False)
-    assert stays(Entropic(), terms)
-    assert stays(Entropic(), terms, "euclidean", 2.0)
-    assert not stays(Entropic(), terms, "euclidean", 1.0)
-    assert not stays(Entropic(), terms, "cosine", 2.0)
-    assert not stays(Entropic(), terms._replace(normalise="regret"))
-    assert not stays(Exact(), terms)
-    assert not stays(FrankWolfe(oracle=Sinkhorn()), terms)
-
-
-def test_what_runs_on_a_device():
-    torch = pytest.importorskip("torch")
-    elsewhere = Home.of(torch.zeros(1, device="meta"))
-    assert on_accelerator(elsewhere)
-    assert not on_accelerator(Home.of(torch.zeros(1)))
-    assert not on_accelerator(None)
-    plain = ((1, 2, 2), None, None, 0.0, None, None, "none", False)
-    chosen = check_terms(*plain, eps_if_needed=True, on_device=True)
-    assert chosen.regularisation == (0.0, 0.02)
-    assert check_terms(*plain, on_device=True).regularisation == (0.0, 0.0)
+        device_points(x, library(Y), groups, "cosine", Home.of(x))

@@ -1,37 +1,20 @@
 """Batches of group costs in any array library: mixed by weights, summed over plans.
 
-Arrays have a leading axis of B problems of the same shape; one problem is a batch of one.
+Arrays have a leading axis of B problems of the same shape; one problem is a batch of one. This is
+how sweeps see costs; how a `Problem` and exact solvers do, without a batch, with plans, on the
+host, is `frot.costs.protocol.Costs`.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from frot._base.arrays import Home
+from frot._base.arrays import Home, to_numpy
+from frot.costs.protocol import Rounding
 
-__all__ = [
-    "DeviceGeometry",
-    "Geometry",
-    "Rounding",
-    "constant_potentials",
-    "take_members",
-    "unit_of",
-]
-
-
-class Rounding(NamedTuple):
-    """Entry (i, j) of a mixed cost is right to ``relative * |entry| + rows[i] + cols[j]``.
-
-    What a point adds goes with it, so that a bound on a plan's cost pays for it by the point's
-    weight: a far point of little weight costs next to nothing. Shapes (B,), (B, n) and (B, m);
-    `relative` is zero unless no cost is negative.
-    """
-
-    relative: Any
-    rows: Any
-    cols: Any
+__all__ = ["Geometry", "stand_ins", "standing_in", "take_members", "unit_of"]
 
 
 class Geometry(Protocol):
@@ -108,31 +91,17 @@ class Geometry(Protocol):
         """The same costs in single precision, where that is possible."""
         ...
 
-
-class DeviceGeometry(Geometry, Protocol):
-    """Costs of one problem that need not be on the host: all that a `Problem` asks about them."""
-
     def sizes(self, u: Any, v: Any) -> Any:
-        """Return <u v^T, |C_l|>: (1, n) and (1, m) to (1, L)."""
+        """Return <u v^T, |C_l|>: (B, n) and (B, m) to (B, L)."""
         ...
 
-    def take(self, rows: Any, cols: Any) -> DeviceGeometry:
-        """The costs between some points, (n',) and (m',) on the host."""
-        ...
-
-    def rescaled(self, factor: Any) -> DeviceGeometry:
+    def rescaled(self, factor: Any) -> Geometry:
         """The costs times a factor each, (L,) on the host."""
         ...
 
     def at(self, rows: Any, cols: Any) -> Any:
-        """Return the costs at K arcs, (L, K)."""
+        """Return the costs of the first problem at K arcs, (L, K)."""
         ...
-
-
-def constant_potentials(alpha: Any, least: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Return the potentials that know nothing but the least cost of every group."""
-    level = (alpha[:, None, :] @ least[:, :, None])[:, :, 0]
-    return level + 0.0 * u, 0.0 * v
 
 
 def unit_of(home: Home) -> float:
@@ -157,3 +126,34 @@ def take_members(home: Home, points: Any, index: Any) -> Any:
         home.xp.reshape(points, (batch * count, width)), home.indices(flat.reshape(-1)), axis=0
     )
     return home.xp.reshape(found, (batch, index.shape[1], width))
+
+
+def stand_ins(weights: Any) -> np.ndarray | None:
+    """Return at whose place every point stands, (B, n); None where all stand at their own.
+
+    A point that carries nothing must not move anything: not the centre of the others, nor the
+    scale of a kernel, nor a bound on rounding. It takes the place of the heaviest of its side.
+
+    Examples
+    --------
+    >>> stand_ins(np.array([[0.0, 0.25, 0.75]]))
+    array([[2, 1, 2]])
+    >>> stand_ins(np.array([[0.5, 0.5]])) is None
+    True
+    """
+    host = to_numpy(weights)
+    if (host > 0.0).all():
+        return None
+    everyone = np.broadcast_to(np.arange(host.shape[1]), host.shape)
+    return np.where(host > 0.0, everyone, host.argmax(axis=1)[:, None])
+
+
+def standing_in(geometry: Any, a: Any, b: Any) -> Any:
+    """The costs of one problem with points of no weight where the heaviest ones are."""
+    rows, cols = (stand_ins(weights) for weights in (a, b))
+    if rows is None and cols is None:
+        return geometry
+    _, _, n, m = geometry.shape
+    return geometry.stand_in(
+        np.arange(n) if rows is None else rows[0], np.arange(m) if cols is None else cols[0]
+    )

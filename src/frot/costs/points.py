@@ -1,0 +1,501 @@
+"""Costs that factor over features: squared distances of points, of which no matrix is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from frot._base.arrays import Home
+from frot.costs.geometry import Geometry, unit_of
+from frot.costs.metrics import FactoredMetric, map_points
+from frot.costs.protocol import UNIT, Costs, Rounding, blocks, summation
+from frot.groups.groups import Groups
+from frot.plans.line import line_arcs, line_cost, line_potentials
+from frot.plans.plan import Plan
+
+__all__ = ["FactoredCosts", "PointGeometry", "is_identity"]
+
+# What a core keeps close to itself.
+CACHE_BYTES = 1_000_000
+# Plans of up to this many entries times features are costed by differences, which lose no digits.
+PRECISE_UP_TO = 1_000_000
+# Up to so many coordinates features are sorted one by one to bound what plans cost: some 50 ms.
+LINES_UP_TO = 500_000
+# What groups pay for features is a dense matrix in sweeps, of so many entries at most.
+DENSE_MEMBERSHIP = 4_000_000
+
+
+def is_identity(membership: Any) -> bool:
+    """Whether every group pays for the one feature of its own number.
+
+    Examples
+    --------
+    >>> is_identity(Groups.each(2).membership()), is_identity(Groups.all(2).membership())
+    (True, False)
+    """
+    rows, columns = membership.shape
+    found = membership.indices
+    ones = rows == columns == len(found) and bool((found == np.arange(rows)).all())
+    # Rows of one entry each.
+    ones = ones and bool((np.diff(membership.indptr) == 1).all())
+    return ones and bool((membership.data == 1.0).all())
+
+
+@dataclass(frozen=True, eq=False)
+class PointGeometry:
+    r"""Squared Euclidean costs of points, factored.
+
+    .. math:: M_\alpha = (X^2 w) 1^\top + 1 (Y^2 w)^\top - 2 (X \circ w) Y^\top,
+        \qquad w = W^\top \alpha
+
+    Parameters
+    ----------
+    X, Y : arrays of shape (B, n, d) and (B, m, d)
+        Centred points.
+    membership : array of shape (L, d), optional
+        W, what a group pays for a feature; None is the identity.
+    error : float
+        What coordinates may be off by, in units in the last place of each: half a unit where
+        they were centred, more where they were computed.
+    """
+
+    X: Any
+    Y: Any
+    membership: Any = None
+    error: float = 0.5
+
+    @property
+    def home(self) -> Home:
+        """Where the points live."""
+        return self._home
+
+    @cached_property
+    def _home(self) -> Home:
+        return Home.of(self.X)
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(B, L, n, m)."""
+        count = self.X.shape[2] if self.membership is None else self.membership.shape[0]
+        return (self.X.shape[0], count, self.X.shape[1], self.Y.shape[1])
+
+    def feature_weights(self, alpha: Any) -> Any:
+        """Return w, (B, d)."""
+        return alpha if self.membership is None else alpha @ self.membership
+
+    def _pool(self, per_feature: Any) -> Any:
+        if self.membership is None:
+            return per_feature
+        return per_feature @ self.home.xp.matrix_transpose(self.membership)
+
+    def mix(self, alpha: Any) -> Any:
+        """Return the weighted squared distances, (B, n, m)."""
+        xp = self.home.xp
+        w = self.feature_weights(alpha)[:, None, :]
+        scaled = self.X * w
+        mixed = (-2.0 * scaled) @ xp.matrix_transpose(self.Y)
+        mixed += xp.sum(scaled * self.X, axis=2)[:, :, None]
+        mixed += xp.sum(self.Y * self.Y * w, axis=2)[:, None, :]
+        return xp.where(mixed > 0.0, mixed, xp.zeros_like(mixed))
+
+    def inner(self, plan: Any) -> Any:
+        """Return phi from the marginals and plan @ Y."""
+        xp = self.home.xp
+        rows, cols = xp.sum(plan, axis=2), xp.sum(plan, axis=1)
+        return self.from_moments(rows, cols, xp.sum(self.X * (plan @ self.Y), axis=1))
+
+    def from_moments(self, rows: Any, cols: Any, cross: Any) -> Any:
+        """Return phi from a plan's marginals and the sums of x_i * y_j over it, (B, d)."""
+        return self._pool(self._positive(self._squares(rows, cols) - 2.0 * cross))
+
+    def _positive(self, per_feature: Any) -> Any:
+        xp = self.home.xp
+        return xp.where(per_feature > 0.0, per_feature, xp.zeros_like(per_feature))
+
+    def _squares(self, rows: Any, cols: Any) -> Any:
+        X2, Y2 = self.X * self.X, self.Y * self.Y
+        return (rows[:, None, :] @ X2)[:, 0, :] + (cols[:, None, :] @ Y2)[:, 0, :]
+
+    def _means(self, u: Any, v: Any) -> tuple[Any, Any]:
+        return (u[:, None, :] @ self.X)[:, 0, :], (v[:, None, :] @ self.Y)[:, 0, :]
+
+    def product(self, u: Any, v: Any) -> Any:
+        """Return phi of u v^T: both variances and the distance of the means, so nothing cancels."""
+        xp = self.home.xp
+        total_u, total_v = xp.sum(u, axis=1)[:, None], xp.sum(v, axis=1)[:, None]
+        one = xp.ones_like(total_u)
+        # Seen from a point, a feature that is the same for all costs nothing, not what rounding
+        # leaves.
+        first = self.X[:, :1, :]
+        near = replace(self, X=self.X - first, Y=self.Y - first)
+        mean_x, mean_y = near._means(u, v)
+        mean_x = mean_x / xp.where(total_u > 0.0, total_u, one)
+        mean_y = mean_y / xp.where(total_v > 0.0, total_v, one)
+        around = replace(near, X=near.X - mean_x[:, None, :], Y=near.Y - mean_y[:, None, :])
+        apart = total_u * total_v * (mean_x - mean_y) ** 2
+        return self._pool(around._squares(u * total_v, v * total_u) + apart)
+
+    def least(self, u: Any, v: Any) -> Any:
+        """Return the squared distances of the means: no plan brings two clouds closer (Jensen)."""
+        xp = self.home.xp
+        mean_x, mean_y = self._means(u, v)
+        unit = (self.X.shape[1] + self.Y.shape[1] + self.error + 8.0) * unit_of(self.home)
+        sizes = PointGeometry(xp.abs(self.X), xp.abs(self.Y))._means(u, v)
+        gap = self._positive(xp.abs(mean_x - mean_y) - unit * (sizes[0] + sizes[1]))
+        return self._pool(gap * gap) * (1.0 - (self.X.shape[2] + 8.0) * unit_of(self.home))
+
+    def least_potentials(self, alpha: Any, u: Any, v: Any) -> tuple[Any, Any]:
+        r"""Return affine potentials, which leave a square to every cost.
+
+        .. math::
+            M_{ij} = 2 \langle x_i - y_j, \delta \rangle - |\delta|^2 + |x_i - y_j - \delta|^2 ,
+            \qquad \delta = \bar x - \bar y ,
+
+        with features weighted by w.
+        """
+        mean_x, mean_y = self._means(u, v)
+        w = self.feature_weights(alpha)
+        lean = w * (mean_x - mean_y)
+        level = 0.5 * ((mean_x - mean_y)[:, None, :] @ lean[:, :, None])[:, :, 0]
+        f, g = (
+            2.0 * ((points - mean[:, None, :]) @ lean[:, :, None])[:, :, 0]
+            for points, mean in ((self.X, mean_x), (self.Y, mean_y))
+        )
+        return level + f, level - g
+
+    def rows(self, part: slice) -> PointGeometry:
+        """The costs of some rows only."""
+        return replace(self, X=self.X[:, part, :])
+
+    def take(self, rows: Any, cols: Any) -> PointGeometry:
+        """The costs between some points, the same ones of every member."""
+        home = self.home
+        X = home.xp.take(self.X, home.indices(rows), axis=1)
+        return replace(self, X=X, Y=home.xp.take(self.Y, home.indices(cols), axis=1))
+
+    def stand_in(self, rows: Any, cols: Any) -> PointGeometry:
+        """The costs with points at the places of others."""
+        return self.take(rows, cols)
+
+    def members(self, index: Any) -> PointGeometry:
+        """Some problems of the batch only."""
+        take = self.home.xp.take
+        return replace(self, X=take(self.X, index, axis=0), Y=take(self.Y, index, axis=0))
+
+    def stack(self) -> Any:
+        """All costs, (B, L, n, m), one group at a time."""
+        home = self.home
+        batch, count = self.shape[:2]
+        eye = home.xp.eye(count, dtype=home.dtype, device=home.device)
+        ones = home.xp.ones((batch, 1), dtype=home.dtype, device=home.device)
+        return home.xp.stack([self.mix(ones * eye[None, k, :]) for k in range(count)], axis=1)
+
+    @property
+    def nonnegative(self) -> bool:
+        """Squares are."""
+        return True
+
+    def sizes(self, u: Any, v: Any) -> Any:
+        """Return the costs of u v^T, which are their own size."""
+        return self.product(u, v)
+
+    def rescaled(self, factor: Any) -> PointGeometry:
+        """What a group pays for a feature, times its factor."""
+        member = (
+            self.home.bring(np.eye(len(factor))) if self.membership is None else self.membership
+        )
+        return replace(self, membership=self.home.bring(factor)[:, None] * member)
+
+    def at(self, rows: Any, cols: Any) -> Any:
+        """Return the costs at the arcs from differences."""
+        xp = self.home.xp
+        gaps = xp.take(self.X, rows, axis=1)[0, ...] - xp.take(self.Y, cols, axis=1)[0, ...]
+        squares = xp.matrix_transpose(gaps * gaps)
+        return squares if self.membership is None else self.membership @ squares
+
+    def mix_error(self, alpha: Any) -> Rounding:
+        r"""Bound the error of the expanded square by what the points are from the origin.
+
+        A sum of d products errs by at most (d + 2) / 2 units of the sum of their sizes, and
+        :math:`2 |x y| \le x^2 + y^2` lets each point answer for its own norm. Coordinates that are
+        e units off move :math:`(x - y)^2` by :math:`4 e (x^2 + y^2)` units; the rest is for the
+        three sums that are added up, and for scaling by weights and eps.
+        """
+        xp = self.home.xp
+        w = self.feature_weights(alpha)[:, None, :]
+        used = xp.sum(xp.astype(w != 0.0, w.dtype), axis=2, keepdims=True)
+        w = (used + 12.0 + 4.0 * self.error) * unit_of(self.home) * w
+        down = xp.matrix_transpose(w)
+        rows, cols = (((points * points) @ down)[:, :, 0] for points in (self.X, self.Y))
+        return Rounding(xp.zeros_like(w[:, 0, 0]), rows, cols)
+
+    def inner_error(self, phi: Any, u: Any, v: Any) -> Any:
+        """Bound the error of sums over the plan, where the square is expanded too."""
+        count = self.X.shape[1] + self.Y.shape[1] + self.X.shape[2]
+        share = (count + 12.0 + 4.0 * self.error) * unit_of(self.home)
+        return share * self._pool(self._squares(u, v))
+
+    def _as(self, dtype: Any) -> PointGeometry:
+        if self.home.dtype == dtype:
+            return self
+        astype = self.home.xp.astype
+        member = None if self.membership is None else astype(self.membership, dtype)
+        return replace(self, X=astype(self.X, dtype), Y=astype(self.Y, dtype), membership=member)
+
+    def double(self) -> PointGeometry:
+        """The same points in double precision."""
+        return self._as(self.home.xp.float64)
+
+    def single(self) -> PointGeometry:
+        """The same points in single precision."""
+        return self._as(self.home.xp.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredCosts(Costs):
+    r"""The same costs of one problem on the host, as a `Problem` asks for them.
+
+    Formulas are those of `PointGeometry`, feature by feature; groups are summed by a sparse matrix,
+    since there may be as many as features. What is written out here is what the host can do better
+    for a single problem: features without weight are skipped, plans of few arcs are summed from
+    differences, which lose no digit, and features are sorted to tell what plans cost at least.
+
+    Parameters
+    ----------
+    X, Y : arrays of shape (n, d) and (m, d)
+        Points that were centred or mapped (see :meth:`of`).
+    membership : sparse array of shape (L, d)
+        What a group pays for a feature.
+    error : float
+        What coordinates may be off by, in units in the last place of each.
+    origin : pair of arrays, optional
+        The points before they were centred, which are exact.
+
+    Examples
+    --------
+    >>> X, Y = np.array([[0.0, 0.0]]), np.array([[1.0, 2.0]])
+    >>> costs = FactoredCosts.of(X, Y, Groups.each(2))
+    >>> costs.mix(np.array([0.5, 0.5]))
+    array([[2.5]])
+    """
+
+    X: np.ndarray
+    Y: np.ndarray
+    membership: sparse.csr_array
+    error: float = 0.5
+    origin: tuple[np.ndarray, np.ndarray] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        X: np.ndarray,
+        Y: np.ndarray,
+        groups: Groups,
+        metric: str | FactoredMetric = "sqeuclidean",
+        weights: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> FactoredCosts:
+        """Costs by a metric of the registry, `frot.costs.METRICS`.
+
+        Points that are not mapped are centred, by their `weights` a and b, so that offsets cost no
+        digits: a point far away that weighs little must not move the others from the origin.
+        """
+        x, y, membership, error = map_points(metric, X, Y, groups, weights)
+        if error > 0.0:
+            return cls(x, y, membership, error)
+        a, b = weights or (np.full(len(x), 1.0 / len(x)), np.full(len(y), 1.0 / len(y)))
+        centre = 0.5 * (a @ x + b @ y)
+        return cls(x - centre, y - centre, membership, origin=(x, y))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, n, m)."""
+        return (len(self.membership.indptr) - 1, len(self.X), len(self.Y))
+
+    @property
+    def nonnegative(self) -> bool:
+        """Squares are."""
+        return True
+
+    def _pool(self, per_feature: np.ndarray) -> np.ndarray:
+        """Sum the last axis of per-feature numbers over each group (first axis of the result)."""
+        if self._one_each:
+            return per_feature.T
+        return np.asarray(self.membership @ per_feature.T)
+
+    def _feature_weights(self, alpha: np.ndarray) -> np.ndarray:
+        return alpha if self._one_each else np.asarray(self.membership.T @ alpha)
+
+    @cached_property
+    def _one_each(self) -> bool:
+        return is_identity(self.membership)
+
+    @cached_property
+    def _features(self) -> PointGeometry:
+        """The costs of every feature, as a batch of one."""
+        return PointGeometry(self.X[None], self.Y[None], None, self.error)
+
+    def mix(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the one weighted squared distance matrix, shape (n, m)."""
+        weights = self._feature_weights(alpha)
+        on = np.flatnonzero(weights)
+        full = len(on) == len(weights)
+        n, m = self.shape[1:]
+        cross, x_norms, y_norms = np.zeros((n, m)), np.zeros(n), np.zeros(m)
+        for part in blocks(len(on), 8 * (2 * n + m)):
+            columns = slice(part.start, part.stop) if full else on[part]
+            X, Y, w = self.X[:, columns], self.Y[:, columns], weights[columns]
+            scaled = X * w
+            cross += scaled @ Y.T
+            x_norms += np.einsum("ik,ik->i", scaled, X)
+            y_norms += (Y * Y) @ w
+        cross *= -2.0
+        cross += x_norms[:, None]
+        cross += y_norms
+        return np.maximum(cross, 0.0, out=cross)
+
+    def inner(self, plan: Plan) -> np.ndarray:
+        """Return phi from differences on the arcs, or from X, Y and plan @ Y where it is dense."""
+        if plan.is_sparse:
+            rows, cols, mass = plan.arcs()
+            X, Y = self.origin or (self.X, self.Y)
+            total = np.empty(X.shape[1])
+            # Blocks of features, so that the gathered differences stay in the cache.
+            for part in blocks(len(total), 24 * len(mass), CACHE_BYTES):
+                gaps = X[:, part][rows]
+                gaps -= Y[:, part][cols]
+                gaps *= gaps
+                total[part] = mass @ gaps
+            return self._pool(total)
+        if self.X.shape[1] * plan.count <= PRECISE_UP_TO:
+            return self.inner(Plan.from_arcs(*plan.arcs(), plan.shape))
+        a, b = plan.sum(axis=1), plan.sum(axis=0)
+        cross = np.einsum("ik,ik->k", self.X, plan @ self.Y)
+        return self._pool(self._features.from_moments(a[None], b[None], cross[None])[0])
+
+    def at(
+        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the costs at the arcs, shape (groups, K)."""
+        if groups is not None:
+            return self._only(np.asarray(groups)).at(rows, cols)
+        found = np.empty((self.shape[0], len(rows)))
+        X, Y = self.origin or (self.X, self.Y)
+        for part in blocks(len(rows), 16 * X.shape[1]):
+            gaps = X[rows[part]]
+            gaps -= Y[cols[part]]
+            gaps *= gaps
+            found[:, part] = self._pool(gaps)
+        return found
+
+    def _only(self, groups: np.ndarray) -> FactoredCosts:
+        member = sparse.csr_array(self.membership[groups])
+        used = np.unique(member.indices)
+        origin = self.origin and (self.origin[0][:, used], self.origin[1][:, used])
+        member = sparse.csr_array(member[:, used])
+        return FactoredCosts(self.X[:, used], self.Y[:, used], member, self.error, origin)
+
+    def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return phi of a b^T in closed form, some features at a time."""
+        X, Y = self.origin or (self.X, self.Y)
+        total = np.empty(X.shape[1])
+        for part in blocks(len(total), 16 * (len(a) + len(b))):
+            some = PointGeometry(X[None, :, part], Y[None, :, part])
+            total[part] = some.product(a[None], b[None])[0]
+        return self._pool(total)
+
+    def take(self, rows: np.ndarray, cols: np.ndarray) -> FactoredCosts:
+        """Return the costs between some of the points."""
+        origin = self.origin and (self.origin[0][rows], self.origin[1][cols])
+        return FactoredCosts(self.X[rows], self.Y[cols], self.membership, self.error, origin)
+
+    def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the sum of what each feature's own transport costs, or the distance of the means.
+
+        No plan does better in a feature than the one that is best for it, and no plan brings two
+        clouds closer than their means are.
+        """
+        n, m, d = len(self.X), len(self.Y), self.X.shape[1]
+        if (n + m) * d > LINES_UP_TO:
+            return self._pool(self._features.least(a[None], b[None])[0]) * (1.0 - d * UNIT)
+        X, Y = self.origin or (self.X, self.Y)
+        each = np.array([_line_cost(X[:, k], Y[:, k], a, b) for k in range(d)])
+        if self.origin is None:
+            # The root is a norm, which is off by no more than the gaps are.
+            off = 2.0 * self.error * UNIT * np.sqrt(self._peaks)
+            each = np.maximum(np.sqrt(each) - off, 0.0) ** 2
+        return self._pool(each) * (1.0 - (n + m + d + 32.0) * UNIT)
+
+    def least_potentials(
+        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sum of every feature's own potentials, or tangents at the means."""
+        n, m, d = len(self.X), len(self.Y), self.X.shape[1]
+        weights = self._feature_weights(alpha)
+        if (n + m) * d > LINES_UP_TO:
+            f, g = self._features.least_potentials(weights[None], a[None], b[None])
+            return f[0], g[0]
+        X, Y = self.origin or (self.X, self.Y)
+        f, g = np.zeros(n), np.zeros(m)
+        for k in np.flatnonzero(weights):
+            x, y = X[:, k], Y[:, k]
+            own = line_potentials(x, y, line_arcs(x, y, a, b))
+            f, g = f + weights[k] * own[0], g + weights[k] * own[1]
+        return f, g
+
+    def geometry(self) -> Geometry:
+        """The points: a pass over them is one product and one exponential."""
+        count, features = len(self.membership.indptr) - 1, self.X.shape[1]
+        if self._one_each:
+            return self._features
+        if count * features > DENSE_MEMBERSHIP:
+            return super().geometry()
+        return PointGeometry(self.X[None], self.Y[None], self.membership.toarray(), self.error)
+
+    def rounding(self, alpha: np.ndarray) -> Rounding:
+        """Bound the error of the expanded square by what the points are from the origin."""
+        off = self._features.mix_error(self._feature_weights(alpha)[None])
+        return Rounding(0.0, off.rows[0], off.cols[0])
+
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
+        """Return the mixed cost of single arcs from differences, less what rounding may add."""
+        if self.origin is None:
+            return None
+        X, Y = self.origin
+        weights = self._feature_weights(alpha)
+        found = np.empty(len(rows))
+        for part in blocks(len(rows), 16 * X.shape[1]):
+            gaps = X[rows[part]]
+            gaps -= Y[cols[part]]
+            gaps *= gaps
+            found[part] = gaps @ weights
+        return found * (1.0 - (np.count_nonzero(weights) + 8) * UNIT)
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Bound the error of sums of squared differences; more where the square is expanded.
+
+        Where coordinates are e units u off, a gap is by 2 e u, and its square by 4 e u times the
+        gap; Cauchy-Schwarz does the rest.
+        """
+        reach = self._pool(self._peaks)
+        features = np.diff(self.membership.indptr)
+        error = (summation(plan) + (features + 4) * UNIT) * phi
+        if self.origin is None:
+            off = 2.0 * self.error * UNIT
+            error = error + 2.0 * off * np.sqrt(reach * phi) + off**2 * reach
+        if not plan.is_sparse and self.X.shape[1] * plan.count > PRECISE_UP_TO:
+            error = error + 4.0 * (summation(plan) + 4.0 * UNIT) * reach
+        return error
+
+    @cached_property
+    def _peaks(self) -> np.ndarray:
+        """Largest square in each feature: a bound on every point's norm, whatever the weights."""
+        sides = (np.maximum(points.max(axis=0), -points.min(axis=0)) for points in (self.X, self.Y))
+        return np.maximum(*sides) ** 2
+
+
+def _line_cost(x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
+    return line_cost(x, y, line_arcs(x, y, a, b))
