@@ -3,8 +3,8 @@ import pytest
 
 from frot._base.arrays import Home
 from frot.correspondence._coherence import LEAST, coherence, coherences
-from frot.correspondence._feature_map import FeatureMap
-from frot.correspondence._layers import LayerPair, at_most
+from frot.correspondence._features import FeatureMap
+from frot.correspondence.layers import LayerPair, at_most
 
 
 def noise(h, w, seed=0, channels=32):

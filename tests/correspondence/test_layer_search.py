@@ -4,8 +4,7 @@ import pytest
 from frot._base.errors import InputError
 from frot.correspondence import Matcher, PairSet, pck, point_errors
 from frot.correspondence._layer_search import _sights, best_layer, search_layers
-from frot.correspondence._layer_table import LayerTable
-from frot.correspondence._layers import LayerPair
+from frot.correspondence.layers import LayerPair, LayerTable
 from tests.correspondence import planted
 from tests.correspondence.layers import TARGET, random_maps
 

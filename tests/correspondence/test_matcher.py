@@ -9,9 +9,8 @@ import pytest
 
 import frot
 from frot.correspondence import ArrayBackbone, FeatureCache, FeatureMap, Matcher, TorchBackbone
-from frot.correspondence._hough import hough
 from frot.correspondence.methods import METHODS
-from frot.correspondence.transfer import TRANSFERS
+from frot.correspondence.transfer import TRANSFERS, hough
 from tests.correspondence.small import SIDE, Counting, cat, classifier, convolutions, places
 
 

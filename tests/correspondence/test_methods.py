@@ -9,17 +9,16 @@ import pytest
 import frot
 from frot._base.arrays import to_numpy
 from frot._base.names import distinct
-from frot.correspondence import methods as _methods
+from frot.correspondence import methods
 from frot.correspondence._coherence import coherences
-from frot.correspondence._feature_map import FeatureMap
-from frot.correspondence._layers import LayerPair
+from frot.correspondence._features import FeatureMap
 from frot.correspondence._transport import Transporting
+from frot.correspondence.layers import LayerPair
 from frot.correspondence.methods import Setting
-from frot.correspondence.methods import _srw as srw
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 from tests.correspondence.test_layers import upsampled
 
-METHODS: Any = _methods.METHODS
+METHODS: Any = methods.METHODS
 GRIDS = SOURCE[:4], TARGET[:4]
 CHANNELS = (8, 20, 16, 16)
 # Cosines in single precision prove no gap much below it.
@@ -311,13 +310,13 @@ def test_srw_finds_the_same_directions_with_and_without_a_matrix(monkeypatch):
     X, Y = rng.normal(size=(30, 60)) * np.geomspace(3, 0.1, 60), rng.normal(size=(25, 60))
     plan = rng.random((30, 25))
     plan /= plan.sum()
-    dense = srw._directions(X, Y, plan, 4)
+    dense = methods._directions(X, Y, plan, 4)
     apart = X[:, None] - Y[None]
     moments = np.einsum("ij,ijk,ijl->kl", plan, apart, apart)
     largest = np.linalg.eigvalsh(moments)[-4:]
     assert np.linalg.eigvalsh(dense.T @ moments @ dense) == pytest.approx(largest)
-    monkeypatch.setattr(srw, "DENSE_UP_TO", 10)
-    sparse = srw._directions(X, Y, plan, 4)
+    monkeypatch.setattr(methods, "DENSE_UP_TO", 10)
+    sparse = methods._directions(X, Y, plan, 4)
     assert sparse @ sparse.T == pytest.approx(dense @ dense.T, abs=1e-3)
 
 

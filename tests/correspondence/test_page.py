@@ -9,7 +9,7 @@ import pytest
 
 from frot import InputError
 from frot.correspondence import Matcher, TorchBackbone
-from frot.correspondence._feature_map import Grid
+from frot.correspondence._features import Grid
 from frot.correspondence.page import heat_rows, sample, write_match_page
 from frot.correspondence.transfer import TRANSFERS
 from tests.correspondence.fake_match import FakeMatch, FakePhoto, FakeTransfer, fake_match

@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from frot._base.arrays import Home, to_numpy
-from frot.correspondence._feature_map import FeatureMap
-from frot.correspondence._layers import LayerPair, at_most, inverse, lengths
+from frot.correspondence._features import FeatureMap
+from frot.correspondence.layers import LayerPair, at_most, inverse, lengths
 
 __all__ = ["coherence", "coherences"]
 

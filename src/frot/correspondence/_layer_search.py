@@ -10,14 +10,12 @@ import numpy as np
 
 from frot._base.errors import InputError, hearing
 from frot._base.validate import check_number
-from frot.correspondence._feature_map import FeatureMap
-from frot.correspondence._layer_table import LayerTable
-from frot.correspondence._layers import LayerPair
+from frot.correspondence._features import FeatureMap
 from frot.correspondence._matcher import Matcher
-from frot.correspondence._pair import Pair
 from frot.correspondence._score import pck, point_errors
 from frot.correspondence.datasets import PairSet
-from frot.correspondence.sight import Seen, Sight
+from frot.correspondence.datasets.pair_set import Pair
+from frot.correspondence.layers import LayerPair, LayerTable, Seen, Sight
 from frot.solvers.progress import counting_bar
 
 __all__ = ["LayerSearch", "ScoredLayers", "best_layer", "search_layers"]

@@ -15,23 +15,21 @@ from frot._base.errors import InputError
 from frot._base.fingerprint import fingerprint
 from frot._base.interrupted import finish
 from frot._base.validate import check_choice
-from frot.correspondence._backbone import state_of
 from frot.correspondence._device import check_room, find_device
-from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
-from frot.correspondence._feature_map import FeatureMap, Grid
-from frot.correspondence._hough import hough as hough_votes
-from frot.correspondence._layers import LayerPair, with_cells
+from frot.correspondence._features import FeatureMap, Grid, state_of
 from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
 from frot.correspondence._photo import read_photo
 from frot.correspondence._transport import Transporting
 from frot.correspondence.backbones import SomeLayers, extract_named, resolve_backbone
 from frot.correspondence.backbones.arrays import knows_names
-from frot.correspondence.backbones.choose import whole
+from frot.correspondence.backbones.cache import CachedBackbone, FeatureCache
+from frot.correspondence.backbones.wrappers import whole
+from frot.correspondence.layers import LayerPair, Seen, Sight, with_cells
 from frot.correspondence.match import Match
 from frot.correspondence.methods import METHODS, Outcome, Setting, votes_between
 from frot.correspondence.settings import PRESETS, Settings
-from frot.correspondence.sight import Seen, Sight
 from frot.correspondence.transfer import Transferring
+from frot.correspondence.transfer import hough as hough_votes
 
 __all__ = ["Matcher"]
 

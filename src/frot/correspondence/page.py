@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._base.errors import require
-from frot.correspondence._feature_map import Grid
+from frot.correspondence._features import Grid
 from frot.correspondence.pictures import as_points, grid_extent
 from frot.show.page import check_page, data_address, render, save_page
 

@@ -9,7 +9,7 @@ import pytest
 from frot import InputError
 from frot.correspondence.datasets.spair import CLASSES, COUNTS
 from frot.correspondence.evaluation import Evaluation, Record, result_table
-from frot.correspondence.evaluation._summary import PAIRS_PER_CLASS, published
+from frot.correspondence.evaluation._table import PAIRS_PER_CLASS, published
 
 RNG = np.random.default_rng(0)
 

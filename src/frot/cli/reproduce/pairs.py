@@ -24,8 +24,8 @@ from frot.correspondence import (
     point_errors,
     resnet,
 )
+from frot.correspondence.layers import Sight
 from frot.correspondence.methods import Outcome
-from frot.correspondence.sight import Sight
 
 __all__ = [
     "NETWORKS",

@@ -11,7 +11,7 @@ from typing import Any
 from frot._base.errors import InputError, MissingDependencyError, require
 from frot.correspondence.backbones._torch import TorchBackbone
 from frot.correspondence.backbones._weights import fill, read_weights
-from frot.correspondence.backbones.choose import choose_layers
+from frot.correspondence.backbones.wrappers import choose_layers
 
 __all__ = ["default_backbone", "efficientnet_lite2", "mobilenetv2"]
 

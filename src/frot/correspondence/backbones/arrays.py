@@ -9,8 +9,7 @@ import numpy as np
 
 from frot._base.errors import InputError
 from frot._base.fingerprint import fingerprint
-from frot.correspondence._backbone import Backbone
-from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence._features import Backbone, FeatureMap
 from frot.correspondence.backbones._preprocess import check_image
 
 __all__ = ["ArrayBackbone", "extract_named", "image_key", "knows_names"]

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from frot.correspondence._grid_lines import Line
-from frot.correspondence.cuda import _plain_factors
+from frot.correspondence._interpolation import Line
+from frot.correspondence.cuda import _plain
 
 __all__ = ["Beside", "Group", "Operands", "Side", "make_groups", "padded", "products"]
 
@@ -159,7 +159,7 @@ class Operands:
         target: tuple[int, int],
         device: Any,
         dtype: torch.dtype = torch.float16,
-        kernels: Any = _plain_factors,
+        kernels: Any = _plain,
         beside: Beside | None = None,
     ) -> None:
         self.group, self.dtype, self.kernels = group, dtype, kernels

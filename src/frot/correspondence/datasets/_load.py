@@ -12,7 +12,7 @@ from frot._base.errors import InputError
 from frot._base.names import quote_some
 from frot.correspondence.datasets import _caltech, _pf_pascal, _pf_willow, spair
 from frot.correspondence.datasets._locate import Origin, check_split, locate
-from frot.correspondence.datasets._pair_set import PairSet
+from frot.correspondence.datasets.pair_set import PairSet
 
 __all__ = ["PAIR_SETS", "Source", "Verification", "find_source", "load_pairs", "verify_pairs"]
 

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from frot.correspondence._pair import Pair
 from frot.correspondence.datasets._locate import Origin, check_parts, check_split, locate
-from frot.correspondence.datasets._pair_set import PairSet
 from frot.correspondence.datasets.annotation import (
     BrokenAnnotationError,
     collect,
@@ -21,6 +19,7 @@ from frot.correspondence.datasets.annotation import (
     read_rows,
     shortfall,
 )
+from frot.correspondence.datasets.pair_set import Pair, PairSet
 
 __all__ = [
     "CLASSES",

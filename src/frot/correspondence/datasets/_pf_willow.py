@@ -12,9 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from frot._base.errors import InputError
-from frot.correspondence._pair import Pair
 from frot.correspondence.datasets._locate import Origin, check_split, locate
-from frot.correspondence.datasets._pair_set import PairSet
 from frot.correspondence.datasets.annotation import (
     BrokenAnnotationError,
     check_points,
@@ -25,6 +23,7 @@ from frot.correspondence.datasets.annotation import (
     read_rows,
     shortfall,
 )
+from frot.correspondence.datasets.pair_set import Pair, PairSet
 from frot.datasets.catalogue import digest_of_file
 
 __all__ = [

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from frot.correspondence._pair import Pair
 from frot.correspondence.datasets._locate import Origin, check_parts, check_split, locate
-from frot.correspondence.datasets._pair_set import PairSet
 from frot.correspondence.datasets.annotation import (
     BrokenAnnotationError,
     collect,
@@ -21,6 +19,7 @@ from frot.correspondence.datasets.annotation import (
     photo_size,
     shortfall,
 )
+from frot.correspondence.datasets.pair_set import Pair, PairSet
 
 __all__ = ["CLASSES", "COUNTS", "ORIGIN", "absent", "is_spair", "parts", "spair"]
 

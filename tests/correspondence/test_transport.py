@@ -1,4 +1,4 @@
-"""Certified solutions on coarse grids are those of the plain stack."""
+"""Certified solutions are those of the plain stack; the quick plan is that of the paper's steps."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import frot
-from frot.correspondence._grid_costs import layer_costs
-from frot.correspondence._layer_solve import paper_solver, solve_layers
+from frot import InputError
+from frot._base.arrays import to_numpy
+from frot.correspondence._layer_costs import layer_costs
+from frot.correspondence._transport import paper_plan, paper_solver, solve_layers
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 
 PRIOR = np.arange(1.0, 8.0)
@@ -67,7 +69,7 @@ def test_regret_and_other_solvers_work_on_the_stack(pair):
 
 def test_a_stack_without_room_is_refused(pair, monkeypatch):
     source, target, _ = pair
-    monkeypatch.setattr("frot.correspondence._layer_solve.MEMORY_BUDGET", 1000.0)
+    monkeypatch.setattr("frot.correspondence._transport.MEMORY_BUDGET", 1000.0)
     with pytest.raises(frot.InputError, match="need a stack of"):
         solve_layers(layer_costs(source, target), normalise="regret")
 
@@ -78,3 +80,43 @@ def test_kernels_are_kept_whatever_their_size(pair, monkeypatch):
     monkeypatch.setattr("frot.solvers.sinkhorn.dense.MATRICES", 10_000_000)
     found = solve_layers(layer_costs(source, target))
     assert found.value == expected.value
+
+
+@pytest.fixture(scope="module")
+def maps():
+    return random_maps(SOURCE, seed=0), random_maps(TARGET, seed=1)
+
+
+@pytest.mark.parametrize(("device", "budget"), [(None, 1e9), (None, 0.0), ("cpu", 1e9)])
+def test_it_is_the_certified_solvers(maps, device, budget):
+    rng = np.random.default_rng(0)
+    a, b, prior = rng.random(63), rng.random(88), rng.random(7) + 0.1
+    b[3:6] = 0.0
+    terms = {"eta": 0.2, "eps": 0.1, "prior": prior}
+    costs = layer_costs(*maps, device=device, budget=budget)
+    quick = paper_plan(costs, a, b, steps=4, tol=1e-6, **terms)
+    proven = solve_layers(costs, a, b, solver=paper_solver(4, tol=1e-6), **terms)
+    assert np.abs(to_numpy(quick.plan) - np.asarray(proven.plan)).sum() <= 1e-5
+    assert np.abs(quick.phi - to_numpy(proven.phi)).max() <= 1e-5
+    assert np.abs(quick.alpha - to_numpy(proven.alpha)).max() <= 1e-5
+
+
+def test_rows_are_exact_and_columns_within_the_tolerance(maps):
+    found = paper_plan(layer_costs(*maps), tol=1e-3)
+    rows, columns = found.plan.sum(axis=1), found.plan.sum(axis=0)
+    assert np.abs(rows - 1.0 / 63).sum() <= 1e-6
+    assert 0.0 < np.abs(columns - 1.0 / 88).sum() <= found.error + 1e-6
+    assert found.error <= 1e-3
+    assert 0 < found.sweeps < 100
+    short = paper_plan(layer_costs(*maps), eps=0.02, tol=1e-9, max_sweeps=2)
+    assert short.sweeps == 6
+    assert short.error > 1e-9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"eta": 0.0}, "eta"), ({"eps": 0.0}, "eps"), ({"steps": 0}, "steps: must be >= 1")],
+)
+def test_what_it_cannot_do_is_refused(maps, options, message):
+    with pytest.raises(InputError, match=message):
+        paper_plan(layer_costs(*maps), **options)

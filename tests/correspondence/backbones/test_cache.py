@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from frot._base.errors import InputError
-from frot.correspondence import _feature_cache
-from frot.correspondence._feature_cache import CachedBackbone, FeatureCache, halved
-from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence._features import FeatureMap
+from frot.correspondence.backbones import cache as caching
+from frot.correspondence.backbones.cache import CachedBackbone, FeatureCache, halved
 
 IMAGE = np.random.default_rng(0).random((48, 64, 3), dtype=np.float32)
 A, B, C, D = (letter * 64 for letter in "abcd")
@@ -167,7 +167,7 @@ def test_a_full_disk_does_not_end_the_work(tmp_path, monkeypatch):
     def full(*_args, **_kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_feature_cache.np, "savez", full)
+    monkeypatch.setattr(caching.np, "savez", full)
     backbone = cached(tmp_path)
     assert len(backbone.extract(IMAGE)) == 2
     assert list(tmp_path.iterdir()) == []

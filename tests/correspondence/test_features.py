@@ -1,6 +1,6 @@
 import numpy as np
 
-from frot.correspondence._feature_map import FeatureMap, Grid
+from frot.correspondence._features import FeatureMap, Grid
 
 
 def test_cells_go_row_by_row_and_boxes_are_about_the_centres():

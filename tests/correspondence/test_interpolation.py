@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from frot.correspondence._interpolate import interpolation, resize, sampling
+from frot.correspondence._interpolation import interpolation, resize, sampling
 
 
 @pytest.mark.parametrize("align_corners", [True, False])

@@ -7,11 +7,10 @@ import pytest
 
 from frot import InputError
 from frot._base.arrays import to_numpy
-from frot.correspondence._coarse_layers import CoarseLayers
-from frot.correspondence._feature_map import FeatureMap
-from frot.correspondence._grid_costs import layer_costs
-from frot.correspondence._grid_lines import Line, inverse_norms
-from frot.correspondence._grid_parts import FactoredLayers, KeptLayers
+from frot.correspondence._cosines import CoarseLayers, FactoredLayers, KeptLayers
+from frot.correspondence._features import FeatureMap
+from frot.correspondence._interpolation import Line, inverse_norms
+from frot.correspondence._layer_costs import layer_costs
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 
 N, M = 63, 88

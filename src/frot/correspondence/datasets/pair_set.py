@@ -1,18 +1,55 @@
-"""Pairs of photographs under one name, with the rule by which they are scored."""
+"""Pairs of photographs with points that belong together, under one name and one rule of scoring."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
+
+import numpy as np
 
 from frot._base.errors import InputError
 from frot._base.fingerprint import fingerprint
 from frot._base.names import quote_some
-from frot.correspondence._pair import Pair
 
-__all__ = ["PairSet"]
+__all__ = ["Pair", "PairSet"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """One pair of a data set.
+
+    Parameters
+    ----------
+    id : str
+        A name that is unique in the data set.
+    source, target : Path
+        The photographs.
+    source_points, target_points : arrays of shape (k, 2)
+        Points that belong together: x and y in pixels of the photographs as they are on disk,
+        counted from zero.
+    category : str
+        Class of the object.
+    length : float
+        What a share is taken of in the score: the size of the object in the target, in pixels.
+    source_mask, target_mask : arrays of shape (h, w), optional
+        Where the object is, where that is what is scored.
+    tags : dict
+        What else the data set says of the pair: kinds of variation, difficulty.
+    """
+
+    id: str
+    source: Path
+    target: Path
+    source_points: np.ndarray
+    target_points: np.ndarray
+    category: str
+    length: float
+    source_mask: np.ndarray | None = None
+    target_mask: np.ndarray | None = None
+    tags: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,22 +1,33 @@
-"""The layers of two images on common grids, computed once for all methods of matching."""
+"""Two photographs as the layers of a network see them, on common grids, once for all methods."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from frot._base.arrays import Home
-from frot.correspondence._feature_map import FeatureMap, Grid
-from frot.correspondence._grid_costs import layer_costs, working_home
-from frot.correspondence._grid_geometry import GridGeometry
-from frot.correspondence._interpolate import interpolation, resize
+from frot.correspondence._cosines import KeptLayers
+from frot.correspondence._features import FeatureMap, Grid
+from frot.correspondence._interpolation import interpolation, resize
+from frot.correspondence._layer_costs import GridGeometry, layer_costs, working_home
+from frot.correspondence._photo import Photo
 
-__all__ = ["LayerPair", "at_most", "common_grid", "inverse", "lengths", "with_cells"]
+__all__ = [
+    "LayerPair",
+    "LayerTable",
+    "Seen",
+    "Sight",
+    "at_most",
+    "common_grid",
+    "inverse",
+    "lengths",
+    "with_cells",
+]
 
 
 def common_grid(maps: Sequence[FeatureMap], stride: float | None) -> int:
@@ -210,3 +221,127 @@ def inverse(xp: Any, norms: Any) -> Any:
     """Return one over the norms; zero where there is no vector, so that its cosines are zero."""
     ones = xp.ones_like(norms)
     return xp.where(norms > 0.0, 1.0 / xp.where(norms > 0.0, norms, ones), 0.0 * ones)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerTable:
+    """Two images' layers on common grids, layer by layer.
+
+    Parameters
+    ----------
+    layers : LayerPair
+        All of them.
+
+    Examples
+    --------
+    >>> from frot.correspondence._features import FeatureMap
+    >>> rng = np.random.default_rng(0)
+    >>> maps = tuple(FeatureMap(str(k), rng.normal(size=(8, 3, 4)), 8, 43) for k in range(5))
+    >>> some = LayerTable(LayerPair(maps, maps)).only((1, 4), 0)
+    >>> some.names, some.costs.shape
+    (('1', '4'), (1, 2, 12, 12))
+    """
+
+    layers: LayerPair
+    _products: dict[int, Any] = field(default_factory=dict)
+
+    def product(self, k: int) -> Any:
+        """Return the inner products of layer k, (n, m)."""
+        if k not in self._products:
+            self._products[k] = self.layers.products(k)
+        return self._products[k]
+
+    def cosine(self, k: int) -> Any:
+        """Return the cosines of layer k, (n, m)."""
+        left, right = self._scales
+        return self.product(k) * left[k, :, None] * right[k, None, :]
+
+    @cached_property
+    def _scales(self) -> tuple[Any, Any]:
+        xp = self.layers.home.xp
+        left, right = (inverse(xp, norms) for norms in self.layers.norms)
+        return left, right
+
+    def only(self, chosen: Sequence[int], grid_of: int) -> LayerPair:
+        """Return some layers, as if there were no others.
+
+        Parameters
+        ----------
+        chosen : sequence of int
+            Their places.
+        grid_of : int
+            Which of the chosen has the cells of the table.
+        """
+        source, target = (
+            tuple(side[k] for k in chosen) for side in (self.layers.source, self.layers.target)
+        )
+        device = self.layers.device
+        return _Chosen(source, target, grid_of, device, table=self, chosen=tuple(chosen))
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen(LayerPair):
+    """Some layers, from the products of the table."""
+
+    table: LayerTable = field(kw_only=True)
+    chosen: tuple[int, ...] = field(kw_only=True)
+
+    @cached_property
+    def costs(self) -> GridGeometry:
+        """The chosen layers' costs, kept as matrices."""
+        home = self.home
+        values = home.xp.stack([self.table.cosine(k) for k in self.chosen], axis=0)
+        count, n, m = values.shape
+        channels = np.array([layer.channels for layer in self.source])
+        part = KeptLayers(tuple(range(count)), values)
+        return GridGeometry((part,), (n, m), channels, home, np.ones(count), (0, n))
+
+    @cached_property
+    def norms(self) -> tuple[Any, Any]:
+        """Lengths of the chosen layers' vectors, (L, n) and (L, m)."""
+        take, places = self.home.xp.take, self.home.indices(np.array(self.chosen))
+        left, right = (take(norms, places, axis=0) for norms in self.table.layers.norms)
+        return left, right
+
+    def products(self, k: int) -> Any:
+        """The inner products of a chosen layer, from the table."""
+        return self.table.product(self.chosen[k])
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A photograph as the network sees it."""
+
+    photo: Photo
+    size: tuple[int, int]
+    ratio: float
+    maps: tuple[FeatureMap, ...]
+    activation: np.ndarray | None
+
+    @property
+    def cam(self) -> np.ndarray | None:
+        """The activation over the photograph's own pixels."""
+        if self.activation is None:
+            return None
+        return resize(self.activation, *self.photo.size, align_corners=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """Two photographs as the network sees them: what every method starts from.
+
+    Attributes
+    ----------
+    source, target :
+        The photographs with their features.
+    layers : LayerPair
+        Their layers, cell against cell.
+    a, b : arrays of shape (n,) and (m,)
+        Weights of the cells.
+    """
+
+    source: Seen
+    target: Seen
+    layers: LayerPair
+    a: np.ndarray
+    b: np.ndarray

@@ -16,10 +16,9 @@ import numpy as np
 from frot._base.errors import InputError
 from frot._base.files import make_folder, replacing
 from frot._base.fingerprint import fingerprint
-from frot.correspondence._backbone import Backbone, Classifying
-from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence._features import Backbone, Classifying, FeatureMap
 from frot.correspondence.backbones.arrays import extract_named, image_key, knows_names
-from frot.correspondence.backbones.choose import refuse_classes
+from frot.correspondence.backbones.wrappers import refuse_classes
 
 __all__ = ["CachedBackbone", "FeatureCache", "halved"]
 

@@ -1,0 +1,373 @@
+"""Ways to match the cells of two images, behind one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from frot._base.arrays import Home, to_numpy
+from frot._base.interrupted import Interrupted, finish
+from frot.correspondence._coherence import coherences
+from frot.correspondence._transport import Transporting
+from frot.correspondence.layers import LayerPair
+from frot.problem.result import Result
+from frot.problem.status import Status
+
+__all__ = [
+    "Outcome",
+    "Setting",
+    "concatenated",
+    "feature_robust",
+    "hyperpixel",
+    "most_coherent",
+    "nearest",
+    "scot",
+    "subspace_robust",
+    "uniform",
+    "votes_between",
+    "weighted",
+    "worst_layer",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    r"""Two images' layers, the weights of their cells, and how to transport.
+
+    Parameters
+    ----------
+    layers : LayerPair
+    a, b : arrays of shape (n,) and (m,)
+    transport : Transporting
+    prior : str or array of shape (L,)
+        "coherence", "uniform" or weights of the layers.
+    power : float
+        What coherences are raised to.
+    exponent : float
+        Votes are :math:`(n \Pi)^e`.
+    layer : int, optional
+        The layer of "best-layer".
+    rank : int
+        Directions of "srw".
+    """
+
+    layers: LayerPair
+    a: np.ndarray
+    b: np.ndarray
+    transport: Transporting
+    prior: Any = "coherence"
+    power: float = 2.0
+    exponent: float = 0.5
+    layer: int | None = None
+    rank: int = 50
+
+    @property
+    def home(self) -> Home:
+        """Where arrays live."""
+        return self.layers.home
+
+    @property
+    def equal(self) -> np.ndarray:
+        """Equal weights, (L,)."""
+        count = len(self.layers.names)
+        return np.full(count, 1.0 / count)
+
+    def alone(self, layer: int) -> np.ndarray:
+        """All weight on one layer, (L,)."""
+        return np.eye(len(self.layers.names))[layer]
+
+    @cached_property
+    def coherences(self) -> np.ndarray:
+        """Coherence of every layer, (L,)."""
+        return coherences(self.layers)
+
+    @cached_property
+    def q(self) -> np.ndarray | None:
+        """The prior on the layers, (L,); None is the paper's entropy."""
+        if not isinstance(self.prior, str):
+            return np.asarray(self.prior, dtype=float)
+        if self.prior == "uniform":
+            return None
+        raised = self.coherences**self.power
+        return raised / raised.sum()
+
+    def votes(self, plan: Any) -> Any:
+        r"""Return :math:`(n \Pi)^e`, (n, m)."""
+        xp = self.home.xp
+        scaled = xp.clip(plan * float(plan.shape[0]), 0.0, None)
+        return xp.sqrt(scaled) if self.exponent == 0.5 else scaled**self.exponent
+
+    def massive(self, votes: Any) -> Any:
+        """Return votes, (n, m), without those from and for cells that have no mass.
+
+        Where there is a plan it has none there by itself.
+        """
+        return votes_between(votes, self.a > 0.0, self.b > 0.0, self.home)
+
+    def by_one_cost(
+        self, cost: Any, name: str, alpha: np.ndarray, prior: np.ndarray | None = None
+    ) -> Outcome:
+        """The outcome of ordinary transport at one cost, (n, m), made with the weights alpha."""
+        return finish(
+            lambda: self.transport.alone(cost, name, self.a, self.b),
+            lambda result: replace(self.transported(result.plan, alpha, result), prior=prior),
+        )
+
+    def transported(self, plan: Any, alpha: Any, result: Result | None) -> Outcome:
+        """The outcome of a plan, with its cost in every layer."""
+        plan = self.home.bring(plan if result is None else _dense(plan))
+        phi = to_numpy(self.layers.costs.inner(plan[None, ...]))[0]
+        weights = to_numpy(alpha).astype(float)
+        return Outcome(self.votes(plan), weights, phi.astype(float), result, plan)
+
+
+def votes_between(votes: Any, rows: np.ndarray, columns: np.ndarray, home: Home) -> Any:
+    """Return votes, (n, m), with zeros outside some rows, (n,), and columns, (m,)."""
+    if rows.all() and columns.all():
+        return votes
+    left, right = (home.bring(side.astype(float)) for side in (rows, columns))
+    return votes * left[:, None] * right[None, :]
+
+
+def _dense(plan: Any) -> Any:
+    """A plan of the library, or a matrix already."""
+    return plan.dense() if hasattr(plan, "dense") else plan
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How strongly each pair of cells is matched.
+
+    Attributes
+    ----------
+    votes : array of shape (n, m)
+        Before Hough matching.
+    alpha : array of shape (L,)
+        Weights of the layers.
+    phi : array of shape (L,), optional
+        What the plan costs in each.
+    result : Result, optional
+        The transport behind it.
+    plan : array of shape (n, m), optional
+    prior : array of shape (L,), optional
+        The weights that the layers had beforehand, where the method took notice of some.
+    """
+
+    votes: Any
+    alpha: np.ndarray
+    phi: np.ndarray | None = None
+    result: Result | None = None
+    plan: Any = None
+    prior: np.ndarray | None = None
+
+
+def feature_robust(setting: Setting) -> Outcome:
+    """The plan that is best against the worst mix of layers that is plausible under the prior."""
+    # Without eta the adversary takes the worst layer, whatever the prior.
+    q = setting.q if setting.transport.eta > 0.0 else None
+    return finish(
+        lambda: setting.transport(setting.layers, setting.a, setting.b, q),
+        lambda found: replace(setting.transported(found.plan, found.alpha, found), prior=q),
+    )
+
+
+def uniform(setting: Setting) -> Outcome:
+    """Transport with the mean of the layers' costs."""
+    cost = setting.layers.mixed(setting.equal)
+    return setting.by_one_cost(cost, "mean of layers", setting.equal)
+
+
+def weighted(setting: Setting) -> Outcome:
+    """Transport with the mean of the layers' costs, weighted by the prior: no adversary."""
+    alpha = setting.equal if setting.q is None else setting.q / setting.q.sum()
+    cost = setting.layers.mixed(alpha)
+    return setting.by_one_cost(cost, "weighted mean of layers", alpha, setting.q)
+
+
+def concatenated(setting: Setting) -> Outcome:
+    """Transport with the cosine of all layers put end to end: layers of long vectors weigh more."""
+    layers = setting.layers
+    xp = setting.home.xp
+    cost = 2.0 - 2.0 * layers.concatenated
+    squares = [to_numpy(xp.mean(norms**2, axis=1)).astype(float) for norms in layers.norms]
+    shares = np.sqrt(squares[0] * squares[1])
+    return setting.by_one_cost(cost, "layers end to end", shares / shares.sum())
+
+
+def most_coherent(setting: Setting) -> Outcome:
+    """Transport with one layer: the one that was named, else the most coherent one."""
+    chosen = setting.layer
+    if chosen is None:
+        chosen = int(np.argmax(setting.coherences))
+    alpha = setting.alone(chosen)
+    cost, name = setting.layers.mixed(alpha), setting.layers.names[chosen]
+    return setting.by_one_cost(cost, name, alpha)
+
+
+def scot(setting: Setting) -> Outcome:
+    """OT-HPF (Liu et al. 2020): layers end to end, one minus the cosine, one Sinkhorn sweep."""
+    home = setting.home
+    xp = home.xp
+    cost = 1.0 - xp.clip(setting.layers.concatenated, 0.0, None)
+    # In logarithms: at a small eps the kernel has zeros in single precision.
+    kernel = -cost / setting.transport.eps
+    a, b = (_logarithm(xp, home.bring(weights)) for weights in (setting.a, setting.b))
+    right = b - _log_sum_exp(xp, kernel - float(np.log(len(setting.a))), axis=0)
+    kernel = kernel + right[None, :]
+    left = a - _log_sum_exp(xp, kernel, axis=1)
+    return setting.transported(xp.exp(kernel + left[:, None]), setting.equal, None)
+
+
+def _logarithm(xp: Any, weights: Any) -> Any:
+    """The logarithm; minus infinity, without a warning, where there is no weight."""
+    some = weights > 0.0
+    ones = xp.ones_like(weights)
+    return xp.where(some, xp.log(xp.where(some, weights, ones)), -float("inf") * ones)
+
+
+def _log_sum_exp(xp: Any, values: Any, axis: int) -> Any:
+    top = xp.max(values, axis=axis, keepdims=True)
+    return xp.squeeze(top, axis=axis) + xp.log(xp.sum(xp.exp(values - top), axis=axis))
+
+
+def worst_layer(setting: Setting) -> Outcome:
+    r"""The paper's appendix: one-hot weights on the layer whose own transport costs most.
+
+    Any plan bounds the transport of every layer from above,
+
+    .. math:: \min_{\Pi'} \langle \Pi', C_l \rangle + \varepsilon\, \mathrm{KL}(\Pi' | a b^\top)
+        \;\le\; \langle \Pi, C_l \rangle + \varepsilon\, \mathrm{KL}(\Pi | a b^\top),
+
+    so layers that cannot be the costliest are not solved.
+    """
+    layers, home = setting.layers, setting.home
+    product = home.bring(setting.a)[:, None] * home.bring(setting.b)[None, :]
+    uppers = to_numpy(layers.costs.inner(product[None, ...]))[0].astype(float)
+    lowers = np.full(len(uppers), -np.inf)
+    left = set(range(len(uppers)))
+    found: tuple[int, Result] | None = None
+    interrupt: Interrupted | None = None
+    # The most promising first: its plan is the one that rules most others out.
+    while left and uppers[layer := max(left, key=lambda k: uppers[k])] > lowers.max():
+        left.discard(layer)
+        cost = layers.mixed(setting.alone(layer))
+        try:
+            result = setting.transport.alone(cost, layers.names[layer], setting.a, setting.b)
+        except Interrupted as stop:
+            result, interrupt = stop.result, stop
+        phi = to_numpy(layers.costs.inner(home.bring(result.plan.dense())[None, ...]))[0]
+        entropy = result.value - float(phi[layer])
+        np.minimum(uppers, phi + entropy, out=uppers)
+        lowers[layer], uppers[layer] = result.lower, result.upper
+        # Only the costliest is kept: plans are large.
+        if found is None or result.value > found[1].value:
+            found = (layer, result)
+        if interrupt is not None:
+            found = (found[0], replace(found[1], status=Status.INTERRUPTED))
+            break
+    assert found is not None
+    worst, result = found
+    result = replace(result, lower=float(lowers.max()), upper=float(uppers.max()))
+    outcome = setting.transported(result.plan, setting.alone(worst), result)
+    if interrupt is not None:
+        raise Interrupted(outcome) from interrupt
+    return outcome
+
+
+# Steps from plan to directions and back, as in the paper's comparison.
+STEPS = 3
+# Up to this many features the second moments are formed.
+DENSE_UP_TO = 1500
+
+
+def subspace_robust(setting: Setting) -> Outcome:
+    r"""Entropic SRW as the paper compares itself with it: k directions, three Frank-Wolfe steps.
+
+    .. math::
+        \Pi \leftarrow (1 - \gamma) \Pi + \gamma \arg\min_{\Pi'}
+        \langle \Pi', \|U^\top (x_i - y_j)\|^2 \rangle + \varepsilon \mathrm{KL}, \qquad
+        U = \text{top } k \text{ eigenvectors of } V_\Pi
+
+    The vectors are those of all layers, each of unit length, put end to end.
+    """
+    X, Y = (to_numpy(side).astype(float) for side in setting.layers.vectors())
+    k = min(setting.rank, X.shape[1])
+    plan = np.outer(setting.a, setting.b)
+    U = np.zeros((X.shape[1], k))
+    for step in range(STEPS):
+        U = _directions(X, Y, plan, k)
+        P, Q = X @ U, Y @ U
+        cost = (P**2).sum(axis=1)[:, None] + (Q**2).sum(axis=1)[None, :] - 2.0 * P @ Q.T
+        bring = setting.home.bring
+        try:
+            result = setting.transport.alone(
+                bring(np.maximum(cost, 0.0)), f"{k} directions", setting.a, setting.b
+            )
+        except Interrupted:
+            # There is no interval to say how far a plan is that was cut short: it is no answer.
+            raise KeyboardInterrupt from None
+        gamma = 2.0 / (2.0 + step)
+        plan = (1.0 - gamma) * plan + gamma * to_numpy(result.plan.dense()).astype(float)
+    # Layers share the directions: their part is the length of the directions in their features.
+    ends = np.cumsum([layer.channels for layer in setting.layers.source])[:-1]
+    shares = np.array([part.sum() for part in np.split((U**2).sum(axis=1), ends)])
+    return setting.transported(plan, shares / shares.sum(), None)
+
+
+def _directions(X: np.ndarray, Y: np.ndarray, plan: np.ndarray, k: int) -> np.ndarray:
+    """The leading eigenvectors of the plan's second moment of displacements, (d, k)."""
+    rows, cols = plan.sum(axis=1), plan.sum(axis=0)
+    d = X.shape[1]
+    if d <= max(DENSE_UP_TO, 2 * k):
+        cross = X.T @ (plan @ Y)
+        moments = X.T @ (rows[:, None] * X) + Y.T @ (cols[:, None] * Y) - cross - cross.T
+        return eigh(moments, subset_by_index=[d - k, d - 1])[1]
+
+    def times(v: np.ndarray) -> np.ndarray:
+        left, right = X @ v, Y @ v
+        return X.T @ (rows * left - plan @ right) + Y.T @ (cols * right - plan.T @ left)
+
+    operator = LinearOperator((d, d), matvec=times, dtype=float)  # type: ignore[call-arg]
+    start = np.random.default_rng(0).normal(size=d)
+    return eigsh(operator, k=k, v0=start, tol=1e-3)[1]  # pyright: ignore[reportArgumentType]
+
+
+# Cosines are sharpened by this power, as in hyperpixel flow.
+POWER = 3
+
+
+def nearest(setting: Setting) -> Outcome:
+    """Cosine nearest neighbours, all layers alike: the mean over layers of the cosine, cubed."""
+    cosines = 1.0 - 0.5 * setting.layers.mixed(setting.equal)
+    return _voted(setting, cosines)
+
+
+def hyperpixel(setting: Setting) -> Outcome:
+    """Hyperpixel flow (Min et al. 2019): the cosine of all layers put end to end, cubed."""
+    cosines = setting.layers.concatenated
+    return _voted(setting, cosines)
+
+
+def _voted(setting: Setting, cosines: Any) -> Outcome:
+    votes = setting.home.xp.clip(cosines, 0.0, None) ** POWER
+    return Outcome(setting.massive(votes), setting.equal)
+
+
+METHODS: dict[str, Callable[[Setting], Outcome]] = {
+    "frot": feature_robust,
+    "ot": concatenated,
+    "uniform": uniform,
+    "weighted": weighted,
+    "nn": nearest,
+    "best-layer": most_coherent,
+    "hpf": hyperpixel,
+    "scot": scot,
+    "srw": subspace_robust,
+    "max-min": worst_layer,
+}
