@@ -9,7 +9,17 @@ import numpy as np
 
 from frot._base.errors import InputError
 
-__all__ = ["Backbone", "Classifying", "FeatureMap", "Grid", "state_of", "top_maps"]
+__all__ = [
+    "Backbone",
+    "Classifying",
+    "FeatureMap",
+    "Grid",
+    "extract_named",
+    "knows_names",
+    "refuse_classes",
+    "state_of",
+    "top_maps",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +167,26 @@ class Classifying(Protocol):
         ...
 
 
+def extract_named(backbone: Backbone, name: str, image: np.ndarray) -> list[FeatureMap]:
+    """Return the maps of an image, from a backbone that may know images by name.
+
+    Examples
+    --------
+    >>> from frot.correspondence.backbones import ArrayBackbone
+    >>> image = np.zeros((64, 96, 3), dtype="float32")
+    >>> backbone = ArrayBackbone({"cat.jpg": {"patches": np.ones((5, 4, 6))}})
+    >>> knows_names(backbone), [one.name for one in extract_named(backbone, "cat.jpg", image)]
+    (True, ['patches'])
+    """
+    by_name = getattr(backbone, "extract_named", None)
+    return backbone.extract(image) if by_name is None else by_name(name, image)
+
+
+def knows_names(backbone: Any) -> bool:
+    """Whether a backbone, or the one inside it, may know images by name."""
+    return hasattr(_innermost(backbone), "extract_named")
+
+
 def state_of(backbone: Any) -> Any:
     """Return the state of a backbone, or of the one inside it; None where it has none.
 
@@ -165,9 +195,21 @@ def state_of(backbone: Any) -> Any:
     >>> state_of(object()) is None
     True
     """
+    return getattr(_innermost(backbone), "state", None)
+
+
+def _innermost(backbone: Any) -> Any:
     while (inside := getattr(backbone, "backbone", None)) is not None:
         backbone = inside
-    return getattr(backbone, "state", None)
+    return backbone
+
+
+def refuse_classes(name: str) -> InputError:
+    """Return what is raised where a network has no classifier to look with."""
+    return InputError(
+        f"{name} has no classifier on averaged maps, so it has no class activation maps; use "
+        "mass='uniform', pass masks, or take another backbone"
+    )
 
 
 def top_maps(maps: np.ndarray, weights: np.ndarray, scores: np.ndarray, classes: int) -> np.ndarray:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from frot._base.errors import InputError
-from frot.correspondence._features import Classifying, Grid
+from frot.correspondence._features import Classifying, Grid, refuse_classes
 from frot.correspondence._interpolation import resize, sampling
-from frot.correspondence.backbones.wrappers import refuse_classes
 
 __all__ = ["MASSES", "check_mask", "class_activation", "mask_mass", "staircase"]
 

@@ -16,12 +16,11 @@ from frot._base.fingerprint import fingerprint
 from frot._base.interrupted import finish
 from frot._base.validate import check_choice
 from frot.correspondence._device import check_room, find_device
-from frot.correspondence._features import FeatureMap, Grid, state_of
+from frot.correspondence._features import FeatureMap, Grid, extract_named, knows_names, state_of
 from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
 from frot.correspondence._photo import read_photo
 from frot.correspondence._transport import Transporting
-from frot.correspondence.backbones import SomeLayers, extract_named, resolve_backbone
-from frot.correspondence.backbones.arrays import knows_names
+from frot.correspondence.backbones import SomeLayers, resolve_backbone
 from frot.correspondence.backbones.cache import CachedBackbone, FeatureCache
 from frot.correspondence.backbones.wrappers import whole
 from frot.correspondence.layers import LayerPair, Seen, Sight, with_cells

@@ -8,7 +8,7 @@ from frot.correspondence.backbones._resnet import resnet
 from frot.correspondence.backbones._resolve import BACKBONES, resolve_backbone
 from frot.correspondence.backbones._torch import TorchBackbone, transformers_backbone
 from frot.correspondence.backbones._weights import find_weights
-from frot.correspondence.backbones.arrays import ArrayBackbone, extract_named, image_key
+from frot.correspondence.backbones.arrays import ArrayBackbone, image_key
 from frot.correspondence.backbones.wrappers import NoisyBackbone, SomeLayers
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "TorchBackbone",
     "default_backbone",
     "efficientnet_lite2",
-    "extract_named",
     "find_weights",
     "image_key",
     "mobilenetv2",

@@ -13,9 +13,9 @@ import numpy as np
 
 from frot._base.errors import InputError, require
 from frot._base.fingerprint import fingerprint
-from frot.correspondence._features import FeatureMap, top_maps
+from frot.correspondence._features import FeatureMap, refuse_classes, top_maps
 from frot.correspondence.backbones._preprocess import preprocessing
-from frot.correspondence.backbones.wrappers import choose_layers, refuse_classes
+from frot.correspondence.backbones.wrappers import choose_layers
 
 __all__ = [
     "Classifier",

@@ -16,9 +16,9 @@ import numpy as np
 from frot._base.errors import InputError
 from frot._base.files import make_folder, replacing
 from frot._base.fingerprint import fingerprint
-from frot.correspondence._features import Backbone, Classifying, FeatureMap
-from frot.correspondence.backbones.arrays import extract_named, image_key, knows_names
-from frot.correspondence.backbones.wrappers import refuse_classes
+from frot.correspondence._features import Backbone, FeatureMap, extract_named, knows_names
+from frot.correspondence.backbones.arrays import image_key
+from frot.correspondence.backbones.wrappers import Wrapper
 
 __all__ = ["CachedBackbone", "FeatureCache", "halved"]
 
@@ -138,7 +138,7 @@ class FeatureCache:
         return found
 
 
-class CachedBackbone:
+class CachedBackbone(Wrapper):
     """A backbone that looks into a cache before it works.
 
     Maps are in half precision in the cache, and are rounded so before they are stored, too: what
@@ -163,18 +163,8 @@ class CachedBackbone:
     """
 
     def __init__(self, backbone: Backbone, cache: FeatureCache) -> None:
-        self.backbone = backbone
+        super().__init__(backbone, backbone.name, tuple(backbone.layers))
         self.cache = cache
-
-    @property
-    def name(self) -> str:
-        """The backbone's name."""
-        return self.backbone.name
-
-    @property
-    def layers(self) -> tuple[str, ...]:
-        """The backbone's layers."""
-        return self.backbone.layers
 
     @property
     def fingerprint(self) -> str:
@@ -198,15 +188,13 @@ class CachedBackbone:
 
     def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
         """Return class activation maps of the most probable classes, shape (classes, h, w)."""
-        backbone = self.backbone
-        if not isinstance(backbone, Classifying):
-            raise refuse_classes(self.name)
+        classifier = self._classifier
         key = fingerprint(
-            backbone=backbone.fingerprint, image=image_key(image), classes=int(classes)
+            backbone=self.backbone.fingerprint, image=image_key(image), classes=int(classes)
         )
         kept = self._remembered(
             key,
-            lambda: {"maps": np.asarray(backbone.class_maps(image, classes), dtype=np.float32)},
+            lambda: {"maps": np.asarray(classifier.class_maps(image, classes), dtype=np.float32)},
             lambda arrays: "maps" in arrays,
         )
         return kept["maps"]

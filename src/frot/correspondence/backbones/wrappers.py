@@ -11,10 +11,16 @@ import numpy as np
 
 from frot._base.errors import InputError
 from frot._base.fingerprint import fingerprint
-from frot.correspondence._features import Backbone, Classifying, FeatureMap
-from frot.correspondence.backbones.arrays import extract_named, image_key
+from frot.correspondence._features import (
+    Backbone,
+    Classifying,
+    FeatureMap,
+    extract_named,
+    refuse_classes,
+)
+from frot.correspondence.backbones.arrays import image_key
 
-__all__ = ["NoisyBackbone", "SomeLayers", "choose_layers", "refuse_classes", "whole"]
+__all__ = ["NoisyBackbone", "SomeLayers", "Wrapper", "choose_layers", "whole"]
 
 
 def choose_layers(
@@ -77,7 +83,45 @@ def whole(value: Any) -> int | None:
         return None
 
 
-class SomeLayers:
+class Wrapper:
+    """A backbone around another, whose maps it may change.
+
+    Parameters
+    ----------
+    backbone : Backbone
+        The other.
+    name : str
+    layers : tuple of str
+    """
+
+    def __init__(self, backbone: Backbone, name: str, layers: tuple[str, ...]) -> None:
+        self.backbone = backbone
+        self.name = name
+        self.layers = layers
+
+    def extract(self, image: np.ndarray) -> list[FeatureMap]:
+        """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
+        return self._changed(self.backbone.extract(image), image)
+
+    def extract_named(self, name: str, image: np.ndarray) -> list[FeatureMap]:
+        """Return the maps of an image that the other may know by name."""
+        return self._changed(extract_named(self.backbone, name, image), image)
+
+    def _changed(self, maps: list[FeatureMap], image: np.ndarray) -> list[FeatureMap]:
+        return maps
+
+    def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
+        """Return the other's class activation maps, shape (classes, h, w)."""
+        return self._classifier.class_maps(image, classes)
+
+    @property
+    def _classifier(self) -> Classifying:
+        if not isinstance(self.backbone, Classifying):
+            raise refuse_classes(self.name)
+        return self.backbone
+
+
+class SomeLayers(Wrapper):
     """A backbone that gives some of another's layers.
 
     Parameters
@@ -96,40 +140,19 @@ class SomeLayers:
     """
 
     def __init__(self, backbone: Backbone, layers: Sequence[str | int]) -> None:
-        self.backbone = backbone
-        self.name = backbone.name
-        self.layers: tuple[str, ...] = choose_layers(backbone.layers, layers, backbone.name)
+        name = backbone.name
+        super().__init__(backbone, name, choose_layers(backbone.layers, layers, name))
 
     @property
     def fingerprint(self) -> str:
         """A hash of the other backbone and the choice."""
         return fingerprint(backbone=self.backbone.fingerprint, layers=list(self.layers))
 
-    def extract(self, image: np.ndarray) -> list[FeatureMap]:
-        """Return the chosen maps of an image of shape (h, w, 3) in [0, 1]."""
-        return [one for one in self.backbone.extract(image) if one.name in self.layers]
-
-    def extract_named(self, name: str, image: np.ndarray) -> list[FeatureMap]:
-        """Return the chosen maps of an image that the other may know by name."""
-        maps = extract_named(self.backbone, name, image)
+    def _changed(self, maps: list[FeatureMap], image: np.ndarray) -> list[FeatureMap]:
         return [one for one in maps if one.name in self.layers]
 
-    def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
-        """Return the other's class activation maps, shape (classes, h, w)."""
-        if not isinstance(self.backbone, Classifying):
-            raise refuse_classes(self.name)
-        return self.backbone.class_maps(image, classes)
 
-
-def refuse_classes(name: str) -> InputError:
-    """Return what is raised where a network has no classifier to look with."""
-    return InputError(
-        f"{name} has no classifier on averaged maps, so it has no class activation maps; use "
-        "mass='uniform', pass masks, or take another backbone"
-    )
-
-
-class NoisyBackbone:
+class NoisyBackbone(Wrapper):
     """A backbone with layers of independent Gaussian noise behind its own.
 
     Each has the shape of one of the network's own maps, from places spread evenly over its depth.
@@ -160,7 +183,6 @@ class NoisyBackbone:
         for value, name, least in ((count, "count", 1), (seed, "seed", 0)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InputError(f"{name}: must be a whole number >= {least}, got {value!r}")
-        self.backbone = backbone
         self.seed = seed
         self.real: tuple[str, ...] = tuple(backbone.layers)
         self.noise: tuple[str, ...] = tuple(f"noise_{k}" for k in range(count))
@@ -168,16 +190,7 @@ class NoisyBackbone:
             raise InputError(
                 f"backbone: {backbone.name} has a layer {min(taken)!r} already; is it noisy twice?"
             )
-
-    @property
-    def name(self) -> str:
-        """The network's name and how much noise was added."""
-        return f"{self.backbone.name} + {len(self.noise)} of noise"
-
-    @property
-    def layers(self) -> tuple[str, ...]:
-        """The network's layers, and then those of noise."""
-        return self.real + self.noise
+        super().__init__(backbone, f"{backbone.name} + {count} of noise", self.real + self.noise)
 
     @property
     def fingerprint(self) -> str:
@@ -186,15 +199,7 @@ class NoisyBackbone:
             backbone=self.backbone.fingerprint, noise=len(self.noise), seed=self.seed
         )
 
-    def extract(self, image: np.ndarray) -> list[FeatureMap]:
-        """Return the maps of an image of shape (h, w, 3) in [0, 1], real ones first."""
-        return self._with_noise(self.backbone.extract(image), image)
-
-    def extract_named(self, name: str, image: np.ndarray) -> list[FeatureMap]:
-        """Return the maps of an image that the network may know by name."""
-        return self._with_noise(extract_named(self.backbone, name, image), image)
-
-    def _with_noise(self, maps: list[FeatureMap], image: np.ndarray) -> list[FeatureMap]:
+    def _changed(self, maps: list[FeatureMap], image: np.ndarray) -> list[FeatureMap]:
         rng = np.random.default_rng([self.seed, int(image_key(image), 16)])
         found = list(maps)
         for k, name in enumerate(self.noise):
@@ -202,9 +207,3 @@ class NoisyBackbone:
             values = rng.standard_normal(like.values.shape, dtype=np.float32)
             found.append(FeatureMap(name, values, like.stride, like.receptive_field))
         return found
-
-    def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
-        """Return the network's class activation maps, shape (classes, h, w)."""
-        if not isinstance(self.backbone, Classifying):
-            raise refuse_classes(self.name)
-        return self.backbone.class_maps(image, classes)
