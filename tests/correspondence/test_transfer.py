@@ -9,7 +9,7 @@ from frot._base.arrays import Home, to_numpy
 from frot.correspondence._features import Grid
 from frot.correspondence.transfer import SIGMA, TRANSFERS, Transferring, hough, hough_bins
 
-SOURCE, TARGET = Grid(6, 8, 8.0, 19.0), Grid(7, 5, 8.0, 19.0)
+HOUGH_SOURCE, HOUGH_TARGET = Grid(6, 8, 8.0, 19.0), Grid(7, 5, 8.0, 19.0)
 SIZES = (45, 60), (52, 40)
 
 
@@ -37,7 +37,7 @@ def plain_hough(votes, source, target, source_size, target_size):
     [(8.0, SIZES), (4.0, ((225, 300), (200, 280)))],
 )
 def test_pair_by_pair(home, stride, sizes):
-    source, target = (replace(grid, stride=stride) for grid in (SOURCE, TARGET))
+    source, target = (replace(grid, stride=stride) for grid in (HOUGH_SOURCE, HOUGH_TARGET))
     votes = np.random.default_rng(0).random((source.count, target.count)) ** 4
     found = hough(home.bring(votes), source, target, sizes[0], sizes[1], home)
     assert to_numpy(found) == pytest.approx(plain_hough(votes, source, target, *sizes), rel=1e-10)
@@ -66,9 +66,11 @@ def test_votes_that_agree_win_over_a_stronger_one_alone():
 
 
 def test_scaling_votes_scales_scores_by_the_square():
-    votes = np.random.default_rng(1).random((SOURCE.count, TARGET.count))
-    once = hough(votes, SOURCE, TARGET, *SIZES, NUMPY)
-    assert hough(3.0 * votes, SOURCE, TARGET, *SIZES, NUMPY) == pytest.approx(9.0 * once)
+    votes = np.random.default_rng(1).random((HOUGH_SOURCE.count, HOUGH_TARGET.count))
+    once = hough(votes, HOUGH_SOURCE, HOUGH_TARGET, *SIZES, NUMPY)
+    assert hough(3.0 * votes, HOUGH_SOURCE, HOUGH_TARGET, *SIZES, NUMPY) == pytest.approx(
+        9.0 * once
+    )
 
 
 def test_cells_beyond_the_edge_fall_into_the_last_bins():
