@@ -192,7 +192,7 @@ def test_photographs_are_seen_once():
     assert counting.seen == 3
     # Not for ever.
     for x in range(17):
-        match.see(cat(x=x))
+        match.features(cat(x=x))
     match(cat(), cat())
     assert counting.seen == 3 + 17 + 1
 

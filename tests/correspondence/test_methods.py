@@ -12,9 +12,9 @@ from frot._base.names import distinct
 from frot.correspondence import methods
 from frot.correspondence._coherence import coherences
 from frot.correspondence._features import FeatureMap
-from frot.correspondence._transport import Transporting
 from frot.correspondence.layers import LayerPair
-from frot.correspondence.methods import Setting
+from frot.correspondence.methods import MatchProblem
+from frot.correspondence.settings import Settings
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 from tests.correspondence.test_layers import upsampled
 
@@ -45,11 +45,9 @@ def weights(layers, seed=0) -> Any:
 
 def setting(layers=None, **given) -> Any:
     layers = pair() if layers is None else layers
-    transport = Transporting(
-        **{key: given.pop(key) for key in ("eta", "eps", "tol", "steps") if key in given}
-    )
+    layer = given.pop("layer", None)
     a, b = weights(layers)
-    return Setting(layers, a, b, transport, **given)
+    return MatchProblem(layers, a, b, Settings(**{"eta": 0.3, **given}), layer)
 
 
 def sinkhorn(cost, a, b, eps, sweeps=3000):
@@ -207,18 +205,17 @@ def test_methods_with_one_cost_are_plain_transport(method):
 
 def test_max_min_solves_no_layer_that_cannot_be_the_costliest(monkeypatch):
     given = setting()
-    solved, alone = [], Transporting.alone
+    solved, alone = [], MatchProblem.solve_cost
 
-    def counted(self, cost, name, a, b):
+    def counted(self, cost, name):
         solved.append(name)
-        return alone(self, cost, name, a, b)
+        return alone(self, cost, name)
 
-    monkeypatch.setattr(Transporting, "alone", counted)
+    monkeypatch.setattr(MatchProblem, "solve_cost", counted)
     found = METHODS["max-min"](given).result
     names = given.layers.names
     every = [
-        alone(given.transport, given.layers.mixed(given.alone(k)), name, given.a, given.b)
-        for k, name in enumerate(names)
+        alone(given, given.layers.mixed(given.one_hot(k)), name) for k, name in enumerate(names)
     ]
     assert len(set(solved)) == len(solved) < len(names)
     assert found.lower >= max(one.lower for one in every) - 1e-6
@@ -228,12 +225,12 @@ def test_max_min_solves_no_layer_that_cannot_be_the_costliest(monkeypatch):
 @pytest.mark.parametrize("method", ["max-min", "srw", "uniform", "best-layer"])
 def test_an_interruption_of_any_solve_is_seen(monkeypatch, method):
     """One of many solves that was cut short makes the whole incomplete, the last one or not."""
-    alone = Transporting.alone
+    alone = MatchProblem.solve_cost
 
     def cut(self, *given):
         raise frot.Interrupted(replace(alone(self, *given), status=frot.Status.INTERRUPTED))
 
-    monkeypatch.setattr(Transporting, "alone", cut)
+    monkeypatch.setattr(MatchProblem, "solve_cost", cut)
     with pytest.raises(KeyboardInterrupt) as stop:
         METHODS[method](setting(rank=5))
     if method == "srw":

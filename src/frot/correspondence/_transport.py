@@ -16,9 +16,7 @@ from frot._base.interrupted import finish
 from frot._base.validate import check_names, check_number, check_prior, check_weights
 from frot.api.prepare import make_problem
 from frot.api.run import Run
-from frot.api.solve import solve_costs
 from frot.correspondence._layer_costs import GridGeometry
-from frot.correspondence.layers import LayerPair
 from frot.costs import MEMORY_BUDGET, StackedCosts
 from frot.problem.adversary import Simplex
 from frot.problem.amounts import Relative
@@ -30,7 +28,7 @@ from frot.solvers.frank_wolfe import FrankWolfe
 from frot.solvers.oracles import Sinkhorn, keeps_potentials
 from frot.solvers.sinkhorn.device import DeviceCosts
 
-__all__ = ["LayerPlan", "Transporting", "check_steps", "paper_plan", "paper_solver", "solve_layers"]
+__all__ = ["LayerPlan", "check_steps", "paper_plan", "paper_solver", "solve_layers"]
 
 
 def paper_solver(steps: int = 3, tol: float = 1e-3) -> FrankWolfe:
@@ -276,49 +274,3 @@ def _vertex(
         M[part, :] *= rows[part][:, None]
         M[part, :] *= cols[None, :]
     return g + eps * xp.log(v), error, sweeps
-
-
-@dataclass(frozen=True)
-class Transporting:
-    r"""Solve for the plan between cells.
-
-    .. math::
-        \min_{\Pi \in U(a, b)} \max_{\alpha \in \Sigma^L} \sum_l \alpha_l \langle \Pi, C_l \rangle
-        - \eta\, \mathrm{KL}(\alpha | q) + \varepsilon\, \mathrm{KL}(\Pi | a b^\top)
-
-    Parameters
-    ----------
-    eta, eps : float
-        In units of cost, which goes from 0 to 4.
-    tol : float
-        Relative gap to solve to.
-    steps : int, optional
-        Steps of the paper's Frank-Wolfe instead (its T), from the product plan with
-        :math:`\gamma = 2 / (2 + t)`; the gap is then what it is.
-    normalise : {"none", "mean", "regret"}
-        As in `frot.solve`.
-    """
-
-    eta: float = 0.3
-    eps: float = 0.1
-    tol: float = 1e-3
-    steps: int | None = None
-    normalise: str = "none"
-
-    def __call__(
-        self, layers: LayerPair, a: np.ndarray, b: np.ndarray, prior: np.ndarray | None = None
-    ) -> Result:
-        """Solve for all layers."""
-        solver = Entropic(tol=self.tol) if self.steps is None else paper_solver(self.steps)
-        return solve_layers(
-            layers.costs, a, b, names=layers.names, eta=self.eta, eps=self.eps, prior=prior,
-            normalise=self.normalise, solver=solver,
-        )  # fmt: skip
-
-    def alone(self, cost: Any, name: str, a: np.ndarray, b: np.ndarray) -> Result:
-        """Solve for one cost, (n, m): ordinary transport."""
-        bring = Home.of(cost).bring
-        return solve_costs(
-            cost[None, ...], bring(a), bring(b), eps=self.eps, names=(name,),
-            normalise_weights=True, solver=Entropic(tol=self.tol),
-        )  # fmt: skip

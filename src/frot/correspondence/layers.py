@@ -20,8 +20,8 @@ from frot.correspondence._photo import Photo
 __all__ = [
     "LayerPair",
     "LayerTable",
-    "Seen",
-    "Sight",
+    "PairFeatures",
+    "PhotoFeatures",
     "at_most",
     "common_grid",
     "inverse",
@@ -309,8 +309,8 @@ class _Chosen(LayerPair):
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """A photograph as the network sees it."""
+class PhotoFeatures:
+    """A photograph with the features that a network has of it, at the size it was matched at."""
 
     photo: Photo
     size: tuple[int, int]
@@ -327,8 +327,8 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
-    """Two photographs as the network sees them: what every method starts from.
+class PairFeatures:
+    """Two photographs with their features and weights: what every method starts from.
 
     Attributes
     ----------
@@ -340,8 +340,8 @@ class Sight:
         Weights of the cells.
     """
 
-    source: Seen
-    target: Seen
+    source: PhotoFeatures
+    target: PhotoFeatures
     layers: LayerPair
     a: np.ndarray
     b: np.ndarray

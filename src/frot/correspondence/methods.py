@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import eigh
@@ -13,59 +13,38 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from frot._base.arrays import Home, to_numpy
 from frot._base.interrupted import Interrupted, finish
+from frot.api.solve import solve_costs
 from frot.correspondence._coherence import coherences
-from frot.correspondence._transport import Transporting
+from frot.correspondence._transport import paper_solver, solve_layers
 from frot.correspondence.layers import LayerPair
 from frot.problem.result import Result
 from frot.problem.status import Status
+from frot.solvers import Entropic
 
-__all__ = [
-    "Outcome",
-    "Setting",
-    "concatenated",
-    "feature_robust",
-    "hyperpixel",
-    "most_coherent",
-    "nearest",
-    "scot",
-    "subspace_robust",
-    "uniform",
-    "votes_between",
-    "weighted",
-    "worst_layer",
-]
+if TYPE_CHECKING:
+    from frot.correspondence.settings import Settings
+
+__all__ = ["METHODS", "MatchProblem", "Outcome", "votes_between"]
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
-    r"""Two images' layers, the weights of their cells, and how to transport.
+class MatchProblem:
+    """What a method is given: two images' layers, the weights of their cells, and the settings.
 
     Parameters
     ----------
     layers : LayerPair
     a, b : arrays of shape (n,) and (m,)
-    transport : Transporting
-    prior : str or array of shape (L,)
-        "coherence", "uniform" or weights of the layers.
-    power : float
-        What coherences are raised to.
-    exponent : float
-        Votes are :math:`(n \Pi)^e`.
+    settings : Settings
     layer : int, optional
         The layer of "best-layer".
-    rank : int
-        Directions of "srw".
     """
 
     layers: LayerPair
     a: np.ndarray
     b: np.ndarray
-    transport: Transporting
-    prior: Any = "coherence"
-    power: float = 2.0
-    exponent: float = 0.5
+    settings: Settings
     layer: int | None = None
-    rank: int = 50
 
     @property
     def home(self) -> Home:
@@ -78,7 +57,7 @@ class Setting:
         count = len(self.layers.names)
         return np.full(count, 1.0 / count)
 
-    def alone(self, layer: int) -> np.ndarray:
+    def one_hot(self, layer: int) -> np.ndarray:
         """All weight on one layer, (L,)."""
         return np.eye(len(self.layers.names))[layer]
 
@@ -90,18 +69,19 @@ class Setting:
     @cached_property
     def q(self) -> np.ndarray | None:
         """The prior on the layers, (L,); None is the paper's entropy."""
-        if not isinstance(self.prior, str):
-            return np.asarray(self.prior, dtype=float)
-        if self.prior == "uniform":
+        prior = self.settings.prior
+        if not isinstance(prior, str):
+            return np.asarray(prior, dtype=float)
+        if prior == "uniform":
             return None
-        raised = self.coherences**self.power
+        raised = self.coherences**self.settings.power
         return raised / raised.sum()
 
     def votes(self, plan: Any) -> Any:
         r"""Return :math:`(n \Pi)^e`, (n, m)."""
-        xp = self.home.xp
+        xp, exponent = self.home.xp, self.settings.exponent
         scaled = xp.clip(plan * float(plan.shape[0]), 0.0, None)
-        return xp.sqrt(scaled) if self.exponent == 0.5 else scaled**self.exponent
+        return xp.sqrt(scaled) if exponent == 0.5 else scaled**exponent
 
     def massive(self, votes: Any) -> Any:
         """Return votes, (n, m), without those from and for cells that have no mass.
@@ -110,12 +90,29 @@ class Setting:
         """
         return votes_between(votes, self.a > 0.0, self.b > 0.0, self.home)
 
+    def solve(self, prior: np.ndarray | None) -> Result:
+        """Feature-robust transport over all layers."""
+        layers, given = self.layers, self.settings
+        solver = paper_solver(given.steps) if given.steps else Entropic(tol=given.tol)
+        return solve_layers(
+            layers.costs, self.a, self.b, names=layers.names, eta=given.eta, eps=given.eps,
+            prior=prior, normalise=given.normalise, solver=solver,
+        )  # fmt: skip
+
+    def solve_cost(self, cost: Any, name: str) -> Result:
+        """Ordinary transport at one cost, (n, m)."""
+        bring = self.home.bring
+        return solve_costs(
+            cost[None, ...], bring(self.a), bring(self.b), eps=self.settings.eps, names=(name,),
+            normalise_weights=True, solver=Entropic(tol=self.settings.tol),
+        )  # fmt: skip
+
     def by_one_cost(
         self, cost: Any, name: str, alpha: np.ndarray, prior: np.ndarray | None = None
     ) -> Outcome:
         """The outcome of ordinary transport at one cost, (n, m), made with the weights alpha."""
         return finish(
-            lambda: self.transport.alone(cost, name, self.a, self.b),
+            lambda: self.solve_cost(cost, name),
             lambda result: replace(self.transported(result.plan, alpha, result), prior=prior),
         )
 
@@ -167,61 +164,61 @@ class Outcome:
     prior: np.ndarray | None = None
 
 
-def feature_robust(setting: Setting) -> Outcome:
+def feature_robust(problem: MatchProblem) -> Outcome:
     """The plan that is best against the worst mix of layers that is plausible under the prior."""
     # Without eta the adversary takes the worst layer, whatever the prior.
-    q = setting.q if setting.transport.eta > 0.0 else None
+    q = problem.q if problem.settings.eta > 0.0 else None
     return finish(
-        lambda: setting.transport(setting.layers, setting.a, setting.b, q),
-        lambda found: replace(setting.transported(found.plan, found.alpha, found), prior=q),
+        lambda: problem.solve(q),
+        lambda found: replace(problem.transported(found.plan, found.alpha, found), prior=q),
     )
 
 
-def uniform(setting: Setting) -> Outcome:
+def uniform(problem: MatchProblem) -> Outcome:
     """Transport with the mean of the layers' costs."""
-    cost = setting.layers.mixed(setting.equal)
-    return setting.by_one_cost(cost, "mean of layers", setting.equal)
+    cost = problem.layers.mixed(problem.equal)
+    return problem.by_one_cost(cost, "mean of layers", problem.equal)
 
 
-def weighted(setting: Setting) -> Outcome:
+def weighted(problem: MatchProblem) -> Outcome:
     """Transport with the mean of the layers' costs, weighted by the prior: no adversary."""
-    alpha = setting.equal if setting.q is None else setting.q / setting.q.sum()
-    cost = setting.layers.mixed(alpha)
-    return setting.by_one_cost(cost, "weighted mean of layers", alpha, setting.q)
+    alpha = problem.equal if problem.q is None else problem.q / problem.q.sum()
+    cost = problem.layers.mixed(alpha)
+    return problem.by_one_cost(cost, "weighted mean of layers", alpha, problem.q)
 
 
-def concatenated(setting: Setting) -> Outcome:
+def concatenated(problem: MatchProblem) -> Outcome:
     """Transport with the cosine of all layers put end to end: layers of long vectors weigh more."""
-    layers = setting.layers
-    xp = setting.home.xp
+    layers = problem.layers
+    xp = problem.home.xp
     cost = 2.0 - 2.0 * layers.concatenated
     squares = [to_numpy(xp.mean(norms**2, axis=1)).astype(float) for norms in layers.norms]
     shares = np.sqrt(squares[0] * squares[1])
-    return setting.by_one_cost(cost, "layers end to end", shares / shares.sum())
+    return problem.by_one_cost(cost, "layers end to end", shares / shares.sum())
 
 
-def most_coherent(setting: Setting) -> Outcome:
+def most_coherent(problem: MatchProblem) -> Outcome:
     """Transport with one layer: the one that was named, else the most coherent one."""
-    chosen = setting.layer
+    chosen = problem.layer
     if chosen is None:
-        chosen = int(np.argmax(setting.coherences))
-    alpha = setting.alone(chosen)
-    cost, name = setting.layers.mixed(alpha), setting.layers.names[chosen]
-    return setting.by_one_cost(cost, name, alpha)
+        chosen = int(np.argmax(problem.coherences))
+    alpha = problem.one_hot(chosen)
+    cost, name = problem.layers.mixed(alpha), problem.layers.names[chosen]
+    return problem.by_one_cost(cost, name, alpha)
 
 
-def scot(setting: Setting) -> Outcome:
+def scot(problem: MatchProblem) -> Outcome:
     """OT-HPF (Liu et al. 2020): layers end to end, one minus the cosine, one Sinkhorn sweep."""
-    home = setting.home
+    home = problem.home
     xp = home.xp
-    cost = 1.0 - xp.clip(setting.layers.concatenated, 0.0, None)
+    cost = 1.0 - xp.clip(problem.layers.concatenated, 0.0, None)
     # In logarithms: at a small eps the kernel has zeros in single precision.
-    kernel = -cost / setting.transport.eps
-    a, b = (_logarithm(xp, home.bring(weights)) for weights in (setting.a, setting.b))
-    right = b - _log_sum_exp(xp, kernel - float(np.log(len(setting.a))), axis=0)
+    kernel = -cost / problem.settings.eps
+    a, b = (_logarithm(xp, home.bring(weights)) for weights in (problem.a, problem.b))
+    right = b - _log_sum_exp(xp, kernel - float(np.log(len(problem.a))), axis=0)
     kernel = kernel + right[None, :]
     left = a - _log_sum_exp(xp, kernel, axis=1)
-    return setting.transported(xp.exp(kernel + left[:, None]), setting.equal, None)
+    return problem.transported(xp.exp(kernel + left[:, None]), problem.equal, None)
 
 
 def _logarithm(xp: Any, weights: Any) -> Any:
@@ -236,7 +233,7 @@ def _log_sum_exp(xp: Any, values: Any, axis: int) -> Any:
     return xp.squeeze(top, axis=axis) + xp.log(xp.sum(xp.exp(values - top), axis=axis))
 
 
-def worst_layer(setting: Setting) -> Outcome:
+def worst_layer(problem: MatchProblem) -> Outcome:
     r"""The paper's appendix: one-hot weights on the layer whose own transport costs most.
 
     Any plan bounds the transport of every layer from above,
@@ -246,8 +243,8 @@ def worst_layer(setting: Setting) -> Outcome:
 
     so layers that cannot be the costliest are not solved.
     """
-    layers, home = setting.layers, setting.home
-    product = home.bring(setting.a)[:, None] * home.bring(setting.b)[None, :]
+    layers, home = problem.layers, problem.home
+    product = home.bring(problem.a)[:, None] * home.bring(problem.b)[None, :]
     uppers = to_numpy(layers.costs.inner(product[None, ...]))[0].astype(float)
     lowers = np.full(len(uppers), -np.inf)
     left = set(range(len(uppers)))
@@ -256,9 +253,9 @@ def worst_layer(setting: Setting) -> Outcome:
     # The most promising first: its plan is the one that rules most others out.
     while left and uppers[layer := max(left, key=lambda k: uppers[k])] > lowers.max():
         left.discard(layer)
-        cost = layers.mixed(setting.alone(layer))
+        cost = layers.mixed(problem.one_hot(layer))
         try:
-            result = setting.transport.alone(cost, layers.names[layer], setting.a, setting.b)
+            result = problem.solve_cost(cost, layers.names[layer])
         except Interrupted as stop:
             result, interrupt = stop.result, stop
         phi = to_numpy(layers.costs.inner(home.bring(result.plan.dense())[None, ...]))[0]
@@ -274,7 +271,7 @@ def worst_layer(setting: Setting) -> Outcome:
     assert found is not None
     worst, result = found
     result = replace(result, lower=float(lowers.max()), upper=float(uppers.max()))
-    outcome = setting.transported(result.plan, setting.alone(worst), result)
+    outcome = problem.transported(result.plan, problem.one_hot(worst), result)
     if interrupt is not None:
         raise Interrupted(outcome) from interrupt
     return outcome
@@ -286,7 +283,7 @@ STEPS = 3
 DENSE_UP_TO = 1500
 
 
-def subspace_robust(setting: Setting) -> Outcome:
+def subspace_robust(problem: MatchProblem) -> Outcome:
     r"""Entropic SRW as the paper compares itself with it: k directions, three Frank-Wolfe steps.
 
     .. math::
@@ -296,28 +293,26 @@ def subspace_robust(setting: Setting) -> Outcome:
 
     The vectors are those of all layers, each of unit length, put end to end.
     """
-    X, Y = (to_numpy(side).astype(float) for side in setting.layers.vectors())
-    k = min(setting.rank, X.shape[1])
-    plan = np.outer(setting.a, setting.b)
+    X, Y = (to_numpy(side).astype(float) for side in problem.layers.vectors())
+    k = min(problem.settings.rank, X.shape[1])
+    plan = np.outer(problem.a, problem.b)
     U = np.zeros((X.shape[1], k))
     for step in range(STEPS):
         U = _directions(X, Y, plan, k)
         P, Q = X @ U, Y @ U
         cost = (P**2).sum(axis=1)[:, None] + (Q**2).sum(axis=1)[None, :] - 2.0 * P @ Q.T
-        bring = setting.home.bring
+        bring = problem.home.bring
         try:
-            result = setting.transport.alone(
-                bring(np.maximum(cost, 0.0)), f"{k} directions", setting.a, setting.b
-            )
+            result = problem.solve_cost(bring(np.maximum(cost, 0.0)), f"{k} directions")
         except Interrupted:
             # There is no interval to say how far a plan is that was cut short: it is no answer.
             raise KeyboardInterrupt from None
         gamma = 2.0 / (2.0 + step)
         plan = (1.0 - gamma) * plan + gamma * to_numpy(result.plan.dense()).astype(float)
     # Layers share the directions: their part is the length of the directions in their features.
-    ends = np.cumsum([layer.channels for layer in setting.layers.source])[:-1]
+    ends = np.cumsum([layer.channels for layer in problem.layers.source])[:-1]
     shares = np.array([part.sum() for part in np.split((U**2).sum(axis=1), ends)])
-    return setting.transported(plan, shares / shares.sum(), None)
+    return problem.transported(plan, shares / shares.sum(), None)
 
 
 def _directions(X: np.ndarray, Y: np.ndarray, plan: np.ndarray, k: int) -> np.ndarray:
@@ -342,24 +337,24 @@ def _directions(X: np.ndarray, Y: np.ndarray, plan: np.ndarray, k: int) -> np.nd
 POWER = 3
 
 
-def nearest(setting: Setting) -> Outcome:
+def nearest(problem: MatchProblem) -> Outcome:
     """Cosine nearest neighbours, all layers alike: the mean over layers of the cosine, cubed."""
-    cosines = 1.0 - 0.5 * setting.layers.mixed(setting.equal)
-    return _voted(setting, cosines)
+    cosines = 1.0 - 0.5 * problem.layers.mixed(problem.equal)
+    return _voted(problem, cosines)
 
 
-def hyperpixel(setting: Setting) -> Outcome:
+def hyperpixel(problem: MatchProblem) -> Outcome:
     """Hyperpixel flow (Min et al. 2019): the cosine of all layers put end to end, cubed."""
-    cosines = setting.layers.concatenated
-    return _voted(setting, cosines)
+    cosines = problem.layers.concatenated
+    return _voted(problem, cosines)
 
 
-def _voted(setting: Setting, cosines: Any) -> Outcome:
-    votes = setting.home.xp.clip(cosines, 0.0, None) ** POWER
-    return Outcome(setting.massive(votes), setting.equal)
+def _voted(problem: MatchProblem, cosines: Any) -> Outcome:
+    votes = problem.home.xp.clip(cosines, 0.0, None) ** POWER
+    return Outcome(problem.massive(votes), problem.equal)
 
 
-METHODS: dict[str, Callable[[Setting], Outcome]] = {
+METHODS: dict[str, Callable[[MatchProblem], Outcome]] = {
     "frot": feature_robust,
     "ot": concatenated,
     "uniform": uniform,
