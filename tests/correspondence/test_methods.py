@@ -10,7 +10,6 @@ import frot
 from frot._base.arrays import to_numpy
 from frot._base.names import distinct
 from frot.correspondence import methods
-from frot.correspondence._coherence import coherences
 from frot.correspondence._features import FeatureMap
 from frot.correspondence.layers import LayerPair
 from frot.correspondence.methods import MatchProblem
@@ -95,7 +94,7 @@ def test_a_uniform_prior_is_the_papers_entropy():
 
 def test_the_coherence_prior_is_the_coherences_to_their_power():
     given = setting(power=3.0, tol=TOL)
-    q = coherences(given.layers) ** 3
+    q = given.layers.coherences**3
     assert given.q == pytest.approx(q / q.sum())
     found = METHODS["frot"](given)
     answer = given.q * np.exp(found.phi / 0.3)
@@ -245,7 +244,7 @@ def test_an_interruption_of_any_solve_is_seen(monkeypatch, method):
 
 def test_the_best_layer_is_the_most_coherent_one_where_none_is_named():
     given = setting()
-    assert METHODS["best-layer"](given).alpha.argmax() == coherences(given.layers).argmax() == 1
+    assert METHODS["best-layer"](given).alpha.argmax() == given.layers.coherences.argmax() == 1
 
 
 @pytest.mark.parametrize("device", [None, "cpu"])

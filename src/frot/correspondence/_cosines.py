@@ -16,12 +16,32 @@ import numpy as np
 from frot._base.arrays import Home
 from frot.correspondence._interpolation import Line
 
-__all__ = ["SUMMED", "CoarseLayers", "FactoredLayers", "KeptLayers", "Part"]
+__all__ = [
+    "SUMMED",
+    "CoarseLayers",
+    "FactoredLayers",
+    "KeptLayers",
+    "Part",
+    "inverse",
+    "lengths",
+    "row_blocks",
+]
 
 # What rows that are worked on together may take.
 BLOCK_BYTES = 8_000_000
 # Entries that are added up in working precision.
 SUMMED = 2_048
+
+
+def lengths(xp: Any, vectors: Any) -> Any:
+    """Return the lengths of vectors, (k, channels) to (k,)."""
+    return xp.sqrt(xp.sum(vectors * vectors, axis=1))
+
+
+def inverse(xp: Any, norms: Any) -> Any:
+    """Return one over the norms; zero where there is no vector, so that its cosines are zero."""
+    ones = xp.ones_like(norms)
+    return xp.where(norms > 0.0, 1.0 / xp.where(norms > 0.0, norms, ones), 0.0 * ones)
 
 
 class Part(Protocol):
@@ -79,11 +99,9 @@ class KeptLayers:
     def add(self, out: Any, weights: Any, start: int, stop: int) -> None:
         """Add one product; on the host in blocks of rows, so that no second matrix is made."""
         xp, m = self.home.xp, self.values.shape[2]
-        step = max(1, BLOCK_BYTES // (8 * m)) if self.home.on_host else stop - start
-        for first in range(start, stop, step):
-            last = min(first + step, stop)
-            rows = xp.reshape(weights @ self._flat(first, last), (last - first, m))
-            out[first - start : last - start, :] += rows
+        for part in row_blocks(self.home, start, stop, 8 * m):
+            rows = xp.reshape(weights @ self._flat(part.start, part.stop), (-1, m))
+            out[part.start - start : part.stop - start, :] += rows
 
     def sums(self, plan: Any, start: int, stop: int) -> Any:
         """Sums of blocks in working precision, of blocks in double."""
@@ -143,7 +161,7 @@ class FactoredLayers:
             axis=0,
         )
         Y = xp.matrix_transpose(self.Y)
-        for part in _blocks(self.home, start, stop, out.shape[1]):
+        for part in row_blocks(self.home, start, stop, 8 * out.shape[1]):
             out[part.start - start : part.stop - start, :] += (self.X[part, :] * each) @ Y
 
     def sums(self, plan: Any, start: int, stop: int) -> Any:
@@ -170,9 +188,12 @@ class FactoredLayers:
         return replace(self, X=astype(self.X, dtype), Y=astype(self.Y, dtype))
 
 
-def _blocks(home: Home, start: int, stop: int, m: int) -> list[slice]:
-    """Cut rows into blocks that stay in a core's cache; on a device one block is as good."""
-    step = max(1, BLOCK_BYTES // (8 * m)) if home.on_host else stop - start
+def row_blocks(home: Home, start: int, stop: int, row: int, size: int = BLOCK_BYTES) -> list[slice]:
+    """Cut rows of so many bytes into blocks that stay in a core's cache.
+
+    On a device one block is as good: a launch costs more than memory.
+    """
+    step = max(1, size // row) if home.on_host else stop - start
     return [slice(at, min(at + step, stop)) for at in range(start, stop, step)]
 
 
@@ -193,7 +214,13 @@ class _Tile(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CoarseLayers:
-    """Products between coarse cells, for layers that share their grids.
+    r"""Products between coarse cells, for layers that share their grids.
+
+    .. math:: \cos = D_s U_s K U_t^\top D_t, \qquad K = F G^\top, \quad U = U_y \otimes U_x .
+
+    Between two coarse rows and a few coarse columns of the source, a tile of fine cells sees few
+    rows of K; these are interpolated on the target's side and multiplied by the tile's weights,
+    one matrix product for all layers of the same grids.
 
     Parameters
     ----------

@@ -11,13 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from frot._base.arrays import Home, namespace
 from frot._base.errors import InputError
-from frot.correspondence._cosines import SUMMED, CoarseLayers, FactoredLayers, KeptLayers, Part
+from frot.correspondence._cosines import (
+    SUMMED,
+    CoarseLayers,
+    FactoredLayers,
+    KeptLayers,
+    Part,
+    inverse,
+)
 from frot.correspondence._features import FeatureMap
 from frot.correspondence._interpolation import Line, inverse_norms
 from frot.solvers.sinkhorn.geometry import Rounding, constant_potentials
@@ -52,6 +59,19 @@ class GridGeometry:
     home: Home
     scale: np.ndarray
     span: tuple[int, int]
+
+    @classmethod
+    def of(
+        cls, parts: Sequence[Part], maps: Sequence[FeatureMap], size: tuple[int, int], home: Home
+    ) -> GridGeometry:
+        """The costs of some maps' layers, between all cells and not scaled."""
+        channels = np.array([one.channels for one in maps])
+        return cls(tuple(parts), size, channels, home, np.ones(len(maps)), (0, size[0]))
+
+    @property
+    def _unit(self) -> float:
+        """Rounding of working precision."""
+        return float(self.home.xp.finfo(self.work.dtype).eps)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -138,14 +158,12 @@ class GridGeometry:
     @property
     def _doubts(self) -> np.ndarray:
         """Bounds on the rounding of a cosine, (L,): k errors of either sign add up like sqrt(k)."""
-        unit = float(self.home.xp.finfo(self.work.dtype).eps)
-        return 2.0 * self.scale * (16.0 + 2.0 * np.sqrt(self.channels)) * unit
+        return 2.0 * self.scale * (16.0 + 2.0 * np.sqrt(self.channels)) * self._unit
 
     def mix_error(self, alpha: Any) -> Rounding:
         """Bound the rounding of cosines, and of the sum over layers: the same for all cells."""
         home, (_, _, n, m) = self.home, self.shape
-        unit = float(home.xp.finfo(self.work.dtype).eps)
-        each = self._doubts + 4.0 * self.scale * np.sqrt(self.shape[1]) * unit
+        each = self._doubts + 4.0 * self.scale * np.sqrt(self.shape[1]) * self._unit
         rows = home.xp.zeros((1, n), dtype=home.dtype, device=home.device)
         rows = rows + home.xp.sum(alpha * home.bring(each), axis=1)[:, None]
         cols = home.xp.zeros((1, m), dtype=home.dtype, device=home.device)
@@ -153,8 +171,7 @@ class GridGeometry:
 
     def inner_error(self, phi: Any, u: Any, v: Any) -> Any:
         """Bound the rounding of cosines, and of the sums along rows; those are added in double."""
-        unit = float(self.home.xp.finfo(self.work.dtype).eps)
-        along = 2.0 * self.scale * (8.0 + 2.0 * np.sqrt(max(self.size[1], SUMMED))) * unit
+        along = 2.0 * self.scale * (8.0 + 2.0 * np.sqrt(max(self.size[1], SUMMED))) * self._unit
         return self.home.bring((self._doubts + along)[None, :])
 
     def double(self) -> GridGeometry:
@@ -247,9 +264,9 @@ def layer_costs(
         raise InputError(f"dtype: is {dtype!r}; use 'float32' or 'float64'")
     home = working_home(device, dtype)
     ends = [(maps[grid_of].grid.h, maps[grid_of].grid.w) for maps in (source, target)]
+    both = _Both(source, target, home, *ends)
     n, m = (h * w for h, w in ends)
     count, itemsize = len(source), np.dtype(dtype).itemsize
-    channels = np.array([one.channels for one in source])
     if budget is not None:
         whole = budget
     else:
@@ -260,31 +277,32 @@ def layer_costs(
     if all_kept and home.library == "torch" and not home.on_host:
         parts.append(KeptLayers(tuple(range(count)), _by_torch(source, target, grid_of, home)))
     elif all_kept:
-        values = home.xp.empty((count, n, m), dtype=home.dtype, device=home.device)
-        _keep_fine(values, fine, fine, source, target, home, ends)
+        values = both.room(count)
+        both.write_cosines(values, fine, fine)
         for layers in coarse:
-            part = _coarse(layers, source, target, home, ends)
+            part = both.coarse(layers)
             for k, layer in enumerate(layers):
                 out = home.xp.zeros((n, m), dtype=home.dtype, device=home.device)
                 part.only(k).add(out, home.bring([1.0]), 0, n)
                 values[layer, :, :] = out
         parts.append(KeptLayers(tuple(range(count)), values))
     else:
-        room = int(budget // (n * m * itemsize))
-        kept = [layer for layer in fine if channels[layer] > FEW_CHANNELS][:room]
+        some = int(budget // (n * m * itemsize))
+        kept = [layer for layer in fine if source[layer].channels > FEW_CHANNELS][:some]
         if kept:
-            values = home.xp.empty((len(kept), n, m), dtype=home.dtype, device=home.device)
-            _keep_fine(values, range(len(kept)), kept, source, target, home, ends)
+            values = both.room(len(kept))
+            both.write_cosines(values, range(len(kept)), kept)
             parts.append(KeptLayers(tuple(kept), values))
         rest = [layer for layer in fine if layer not in kept]
         if rest:
+            channels = tuple(source[layer].channels for layer in rest)
             X, Y = (
                 home.xp.concat([_vectors(maps[k], home, end) for k in rest], axis=1)
                 for maps, end in zip((source, target), ends, strict=True)
             )
-            parts.append(FactoredLayers(tuple(rest), tuple(channels[rest].tolist()), X, Y))
-        parts += [_coarse(layers, source, target, home, ends) for layers in coarse]
-    return GridGeometry(tuple(parts), (n, m), channels, home, np.ones(count), (0, n))
+            parts.append(FactoredLayers(tuple(rest), channels, X, Y))
+        parts += [both.coarse(layers) for layers in coarse]
+    return GridGeometry.of(parts, source, (n, m), home)
 
 
 def _by_torch(
@@ -356,6 +374,49 @@ def _brought(one: FeatureMap, home: Home) -> Any:
     return values / peak if peak > 0.0 else values
 
 
+class _Both(NamedTuple):
+    """The maps of two images, where they are worked on, and the sizes of the common grids."""
+
+    source: Sequence[FeatureMap]
+    target: Sequence[FeatureMap]
+    home: Home
+    source_end: tuple[int, int]
+    target_end: tuple[int, int]
+
+    def room(self, count: int) -> Any:
+        """Return an array for the cosines of so many layers, (count, n, m)."""
+        n, m = (h * w for h, w in (self.source_end, self.target_end))
+        return self.home.xp.empty((count, n, m), dtype=self.home.dtype, device=self.home.device)
+
+    def write_cosines(self, values: Any, slots: Sequence[int], layers: Sequence[int]) -> None:
+        """Write the cosines of layers into slots of an array."""
+        for slot, layer in zip(slots, layers, strict=True):
+            X = _vectors(self.source[layer], self.home, self.source_end)
+            Y = _vectors(self.target[layer], self.home, self.target_end)
+            values[slot, :, :] = X @ self.home.xp.matrix_transpose(Y)
+
+    def coarse(self, layers: Sequence[int]) -> CoarseLayers:
+        """Multiply the vectors of coarse cells, for layers that share their grids."""
+        home, xp, first = self.home, self.home.xp, layers[0]
+        (_, hs, ws), (_, ht, wt) = (side[first].values.shape for side in (self.source, self.target))
+        lines = (
+            _lines(self.source[first], self.source_end),
+            _lines(self.target[first], self.target_end),
+        )
+        K = xp.empty((hs, ws, len(layers), wt, ht), dtype=home.dtype, device=home.device)
+        scales: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+        for slot, layer in enumerate(layers):
+            F, G = _brought(self.source[layer], home), _brought(self.target[layer], home)
+            for maps, line, found in ((F, lines[0], scales[0]), (G, lines[1], scales[1])):
+                found.append(inverse_norms(maps, home, *line))
+            left = xp.reshape(F, (F.shape[0], hs * ws))
+            right = xp.reshape(xp.matrix_transpose(G), (G.shape[0], wt * ht))
+            K[:, :, slot, ...] = xp.reshape(xp.matrix_transpose(left) @ right, (hs, ws, wt, ht))
+        ds = home.bring(np.stack(scales[0]))
+        dt = home.bring(np.stack(scales[1]).reshape(len(layers), -1))
+        return CoarseLayers(tuple(layers), K, *lines, ds, dt)
+
+
 def _lines(one: FeatureMap, end: tuple[int, int]) -> tuple[Line, Line]:
     return Line.between(one.grid.h, end[0]), Line.between(one.grid.w, end[1])
 
@@ -368,45 +429,4 @@ def _vectors(one: FeatureMap, home: Home, end: tuple[int, int]) -> Any:
         values = down @ (values @ xp.matrix_transpose(across))
     values = xp.reshape(values, (values.shape[0], -1))
     norms = xp.sqrt(xp.sum(values * values, axis=0, dtype=xp.float64))
-    scale = xp.where(norms > 0.0, 1.0 / xp.where(norms > 0.0, norms, xp.ones_like(norms)), 0.0)
-    return xp.matrix_transpose(values * xp.astype(scale, home.dtype))
-
-
-def _keep_fine(
-    values: Any,
-    slots: Sequence[int],
-    layers: Sequence[int],
-    source: Sequence[FeatureMap],
-    target: Sequence[FeatureMap],
-    home: Home,
-    ends: list[tuple[int, int]],
-) -> None:
-    """Write the cosines of layers into an array (slots, n, m)."""
-    for slot, layer in zip(slots, layers, strict=True):
-        X, Y = _vectors(source[layer], home, ends[0]), _vectors(target[layer], home, ends[1])
-        values[slot, :, :] = X @ home.xp.matrix_transpose(Y)
-
-
-def _coarse(
-    layers: Sequence[int],
-    source: Sequence[FeatureMap],
-    target: Sequence[FeatureMap],
-    home: Home,
-    ends: list[tuple[int, int]],
-) -> CoarseLayers:
-    """Multiply the vectors of coarse cells, for layers that share their grids."""
-    xp = home.xp
-    (_, hs, ws), (_, ht, wt) = (maps[layers[0]].values.shape for maps in (source, target))
-    lines = _lines(source[layers[0]], ends[0]), _lines(target[layers[0]], ends[1])
-    K = xp.empty((hs, ws, len(layers), wt, ht), dtype=home.dtype, device=home.device)
-    scales: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-    for slot, layer in enumerate(layers):
-        F, G = _brought(source[layer], home), _brought(target[layer], home)
-        for maps, line, found in ((F, lines[0], scales[0]), (G, lines[1], scales[1])):
-            found.append(inverse_norms(maps, home, *line))
-        left = xp.reshape(F, (F.shape[0], hs * ws))
-        right = xp.reshape(xp.matrix_transpose(G), (G.shape[0], wt * ht))
-        K[:, :, slot, ...] = xp.reshape(xp.matrix_transpose(left) @ right, (hs, ws, wt, ht))
-    ds = home.bring(np.stack(scales[0]))
-    dt = home.bring(np.stack(scales[1]).reshape(len(layers), -1))
-    return CoarseLayers(tuple(layers), K, *lines, ds, dt)
+    return xp.matrix_transpose(values * xp.astype(inverse(xp, norms), home.dtype))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,7 @@ from frot._base.interrupted import finish
 from frot._base.validate import check_names, check_number, check_prior, check_weights
 from frot.api.prepare import make_problem
 from frot.api.run import Run
+from frot.correspondence._cosines import row_blocks
 from frot.correspondence._layer_costs import GridGeometry
 from frot.costs import MEMORY_BUDGET, StackedCosts
 from frot.problem.adversary import Simplex
@@ -239,11 +240,9 @@ def check_steps(eta: Any, eps: Any, steps: Any) -> None:
         raise InputError(f"steps: must be >= 1, got {steps!r}")
 
 
-def _blocks(home: Home, matrix: Any) -> Iterator[slice]:
-    """Cut rows: small blocks on the host, all at once where a launch costs more than memory."""
+def _blocks(home: Home, matrix: Any) -> list[slice]:
     n, m = matrix.shape
-    step = max(1, BLOCK_BYTES // (4 * m)) if home.on_host else n
-    return (slice(start, min(start + step, n)) for start in range(0, n, step))
+    return row_blocks(home, 0, n, 4 * m, BLOCK_BYTES)
 
 
 def _vertex(

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home
-from frot.correspondence._cosines import KeptLayers
+from frot.correspondence._coherence import coherence
+from frot.correspondence._cosines import KeptLayers, inverse, lengths
 from frot.correspondence._features import FeatureMap, Grid
 from frot.correspondence._interpolation import interpolation, resize
 from frot.correspondence._layer_costs import GridGeometry, layer_costs, working_home
@@ -109,10 +110,22 @@ class LayerPair:
     @cached_property
     def costs(self) -> GridGeometry:
         """The layers' costs 2 - 2 cos, never stacked where that would be large."""
-        # Layers finer than the cells are sampled at the cells' places anyway: once is enough.
-        source = [at_most(layer, self.source_grid) for layer in self.source]
-        target = [at_most(layer, self.target_grid) for layer in self.target]
-        return layer_costs(source, target, grid_of=self.grid_of, device=self.device)
+        return layer_costs(*self._no_finer, grid_of=self.grid_of, device=self.device)
+
+    @cached_property
+    def coherences(self) -> np.ndarray:
+        """The coherence of every layer, (L,), finer layers on the common grids."""
+        return np.array([coherence(*both, self.home) for both in zip(*self._no_finer, strict=True)])
+
+    @cached_property
+    def _no_finer(self) -> tuple[list[FeatureMap], list[FeatureMap]]:
+        """Layers finer than the cells are sampled at the cells' places anyway: once is enough."""
+        source, target = ([at_most(one, grid) for one in maps] for maps, grid in self._sides)
+        return source, target
+
+    @property
+    def _sides(self) -> tuple[tuple[tuple[FeatureMap, ...], Grid], ...]:
+        return (self.source, self.source_grid), (self.target, self.target_grid)
 
     @cached_property
     def home(self) -> Home:
@@ -141,14 +154,12 @@ class LayerPair:
     @cached_property
     def norms(self) -> tuple[Any, Any]:
         """Lengths of the layers' vectors on the common grids, (L, n) and (L, m)."""
-        return (
-            self._norms(self.source, self.source_grid),
-            self._norms(self.target, self.target_grid),
-        )
-
-    def _norms(self, maps: Sequence[FeatureMap], grid: Grid) -> Any:
         xp = self.home.xp
-        return xp.stack([lengths(xp, self._upsampled(layer, grid)) for layer in maps])
+        left, right = (
+            xp.stack([lengths(xp, self._upsampled(layer, grid)) for layer in maps])
+            for maps, grid in self._sides
+        )
+        return left, right
 
     def _upsampled(self, layer: FeatureMap, grid: Grid) -> Any:
         """The layer's vectors on the common grid, (n, channels)."""
@@ -201,26 +212,19 @@ class LayerPair:
     def vectors(self) -> tuple[Any, Any]:
         """The layers' vectors, each of unit length, put end to end: (n, d) and (m, d)."""
         xp = self.home.xp
-        sides = []
-        for maps, grid, norms in (
-            (self.source, self.source_grid, self.norms[0]),
-            (self.target, self.target_grid, self.norms[1]),
-        ):
-            scale = inverse(xp, norms)
-            parts = [self._upsampled(f, grid) * scale[k, :, None] for k, f in enumerate(maps)]
-            sides.append(xp.concat(parts, axis=1))
-        return sides[0], sides[1]
+        left, right = (
+            xp.concat(
+                [self._upsampled(f, grid) * x[k, :, None] for k, f in enumerate(maps)], axis=1
+            )
+            for (maps, grid), x in zip(self._sides, self._scales, strict=True)
+        )
+        return left, right
 
-
-def lengths(xp: Any, vectors: Any) -> Any:
-    """Return the lengths of vectors, (k, channels) to (k,)."""
-    return xp.sqrt(xp.sum(vectors * vectors, axis=1))
-
-
-def inverse(xp: Any, norms: Any) -> Any:
-    """Return one over the norms; zero where there is no vector, so that its cosines are zero."""
-    ones = xp.ones_like(norms)
-    return xp.where(norms > 0.0, 1.0 / xp.where(norms > 0.0, norms, ones), 0.0 * ones)
+    @cached_property
+    def _scales(self) -> tuple[Any, Any]:
+        """One over the norms."""
+        left, right = (inverse(self.home.xp, norms) for norms in self.norms)
+        return left, right
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,14 +257,8 @@ class LayerTable:
 
     def cosine(self, k: int) -> Any:
         """Return the cosines of layer k, (n, m)."""
-        left, right = self._scales
+        left, right = self.layers._scales
         return self.product(k) * left[k, :, None] * right[k, None, :]
-
-    @cached_property
-    def _scales(self) -> tuple[Any, Any]:
-        xp = self.layers.home.xp
-        left, right = (inverse(xp, norms) for norms in self.layers.norms)
-        return left, right
 
     def only(self, chosen: Sequence[int], grid_of: int) -> LayerPair:
         """Return some layers, as if there were no others.
@@ -289,12 +287,9 @@ class _Chosen(LayerPair):
     @cached_property
     def costs(self) -> GridGeometry:
         """The chosen layers' costs, kept as matrices."""
-        home = self.home
-        values = home.xp.stack([self.table.cosine(k) for k in self.chosen], axis=0)
-        count, n, m = values.shape
-        channels = np.array([layer.channels for layer in self.source])
-        part = KeptLayers(tuple(range(count)), values)
-        return GridGeometry((part,), (n, m), channels, home, np.ones(count), (0, n))
+        values = self.home.xp.stack([self.table.cosine(k) for k in self.chosen], axis=0)
+        part = KeptLayers(tuple(range(len(self.chosen))), values)
+        return GridGeometry.of((part,), self.source, values.shape[1:], self.home)
 
     @cached_property
     def norms(self) -> tuple[Any, Any]:

@@ -14,7 +14,6 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from frot._base.arrays import Home, to_numpy
 from frot._base.interrupted import Interrupted, finish
 from frot.api.solve import solve_costs
-from frot.correspondence._coherence import coherences
 from frot.correspondence._transport import paper_solver, solve_layers
 from frot.correspondence.layers import LayerPair
 from frot.problem.result import Result
@@ -62,11 +61,6 @@ class MatchProblem:
         return np.eye(len(self.layers.names))[layer]
 
     @cached_property
-    def coherences(self) -> np.ndarray:
-        """Coherence of every layer, (L,)."""
-        return coherences(self.layers)
-
-    @cached_property
     def q(self) -> np.ndarray | None:
         """The prior on the layers, (L,); None is the paper's entropy."""
         prior = self.settings.prior
@@ -74,7 +68,7 @@ class MatchProblem:
             return np.asarray(prior, dtype=float)
         if prior == "uniform":
             return None
-        raised = self.coherences**self.settings.power
+        raised = self.layers.coherences**self.settings.power
         return raised / raised.sum()
 
     def votes(self, plan: Any) -> Any:
@@ -201,7 +195,7 @@ def most_coherent(problem: MatchProblem) -> Outcome:
     """Transport with one layer: the one that was named, else the most coherent one."""
     chosen = problem.layer
     if chosen is None:
-        chosen = int(np.argmax(problem.coherences))
+        chosen = int(np.argmax(problem.layers.coherences))
     alpha = problem.one_hot(chosen)
     cost, name = problem.layers.mixed(alpha), problem.layers.names[chosen]
     return problem.by_one_cost(cost, name, alpha)
