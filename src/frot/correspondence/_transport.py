@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from frot._base.arrays import Home, quiet, to_numpy
+from frot._base.arrays import Home, at_least, quiet, to_numpy
 from frot._base.errors import InputError, hearing
 from frot._base.interrupted import finish
 from frot._base.validate import check_names, check_number, check_prior, check_weights
@@ -29,7 +29,16 @@ from frot.solvers.frank_wolfe import FrankWolfe
 from frot.solvers.oracles import Sinkhorn, keeps_potentials
 from frot.solvers.sinkhorn.device import DeviceCosts
 
-__all__ = ["LayerPlan", "check_steps", "paper_plan", "paper_solver", "solve_layers"]
+__all__ = [
+    "LayerPlan",
+    "check_steps",
+    "paper_plan",
+    "paper_shares",
+    "paper_solver",
+    "paper_steps",
+    "solve_layers",
+    "sweep",
+]
 
 
 def paper_solver(steps: int = 3, tol: float = 1e-3) -> FrankWolfe:
@@ -133,8 +142,6 @@ def _stacked(costs: GridGeometry) -> StackedCosts:
             f"solver, normalise: need a stack of {8 * np.prod(costs.shape) / 1e9:.1f} GB; use "
             "Entropic and normalise='none' or 'mean', or a smaller image"
         )
-    from frot._base.arrays import to_numpy
-
     return StackedCosts(to_numpy(costs.double().stack())[0])
 
 
@@ -215,21 +222,62 @@ def paper_plan(
     left, right = (home.bring(x) for x in weights)
     phi = to_numpy(costs.product(left[None, :], right[None, :]))[0].astype(float)
     plan, g, worst, sweeps = None, home.xp.zeros_like(right), 0.0, 0
-    for step in range(steps):
+
+    def vertex(step: int) -> Any:
+        nonlocal g, worst, sweeps
         _, alpha = adversary.best(phi)
         kernel = costs.mix(home.bring(alpha[None, :]))[0, ...]
         g, error, used = _vertex(kernel, left, right, eps, g, tol, max_sweeps, home)
-        gamma = 2.0 / (2.0 + step)
+        worst, sweeps = max(worst, error), sweeps + used
+        return kernel
+
+    def move(kernel: Any, gamma: float) -> None:
+        nonlocal phi, plan
         phi = (1.0 - gamma) * phi + gamma * to_numpy(costs.inner(kernel[None, ...]))[0]
         if plan is None:
             plan = kernel
-        else:
-            for part in _blocks(home, kernel):
-                plan[part, :] *= 1.0 - gamma
-                plan[part, :] += gamma * kernel[part, :]
-        worst, sweeps = max(worst, error), sweeps + used
-        del kernel
+            return
+        for part in _blocks(home, kernel):
+            plan[part, :] *= 1.0 - gamma
+            plan[part, :] += gamma * kernel[part, :]
+
+    paper_steps(steps, vertex, move)
     return LayerPlan(plan, adversary.best(phi)[1], phi, worst, sweeps)
+
+
+Vertex = TypeVar("Vertex")
+
+
+def paper_steps(
+    steps: int, vertex: Callable[[int], Vertex], move: Callable[[Vertex, float], None]
+) -> None:
+    r"""Frank-Wolfe with the paper's steps, whatever the plans are and wherever they live.
+
+    .. math:: \Pi^{(t+1)} = (1 - \gamma_t)\, \Pi^{(t)} + \gamma_t\, \hat\Pi, \qquad
+        \gamma_t = 2 / (2 + t)
+
+    Parameters
+    ----------
+    steps : int
+        T.
+    vertex : callable
+        From t to the best plan at the weights that answer the last one.
+    move : callable
+        Moves to that plan by a share gamma of the way.
+    """
+    for step in range(steps):
+        move(vertex(step), 2.0 / (2.0 + step))
+
+
+def paper_shares(steps: int) -> list[float]:
+    """Return the shares of the plans in their mixture after so many of the paper's steps.
+
+    Examples
+    --------
+    >>> paper_shares(2)
+    [0.3333333333333333, 0.6666666666666666]
+    """
+    return [2.0 * (step + 1) / (steps * (steps + 1)) for step in range(steps)]
 
 
 def check_steps(eta: Any, eps: Any, steps: Any) -> None:
@@ -261,10 +309,8 @@ def _vertex(
             M[part, :] = xp.exp(block)
     v, sweeps = xp.ones_like(b), 0
     while True:
-        with quiet():
-            u = 1.0 / (M @ (b * v))
-            columns = xp.where(on, (a * u) @ M, xp.ones_like(b))
-        error = float(xp.sum(b * xp.abs(v * columns - 1.0)))
+        u, columns, error = sweep(xp, M, a, b, v)
+        error = float(error)
         if error <= tol or sweeps == limit or not np.isfinite(error):
             break
         v, sweeps = 1.0 / columns, sweeps + 1
@@ -273,3 +319,15 @@ def _vertex(
         M[part, :] *= rows[part][:, None]
         M[part, :] *= cols[None, :]
     return g + eps * xp.log(v), error, sweeps
+
+
+def sweep(xp: Any, K: Any, a: Any, b: Any, v: Any, least: float = 0.0) -> tuple[Any, Any, Any]:
+    """Half a sweep of Sinkhorn's on a kernel: rows made right, what columns then are, their error.
+
+    Returns u = 1 / K (b v), the columns K^T (a u), one where b is zero, whose inverse is the next
+    v, and the mass in wrong columns. Sums are taken for `least` where they are smaller.
+    """
+    with quiet():
+        u = 1.0 / at_least(xp, K @ (b * v), least)
+        columns = xp.where(b > 0.0, at_least(xp, (a * u) @ K, least), xp.ones_like(b))
+    return u, columns, xp.sum(b * xp.abs(v * columns - 1.0))

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from frot._base.arrays import Home, to_numpy
 from frot._base.interrupted import Interrupted, finish
 from frot.api.solve import solve_costs
-from frot.correspondence._transport import paper_solver, solve_layers
+from frot.correspondence._transport import paper_solver, paper_steps, solve_layers
 from frot.correspondence.layers import LayerPair
 from frot.problem.result import Result
 from frot.problem.status import Status
@@ -291,18 +291,25 @@ def subspace_robust(problem: MatchProblem) -> Outcome:
     k = min(problem.settings.rank, X.shape[1])
     plan = np.outer(problem.a, problem.b)
     U = np.zeros((X.shape[1], k))
-    for step in range(STEPS):
+
+    def vertex(step: int) -> np.ndarray:
+        nonlocal U
         U = _directions(X, Y, plan, k)
         P, Q = X @ U, Y @ U
         cost = (P**2).sum(axis=1)[:, None] + (Q**2).sum(axis=1)[None, :] - 2.0 * P @ Q.T
-        bring = problem.home.bring
+        cost = problem.home.bring(np.maximum(cost, 0.0))
         try:
-            result = problem.solve_cost(bring(np.maximum(cost, 0.0)), f"{k} directions")
+            result = problem.solve_cost(cost, f"{k} directions")
         except Interrupted:
             # There is no interval to say how far a plan is that was cut short: it is no answer.
             raise KeyboardInterrupt from None
-        gamma = 2.0 / (2.0 + step)
-        plan = (1.0 - gamma) * plan + gamma * to_numpy(result.plan.dense()).astype(float)
+        return to_numpy(result.plan.dense()).astype(float)
+
+    def move(found: np.ndarray, gamma: float) -> None:
+        nonlocal plan
+        plan = (1.0 - gamma) * plan + gamma * found
+
+    paper_steps(STEPS, vertex, move)
     # Layers share the directions: their part is the length of the directions in their features.
     ends = np.cumsum([layer.channels for layer in problem.layers.source])[:-1]
     shares = np.array([part.sum() for part in np.split((U**2).sum(axis=1), ends)])

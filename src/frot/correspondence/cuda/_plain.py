@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from frot.correspondence._transport import paper_shares, sweep
+
 __all__ = ["Steps", "gather", "spread", "unit_vectors"]
 
 
@@ -73,12 +75,11 @@ class Steps:
 
     def sweep(self, K: Any, a: Any, b: Any, u: Any, v: Any, errors: Any, update: bool) -> None:
         """Write u = 1 / K (b v) and the columns' errors, then, to update, v = 1 / K^T (a u)."""
-        kernel = K.float()
-        u.copy_(1.0 / (kernel @ (b * v)).clamp(min=TINY))
-        columns = (a * u) @ kernel
-        errors.copy_((b * (v * columns - 1.0).abs()).sum())
+        left, columns, error = sweep(torch, K.float(), a, b, v, TINY)
+        u.copy_(left)
+        errors.copy_(error)
         if update:
-            v.copy_(torch.where(b > 0.0, 1.0 / columns.clamp(min=TINY), 1.0))
+            v.copy_(1.0 / columns)
 
     def weigh(
         self, S: Any, K: Any, a: Any, b: Any, u: Any, v: Any,
@@ -95,10 +96,8 @@ class Steps:
 
     def blend(self, K: Any, a: Any, b: Any, u: Any, v: Any, out: Any) -> None:
         """Write the average of the plans of all steps."""
-        steps = len(K)
         n, m = out.shape
         out.zero_()
-        for step in range(steps):
-            share = 2.0 * (step + 1) / (steps * (steps + 1))
+        for step, share in enumerate(paper_shares(len(K))):
             left, right = share * (a * u[step])[:n], (b * v[step])[:m]
             out += left[:, None] * K[step, :n, :m].float() * right

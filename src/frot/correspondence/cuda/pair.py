@@ -14,7 +14,13 @@ from frot._base.errors import InputError
 from frot._base.validate import check_prior, check_weights
 from frot.correspondence._features import FeatureMap
 from frot.correspondence._layer_costs import check_maps, layer_costs
-from frot.correspondence._transport import LayerPlan, check_steps, paper_plan
+from frot.correspondence._transport import (
+    LayerPlan,
+    check_steps,
+    paper_plan,
+    paper_shares,
+    paper_steps,
+)
 from frot.correspondence.cuda import _plain
 from frot.correspondence.cuda._operands import Beside, Operands, make_groups, padded
 
@@ -185,7 +191,8 @@ class PairSteps:
         self.alpha.copy_(torch.softmax(self.phi / self.eta + self.log_prior, dim=0))
         self.h.zero_()
         self.v.fill_(1.0)
-        for step in range(self.steps):
+
+        def vertex(step: int) -> int:
             K, u, v = self.K[step], self.u[step], self.v[step]
             work.absorb(self.stack, self.alpha, self.h, self.b, factor, K)
             for _ in range(sweeps):
@@ -194,20 +201,23 @@ class PairSteps:
             work.sweep(K, self.a, self.b, u, v, self.errors[step], False)
             if step + 1 < self.steps:
                 self.h += v.log()
+            return step
+
+        def move(step: int, gamma: float) -> None:
             if step + 1 < self.steps or self.last_phi:
-                gamma = 2.0 / (2.0 + step)
                 work.weigh(
-                    self.stack, K, self.a, self.b, u, v,
+                    self.stack, self.K[step], self.a, self.b, self.u[step], self.v[step],
                     self.phi, self.log_prior, self.alpha, gamma, self.eta,
                 )  # fmt: skip
+
+        paper_steps(self.steps, vertex, move)
         work.blend(self.K, self.a, self.b, self.u, self.v, self.plan)
 
     @property
     def error(self) -> float:
         """A bound on the plan's mass in wrong columns, from the errors of the steps."""
         each = self.errors.sum(dim=1).tolist()
-        share = 2.0 / (self.steps * (self.steps + 1))
-        return sum(share * (step + 1) * found for step, found in enumerate(each))
+        return sum(x * found for x, found in zip(paper_shares(self.steps), each, strict=True))
 
     def launch(self) -> None:
         """Everything from maps to plan, launched one by one."""
