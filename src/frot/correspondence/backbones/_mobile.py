@@ -75,17 +75,24 @@ def efficientnet_lite2(
         eps=1e-3,
     )
     fill(network, named, path, "EfficientNet-Lite2")
+    colours = {"mean": 127.0, "std": 128.0, "scale": 255.0}
     parts = parts_of(network, tensors)
-    chosen = choose_layers(list(parts), layers, "EfficientNet-Lite2")
-    return TorchBackbone(
-        network.eval(),
-        {name: parts[name] for name in chosen},
-        mean=127.0,
-        std=128.0,
-        scale=255.0,
-        device=device,
-        name="efficientnet-lite2" + ("" if tensors == "sum" else f"-{tensors}"),
-    )
+    return _backbone(network, "EfficientNet-Lite2", parts, layers, tensors, device, **colours)
+
+
+def _backbone(
+    network: Any,
+    called: str,
+    parts: dict[str, str],
+    layers: Sequence[str | int] | None,
+    tensors: str,
+    device: Any,
+    **colours: float,
+) -> TorchBackbone:
+    """Return a network with some of its parts as layers."""
+    chosen = {name: parts[name] for name in choose_layers(list(parts), layers, called)}
+    name = called.lower() + ("" if tensors == "sum" else f"-{tensors}")
+    return TorchBackbone(network.eval(), chosen, device=device, name=name, **colours)
 
 
 def _weight_file() -> str:
@@ -179,13 +186,7 @@ def mobilenetv2(
     )
     fill(network, named, weights, "MobileNetV2")
     parts = {"stem": "stem", **parts_of(network, tensors), "head": "head"}
-    chosen = choose_layers(list(parts), layers, "MobileNetV2")
-    return TorchBackbone(
-        network.eval(),
-        {name: parts[name] for name in chosen},
-        device=device,
-        name="mobilenetv2" + ("" if tensors == "sum" else f"-{tensors}"),
-    )
+    return _backbone(network, "MobileNetV2", parts, layers, tensors, device)
 
 
 def _mobilenet_name(key: str) -> str:

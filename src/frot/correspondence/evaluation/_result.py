@@ -13,11 +13,19 @@ from frot._base.errors import InputError
 from frot._base.files import check_path
 from frot._base.fingerprint import fingerprint
 from frot._base.store import Store
-from frot.correspondence._score import Estimate, Per, pck, pck_difference
+from frot.correspondence._score import Estimate, Per, mean_of, pck, pck_difference
 from frot.correspondence.datasets import PairSet
 from frot.correspondence.evaluation._table import THRESHOLDS, ResultTable, result_table
 
-__all__ = ["Evaluation", "Record", "describe", "open_store", "read_evaluation", "read_records"]
+__all__ = [
+    "Evaluation",
+    "Record",
+    "describe",
+    "evaluation_of",
+    "open_store",
+    "read_evaluation",
+    "read_records",
+]
 
 NOTHING = np.zeros(0)
 
@@ -263,10 +271,7 @@ class Evaluation:
     def mean(self, what: Literal["lt_acc", "iou"], category: str | None = None) -> Estimate:
         """Return the mean over pairs of a score of masks."""
         self._needs("masks")
-        values = np.array([getattr(one, what) for one in self._of(category)], dtype=float)
-        n = len(values)
-        error = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
-        return Estimate(float(values.mean()), error, n)
+        return mean_of(np.array([getattr(one, what) for one in self._of(category)], dtype=float))
 
     def difference(self, other: Evaluation, threshold: float = 0.1, per: Per = "image") -> Estimate:
         """Return our PCK less that of another, on the pairs that both matched."""
@@ -326,8 +331,11 @@ def read_evaluation(store: str | os.PathLike[str]) -> Evaluation:
         If the file is not there, or is no store of an evaluation.
     """
     with open_store(store, None) as kept:
-        about: dict[str, Any] = kept.about
-        records = tuple(read_records(kept).values())
+        return evaluation_of(kept.about, tuple(read_records(kept).values()))
+
+
+def evaluation_of(about: Mapping[str, Any], records: tuple[Record, ...]) -> Evaluation:
+    """Return the evaluation of what `describe` said it is of."""
     return Evaluation(
         about["data set"],
         records,

@@ -27,6 +27,7 @@ from frot.correspondence.evaluation._result import (
     Evaluation,
     Record,
     describe,
+    evaluation_of,
     open_store,
     read_records,
 )
@@ -286,16 +287,7 @@ def evaluate(
         except KeyboardInterrupt:
             raise KeyboardInterrupt(_how_to_go_on(kept, done, len(chosen))) from None
         known = read_records(kept)
-        records = tuple(known[pair.id] for pair in chosen)
-    return Evaluation(
-        name=pairs.name,
-        records=records,
-        skipped=pairs.skipped,
-        protocol=pairs.protocol,
-        score=pairs.score,
-        settings=about["settings"],
-        notes=pairs.notes,
-    )
+    return evaluation_of(about, tuple(known[pair.id] for pair in chosen))
 
 
 @contextmanager

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from frot.correspondence.evaluation._result import Evaluation
 
 __all__ = [
-    "PAIRS_PER_CLASS",
     "THRESHOLDS",
-    "Published",
     "ResultTable",
     "Row",
     "latex_table",
@@ -57,6 +55,8 @@ class Row:
     error : float or None
         Standard error of `all`.
     pairs : int or None
+    short : bool
+        Whether it is shown unless all published rows are asked for.
     """
 
     method: str
@@ -66,6 +66,7 @@ class Row:
     all: float
     error: float | None = None
     pairs: int | None = None
+    short: bool = True
 
 
 @dataclass(frozen=True)
@@ -294,11 +295,6 @@ def _escaped(text: str) -> str:
 
 PAPER = "the FROT paper's supplement, per-class table"
 HPF, SCOT = "HPF (ICCV 2019)", "SCOT (CVPR 2020)"
-# Test pairs of each class of SPair-71k, in the order of the columns.
-PAIRS_PER_CLASS = (
-    *(690, 650, 702, 702, 870, 644, 564, 600, 646),
-    *(640, 600, 600, 702, 650, 862, 664, 756, 692),
-)
 # What the layers or the network were chosen with.
 CHOSEN = {
     "original": "trained on other data",
@@ -310,34 +306,7 @@ CHOSEN = {
 SHORT = ("HPF", "OT-HPF", "OT", "FROT eta=0.3", "FROT eta=0.5", "FROT eta=0.7")
 
 
-@dataclass(frozen=True)
-class Published:
-    """A row of somebody's table: PCK at 0.1 per image, in per cent.
-
-    Parameters
-    ----------
-    method : str
-    source : str
-        Where the figures are from.
-    all : float
-        Over all pairs.
-    classes : dict
-        By class; empty where only the total is known.
-    note : str
-        What was chosen or trained on what.
-    short : bool
-        Whether it is among the few that are shown unless all are asked for.
-    """
-
-    method: str
-    source: str
-    all: float
-    classes: Mapping[str, float] = field(default_factory=dict)
-    note: str = ""
-    short: bool = True
-
-
-def published(name: str) -> tuple[Published, ...]:
+def published(name: str) -> tuple[Row, ...]:
     """Return what is published for a data set; nothing for splits other than the test's.
 
     Examples
@@ -348,7 +317,13 @@ def published(name: str) -> tuple[Published, ...]:
     return ROWS.get(name, ())
 
 
-def _paper() -> Iterator[Published]:
+def _theirs(
+    method: str, source: str, total: float, note: str, classes: Any = None, short: bool = True
+) -> Row:
+    return Row(method, "PCK 0.1 per image", f"{source}; {note}", classes or {}, total, short=short)
+
+
+def _paper() -> Iterator[Row]:
     """Read the rows of the paper's long table, a copy of which is beside this file."""
     text = (
         files("frot.correspondence.evaluation")
@@ -359,22 +334,22 @@ def _paper() -> Iterator[Published]:
         kind, method = row["chosen"], row["method"]
         short = kind != "original" and (method in SHORT or method.startswith("SRW k=50 T=3"))
         classes = {name: float(row[name]) for name in CLASSES}
-        yield Published(method, PAPER, float(row["all"]), classes, CHOSEN[kind], short)
+        yield _theirs(method, PAPER, float(row["all"]), CHOSEN[kind], classes, short)
 
 
-ROWS: dict[str, tuple[Published, ...]] = {
+ROWS: dict[str, tuple[Row, ...]] = {
     "SPair-71k test": (
         *_paper(),
-        Published("OT-HPF", SCOT, 35.4, note="its own release"),
-        Published("OT-HPF without CAM", SCOT, 34.8, note="its own release"),
+        _theirs("OT-HPF", SCOT, 35.4, "its own release"),
+        _theirs("OT-HPF without CAM", SCOT, 34.8, "its own release"),
     ),
     "PF-PASCAL test": (
-        Published("HPF", HPF, 84.8, note="ResNet-101, layers chosen"),
-        Published("OT-HPF", SCOT, 85.4, note="ResNet-101, layers chosen"),
+        _theirs("HPF", HPF, 84.8, "ResNet-101, layers chosen"),
+        _theirs("OT-HPF", SCOT, 85.4, "ResNet-101, layers chosen"),
     ),
     "PF-WILLOW": (
-        Published("HPF", HPF, 74.4, note="ResNet-101, layers chosen on PF-PASCAL"),
-        Published("OT-HPF", SCOT, 76.2, note="ResNet-101, layers chosen on PF-PASCAL"),
+        _theirs("HPF", HPF, 74.4, "ResNet-101, layers chosen on PF-PASCAL"),
+        _theirs("OT-HPF", SCOT, 76.2, "ResNet-101, layers chosen on PF-PASCAL"),
     ),
 }
 
@@ -421,7 +396,7 @@ def result_table(
         for row in _measured(name, one, thresholds, classes)
     ]
     if others:
-        rows += [_theirs(one) for one in published(first.name) if one.short or every]
+        rows += [one for one in published(first.name) if one.short or every]
     notes = [first.protocol] if first.protocol else []
     notes += dict.fromkeys(
         f"The data set is {note}" for one in evaluations.values() for note in one.notes
@@ -471,11 +446,6 @@ def _measured(
 
 def _pck(one: Evaluation, threshold: float, per: Per, category: str | None) -> Estimate:
     return one.pck(threshold, per, category)
-
-
-def _theirs(one: Published) -> Row:
-    source = f"{one.source}; {one.note}" if one.note else one.source
-    return Row(one.method, "PCK 0.1 per image", source, one.classes, one.all)
 
 
 def _said_of(one: Evaluation, name: str) -> list[str]:
