@@ -118,7 +118,7 @@ def test_bad_input(pairs):
 @pytest.mark.parametrize("device", [None, "cpu"])
 def test_layers_of_a_table_are_those_alone(device):
     source, target = tuple(random_maps(seed=0)), tuple(random_maps(TARGET, seed=1))
-    table = LayerTable(LayerPair(source, target, 1, device))
+    table = LayerTable(source, target, 1, device)
     chosen = (1, 3, 6)
     some = table.only(chosen, 0)
     alone = LayerPair(tuple(source[k] for k in chosen), tuple(target[k] for k in chosen), 0, device)

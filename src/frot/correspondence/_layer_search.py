@@ -15,7 +15,7 @@ from frot.correspondence._matcher import Matcher
 from frot.correspondence._score import pck
 from frot.correspondence.datasets import PairSet
 from frot.correspondence.datasets.pair_set import Pair
-from frot.correspondence.layers import LayerPair, LayerTable, PairFeatures, PhotoFeatures
+from frot.correspondence.layers import LayerTable, PairFeatures, PhotoFeatures
 from frot.solvers.progress import counting_bar
 
 __all__ = ["LayerSearch", "ScoredLayers", "best_layer", "search_layers"]
@@ -223,7 +223,7 @@ def _chosen_features(
         cells = (None if own else first, *(end.values.shape[1:] for end in ends))
         if cells not in tables:
             sides = _put(one.maps, first, ends[0]), _put(other.maps, first, ends[1])
-            tables[cells] = LayerTable(LayerPair(*sides, first, matcher.device))
+            tables[cells] = LayerTable(*sides, first, matcher.device)
         way = matcher.with_layers(chosen)
         yield way, way.join(one, other, tables[cells].only(chosen, grid_of))
 

@@ -228,37 +228,25 @@ class LayerPair:
 
 
 @dataclass(frozen=True, eq=False)
-class LayerTable:
-    """Two images' layers on common grids, layer by layer.
-
-    Parameters
-    ----------
-    layers : LayerPair
-        All of them.
+class LayerTable(LayerPair):
+    """Layers whose products are worked out once, so that any choice of them is cheap.
 
     Examples
     --------
-    >>> from frot.correspondence._features import FeatureMap
     >>> rng = np.random.default_rng(0)
     >>> maps = tuple(FeatureMap(str(k), rng.normal(size=(8, 3, 4)), 8, 43) for k in range(5))
-    >>> some = LayerTable(LayerPair(maps, maps)).only((1, 4), 0)
+    >>> some = LayerTable(maps, maps).only((1, 4), 0)
     >>> some.names, some.costs.shape
     (('1', '4'), (1, 2, 12, 12))
     """
 
-    layers: LayerPair
-    _products: dict[int, Any] = field(default_factory=dict)
+    _known: dict[int, Any] = field(default_factory=dict)
 
-    def product(self, k: int) -> Any:
+    def products(self, k: int) -> Any:
         """Return the inner products of layer k, (n, m)."""
-        if k not in self._products:
-            self._products[k] = self.layers.products(k)
-        return self._products[k]
-
-    def cosine(self, k: int) -> Any:
-        """Return the cosines of layer k, (n, m)."""
-        left, right = self.layers._scales
-        return self.product(k) * left[k, :, None] * right[k, None, :]
+        if k not in self._known:
+            self._known[k] = super().products(k)
+        return self._known[k]
 
     def only(self, chosen: Sequence[int], grid_of: int) -> LayerPair:
         """Return some layers, as if there were no others.
@@ -270,11 +258,8 @@ class LayerTable:
         grid_of : int
             Which of the chosen has the cells of the table.
         """
-        source, target = (
-            tuple(side[k] for k in chosen) for side in (self.layers.source, self.layers.target)
-        )
-        device = self.layers.device
-        return _Chosen(source, target, grid_of, device, table=self, chosen=tuple(chosen))
+        source, target = (tuple(side[k] for k in chosen) for side in (self.source, self.target))
+        return _Chosen(source, target, grid_of, self.device, table=self, chosen=tuple(chosen))
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +272,11 @@ class _Chosen(LayerPair):
     @cached_property
     def costs(self) -> GridGeometry:
         """The chosen layers' costs, kept as matrices."""
-        values = self.home.xp.stack([self.table.cosine(k) for k in self.chosen], axis=0)
+        left, right = self.table._scales
+        values = self.home.xp.stack(
+            [self.table.products(k) * left[k, :, None] * right[k, None, :] for k in self.chosen],
+            axis=0,
+        )
         part = KeptLayers(tuple(range(len(self.chosen))), values)
         return GridGeometry.of((part,), self.source, values.shape[1:], self.home)
 
@@ -295,12 +284,12 @@ class _Chosen(LayerPair):
     def norms(self) -> tuple[Any, Any]:
         """Lengths of the chosen layers' vectors, (L, n) and (L, m)."""
         take, places = self.home.xp.take, self.home.indices(np.array(self.chosen))
-        left, right = (take(norms, places, axis=0) for norms in self.table.layers.norms)
+        left, right = (take(norms, places, axis=0) for norms in self.table.norms)
         return left, right
 
     def products(self, k: int) -> Any:
         """The inner products of a chosen layer, from the table."""
-        return self.table.product(self.chosen[k])
+        return self.table.products(self.chosen[k])
 
 
 @dataclass(frozen=True, eq=False)

@@ -204,13 +204,13 @@ class TorchBackbone:
         """
         try:
             trace, outputs = self._probe(set(self._parts.values()))
-            sights = [self._found(part, trace, outputs)[0] for part in self._parts.values()]
+            cells = [self._found(part, trace, outputs)[0] for part in self._parts.values()]
         except InputError:
             return 0, 1
-        first = sights[0]
+        first = cells[0]
         patches = all(
             seen is not None and seen.stride == seen.receptive_field == first.stride > 1
-            for seen in sights
+            for seen in cells
         )
         return (int(first.start + 0.5), first.stride) if patches else (0, 1)
 
@@ -228,8 +228,7 @@ class TorchBackbone:
 
     def _run(self, ready: np.ndarray, wanted: set[str]) -> tuple[Any, dict[str, Any]]:
         torch = _torch()
-        from frot.correspondence.backbones._module_identity import evaluating, watching
-        from frot.correspondence.backbones._trace import Trace
+        from frot.correspondence.backbones._trace import Trace, evaluating, watching
 
         trace = Trace(wanted)
         example = next((p for p in self._module.parameters() if p.is_floating_point()), None)
