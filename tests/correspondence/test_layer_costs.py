@@ -7,7 +7,7 @@ import pytest
 
 from frot import InputError
 from frot._base.arrays import to_numpy
-from frot.correspondence._cosines import CoarseLayers, FactoredLayers, KeptLayers
+from frot.correspondence._cosines import CoarseLayers, DenseLayers, FactoredLayers
 from frot.correspondence._features import FeatureMap
 from frot.correspondence._interpolation import Line, inverse_norms
 from frot.correspondence._layer_costs import layer_costs
@@ -68,8 +68,8 @@ def test_rows_may_begin_and_end_within_a_line(pair, budget, part):
 def test_the_forms_are_chosen_by_the_budget(pair):
     source, target, _ = pair
     forms = [type(part) for part in layer_costs(source, target, budget=BUDGETS["one"]).parts]
-    assert forms == [KeptLayers, FactoredLayers, CoarseLayers, CoarseLayers, CoarseLayers]
-    assert [type(part) for part in layer_costs(source, target).parts] == [KeptLayers]
+    assert forms == [DenseLayers, FactoredLayers, CoarseLayers, CoarseLayers, CoarseLayers]
+    assert [type(part) for part in layer_costs(source, target).parts] == [DenseLayers]
 
 
 def test_dead_cells_have_the_cosine_zero():

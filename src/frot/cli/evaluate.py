@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from frot._base.errors import InputError, require
+from frot._base.files import check_writable
 from frot.cli.console import FAILED, console, remark, say, warn
 from frot.cli.matching import make_matcher, option, split_options, takes_matcher
 
@@ -85,8 +87,6 @@ def evaluate(
 
     Exit codes: 0 every pair was matched, 1 some failed, 2 bad input, 130 interrupted.
     """
-    from frot._base.errors import InputError
-    from frot._base.files import check_writable
     from frot.correspondence.datasets import load_pairs, verify_pairs
     from frot.correspondence.evaluation import evaluate as run
 
@@ -147,8 +147,6 @@ def _cluster(address: str | None) -> Iterator[Any]:
     if address is None:
         yield "loky"
         return
-    from frot._base.errors import InputError, require
-
     distributed: Any = require("distributed", "parallel")
     try:
         client = distributed.Client(address, timeout=10)

@@ -1,6 +1,6 @@
 """Cosines of some of the layers between the cells of two images, in one of three forms.
 
-Kept: the matrices themselves, one multiplication an entry. Factored: vectors of unit length, one
+Dense: the matrices themselves, one multiplication an entry. Factored: vectors of unit length, one
 multiplication a channel. Coarse: products between coarse cells, interpolated a few lines at a time.
 """
 
@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from frot._base.arrays import Home
-from frot.correspondence._interpolation import Line
+from frot.correspondence._interpolation import Line, corners
 
 __all__ = [
     "SUMMED",
     "CoarseLayers",
+    "DenseLayers",
     "FactoredLayers",
-    "KeptLayers",
     "Part",
     "inverse",
     "lengths",
@@ -79,7 +79,7 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class KeptLayers:
+class DenseLayers:
     """Cosines as an array of shape (layers, n, m): sums over entries are products with a vector."""
 
     layers: tuple[int, ...]
@@ -127,7 +127,7 @@ class KeptLayers:
             self._flat(0, self.values.shape[1]), rows * self.values.shape[2] + cols, axis=1
         )
 
-    def cast(self, dtype: Any) -> KeptLayers:
+    def cast(self, dtype: Any) -> DenseLayers:
         """The same in another precision."""
         return replace(self, values=self.home.xp.astype(self.values, dtype, copy=False))
 
@@ -407,12 +407,8 @@ def _corners(
     xp = home.xp
     y, x = cells // width, cells % width
     found = []
-    for i in range(2):
-        for j in range(2):
-            rows = np.minimum(lines[0].low + i, lines[0].old - 1)
-            cols = np.minimum(lines[1].low + j, lines[1].old - 1)
-            share = xp.take(home.bring(lines[0].taps[:, i]), y, axis=0)
-            share = share * xp.take(home.bring(lines[1].taps[:, j]), x, axis=0)
-            row = xp.take(home.indices(rows), y, axis=0)
-            found.append((row, xp.take(home.indices(cols), x, axis=0), share))
+    for rows, cols, down, across in corners(*lines):
+        share = xp.take(home.bring(down), y, axis=0) * xp.take(home.bring(across), x, axis=0)
+        row = xp.take(home.indices(rows), y, axis=0)
+        found.append((row, xp.take(home.indices(cols), x, axis=0), share))
     return found

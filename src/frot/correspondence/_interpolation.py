@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 
-__all__ = ["Line", "interpolation", "inverse_norms", "resize", "sampling"]
+__all__ = ["Line", "corners", "interpolation", "inverse_norms", "resize", "sampling"]
 
 
 def sampling(places: np.ndarray, count: int) -> np.ndarray:
@@ -122,6 +123,15 @@ class Line:
     def new(self) -> int:
         """Number of places."""
         return self.matrix.shape[0]
+
+
+def corners(down: Line, across: Line) -> Iterator[tuple[np.ndarray, ...]]:
+    """Yield of each of the four corners of all places: rows, columns, and the weights of both."""
+    for i in range(2):
+        rows = np.minimum(down.low + i, down.old - 1)
+        for j in range(2):
+            columns = np.minimum(across.low + j, across.old - 1)
+            yield rows, columns, down.taps[:, i], across.taps[:, j]
 
 
 def inverse_norms(maps: Any, home: Home, down: Line, across: Line) -> np.ndarray:

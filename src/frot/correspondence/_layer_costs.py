@@ -20,8 +20,8 @@ from frot._base.errors import InputError
 from frot.correspondence._cosines import (
     SUMMED,
     CoarseLayers,
+    DenseLayers,
     FactoredLayers,
-    KeptLayers,
     Part,
     inverse,
 )
@@ -275,7 +275,7 @@ def layer_costs(
     fine, coarse = _sorted_layers(source, target, n, m)
     parts: list[Part] = []
     if all_kept and home.library == "torch" and not home.on_host:
-        parts.append(KeptLayers(tuple(range(count)), _by_torch(source, target, grid_of, home)))
+        parts.append(DenseLayers(tuple(range(count)), _by_torch(source, target, grid_of, home)))
     elif all_kept:
         values = both.room(count)
         both.write_cosines(values, fine, fine)
@@ -285,14 +285,14 @@ def layer_costs(
                 out = home.xp.zeros((n, m), dtype=home.dtype, device=home.device)
                 part.only(k).add(out, home.bring([1.0]), 0, n)
                 values[layer, :, :] = out
-        parts.append(KeptLayers(tuple(range(count)), values))
+        parts.append(DenseLayers(tuple(range(count)), values))
     else:
         some = int(budget // (n * m * itemsize))
         kept = [layer for layer in fine if source[layer].channels > FEW_CHANNELS][:some]
         if kept:
             values = both.room(len(kept))
             both.write_cosines(values, range(len(kept)), kept)
-            parts.append(KeptLayers(tuple(kept), values))
+            parts.append(DenseLayers(tuple(kept), values))
         rest = [layer for layer in fine if layer not in kept]
         if rest:
             channels = tuple(source[layer].channels for layer in rest)

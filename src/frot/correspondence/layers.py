@@ -12,7 +12,7 @@ import numpy as np
 
 from frot._base.arrays import Home
 from frot.correspondence._coherence import coherence
-from frot.correspondence._cosines import KeptLayers, inverse, lengths
+from frot.correspondence._cosines import DenseLayers, inverse, lengths
 from frot.correspondence._features import FeatureMap, Grid
 from frot.correspondence._interpolation import interpolation, resize
 from frot.correspondence._layer_costs import GridGeometry, layer_costs, working_home
@@ -277,7 +277,7 @@ class _Chosen(LayerPair):
             [self.table.products(k) * left[k, :, None] * right[k, None, :] for k in self.chosen],
             axis=0,
         )
-        part = KeptLayers(tuple(range(len(self.chosen))), values)
+        part = DenseLayers(tuple(range(len(self.chosen))), values)
         return GridGeometry.of((part,), self.source, values.shape[1:], self.home)
 
     @cached_property

@@ -22,7 +22,7 @@ from frot.correspondence._transport import (
     paper_steps,
 )
 from frot.correspondence.cuda import _plain
-from frot.correspondence.cuda._operands import Beside, Operands, make_groups, padded
+from frot.correspondence.cuda._operands import Operands, SideStream, make_groups, padded
 
 __all__ = ["PairPlanner", "PairSteps", "cosine_factors", "has_triton"]
 
@@ -116,12 +116,12 @@ class PairSteps:
             module = _plain
         # The largest group has a stream of its own; more streams would take more workspaces.
         largest = max(group.size for group in self.groups)
-        pair = [(Beside(self.device), Beside(self.device)) for _ in range(2)]
+        pair = [(SideStream(self.device), SideStream(self.device)) for _ in range(2)]
         lanes = [pair[group.size < largest] for group in self.groups]
         self.streams = [stream for stream, _ in lanes]
         self.operands = [
-            Operands(group, ends[0], ends[1], self.device, self.dtype, module, beside)
-            for group, (_, beside) in zip(self.groups, lanes, strict=True)
+            Operands(group, ends[0], ends[1], self.device, self.dtype, module, side_stream)
+            for group, (_, side_stream) in zip(self.groups, lanes, strict=True)
         ]
         count = len(source)
         n, m = self.shape
@@ -169,13 +169,13 @@ class PairSteps:
     def _group(self, make: Operands, F: Any, G: Any, part: slice) -> None:
         """Multiply the factors, and the means of the factors."""
         X, Y = make(F, G)
-        with make.beside.launching():
+        with make.side_stream.launching():
             # Weights of cells are small numbers for half precision.
             left = torch.matmul((self.a * len(self.a)).to(X.dtype), X).float() / len(self.a)
             right = torch.matmul((self.b * len(self.b)).to(Y.dtype), Y).float() / len(self.b)
             self.phi[part] = 2.0 - 2.0 * (left * right).sum(dim=1)
         torch.bmm(X, Y.mT, out=self.stack[part])
-        make.beside.join()
+        make.side_stream.join()
 
     def take_steps(self, sweeps: int | None = None, afresh: bool = False) -> None:
         """Take the steps on the stack from the phi of the product plan.

@@ -35,6 +35,98 @@ from frot.solvers.progress import counting_bar
 
 __all__ = ["DIED", "Carrier", "Send", "Task", "carried", "evaluate", "match_pair", "surviving"]
 
+
+def evaluate(
+    pairs: PairSet,
+    matcher: Any,
+    store: str | os.PathLike[str] | None = None,
+    *,
+    workers: int = 1,
+    backend: Literal["loky", "dask"] = "loky",
+    resume: bool = False,
+    retry_failed: bool = False,
+    limit: int | None = None,
+    progress: bool = True,
+) -> Evaluation:
+    """Match every pair of a data set, keep each as it is finished, and score them.
+
+    Whatever ends the process, finished pairs are in `store`, and the same call with
+    ``resume=True`` does the others only. A pair that raises is kept as failed with its message and
+    stops no other; one that takes its worker process down is tried once more by itself.
+
+    Parameters
+    ----------
+    pairs : PairSet
+        As from `load_pairs`.
+    matcher : Matcher, or callable
+        Called with the paths of source and target; what it returns has ``transfer(points).points``
+        and ``alpha``, and may have ``result``.
+    store : path, optional
+        An SQLite file. Without it nothing outlives the process.
+    workers : int
+        Processes; 1 is this one, -1 one a processor. On a Dask cluster all workers take part.
+    backend : {"loky", "dask"}
+        Processes of joblib's here, or the Dask cluster of the ``distributed.Client`` that is open.
+    resume : bool
+        Go on from what `store` holds, if it is there; it has to be of the same data set and
+        matcher.
+    retry_failed : bool
+        Whether failed pairs are among those to do when resumed.
+    limit : int, optional
+        So many pairs, spread over the data set.
+    progress : bool
+        Show a bar with the time left, on stderr.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    InputError
+        If `store` is there and `resume` is false, or is of other settings; the message says which.
+    KeyboardInterrupt
+        On Ctrl-C; the message says how to go on.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> points = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> pair = Pair("a-b", Path(__file__), Path(__file__), points, points, "cat", 10.0)
+    >>> def stay(source, target):
+    ...     return SimpleNamespace(transfer=lambda p: SimpleNamespace(points=p), alpha={})
+    >>> evaluate(PairSet("one", (pair,)), stay, progress=False).pck(0.1).value
+    1.0
+    """
+    _check(pairs, backend)
+    workers = _workers(workers)
+    chosen = pairs.first(limit)
+    about = describe(pairs, matcher)
+    with open_store(store, about, resume) as kept:
+        known = read_records(kept)
+        if retry_failed:
+            known = {id: one for id, one in known.items() if one.failure is None}
+        left = _grouped([pair for pair in chosen if pair.id not in known])
+        done = len(chosen) - len(left)
+        bar = counting_bar(
+            "pairs", len(chosen), len(chosen), enabled=bool(progress), before=(done, done)
+        )
+        try:
+            with bar as show, _ready(matcher, backend, workers if left else 1) as (carrier, send):
+                tasks = [Task(pair, carrier, pairs.score == "masks") for pair in left]
+                with closing(surviving(send, tasks)) as records:
+                    for record in records:
+                        kept.add(record.id, record.as_json())
+                        done += 1
+                        show(1, 1.0)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(_how_to_go_on(kept, done, len(chosen))) from None
+        known = read_records(kept)
+    return evaluation_of(about, tuple(known[pair.id] for pair in chosen))
+
+
 # The matcher of this process: networks are loaded once, not once a pair.
 _LOADED: dict[str, Any] = {}
 
@@ -197,97 +289,6 @@ def _noted(tasks: Iterable[Task], sent: list[Task]) -> Iterator[Task]:
 
 def _is_death(error: Exception) -> bool:
     return any(kind.__name__ in DEATHS for kind in type(error).__mro__)
-
-
-def evaluate(
-    pairs: PairSet,
-    matcher: Any,
-    store: str | os.PathLike[str] | None = None,
-    *,
-    workers: int = 1,
-    backend: Literal["loky", "dask"] = "loky",
-    resume: bool = False,
-    retry_failed: bool = False,
-    limit: int | None = None,
-    progress: bool = True,
-) -> Evaluation:
-    """Match every pair of a data set, keep each as it is finished, and score them.
-
-    Whatever ends the process, finished pairs are in `store`, and the same call with
-    ``resume=True`` does the others only. A pair that raises is kept as failed with its message and
-    stops no other; one that takes its worker process down is tried once more by itself.
-
-    Parameters
-    ----------
-    pairs : PairSet
-        As from `load_pairs`.
-    matcher : Matcher, or callable
-        Called with the paths of source and target; what it returns has ``transfer(points).points``
-        and ``alpha``, and may have ``result``.
-    store : path, optional
-        An SQLite file. Without it nothing outlives the process.
-    workers : int
-        Processes; 1 is this one, -1 one a processor. On a Dask cluster all workers take part.
-    backend : {"loky", "dask"}
-        Processes of joblib's here, or the Dask cluster of the ``distributed.Client`` that is open.
-    resume : bool
-        Go on from what `store` holds, if it is there; it has to be of the same data set and
-        matcher.
-    retry_failed : bool
-        Whether failed pairs are among those to do when resumed.
-    limit : int, optional
-        So many pairs, spread over the data set.
-    progress : bool
-        Show a bar with the time left, on stderr.
-
-    Returns
-    -------
-    Evaluation
-
-    Raises
-    ------
-    InputError
-        If `store` is there and `resume` is false, or is of other settings; the message says which.
-    KeyboardInterrupt
-        On Ctrl-C; the message says how to go on.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from types import SimpleNamespace
-    >>> import numpy as np
-    >>> points = np.array([[1.0, 2.0], [3.0, 4.0]])
-    >>> pair = Pair("a-b", Path(__file__), Path(__file__), points, points, "cat", 10.0)
-    >>> def stay(source, target):
-    ...     return SimpleNamespace(transfer=lambda p: SimpleNamespace(points=p), alpha={})
-    >>> evaluate(PairSet("one", (pair,)), stay, progress=False).pck(0.1).value
-    1.0
-    """
-    _check(pairs, backend)
-    workers = _workers(workers)
-    chosen = pairs.first(limit)
-    about = describe(pairs, matcher)
-    with open_store(store, about, resume) as kept:
-        known = read_records(kept)
-        if retry_failed:
-            known = {id: one for id, one in known.items() if one.failure is None}
-        left = _grouped([pair for pair in chosen if pair.id not in known])
-        done = len(chosen) - len(left)
-        bar = counting_bar(
-            "pairs", len(chosen), len(chosen), enabled=bool(progress), before=(done, done)
-        )
-        try:
-            with bar as show, _ready(matcher, backend, workers if left else 1) as (carrier, send):
-                tasks = [Task(pair, carrier, pairs.score == "masks") for pair in left]
-                with closing(surviving(send, tasks)) as records:
-                    for record in records:
-                        kept.add(record.id, record.as_json())
-                        done += 1
-                        show(1, 1.0)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(_how_to_go_on(kept, done, len(chosen))) from None
-        known = read_records(kept)
-    return evaluation_of(about, tuple(known[pair.id] for pair in chosen))
 
 
 @contextmanager
