@@ -25,12 +25,13 @@ from frot.correspondence._cosines import (
     Part,
     inverse,
 )
+from frot.correspondence._device import working_home
 from frot.correspondence._features import FeatureMap
 from frot.correspondence._interpolation import Line, inverse_norms
 from frot.solvers.sinkhorn.geometry import Rounding, constant_potentials
 from frot.solvers.sinkhorn.stack import StackGeometry
 
-__all__ = ["BUDGET", "GridGeometry", "check_maps", "layer_costs", "working_home"]
+__all__ = ["BUDGET", "GridGeometry", "check_maps", "layer_costs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,15 +317,6 @@ def _by_torch(
     for layer, X, Y in cosine_factors(source, target, grid_of, home.device, home.dtype):
         values[layer, :, :] = X[:n, :] @ Y[:m, :].mT
     return values
-
-
-def working_home(device: Any, dtype: str = "float32") -> Home:
-    """Return where costs are worked out: PyTorch on a device, NumPy for None."""
-    if device is None:
-        return Home.of(np.zeros(1, dtype=dtype))
-    import torch
-
-    return Home.of(torch.zeros(1, dtype=getattr(torch, dtype), device=device))
 
 
 def check_maps(source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_of: int) -> None:

@@ -13,9 +13,10 @@ import numpy as np
 from frot._base.arrays import Home
 from frot.correspondence._coherence import coherence
 from frot.correspondence._cosines import DenseLayers, inverse, lengths
+from frot.correspondence._device import working_home
 from frot.correspondence._features import FeatureMap, Grid
 from frot.correspondence._interpolation import interpolation, resize
-from frot.correspondence._layer_costs import GridGeometry, layer_costs, working_home
+from frot.correspondence._layer_costs import GridGeometry, layer_costs
 from frot.correspondence._photo import Photo
 
 __all__ = [

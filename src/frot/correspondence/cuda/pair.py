@@ -61,14 +61,8 @@ class PairSteps:
     ----------
     source, target : sequences of tuples
         Shapes (channels, h, w) of the layers' maps.
-    eta, eps : float
-    steps, sweeps : int
-        T, and Sinkhorn's sweeps in each.
-    grid_of : int
-        The layer whose cells are matched.
-    device : str or torch device
-    kernels : {"triton", "torch"}, optional
-        Triton's where it is installed and the device is CUDA's, if left out.
+    eta, eps, steps, sweeps, grid_of, device, kernels :
+        As of `PairPlanner`.
 
     Attributes
     ----------
