@@ -102,9 +102,9 @@ def evaluate(
     matcher = make_matcher(matching)
     label = matching.get("method") or matching.get("preset") or "frot"
     if store is None:
-        store = Path(
-            "-".join([data.value, *_part(split), label, matcher.fingerprint[:8]]) + ".sqlite"
-        )
+        part = [] if split is Split.test else [split.value]
+        name = "-".join([data.value, *part, label, matcher.fingerprint[:8]])
+        store = Path(f"{name}.sqlite")
     for note in pairs.notes:
         warn(f"{pairs.name} is {note}")
     remark(f"{len(pairs.first(limit))} pairs of {pairs.name}, kept in {store}")
@@ -135,10 +135,6 @@ def evaluate(
     if latex is not None:
         say(f"Wrote {table.write_latex(latex)}")
     raise typer.Exit(FAILED if found.failed else 0)
-
-
-def _part(split: Split) -> list[str]:
-    return [] if split is Split.test else [split.value]
 
 
 @contextmanager

@@ -112,7 +112,7 @@ class MatchProblem:
 
     def transported(self, plan: Any, alpha: Any, result: Result | None) -> Outcome:
         """The outcome of a plan, with its cost in every layer."""
-        plan = self.home.bring(plan if result is None else _dense(plan))
+        plan = self.home.bring(plan if result is None else plan.dense())
         phi = to_numpy(self.layers.costs.inner(plan[None, ...]))[0]
         weights = to_numpy(alpha).astype(float)
         return Outcome(self.votes(plan), weights, phi.astype(float), result, plan)
@@ -124,11 +124,6 @@ def votes_between(votes: Any, rows: np.ndarray, columns: np.ndarray, home: Home)
         return votes
     left, right = (home.bring(side.astype(float)) for side in (rows, columns))
     return votes * left[:, None] * right[None, :]
-
-
-def _dense(plan: Any) -> Any:
-    """A plan of the library, or a matrix already."""
-    return plan.dense() if hasattr(plan, "dense") else plan
 
 
 @dataclass(frozen=True, eq=False)

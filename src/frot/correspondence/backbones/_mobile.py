@@ -198,7 +198,9 @@ def _mobilenet_name(key: str) -> str:
     ('blocks.1.depthwise.0.weight', 'blocks.0.depthwise.1.bias')
     """
     # Convolution, normalisation and activation are nested or not, depending on the release.
-    key = re.sub(r"^(features\.\d+\.conv)\.(\d)\.([01])\.", _flattened, key)
+    if nested := re.match(r"(features\.\d+\.conv)\.(\d)\.([01])\.", key):
+        place = 3 * int(nested[2]) + int(nested[3])
+        key = f"{nested[1]}.{place}.{key[nested.end() :]}"
     if match := re.match(r"features\.(0|18)\.([01])\.(.+)", key):
         return f"{'stem' if match[1] == '0' else 'head'}.{match[2]}.{match[3]}"
     if match := re.match(r"features\.(\d+)\.conv\.(\d)\.(.+)", key):
@@ -208,7 +210,3 @@ def _mobilenet_name(key: str) -> str:
         part = ("expand", "depthwise", "project")[place // 3]
         return f"blocks.{block - 1}.{part}.{place % 3}.{match[3]}"
     return key.replace("classifier.1.", "classifier.")
-
-
-def _flattened(match: re.Match[str]) -> str:
-    return f"{match[1]}.{3 * int(match[2]) + int(match[3])}."

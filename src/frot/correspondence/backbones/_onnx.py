@@ -36,6 +36,7 @@ _CELLWISE = """
 """
 # The same where the channels are last.
 _LAST_AXIS = frozenset(("MatMul", "LayerNormalization"))
+_AVERAGES = ("GlobalAveragePool", "AveragePool", "ReduceMean")
 _RESHAPES = frozenset(("Reshape", "Flatten", "Squeeze", "Dropout", "Identity", "Cast"))
 
 
@@ -163,7 +164,7 @@ def find_classifier(graph: Any, known: Mapping[str, Geometry]) -> Classifier | N
         before = maker.get(node.input[0])
         while before is not None and before.op_type in _RESHAPES:
             before = maker.get(before.input[0])
-        if before is None or before.input[0] not in known or not _averages(before):
+        if before is None or before.input[0] not in known or before.op_type not in _AVERAGES:
             continue
         weights = np.asarray(numpy_helper.to_array(constants[node.input[1]]), dtype=np.float32)
         if not _attributes(node).get("transB", 0):
@@ -205,12 +206,6 @@ def pruned(model: Any, outputs: list[str], axis: int) -> bytes:
     for name in outputs:
         graph.output.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None))
     return small.SerializeToString()
-
-
-def _averages(node: Any) -> bool:
-    if node.op_type in ("GlobalAveragePool", "AveragePool"):
-        return True
-    return node.op_type == "ReduceMean"
 
 
 def _bias_after(graph: Any, product: str) -> str | None:

@@ -51,7 +51,8 @@ def read_tensorflow_js(path: Path) -> TensorFlowJs:
         raise InputError(f"{path} does not exist; give the path of a weight file")
     try:
         model = json.loads(path.read_text(encoding="utf-8"))
-        groups = [(_names(group), _entries(group)) for group in model["weightsManifest"]]
+        manifest = model["weightsManifest"]
+        groups = [([str(name) for name in group["paths"]], _entries(group)) for group in manifest]
     except (ValueError, KeyError, TypeError):
         raise InputError(f"{path} is no model.json of a TensorFlow.js layers model") from None
     weights: dict[str, np.ndarray] = {}
@@ -67,10 +68,6 @@ class _Entry:
     name: str
     shape: tuple[int, ...]
     plain: bool
-
-
-def _names(group: dict[str, Any]) -> list[str]:
-    return [str(name) for name in group["paths"]]
 
 
 def _entries(group: dict[str, Any]) -> list[_Entry]:

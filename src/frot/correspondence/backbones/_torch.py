@@ -78,7 +78,8 @@ class TorchBackbone:
 
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module is a {type(module).__name__}; give a torch.nn.Module")
-        if compiled := [n for n, p in module.named_modules() if _is_compiled(p)]:
+        scripted = torch.jit.ScriptModule
+        if compiled := [n for n, p in module.named_modules() if isinstance(p, scripted)]:
             raise InputError(
                 f"module: {repr(compiled[0]) if compiled[0] else 'it'} is compiled by TorchScript, "
                 "which cannot be watched at work; give the module that it was made from, or export "
@@ -178,7 +179,8 @@ class TorchBackbone:
                 return {asked[part]: asked[part] for part in chosen}
         trace, _ = self._probe(set())
         # Parts without parts of their own add inside a block, as some normalisations do.
-        blocks = [p for p in trace.sums if p not in parts or _has_parts(self._module, p)]
+        part = self._module.get_submodule
+        blocks = [name for name in trace.sums if name not in parts or [*part(name).children()]]
         found = blocks or list(trace.sums)
         if found and trace.stem is not None:
             found.insert(0, trace.stem[0])
@@ -227,7 +229,7 @@ class TorchBackbone:
         )
 
     def _run(self, ready: np.ndarray, wanted: set[str]) -> tuple[Any, dict[str, Any]]:
-        torch = _torch()
+        torch = require("torch", "correspondence")
         from frot.correspondence.backbones._trace import Trace, evaluating, watching
 
         trace = Trace(wanted)
@@ -283,10 +285,6 @@ class TorchBackbone:
         return found
 
 
-def _torch() -> Any:
-    return require("torch", "correspondence")
-
-
 def _said(error: Exception) -> str:
     """The first line of an error; of kinds whose text is no sentence, the kind as well."""
     line = (str(error).splitlines() or [""])[0]
@@ -294,16 +292,8 @@ def _said(error: Exception) -> str:
     return line if known and line else f"{type(error).__name__}: {line}".rstrip(": ")
 
 
-def _is_compiled(module: Any) -> bool:
-    return isinstance(module, _torch().jit.ScriptModule)
-
-
 def _bare(part: str) -> str:
     return part.removesuffix(":output")
-
-
-def _has_parts(module: Any, name: str) -> bool:
-    return any(True for _ in module.get_submodule(name).children())
 
 
 _CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))

@@ -195,7 +195,11 @@ def match_pair(task: Task) -> Record:
         seconds = time.perf_counter() - start
         result = getattr(match, "result", None)
         status = getattr(getattr(result, "status", None), "name", None)
-        scored = _score_mask(pair, found) if task.masks else _score_points(pair, found)
+        scored = (
+            _score_mask(pair, found)
+            if task.masks
+            else {"errors": point_errors(found, pair.target_points, pair.length)}
+        )
         return Record(
             pair.id,
             pair.category,
@@ -216,10 +220,6 @@ def match_pair(task: Task) -> Record:
         text = f"{type(error).__name__}: {' '.join(str(error).split())}"
         seconds = time.perf_counter() - start
         return Record(pair.id, pair.category, failure=text, seconds=seconds)
-
-
-def _score_points(pair: Pair, found: np.ndarray) -> dict[str, Any]:
-    return {"errors": point_errors(found, pair.target_points, pair.length)}
 
 
 def _score_mask(pair: Pair, found: np.ndarray) -> dict[str, Any]:

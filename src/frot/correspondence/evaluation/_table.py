@@ -416,7 +416,8 @@ def _measured(
 ) -> list[Row]:
     matched = {record.category for record in one.done}
     if not matched:
-        raise InputError(f"{name}: no pair of {one.name} was matched{_first_failure(one)}")
+        first = "".join(f"; the first, {id}: {why}" for id, why in list(one.failed.items())[:1])
+        raise InputError(f"{name}: no pair of {one.name} was matched{first}")
     there = [category for category in classes if category in matched]
 
     def row(measure: str, score: Any) -> Row:
@@ -438,14 +439,10 @@ def _measured(
             row("IoU", lambda category: one.mean("iou", category)),
         ]
     return [
-        row(f"PCK {threshold:g} per {per}", partial(_pck, one, threshold, per))
+        row(f"PCK {threshold:g} per {per}", partial(one.pck, threshold, per))
         for per in AVERAGES
         for threshold in thresholds
     ]
-
-
-def _pck(one: Evaluation, threshold: float, per: Per, category: str | None) -> Estimate:
-    return one.pck(threshold, per, category)
 
 
 def _said_of(one: Evaluation, name: str) -> list[str]:
@@ -458,10 +455,6 @@ def _said_of(one: Evaluation, name: str) -> list[str]:
         id, said = next(iter(warned.items()))
         notes.append(f"{name}{len(warned)} pairs were matched with a warning, {id}: {said[0]}")
     return notes
-
-
-def _first_failure(one: Evaluation) -> str:
-    return "".join(f"; the first, {id}: {why}" for id, why in list(one.failed.items())[:1])
 
 
 def _ordered(evaluations: Any) -> tuple[str, ...]:
