@@ -87,7 +87,7 @@ def _backbone(
     layers: Sequence[str | int] | None,
     tensors: str,
     device: Any,
-    **colours: float,
+    **colours: Any,
 ) -> TorchBackbone:
     """Return a network with some of its parts as layers."""
     chosen = {name: parts[name] for name in choose_layers(list(parts), layers, called)}

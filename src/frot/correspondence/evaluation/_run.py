@@ -195,11 +195,7 @@ def match_pair(task: Task) -> Record:
         seconds = time.perf_counter() - start
         result = getattr(match, "result", None)
         status = getattr(getattr(result, "status", None), "name", None)
-        scored = (
-            _score_mask(pair, found)
-            if task.masks
-            else {"errors": point_errors(found, pair.target_points, pair.length)}
-        )
+        scored = _scored(pair, found, task.masks)
         return Record(
             pair.id,
             pair.category,
@@ -222,7 +218,9 @@ def match_pair(task: Task) -> Record:
         return Record(pair.id, pair.category, failure=text, seconds=seconds)
 
 
-def _score_mask(pair: Pair, found: np.ndarray) -> dict[str, Any]:
+def _scored(pair: Pair, found: np.ndarray, masks: bool) -> dict[str, Any]:
+    if not masks:
+        return {"errors": point_errors(found, pair.target_points, pair.length)}
     truth = pair.target_mask
     if truth is None:
         truth = outline_mask(pair.target_points, *photo_size(pair.target))
