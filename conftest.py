@@ -11,4 +11,4 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Kernels for CUDA devices import Triton; the code that calls them asks for it first.
-collect_ignore_glob = [] if find_spec("triton") else ["src/frot/correspondence/_cuda/_*kernels.py"]
+collect_ignore_glob = [] if find_spec("triton") else ["src/frot/correspondence/cuda/_triton.py"]

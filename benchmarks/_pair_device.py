@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch.nn import functional
 
-from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence._features import FeatureMap
 from frot.correspondence.cuda.pair import PairSteps
 
 __all__ = ["on_a_device"]

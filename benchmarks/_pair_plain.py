@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence._features import FeatureMap
 
 __all__ = ["plain_plan", "plain_stack", "synthetic_maps"]
 

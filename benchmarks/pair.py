@@ -19,9 +19,8 @@ import torch
 
 from _pair_device import on_a_device
 from _pair_plain import plain_plan, plain_stack, synthetic_maps
-from frot.correspondence._grid_costs import layer_costs
-from frot.correspondence._layer_plan import LayerPlan, paper_plan
-from frot.correspondence._layer_solve import solve_layers
+from frot.correspondence._layer_costs import layer_costs
+from frot.correspondence._transport import LayerPlan, paper_plan, solve_layers
 
 STEPS, TOL = 3, 1e-3
 

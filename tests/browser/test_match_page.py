@@ -6,6 +6,7 @@ import pytest
 from frot.correspondence import Matcher, TorchBackbone
 from frot.correspondence.page import heat_rows, write_match_page
 from tests.correspondence.fake_match import fake_match
+from tests.correspondence.heat import drawn_heat
 from tests.correspondence.small import SIDE, cat, convolutions
 
 LISTED = np.array([[100.25, 80.5], [220.5, 140.0], [30.0, 290.0]])
@@ -134,7 +135,7 @@ def test_the_heat_map_is_hottest_where_the_scores_are(page, match):
         w, h, opaque = page.execute_script(CELLS)
         assert (h, w) == (grid.h, grid.w)
         drawn = (np.array(opaque).reshape(h, w) / 255 / 0.8) ** 2
-        expected = rows.heat(np.multiply(point, match.source_ratio), match.source_grid, grid)
+        expected = drawn_heat(rows, np.multiply(point, match.source_ratio), match.source_grid, grid)
         assert drawn == pytest.approx(expected, abs=0.02)
         # On the screen the hottest cell is at its centre in the photograph.
         left, top, width, height = box(page, "heat")

@@ -12,7 +12,7 @@ from scipy.ndimage import map_coordinates
 
 import frot
 from frot import InputError
-from frot.correspondence._feature_map import Grid
+from frot.correspondence._features import Grid
 from frot.correspondence._warps import Warp, random_thin_plate
 
 LAYERS = tuple(f"stage{stage}.{block}" for stage, count in ((1, 3), (2, 4), (3, 6), (4, 3))

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence._features import FeatureMap
 
 SOURCE = ((9, 7), (9, 7), (5, 4), (5, 4), (3, 2), (1, 1), (18, 14))
 TARGET = ((8, 11), (8, 11), (4, 6), (4, 6), (2, 3), (1, 2), (16, 22))

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from frot._base.arrays import Home
-from frot.correspondence._coherence import LEAST, coherence, coherences
-from frot.correspondence._feature_map import FeatureMap
-from frot.correspondence._layers import LayerPair, at_most
+from frot.correspondence._coherence import LEAST, coherence
+from frot.correspondence._features import FeatureMap
+from frot.correspondence.layers import LayerPair, at_most
 
 
 def noise(h, w, seed=0, channels=32):
@@ -104,7 +104,7 @@ def test_layers_finer_than_the_cells_are_measured_on_the_cells():
         pair = LayerPair((fine, cells), (other_fine, other_cells), 1, device)
         one, other = (at_most(one, cells.grid) for one in (fine, other_fine))
         expected = [coherence(one, other), coherence(cells, other_cells)]
-        assert coherences(pair) == pytest.approx(expected)
+        assert pair.coherences == pytest.approx(expected)
 
 
 def test_torch_agrees():

@@ -3,9 +3,8 @@ import pytest
 
 from frot._base.errors import InputError
 from frot.correspondence import Matcher, PairSet, pck, point_errors
-from frot.correspondence._layer_search import _sights, best_layer, search_layers
-from frot.correspondence._layer_table import LayerTable
-from frot.correspondence._layers import LayerPair
+from frot.correspondence._layer_search import _chosen_features, best_layer, search_layers
+from frot.correspondence.layers import LayerPair, LayerTable
 from tests.correspondence import planted
 from tests.correspondence.layers import TARGET, random_maps
 
@@ -57,12 +56,14 @@ def test_choices_are_matched_as_by_a_matcher_with_these_layers(pairs, method, st
     layers = ("noise_a", "x_coarse", "y", "noise_b_coarse")
     # Fine layers alone are brought to the stride that is asked for.
     way = matcher(method, planted.Planted(layers), stride=stride)
-    photos = way.see(pair.source), way.see(pair.target)
+    photos = way.features(pair.source), way.features(pair.target)
     choices = [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 3), (0, 1, 2, 3)]
-    for chosen, (some, sight) in zip(choices, _sights(way, *photos, choices), strict=True):
+    for chosen, (some, features) in zip(
+        choices, _chosen_features(way, *photos, choices), strict=True
+    ):
         names = tuple(layers[k] for k in chosen)
-        assert some.backbone.layers == sight.layers.names == names
-        found = some.match(sight, some.solve(sight))
+        assert some.backbone.layers == features.layers.names == names
+        found = some.match(features, some.solve(features))
         fresh = matcher(method, planted.Planted(layers), layers=names, stride=stride)
         alone = fresh(pair.source, pair.target)
         assert found.source_grid == alone.source_grid
@@ -117,7 +118,7 @@ def test_bad_input(pairs):
 @pytest.mark.parametrize("device", [None, "cpu"])
 def test_layers_of_a_table_are_those_alone(device):
     source, target = tuple(random_maps(seed=0)), tuple(random_maps(TARGET, seed=1))
-    table = LayerTable(LayerPair(source, target, 1, device))
+    table = LayerTable(source, target, 1, device)
     chosen = (1, 3, 6)
     some = table.only(chosen, 0)
     alone = LayerPair(tuple(source[k] for k in chosen), tuple(target[k] for k in chosen), 0, device)

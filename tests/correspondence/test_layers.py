@@ -6,8 +6,8 @@ import torch
 from torch.nn import functional
 
 from frot._base.arrays import to_numpy
-from frot.correspondence._feature_map import FeatureMap, Grid
-from frot.correspondence._layers import LayerPair, at_most, common_grid
+from frot.correspondence._features import FeatureMap, Grid
+from frot.correspondence.layers import LayerPair, at_most, common_grid
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 
 DEVICES = [None, "cpu"]

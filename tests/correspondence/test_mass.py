@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional
 
 from frot import InputError
-from frot.correspondence._feature_map import Grid
+from frot.correspondence._features import Grid
 from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
 
 

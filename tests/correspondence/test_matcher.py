@@ -9,9 +9,8 @@ import pytest
 
 import frot
 from frot.correspondence import ArrayBackbone, FeatureCache, FeatureMap, Matcher, TorchBackbone
-from frot.correspondence._hough import hough
 from frot.correspondence.methods import METHODS
-from frot.correspondence.transfer import TRANSFERS
+from frot.correspondence.transfer import TRANSFERS, hough
 from tests.correspondence.small import SIDE, Counting, cat, classifier, convolutions, places
 
 
@@ -193,7 +192,7 @@ def test_photographs_are_seen_once():
     assert counting.seen == 3
     # Not for ever.
     for x in range(17):
-        match.see(cat(x=x))
+        match.features(cat(x=x))
     match(cat(), cat())
     assert counting.seen == 3 + 17 + 1
 

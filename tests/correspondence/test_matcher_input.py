@@ -5,7 +5,7 @@ import pytest
 
 from frot import InputError
 from frot.correspondence import Matcher, TorchBackbone, find_weights
-from frot.correspondence._backbone import Classifying
+from frot.correspondence._features import Classifying
 from frot.correspondence.methods import METHODS
 from tests.correspondence.small import SIDE, Counting, cat, classifier, convolutions
 

@@ -9,17 +9,15 @@ import pytest
 import frot
 from frot._base.arrays import to_numpy
 from frot._base.names import distinct
-from frot.correspondence import methods as _methods
-from frot.correspondence._coherence import coherences
-from frot.correspondence._feature_map import FeatureMap
-from frot.correspondence._layers import LayerPair
-from frot.correspondence._transport import Transporting
-from frot.correspondence.methods import Setting
-from frot.correspondence.methods import _srw as srw
+from frot.correspondence import methods
+from frot.correspondence._features import FeatureMap
+from frot.correspondence.layers import LayerPair
+from frot.correspondence.methods import MatchProblem
+from frot.correspondence.settings import Settings
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 from tests.correspondence.test_layers import upsampled
 
-METHODS: Any = _methods.METHODS
+METHODS: Any = methods.METHODS
 GRIDS = SOURCE[:4], TARGET[:4]
 CHANNELS = (8, 20, 16, 16)
 # Cosines in single precision prove no gap much below it.
@@ -46,11 +44,9 @@ def weights(layers, seed=0) -> Any:
 
 def setting(layers=None, **given) -> Any:
     layers = pair() if layers is None else layers
-    transport = Transporting(
-        **{key: given.pop(key) for key in ("eta", "eps", "tol", "steps") if key in given}
-    )
+    layer = given.pop("layer", None)
     a, b = weights(layers)
-    return Setting(layers, a, b, transport, **given)
+    return MatchProblem(layers, a, b, Settings(**{"eta": 0.3, **given}), layer)
 
 
 def sinkhorn(cost, a, b, eps, sweeps=3000):
@@ -98,7 +94,7 @@ def test_a_uniform_prior_is_the_papers_entropy():
 
 def test_the_coherence_prior_is_the_coherences_to_their_power():
     given = setting(power=3.0, tol=TOL)
-    q = coherences(given.layers) ** 3
+    q = given.layers.coherences**3
     assert given.q == pytest.approx(q / q.sum())
     found = METHODS["frot"](given)
     answer = given.q * np.exp(found.phi / 0.3)
@@ -208,18 +204,17 @@ def test_methods_with_one_cost_are_plain_transport(method):
 
 def test_max_min_solves_no_layer_that_cannot_be_the_costliest(monkeypatch):
     given = setting()
-    solved, alone = [], Transporting.alone
+    solved, alone = [], MatchProblem.solve_cost
 
-    def counted(self, cost, name, a, b):
+    def counted(self, cost, name):
         solved.append(name)
-        return alone(self, cost, name, a, b)
+        return alone(self, cost, name)
 
-    monkeypatch.setattr(Transporting, "alone", counted)
+    monkeypatch.setattr(MatchProblem, "solve_cost", counted)
     found = METHODS["max-min"](given).result
     names = given.layers.names
     every = [
-        alone(given.transport, given.layers.mixed(given.alone(k)), name, given.a, given.b)
-        for k, name in enumerate(names)
+        alone(given, given.layers.mixed(given.one_hot(k)), name) for k, name in enumerate(names)
     ]
     assert len(set(solved)) == len(solved) < len(names)
     assert found.lower >= max(one.lower for one in every) - 1e-6
@@ -229,12 +224,12 @@ def test_max_min_solves_no_layer_that_cannot_be_the_costliest(monkeypatch):
 @pytest.mark.parametrize("method", ["max-min", "srw", "uniform", "best-layer"])
 def test_an_interruption_of_any_solve_is_seen(monkeypatch, method):
     """One of many solves that was cut short makes the whole incomplete, the last one or not."""
-    alone = Transporting.alone
+    alone = MatchProblem.solve_cost
 
     def cut(self, *given):
         raise frot.Interrupted(replace(alone(self, *given), status=frot.Status.INTERRUPTED))
 
-    monkeypatch.setattr(Transporting, "alone", cut)
+    monkeypatch.setattr(MatchProblem, "solve_cost", cut)
     with pytest.raises(KeyboardInterrupt) as stop:
         METHODS[method](setting(rank=5))
     if method == "srw":
@@ -249,7 +244,7 @@ def test_an_interruption_of_any_solve_is_seen(monkeypatch, method):
 
 def test_the_best_layer_is_the_most_coherent_one_where_none_is_named():
     given = setting()
-    assert METHODS["best-layer"](given).alpha.argmax() == coherences(given.layers).argmax() == 1
+    assert METHODS["best-layer"](given).alpha.argmax() == given.layers.coherences.argmax() == 1
 
 
 @pytest.mark.parametrize("device", [None, "cpu"])
@@ -311,13 +306,13 @@ def test_srw_finds_the_same_directions_with_and_without_a_matrix(monkeypatch):
     X, Y = rng.normal(size=(30, 60)) * np.geomspace(3, 0.1, 60), rng.normal(size=(25, 60))
     plan = rng.random((30, 25))
     plan /= plan.sum()
-    dense = srw._directions(X, Y, plan, 4)
+    dense = methods._directions(X, Y, plan, 4)
     apart = X[:, None] - Y[None]
     moments = np.einsum("ij,ijk,ijl->kl", plan, apart, apart)
     largest = np.linalg.eigvalsh(moments)[-4:]
     assert np.linalg.eigvalsh(dense.T @ moments @ dense) == pytest.approx(largest)
-    monkeypatch.setattr(srw, "DENSE_UP_TO", 10)
-    sparse = srw._directions(X, Y, plan, 4)
+    monkeypatch.setattr(methods, "DENSE_UP_TO", 10)
+    sparse = methods._directions(X, Y, plan, 4)
     assert sparse @ sparse.T == pytest.approx(dense @ dense.T, abs=1e-3)
 
 

@@ -9,10 +9,11 @@ import pytest
 
 from frot import InputError
 from frot.correspondence import Matcher, TorchBackbone
-from frot.correspondence._feature_map import Grid
+from frot.correspondence._features import Grid
 from frot.correspondence.page import heat_rows, sample, write_match_page
 from frot.correspondence.transfer import TRANSFERS
 from tests.correspondence.fake_match import FakeMatch, FakePhoto, FakeTransfer, fake_match
+from tests.correspondence.heat import cells_around, drawn_heat, drawn_row
 from tests.correspondence.small import SIDE, cat, convolutions
 
 POINTS = np.array([[100.25, 80.0], [220.5, 140.0]])
@@ -154,7 +155,7 @@ def test_all_are_kept_where_there_is_room():
     assert rows.cells.shape == (30, GRID.count)
     for cell in (0, 29):
         expected = scores[cell].reshape(18, 25) / scores[cell].max()
-        assert rows.row(cell, GRID) == pytest.approx(expected, abs=0.5 / 255 + 1e-6)
+        assert drawn_row(rows, cell, GRID) == pytest.approx(expected, abs=0.5 / 255 + 1e-6)
 
 
 def test_the_best_are_kept_and_the_others_averaged():
@@ -165,7 +166,7 @@ def test_the_best_are_kept_and_the_others_averaged():
     scaled = scores[7] / scores[7].max()
     best = set(np.argsort(scaled)[-50:])
     assert set(rows.cells[7].tolist()) == best
-    made = rows.row(7, GRID).ravel()
+    made = drawn_row(rows, 7, GRID).ravel()
     y, x = np.divmod(np.arange(GRID.count), GRID.w)
     block = (y // 3) * 9 + x // 3
     for cell in range(GRID.count):
@@ -177,8 +178,8 @@ def test_the_best_are_kept_and_the_others_averaged():
 def test_nothing_and_negative_scores_are_cold():
     scores = np.stack([np.zeros(GRID.count), -np.ones(GRID.count), np.arange(GRID.count)])
     rows = heat_rows(scores, GRID)
-    assert not rows.row(0, GRID).any()
-    assert not rows.row(1, GRID).any()
+    assert not drawn_row(rows, 0, GRID).any()
+    assert not drawn_row(rows, 1, GRID).any()
     assert rows.shares[:2].tolist() == [0.0, 0.0]
     assert rows.shares[2] == pytest.approx(2.0 / GRID.count)
 
@@ -186,12 +187,15 @@ def test_nothing_and_negative_scores_are_cold():
 def test_scores_however_small_are_votes():
     scores = np.float32(1e-36) * random_scores().astype(np.float32)
     rows = heat_rows(scores, GRID)
-    assert rows.row(0, GRID).max() == 1.0
+    assert drawn_row(rows, 0, GRID).max() == 1.0
 
 
 def test_where_nothing_votes_all_is_even():
     rows = heat_rows(np.zeros((30, GRID.count)), GRID)
-    assert rows.heat(np.array([8.0, 8.0]), Grid(5, 6, 8.0, 8.0), GRID).tolist() == [[1.0] * 25] * 18
+    assert (
+        drawn_heat(rows, np.array([8.0, 8.0]), Grid(5, 6, 8.0, 8.0), GRID).tolist()
+        == [[1.0] * 25] * 18
+    )
 
 
 def test_the_largest_stays_small():
@@ -208,7 +212,7 @@ def test_more_cells_than_two_bytes_count():
     grid = Grid(2, 40_000, 1.0, 1.0)
     scores = np.zeros((1, grid.count))
     scores[0, 79_999] = 3.0
-    assert heat_rows(scores, grid).row(0, grid)[1, -1] == 1.0
+    assert drawn_row(heat_rows(scores, grid), 0, grid)[1, -1] == 1.0
 
 
 def test_the_heat_of_a_point_is_that_of_the_match():
@@ -216,7 +220,7 @@ def test_the_heat_of_a_point_is_that_of_the_match():
     grid, ratio = match.target_grid, match.target_ratio
     rows = heat_rows(match.scores, grid)
     for point in np.random.default_rng(0).uniform([0, 0], [359, 299], (20, 2)):
-        made = rows.heat(point * match.source_ratio, match.source_grid, grid)
+        made = drawn_heat(rows, point * match.source_ratio, match.source_grid, grid)
         heat = match.heatmap(point)
         # At the pixels next to the centres of the cells; between them both are smooth.
         x, y = (grid.centres / ratio).round().astype(int).T
@@ -260,7 +264,7 @@ def test_the_page_shows_the_heat_map_of_a_real_match(matched, transfer, more, ma
     for point in ([40.0, 32.0], [77.0, 40.0], [120.0, 110.0], [51.5, 43.2], [0.0, 0.0]):
         heat = match.heatmap(point)[y, x].reshape(grid.h, grid.w)
         assert heat.max() == 1.0
-        made = rows.heat(np.array(point), match.source_grid, grid)
+        made = drawn_heat(rows, np.array(point), match.source_grid, grid)
         assert made == pytest.approx(heat, abs=1.5 / 255)
 
 
@@ -270,10 +274,13 @@ def test_which_cells_count():
     for off, cells in (((), [7, 11, 12, 13, 17]), ((7, 12), [11, 13, 17])):
         scores[off, :] = 0.0
         rows = heat_rows(scores, source)
-        assert rows.around(np.array([16.0, 16.0]), source) == cells
-        assert np.flatnonzero(rows.heat(np.array([16.0, 16.0]), source, source)).tolist() == cells
+        assert cells_around(rows, np.array([16.0, 16.0]), source) == cells
+        assert (
+            np.flatnonzero(drawn_heat(rows, np.array([16.0, 16.0]), source, source)).tolist()
+            == cells
+        )
     # Beyond the last cells, and where none is within a stride: the nearest, all of them.
-    assert rows.around(np.array([50.0, 50.0]), source) == [24]
+    assert cells_around(rows, np.array([50.0, 50.0]), source) == [24]
     scores[[6, 7, 8, 11, 12, 13, 16, 17, 18], :] = 0.0
     rows = heat_rows(scores, source)
-    assert rows.around(np.array([16.0, 16.0]), source) == [2, 10, 14, 22]
+    assert cells_around(rows, np.array([16.0, 16.0]), source) == [2, 10, 14, 22]

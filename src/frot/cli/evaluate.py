@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from frot._base.errors import InputError, require
+from frot._base.files import check_writable
 from frot.cli.console import FAILED, console, remark, say, warn
 from frot.cli.matching import make_matcher, option, split_options, takes_matcher
 
@@ -85,8 +87,6 @@ def evaluate(
 
     Exit codes: 0 every pair was matched, 1 some failed, 2 bad input, 130 interrupted.
     """
-    from frot._base.errors import InputError
-    from frot._base.files import check_writable
     from frot.correspondence.datasets import load_pairs, verify_pairs
     from frot.correspondence.evaluation import evaluate as run
 
@@ -102,9 +102,9 @@ def evaluate(
     matcher = make_matcher(matching)
     label = matching.get("method") or matching.get("preset") or "frot"
     if store is None:
-        store = Path(
-            "-".join([data.value, *_part(split), label, matcher.fingerprint[:8]]) + ".sqlite"
-        )
+        part = [] if split is Split.test else [split.value]
+        name = "-".join([data.value, *part, label, matcher.fingerprint[:8]])
+        store = Path(f"{name}.sqlite")
     for note in pairs.notes:
         warn(f"{pairs.name} is {note}")
     remark(f"{len(pairs.first(limit))} pairs of {pairs.name}, kept in {store}")
@@ -137,18 +137,12 @@ def evaluate(
     raise typer.Exit(FAILED if found.failed else 0)
 
 
-def _part(split: Split) -> list[str]:
-    return [] if split is Split.test else [split.value]
-
-
 @contextmanager
 def _cluster(address: str | None) -> Iterator[Any]:
     """Yield the name of the backend, with a client of the cluster open where there is one."""
     if address is None:
         yield "loky"
         return
-    from frot._base.errors import InputError, require
-
     distributed: Any = require("distributed", "parallel")
     try:
         client = distributed.Client(address, timeout=10)

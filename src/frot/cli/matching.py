@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from frot._base.errors import InputError
-from frot.correspondence.settings import ONNX_OPTIONS, Option, matcher_options
+from frot.correspondence.settings import ONNX_OPTIONS, matcher_options
 
 __all__ = ["make_matcher", "option", "split_options", "takes_matcher"]
 
@@ -40,7 +40,9 @@ def takes_matcher(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         words = {one.name: given.pop(one.name) for one in options}
         matching = {
-            name: READERS.get(name, _same)(word) for name, word in words.items() if word is not None
+            name: READERS[name](word) if name in READERS else word
+            for name, word in words.items()
+            if word is not None
         }
         command(**given, matching=matching)
 
@@ -53,19 +55,14 @@ def takes_matcher(command: Callable[..., None]) -> Callable[..., None]:
 def _parameters() -> list[inspect.Parameter]:
     return [
         inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(panel, one)
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[one.kind | None, option(panel, one.text, one.metavar)],
         )
         for panel, options in PANELS.items()
         for name, one in options.items()
     ]
-
-
-def _annotation(panel: str, one: Option) -> Any:
-    return Annotated[one.kind | None, option(panel, one.text, one.metavar)]
-
-
-def _same(word: Any) -> Any:
-    return word
 
 
 def number_or_name(word: str, kind: type = int) -> Any:

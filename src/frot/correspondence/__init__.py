@@ -12,10 +12,8 @@ much each layer weighed. Section 3.3 of the paper.
 
 from __future__ import annotations
 
-from frot.correspondence._backbone import Backbone, Classifying
 from frot.correspondence._coherence import coherence
-from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
-from frot.correspondence._feature_map import FeatureMap, Grid
+from frot.correspondence._features import Backbone, Classifying, FeatureMap, Grid
 from frot.correspondence._layer_search import (
     LayerSearch,
     ScoredLayers,
@@ -23,7 +21,6 @@ from frot.correspondence._layer_search import (
     search_layers,
 )
 from frot.correspondence._matcher import Matcher
-from frot.correspondence._pair import Pair
 from frot.correspondence._photo import Photo, read_photo
 from frot.correspondence._score import (
     Estimate,
@@ -51,6 +48,7 @@ from frot.correspondence.backbones import (
     resnet,
     resolve_backbone,
 )
+from frot.correspondence.backbones.cache import CachedBackbone, FeatureCache
 from frot.correspondence.datasets import (
     PAIR_SETS,
     PairSet,
@@ -59,6 +57,7 @@ from frot.correspondence.datasets import (
     pf_willow,
     verify_pairs,
 )
+from frot.correspondence.datasets.pair_set import Pair
 from frot.correspondence.evaluation import (
     Evaluation,
     Record,

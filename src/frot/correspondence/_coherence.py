@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from frot._base.arrays import Home, to_numpy
-from frot.correspondence._feature_map import FeatureMap
-from frot.correspondence._layers import LayerPair, at_most, inverse, lengths
+from frot.correspondence._cosines import inverse, lengths
+from frot.correspondence._features import FeatureMap
 
-__all__ = ["coherence", "coherences"]
+__all__ = ["coherence"]
 
 # Layers that are no better than chance keep this much, so that logarithms exist.
 LEAST = 1e-6
-_KNOWN: WeakKeyDictionary[LayerPair, np.ndarray] = WeakKeyDictionary()
 
 
 def coherence(source: FeatureMap, target: FeatureMap, home: Home | None = None) -> float:
@@ -51,25 +49,6 @@ def coherence(source: FeatureMap, target: FeatureMap, home: Home | None = None) 
     there = _one_way(to_numpy(xp.argmax(cosines, axis=1)), source, target)
     back = _one_way(to_numpy(xp.argmax(cosines, axis=0)), target, source)
     return float(np.sqrt(there * back))
-
-
-def coherences(layers: LayerPair) -> np.ndarray:
-    """Return the coherence of every layer, (L,), finer layers on the common grids."""
-    # Several settings may ask it of the same two photographs.
-    if layers not in _KNOWN:
-        _KNOWN[layers] = _coherences(layers)
-    return _KNOWN[layers].copy()
-
-
-def _coherences(layers: LayerPair) -> np.ndarray:
-    return np.array(
-        [
-            coherence(
-                at_most(one, layers.source_grid), at_most(other, layers.target_grid), layers.home
-            )
-            for one, other in zip(layers.source, layers.target, strict=True)
-        ]
-    )
 
 
 def _unit_vectors(home: Home, layer: FeatureMap) -> Any:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
+from frot._base.arrays import Home
 from frot._base.errors import InputError
 
-__all__ = ["check_room", "find_device"]
+__all__ = ["check_room", "find_device", "working_home"]
 
 # Bytes a pair of cells that matching was seen to take: ten matrices in single precision.
 BYTES = 40
@@ -35,6 +38,15 @@ def find_device(device: str | None) -> Any:
             f"device: {device!r} cannot be used ({why}); use 'cpu' or 'numpy'"
         ) from None
     return str(device)
+
+
+def working_home(device: Any, dtype: str = "float32") -> Home:
+    """Return where costs are worked out: PyTorch on a device, NumPy for None."""
+    if device is None:
+        return Home.of(np.zeros(1, dtype=dtype))
+    import torch
+
+    return Home.of(torch.zeros(1, dtype=getattr(torch, dtype), device=device))
 
 
 def check_room(n: int, m: int, memory: float | None = None) -> None:

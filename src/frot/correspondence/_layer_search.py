@@ -10,14 +10,12 @@ import numpy as np
 
 from frot._base.errors import InputError, hearing
 from frot._base.validate import check_number
-from frot.correspondence._feature_map import FeatureMap
-from frot.correspondence._layer_table import LayerTable
-from frot.correspondence._layers import LayerPair
+from frot.correspondence._features import FeatureMap
 from frot.correspondence._matcher import Matcher
-from frot.correspondence._pair import Pair
-from frot.correspondence._score import pck, point_errors
+from frot.correspondence._score import pck
 from frot.correspondence.datasets import PairSet
-from frot.correspondence.sight import Seen, Sight
+from frot.correspondence.datasets.pair_set import Pair
+from frot.correspondence.layers import LayerTable, PairFeatures, PhotoFeatures
 from frot.solvers.progress import counting_bar
 
 __all__ = ["LayerSearch", "ScoredLayers", "best_layer", "search_layers"]
@@ -122,7 +120,8 @@ def search_layers(
             def tried(pair: Pair, choices: Any = choices) -> list[np.ndarray]:
                 photos = seen[str(pair.source)], seen[str(pair.target)]
                 return [
-                    _errors(way, sight, pair) for way, sight in _sights(matcher, *photos, choices)
+                    _errors(way, found, pair)
+                    for way, found in _chosen_features(matcher, *photos, choices)
                 ]
 
             scores = _scores(pairs, tried, threshold, show)
@@ -174,8 +173,8 @@ def best_layer(
 
     def tried(pair: Pair) -> list[np.ndarray]:
         one, other = seen[str(pair.source)], seen[str(pair.target)]
-        sight = matcher.sight(one, other, matcher.layer_pair(one, other))
-        return [_errors(way, sight, pair) for way in ways]
+        features = matcher.join(one, other)
+        return [_errors(way, features, pair) for way in ways]
 
     effort = float(len(pairs) * len(names))
     with counting_bar("pairs", len(pairs), effort, enabled=progress) as show:
@@ -190,10 +189,10 @@ def _check(pairs: PairSet, threshold: float) -> None:
         raise InputError(f"pairs: {pairs.name} is scored by masks; give a set with points")
 
 
-def _photos(pairs: PairSet, matcher: Matcher) -> dict[str, Seen]:
+def _photos(pairs: PairSet, matcher: Matcher) -> dict[str, PhotoFeatures]:
     """Features of all photographs, by path."""
     paths = dict.fromkeys(str(path) for pair in pairs for path in (pair.source, pair.target))
-    return {path: matcher.see(path) for path in paths}
+    return {path: matcher.features(path) for path in paths}
 
 
 def _scores(
@@ -209,10 +208,10 @@ def _scores(
     return np.round(found, 12)
 
 
-def _sights(
-    matcher: Matcher, one: Seen, other: Seen, choices: Sequence[tuple[int, ...]]
-) -> Iterator[tuple[Matcher, Sight]]:
-    """Yield a matcher with each choice of layers, and what it sees, from shared products."""
+def _chosen_features(
+    matcher: Matcher, one: PhotoFeatures, other: PhotoFeatures, choices: Sequence[tuple[int, ...]]
+) -> Iterator[tuple[Matcher, PairFeatures]]:
+    """Yield a matcher with each choice of layers, and its features, from shared products."""
     # Which cells are matched depends on the choice; those with the same share their products.
     tables: dict[tuple[object, ...], LayerTable] = {}
     for chosen in choices:
@@ -224,18 +223,16 @@ def _sights(
         cells = (None if own else first, *(end.values.shape[1:] for end in ends))
         if cells not in tables:
             sides = _put(one.maps, first, ends[0]), _put(other.maps, first, ends[1])
-            tables[cells] = LayerTable(LayerPair(*sides, first, matcher.device))
+            tables[cells] = LayerTable(*sides, first, matcher.device)
         way = matcher.with_layers(chosen)
-        yield way, way.sight(one, other, tables[cells].only(chosen, grid_of))
+        yield way, way.join(one, other, tables[cells].only(chosen, grid_of))
 
 
 def _put(maps: tuple[FeatureMap, ...], place: int, one: FeatureMap) -> tuple[FeatureMap, ...]:
     return (*maps[:place], one, *maps[place + 1 :])
 
 
-def _errors(way: Matcher, sight: Sight, pair: Pair) -> np.ndarray:
+def _errors(way: Matcher, features: PairFeatures, pair: Pair) -> np.ndarray:
     # What stops at its limit is scored as it is.
     with hearing():
-        outcome = way.solve(sight)
-    moved = way.match(sight, outcome).transfer(pair.source_points).points
-    return point_errors(moved, pair.target_points, pair.length)
+        return way.errors(features, way.solve(features), pair)

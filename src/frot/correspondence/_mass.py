@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from frot._base.errors import InputError
-from frot.correspondence._backbone import Classifying
-from frot.correspondence._feature_map import Grid
-from frot.correspondence._interpolate import resize, sampling
-from frot.correspondence.backbones.choose import refuse_classes
+from frot.correspondence._features import Classifying, Grid, refuse_classes
+from frot.correspondence._interpolation import resize, sampling
 
 __all__ = ["MASSES", "check_mask", "class_activation", "mask_mass", "staircase"]
 

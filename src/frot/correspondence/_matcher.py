@@ -15,23 +15,21 @@ from frot._base.errors import InputError
 from frot._base.fingerprint import fingerprint
 from frot._base.stopping import finish
 from frot._base.validate import check_choice
-from frot.correspondence._backbone import state_of
 from frot.correspondence._device import check_room, find_device
-from frot.correspondence._feature_cache import CachedBackbone, FeatureCache
-from frot.correspondence._feature_map import FeatureMap, Grid
-from frot.correspondence._hough import hough as hough_votes
-from frot.correspondence._layers import LayerPair, with_cells
+from frot.correspondence._features import FeatureMap, Grid, extract_named, knows_names, state_of
 from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
 from frot.correspondence._photo import read_photo
-from frot.correspondence._transport import Transporting
-from frot.correspondence.backbones import SomeLayers, extract_named, resolve_backbone
-from frot.correspondence.backbones.arrays import knows_names
-from frot.correspondence.backbones.choose import whole
+from frot.correspondence._score import point_errors
+from frot.correspondence.backbones import SomeLayers, resolve_backbone
+from frot.correspondence.backbones.cache import CachedBackbone, FeatureCache
+from frot.correspondence.backbones.wrappers import whole
+from frot.correspondence.datasets.pair_set import Pair
+from frot.correspondence.layers import LayerPair, PairFeatures, PhotoFeatures, with_cells
 from frot.correspondence.match import Match
-from frot.correspondence.methods import METHODS, Outcome, Setting, votes_between
+from frot.correspondence.methods import METHODS, MatchProblem, Outcome, votes_between
 from frot.correspondence.settings import PRESETS, Settings
-from frot.correspondence.sight import Seen, Sight
 from frot.correspondence.transfer import Transferring
+from frot.correspondence.transfer import hough as hough_votes
 
 __all__ = ["Matcher"]
 
@@ -134,7 +132,7 @@ radius, side, enlarge, stride, rank, edges : optional
         self.settings = self.settings.sized(self.backbone.name)
         self.layer = _layer_number(layer, self.backbone.layers)
         self._check_prior()
-        self._seen: OrderedDict[str, Seen] = OrderedDict()
+        self._seen: OrderedDict[str, PhotoFeatures] = OrderedDict()
 
     def _check_prior(self) -> None:
         prior, count = self.settings.prior, len(self.backbone.layers)
@@ -172,56 +170,58 @@ radius, side, enlarge, stride, rank, edges : optional
             On Ctrl-C in a solver; its `result` is the match that the best certified plan gives.
         """
         began = time.perf_counter()
-        sight = self.look(source, target, source_mask=source_mask, target_mask=target_mask)
+        features = self.pair_features(
+            source, target, source_mask=source_mask, target_mask=target_mask
+        )
         return finish(
-            lambda: self.solve(sight),
+            lambda: self.solve(features),
             lambda outcome: replace(
-                self.match(sight, outcome), seconds=time.perf_counter() - began
+                self.match(features, outcome), seconds=time.perf_counter() - began
             ),
         )
 
-    def look(
+    def pair_features(
         self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None
-    ) -> Sight:
+    ) -> PairFeatures:
         """Return what matching two photographs starts from, whatever the method."""
         # Everything is read and checked before the network sees anything.
         photos = read_photo(source), read_photo(target)
         names = ("source_mask", "target_mask")
-        first, second = (
+        masks = [
             None if mask is None else check_mask(mask, photo.size, name)
             for mask, photo, name in zip((source_mask, target_mask), photos, names, strict=True)
-        )
-        one, other = map(self.see, photos)
-        layers = self.layer_pair(one, other)
-        return self.sight(one, other, layers, source_mask=first, target_mask=second)
+        ]
+        one, other = map(self.features, photos)
+        return self.join(one, other, masks=masks)
 
-    def sight(
+    def join(
         self,
-        one: Seen,
-        other: Seen,
-        layers: LayerPair,
-        *,
-        source_mask: Any = None,
-        target_mask: Any = None,
-    ) -> Sight:
-        """Return photographs that were seen and their layers, with the weights of the cells.
+        one: PhotoFeatures,
+        other: PhotoFeatures,
+        layers: LayerPair | None = None,
+        masks: Sequence[Any] = (None, None),
+    ) -> PairFeatures:
+        """Return the features of two photographs, cell against cell, with the cells' weights.
 
-        Masks have been checked.
+        Layers are those of `layer_pair` if left out; masks have been checked.
         """
-        a = self._mass(one, source_mask, layers.source_grid, "source_mask")
-        b = self._mass(other, target_mask, layers.target_grid, "target_mask")
-        return Sight(one, other, layers, a, b)
+        if layers is None:
+            layers = self.layer_pair(one, other)
+        a = self._mass(one, masks[0], layers.source_grid, "source_mask")
+        b = self._mass(other, masks[1], layers.target_grid, "target_mask")
+        return PairFeatures(one, other, layers, a, b)
 
-    def solve(self, sight: Sight) -> Outcome:
+    def solve(self, pair: PairFeatures) -> Outcome:
         """Return what the method makes of two photographs."""
-        return METHODS[self.settings.method](self.setting(sight.layers, sight.a, sight.b))
+        problem = MatchProblem(pair.layers, pair.a, pair.b, self.settings, self.layer)
+        return METHODS[self.settings.method](problem)
 
-    def match(self, sight: Sight, outcome: Outcome) -> Match:
+    def match(self, pair: PairFeatures, outcome: Outcome) -> Match:
         """Return the match that an outcome amounts to, after Hough matching where asked."""
-        one, other, layers = sight.source, sight.target, sight.layers
+        one, other, layers = pair.source, pair.target, pair.layers
         return Match(
             one.photo, other.photo, layers.source_grid, layers.target_grid,
-            one.ratio, other.ratio, sight.a, sight.b,
+            one.ratio, other.ratio, pair.a, pair.b,
             alpha=_named(layers.names, outcome.alpha),
             phi=None if outcome.phi is None else _named(layers.names, outcome.phi),
             prior=None if outcome.prior is None else _named(layers.names, outcome.prior),
@@ -229,9 +229,14 @@ radius, side, enlarge, stride, rank, edges : optional
             method=self.settings.method,
             seconds=0.0,
             source_cam=one.cam, target_cam=other.cam,
-            transferring=self.transferring(layers, outcome, one, other),
+            transferring=self._transferring(pair, outcome.votes),
             raw_plan=outcome.plan,
         )  # fmt: skip
+
+    def errors(self, features: PairFeatures, outcome: Outcome, pair: Pair) -> np.ndarray:
+        """Return how far a labelled pair's points are off, (k,), as `point_errors` has it."""
+        moved = self.match(features, outcome).transfer(pair.source_points).points
+        return point_errors(moved, pair.target_points, pair.length)
 
     def having(self, *, layer: str | SupportsIndex | None = None, **changes: Any) -> Matcher:
         """Return a matcher with other settings and the same network.
@@ -281,7 +286,7 @@ radius, side, enlarge, stride, rank, edges : optional
         )
         return other
 
-    def see(self, source: Any) -> Seen:
+    def features(self, source: Any) -> PhotoFeatures:
         """Return a photograph's features, from memory where it was seen lately."""
         photo = read_photo(source)
         # Some backbones know photographs by their names.
@@ -298,13 +303,13 @@ radius, side, enlarge, stride, rank, edges : optional
         if settings.mass != "uniform":
             activation = class_activation(self.backbone, image, settings.mass)
         maps = tuple(extract_named(self.backbone, photo.name, image))
-        seen = Seen(photo, image.shape[:2], ratio, maps, activation)
+        seen = PhotoFeatures(photo, image.shape[:2], ratio, maps, activation)
         self._seen[key] = seen
         while len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
         return seen
 
-    def layer_pair(self, one: Seen, other: Seen) -> LayerPair:
+    def layer_pair(self, one: PhotoFeatures, other: PhotoFeatures) -> LayerPair:
         """Return the layers of two photographs, cell against cell."""
         (source, grid_of), (target, _) = self.with_cells(one.maps), self.with_cells(other.maps)
         if not str(self.device).startswith("cuda"):
@@ -316,32 +321,19 @@ radius, side, enlarge, stride, rank, edges : optional
         stride = self.settings.stride
         return with_cells(maps, None if isinstance(stride, str) else stride)
 
-    def setting(self, layers: LayerPair, a: np.ndarray, b: np.ndarray) -> Setting:
-        """Return what a method is given."""
-        settings = self.settings
-        transport = Transporting(
-            settings.eta, settings.eps, settings.tol, settings.steps or None, settings.normalise
-        )
-        return Setting(
-            layers, a, b, transport, settings.prior, settings.power, settings.exponent,
-            self.layer, settings.rank,
-        )  # fmt: skip
-
-    def transferring(
-        self, layers: LayerPair, outcome: Outcome, one: Seen, other: Seen
-    ) -> Transferring:
+    def _transferring(self, pair: PairFeatures, scores: Any) -> Transferring:
         """Return the scores, after Hough matching where asked, ready to be read off."""
+        settings, layers = self.settings, pair.layers
         grids = (layers.source_grid, layers.target_grid)
-        scores = outcome.votes
-        if not self.settings.edges:
-            inside = grids[0].inside(one.size), grids[1].inside(other.size)
+        sizes = (pair.source.size, pair.target.size)
+        if not settings.edges:
+            inside = grids[0].inside(sizes[0]), grids[1].inside(sizes[1])
             scores = votes_between(scores, *inside, layers.home)
-        if self.settings.hough:
-            scores = hough_votes(scores, *grids, one.size, other.size, layers.home)
-        settings = self.settings
+        if settings.hough:
+            scores = hough_votes(scores, *grids, *sizes, layers.home)
         return Transferring(scores, *grids, layers.home, settings.transfer, settings.radius)
 
-    def _mass(self, seen: Seen, mask: Any, grid: Grid, name: str) -> np.ndarray:
+    def _mass(self, seen: PhotoFeatures, mask: Any, grid: Grid, name: str) -> np.ndarray:
         if mask is not None:
             return mask_mass(mask, seen.ratio, grid, name)
         if seen.activation is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from frot._base.errors import InputError, require
-from frot.correspondence._interpolate import interpolation
+from frot.correspondence._interpolation import interpolation
 
 __all__ = ["MAX_PIXELS", "MIN_SIDE", "Photo", "read_photo"]
 

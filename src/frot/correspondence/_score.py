@@ -14,6 +14,7 @@ __all__ = [
     "Estimate",
     "MaskScore",
     "mask_score",
+    "mean_of",
     "outline_mask",
     "pck",
     "pck_difference",
@@ -112,7 +113,7 @@ def pck(errors: Sequence[Any], threshold: float = 0.1, per: Per = "image") -> Es
     (0.75, 0.833)
     """
     hits, points = _hits(errors, threshold)
-    return _mean(hits / points) if _image(per) else _ratio(hits, points)
+    return mean_of(hits / points) if _image(per) else _ratio(hits, points)
 
 
 def pck_difference(
@@ -132,7 +133,7 @@ def pck_difference(
     if not np.array_equal(points, others):
         raise InputError("second: is of other pairs than first; give the same in the same order")
     more = ours - theirs
-    return _mean(more / points) if _image(per) else _ratio(more, points)
+    return mean_of(more / points) if _image(per) else _ratio(more, points)
 
 
 class MaskScore(NamedTuple):
@@ -209,7 +210,8 @@ def _image(per: Per) -> bool:
     return per == "image"
 
 
-def _mean(values: np.ndarray) -> Estimate:
+def mean_of(values: np.ndarray) -> Estimate:
+    """Return the mean over pairs, and its standard error."""
     return _ratio(values, np.ones(len(values)))
 
 

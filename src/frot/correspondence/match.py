@@ -11,7 +11,7 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 from frot._base.errors import InputError
-from frot.correspondence._feature_map import Grid
+from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
 from frot.correspondence.transfer import Transfer, Transferring
 from frot.problem.result import Result

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._base.errors import require
-from frot.correspondence._feature_map import Grid
+from frot.correspondence._features import Grid
 from frot.correspondence.pictures import as_points, grid_extent
 from frot.show.page import check_page, data_address, render, save_page
 
@@ -272,6 +272,10 @@ class HeatRows:
         Means over what is not kept, of blocks row by row.
     shares : float32 array of shape (n,)
         Share of the row's sum that its largest score is; 0 for a cell without votes, as off a mask.
+
+    A page draws the kept scores over the means of the blocks; the heat of a point is the mean of
+    the rows of the cells with votes within a stride of it, or else the nearest that have, each as
+    shares of its sum, over its maximum: what `Match.heatmap` gives.
     """
 
     cells: np.ndarray
@@ -280,32 +284,6 @@ class HeatRows:
     rest: np.ndarray
     shares: np.ndarray
 
-    def row(self, cell: int, grid: Grid) -> np.ndarray:
-        """Return a row as the page draws it, shape (h, w), in [0, 1]."""
-        y, x = np.mgrid[: grid.h, : grid.w] // self.block
-        made = self.rest[cell][y * -(-grid.w // self.block) + x].astype(float).ravel()
-        made[self.cells[cell]] = self.scores[cell]
-        return made.reshape(grid.h, grid.w) / 255.0
-
-    def around(self, point: np.ndarray, source: Grid) -> list[int]:
-        """Return the cells close to a point of the source's grid, as `Match.heatmap` reads it.
-
-        Those within a stride that have votes, or else the nearest that have, whatever moves points.
-        """
-        x, y = (source.centres - point).T
-        apart = np.sqrt(x * x + y * y)
-        apart[self.shares == 0.0] = np.inf
-        return np.flatnonzero(apart <= max(source.stride, apart.min())).tolist()
-
-    def heat(self, point: np.ndarray, source: Grid, grid: Grid) -> np.ndarray:
-        """Return the mean of the rows around a point of the source's grid, over its maximum.
-
-        Each as shares of its sum.
-        """
-        near = self.around(point, source)
-        mean = sum(self.shares[cell] * self.row(cell, grid) for cell in near)
-        return mean / np.max(mean)
-
 
 def heat_rows(scores: np.ndarray, grid: Grid, most: int = MAX_KEPT) -> HeatRows:
     """Keep about `most` scores of a matrix of shape (n, m), the same number in each row.
@@ -313,8 +291,8 @@ def heat_rows(scores: np.ndarray, grid: Grid, most: int = MAX_KEPT) -> HeatRows:
     Examples
     --------
     >>> rows = heat_rows(np.array([[1.0, 4.0, 0.0, 2.0]]), Grid(1, 4, 8.0, 8.0))
-    >>> rows.row(0, Grid(1, 4, 8.0, 8.0)).round(2)
-    array([[0.25, 1.  , 0.  , 0.5 ]])
+    >>> dict(zip(rows.cells[0].tolist(), rows.scores[0].tolist()))[1]
+    255
     """
     n, m = scores.shape
     if not np.any(scores > 0.0):

@@ -244,35 +244,14 @@ def _declared() -> dict[str, Option]:
 # "frot-paper": the paper's reading; "scot": the framework it builds on, its OT-HPF; "hpf":
 # hyperpixel flow, which that extends. They match the cells of the first layer of a ResNet, whose
 # stride is 4; that of other networks may be 2, and four times as many cells sixteen times the work.
+_BOXES: dict[str, Any] = {"transfer": "boxes", "side": 300, "stride": 4}
 PRESETS: dict[str, Settings] = {
     "frot": Settings(),
     "frot-paper": Settings(
-        eta=0.3,
-        steps=3,
-        prior="uniform",
-        mass="cam-top",
-        exponent=1.0,
-        transfer="boxes",
-        side=300,
-        stride=4,
+        eta=0.3, steps=3, prior="uniform", mass="cam-top", exponent=1.0, **_BOXES
     ),
-    "scot": Settings(
-        method="scot",
-        eps=0.05,
-        mass="cam",
-        exponent=1.0,
-        transfer="boxes",
-        side=300,
-        stride=4,
-    ),
-    "hpf": Settings(
-        method="hpf",
-        transfer="boxes",
-        side=300,
-        enlarge=False,
-        stride=4,
-        edges=False,
-    ),
+    "scot": Settings(method="scot", eps=0.05, mass="cam", exponent=1.0, **_BOXES),
+    "hpf": Settings(method="hpf", enlarge=False, edges=False, **_BOXES),
 }
 
 # Which network, which of its layers and where it runs; the others say how they are matched.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from frot._base.errors import InputError, MissingDependencyError
-from frot.correspondence._backbone import Classifying
+from frot.correspondence._features import Classifying
 from frot.correspondence.backbones._mobile import (
     _mobilenet_name,
     default_backbone,

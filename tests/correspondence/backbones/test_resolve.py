@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from frot._base.errors import InputError
-from frot.correspondence._backbone import Classifying
-from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence._features import Classifying, FeatureMap, extract_named
 from frot.correspondence.backbones._onnx import OnnxBackbone
 from frot.correspondence.backbones._resolve import resolve_backbone
 from frot.correspondence.backbones._torch import TorchBackbone
 from frot.correspondence.backbones._weights import find_weights
-from frot.correspondence.backbones.arrays import ArrayBackbone, extract_named, image_key
-from frot.correspondence.backbones.choose import SomeLayers
+from frot.correspondence.backbones.arrays import ArrayBackbone, image_key
+from frot.correspondence.backbones.wrappers import SomeLayers
 
 torch = pytest.importorskip("torch")
 from tests.correspondence.backbones import resnets  # noqa: E402

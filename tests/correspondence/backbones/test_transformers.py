@@ -7,8 +7,7 @@ import pytest
 
 from frot._base.errors import InputError
 from frot.correspondence.backbones._resolve import resolve_backbone
-from frot.correspondence.backbones._torch import TorchBackbone
-from frot.correspondence.backbones._transformers import transformers_backbone
+from frot.correspondence.backbones._torch import TorchBackbone, transformers_backbone
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

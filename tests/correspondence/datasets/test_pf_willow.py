@@ -4,7 +4,7 @@ from scipy.io import loadmat, savemat
 
 from frot import InputError
 from frot.correspondence.datasets import pf_willow
-from frot.correspondence.datasets._pf_willow import CLASSES, ORIGIN, is_pf_willow
+from frot.correspondence.datasets._pf_willow import CLASSES, PF_WILLOW
 from frot.datasets.catalogue import folders
 from tests.correspondence import generated
 
@@ -116,8 +116,8 @@ def test_what_is_found_without_asking_has_to_be_the_release(tmp_path, monkeypatc
 
 
 def test_the_release_itself():
-    places = [place / name for place in folders() for name in ("", *ORIGIN.folders)]
-    if not any(place.is_dir() and is_pf_willow(place) for place in places):
+    places = [place / name for place in folders() for name in ("", *PF_WILLOW.folders)]
+    if not any(place.is_dir() and PF_WILLOW.is_it(place) for place in places):
         pytest.skip("PF-WILLOW is not there")
     pairs = pf_willow()
     assert pairs.counts == dict.fromkeys(CLASSES, 90)

@@ -4,7 +4,7 @@ import pytest
 
 from frot import InputError
 from frot.correspondence.datasets import load_pairs, verify_pairs
-from frot.correspondence.datasets._pf_willow import CLASSES, ORIGIN, RELEASED
+from frot.correspondence.datasets._pf_willow import CLASSES, PF_WILLOW, RELEASED
 from frot.correspondence.evaluation import evaluate, read_evaluation
 from tests.correspondence import generated
 from tests.correspondence.datasets.test_load import MADE
@@ -45,7 +45,7 @@ def test_a_part_that_is_missing(tmp_path, name, part):
 def test_pf_willow_of_two_classes(tmp_path):
     root = generated.pf_willow(tmp_path)
     found = verify_pairs("pf-willow", root)
-    gone = [f"{root / name} is missing; get it from {ORIGIN.source}" for name in ABSENT]
+    gone = [f"{root / name} is missing; get it from {PF_WILLOW.address}" for name in ABSENT]
     assert list(found.missing[:8]) == gone
     assert found.missing[8] == "12 pairs are there where 900 were published"
     assert "not those of the release" in found.missing[9]

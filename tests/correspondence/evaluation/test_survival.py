@@ -18,7 +18,7 @@ import pytest
 
 from frot.correspondence.datasets import load_pairs
 from frot.correspondence.evaluation import evaluate, read_evaluation
-from frot.correspondence.evaluation._work import DIED
+from frot.correspondence.evaluation._run import DIED
 from tests.correspondence import generated
 from tests.correspondence.evaluation.matchers import Noting
 from tests.dask_cluster import two_workers

@@ -21,7 +21,7 @@ from frot.cli.reproduce.experiment import (
     Table,
     Verdict,
 )
-from frot.cli.reproduce.pairs import NETWORKS, Choice, errors_of, network, sight_of, solve_way
+from frot.cli.reproduce.pairs import NETWORKS, Choice, features_of, network, solve_way
 from frot.cli.reproduce.resume import finish, kept_in, work_of
 from frot.correspondence import Matcher, Pair, PairSet, best_layer, pf_willow, search_layers
 from frot.show.style import BLUE, GREY, ORANGE, new_figure, tidy
@@ -135,18 +135,18 @@ def match_pair(
     matcher: Matcher, pair: Pair, choices: Mapping[str, Choice], skipped: Sequence[str] = ()
 ) -> np.ndarray:
     """Return errors, weights and seconds of every choice, (choices, 4 k + L + 1) for k points."""
-    sight = matcher.look(pair.source, pair.target)
-    _ = sight.layers.costs
-    count, names = len(pair.source_points), sight.layers.names
+    features = matcher.pair_features(pair.source, pair.target)
+    _ = features.layers.costs
+    count, names = len(pair.source_points), features.layers.names
     found = np.full((len(choices), len(READINGS) * count + len(names) + 1), np.nan)
     for row, (name, choice) in zip(found, choices.items(), strict=True):
         if name in skipped:
             continue
         way = choice.of(matcher)
-        own = sight_of(way, sight)
+        own = features_of(way, features)
         outcome = solve_way(way, own)
         errors = [
-            errors_of(way.having(transfer=transfer, hough=hough), own, outcome, pair)
+            way.having(transfer=transfer, hough=hough).errors(own, outcome, pair)
             for transfer, hough in READINGS
         ]
         alpha = dict(zip(own.layers.names, outcome.alpha, strict=True))

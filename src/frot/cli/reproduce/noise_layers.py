@@ -400,7 +400,7 @@ def noise_layers(
     numbers: dict[str, Any] = {
         "figure": "noise-layers",
         "pairs": count,
-        "classes": _classes(data, count),
+        "classes": data.first(count).counts,
         "seed": seed,
         "noise_layers": NOISE,
         "threshold": THRESHOLD,
@@ -458,10 +458,6 @@ def _estimate(found: Estimate) -> dict[str, float | None]:
     """For JSON, which has no NaN: a single pair has no spread."""
     error = found.standard_error
     return {"value": found.value, "error": None if np.isnan(error) else error}
-
-
-def _classes(data: PairSet, count: int) -> dict[str, int]:
-    return data.first(count).counts
 
 
 def _notes(numbers: dict[str, Any]) -> tuple[str, ...]:

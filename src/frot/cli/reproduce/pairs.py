@@ -21,20 +21,18 @@ from frot.correspondence import (
     efficientnet_lite2,
     find_weights,
     mobilenetv2,
-    point_errors,
     resnet,
 )
+from frot.correspondence.layers import PairFeatures
 from frot.correspondence.methods import Outcome
-from frot.correspondence.sight import Sight
 
 __all__ = [
     "NETWORKS",
     "Choice",
     "PairRun",
-    "errors_of",
+    "features_of",
     "network",
     "run_pair",
-    "sight_of",
     "solve_way",
 ]
 
@@ -175,39 +173,33 @@ def run_pair(matcher: Matcher, pair: Pair, choices: Mapping[str, Choice]) -> dic
         As soon as a solver was interrupted, so that no half-solved pair is kept.
     """
     ways = {key: choice.of(matcher) for key, choice in choices.items()}
-    sight = matcher.look(pair.source, pair.target)
+    features = matcher.pair_features(pair.source, pair.target)
     # Costs are made when first asked for; not on the first choice's clock.
-    _ = sight.layers.costs
-    return {key: _run_way(way, sight_of(way, sight), pair) for key, way in ways.items()}
+    _ = features.layers.costs
+    return {key: _run_way(way, features_of(way, features), pair) for key, way in ways.items()}
 
 
-def sight_of(way: Matcher, sight: Sight) -> Sight:
-    """Return what a way sees of two photographs that were seen with all layers."""
+def features_of(way: Matcher, pair: PairFeatures) -> PairFeatures:
+    """Return what a way has of two photographs' features, of all layers."""
     names = way.backbone.layers
-    if names == sight.layers.names:
-        return sight
+    if names == pair.layers.names:
+        return pair
     one, other = (
         replace(seen, maps=tuple(layer for layer in seen.maps if layer.name in names))
-        for seen in (sight.source, sight.target)
+        for seen in (pair.source, pair.target)
     )
-    return way.sight(one, other, way.layer_pair(one, other))
+    return way.join(one, other)
 
 
-def solve_way(way: Matcher, sight: Sight) -> Outcome:
+def solve_way(way: Matcher, features: PairFeatures) -> Outcome:
     """Solve, unless it is interrupted; runs that stop at their limit say so in their status."""
     with hearing():
-        return way.solve(sight)
+        return way.solve(features)
 
 
-def errors_of(way: Matcher, sight: Sight, outcome: Outcome, pair: Pair) -> np.ndarray:
-    """Return the errors of the pair's points, (k,), read off as the matcher is set."""
-    moved = way.match(sight, outcome).transfer(pair.source_points).points
-    return point_errors(moved, pair.target_points, pair.length)
-
-
-def _run_way(way: Matcher, sight: Sight, pair: Pair) -> PairRun:
+def _run_way(way: Matcher, features: PairFeatures, pair: Pair) -> PairRun:
     began = time.perf_counter()
-    outcome = solve_way(way, sight)
+    outcome = solve_way(way, features)
     status = "" if outcome.result is None else outcome.result.status.name
-    plain, hough = (errors_of(one, sight, outcome, pair) for one in (way, way.having(hough=True)))
+    plain, hough = (one.errors(features, outcome, pair) for one in (way, way.having(hough=True)))
     return PairRun(plain, hough, outcome.alpha, time.perf_counter() - began, status)

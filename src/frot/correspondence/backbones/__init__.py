@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from frot.correspondence.backbones._mobile import default_backbone, efficientnet_lite2, mobilenetv2
-from frot.correspondence.backbones._noise import NoisyBackbone
 from frot.correspondence.backbones._onnx import OnnxBackbone
 from frot.correspondence.backbones._resnet import resnet
 from frot.correspondence.backbones._resolve import BACKBONES, resolve_backbone
-from frot.correspondence.backbones._torch import TorchBackbone
-from frot.correspondence.backbones._transformers import transformers_backbone
+from frot.correspondence.backbones._torch import TorchBackbone, transformers_backbone
 from frot.correspondence.backbones._weights import find_weights
-from frot.correspondence.backbones.arrays import ArrayBackbone, extract_named, image_key
-from frot.correspondence.backbones.choose import SomeLayers
+from frot.correspondence.backbones.arrays import ArrayBackbone, image_key
+from frot.correspondence.backbones.wrappers import NoisyBackbone, SomeLayers
 
 __all__ = [
     "BACKBONES",
@@ -22,7 +20,6 @@ __all__ = [
     "TorchBackbone",
     "default_backbone",
     "efficientnet_lite2",
-    "extract_named",
     "find_weights",
     "image_key",
     "mobilenetv2",

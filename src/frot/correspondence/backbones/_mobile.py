@@ -11,7 +11,7 @@ from typing import Any
 from frot._base.errors import InputError, MissingDependencyError, require
 from frot.correspondence.backbones._torch import TorchBackbone
 from frot.correspondence.backbones._weights import fill, read_weights
-from frot.correspondence.backbones.choose import choose_layers
+from frot.correspondence.backbones.wrappers import choose_layers
 
 __all__ = ["default_backbone", "efficientnet_lite2", "mobilenetv2"]
 
@@ -75,17 +75,24 @@ def efficientnet_lite2(
         eps=1e-3,
     )
     fill(network, named, path, "EfficientNet-Lite2")
+    colours = {"mean": 127.0, "std": 128.0, "scale": 255.0}
     parts = parts_of(network, tensors)
-    chosen = choose_layers(list(parts), layers, "EfficientNet-Lite2")
-    return TorchBackbone(
-        network.eval(),
-        {name: parts[name] for name in chosen},
-        mean=127.0,
-        std=128.0,
-        scale=255.0,
-        device=device,
-        name="efficientnet-lite2" + ("" if tensors == "sum" else f"-{tensors}"),
-    )
+    return _backbone(network, "EfficientNet-Lite2", parts, layers, tensors, device, **colours)
+
+
+def _backbone(
+    network: Any,
+    called: str,
+    parts: dict[str, str],
+    layers: Sequence[str | int] | None,
+    tensors: str,
+    device: Any,
+    **colours: Any,
+) -> TorchBackbone:
+    """Return a network with some of its parts as layers."""
+    chosen = {name: parts[name] for name in choose_layers(list(parts), layers, called)}
+    name = called.lower() + ("" if tensors == "sum" else f"-{tensors}")
+    return TorchBackbone(network.eval(), chosen, device=device, name=name, **colours)
 
 
 def _weight_file() -> str:
@@ -179,13 +186,7 @@ def mobilenetv2(
     )
     fill(network, named, weights, "MobileNetV2")
     parts = {"stem": "stem", **parts_of(network, tensors), "head": "head"}
-    chosen = choose_layers(list(parts), layers, "MobileNetV2")
-    return TorchBackbone(
-        network.eval(),
-        {name: parts[name] for name in chosen},
-        device=device,
-        name="mobilenetv2" + ("" if tensors == "sum" else f"-{tensors}"),
-    )
+    return _backbone(network, "MobileNetV2", parts, layers, tensors, device)
 
 
 def _mobilenet_name(key: str) -> str:
@@ -197,7 +198,9 @@ def _mobilenet_name(key: str) -> str:
     ('blocks.1.depthwise.0.weight', 'blocks.0.depthwise.1.bias')
     """
     # Convolution, normalisation and activation are nested or not, depending on the release.
-    key = re.sub(r"^(features\.\d+\.conv)\.(\d)\.([01])\.", _flattened, key)
+    if nested := re.match(r"(features\.\d+\.conv)\.(\d)\.([01])\.", key):
+        place = 3 * int(nested[2]) + int(nested[3])
+        key = f"{nested[1]}.{place}.{key[nested.end() :]}"
     if match := re.match(r"features\.(0|18)\.([01])\.(.+)", key):
         return f"{'stem' if match[1] == '0' else 'head'}.{match[2]}.{match[3]}"
     if match := re.match(r"features\.(\d+)\.conv\.(\d)\.(.+)", key):
@@ -207,7 +210,3 @@ def _mobilenet_name(key: str) -> str:
         part = ("expand", "depthwise", "project")[place // 3]
         return f"blocks.{block - 1}.{part}.{place % 3}.{match[3]}"
     return key.replace("classifier.1.", "classifier.")
-
-
-def _flattened(match: re.Match[str]) -> str:
-    return f"{match[1]}.{3 * int(match[2]) + int(match[3])}."

@@ -1,11 +1,10 @@
-"""A torch module: what tells it from others, and leaving it as it was."""
+"""A torch module: what tells it from others, on whatever device, in whatever process."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -14,13 +13,10 @@ import torch
 
 from frot._base.errors import InputError
 from frot._base.fingerprint import fingerprint
-from frot.correspondence.backbones._trace import Trace
 
 __all__ = [
     "code_digest",
-    "evaluating",
     "placed",
-    "watching",
     "weights_digest",
     "weights_state",
     "without_local_hooks",
@@ -248,50 +244,3 @@ def _local_hooks(part: Any) -> list[tuple[Any, int]]:
         for key, hook in hooks.items()
         if "<locals>" in getattr(hook, "__qualname__", "")
     ]
-
-
-@contextmanager
-def evaluating(module: Any) -> Iterator[None]:
-    """Put every part in evaluation mode, and back into the mode that each was in."""
-    modes = [(part, part.training) for part in module.modules()]
-    try:
-        module.eval()
-        yield
-    finally:
-        for part, mode in modes:
-            part.training = mode
-
-
-@contextmanager
-def watching(module: Any, trace: Trace) -> Iterator[dict[str, Any]]:
-    """Keep `trace.inside`, and copy what the parts return that the yielded dictionary names."""
-    outputs: dict[str, Any] = {}
-    hooks = []
-
-    def enter(name: str) -> Any:
-        return lambda _part, _args: trace.inside.append(name)
-
-    def leave(name: str) -> Any:
-        def hook(_part: Any, _args: Any, output: Any) -> None:
-            trace.inside.pop()
-            if name in outputs and (value := _first_tensor(output)) is not None:
-                outputs[name] = (trace.sight(value), value.detach().clone())
-
-        return hook
-
-    try:
-        for name, part in module.named_modules():
-            hooks.append(part.register_forward_pre_hook(enter(name)))
-            hooks.append(part.register_forward_hook(leave(name)))
-        yield outputs
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-def _first_tensor(output: Any) -> Any:
-    if isinstance(output, Mapping):
-        output = list(output.values())
-    if isinstance(output, list | tuple):
-        return next((found for part in output if (found := _first_tensor(part)) is not None), None)
-    return output if isinstance(output, torch.Tensor) else None

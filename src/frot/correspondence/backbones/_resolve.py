@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from frot._base.errors import InputError
-from frot.correspondence._backbone import Backbone
+from frot.correspondence._features import Backbone
 from frot.correspondence.backbones._mobile import default_backbone, efficientnet_lite2, mobilenetv2
 from frot.correspondence.backbones._onnx import OnnxBackbone
 from frot.correspondence.backbones._resnet import RESNETS, resnet
-from frot.correspondence.backbones._torch import TorchBackbone
-from frot.correspondence.backbones._transformers import is_transformers, transformers_backbone
+from frot.correspondence.backbones._torch import (
+    TorchBackbone,
+    is_transformers,
+    transformers_backbone,
+)
 from frot.correspondence.backbones.arrays import ArrayBackbone
-from frot.correspondence.backbones.choose import SomeLayers
+from frot.correspondence.backbones.wrappers import SomeLayers
 
 __all__ = ["BACKBONES", "resolve_backbone"]
 

@@ -1,7 +1,8 @@
-"""Any torch module, by the names of its parts."""
+"""Any torch module, by the names of its parts; vision models of transformers among them."""
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,12 +11,11 @@ import numpy as np
 
 from frot._base.errors import InputError, require
 from frot._base.fingerprint import fingerprint
-from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence._features import FeatureMap, refuse_classes, top_maps
 from frot.correspondence.backbones._preprocess import preprocessing
-from frot.correspondence.backbones._top import top_maps
-from frot.correspondence.backbones.choose import choose_layers, refuse_classes
+from frot.correspondence.backbones.wrappers import choose_layers
 
-__all__ = ["TorchBackbone"]
+__all__ = ["TorchBackbone", "is_transformers", "transformers_backbone"]
 
 # Hooks belong to the module, so two threads must not run one module at the same time.
 _ONE_AT_A_TIME = threading.Lock()
@@ -78,7 +78,8 @@ class TorchBackbone:
 
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module is a {type(module).__name__}; give a torch.nn.Module")
-        if compiled := [n for n, p in module.named_modules() if _is_compiled(p)]:
+        scripted = torch.jit.ScriptModule
+        if compiled := [n for n, p in module.named_modules() if isinstance(p, scripted)]:
             raise InputError(
                 f"module: {repr(compiled[0]) if compiled[0] else 'it'} is compiled by TorchScript, "
                 "which cannot be watched at work; give the module that it was made from, or export "
@@ -178,7 +179,8 @@ class TorchBackbone:
                 return {asked[part]: asked[part] for part in chosen}
         trace, _ = self._probe(set())
         # Parts without parts of their own add inside a block, as some normalisations do.
-        blocks = [p for p in trace.sums if p not in parts or _has_parts(self._module, p)]
+        part = self._module.get_submodule
+        blocks = [name for name in trace.sums if name not in parts or [*part(name).children()]]
         found = blocks or list(trace.sums)
         if found and trace.stem is not None:
             found.insert(0, trace.stem[0])
@@ -204,13 +206,13 @@ class TorchBackbone:
         """
         try:
             trace, outputs = self._probe(set(self._parts.values()))
-            sights = [self._found(part, trace, outputs)[0] for part in self._parts.values()]
+            cells = [self._found(part, trace, outputs)[0] for part in self._parts.values()]
         except InputError:
             return 0, 1
-        first = sights[0]
+        first = cells[0]
         patches = all(
             seen is not None and seen.stride == seen.receptive_field == first.stride > 1
-            for seen in sights
+            for seen in cells
         )
         return (int(first.start + 0.5), first.stride) if patches else (0, 1)
 
@@ -227,9 +229,8 @@ class TorchBackbone:
         )
 
     def _run(self, ready: np.ndarray, wanted: set[str]) -> tuple[Any, dict[str, Any]]:
-        torch = _torch()
-        from frot.correspondence.backbones._module_identity import evaluating, watching
-        from frot.correspondence.backbones._trace import Trace
+        torch = require("torch", "correspondence")
+        from frot.correspondence.backbones._trace import Trace, evaluating, watching
 
         trace = Trace(wanted)
         example = next((p for p in self._module.parameters() if p.is_floating_point()), None)
@@ -284,10 +285,6 @@ class TorchBackbone:
         return found
 
 
-def _torch() -> Any:
-    return require("torch", "correspondence")
-
-
 def _said(error: Exception) -> str:
     """The first line of an error; of kinds whose text is no sentence, the kind as well."""
     line = (str(error).splitlines() or [""])[0]
@@ -295,13 +292,60 @@ def _said(error: Exception) -> str:
     return line if known and line else f"{type(error).__name__}: {line}".rstrip(": ")
 
 
-def _is_compiled(module: Any) -> bool:
-    return isinstance(module, _torch().jit.ScriptModule)
-
-
 def _bare(part: str) -> str:
     return part.removesuffix(":output")
 
 
-def _has_parts(module: Any, name: str) -> bool:
-    return any(True for _ in module.get_submodule(name).children())
+_CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
+_HALF = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+# ImageNet's mean and standard deviation, except where a family was trained with others.
+_COLOURS = {
+    "clip": _CLIP,
+    "clip_vision_model": _CLIP,
+    "siglip": _HALF,
+    "siglip_vision_model": _HALF,
+    "siglip2": _HALF,
+    "vit": _HALF,
+    "beit": _HALF,
+    "deit": (None, None),
+}
+
+
+def is_transformers(model: Any) -> bool:
+    """Whether an object is a model of transformers, without importing that library.
+
+    Examples
+    --------
+    >>> is_transformers("resnet101")
+    False
+    """
+    return any(
+        part.__name__ == "PreTrainedModel" and part.__module__.startswith("transformers.")
+        for part in type(model).__mro__
+    )
+
+
+def transformers_backbone(
+    model: Any,
+    layers: Sequence[str | int] | Mapping[str, str] | None = None,
+    device: Any = None,
+) -> TorchBackbone:
+    """Return a ResNet, ConvNeXt, DINOv2, DINOv3, ViT or CLIP of transformers as a backbone.
+
+    Layers are the sums that leave the blocks. Tokens become a grid with the stride of the patches;
+    those of the class and the registers are dropped. Images may be of any size: where the model
+    can interpolate its embeddings of places, it is told to. Of a model of images and text, the
+    part for images is taken.
+    """
+    if not is_transformers(model):
+        raise InputError(f"model is a {type(model).__name__}; give a model of transformers")
+    kind = str(getattr(model.config, "model_type", ""))
+    vision = getattr(model, "vision_model", None)
+    if vision is not None and hasattr(model.config, "vision_config"):
+        model = vision
+    accepted = inspect.signature(model.forward).parameters
+    call = {"interpolate_pos_encoding": True} if "interpolate_pos_encoding" in accepted else {}
+    mean, std = _COLOURS.get(kind, (None, None))
+    return TorchBackbone(
+        model, layers, mean=mean, std=std, device=device, name=kind or None, call=call
+    )

@@ -6,7 +6,8 @@ written, and a sum is copied before an activation overwrites it in place.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-__all__ = ["Sight", "Trace", "as_map"]
+__all__ = ["Geometry", "Trace", "as_map", "evaluating", "watching"]
 
 _ATEN = torch.ops.aten
 _SUMS = (_ATEN.add.Tensor, _ATEN.add_.Tensor)
@@ -41,7 +42,7 @@ _NORMS = (
 
 
 @dataclass(frozen=True)
-class Sight:
+class Geometry:
     """What the cells of a tensor see of the input.
 
     Parameters
@@ -77,7 +78,7 @@ class Trace(TorchDispatchMode):
         Names of the modules that are being run, the innermost last; kept by the caller's hooks.
     sums : dict
         The last residual sum of each module, by the module's name, in the order of the network: a
-        pair of its sight and, where it is to be kept, its copy.
+        pair of its geometry and, where it is to be kept, its copy.
     stem : tuple or None
         The module with the first max-pool, if that comes before any sum, and the same of it.
     convolutions : list of str
@@ -90,23 +91,23 @@ class Trace(TorchDispatchMode):
     def __init__(self, keep: Collection[str] = ()) -> None:
         super().__init__()
         self.inside: list[str] = []
-        self.sums: dict[str, tuple[Sight, torch.Tensor | None]] = {}
-        self.stem: tuple[str, Sight, torch.Tensor | None] | None = None
+        self.sums: dict[str, tuple[Geometry, torch.Tensor | None]] = {}
+        self.stem: tuple[str, Geometry, torch.Tensor | None] | None = None
         self.convolutions: list[str] = []
         self.head: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = None
         self._keep = keep
         # None: made from the image, but no longer known where each value looks.
-        self._sights = WeakTensorKeyDictionary()
+        self._geometries = WeakTensorKeyDictionary()
         self._averages = WeakTensorKeyDictionary()
         self._convolved = WeakTensorKeyDictionary()
 
     def start(self, image: torch.Tensor) -> None:
         """Say which tensor is the image, of shape (1, 3, h, w)."""
-        self._sights[image] = Sight(1, 1, (image.shape[2], image.shape[3]))
+        self._geometries[image] = Geometry(1, 1, (image.shape[2], image.shape[3]))
 
-    def sight(self, tensor: torch.Tensor) -> Sight | None:
+    def geometry(self, tensor: torch.Tensor) -> Geometry | None:
         """Return what the cells of a tensor see, where that is known."""
-        return self._sights.get(tensor)
+        return self._geometries.get(tensor)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
@@ -114,7 +115,7 @@ class Trace(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         output = result[0] if isinstance(result, tuple | list) and result else result
         if isinstance(output, torch.Tensor):
-            inputs = [value for value in _tensors(args) if value in self._sights]
+            inputs = [value for value in _tensors(args) if value in self._geometries]
             if inputs:
                 outputs = result if isinstance(result, tuple | list) else (result,)
                 self._follow(func, args, inputs, [o for o in outputs if torch.is_tensor(o)])
@@ -124,7 +125,7 @@ class Trace(TorchDispatchMode):
         self, func: Any, args: Sequence[Any], inputs: list[Any], outputs: list[torch.Tensor]
     ) -> None:
         output, first = outputs[0], inputs[0]
-        seen = self._sights[first]
+        seen = self._geometries[first]
         if func is _ATEN.convolution.default:
             window = [(k - 1) * d for k, d in zip(args[1].shape[2:], args[5], strict=True)]
             seen = None if args[6] else _through(seen, window, args[3], args[4], output)
@@ -138,12 +139,12 @@ class Trace(TorchDispatchMode):
                 name = self._here() or "stem"
                 self.stem = (name, seen, output.clone() if name in self._keep else None)
         else:
-            seen = _along([self._sights[value] for value in inputs], output)
+            seen = _along([self._geometries[value] for value in inputs], output)
             if func in _NORMS and first in self._convolved:
                 self.convolutions.remove(self._convolved[first])
                 self._name_convolution(output)
         for value in outputs:
-            self._sights[value] = seen
+            self._geometries[value] = seen
         if func in _SUMS and len(inputs) == 2 and inputs[0].shape == inputs[1].shape:
             self._record_sum(output, seen)
         if seen is not None and _is_map(output, seen):
@@ -151,7 +152,7 @@ class Trace(TorchDispatchMode):
             self.head = None
         self._follow_head(func, args, first, output)
 
-    def _record_sum(self, output: torch.Tensor, seen: Sight | None) -> None:
+    def _record_sum(self, output: torch.Tensor, seen: Geometry | None) -> None:
         if seen is None or not _is_map(output, seen):
             return
         name = self._here() or f"sum_{len(self.sums) + 1}"
@@ -170,7 +171,7 @@ class Trace(TorchDispatchMode):
     def _follow_head(
         self, func: Any, args: Sequence[Any], first: torch.Tensor, output: torch.Tensor
     ) -> None:
-        seen = self._sights.get(first)
+        seen = self._geometries.get(first)
         if func in _MEANS:
             if seen and _is_map(first, seen) and output.numel() == first.numel() // _cells(seen):
                 self._averages[output] = as_map(first, seen)
@@ -196,7 +197,7 @@ class Trace(TorchDispatchMode):
             self.head = (maps, args[1], output)
 
 
-def as_map(tensor: torch.Tensor, seen: Sight | None) -> torch.Tensor:
+def as_map(tensor: torch.Tensor, seen: Geometry | None) -> torch.Tensor:
     """Return a tensor of one image as a map (channels, h, w); tokens before the cells' are cut."""
     if tensor.ndim == 4:
         last = seen is not None and tuple(tensor.shape[1:3]) == seen.grid != tensor.shape[2:]
@@ -208,29 +209,29 @@ def as_map(tensor: torch.Tensor, seen: Sight | None) -> torch.Tensor:
     raise ValueError(f"a tensor of shape {tuple(tensor.shape)} is no map")
 
 
-def _cells(seen: Sight) -> int:
+def _cells(seen: Geometry) -> int:
     return seen.grid[0] * seen.grid[1]
 
 
-def _is_map(tensor: torch.Tensor, seen: Sight) -> bool:
+def _is_map(tensor: torch.Tensor, seen: Geometry) -> bool:
     if tensor.ndim == 3:
         first = tensor.shape[0] == 1 and tensor.shape[1] >= _cells(seen)
         return first or _tokens_first(tensor, seen)
     return tensor.ndim == 4 and seen.grid in (tuple(tensor.shape[2:]), tuple(tensor.shape[1:3]))
 
 
-def _tokens_first(tensor: torch.Tensor, seen: Sight) -> bool:
+def _tokens_first(tensor: torch.Tensor, seen: Geometry) -> bool:
     """Whether tokens come before the batch, (tokens, 1, channels), as in older transformers."""
     return tensor.shape[1] == 1 and tensor.shape[0] >= max(_cells(seen), 2)
 
 
 def _through(
-    seen: Sight | None, window: Sequence[int], stride: Any, padding: Any, output: torch.Tensor
-) -> Sight | None:
+    seen: Geometry | None, window: Sequence[int], stride: Any, padding: Any, output: torch.Tensor
+) -> Geometry | None:
     """Return what is seen through windows of `window` + 1 cells, a stride apart."""
     if seen is None or output.ndim != 4:
         return None
-    return Sight(
+    return Geometry(
         seen.stride * max(_two(stride)),
         seen.receptive_field + max(window) * seen.stride,
         (output.shape[2], output.shape[3]),
@@ -238,10 +239,10 @@ def _through(
     )
 
 
-def _along(sights: Sequence[Sight | None], output: torch.Tensor) -> Sight | None:
+def _along(known: Sequence[Geometry | None], output: torch.Tensor) -> Geometry | None:
     """Return what is seen along the longest of the paths that end in `output`."""
     fitting = [
-        seen for seen in sights if seen is not None and (output.ndim != 4 or _is_map(output, seen))
+        seen for seen in known if seen is not None and (output.ndim != 4 or _is_map(output, seen))
     ]
     return max(fitting, key=lambda seen: seen.receptive_field, default=None)
 
@@ -259,3 +260,50 @@ def _tensors(args: Sequence[Any]) -> list[torch.Tensor]:
         elif isinstance(value, list | tuple):
             found.extend(part for part in value if isinstance(part, torch.Tensor))
     return found
+
+
+@contextmanager
+def evaluating(module: Any) -> Iterator[None]:
+    """Put every part in evaluation mode, and back into the mode that each was in."""
+    modes = [(part, part.training) for part in module.modules()]
+    try:
+        module.eval()
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+@contextmanager
+def watching(module: Any, trace: Trace) -> Iterator[dict[str, Any]]:
+    """Keep `trace.inside`, and copy what the parts return that the yielded dictionary names."""
+    outputs: dict[str, Any] = {}
+    hooks = []
+
+    def enter(name: str) -> Any:
+        return lambda _part, _args: trace.inside.append(name)
+
+    def leave(name: str) -> Any:
+        def hook(_part: Any, _args: Any, output: Any) -> None:
+            trace.inside.pop()
+            if name in outputs and (value := _first_tensor(output)) is not None:
+                outputs[name] = (trace.geometry(value), value.detach().clone())
+
+        return hook
+
+    try:
+        for name, part in module.named_modules():
+            hooks.append(part.register_forward_pre_hook(enter(name)))
+            hooks.append(part.register_forward_hook(leave(name)))
+        yield outputs
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _first_tensor(output: Any) -> Any:
+    if isinstance(output, Mapping):
+        output = list(output.values())
+    if isinstance(output, list | tuple):
+        return next((found for part in output if (found := _first_tensor(part)) is not None), None)
+    return output if isinstance(output, torch.Tensor) else None

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from frot._base.errors import InputError
 from frot._base.fingerprint import fingerprint
-from frot.correspondence._backbone import Backbone
-from frot.correspondence._feature_map import FeatureMap
+from frot.correspondence._features import FeatureMap
 from frot.correspondence.backbones._preprocess import check_image
 
-__all__ = ["ArrayBackbone", "extract_named", "image_key", "knows_names"]
+__all__ = ["ArrayBackbone", "image_key"]
 
 
 def image_key(image: np.ndarray) -> str:
@@ -25,32 +23,6 @@ def image_key(image: np.ndarray) -> str:
     True
     """
     return fingerprint(image=check_image(image))
-
-
-def extract_named(backbone: Backbone, name: str, image: np.ndarray) -> list[FeatureMap]:
-    """Return the maps of an image, from a backbone that may know images by name.
-
-    Examples
-    --------
-    >>> image = np.zeros((64, 96, 3), dtype="float32")
-    >>> backbone = ArrayBackbone({"cat.jpg": {"patches": np.ones((5, 4, 6))}})
-    >>> [one.name for one in extract_named(backbone, "cat.jpg", image)]
-    ['patches']
-    """
-    by_name = getattr(backbone, "extract_named", None)
-    return backbone.extract(image) if by_name is None else by_name(name, image)
-
-
-def knows_names(backbone: Any) -> bool:
-    """Whether a backbone, or the one inside it, may know images by name.
-
-    Examples
-    --------
-    >>> knows_names(ArrayBackbone({"cat.jpg": {"patches": np.ones((5, 4, 6))}}))
-    True
-    """
-    inside = getattr(backbone, "backbone", None)
-    return hasattr(backbone, "extract_named") if inside is None else knows_names(inside)
 
 
 class ArrayBackbone:

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from frot.correspondence._grid_lines import Line
-from frot.correspondence.cuda import _plain_factors
+from frot.correspondence._interpolation import Line, corners
+from frot.correspondence.cuda import _plain
 
-__all__ = ["Beside", "Group", "Operands", "Side", "make_groups", "padded", "products"]
+__all__ = ["Group", "Operands", "Side", "SideStream", "make_groups", "padded", "products"]
 
 # Matrix products are slow on sides that are no multiples of these.
 FINE, COARSE = 64, 8
@@ -81,7 +81,7 @@ def make_groups(
     return [Group(tuple(layers), *key) for key, layers in found.items()]
 
 
-class Beside:
+class SideStream:
     """A second stream of launches: small ones leave a device idle. Without CUDA there is one."""
 
     def __init__(self, device: Any) -> None:
@@ -115,17 +115,14 @@ class Side:
         dtype: torch.dtype = torch.float32,
     ) -> None:
         down, across = (Line.between(*sizes) for sizes in zip(coarse, fine, strict=True))
-        corners, weights = [], []
-        for i in range(2):
-            for j in range(2):
-                y = np.minimum(down.low + i, down.old - 1)[:, None]
-                x = np.minimum(across.low + j, across.old - 1)[None, :]
-                corners.append((y * across.old + x).ravel())
-                weights.append((down.taps[:, i, None] * across.taps[None, :, j]).ravel())
+        cells, weights = [], []
+        for rows, columns, high, wide in corners(down, across):
+            cells.append((rows[:, None] * across.old + columns[None, :]).ravel())
+            weights.append((high[:, None] * wide[None, :]).ravel())
         self.same = coarse == fine
         self.rows = padded(fine[0] * fine[1])
         self.width = padded(coarse[0] * coarse[1], COARSE)
-        self.corners = torch.tensor(np.stack(corners, axis=1), dtype=torch.int32, device=device)
+        self.corners = torch.tensor(np.stack(cells, axis=1), dtype=torch.int32, device=device)
         self.weights = torch.tensor(np.stack(weights, axis=1), dtype=dtype, device=device)
 
 
@@ -148,7 +145,7 @@ class Operands:
         Half precision; single where half is not fast.
     kernels : module
         What `unit_vectors`, `gather` and `spread` are from.
-    beside : Beside, optional
+    side_stream : SideStream, optional
         Where the target's factor is made.
     """
 
@@ -159,11 +156,11 @@ class Operands:
         target: tuple[int, int],
         device: Any,
         dtype: torch.dtype = torch.float16,
-        kernels: Any = _plain_factors,
-        beside: Beside | None = None,
+        kernels: Any = _plain,
+        side_stream: SideStream | None = None,
     ) -> None:
         self.group, self.dtype, self.kernels = group, dtype, kernels
-        self.beside = beside or Beside(device)
+        self.side_stream = side_stream or SideStream(device)
         exact = torch.promote_types(dtype, torch.float32)
         self.sides = (
             Side(group.source, source, device, exact),
@@ -174,16 +171,16 @@ class Operands:
         """Return X (layers, padded n, k) and Y (layers, padded m, k) of maps (layers, c, h, w)."""
         left, right = self.sides
         if self.group.by_channels:
-            with self.beside.launching():
+            with self.side_stream.launching():
                 Y = self._vectors(G, right)
             X = self._vectors(F, left)
-            self.beside.join()
+            self.side_stream.join()
             return X, Y
-        with self.beside.launching():
+        with self.side_stream.launching():
             other, *target = self._coarse(G, right)
             Y = self.kernels.spread(*target, right, self.dtype)
         unit, grams, norms = self._coarse(F, left)
-        self.beside.join()
+        self.side_stream.join()
         return self.kernels.gather(torch.bmm(unit, other.mT), grams, norms, left), Y
 
     def _vectors(self, maps: torch.Tensor, side: Side) -> torch.Tensor:

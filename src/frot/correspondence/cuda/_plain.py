@@ -6,7 +6,45 @@ from typing import Any
 
 import torch
 
-__all__ = ["Steps"]
+from frot.correspondence._transport import paper_shares, sweep
+
+__all__ = ["Steps", "gather", "spread", "unit_vectors"]
+
+
+def unit_vectors(maps: Any, width: int, dtype: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return unit vectors (layers, width, channels) and lengths of (layers, channels, cells)."""
+    count, channels, cells = maps.shape
+    exact = torch.float64 if dtype == torch.float64 else torch.float32
+    norms = torch.zeros((count, width), dtype=exact, device=maps.device)
+    norms[:, :cells] = maps.to(exact).square().sum(dim=1).sqrt()
+    unit = torch.zeros((count, width, channels), dtype=dtype, device=maps.device)
+    inverse = torch.where(norms > 0.0, norms, torch.inf).reciprocal()[:, None, :cells]
+    unit[:, :cells] = (maps * inverse).mT
+    return unit, norms
+
+
+def gather(table: Any, grams: Any, norms: Any, side: Any) -> torch.Tensor:
+    """Return (D U N) table, (layers, rows, k), of a table (layers, width, k)."""
+    return torch.bmm(spread(grams, norms, side, table.dtype), table)
+
+
+def spread(grams: Any, norms: Any, side: Any, dtype: Any) -> torch.Tensor:
+    """Return D U N, (layers, rows, width), from products of coarse vectors and their lengths."""
+    count, width, _ = grams.shape
+    n = len(side.corners)
+    where = side.corners.long()
+    shares = side.weights * norms[:, where.flatten()].reshape(count, n, 4)
+    pairs = (where[:, :, None] * width + where[:, None, :]).flatten()
+    products = grams.flatten(1)[:, pairs].reshape(count, n, 4, 4)
+    squares = (products * shares[:, :, :, None] * shares[:, :, None, :]).sum(dim=(2, 3))
+    # Rounding of a vector that cancels between its corners must not become a direction.
+    alive = squares > 1e-6 * shares.sum(dim=2).square()
+    scale = torch.where(alive, squares, torch.inf).rsqrt()
+    out = torch.zeros((count, side.rows, width), dtype=dtype, device=grams.device)
+    values = (shares * scale[:, :, None]).to(dtype)
+    out[:, :n].scatter_add_(2, where.expand(count, n, 4), values)
+    return out
+
 
 # Rows at a time where a whole stack in single precision would not fit.
 ROWS = 256
@@ -37,12 +75,11 @@ class Steps:
 
     def sweep(self, K: Any, a: Any, b: Any, u: Any, v: Any, errors: Any, update: bool) -> None:
         """Write u = 1 / K (b v) and the columns' errors, then, to update, v = 1 / K^T (a u)."""
-        kernel = K.float()
-        u.copy_(1.0 / (kernel @ (b * v)).clamp(min=TINY))
-        columns = (a * u) @ kernel
-        errors.copy_((b * (v * columns - 1.0).abs()).sum())
+        left, columns, error = sweep(torch, K.float(), a, b, v, TINY)
+        u.copy_(left)
+        errors.copy_(error)
         if update:
-            v.copy_(torch.where(b > 0.0, 1.0 / columns.clamp(min=TINY), 1.0))
+            v.copy_(1.0 / columns)
 
     def weigh(
         self, S: Any, K: Any, a: Any, b: Any, u: Any, v: Any,
@@ -59,10 +96,8 @@ class Steps:
 
     def blend(self, K: Any, a: Any, b: Any, u: Any, v: Any, out: Any) -> None:
         """Write the average of the plans of all steps."""
-        steps = len(K)
         n, m = out.shape
         out.zero_()
-        for step in range(steps):
-            share = 2.0 * (step + 1) / (steps * (steps + 1))
+        for step, share in enumerate(paper_shares(len(K))):
             left, right = share * (a * u[step])[:n], (b * v[step])[:m]
             out += left[:, None] * K[step, :n, :m].float() * right

@@ -1,19 +1,30 @@
-"""One pair of images after another, of the same shapes: from coarse maps to the paper's plan."""
+"""One pair of images after another on a device: from coarse maps to the paper's plan."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 
 from frot._base.errors import InputError
-from frot.correspondence._feature_map import FeatureMap
-from frot.correspondence.cuda import _plain, _plain_factors
-from frot.correspondence.cuda._operands import Beside, Operands, make_groups, padded
+from frot._base.validate import check_prior, check_weights
+from frot.correspondence._features import FeatureMap
+from frot.correspondence._layer_costs import check_maps, layer_costs
+from frot.correspondence._transport import (
+    LayerPlan,
+    check_steps,
+    paper_plan,
+    paper_shares,
+    paper_steps,
+)
+from frot.correspondence.cuda import _plain
+from frot.correspondence.cuda._operands import Operands, SideStream, make_groups, padded
 
-__all__ = ["PairSteps", "cosine_factors", "has_triton"]
+__all__ = ["PairPlanner", "PairSteps", "cosine_factors", "has_triton"]
 
 
 def has_triton() -> bool:
@@ -50,14 +61,8 @@ class PairSteps:
     ----------
     source, target : sequences of tuples
         Shapes (channels, h, w) of the layers' maps.
-    eta, eps : float
-    steps, sweeps : int
-        T, and Sinkhorn's sweeps in each.
-    grid_of : int
-        The layer whose cells are matched.
-    device : str or torch device
-    kernels : {"triton", "torch"}, optional
-        Triton's where it is installed and the device is CUDA's, if left out.
+    eta, eps, steps, sweeps, grid_of, device, kernels :
+        As of `PairPlanner`.
 
     Attributes
     ----------
@@ -100,19 +105,17 @@ class PairSteps:
         self.groups = make_groups(source, target)
         self.order = [layer for group in self.groups for layer in group.layers]
         if kernels == "triton":
-            from frot.correspondence.cuda import _factor_kernels, _kernels
-
-            factors, module = _factor_kernels, _kernels
+            from frot.correspondence.cuda import _triton as module
         else:
-            factors, module = _plain_factors, _plain
+            module = _plain
         # The largest group has a stream of its own; more streams would take more workspaces.
         largest = max(group.size for group in self.groups)
-        pair = [(Beside(self.device), Beside(self.device)) for _ in range(2)]
+        pair = [(SideStream(self.device), SideStream(self.device)) for _ in range(2)]
         lanes = [pair[group.size < largest] for group in self.groups]
         self.streams = [stream for stream, _ in lanes]
         self.operands = [
-            Operands(group, ends[0], ends[1], self.device, self.dtype, factors, beside)
-            for group, (_, beside) in zip(self.groups, lanes, strict=True)
+            Operands(group, ends[0], ends[1], self.device, self.dtype, module, side_stream)
+            for group, (_, side_stream) in zip(self.groups, lanes, strict=True)
         ]
         count = len(source)
         n, m = self.shape
@@ -160,13 +163,13 @@ class PairSteps:
     def _group(self, make: Operands, F: Any, G: Any, part: slice) -> None:
         """Multiply the factors, and the means of the factors."""
         X, Y = make(F, G)
-        with make.beside.launching():
+        with make.side_stream.launching():
             # Weights of cells are small numbers for half precision.
             left = torch.matmul((self.a * len(self.a)).to(X.dtype), X).float() / len(self.a)
             right = torch.matmul((self.b * len(self.b)).to(Y.dtype), Y).float() / len(self.b)
             self.phi[part] = 2.0 - 2.0 * (left * right).sum(dim=1)
         torch.bmm(X, Y.mT, out=self.stack[part])
-        make.beside.join()
+        make.side_stream.join()
 
     def take_steps(self, sweeps: int | None = None, afresh: bool = False) -> None:
         """Take the steps on the stack from the phi of the product plan.
@@ -182,7 +185,8 @@ class PairSteps:
         self.alpha.copy_(torch.softmax(self.phi / self.eta + self.log_prior, dim=0))
         self.h.zero_()
         self.v.fill_(1.0)
-        for step in range(self.steps):
+
+        def vertex(step: int) -> int:
             K, u, v = self.K[step], self.u[step], self.v[step]
             work.absorb(self.stack, self.alpha, self.h, self.b, factor, K)
             for _ in range(sweeps):
@@ -191,20 +195,23 @@ class PairSteps:
             work.sweep(K, self.a, self.b, u, v, self.errors[step], False)
             if step + 1 < self.steps:
                 self.h += v.log()
+            return step
+
+        def move(step: int, gamma: float) -> None:
             if step + 1 < self.steps or self.last_phi:
-                gamma = 2.0 / (2.0 + step)
                 work.weigh(
-                    self.stack, K, self.a, self.b, u, v,
+                    self.stack, self.K[step], self.a, self.b, self.u[step], self.v[step],
                     self.phi, self.log_prior, self.alpha, gamma, self.eta,
                 )  # fmt: skip
+
+        paper_steps(self.steps, vertex, move)
         work.blend(self.K, self.a, self.b, self.u, self.v, self.plan)
 
     @property
     def error(self) -> float:
         """A bound on the plan's mass in wrong columns, from the errors of the steps."""
         each = self.errors.sum(dim=1).tolist()
-        share = 2.0 / (self.steps * (self.steps + 1))
-        return sum(share * (step + 1) * found for step, found in enumerate(each))
+        return sum(x * found for x, found in zip(paper_shares(self.steps), each, strict=True))
 
     def launch(self) -> None:
         """Everything from maps to plan, launched one by one."""
@@ -232,3 +239,110 @@ class PairSteps:
             self.launch()
         else:
             self.graph.replay()
+
+
+# Sweeps a step at most before single precision has to do it.
+MOST_SWEEPS = 160
+
+
+@dataclass
+class PairPlanner:
+    """The paper's plan of one pair after another, on a CUDA device (or any other, more slowly).
+
+    Buffers are kept for pairs of the same shapes, and from the second of them on everything is
+    replayed as one CUDA graph. Where the sweeps do not bring the columns within `tol` there are
+    more of them; where half precision cannot, single precision does it.
+
+    Parameters
+    ----------
+    eta, eps : float
+        Both > 0.
+    steps : int
+        T.
+    tol : float
+        L1 error of the plan's columns.
+    sweeps : int
+        Sinkhorn's sweeps in each step at first.
+    grid_of : int
+        The layer whose cells are matched.
+    device : str or torch device
+    kernels : {"triton", "torch"}, optional
+        Triton's where there are any, if left out.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> maps = [FeatureMap(str(h), rng.normal(size=(64, h, h)), 16 / h, 1) for h in (4, 2)]
+    >>> found = PairPlanner(device="cpu")(maps, maps)
+    >>> found.plan.argmax(dim=1).tolist() == list(range(16)), found.error <= 1e-3
+    (True, True)
+    """
+
+    eta: float = 0.3
+    eps: float = 0.1
+    steps: int = 3
+    tol: float = 1e-3
+    sweeps: int = 10
+    grid_of: int = 0
+    device: Any = "cuda"
+    kernels: str | None = None
+    _kept: Any = field(default=None, init=False, repr=False)
+
+    def __call__(
+        self,
+        source: Sequence[FeatureMap],
+        target: Sequence[FeatureMap],
+        a: Any = None,
+        b: Any = None,
+        prior: Any = None,
+    ) -> LayerPlan:
+        """Return the plan; its matrix stays on the device, and is the caller's to keep."""
+        check_maps(source, target, self.grid_of)
+        check_steps(self.eta, self.eps, self.steps)
+        work = self._steps(source, target)
+        n, m = work.shape
+        weights = check_weights(a, n, "a", True), check_weights(b, m, "b", True)
+        log_prior = check_prior(prior, len(source))
+        work.put([one.values for one in source], [one.values for one in target])
+        work.a[:n] = torch.as_tensor(weights[0])
+        work.b[:m] = torch.as_tensor(weights[1])
+        known = np.zeros(len(source)) if log_prior is None else log_prior
+        work.log_prior[:] = torch.as_tensor(known[work.order])
+        work.run()
+        used, error = work.sweeps, work.error
+        while not error <= self.tol and used < MOST_SWEEPS:
+            used *= 4
+            work.take_steps(used, afresh=True)
+            error = work.error
+        if not error <= self.tol:
+            costs = layer_costs(source, target, grid_of=self.grid_of, device=self.device)
+            return paper_plan(
+                costs, *weights, eta=self.eta, eps=self.eps, prior=prior, steps=self.steps,
+                tol=self.tol,
+            )  # fmt: skip
+        back = np.argsort(work.order)
+        alpha, phi = (x.double().cpu().numpy()[back] for x in (work.alpha, work.phi))
+        return LayerPlan(work.plan.clone(), alpha, phi, error, used * self.steps)
+
+    def _steps(self, source: Sequence[FeatureMap], target: Sequence[FeatureMap]) -> PairSteps:
+        """Return the buffers for maps of these shapes, captured once they come again."""
+        shapes = [[tuple(one.values.shape) for one in maps] for maps in (source, target)]
+        terms = (self.eta, self.eps, self.steps, self.sweeps, self.grid_of, self.kernels)
+        key = (shapes, terms, str(self.device))
+        if self._kept is None or self._kept[0] != key:
+            # The old buffers go first: two sets may not fit.
+            self._kept = None
+            work = PairSteps(
+                *shapes, eta=self.eta, eps=self.eps, steps=self.steps, sweeps=self.sweeps,
+                grid_of=self.grid_of, device=self.device, kernels=self.kernels,
+            )  # fmt: skip
+            self._kept = (key, work)
+            return work
+        work = self._kept[1]
+        if work.graph is None and work.device.type == "cuda":
+            work.capture()
+        return work
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Buffers stay where they are.
+        return {**self.__dict__, "_kept": None}

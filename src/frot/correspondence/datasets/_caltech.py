@@ -2,92 +2,72 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
-from frot.correspondence._pair import Pair
-from frot.correspondence.datasets._locate import Origin, check_parts, check_split, locate
-from frot.correspondence.datasets._pair_set import PairSet
+from frot.correspondence.datasets._source import Source
 from frot.correspondence.datasets.annotation import (
     BrokenAnnotationError,
     check_points,
-    collect,
     extent,
     read_rows,
-    shortfall,
 )
+from frot.correspondence.datasets.pair_set import Pair
 
-__all__ = ["COUNTS", "ORIGIN", "absent", "caltech", "is_caltech", "parts"]
+__all__ = ["Caltech"]
 
 LIST = "test_pairs_caltech_with_category.csv"
 PHOTOS = "101_ObjectCategories"
-COUNTS = {"test": 1515}
-ORIGIN = Origin(
-    "Caltech-101",
-    ("Caltech-101", "caltech-101", "caltech"),
-    f"{LIST} and {PHOTOS}/<class>/*.jpg",
-    "https://data.caltech.edu/records/mzrjq-6wc02 (photographs) and "
-    "https://www.di.ens.fr/willow/research/cnngeometric/ (the list of pairs)",
-)
-PROTOCOL = (
-    "Caltech-101: the source's outline is transferred and filled; LT-ACC is the share of the "
-    "target's pixels with the right label, IoU that of the object's"
-)
 OUTLINE = 3
 
 
-def caltech(root: str | os.PathLike[str] | None = None, split: str = "test") -> PairSet:
-    """Load the 1,515 pairs of Caltech-101.
+class Caltech(Source):
+    """The list has source, target, class, and as comma-separated text x and y of both outlines.
 
-    The list has source, target, class, and as comma-separated text x and y of both outlines.
     `Pair.source_points` and `Pair.target_points` are corners of outlines: they do not belong
     together one by one, and need not be equally many.
-
-    Parameters
-    ----------
-    root : path, optional
-        The data set's folder, or one above it; as for `load_pairs`.
-    split : {"test"}
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> caltech(tempfile.mkdtemp())
-    Traceback (most recent call last):
-    ...
-    frot.InputError: Caltech-101 is not in ...: its folder holds test_pairs_caltech_...
     """
-    check_split(split, tuple(COUNTS), ORIGIN.name)
-    folder = locate(ORIGIN, root, is_caltech)
-    check_parts(folder, parts(folder, split), ORIGIN)
-    pairs, skipped = collect(
-        (f"line {number} of {LIST}", partial(_read, folder, row))
-        for number, row in read_rows(folder / LIST)
+
+    name = "Caltech-101"
+    folders = ("Caltech-101", "caltech-101", "caltech")
+    expected = f"{LIST} and {PHOTOS}/<class>/*.jpg"
+    address = (
+        "https://data.caltech.edu/records/mzrjq-6wc02 (photographs) and "
+        "https://www.di.ens.fr/willow/research/cnngeometric/ (the list of pairs)"
     )
-    classes = (_photos(folder, row)[0].parent.name for _, row in read_rows(folder / LIST))
-    notes = shortfall(pairs, classes, COUNTS[split])
-    return PairSet(ORIGIN.name, pairs, skipped, PROTOCOL, "masks", notes)
+    counts = MappingProxyType({"test": 1515})
+    protocol = (
+        "Caltech-101: the source's outline is transferred and filled; LT-ACC is the share of the "
+        "target's pixels with the right label, IoU that of the object's"
+    )
+    score = "masks"
 
+    def is_it(self, folder: Path) -> bool:
+        """Return whether a folder looks like it, be it incomplete."""
+        return (folder / LIST).is_file() or (folder / PHOTOS).is_dir()
 
-def is_caltech(folder: Path) -> bool:
-    """Return whether a folder looks like it, be it incomplete."""
-    return (folder / LIST).is_file() or (folder / PHOTOS).is_dir()
+    def parts(self, folder: Path, split: str) -> Sequence[str]:
+        """The list and the photographs."""
+        return (LIST, PHOTOS)
 
+    def absent(self, folder: Path, split: str) -> Iterator[Path]:
+        """Yield photographs of the list that are not there."""
+        if (folder / LIST).is_file():
+            for _, row in read_rows(folder / LIST):
+                yield from (photo for photo in _photos(folder, row) if not photo.is_file())
 
-def parts(folder: Path, split: str) -> tuple[str, ...]:
-    """Return what the folder has to hold."""
-    return (LIST, PHOTOS)
+    def tasks(self, folder: Path, split: str) -> Iterator[tuple[str, Callable[[], Pair]]]:
+        """One a row of the list."""
+        for number, row in read_rows(folder / LIST):
+            yield f"line {number} of {LIST}", partial(_read, folder, row)
 
-
-def absent(folder: Path, split: str) -> Iterator[Path]:
-    """Yield photographs of the list that are not there."""
-    if (folder / LIST).is_file():
-        for _, row in read_rows(folder / LIST):
-            yield from (photo for photo in _photos(folder, row) if not photo.is_file())
+    def classes(self, folder: Path, split: str) -> Iterable[str]:
+        """Those of the list."""
+        return (_photos(folder, row)[0].parent.name for _, row in read_rows(folder / LIST))
 
 
 def _photos(folder: Path, row: list[str]) -> list[Path]:

@@ -4,62 +4,27 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from frot._base.errors import InputError
 from frot._base.names import quote_some
-from frot.correspondence.datasets import _caltech, _pf_pascal, _pf_willow, spair
-from frot.correspondence.datasets._locate import Origin, check_split, locate
-from frot.correspondence.datasets._pair_set import PairSet
+from frot.correspondence.datasets._caltech import Caltech
+from frot.correspondence.datasets._pf_pascal import PfPascal
+from frot.correspondence.datasets._pf_willow import PF_WILLOW
+from frot.correspondence.datasets._source import Source
+from frot.correspondence.datasets.pair_set import PairSet
+from frot.correspondence.datasets.spair import SPair
 
-__all__ = ["PAIR_SETS", "Source", "Verification", "find_source", "load_pairs", "verify_pairs"]
-
-
-@dataclass(frozen=True)
-class Source:
-    """How a data set is found, checked and read.
-
-    `absent` yields files that are not there, where lists or other files say that they should be.
-    """
-
-    origin: Origin
-    counts: Mapping[str, int]
-    is_it: Callable[[Path], bool]
-    parts: Callable[[Path, str], tuple[str, ...]]
-    absent: Callable[[Path, str], Iterable[Path]]
-    load: Callable[[str | os.PathLike[str] | None, str], PairSet]
+__all__ = ["PAIR_SETS", "Verification", "load_pairs", "verify_pairs"]
 
 
-SOURCES = {
-    "pf-willow": Source(
-        _pf_willow.ORIGIN,
-        {"test": _pf_willow.PAIRS},
-        _pf_willow.is_pf_willow,
-        _pf_willow.parts,
-        _pf_willow.absent,
-        _pf_willow.pf_willow,
-    ),
-    "spair": Source(
-        spair.ORIGIN, spair.COUNTS, spair.is_spair, spair.parts, spair.absent, spair.spair
-    ),
-    "pf-pascal": Source(
-        _pf_pascal.ORIGIN,
-        _pf_pascal.COUNTS,
-        _pf_pascal.is_pf_pascal,
-        _pf_pascal.parts,
-        _pf_pascal.absent,
-        _pf_pascal.pf_pascal,
-    ),
-    "caltech": Source(
-        _caltech.ORIGIN,
-        _caltech.COUNTS,
-        _caltech.is_caltech,
-        _caltech.parts,
-        _caltech.absent,
-        _caltech.caltech,
-    ),
+SOURCES: dict[str, Source] = {
+    "pf-willow": PF_WILLOW,
+    "spair": SPair(),
+    "pf-pascal": PfPascal(),
+    "caltech": Caltech(),
 }
 PAIR_SETS: tuple[str, ...] = tuple(SOURCES)
 
@@ -173,36 +138,32 @@ def verify_pairs(
       - PF-PASCAL is not in ...: its folder holds ...; get it from https://...
     """
     source = find_source(name)
-    origin = source.origin
-    check_split(split, tuple(source.counts), origin.name)
+    source.check_split(split)
     published = source.counts[split]
     try:
-        folder = locate(origin, root, source.is_it)
+        folder = source.locate(root)
     except InputError as error:
-        return Verification(origin.name, None, 0, published, (str(error),))
+        return Verification(source.name, None, 0, published, (str(error),))
     gone = [folder / part for part in source.parts(folder, split)]
     gone = [path for path in gone if not path.exists()]
-    missing = [f"{path} is missing; get it from {origin.source}" for path in gone]
+    missing = [f"{path} is missing; get it from {source.address}" for path in gone]
     absent = list(dict.fromkeys(source.absent(folder, split)))
     missing += _by_folder(absent, folder, gone)
-    raw = name == "pf-willow" and not (folder / _pf_willow.LIST).is_file()
+    by_list = source.is_listed(folder)
     found = 0
     # Without one of its parts nothing can be read, but for classes, each by itself.
-    if raw or not gone:
+    if not (by_list and gone):
         pairs = source.load(folder, split)
         found = len(pairs)
-        # In the raw layout of PF-WILLOW a sentence is about a photograph, and costs 18 pairs.
-        if (listed := found + (not raw) * len(pairs.skipped)) != published:
+        # Without a list a sentence is about a photograph, and costs 18 pairs.
+        if (listed := found + by_list * len(pairs.skipped)) != published:
             missing.append(f"{listed} pairs are there where {published} were published")
         said = {f"{path} is missing" for path in absent}
         missing += [
-            text
-            for text in pairs.skipped
-            if _pf_pascal.MIRRORED not in text and not _is_said(text, said)
+            text for text in pairs.skipped if not source.is_meant(text) and not _is_said(text, said)
         ]
-        if name == "pf-willow":
-            missing += _pf_willow.altered(folder)
-    return Verification(origin.name, folder, found, published, tuple(missing))
+        missing += source.altered(folder)
+    return Verification(source.name, folder, found, published, tuple(missing))
 
 
 def _by_folder(absent: Iterable[Path], root: Path, gone: Iterable[Path]) -> list[str]:

@@ -2,129 +2,83 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from frot.correspondence._pair import Pair
-from frot.correspondence.datasets._locate import Origin, check_parts, check_split, locate
-from frot.correspondence.datasets._pair_set import PairSet
+from frot.correspondence.datasets._source import Source
 from frot.correspondence.datasets.annotation import (
     BrokenAnnotationError,
-    collect,
     matched_points,
     photo_size,
     read_mat,
     read_rows,
-    shortfall,
 )
+from frot.correspondence.datasets.pair_set import Pair
 
-__all__ = [
-    "CLASSES",
-    "COUNTS",
-    "MIRRORED",
-    "ORIGIN",
-    "absent",
-    "is_pf_pascal",
-    "parts",
-    "pf_pascal",
-]
+__all__ = ["PfPascal"]
 
 CLASSES = (
-    "aeroplane",
-    "bicycle",
-    "bird",
-    "boat",
-    "bottle",
-    "bus",
-    "car",
-    "cat",
-    "chair",
-    "cow",
-    "diningtable",
-    "dog",
-    "horse",
-    "motorbike",
-    "person",
-    "pottedplant",
-    "sheep",
-    "sofa",
-    "train",
-    "tvmonitor",
+    *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
+    *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa"),
+    *("train", "tvmonitor"),
 )
 COUNTS = {"trn": 2940, "val": 308, "test": 299}
-ORIGIN = Origin(
-    "PF-PASCAL",
-    ("PF-PASCAL", "pf-pascal", "PF-dataset-PASCAL"),
-    "<split>_pairs.csv, Annotations/<class>/*.mat and JPEGImages/*.jpg",
-    "https://www.di.ens.fr/willow/research/proposalflow/",
-)
 MIRRORED = "it is a mirrored copy of another pair"
-PROTOCOL = "PF-PASCAL: a point is right within t times the longer side of the target photograph"
 
 
-def pf_pascal(root: str | os.PathLike[str] | None = None, split: str = "test") -> PairSet:
-    """Load pairs of PF-PASCAL.
+class PfPascal(Source):
+    """<split>_pairs.csv has source, target and the number of the class from 1.
 
-    <split>_pairs.csv has source, target, the number of the class from 1, and for training whether
-    the pair is mirrored; mirrored copies are left out and said so. Annotations/<class>/<image>.mat
-    has ``kps``, where rows of NaN are points that are not seen. MATLAB counts from one, and one is
-    subtracted.
-
-    Parameters
-    ----------
-    root : path, optional
-        The data set's folder, or one above it; as for `load_pairs`.
-    split : {"test", "val", "trn"}
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> pf_pascal(tempfile.mkdtemp())
-    Traceback (most recent call last):
-    ...
-    frot.InputError: PF-PASCAL is not in ...: its folder holds <split>_pairs.csv, ...
+    For training also whether the pair is mirrored; mirrored copies are left out and said so.
+    Annotations/<class>/<image>.mat has ``kps``, where rows of NaN are points that are not seen.
+    MATLAB counts from one, and one is subtracted.
     """
-    check_split(split, tuple(COUNTS), ORIGIN.name)
-    folder = locate(ORIGIN, root, is_pf_pascal)
-    check_parts(folder, parts(folder, split), ORIGIN)
-    name = f"{split}_pairs.csv"
-    pairs, skipped = collect(
-        (f"line {number} of {name}", partial(_read, folder, row))
-        for number, row in read_rows(folder / name)
-    )
-    mirrored = sum(MIRRORED in text for text in skipped)
-    # To test on there are pairs of every class; of the others the list alone knows.
-    listed = [_category(row) for _, row in read_rows(folder / name)]
-    classes = CLASSES if split == "test" else filter(None, listed)
-    notes = shortfall(pairs, classes, COUNTS[split] - mirrored)
-    return PairSet(f"{ORIGIN.name} {split}", pairs, skipped, PROTOCOL, notes=notes)
 
+    name = "PF-PASCAL"
+    folders = ("PF-PASCAL", "pf-pascal", "PF-dataset-PASCAL")
+    expected = "<split>_pairs.csv, Annotations/<class>/*.mat and JPEGImages/*.jpg"
+    address = "https://www.di.ens.fr/willow/research/proposalflow/"
+    counts = COUNTS
+    protocol = "PF-PASCAL: a point is right within t times the longer side of the target photograph"
 
-def is_pf_pascal(folder: Path) -> bool:
-    """Return whether a folder looks like it, be it incomplete."""
-    listed = any((folder / f"{split}_pairs.csv").is_file() for split in COUNTS)
-    return (listed and not (folder / "PF-dataset-WILLOW").is_dir()) or (
-        (folder / "Annotations" / "aeroplane").is_dir() and (folder / "JPEGImages").is_dir()
-    )
+    def is_it(self, folder: Path) -> bool:
+        """Return whether a folder looks like it, be it incomplete."""
+        listed = any((folder / f"{split}_pairs.csv").is_file() for split in COUNTS)
+        return (listed and not (folder / "PF-dataset-WILLOW").is_dir()) or (
+            (folder / "Annotations" / "aeroplane").is_dir() and (folder / "JPEGImages").is_dir()
+        )
 
+    def parts(self, folder: Path, split: str) -> Sequence[str]:
+        """The list, the annotations, the photographs."""
+        return (f"{split}_pairs.csv", "Annotations", "JPEGImages")
 
-def parts(folder: Path, split: str) -> tuple[str, ...]:
-    """Return what the folder has to hold."""
-    return (f"{split}_pairs.csv", "Annotations", "JPEGImages")
+    def absent(self, folder: Path, split: str) -> Iterator[Path]:
+        """Yield annotations and photographs of the list that are not there."""
+        if not (path := folder / f"{split}_pairs.csv").is_file():
+            return
+        for _, row in read_rows(path):
+            if category := _category(row):
+                photos, annotations = _files(folder, row, category)
+                yield from (path for path in (*annotations, *photos) if not path.is_file())
 
+    def tasks(self, folder: Path, split: str) -> Iterator[tuple[str, Callable[[], Pair]]]:
+        """One a row of the list."""
+        name = f"{split}_pairs.csv"
+        for number, row in read_rows(folder / name):
+            yield f"line {number} of {name}", partial(_read, folder, row)
 
-def absent(folder: Path, split: str) -> Iterator[Path]:
-    """Yield annotations and photographs of the list that are not there."""
-    if not (path := folder / f"{split}_pairs.csv").is_file():
-        return
-    for _, row in read_rows(path):
-        if category := _category(row):
-            photos, annotations = _files(folder, row, category)
-            yield from (path for path in (*annotations, *photos) if not path.is_file())
+    def classes(self, folder: Path, split: str) -> Iterable[str]:
+        """To test on there are pairs of every class; of the others the list alone knows."""
+        if split == "test":
+            return CLASSES
+        return filter(None, (_category(row) for _, row in read_rows(folder / f"{split}_pairs.csv")))
+
+    def is_meant(self, skipped: str) -> bool:
+        """Mirrored copies are among the published pairs."""
+        return MIRRORED in skipped
 
 
 def _category(row: list[str]) -> str:

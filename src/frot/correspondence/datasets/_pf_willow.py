@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import permutations
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
 from frot._base.errors import InputError
-from frot.correspondence._pair import Pair
-from frot.correspondence.datasets._locate import Origin, check_split, locate
-from frot.correspondence.datasets._pair_set import PairSet
+from frot.correspondence.datasets._source import Source
 from frot.correspondence.datasets.annotation import (
     BrokenAnnotationError,
     check_points,
@@ -23,22 +22,11 @@ from frot.correspondence.datasets.annotation import (
     matched_points,
     read_mat,
     read_rows,
-    shortfall,
 )
+from frot.correspondence.datasets.pair_set import Pair, PairSet
 from frot.datasets.catalogue import digest_of_file
 
-__all__ = [
-    "CLASSES",
-    "ORIGIN",
-    "PAIRS",
-    "PROTOCOL",
-    "RELEASED",
-    "absent",
-    "altered",
-    "is_pf_willow",
-    "parts",
-    "pf_willow",
-]
+__all__ = ["PF_WILLOW", "pf_willow"]
 
 # Of each class, what its photographs' names begin with, and how the ten go on.
 _NAMED = {
@@ -59,17 +47,82 @@ RELEASED = {
 }
 
 
-POINTS, PHOTOS, PAIRS = 10, 10, 900
+POINTS = 10
 LIST = "test_pairs.csv"
-ORIGIN = Origin(
-    "PF-WILLOW",
-    ("pf-willow", "PF-WILLOW", "PF-dataset-WILLOW", "pf-willow/PF-dataset-WILLOW"),
-    f"{LIST} with the photographs, or folders such as car(G) with .png and .mat files",
-    "https://www.di.ens.fr/willow/research/proposalflow/",
-)
-PROTOCOL = "PF-WILLOW: a point is right within t times the larger side of the target points' box"
 # Of the names and digests of the release's 100 photographs and 100 annotations.
 DIGEST = "35ef3b1d25c067b4748134b67722e4e8065eb105c399fec530e0fada6258ed24"
+
+
+class PfWillow(Source):
+    """Either of two public layouts: a list of pairs, or a folder of annotations for each class."""
+
+    name = "PF-WILLOW"
+    folders = ("pf-willow", "PF-WILLOW", "PF-dataset-WILLOW", "pf-willow/PF-dataset-WILLOW")
+    expected = f"{LIST} with the photographs, or folders such as car(G) with .png and .mat files"
+    address = "https://www.di.ens.fr/willow/research/proposalflow/"
+    counts = MappingProxyType({"test": 900})
+    protocol = (
+        "PF-WILLOW: a point is right within t times the larger side of the target points' box"
+    )
+
+    def is_it(self, folder: Path) -> bool:
+        """Return whether a folder is in one of the two layouts."""
+        return self.is_listed(folder) or any((folder / name).is_dir() for name in CLASSES)
+
+    def is_listed(self, folder: Path) -> bool:
+        """Not in the raw layout, of which every class can be read by itself."""
+        return (folder / LIST).is_file()
+
+    def parts(self, folder: Path, split: str) -> Sequence[str]:
+        """Return what the folder has to hold: of the raw layout, every class."""
+        return (LIST,) if self.is_listed(folder) else CLASSES
+
+    def absent(self, folder: Path, split: str) -> Iterator[Path]:
+        """Yield files that are not there: of the list, or else of each class that is."""
+        if self.is_listed(folder):
+            for _, row in read_rows(folder / LIST):
+                photos = (_photo(folder, name) for name in row[:2])
+                yield from (path for path in photos if not path.is_file())
+            return
+        for name in CLASSES:
+            here = folder / name
+            stems = _stems(here)
+            # Where none has a name of the release's it is something else, and the digest says so.
+            if here.is_dir() and (not stems or not stems.isdisjoint(RELEASED[name])):
+                stems |= set(RELEASED[name])
+            files = (here / f"{stem}{end}" for stem in sorted(stems) for end in (".png", ".mat"))
+            yield from (path for path in files if not path.is_file())
+
+    def altered(self, folder: Path) -> list[str]:
+        """Say if the files of the raw layout are not those of the release."""
+        if self.is_listed(folder) or digest(folder) == DIGEST:
+            return []
+        return [f"the files in {folder} are not those of the release, by their SHA-256"]
+
+    def check(self, folder: Path, split: str, given: bool) -> None:
+        """Refuse what is not the release, unless the user says that it is to be taken."""
+        if not given and not self.is_listed(folder) and (found := digest(folder)) != DIGEST:
+            raise InputError(
+                f"{folder} is not PF-WILLOW as it was released: the SHA-256 of its files begins "
+                f"{found[:12]}, not {DIGEST[:12]}; pass root to use it all the same, or get it "
+                f"anew from {self.address}"
+            )
+
+    def tasks(self, folder: Path, split: str) -> Iterator[tuple[str, Callable[[], Pair]]]:
+        """One a row of the list."""
+        for number, row in read_rows(folder / LIST):
+            yield f"line {number} of {LIST}", partial(_read_row, folder, row)
+
+    def read(self, folder: Path, split: str) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+        """Read the list, or else every class by itself."""
+        return super().read(folder, split) if self.is_listed(folder) else _raw(folder)
+
+    def classes(self, folder: Path, split: str) -> Iterable[str]:
+        """All ten."""
+        return CLASSES
+
+
+PF_WILLOW = PfWillow()
 
 
 def pf_willow(root: str | os.PathLike[str] | None = None, split: str = "test") -> PairSet:
@@ -100,53 +153,7 @@ def pf_willow(root: str | os.PathLike[str] | None = None, split: str = "test") -
     ...
     frot.InputError: PF-WILLOW is not in ...: its folder holds test_pairs.csv with ...
     """
-    check_split(split, ("test",), ORIGIN.name)
-    folder = locate(ORIGIN, root, is_pf_willow)
-    if (folder / LIST).is_file():
-        pairs, skipped = _listed(folder)
-    else:
-        if root is None and (found := digest(folder)) != DIGEST:
-            raise InputError(
-                f"{folder} is not PF-WILLOW as it was released: the SHA-256 of its files begins "
-                f"{found[:12]}, not {DIGEST[:12]}; pass root to use it all the same, or get it "
-                f"anew from {ORIGIN.source}"
-            )
-        pairs, skipped = _raw(folder)
-    notes = shortfall(pairs, CLASSES, PAIRS)
-    return PairSet(ORIGIN.name, pairs, skipped, PROTOCOL, notes=notes)
-
-
-def is_pf_willow(folder: Path) -> bool:
-    """Return whether a folder is in one of the two layouts."""
-    return (folder / LIST).is_file() or any((folder / name).is_dir() for name in CLASSES)
-
-
-def parts(folder: Path, split: str) -> tuple[str, ...]:
-    """Return what the folder has to hold: of the raw layout, every class."""
-    return (LIST,) if (folder / LIST).is_file() else CLASSES
-
-
-def absent(folder: Path, split: str) -> Iterator[Path]:
-    """Yield files that are not there: of the list, or else of each class that is."""
-    if (folder / LIST).is_file():
-        for _, row in read_rows(folder / LIST):
-            yield from (path for name in row[:2] if not (path := _photo(folder, name)).is_file())
-        return
-    for name in CLASSES:
-        here = folder / name
-        stems = _stems(here)
-        # Where none has a name of the release's it is something else, and the digest says so.
-        if here.is_dir() and (not stems or not stems.isdisjoint(RELEASED[name])):
-            stems |= set(RELEASED[name])
-        files = (here / f"{stem}{end}" for stem in sorted(stems) for end in (".png", ".mat"))
-        yield from (path for path in files if not path.is_file())
-
-
-def altered(folder: Path) -> list[str]:
-    """Say if the files of the raw layout are not those of the release."""
-    if (folder / LIST).is_file() or digest(folder) == DIGEST:
-        return []
-    return [f"the files in {folder} are not those of the release, by their SHA-256"]
+    return PF_WILLOW.load(root, split)
 
 
 def digest(folder: Path) -> str:
@@ -185,13 +192,6 @@ def _raw(folder: Path) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
         for (source, ours), (target, theirs) in permutations(those.items(), 2)
     )
     return pairs, (*broken_files, *skipped)
-
-
-def _listed(folder: Path) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
-    return collect(
-        (f"line {number} of {LIST}", partial(_read_row, folder, row))
-        for number, row in read_rows(folder / LIST)
-    )
 
 
 def _read_row(folder: Path, row: list[str]) -> Pair:

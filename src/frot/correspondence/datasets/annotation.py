@@ -11,7 +11,7 @@ import numpy as np
 
 from frot._base.errors import require
 from frot._base.tables import read_cells, read_text
-from frot.correspondence._pair import Pair
+from frot.correspondence.datasets.pair_set import Pair
 
 __all__ = [
     "BrokenAnnotationError",

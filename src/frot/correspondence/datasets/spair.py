@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from frot.correspondence._pair import Pair
-from frot.correspondence.datasets._locate import Origin, check_parts, check_split, locate
-from frot.correspondence.datasets._pair_set import PairSet
+from frot.correspondence.datasets._source import Source
 from frot.correspondence.datasets.annotation import (
     BrokenAnnotationError,
-    collect,
     matched_points,
     photo_size,
-    shortfall,
 )
+from frot.correspondence.datasets.pair_set import Pair
 
-__all__ = ["CLASSES", "COUNTS", "ORIGIN", "absent", "is_spair", "parts", "spair"]
+__all__ = ["CLASSES", "COUNTS", "SPair"]
 
 # With the names of their columns in the paper's tables.
 CLASSES = {
@@ -46,68 +42,53 @@ CLASSES = {
     "tvmonitor": "tv",
 }
 COUNTS = {"trn": 53340, "val": 5384, "test": 12234}
-ORIGIN = Origin(
-    "SPair-71k",
-    ("SPair-71k", "spair", "spair-71k"),
-    "Layout/large/<split>.txt, PairAnnotation/<split>/*.json and JPEGImages/<class>/*.jpg",
-    "https://cvlab.postech.ac.kr/research/SPair-71k/",
-)
-PROTOCOL = "SPair-71k: a point is right within t times the longer side of the target's box"
 FLAGS = ("viewpoint_variation", "scale_variation", "truncation", "occlusion")
 
 
-def spair(root: str | os.PathLike[str] | None = None, split: str = "test") -> PairSet:
-    """Load pairs of SPair-71k.
+class SPair(Source):
+    """Layout/large/<split>.txt lists pairs, a line ``id-source-target:class`` each.
 
-    Layout/large/<split>.txt lists them, a line ``id-source-target:class`` each, and
     PairAnnotation/<split>/<line>.json has their points and boxes.
-
-    Parameters
-    ----------
-    root : path, optional
-        The data set's folder, or one above it; as for `load_pairs`.
-    split : {"test", "val", "trn"}
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> spair(tempfile.mkdtemp())
-    Traceback (most recent call last):
-    ...
-    frot.InputError: SPair-71k is not in ...: its folder holds Layout/large/<split>.txt, ...
     """
-    check_split(split, tuple(COUNTS), ORIGIN.name)
-    folder = locate(ORIGIN, root, is_spair)
-    check_parts(folder, parts(folder, split), ORIGIN)
-    lines = _lines(folder, split)
-    pairs, skipped = collect((line, partial(_read, folder, split, line)) for line in lines)
-    notes = shortfall(pairs, CLASSES, COUNTS[split])
-    return PairSet(f"{ORIGIN.name} {split}", pairs, skipped, PROTOCOL, notes=notes)
 
+    name = "SPair-71k"
+    folders = ("SPair-71k", "spair", "spair-71k")
+    expected = (
+        "Layout/large/<split>.txt, PairAnnotation/<split>/*.json and JPEGImages/<class>/*.jpg"
+    )
+    address = "https://cvlab.postech.ac.kr/research/SPair-71k/"
+    counts = COUNTS
+    protocol = "SPair-71k: a point is right within t times the longer side of the target's box"
 
-def is_spair(folder: Path) -> bool:
-    """Return whether a folder looks like it, be it incomplete."""
-    return (folder / "Layout").is_dir() or (folder / "PairAnnotation").is_dir()
+    def is_it(self, folder: Path) -> bool:
+        """Return whether a folder looks like it, be it incomplete."""
+        return (folder / "Layout").is_dir() or (folder / "PairAnnotation").is_dir()
 
+    def parts(self, folder: Path, split: str) -> Sequence[str]:
+        """The list, the annotations, the photographs."""
+        return (f"Layout/large/{split}.txt", f"PairAnnotation/{split}", "JPEGImages")
 
-def parts(folder: Path, split: str) -> tuple[str, ...]:
-    """Return what the folder has to hold."""
-    return (f"Layout/large/{split}.txt", f"PairAnnotation/{split}", "JPEGImages")
+    def absent(self, folder: Path, split: str) -> Iterator[Path]:
+        """Yield annotations and photographs of the list that are not there."""
+        annotations = folder / "PairAnnotation" / split
+        known: set[Path] = set()
+        for line in _lines(folder, split):
+            try:
+                photos, _ = _photos(folder, line)
+            except BrokenAnnotationError:
+                continue
+            if not (path := _find(annotations, line)).is_file():
+                yield path
+            yield from (photo for photo in photos if photo not in known and not photo.is_file())
+            known |= set(photos)
 
+    def tasks(self, folder: Path, split: str) -> Iterator[tuple[str, Callable[[], Pair]]]:
+        """One a line of the list."""
+        return ((line, partial(_read, folder, split, line)) for line in _lines(folder, split))
 
-def absent(folder: Path, split: str) -> Iterator[Path]:
-    """Yield annotations and photographs of the list that are not there."""
-    annotations = folder / "PairAnnotation" / split
-    known: set[Path] = set()
-    for line in _lines(folder, split):
-        try:
-            photos, _ = _photos(folder, line)
-        except BrokenAnnotationError:
-            continue
-        if not (path := _find(annotations, line)).is_file():
-            yield path
-        yield from (photo for photo in photos if photo not in known and not photo.is_file())
-        known |= set(photos)
+    def classes(self, folder: Path, split: str) -> Iterable[str]:
+        """All 18."""
+        return CLASSES
 
 
 def _lines(folder: Path, split: str) -> list[str]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from frot.correspondence.evaluation._kept import Record
-from frot.correspondence.evaluation._result import Evaluation, read_evaluation
+from frot.correspondence.evaluation._result import Evaluation, Record, read_evaluation
 from frot.correspondence.evaluation._run import evaluate
-from frot.correspondence.evaluation._summary import result_table
-from frot.correspondence.evaluation._table import ResultTable
+from frot.correspondence.evaluation._table import ResultTable, result_table
 
 __all__ = ["Evaluation", "Record", "ResultTable", "evaluate", "read_evaluation", "result_table"]

@@ -1,4 +1,4 @@
-"""Figures by class: on a terminal, as CSV, as LaTeX."""
+"""The paper's per-class table, ours beside what others report: on a terminal, as CSV, as LaTeX."""
 
 from __future__ import annotations
 
@@ -6,17 +6,31 @@ import csv
 import io
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from frot._base.errors import InputError
 from frot._base.files import check_writable, replacing
+from frot.correspondence._score import Estimate, Per
+from frot.correspondence.datasets.spair import CLASSES
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["ResultTable", "Row", "latex_table"]
+    from frot.correspondence.evaluation._result import Evaluation
+
+__all__ = [
+    "THRESHOLDS",
+    "ResultTable",
+    "Row",
+    "latex_table",
+    "published",
+    "result_table",
+]
 
 # More classes than this are for files, not for the eye.
 SHOWN_CLASSES = 24
@@ -41,6 +55,8 @@ class Row:
     error : float or None
         Standard error of `all`.
     pairs : int or None
+    short : bool
+        Whether it is shown unless all published rows are asked for.
     """
 
     method: str
@@ -50,6 +66,7 @@ class Row:
     all: float
     error: float | None = None
     pairs: int | None = None
+    short: bool = True
 
 
 @dataclass(frozen=True)
@@ -274,3 +291,174 @@ def _latex_line(cells: Sequence[str]) -> str:
 def _escaped(text: str) -> str:
     # Two hyphens in a row would be a dash, where they begin an option.
     return "".join(SPECIAL.get(letter, letter) for letter in text).replace("--", "-{}-")
+
+
+PAPER = "the FROT paper's supplement, per-class table"
+HPF, SCOT = "HPF (ICCV 2019)", "SCOT (CVPR 2020)"
+# What the layers or the network were chosen with.
+CHOSEN = {
+    "original": "trained on other data",
+    "fine-tuned": "trained on SPair-71k",
+    "validation": "layers chosen on SPair-71k",
+    "nothing": "nothing chosen",
+}
+# The rows of the paper's short table.
+SHORT = ("HPF", "OT-HPF", "OT", "FROT eta=0.3", "FROT eta=0.5", "FROT eta=0.7")
+
+
+def published(name: str) -> tuple[Row, ...]:
+    """Return what is published for a data set; nothing for splits other than the test's.
+
+    Examples
+    --------
+    >>> [(row.method, row.all) for row in published("PF-WILLOW")]
+    [('HPF', 74.4), ('OT-HPF', 76.2)]
+    """
+    return ROWS.get(name, ())
+
+
+def _theirs(
+    method: str, source: str, total: float, note: str, classes: Any = None, short: bool = True
+) -> Row:
+    return Row(method, "PCK 0.1 per image", f"{source}; {note}", classes or {}, total, short=short)
+
+
+def _paper() -> Iterator[Row]:
+    """Read the rows of the paper's long table, a copy of which is beside this file."""
+    text = (
+        files("frot.correspondence.evaluation")
+        .joinpath("published_spair.csv")
+        .read_text(encoding="utf-8")
+    )
+    for row in csv.DictReader(text.splitlines()):
+        kind, method = row["chosen"], row["method"]
+        short = kind != "original" and (method in SHORT or method.startswith("SRW k=50 T=3"))
+        classes = {name: float(row[name]) for name in CLASSES}
+        yield _theirs(method, PAPER, float(row["all"]), CHOSEN[kind], classes, short)
+
+
+ROWS: dict[str, tuple[Row, ...]] = {
+    "SPair-71k test": (
+        *_paper(),
+        _theirs("OT-HPF", SCOT, 35.4, "its own release"),
+        _theirs("OT-HPF without CAM", SCOT, 34.8, "its own release"),
+    ),
+    "PF-PASCAL test": (
+        _theirs("HPF", HPF, 84.8, "ResNet-101, layers chosen"),
+        _theirs("OT-HPF", SCOT, 85.4, "ResNet-101, layers chosen"),
+    ),
+    "PF-WILLOW": (
+        _theirs("HPF", HPF, 74.4, "ResNet-101, layers chosen on PF-PASCAL"),
+        _theirs("OT-HPF", SCOT, 76.2, "ResNet-101, layers chosen on PF-PASCAL"),
+    ),
+}
+
+
+THRESHOLDS = (0.05, 0.1, 0.15)
+AVERAGES: tuple[Per, ...] = ("image", "point")
+# Failed pairs and skipped annotations that are named; all of them are counted.
+NAMED = 5
+
+
+def result_table(
+    evaluations: Mapping[str, Evaluation],
+    thresholds: Sequence[float] = THRESHOLDS,
+    *,
+    others: bool = True,
+    every: bool = False,
+) -> ResultTable:
+    """Put evaluations of one data set into a table, by the names that they are given.
+
+    Parameters
+    ----------
+    evaluations : dict of Evaluation
+    thresholds : sequence of float
+        At which points are scored, per image and per point.
+    others : bool
+        Whether published rows are added; they are at 0.1 per image.
+    every : bool
+        Whether all of them are, or only those of the paper's short table.
+
+    Raises
+    ------
+    InputError
+        If they are of different data sets, or nothing was matched.
+    """
+    if not evaluations:
+        raise InputError("evaluations: are none; give one or more")
+    first = next(iter(evaluations.values()))
+    if any(one.name != first.name or one.score != first.score for one in evaluations.values()):
+        raise InputError("evaluations: are of different data sets; make a table for each")
+    classes = _ordered(evaluations.values())
+    rows = [
+        row
+        for name, one in evaluations.items()
+        for row in _measured(name, one, thresholds, classes)
+    ]
+    if others:
+        rows += [one for one in published(first.name) if one.short or every]
+    notes = [first.protocol] if first.protocol else []
+    notes += dict.fromkeys(
+        f"The data set is {note}" for one in evaluations.values() for note in one.notes
+    )
+    for name, one in evaluations.items():
+        notes += _said_of(one, f"{name}: " if len(evaluations) > 1 else "")
+    if first.skipped:
+        more = "; --verify names all" if len(first.skipped) > NAMED else ""
+        some = "; ".join(first.skipped[:NAMED]) + more
+        notes.append(f"{len(first.skipped)} annotations were skipped: {some}")
+    short = CLASSES if first.name.startswith("SPair") else {}
+    return ResultTable(first.name, classes, tuple(rows), tuple(notes), short)
+
+
+def _measured(
+    name: str, one: Evaluation, thresholds: Sequence[float], classes: Sequence[str]
+) -> list[Row]:
+    matched = {record.category for record in one.done}
+    if not matched:
+        first = "".join(f"; the first, {id}: {why}" for id, why in list(one.failed.items())[:1])
+        raise InputError(f"{name}: no pair of {one.name} was matched{first}")
+    there = [category for category in classes if category in matched]
+
+    def row(measure: str, score: Any) -> Row:
+        values = {category: 100.0 * score(category).value for category in there}
+        total: Estimate = score(None)
+        return Row(
+            name,
+            measure,
+            "measured",
+            values,
+            100.0 * total.value,
+            100.0 * total.standard_error,
+            total.count,
+        )
+
+    if one.score == "masks":
+        return [
+            row("LT-ACC", lambda category: one.mean("lt_acc", category)),
+            row("IoU", lambda category: one.mean("iou", category)),
+        ]
+    return [
+        row(f"PCK {threshold:g} per {per}", partial(one.pck, threshold, per))
+        for per in AVERAGES
+        for threshold in thresholds
+    ]
+
+
+def _said_of(one: Evaluation, name: str) -> list[str]:
+    notes = [f"{name}{len(one.done)} pairs, {one.seconds:.2f} s a pair"]
+    if failed := one.failed:
+        some = "; ".join(f"{id} ({why})" for id, why in list(failed.items())[:NAMED])
+        more = "; ..." if len(failed) > NAMED else ""
+        notes.append(f"{name}{len(failed)} pairs failed and are left out: {some}{more}")
+    if warned := one.warned:
+        id, said = next(iter(warned.items()))
+        notes.append(f"{name}{len(warned)} pairs were matched with a warning, {id}: {said[0]}")
+    return notes
+
+
+def _ordered(evaluations: Any) -> tuple[str, ...]:
+    found = dict.fromkeys(name for one in evaluations for name in one.categories)
+    known = [name for name in CLASSES if name in found]
+    # The paper's order where the classes are the paper's.
+    return tuple(known) if len(known) == len(found) else tuple(found)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from frot.correspondence.pictures._heat import grid_extent, plot_cam, plot_heatmap, plot_weights
-from frot.correspondence.pictures._layers import plot_layers
-from frot.correspondence.pictures._matches import plot_matches
-from frot.correspondence.pictures._points import as_points, grid_points, object_points
+from frot.correspondence.pictures._maps import (
+    grid_extent,
+    plot_cam,
+    plot_heatmap,
+    plot_layers,
+    plot_weights,
+)
+from frot.correspondence.pictures._matches import (
+    as_points,
+    grid_points,
+    object_points,
+    plot_matches,
+)
 
 __all__ = [
     "as_points",

@@ -1,0 +1,240 @@
+"""Features of an image: maps over grids of cells, and what a network has to offer to give them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from frot._base.errors import InputError
+
+__all__ = [
+    "Backbone",
+    "Classifying",
+    "FeatureMap",
+    "Grid",
+    "extract_named",
+    "knows_names",
+    "refuse_classes",
+    "state_of",
+    "top_maps",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """The activations of one layer.
+
+    Parameters
+    ----------
+    name : str
+        The layer's name.
+    values : array of shape (channels, h, w)
+        Single precision.
+    stride : float
+        Pixels of the network's input between neighbouring cells.
+    receptive_field : float
+        Pixels of the network's input, across, that a cell sees.
+
+    Examples
+    --------
+    >>> FeatureMap("stem", np.zeros((64, 75, 57), dtype="float32"), 4, 11).grid.count
+    4275
+    """
+
+    name: str
+    values: Any
+    stride: float
+    receptive_field: float
+
+    @property
+    def channels(self) -> int:
+        """Number of channels."""
+        return int(self.values.shape[0])
+
+    @property
+    def grid(self) -> Grid:
+        """The cells."""
+        _, h, w = self.values.shape
+        return Grid(int(h), int(w), float(self.stride), float(self.receptive_field))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells over an image, row by row; cell (y, x) has its centre at stride (x, y).
+
+    Parameters
+    ----------
+    h, w : int
+        Rows and columns of cells.
+    stride : float
+        Pixels between the centres of neighbours.
+    receptive_field : float
+        Pixels across that a cell sees.
+
+    Examples
+    --------
+    >>> Grid(2, 3, 8.0, 11.0).centres.tolist()
+    [[0.0, 0.0], [8.0, 0.0], [16.0, 0.0], [0.0, 8.0], [8.0, 8.0], [16.0, 8.0]]
+    """
+
+    h: int
+    w: int
+    stride: float
+    receptive_field: float
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        return self.h * self.w
+
+    @property
+    def centres(self) -> np.ndarray:
+        """Centres of the cells as (x, y), shape (h w, 2)."""
+        y, x = np.mgrid[: self.h, : self.w]
+        return self.stride * np.stack([x.ravel(), y.ravel()], axis=1).astype(float)
+
+    @property
+    def boxes(self) -> np.ndarray:
+        """What the cells see, as (left, top, right, bottom), shape (h w, 4)."""
+        reach = self.receptive_field // 2
+        centres = self.centres
+        return np.concatenate([centres - reach, centres + reach], axis=1)
+
+    def inside(self, size: tuple[int, int]) -> np.ndarray:
+        """Return which cells see at most a stride beyond an image of (h, w) pixels, (h w,).
+
+        All of them where none does: the network sees further than the image is wide.
+
+        Examples
+        --------
+        >>> Grid(4, 4, 8.0, 19.0).inside((32, 32)).reshape(4, 4).astype(int)[1]
+        array([0, 1, 1, 1])
+        """
+        low, high = self.boxes[:, :2], self.boxes[:, 2:]
+        limit = np.array(size[::-1]) + self.stride
+        found = np.all((low >= -self.stride) & (high < limit), axis=1)
+        return found if found.any() else np.ones(self.count, dtype=bool)
+
+
+class Backbone(Protocol):
+    """Anything that turns an image into named maps of features.
+
+    One whose weights may change while it is used can have a `state` as well: a key that costs
+    little and is another after a change, so that no features are remembered that are out of date.
+    """
+
+    @property
+    def name(self) -> str:
+        """A short name for tables and pictures."""
+        ...
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers, in the order of the network."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of everything that decides what comes out: weights, layers, preprocessing."""
+        ...
+
+    def extract(self, image: np.ndarray) -> list[FeatureMap]:
+        """Return one map a layer.
+
+        Parameters
+        ----------
+        image : array of shape (h, w, 3)
+            Red, green and blue in [0, 1], single precision, already of the size to be matched at.
+            Mean, standard deviation, layout and order of colours are the backbone's own affair.
+        """
+        ...
+
+
+@runtime_checkable
+class Classifying(Protocol):
+    """A backbone that has kept its classifier, and can say where it looked."""
+
+    def class_maps(self, image: np.ndarray, classes: int) -> np.ndarray:
+        r"""Return class activation maps of the most probable classes, shape (classes, h, w).
+
+        .. math:: \mathrm{CAM}_c(y, x) = \sum_k W_{ck}\, F_k(y, x)
+
+        with F the maps that the classifier averages (after their last activation) and W its
+        weights, without bias. The most probable class comes first.
+        """
+        ...
+
+
+def extract_named(backbone: Backbone, name: str, image: np.ndarray) -> list[FeatureMap]:
+    """Return the maps of an image, from a backbone that may know images by name.
+
+    Examples
+    --------
+    >>> from frot.correspondence.backbones import ArrayBackbone
+    >>> image = np.zeros((64, 96, 3), dtype="float32")
+    >>> backbone = ArrayBackbone({"cat.jpg": {"patches": np.ones((5, 4, 6))}})
+    >>> knows_names(backbone), [one.name for one in extract_named(backbone, "cat.jpg", image)]
+    (True, ['patches'])
+    """
+    by_name = getattr(backbone, "extract_named", None)
+    return backbone.extract(image) if by_name is None else by_name(name, image)
+
+
+def knows_names(backbone: Any) -> bool:
+    """Whether a backbone, or the one inside it, may know images by name."""
+    return hasattr(_innermost(backbone), "extract_named")
+
+
+def state_of(backbone: Any) -> Any:
+    """Return the state of a backbone, or of the one inside it; None where it has none.
+
+    Examples
+    --------
+    >>> state_of(object()) is None
+    True
+    """
+    return getattr(_innermost(backbone), "state", None)
+
+
+def _innermost(backbone: Any) -> Any:
+    while (inside := getattr(backbone, "backbone", None)) is not None:
+        backbone = inside
+    return backbone
+
+
+def refuse_classes(name: str) -> InputError:
+    """Return what is raised where a network has no classifier to look with."""
+    return InputError(
+        f"{name} has no classifier on averaged maps, so it has no class activation maps; use "
+        "mass='uniform', pass masks, or take another backbone"
+    )
+
+
+def top_maps(maps: np.ndarray, weights: np.ndarray, scores: np.ndarray, classes: int) -> np.ndarray:
+    r"""Return the maps of the most probable classes, shape (classes, h, w).
+
+    .. math:: \mathrm{CAM}_c(y, x) = \sum_k W_{ck} F_k(y, x)
+
+    Parameters
+    ----------
+    maps : array of shape (channels, h, w)
+        F.
+    weights : array of shape (all classes, channels)
+        W.
+    scores : array of shape (all classes,)
+        What the classifier makes of the image, with its bias.
+    classes : int
+        How many.
+
+    Examples
+    --------
+    >>> weights = np.array([[1.0, 1.0], [2.0, 2.0]])
+    >>> top_maps(np.ones((2, 1, 1)), weights, np.array([2.0, 4.0]), 1).tolist()
+    [[[4.0]]]
+    """
+    if not 1 <= classes <= len(weights):
+        raise InputError(f"classes is {classes}; the classifier has 1 to {len(weights)}")
+    best = np.argsort(-scores, kind="stable")[:classes]
+    return np.einsum("ck,kyx->cyx", weights[best], maps)

@@ -1,0 +1,209 @@
+"""Backbones around another: some of its layers, or layers of noise behind them."""
+
+from __future__ import annotations
+
+import difflib
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from frot._base.errors import InputError
+from frot._base.fingerprint import fingerprint
+from frot.correspondence._features import (
+    Backbone,
+    Classifying,
+    FeatureMap,
+    extract_named,
+    refuse_classes,
+)
+from frot.correspondence.backbones.arrays import image_key
+
+__all__ = ["NoisyBackbone", "SomeLayers", "Wrapper", "choose_layers", "whole"]
+
+
+def choose_layers(
+    available: Sequence[str], asked: Sequence[str | int] | None, network: str
+) -> tuple[str, ...]:
+    """Return the names of the layers asked for, in the order of the network.
+
+    Parameters
+    ----------
+    available : sequence of str
+        Every layer of the network, in its order.
+    asked : sequence of str or int, optional
+        Names, or places counted from 0; None takes all.
+    network : str
+        Name of the network, for messages.
+
+    Examples
+    --------
+    >>> choose_layers(["stem", "layer1.0", "layer1.1"], ["layer1.1", 0], "resnet50")
+    ('stem', 'layer1.1')
+    """
+    if asked is None:
+        return tuple(available)
+    if isinstance(asked, str | int):
+        asked = [asked]
+    wanted: set[str] = set()
+    for layer in asked:
+        if isinstance(layer, str):
+            if layer not in available:
+                near = difflib.get_close_matches(layer, available, n=3, cutoff=0.0)
+                raise InputError(
+                    f"layers names {layer!r}, which {network} does not have; nearest: "
+                    + ", ".join(near)
+                )
+            wanted.add(layer)
+        elif (place := whole(layer)) is None or not 0 <= place < len(available):
+            raise InputError(
+                f"layers holds {layer!r}, but {network} has layers 0 to {len(available) - 1}"
+            )
+        else:
+            wanted.add(available[place])
+    if not wanted:
+        raise InputError("layers is empty; name at least one, or leave it out to take all")
+    return tuple(name for name in available if name in wanted)
+
+
+def whole(value: Any) -> int | None:
+    """Return a whole number, NumPy's as well, as Python's; None for what is none.
+
+    Examples
+    --------
+    >>> whole(np.int64(3)), whole(3.0), whole(True)
+    (3, None, None)
+    """
+    if isinstance(value, bool | np.bool_):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+class Wrapper:
+    """A backbone around another, whose maps it may change.
+
+    Parameters
+    ----------
+    backbone : Backbone
+        The other.
+    name : str
+    layers : tuple of str
+    """
+
+    def __init__(self, backbone: Backbone, name: str, layers: tuple[str, ...]) -> None:
+        self.backbone = backbone
+        self.name = name
+        self.layers = layers
+
+    def extract(self, image: np.ndarray) -> list[FeatureMap]:
+        """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
+        return self._changed(self.backbone.extract(image), image)
+
+    def extract_named(self, name: str, image: np.ndarray) -> list[FeatureMap]:
+        """Return the maps of an image that the other may know by name."""
+        return self._changed(extract_named(self.backbone, name, image), image)
+
+    def _changed(self, maps: list[FeatureMap], image: np.ndarray) -> list[FeatureMap]:
+        return maps
+
+    def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
+        """Return the other's class activation maps, shape (classes, h, w)."""
+        return self._classifier.class_maps(image, classes)
+
+    @property
+    def _classifier(self) -> Classifying:
+        if not isinstance(self.backbone, Classifying):
+            raise refuse_classes(self.name)
+        return self.backbone
+
+
+class SomeLayers(Wrapper):
+    """A backbone that gives some of another's layers.
+
+    Parameters
+    ----------
+    backbone : Backbone
+        The other.
+    layers : sequence of str or int
+        Names, or places counted from 0.
+
+    Examples
+    --------
+    >>> from frot.correspondence.backbones.arrays import ArrayBackbone
+    >>> features = {"cat.jpg": {"low": np.zeros((3, 9, 9)), "high": np.zeros((5, 3, 3))}}
+    >>> SomeLayers(ArrayBackbone(features), [1]).layers
+    ('high',)
+    """
+
+    def __init__(self, backbone: Backbone, layers: Sequence[str | int]) -> None:
+        name = backbone.name
+        super().__init__(backbone, name, choose_layers(backbone.layers, layers, name))
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the other backbone and the choice."""
+        return fingerprint(backbone=self.backbone.fingerprint, layers=list(self.layers))
+
+    def _changed(self, maps: list[FeatureMap], image: np.ndarray) -> list[FeatureMap]:
+        return [one for one in maps if one.name in self.layers]
+
+
+class NoisyBackbone(Wrapper):
+    """A backbone with layers of independent Gaussian noise behind its own.
+
+    Each has the shape of one of the network's own maps, from places spread evenly over its depth.
+    The noise depends on the image and the seed alone: the same photograph always has the same, two
+    photographs have nothing in common.
+
+    Parameters
+    ----------
+    backbone : Backbone
+        The network.
+    count : int
+        Layers of noise.
+    seed : int
+
+    Examples
+    --------
+    >>> from frot.correspondence.backbones.arrays import ArrayBackbone
+    >>> features = {"cat.jpg": {"low": np.zeros((3, 9, 9)), "high": np.zeros((5, 3, 3))}}
+    >>> noisy = NoisyBackbone(ArrayBackbone(features), count=2)
+    >>> noisy.layers, noisy.noise
+    (('low', 'high', 'noise_0', 'noise_1'), ('noise_0', 'noise_1'))
+    >>> maps = noisy.extract_named("cat.jpg", np.zeros((36, 36, 3), dtype="float32"))
+    >>> [one.values.shape for one in maps]
+    [(3, 9, 9), (5, 3, 3), (3, 9, 9), (5, 3, 3)]
+    """
+
+    def __init__(self, backbone: Backbone, count: int = 3, seed: int = 0) -> None:
+        for value, name, least in ((count, "count", 1), (seed, "seed", 0)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InputError(f"{name}: must be a whole number >= {least}, got {value!r}")
+        self.seed = seed
+        self.real: tuple[str, ...] = tuple(backbone.layers)
+        self.noise: tuple[str, ...] = tuple(f"noise_{k}" for k in range(count))
+        if taken := set(self.real) & set(self.noise):
+            raise InputError(
+                f"backbone: {backbone.name} has a layer {min(taken)!r} already; is it noisy twice?"
+            )
+        super().__init__(backbone, f"{backbone.name} + {count} of noise", self.real + self.noise)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the network, the seed and the number of layers of noise."""
+        return fingerprint(
+            backbone=self.backbone.fingerprint, noise=len(self.noise), seed=self.seed
+        )
+
+    def _changed(self, maps: list[FeatureMap], image: np.ndarray) -> list[FeatureMap]:
+        rng = np.random.default_rng([self.seed, int(image_key(image), 16)])
+        found = list(maps)
+        for k, name in enumerate(self.noise):
+            like = maps[(2 * k + 1) * len(maps) // (2 * len(self.noise))]
+            values = rng.standard_normal(like.values.shape, dtype=np.float32)
+            found.append(FeatureMap(name, values, like.stride, like.receptive_field))
+        return found

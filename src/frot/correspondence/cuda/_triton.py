@@ -1,0 +1,424 @@
+# pyright: reportMissingImports=false, reportIndexIssue=false
+"""Triton kernels, from maps to the factors of their cosines, and for the steps on their stack.
+
+Shapes are padded: the stack is (L, rows, cols), kernels (rows, cols); rows and columns without
+weight have a or b equal to zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+__all__ = ["Steps", "Tuning", "gather", "spread", "unit_vectors"]
+
+
+# Fine cells and columns of a tile of interpolated vectors; cells, channels and warps of one of
+# vectors that are scaled.
+TILE = (32, 128)
+UNIT = (16, 256, 8)
+
+
+@triton.jit
+def _unit(
+    maps, unit, norms, cells, channels, width,
+    CELLS: tl.constexpr, CHANNELS: tl.constexpr,
+):  # fmt: skip
+    """Some cells of a layer: vectors from (channels, cells) to (width, channels) at unit length."""
+    block, layer = tl.program_id(0), tl.program_id(1)
+    i = block * CELLS + tl.arange(0, CELLS)[None, :]
+    on = i < cells
+    source = maps + layer.to(tl.int64) * channels * cells + i
+    total = tl.zeros((CHANNELS, CELLS), dtype=tl.float32)
+    for first in range(0, channels, CHANNELS):
+        c = first + tl.arange(0, CHANNELS)[:, None]
+        part = tl.load(source + c * cells, mask=on & (c < channels), other=0.0).to(tl.float32)
+        total += part * part
+    squares = tl.sum(total, axis=0, keep_dims=True)
+    inverse = tl.where(squares > 0.0, 1.0 / tl.sqrt(tl.maximum(squares, 1e-37)), 0.0)
+    tl.store(norms + layer * width + i, tl.sqrt(squares), mask=i < width)
+    into = unit + layer.to(tl.int64) * width * channels + i * channels
+    for first in range(0, channels, CHANNELS):
+        c = first + tl.arange(0, CHANNELS)[:, None]
+        part = tl.load(source + c * cells, mask=on & (c < channels), other=0.0).to(tl.float32)
+        value = (part * inverse).to(unit.dtype.element_ty)
+        tl.store(into + c, value, mask=(i < width) & (c < channels))
+
+
+@triton.jit
+def _scale(gram, length, corners, weights, i, on, width):
+    """One over the length of what interpolation makes of the corners of cells i."""
+    squares = tl.zeros_like(i).to(tl.float32)
+    whole = tl.zeros_like(i).to(tl.float32)
+    for p in tl.static_range(4):
+        cell = tl.load(corners + i * 4 + p, mask=on, other=0)
+        share = tl.load(weights + i * 4 + p, mask=on, other=0.0) * tl.load(length + cell)
+        whole += share
+        for q in tl.static_range(4):
+            other = tl.load(corners + i * 4 + q, mask=on, other=0)
+            beside = tl.load(weights + i * 4 + q, mask=on, other=0.0) * tl.load(length + other)
+            squares += share * beside * tl.load(gram + cell * width + other).to(tl.float32)
+    # Rounding of a vector that cancels between its corners must not become a direction.
+    alive = squares > 1e-6 * whole * whole
+    return tl.where(alive, 1.0 / tl.sqrt(tl.where(alive, squares, 1.0)), 0.0)
+
+
+@triton.jit
+def _spread(
+    grams, norms, corners, weights, out, n, rows, width,
+    CELLS: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """Some fine cells of a layer: rows of D U N, four entries each among zeros."""
+    block, part, layer = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    i = block * CELLS + tl.arange(0, CELLS)[:, None]
+    on = i < n
+    length = norms + layer * width
+    gram = grams + layer.to(tl.int64) * width * width
+    scale = _scale(gram, length, corners, weights, i, on, width)
+    j = part * WIDTH + tl.arange(0, WIDTH)[None, :]
+    value = tl.zeros((CELLS, WIDTH), dtype=tl.float32)
+    for p in tl.static_range(4):
+        cell = tl.load(corners + i * 4 + p, mask=on, other=0)
+        share = tl.load(weights + i * 4 + p, mask=on, other=0.0) * tl.load(length + cell) * scale
+        value += tl.where(j == cell, share, 0.0)
+    into = out + layer.to(tl.int64) * rows * width + i * width + j
+    tl.store(into, value.to(out.dtype.element_ty), mask=(i < rows) & (j < width))
+
+
+@triton.jit
+def _gather(
+    table, grams, norms, corners, weights, out, n, rows, width, count,
+    CELLS: tl.constexpr, COUNT: tl.constexpr,
+):  # fmt: skip
+    """Some fine cells of a layer: rows of (D U N) table, four rows of the table each."""
+    block, part, layer = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    i = block * CELLS + tl.arange(0, CELLS)[:, None]
+    on = i < n
+    length = norms + layer * width
+    gram = grams + layer.to(tl.int64) * width * width
+    scale = _scale(gram, length, corners, weights, i, on, width)
+    j = part * COUNT + tl.arange(0, COUNT)[None, :]
+    here = j < count
+    value = tl.zeros((CELLS, COUNT), dtype=tl.float32)
+    source = table + layer.to(tl.int64) * width * count
+    for p in tl.static_range(4):
+        cell = tl.load(corners + i * 4 + p, mask=on, other=0)
+        share = tl.load(weights + i * 4 + p, mask=on, other=0.0) * tl.load(length + cell) * scale
+        value += share * tl.load(source + cell * count + j, mask=here, other=0.0).to(tl.float32)
+    into = out + layer.to(tl.int64) * rows * count + i * count + j
+    tl.store(into, value.to(out.dtype.element_ty), mask=(i < rows) & here)
+
+
+def unit_vectors(maps: Any, width: int, dtype: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return unit vectors (layers, width, channels) and lengths of (layers, channels, cells)."""
+    count, channels, cells = maps.shape
+    unit = torch.empty((count, width, channels), dtype=dtype, device=maps.device)
+    norms = torch.empty((count, width), dtype=torch.float32, device=maps.device)
+    block, part, warps = UNIT
+    _unit[(-(-width // block), count)](
+        maps, unit, norms, cells, channels, width, block, part, num_warps=warps
+    )
+    return unit, norms
+
+
+def spread(grams: Any, norms: Any, side: Any, dtype: Any) -> torch.Tensor:
+    """Return D U N, (layers, rows, width), from products of coarse vectors and their lengths."""
+    count, width, _ = grams.shape
+    out = torch.empty((count, side.rows, width), dtype=dtype, device=grams.device)
+    cells, part = TILE
+    _spread[(-(-side.rows // cells), -(-width // part), count)](
+        grams, norms, side.corners, side.weights, out, len(side.corners), side.rows, width,
+        cells, part, num_warps=4,
+    )  # fmt: skip
+    return out
+
+
+def gather(table: Any, grams: Any, norms: Any, side: Any) -> torch.Tensor:
+    """Return (D U N) table, (layers, rows, k), of a table (layers, width, k)."""
+    count, width, across = table.shape
+    out = torch.empty((count, side.rows, across), dtype=table.dtype, device=table.device)
+    cells, part = TILE
+    _gather[(-(-side.rows // cells), -(-across // part), count)](
+        table, grams, norms, side.corners, side.weights, out, len(side.corners), side.rows, width,
+        across, cells, part, num_warps=4,
+    )  # fmt: skip
+    return out
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How the work is cut; what was fastest at n = 4,275 and 34 layers on an H200."""
+
+    absorb_warps: int = 4
+    rows: int = 2
+    programs: int = 264
+    sweep_warps: int = 8
+    stages: int = 3
+    columns: int = 32
+    chunk: int = 128
+    block: int = 128
+    unroll: int = 4
+    parts: int = 528
+    phi_warps: int = 4
+
+
+@triton.jit
+def _absorb(
+    S, weights, h, b, K, m, stride_l, factor,
+    L: tl.constexpr, P: tl.constexpr, R: tl.constexpr,
+):  # fmt: skip
+    """A row: K = exp(score - max), score = h + factor * sum of weights times cosines."""
+    i = tl.program_id(0)
+    j0 = tl.arange(0, P)
+    j1 = P + tl.arange(0, R)
+    on1 = j1 < m
+    sum0 = tl.zeros((P,), dtype=tl.float32)
+    sum1 = tl.zeros((R,), dtype=tl.float32)
+    row = S + i.to(tl.int64) * m
+    for layer in tl.static_range(L):
+        w = tl.load(weights + layer)
+        sum0 += w * tl.load(row + j0).to(tl.float32)
+        sum1 += w * tl.load(row + j1, mask=on1, other=0.0).to(tl.float32)
+        row += stride_l
+    b0 = tl.load(b + j0)
+    b1 = tl.load(b + j1, mask=on1, other=0.0)
+    score0 = tl.where(b0 > 0.0, tl.load(h + j0) + factor * sum0, float("-inf"))
+    score1 = tl.where(b1 > 0.0, tl.load(h + j1, mask=on1, other=0.0) + factor * sum1, float("-inf"))
+    top = tl.maximum(tl.max(score0, axis=0), tl.max(score1, axis=0))
+    out = K + i.to(tl.int64) * m
+    tl.store(out + j0, tl.exp(score0 - top).to(K.dtype.element_ty))
+    tl.store(out + j1, tl.exp(score1 - top).to(K.dtype.element_ty), mask=on1)
+
+
+@triton.jit
+def _sweep(
+    K, a, b, v, u, partial, n, m,
+    ROWS: tl.constexpr, PROGRAMS: tl.constexpr, STAGES: tl.constexpr,
+    P: tl.constexpr, R: tl.constexpr,
+):  # fmt: skip
+    """Rows of a program: u = 1 / K (b v), and what they add to the columns K^T (a u).
+
+    Sums stay in the layout of the rows until the end: to change it takes longer than to add.
+    """
+    program = tl.program_id(0)
+    j0 = tl.arange(0, P)[None, :]
+    j1 = P + tl.arange(0, R)[None, :]
+    on1 = j1 < m
+    w0 = tl.load(b + j0) * tl.load(v + j0)
+    w1 = tl.load(b + j1, mask=on1, other=0.0) * tl.load(v + j1, mask=on1, other=0.0)
+    sum0 = tl.zeros((ROWS, P), dtype=tl.float32)
+    sum1 = tl.zeros((ROWS, R), dtype=tl.float32)
+    for first in tl.range(program * ROWS, n, PROGRAMS * ROWS, num_stages=STAGES):
+        i = first + tl.arange(0, ROWS)[:, None]
+        live = i < n
+        row = K + i.to(tl.int64) * m
+        k0 = tl.load(row + j0, mask=live, other=0.0).to(tl.float32)
+        k1 = tl.load(row + j1, mask=live & on1, other=0.0).to(tl.float32)
+        total = tl.sum(k0 * w0, axis=1, keep_dims=True) + tl.sum(k1 * w1, axis=1, keep_dims=True)
+        scaling = 1.0 / tl.maximum(total, 1e-30)
+        tl.store(u + i, scaling, mask=live)
+        mass = tl.load(a + i, mask=live, other=0.0) * scaling
+        sum0 += k0 * mass
+        sum1 += k1 * mass
+    out = partial + program * m
+    tl.store(out + j0, tl.sum(sum0, axis=0, keep_dims=True))
+    tl.store(out + j1, tl.sum(sum1, axis=0, keep_dims=True), mask=on1)
+
+
+@triton.jit
+def _columns(
+    partial, b, v, errors, m,
+    PROGRAMS: tl.constexpr, UPDATE: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A block of columns: their sums, the mass that is wrong in them, and the next v."""
+    program = tl.program_id(0)
+    j = program * BLOCK + tl.arange(0, BLOCK)
+    on = j < m
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for first in tl.static_range(0, PROGRAMS, CHUNK):
+        at = first + tl.arange(0, CHUNK)
+        part = tl.load(
+            partial + at[:, None] * m + j[None, :],
+            mask=(at < PROGRAMS)[:, None] & on[None, :],
+            other=0.0,
+        )
+        total += tl.sum(part, axis=0)
+    weight = tl.load(b + j, mask=on, other=0.0)
+    scaling = tl.load(v + j, mask=on, other=0.0)
+    tl.store(errors + program, tl.sum(weight * tl.abs(scaling * total - 1.0), axis=0))
+    if UPDATE:
+        fresh = tl.where(weight > 0.0, 1.0 / tl.maximum(total, 1e-30), 1.0)
+        tl.store(v + j, fresh, mask=on)
+
+
+@triton.jit
+def _cosines(
+    S, K, a, u, b, v, partial, n, m, stride_l, rows,
+    L: tl.constexpr, LAYERS: tl.constexpr, P: tl.constexpr, R: tl.constexpr,
+    BLOCK: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
+    """Some rows and columns: the plan times every layer's cosines, summed."""
+    block, part = tl.program_id(0), tl.program_id(1)
+    j = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+    on = j < m
+    layer0 = tl.arange(0, P)[:, None]
+    layer1 = P + tl.arange(0, R)[:, None]
+    here1 = (layer1 < L) & on
+    sum0 = tl.zeros((P, BLOCK), dtype=tl.float32)
+    sum1 = tl.zeros((R, BLOCK), dtype=tl.float32)
+    first = part * rows
+    last = tl.minimum(first + rows, n)
+    at0 = S + layer0.to(tl.int64) * stride_l + j
+    at1 = S + layer1.to(tl.int64) * stride_l + j
+    for start in range(first, last, UNROLL):
+        for k in tl.static_range(UNROLL):
+            # Beyond the last row the last one is read again, and weighs nothing.
+            i = tl.minimum(start + k, last - 1)
+            mass = tl.where(start + k < last, tl.load(a + i) * tl.load(u + i), 0.0)
+            offset = i.to(tl.int64) * m
+            plan = mass * tl.load(K + offset + j, mask=on, other=0.0).to(tl.float32)
+            sum0 += tl.load(at0 + offset, mask=on, other=0.0).to(tl.float32) * plan
+            sum1 += tl.load(at1 + offset, mask=here1, other=0.0).to(tl.float32) * plan
+    scale = tl.load(b + j, mask=on, other=0.0) * tl.load(v + j, mask=on, other=0.0)
+    out = partial + (part * tl.num_programs(0) + block) * LAYERS
+    tl.store(out + layer0, tl.sum(sum0 * scale, axis=1, keep_dims=True))
+    tl.store(out + layer1, tl.sum(sum1 * scale, axis=1, keep_dims=True), mask=layer1 < L)
+
+
+@triton.jit
+def _weigh(
+    partial, phi, log_prior, alpha, count, gamma, eta,
+    L: tl.constexpr, LAYERS: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """Move phi a share gamma of the way to that of the new plan, and answer it."""
+    layer = tl.arange(0, LAYERS)
+    here = layer < L
+    total = tl.zeros((CHUNK, LAYERS), dtype=tl.float32)
+    for first in range(0, count, CHUNK):
+        at = first + tl.arange(0, CHUNK)
+        total += tl.load(
+            partial + at[:, None] * LAYERS + layer[None, :],
+            mask=(at < count)[:, None] & here[None, :],
+            other=0.0,
+        )
+    fresh = 2.0 - 2.0 * tl.sum(total, axis=0)
+    known = tl.load(phi + layer, mask=here, other=0.0)
+    known = known + gamma * (fresh - known)
+    tl.store(phi + layer, known, mask=here)
+    score = known / eta + tl.load(log_prior + layer, mask=here, other=0.0)
+    score = tl.where(here, score, float("-inf"))
+    weight = tl.exp(score - tl.max(score, axis=0))
+    tl.store(alpha + layer, weight / tl.sum(weight, axis=0), mask=here)
+
+
+@triton.jit
+def _blend(
+    K, a, b, u, v, out, rows, cols, m, stride,
+    STEPS: tl.constexpr, P: tl.constexpr, R: tl.constexpr,
+):  # fmt: skip
+    """A row of the average of the steps' plans, without the padding."""
+    i = tl.program_id(0)
+    j0 = tl.arange(0, P)
+    j1 = P + tl.arange(0, R)
+    on0 = j0 < m
+    on1 = j1 < m
+    sum0 = tl.zeros((P,), dtype=tl.float32)
+    sum1 = tl.zeros((R,), dtype=tl.float32)
+    row = K + i.to(tl.int64) * cols
+    for step in tl.static_range(STEPS):
+        # gamma = 2 / (2 + t) leaves the step t with 2 (t + 1) / (T (T + 1)).
+        share = 2.0 * (step + 1) / (STEPS * (STEPS + 1))
+        left = share * tl.load(a + i) * tl.load(u + step * rows + i)
+        k0 = tl.load(row + step * stride + j0).to(tl.float32)
+        k1 = tl.load(row + step * stride + j1, mask=on1, other=0.0).to(tl.float32)
+        sum0 += left * tl.load(v + step * cols + j0) * k0
+        sum1 += left * tl.load(v + step * cols + j1, mask=on1, other=0.0) * k1
+    into = out + i.to(tl.int64) * m
+    tl.store(into + j0, sum0 * tl.load(b + j0), mask=on0)
+    tl.store(into + j1, sum1 * tl.load(b + j1, mask=on1, other=0.0), mask=on1)
+
+
+class Steps:
+    """The steps' operations on a CUDA device (or in Triton's interpreter).
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (L, padded n, padded m).
+    """
+
+    def __init__(
+        self, shape: tuple[int, int, int], device: Any, tuning: Tuning | None = None
+    ) -> None:
+        self.shape = shape
+        self.tuning = tuning = tuning or Tuning()
+        layers, n, m = shape
+        # A row is a power of two and the rest, so that few lanes have nothing to do.
+        self.whole = 1 << (m.bit_length() - 1)
+        self.rest = max(16, triton.next_power_of_2(max(1, m - self.whole)))
+        self.layers = max(16, triton.next_power_of_2(layers))
+        self.most = 1 << (layers.bit_length() - 1)
+        self.few = triton.next_power_of_2(max(1, layers - self.most))
+        self.programs = min(tuning.programs, -(-n // tuning.rows))
+        self.blocks = -(-m // tuning.block)
+        self.rows = max(1, -(-n // max(1, tuning.parts // self.blocks)))
+        self.parts = -(-n // self.rows)
+
+        def room(*size: int) -> torch.Tensor:
+            return torch.zeros(size, dtype=torch.float32, device=device)
+
+        self.columns = room(self.programs, m)
+        self.error_blocks = -(-m // tuning.columns)
+        self.sums = room(self.parts * self.blocks, self.layers)
+
+    def absorb(self, S: Any, weights: Any, h: Any, b: Any, factor: float, K: Any) -> None:
+        """Write exp(h + factor * mixed cosines), its rows' maxima one, to K."""
+        layers, n, m = self.shape
+        _absorb[(n,)](
+            S, weights, h, b, K, m, n * m, factor, layers, self.whole, self.rest,
+            num_warps=self.tuning.absorb_warps,
+        )  # fmt: skip
+
+    def sweep(self, K: Any, a: Any, b: Any, u: Any, v: Any, errors: Any, update: bool) -> None:
+        """Write u = 1 / K (b v) and the columns' errors, then, to update, v = 1 / K^T (a u)."""
+        _, n, m = self.shape
+        tuning = self.tuning
+        _sweep[(self.programs,)](
+            K, a, b, v, u, self.columns, n, m,
+            tuning.rows, self.programs, tuning.stages, self.whole, self.rest,
+            num_warps=tuning.sweep_warps,
+        )  # fmt: skip
+        _columns[(self.error_blocks,)](
+            self.columns, b, v, errors, m,
+            self.programs, update, tuning.chunk, tuning.columns, num_warps=4,
+        )  # fmt: skip
+
+    def weigh(
+        self, S: Any, K: Any, a: Any, b: Any, u: Any, v: Any,
+        phi: Any, log_prior: Any, alpha: Any, gamma: float, eta: float,
+    ) -> None:  # fmt: skip
+        """Move phi to that of the plan by gamma, and write the weights that answer it."""
+        layers, n, m = self.shape
+        tuning = self.tuning
+        _cosines[(self.blocks, self.parts)](
+            S, K, a, u, b, v, self.sums, n, m, n * m, self.rows,
+            layers, self.layers, self.most, self.few, tuning.block, tuning.unroll,
+            num_warps=tuning.phi_warps,
+        )  # fmt: skip
+        _weigh[(1,)](
+            self.sums, phi, log_prior, alpha, len(self.sums), gamma, eta,
+            layers, self.layers, 128, num_warps=16,
+        )  # fmt: skip
+
+    def blend(self, K: Any, a: Any, b: Any, u: Any, v: Any, out: Any) -> None:
+        """Write the average of the plans of all steps."""
+        steps, rows, cols = K.shape
+        n, m = out.shape
+        _blend[(n,)](
+            K, a, b, u, v, out, rows, cols, m, rows * cols, steps, self.whole, self.rest,
+            num_warps=8,
+        )  # fmt: skip
