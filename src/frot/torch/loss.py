@@ -234,6 +234,7 @@ class FRWDLoss(nn.Module):
         solved = solve_members(asked, self._last.get(role))
         if self.warm_start:
             self._last = {**self._last, role: (asked.copied(), solved)}
+        _refuse_overflow(solved.values, points[0].dtype)
         value: Any = _Transport.apply(*points, eta, eps, groups, solved)
         return value, solved.results
 
@@ -302,6 +303,17 @@ class _Transport(torch.autograd.Function):
             inner = inner - (solved.alpha * solved.phi).sum(1)
             found[5] = grad * torch.where(eps > 0.0, inner / eps, 0.0)
         return found
+
+
+def _refuse_overflow(values: Tensor, dtype: torch.dtype) -> None:
+    """Refuse to hand out a loss that the points' precision does not hold: infinite, it is none."""
+    largest = float(values.abs().max())
+    if largest > torch.finfo(dtype).max:
+        name = str(dtype).removeprefix("torch.")
+        raise InputError(
+            f"x, y: the loss is {largest:.1e}, more than {name} holds; scale the points, or pass "
+            "x.double() and y.double()"
+        )
 
 
 class _Once(torch.autograd.Function):
