@@ -53,7 +53,8 @@ def plan_objective(engine: Engine, proof: Certificate) -> Any:
     entropy, worst = inner + terms.eps[:, 0] * added, terms.worst(proof.phi)
     size = xp.vecdot(a, xp.abs(proof.f)) + xp.vecdot(b, xp.abs(proof.g))
     if bool(xp.any(formed & ~(size <= LARGE * (xp.abs(worst) + terms.eps[:, 0])))):
-        entropy = terms.eps[:, 0] * _divergence(engine, proof)
+        with quiet():
+            entropy = terms.eps[:, 0] * _divergence(engine, proof)
     value = worst + xp.where(formed, entropy, 0.0 * entropy)
     # It is in the interval, even if what was summed for it is not.
     return xp.minimum(xp.maximum(value, proof.lower), proof.upper)
