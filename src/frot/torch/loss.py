@@ -254,7 +254,8 @@ class _Transport(torch.autograd.Function):
     def forward(ctx: Any, x, y, a, b, eta, eps, groups: Groups, solved: Solved) -> Tensor:
         ctx.solved, ctx.groups = solved, groups
         ctx.save_for_backward(x, y, a, b, eta, eps)
-        return solved.values.to(x)
+        # A copy: what is handed out becomes part of a graph, and what is kept must not.
+        return solved.values.to(x, copy=True)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

@@ -64,6 +64,14 @@ def test_of_a_batch(library):
         assert value == pytest.approx(objective(one), rel=rough)
 
 
+def test_of_a_batch_that_had_no_time():
+    X, Y = np.array([[[0.0], [1.0]], [[3.0], [1.0]]]), np.array([[[0.5], [2.0]], [[0.0], [7.0]]])
+    with pytest.warns(frot.ConvergenceWarning):
+        results = frot.solve_batch(X, Y, eps=1.0, time_limit=1e-9)
+    for one, value in zip(results, results.value, strict=True):
+        assert value == pytest.approx(objective(one), rel=1e-12)
+
+
 def test_of_far_points_next_to_no_weight():
     # Nothing of the plan of potentials reaches the far point: all its mass is what rounding put in.
     Y, b = np.array([[0.7], [8e5]]), np.array([1.0, 4e-15])

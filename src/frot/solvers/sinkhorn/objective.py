@@ -55,7 +55,7 @@ def plan_objective(engine: Engine, proof: Certificate) -> Any:
     if bool(xp.any(formed & ~(size <= LARGE * (xp.abs(worst) + terms.eps[:, 0])))):
         with quiet():
             entropy = terms.eps[:, 0] * _divergence(engine, proof)
-    value = worst + xp.where(formed, entropy, 0.0 * entropy)
+    value = worst + xp.where(formed, entropy, 0.0 * worst)
     # It is in the interval, even if what was summed for it is not.
     return xp.minimum(xp.maximum(value, proof.lower), proof.upper)
 
