@@ -180,7 +180,9 @@ class Evidence:
             if self.eta == 0.0 and self.is_small(0.0):
                 size = min(size, self.exact_size)
         else:
-            size = self.size(f, g)
+            # Marginals are right to some units of each weight, and what those are off by would
+            # cost the mean: the bounds of a plan of potentials pay for it, however cheap it is.
+            size = self.size(f, g) + self.mean_cost
         if (self.costs < 0.0).any():
             # Costs of both signs cancel in a mixture, which is as exact as what was mixed.
             alpha = np.asarray(result.alpha, dtype=float)

@@ -56,7 +56,8 @@ def judge(case: Case, attempt: Attempt) -> Verdict:
     outcome = "typed error"
     if attempt.error is not None:
         if isinstance(attempt.error, frot.InputError):
-            if not case.complaint and (_refuses_infinite(case) or _has_no_regrets(case)):
+            excuses = (_refuses_infinite, _has_no_regrets, _overflows)
+            if not case.complaint and any(excuse(case) for excuse in excuses):
                 outcome = "not supported"
             elif not case.complaint:
                 found.append(Complaint("refused", f"InputError: {attempt.error}"))
@@ -91,6 +92,17 @@ def _has_no_regrets(case: Case) -> bool:
     Without the optimum of every group there are no regrets, and no interval that is about them.
     """
     return case.options.get("normalise") == "regret" and "time_limit" in case.options
+
+
+def _overflows(case: Case) -> bool:
+    """Whether a loss is too large for the precision of its points, in which it is handed out.
+
+    Where no cost is, no loss can be: the product of the weights is a plan without divergence.
+    """
+    if case.door != "FRWDLoss":
+        return False
+    largest = float(Evidence(case.problems[0]).costs.max())
+    return largest > float(np.finfo(case.args[0].dtype).max)
 
 
 def _manners(case: Case, attempt: Attempt) -> Iterator[Complaint]:
@@ -166,6 +178,8 @@ def _judge_loss(case: Case, value: float, result: frot.Result) -> Iterator[Compl
     single = case.args[0].dtype == np.float32
     if not case.options.get("debias"):
         off = (1e-6 if single else 1e-12) * max(abs(result.lower), abs(result.upper))
+        # Below the smallest normal number of a precision digits are lost one by one.
+        off += float(np.finfo(case.args[0].dtype).smallest_subnormal)
         if not result.lower - off <= value <= result.upper + off:
             text = f"the loss is {value!r}, not in [{result.lower!r}, {result.upper!r}]"
             yield Complaint("value", text)

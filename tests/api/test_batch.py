@@ -384,3 +384,16 @@ def test_plans_are_those_of_the_last_proof():
     work.plans[0] = np.full((2, 2), 0.25)
     assert work._judge(certify(engine, one, 0.0 * half), np.array([0]), 1).all()
     assert not work.plans
+
+
+def test_with_next_to_no_eps_the_plan_of_arcs_and_the_best_bound_make_the_interval():
+    # The plan of potentials never comes near, and the best lower bound comes with a poor one.
+    rng = np.random.default_rng(5)
+    X, Y = rng.normal(size=(1, 5, 3)), rng.normal(size=(1, 6, 3))
+    result = frot.solve_batch(X, Y, "all", eps=1e-35)[0]
+    assert result.status is frot.Status.CONVERGED
+    exact = frot.solve(X[0], Y[0], "all", solver="exact")
+    assert result.value == pytest.approx(exact.value, rel=1e-9)
+    assert result.lower <= exact.upper
+    assert exact.lower <= result.upper
+    assert np.asarray(result.plan).sum(axis=1) == pytest.approx(np.full(5, 0.2), rel=1e-14)

@@ -346,3 +346,40 @@ def test_costs_that_cancel_in_a_mixture_explain_rounding():
     found = dataclasses.replace(case.run(), alpha=np.array([0.5, 0.5]))
     found = dataclasses.replace(found, potentials=(np.zeros(2), np.zeros(2)))
     assert Evidence(case.problems[0]).rounding(found, 0.0) >= 1e-15
+
+
+def test_mass_that_marginals_are_off_by_explains_rounding():
+    # Next to nothing weighs on the one arc that costs anything: a plan may as well avoid it.
+    stack = np.zeros((1, 2, 2))
+    stack[0, 0, 0] = 1.0
+    b = np.array([1e-9, 1.0 - 1e-9])
+    problem = CostProblem(stack, b=b)
+    options = {"b": b, "eps": 1e-14, "solver": "entropic"}
+    case = Case("light costs", "solve_costs", (stack,), options, (problem,))
+    found = case.run()
+    mean = Evidence(problem).mean_cost
+    assert mean == pytest.approx(5e-10)
+    assert Evidence(problem).rounding(found, found.eps) >= 1e-14 * mean
+
+
+def loss_case(size: float) -> Case:
+    x, y = (np.float32(size) * part.astype(np.float32) for part in (X, Y))
+    problem = PointProblem(x.astype(float), y.astype(float), [[0], [1], [2]])
+    options = {"groups": "each", "eps": frot.relative(0.5)}
+    return Case("scales", "FRWDLoss", (x, y), options, (problem,))
+
+
+def test_a_loss_too_large_for_its_precision_is_refused():
+    pytest.importorskip("torch")
+    case = loss_case(1e20)
+    assert judge(case, make_attempt(case)).outcome == "not supported"
+    # What single precision holds may not be.
+    refused = Attempt(error=frot.InputError("the loss is more than float32 holds"))
+    found = judge(loss_case(1.0), refused).complaints
+    assert [complaint.what for complaint in found] == ["refused"]
+
+
+def test_a_loss_below_the_smallest_normal_number_is_right_to_its_last_place():
+    pytest.importorskip("torch")
+    case = loss_case(1e-21)
+    assert judge(case, make_attempt(case)).complaints == ()

@@ -62,3 +62,11 @@ def test_a_single_plan():
     weights, alpha = best_mixture(np.array([[1.0], [3.0]]), Simplex(), unit=1.0)
     assert weights.tolist() == [1.0]
     assert alpha.tolist() == [0.0, 1.0]
+
+
+def test_costs_far_above_their_unit_leave_no_direction_and_no_warning():
+    # Slacks next to costs that large round to zero.
+    column = np.array([7054532.127896651, 1195578.4152296337, 14084218.66602767, 64051008.78986745])
+    weights, alpha = best_mixture(np.column_stack([column, column]), Simplex(), 1.6e-9, 1e-3)
+    assert weights.sum() == pytest.approx(1.0)
+    assert np.isfinite(alpha).all()

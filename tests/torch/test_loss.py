@@ -570,3 +570,12 @@ def test_bad_members_are_named():
 def test_bad_options_are_named(options, message):
     with pytest.raises(frot.InputError, match=message):
         FRWDLoss(**options)
+
+
+@pytest.mark.parametrize("debias", [False, True])
+def test_a_loss_beyond_single_precision_is_refused(debias):
+    x, y = (1e20 * part.float() for part in points())
+    loss = FRWDLoss(GROUPS, debias=debias)
+    with pytest.raises(frot.InputError, match=r"float32 holds; scale the points, or pass x"):
+        loss(x, y)
+    assert torch.isfinite(loss(x.double(), y.double()))

@@ -10,9 +10,8 @@ import numpy as np
 from frot._base.arrays import Home, to_numpy
 from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
 from frot.costs.geometry import stand_ins
-from frot.problem.bounds import Lower, refuse_contradiction, relative_gap
+from frot.problem.bounds import Lower, Upper, refuse_contradiction, relative_gap
 from frot.problem.status import Status
-from frot.solvers.drive import Offer
 from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
 from frot.solvers.entropic.without_eps import without_eps
 from frot.solvers.sinkhorn.aim import Aim
@@ -31,8 +30,13 @@ DROP_AT = 0.2
 WITHIN_DOUBT = 4.0
 # With an eps below this share of their scale members are solved alone from the start.
 SMALL_EPS = 1e-3
-# Times that a member's interior point is looked at before it is given up.
-LOOKS = 60
+# Times that a member's interior point is looked at before it is given up, and looks after its own
+# plan is proven for that of its potentials to follow: with next to no eps it never does.
+LOOKS, SPARE_LOOKS = 60, 3
+
+
+# What a certificate says of a lower bound.
+LOWER_PARTS = ("lower", "plain_lower", "slack", "alpha", "f", "g", "plain_f", "plain_g")
 
 
 class BatchWork:
@@ -212,6 +216,7 @@ class BatchWork:
         if arcs_suit(host):
             state = EntropicArcs.begin(host, self.tol)
             home, f = engine.terms.home, np.full((1, engine.geometry.shape[2]), -np.inf)
+            spare, best = SPARE_LOOKS, None
             for _ in range(LOOKS):
                 while state.step() and done < self.max_iter:
                     done += 1
@@ -219,10 +224,16 @@ class BatchWork:
                 proof = certify_rows(engine, home.bring(state.weights()[None]), home.bring(f))
                 if self._judge(proof, np.array([member]), done)[0]:
                     return
-                gap = relative_gap(float(proof.lower[0]), float(proof.upper[0]))
-                if done >= self.max_iter or not state.aim(gap):
+                plan, lower = plan_upper(host, state.plan()), float(proof.lower[0])
+                best = proof if best is None or lower > float(best.lower[0]) else best
+                spare -= relative_gap(lower, plan.bound) <= self.tol
+                gap = relative_gap(lower, min(float(proof.upper[0]), plan.bound))
+                if spare <= 0 or done >= self.max_iter or not state.aim(gap):
+                    bound = {name: getattr(best, name) for name in LOWER_PARTS}
+                    self._explicit(member, plan, bound, (rows, cols), done)
                     break
-            self._explicit(member, Offer(plan_upper(host, state.plan())), (rows, cols), done)
+            if member in self.status:
+                return
             done = self._beside(engine, member, (host, rows, cols), done)
             if member in self.status:
                 return
@@ -236,8 +247,12 @@ class BatchWork:
             if member in self.status or done >= self.max_iter:
                 return done
             done += 1
-            self._explicit(member, offer, (rows, cols), done)
             lower = offer.lower or lower
+            if offer.upper is not None and lower is not None:
+                bring, shape = engine.terms.home.bring, engine.geometry.shape[2:]
+                bound = _lower_parts(lower, (rows, cols), shape)
+                bound = {name: bring(np.asarray(part)) for name, part in bound.items()}
+                self._explicit(member, offer.upper, bound, (rows, cols), done)
         if member in self.status or lower is None:
             return done
         home, g = engine.terms.home, np.zeros((1, engine.geometry.shape[3]))
@@ -247,31 +262,37 @@ class BatchWork:
         ascent = Ascent(engine, home.bring(lower.alpha[None]), home.bring(g), tol=self.aim.sweeps)
         return self._climb(ascent, np.array([member]), done)[1]
 
-    def _explicit(self, member: int, offer: Offer, kept: tuple[Any, Any], done: int) -> None:
-        """Take a plan that no potentials make, and a lower bound with it if that is better."""
+    def _explicit(
+        self, member: int, plan: Upper, lower: dict[str, Any], kept: tuple[Any, Any], done: int
+    ) -> None:
+        """Take a plan that no potentials make, and a lower bound with it, if that is narrower.
+
+        `lower` are the parts of a certificate that a bound consists of, each a batch of one.
+        """
         proof, row = self._proofs[member]
-        plan, lower_too = offer.upper, offer.lower
-        if plan is None or plan.bound >= float(proof.upper[row]):
-            return
         home = Home.of(proof.value)
         alone = {
             field.name: home.xp.take(getattr(proof, field.name), home.indices([row]), axis=0)
             for field in fields(Certificate)
         }
-        shape = alone["f"].shape[1], alone["g"].shape[1]
-        numbers: dict[str, Any] = {}
-        if lower_too is not None and lower_too.bound > float(alone["lower"][0]):
-            numbers = _lower_parts(lower_too, kept, shape)
-        lower = float(numbers.get("lower", alone["lower"])[0])
-        numbers |= {
-            "value": [max(plan.value, lower)],
-            "upper": [plan.bound],
-            "plain_upper": [plan.plain],
-            "phi": plan.phi[None],
-        }
-        alone |= {name: home.bring(np.asarray(number)) for name, number in numbers.items()}
-        self._judge(Certificate(**alone), np.array([member]), done)
-        self.plans[member] = np.asarray(plan.plan.expand(*kept, shape))
+        width, explicit = float((alone["upper"] - alone["lower"])[0]), self.plans.get(member)
+        if float(lower["lower"][0]) > float(alone["lower"][0]):
+            alone |= lower
+        least = float(alone["lower"][0])
+        if explicit is None or plan.bound < float(alone["upper"][0]):
+            shape = alone["f"].shape[1], alone["g"].shape[1]
+            explicit = np.asarray(plan.plan.expand(*kept, shape))
+            numbers = {
+                "value": [plan.value],
+                "upper": [plan.bound],
+                "plain_upper": [plan.plain],
+                "phi": plan.phi[None],
+            }
+            alone |= {name: home.bring(np.asarray(number)) for name, number in numbers.items()}
+        alone["value"] = home.xp.clip(alone["value"], least, None)
+        if float(alone["upper"][0]) - least < width:
+            self._judge(Certificate(**alone), np.array([member]), done)
+            self.plans[member] = explicit
 
     def _stop(self, members: np.ndarray, status: Status, done: int) -> None:
         for member in members.tolist():

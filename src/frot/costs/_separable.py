@@ -60,13 +60,13 @@ class SeparableCosts(Costs):
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return the weighted sum of the costs as one distance matrix."""
         on = np.flatnonzero(alpha)
-        root = alpha[on] ** (1.0 / self.p)
-        # Centred first, so that an offset of all points costs no digits.
-        X = (self.X[:, on] - self._centre[on]) * root
-        Y = (self.Y[:, on] - self._centre[on]) * root
+        X, Y, weights = self.X[:, on], self.Y[:, on], alpha[on]
+        # Differences of points as they are have all their digits, wherever other points lie.
         if self.p == 1.0:
-            return cdist(X, Y, "cityblock")
-        return cdist(X, Y, "minkowski", p=self.p) ** self.p
+            return cdist(X, Y, "cityblock", w=weights)
+        if self.p == 2.0:
+            return cdist(X, Y, "sqeuclidean", w=weights)
+        return cdist(X, Y, "minkowski", p=self.p, w=weights) ** self.p
 
     def inner(self, plan: Plan) -> np.ndarray:
         """Return phi from the arcs of the plan."""
@@ -118,12 +118,8 @@ class SeparableCosts(Costs):
         return (self.X - x) @ slope + float(alpha @ gap**self.p), (y - self.Y) @ slope
 
     def rounding(self, alpha: np.ndarray) -> Rounding:
-        """Bound the error of a sum of powers of differences.
-
-        Weights are multiplied in before points are subtracted, so points round, not gaps.
-        """
-        relative = (np.count_nonzero(alpha) + 8.0 * self.p) * UNIT
-        return Rounding(relative, float(alpha @ self._off(self._spread)))
+        """Bound the error of a sum of powers of differences, which is relative."""
+        return Rounding((np.count_nonzero(alpha) + 8.0 * self.p) * UNIT)
 
     def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
         """Return the mixed cost of single arcs from differences, less what rounding may add."""
@@ -136,21 +132,9 @@ class SeparableCosts(Costs):
         """Bound the error of sums over the plan of powers of differences."""
         return (summation(plan) + 8.0 * self.p * UNIT) * phi
 
-    def _off(self, gaps: np.ndarray) -> np.ndarray:
-        """How far |x - y|^p may be off where centred points are right to their last place."""
-        error = 8.0 * UNIT * self._spread
-        if self.p < 1.0:
-            return error**self.p
-        return self.p * error * (gaps + error) ** (self.p - 1.0)
-
     @cached_property
     def _centre(self) -> np.ndarray:
         return (self.X.sum(axis=0) + self.Y.sum(axis=0)) / (len(self.X) + len(self.Y))
-
-    @cached_property
-    def _spread(self) -> np.ndarray:
-        high = np.maximum(self.X.max(axis=0), self.Y.max(axis=0))
-        return high - np.minimum(self.X.min(axis=0), self.Y.min(axis=0))
 
 
 def _mean_power(x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray, p: int) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from frot._base.arrays import quiet
 from frot.problem.adversary import SimplexFamily
 from frot.solvers.exact.interior import step_length
 
@@ -93,6 +94,11 @@ class _Mixture:
 
     def step(self) -> bool:
         """Take one predictor-corrector step; False if nothing moves any more."""
+        # A slack that rounds to zero leaves no direction: that is looked for, not warned of.
+        with quiet():
+            return self._step()
+
+    def _step(self) -> bool:
         total = self.complementarity
         mu = total / (len(self.w) + len(self.alpha) + len(self.r))
         try:

@@ -240,6 +240,7 @@ class FRWDLoss(nn.Module):
         solved = solve_members(asked, self._last.get(role))
         if self.warm_start:
             self._last = {**self._last, role: (asked.copied(), solved)}
+        _refuse_overflow(solved.values, points[0].dtype)
         value: Any = _Transport.apply(*points, eta, eps, groups, solved)
         return value, solved.results
 
@@ -259,7 +260,8 @@ class _Transport(torch.autograd.Function):
     def forward(ctx: Any, x, y, a, b, eta, eps, groups: Groups, solved: Solved) -> Tensor:
         ctx.solved, ctx.groups = solved, groups
         ctx.save_for_backward(x, y, a, b, eta, eps)
-        return solved.values.to(x)
+        # A copy: what is handed out becomes part of a graph, and what is kept must not.
+        return solved.values.to(x, copy=True)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -308,6 +310,17 @@ class _Transport(torch.autograd.Function):
             inner = inner - (solved.alpha * solved.phi).sum(1)
             found[5] = grad * torch.where(eps > 0.0, inner / eps, 0.0)
         return found
+
+
+def _refuse_overflow(values: Tensor, dtype: torch.dtype) -> None:
+    """Refuse to hand out a loss that the points' precision does not hold: infinite, it is none."""
+    largest = float(values.abs().max())
+    if largest > torch.finfo(dtype).max:
+        name = str(dtype).removeprefix("torch.")
+        raise InputError(
+            f"x, y: the loss is {largest:.1e}, more than {name} holds; scale the points, or pass "
+            "x.double() and y.double()"
+        )
 
 
 class _Once(torch.autograd.Function):

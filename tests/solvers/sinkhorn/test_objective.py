@@ -64,6 +64,14 @@ def test_of_a_batch(library):
         assert value == pytest.approx(objective(one), rel=rough)
 
 
+def test_of_a_batch_that_had_no_time():
+    X, Y = np.array([[[0.0], [1.0]], [[3.0], [1.0]]]), np.array([[[0.5], [2.0]], [[0.0], [7.0]]])
+    with pytest.warns(frot.ConvergenceWarning):
+        results = frot.solve_batch(X, Y, eps=1.0, time_limit=1e-9)
+    for one, value in zip(results, results.value, strict=True):
+        assert value == pytest.approx(objective(one), rel=1e-12)
+
+
 def test_of_far_points_next_to_no_weight():
     # Nothing of the plan of potentials reaches the far point: all its mass is what rounding put in.
     Y, b = np.array([[0.7], [8e5]]), np.array([1.0, 4e-15])
@@ -71,6 +79,20 @@ def test_of_far_points_next_to_no_weight():
     exact = 1.3 + 4e-15 * (8e5 - 2.0 - 1.3)
     assert result.lower <= exact <= result.upper
     assert result.value == pytest.approx(exact, rel=2e-11)
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_of_potentials_that_are_far_larger_than_the_value(seed):
+    # Next to nothing weighs at rows and columns whose costs are 1e8 and 1e16.
+    a, b = np.array([1e-9, 1.0, 1e-9]), np.array([1e-10, 0.6, 0.4, 1e-10])
+    far = np.outer(np.where(a < 0.1, 1e8, 1.0), np.where(b < 0.1, 1e8, 1.0))
+    costs = np.random.default_rng(seed).random((3, 3, 4)) * far
+    weights = {"a": a / a.sum(), "b": b / b.sum()}
+    with pytest.warns(frot.ConvergenceWarning):
+        result = frot.solve_costs(
+            costs, **weights, eta=0.1, eps=0.01, solver="entropic", max_iter=1
+        )
+    assert result.value == pytest.approx(objective(result), rel=1e-13)
 
 
 def test_of_logarithms_that_are_larger_than_single_precision_tells():

@@ -110,6 +110,18 @@ def test_single_precision_stays_single_and_keeps_its_mass():
     assert found.plan.sum() == pytest.approx(1.0, abs=1e-5)
 
 
+def test_one_sweep_to_the_edge_of_the_range_leaves_numbers():
+    # A single row: columns are right at once, their masses next to the largest number there is.
+    costs = np.float32(0.029) * np.linspace(0.0, 93.0, 23, dtype=np.float32)[None, None, :]
+    b = np.full((1, 23), 1 / 23)
+    found = engine(costs, np.ones((1, 1)), b, 0.029).sweep(
+        np.ones((1, 1), dtype=np.float32), np.zeros((1, 23), dtype=np.float32), 1e-5
+    )
+    assert found.error[0] <= 1e-5
+    assert np.isfinite(found.dual).all()
+    assert found.g - found.g[0, 0] == pytest.approx(costs[0], abs=1e-5)
+
+
 class TestSymmetric:
     points = RNG.normal(size=(40, 2))
     costs = ((points[:, None] - points) ** 2).sum(axis=-1)

@@ -146,7 +146,8 @@ def _caps(reduced: np.ndarray, paid: float) -> list[float]:
         return [1.0]
     if not 0.0 < paid < top / WIDE_RANGE:
         return [most]
-    steps = int(np.log10(most / paid) / CAP_DIGITS)
+    # The two may be further apart than a quotient can say.
+    steps = int((np.log10(most) - np.log10(paid)) / CAP_DIGITS)
     return [paid * 10.0 ** (CAP_DIGITS * step) for step in range(1, steps + 1)] + [most]
 
 

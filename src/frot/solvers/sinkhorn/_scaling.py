@@ -234,6 +234,8 @@ class _Sweeps:
                     break
             if not self.terms.symmetric and self.relaxation.due(sweeps):
                 self.relaxation.update(error + 0.0 * self.relaxation.omega, sweeps)
+        if not self.in_range(x) and self.absorb():
+            x, columns, error = self.look()
         return self.found(x, columns, error, sweeps)
 
     def number(self, array: Any) -> Any:
@@ -243,6 +245,12 @@ class _Sweeps:
     def holds(self, found: Any) -> bool:
         """Whether something is so for all members."""
         return found if isinstance(found, bool) else bool(self.terms.home.xp.all(found))
+
+    def in_range(self, x: Any) -> bool:
+        """Whether masses are numbers over their weights still: right columns alone do not tell."""
+        f, g = self.potentials(x)
+        size = self.number(abs(f) @ self.ones_of_rows + abs(g) @ self.ones)
+        return self.holds(size < float("inf"))
 
     def found(self, x: Any, columns: Any, error: Any, sweeps: int) -> Scaling:
         """Put together what the sweeps came to."""
