@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
 import frot
 from frot import Groups, Plan
-from frot.costs import MetricCosts
+from frot.costs import MetricCosts, build_costs
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((7, 5)) + 0.1, RNG.random((6, 5)) + 0.1
@@ -97,3 +99,26 @@ def test_a_covariance_that_cannot_be_inverted_is_named():
     flat = np.column_stack([X, np.ones(len(X))]), np.column_stack([Y, np.ones(len(Y))])
     with pytest.raises(frot.InputError, match="metric: 'mahalanobis' needs a covariance"):
         frot.solve(*flat, "all", metric="mahalanobis")
+
+
+@pytest.mark.parametrize("p", [0.25, 0.5, 2.0])
+def test_powers_of_cosines_of_vectors_that_are_nearly_parallel(p):
+    """One minus a cosine loses what is small, and a root makes much of that; ours does not."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6, 5))
+    Y = X * rng.uniform(0.5, 2.0, (6, 1)) + 1e-7 * rng.normal(size=(6, 5))
+    costs = build_costs(X, Y, Groups.all(5), "cosine", p)
+    exact = np.array([[_cosine_power(x, y, p) for y in Y] for x in X])
+    found, off = costs.mix(np.ones(1)), costs.rounding(np.ones(1))
+    allowed = off.relative * np.abs(found) + off.sums
+    assert (np.abs(found - exact) <= allowed).all()
+    assert allowed.max() < (1e-13 if p >= 0.5 else 1e-6)
+
+
+def _cosine_power(x: np.ndarray, y: np.ndarray, p: float) -> float:
+    with localcontext() as context:
+        context.prec = 60
+        u, v = ([Decimal(float(one)) for one in row] for row in (x, y))
+        product = sum(s * t for s, t in zip(u, v, strict=True))
+        lengths = Decimal(sum(s * s for s in u)).sqrt() * Decimal(sum(t * t for t in v)).sqrt()
+        return float((1 - product / lengths) ** Decimal(p))

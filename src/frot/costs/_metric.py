@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from frot._base.errors import InputError, brief
-from frot.costs.protocol import UNIT, Costs, blocks
+from frot.costs.metrics import Mapped
+from frot.costs.protocol import UNIT, Costs, Rounding, blocks
 from frot.groups.groups import Groups
 from frot.plans.plan import Plan
 
@@ -25,7 +26,8 @@ CHUNK_BYTES = 64_000_000
 class MetricCosts(Costs):
     r"""Costs :math:`[C_l]_{ij} = d(x_i^{(l)}, y_j^{(l)})^p` recomputed whenever they are needed.
 
-    No cost is taken to be positive, of a metric we did not write, and its digits as given.
+    No cost is taken to be positive, of a metric we did not write, and its digits as given, unless
+    `error` says how far they are off.
 
     Parameters
     ----------
@@ -39,6 +41,8 @@ class MetricCosts(Costs):
         Size of the block of one cost matrix that is held at a time.
     moments : tuple of dict, optional
         What "seuclidean" and "mahalanobis" need of all points of each group; computed if not given.
+    error : arrays of shape (L, n) and (L, m), optional
+        How far entry (i, j) may be from the cost it stands for: what its two points add.
 
     Examples
     --------
@@ -54,6 +58,47 @@ class MetricCosts(Costs):
     p: float = 1.0
     chunk_bytes: int = CHUNK_BYTES
     moments: tuple[dict[str, np.ndarray], ...] | None = None
+    error: tuple[np.ndarray, np.ndarray] | None = None
+
+    @classmethod
+    def of_mapped(cls, mapped: Mapped, names: tuple[str, ...], p: float) -> MetricCosts:
+        r"""Powers of a cost that is a squared distance of mapped points.
+
+        Coordinates are off by some units e of themselves, and so is the distance
+        :math:`\delta` of two points, by e times their lengths: next to nothing, but all of it where
+        they should be the same. Of the power that is
+
+        .. math::
+            |(\delta + e)^{2p} - \delta^{2p}| \le
+            \begin{cases} e^{2p} & 2 p \le 1, \\ 2 p (\delta + e)^{2p - 1} e & 2 p > 1. \end{cases}
+
+        Examples
+        --------
+        >>> from frot.costs.metrics import map_points
+        >>> points = np.array([[1.0, 2.0], [2.0, 4.0]])
+        >>> mapped = map_points("cosine", points, points, Groups.all(2))
+        >>> costs = MetricCosts.of_mapped(mapped, ("all",), 0.5)
+        >>> bool(costs.mix(np.ones(1)).max() < 1e-15)
+        True
+        """
+        groups = mapped.groups(names)
+        shares = np.sqrt(np.asarray(mapped.membership.sum(axis=0)).ravel())
+        X, Y = mapped.X * shares, mapped.Y * shares
+        costs = cls(X, Y, groups, "sqeuclidean", p)
+        lengths = [
+            np.sqrt(np.add.reduceat(points[:, groups.flat] ** 2, groups.offsets[:-1], axis=1)).T
+            for points in (X, Y)
+        ]
+        most = lengths[0].max(axis=1) + lengths[1].max(axis=1)
+        # The root of the share, the product with it, and what is lost in differences and sums.
+        units = (mapped.error + 3.0 + 0.5 * float(groups.sizes.max())) * UNIT
+        power = 2.0 * p
+        steep = power * (1.01 * most[:, None]) ** (power - 1.0) if power > 1.0 else 1.0
+        rows, cols = (
+            steep * (units * length) ** min(power, 1.0) + 4.0 * UNIT * most[:, None] ** power
+            for length in lengths
+        )
+        return replace(costs, error=(rows, cols))
 
     def __post_init__(self) -> None:
         if self.moments is None:
@@ -164,7 +209,22 @@ class MetricCosts(Costs):
             self.p,
             self.chunk_bytes,
             self.moments,
+            self.error and (self.error[0][:, rows], self.error[1][:, cols]),
         )
+
+    def rounding(self, alpha: np.ndarray) -> Rounding:
+        """Bound the rounding of sums over groups, and what entries are off by."""
+        relative, rows, cols = super().rounding(alpha)
+        if self.error is None:
+            return Rounding(relative, rows, cols)
+        return Rounding(relative, rows + alpha @ self.error[0], cols + alpha @ self.error[1])
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Bound the error of sums over the plan, and of the entries themselves."""
+        found = super().doubt(phi, plan)
+        if self.error is None:
+            return found
+        return found + self.error[0] @ plan.sum(axis=1) + self.error[1] @ plan.sum(axis=0)
 
     @cached_property
     def peaks(self) -> np.ndarray:

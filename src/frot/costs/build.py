@@ -10,7 +10,6 @@ import numpy as np
 
 from frot._base.arrays import Home
 from frot._base.stopping import seconds_left
-from frot._base.validate import METRICS as SCIPY_METRICS
 from frot.costs._forbidden import ForbiddenCosts
 from frot.costs._metric import MetricCosts
 from frot.costs._separable import SeparableCosts
@@ -106,12 +105,12 @@ def build_costs(
     one_each = len(groups.flat) == count
     if one_each and isinstance(metric, str) and metric in ONE_FEATURE_ABSOLUTE:
         return SeparableCosts(X[:, groups.flat], Y[:, groups.flat], p)
-    if isinstance(metric, str) and metric in METRICS and metric not in SCIPY_METRICS:
-        # A power of a metric that SciPy has no name for: between the mapped points.
-        mapped = map_points(METRICS[metric], X, Y, groups, weights)
-        root = np.sqrt(METRICS[metric].scale)
-        X, Y, metric = root * mapped.X, root * mapped.Y, "sqeuclidean"
-        groups = mapped.groups(groups.names)
+    mapping = METRICS[metric] if isinstance(metric, str) and metric in METRICS else None
+    if mapping is not None and mapping.maps:
+        # A power of it: between the mapped points, whose differences keep their digits.
+        mapped = map_points(mapping, X, Y, groups, weights)
+        chunked = MetricCosts.of_mapped(mapped, groups.names, p)
+        return stack_of(chunked) if fits and in_time else chunked
     chunked = MetricCosts(X, Y, groups, metric, p)
     if fits and in_time:
         return given_costs(np.stack([chunked.block(group) for group in range(count)]))

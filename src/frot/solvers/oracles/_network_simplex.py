@@ -146,9 +146,10 @@ def _caps(reduced: np.ndarray, paid: float) -> list[float]:
         return [1.0]
     if not 0.0 < paid < top / WIDE_RANGE:
         return [most]
-    # The two may be further apart than a quotient can say.
-    steps = int((np.log10(most) - np.log10(paid)) / CAP_DIGITS)
-    return [paid * 10.0 ** (CAP_DIGITS * step) for step in range(1, steps + 1)] + [most]
+    # By their logarithms: the two may be further apart than a quotient can say.
+    low = np.log10(paid)
+    steps = int((np.log10(most) - low) / CAP_DIGITS)
+    return [10.0 ** (low + CAP_DIGITS * step) for step in range(1, steps + 1)] + [most]
 
 
 def _cut_flow(reduced: np.ndarray, cap: float, a: np.ndarray, b: np.ndarray, pivots: int) -> Flow:
