@@ -19,8 +19,7 @@ from frot.comparison import Comparison, compare, write_comparison_report
 from frot.datasets import toy
 from frot.groups.groups import Groups
 from frot.plans.lazy import LazyPlan
-from frot.plans.plan import Plan
-from frot.plans.protocol import PlanLike
+from frot.plans.plan import Plan, PlanLike
 from frot.problem.adversary import CappedSimplex, Simplex
 from frot.problem.adversary_sets import Box, Ellipsoid, Polyhedron, Polytope
 from frot.problem.amounts import relative

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from frot import InputError
-from frot.api._clouds import check_clouds
+from frot.api._pairwise_table import check_clouds
 
 RNG = np.random.default_rng(0)
 CLOUDS = [RNG.normal(size=(n, 3)) for n in (4, 5, 6)]

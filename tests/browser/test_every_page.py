@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import frot
+from frot.cli.reproduce.command import Entry, write_experiments
 from frot.cli.reproduce.fig1 import EXPERIMENT, fig1
-from frot.cli.reproduce.page import Entry, write_experiments
 from frot.datasets import toy
 from frot.show import Cell, Claim, Column, PageTable, Section, number, picture, write_page
 

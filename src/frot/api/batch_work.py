@@ -13,14 +13,13 @@ from frot.costs.geometry import stand_ins
 from frot.problem.bounds import Lower, Upper, refuse_contradiction, relative_gap
 from frot.problem.status import Status
 from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
-from frot.solvers.entropic.without_eps import without_eps
+from frot.solvers.entropic.entropic import without_eps
 from frot.solvers.sinkhorn.aim import Aim
 from frot.solvers.sinkhorn.ascent import Ascent
 from frot.solvers.sinkhorn.certificate import Certificate, certify, certify_product, certify_rows
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import take
-from frot.solvers.sinkhorn.host import host_problem
-from frot.solvers.sinkhorn.run import proof_seconds
+from frot.solvers.sinkhorn.run import host_problem, proof_seconds
 
 __all__ = ["BatchWork"]
 

@@ -13,8 +13,14 @@ from frot._base.files import check_path
 from frot._base.numbers import read_numbers
 from frot._base.parallel import check_n_jobs
 from frot._base.validate import check_flag, check_metric, check_number
-from frot.api._clouds import check_clouds, check_same_features
-from frot.api._pairwise_table import Call, Effort, Table, fill_table
+from frot.api._pairwise_table import (
+    Call,
+    Effort,
+    Table,
+    check_clouds,
+    check_same_features,
+    fill_table,
+)
 from frot.api.prepare import refuse_normalised_distance
 from frot.costs import MEMORY_BUDGET, METRICS
 from frot.groups.groups import Groups

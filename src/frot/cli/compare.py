@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from frot.cli import tables
-from frot.cli.console import FAILED, INTERRUPTED, NOT_CONVERGED, complain, console, say
-from frot.cli.files import NUMBERS, PICTURES, check_files, save_json, save_picture
+from frot.cli.console import (
+    FAILED,
+    INTERRUPTED,
+    NOT_CONVERGED,
+    NUMBERS,
+    PICTURES,
+    check_files,
+    complain,
+    console,
+    save_json,
+    save_picture,
+    say,
+)
 from frot.cli.options import bar, capped, given, option
 
 if TYPE_CHECKING:

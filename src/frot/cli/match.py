@@ -14,8 +14,19 @@ import typer
 
 from frot._base.errors import InputError
 from frot._base.stopping import Interrupted
-from frot.cli.console import console, exit_code, remark, say, warnings_as_lines
-from frot.cli.files import NUMBERS, PAGES, PICTURES, check_files, save_json, save_picture
+from frot.cli.console import (
+    NUMBERS,
+    PAGES,
+    PICTURES,
+    check_files,
+    console,
+    exit_code,
+    remark,
+    save_json,
+    save_picture,
+    say,
+    warnings_as_lines,
+)
 from frot.cli.matching import make_matcher, option, split_options, takes_matcher
 from frot.cli.options import arguments, option_words
 

@@ -15,8 +15,16 @@ import typer
 from frot._base.errors import InputError
 from frot._base.files import replacing
 from frot._base.stopping import Interrupted
-from frot.cli.console import console, exit_code, remark, say, warn, warnings_as_lines
-from frot.cli.files import PAGES, check_files
+from frot.cli.console import (
+    PAGES,
+    check_files,
+    console,
+    exit_code,
+    remark,
+    say,
+    warn,
+    warnings_as_lines,
+)
 from frot.cli.options import WORST, Progress, arguments, bar, capped, given, option, option_words
 
 if TYPE_CHECKING:

@@ -12,8 +12,15 @@ import frot
 from frot._base.errors import InputError
 from frot._base.files import replacing
 from frot.cli import tables
-from frot.cli.console import console, exit_code, say, warnings_as_lines
-from frot.cli.files import PICTURES, check_files, save_picture
+from frot.cli.console import (
+    PICTURES,
+    check_files,
+    console,
+    exit_code,
+    save_picture,
+    say,
+    warnings_as_lines,
+)
 from frot.cli.options import Progress, bar, capped, given, option
 from frot.costs import METRICS
 

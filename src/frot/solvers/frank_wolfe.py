@@ -4,29 +4,97 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Literal
+from functools import cached_property, partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from frot._base.arrays import to_numpy
 from frot._base.errors import InputError, brief, warn_caller
 from frot._base.stopping import finish
 from frot._base.validate import check_choice
 from frot.costs import Costs
+from frot.plans.feasible import round_plan
 from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan
 from frot.problem.adversary import GivenSet, SimplexFamily
-from frot.problem.bounds import Upper, relative_gap, upper_bound
+from frot.problem.bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
 from frot.problem.problem import Problem
 from frot.problem.result import Result
 from frot.problem.status import Status
 from frot.solvers._corrective import best_mixture
-from frot.solvers._oracle_run import Found, OracleRun
 from frot.solvers._start import Start
 from frot.solvers.drive import Callback, Driven, Offer
-from frot.solvers.oracles import NetworkSimplex, Oracle, keeps_potentials
+from frot.solvers.oracles import NetworkSimplex, Oracle, Transport, keeps_potentials
+from frot.solvers.sinkhorn.certificate import certify
+from frot.solvers.sinkhorn.run import EntropicRun
 
-__all__ = ["FrankWolfe", "corrective_steps", "line_search", "rate_bound"]
+__all__ = ["Found", "FrankWolfe", "OracleRun", "corrective_steps", "line_search", "rate_bound"]
+
+
+class Found(NamedTuple):
+    """A feasible plan and its group costs."""
+
+    plan: Plan
+    phi: np.ndarray
+
+
+class OracleRun:
+    """Transport at changing weights, each call starting where the last one ended."""
+
+    def __init__(self, problem: Problem, oracle: Oracle) -> None:
+        if oracle.entropic and problem.costs.forbidden is not None:
+            # Rounding a plan of potentials would put mass on arcs that may carry none.
+            raise InputError(
+                f"C: infinite costs are not for {oracle!r} as an oracle; use solver='entropic', or "
+                "eps=0"
+            )
+        self.problem, self.oracle = problem, oracle
+        self.calls = self.failures = 0
+        self._g: Any = None
+
+    def vertex(self, alpha: np.ndarray) -> tuple[Found, Lower]:
+        """Transport at the weights `alpha`: a feasible plan with its costs, and a lower bound."""
+        self.calls += 1
+        if keeps_potentials(self.oracle):
+            return self._lazy_vertex(alpha)
+        problem = self.problem
+        mixed = problem.costs.mix(alpha)
+        warm = self._g if self.oracle.entropic else None
+        transport: Transport = self.oracle(mixed, problem.a, problem.b, problem.eps, warm)
+        self._g = transport.g
+        self.failures += not transport.converged
+        plan = transport.plan
+        if self.oracle.entropic:
+            plan = round_plan(plan, problem.a, problem.b)
+        lower = lower_bound(problem, alpha, transport.g, mixed)
+        return Found(plan, problem.costs.inner(plan)), lower
+
+    @cached_property
+    def _entropic(self) -> EntropicRun:
+        sweeps: Any = self.oracle
+        return EntropicRun(self.problem, sweeps.tol)
+
+    def _lazy_vertex(self, alpha: np.ndarray) -> tuple[Found, Lower]:
+        """Keep the plan as its potentials, so that an average of T plans costs T of these."""
+        run = self._entropic
+        oracle: Any = self.oracle
+        engine = run.engine
+        weights = engine.terms.home.bring(alpha[None, :])
+        g = engine.start(weights).g if self._g is None else self._g
+        at = engine.sweep(weights, g, oracle.tol, oracle.max_iter)
+        self._g = at.g
+        self.failures += not float(at.error[0]) <= oracle.tol
+        proof = certify(engine, at.alpha, at.g)
+        found = Found(run.plan(proof), to_numpy(proof.phi[0, :]))
+        lower, terms = run.plain_lower(proof), engine.double().terms
+        xp = terms.home.xp
+        proven = xp.vecdot(terms.a, proof.plain_f) + xp.vecdot(terms.b, proof.plain_g)
+        if self.problem.costs.nonnegative and float(proven[0]) < 0.0:
+            # Where no cost is negative, nothing proves more than these do.
+            lower = replace(lower, f=xp.zeros_like(lower.f), g=xp.zeros_like(lower.g))
+        return found, lower
+
 
 StepRule = Literal["paper", "line_search", "fully_corrective"]
 STEP_RULES: tuple[StepRule, ...] = ("paper", "line_search", "fully_corrective")

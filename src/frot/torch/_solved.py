@@ -15,8 +15,7 @@ from torch import Tensor
 from frot._base.arrays import find_home, to_numpy
 from frot._base.errors import hearing, warn_caller
 from frot._base.validate import check_prior
-from frot.api.batch import run_batch
-from frot.api.batch_input import batch_geometry
+from frot.api.batch import batch_geometry, run_batch
 from frot.api.batch_result import BatchResult
 from frot.api.batch_work import BatchWork
 from frot.api.solve import solve

@@ -20,9 +20,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from frot._base.arrays import find_home, refuse_odd_tensor
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_choice, check_flag, check_number
-from frot.api.batch import with_objectives
+from frot.api.batch import batch_weights, with_objectives
 from frot.api.batch_result import BatchResult
 from frot.costs import METRICS
 from frot.costs.metrics import map_points
@@ -32,10 +33,9 @@ from frot.problem.amounts import DEFAULT_EPS, Relative
 from frot.problem.terms import amount_at, check_amount, refuse_idle_prior
 from frot.solvers import Entropic
 from frot.solvers.choose import check_limits
-from frot.torch._input import check_tensors, refuse_recording, spread_weights
 from frot.torch._solved import Asked, Solved, feature_weights, solve_members
 
-__all__ = ["FRWDLoss"]
+__all__ = ["FRWDLoss", "check_tensors", "refuse_recording", "spread_weights"]
 
 
 class FRWDLoss(nn.Module):
@@ -349,3 +349,69 @@ def _mean_cost(x: Tensor, y: Tensor, a: Tensor, b: Tensor, groups: Groups) -> Te
     squares = (a[:, None, :] @ x**2)[:, 0] * b.sum(1, keepdim=True)
     squares = squares + (b[:, None, :] @ y**2)[:, 0] * a.sum(1, keepdim=True)
     return ((squares - 2.0 * mean_x * mean_y) * weights).sum(1).clamp(min=0.0)
+
+
+def refuse_recording() -> None:
+    """Refuse to be recorded: what a search does depends on the numbers."""
+    # Versions of PyTorch before 2.7 cannot tell.
+    exporting = getattr(torch.compiler, "is_exporting", bool)
+    tracing = torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
+    if tracing or exporting():
+        raise RuntimeError(
+            "FRWDLoss cannot be traced or exported: how it gets to its value depends on the "
+            "numbers. Trace or export the model without its loss; torch.compile takes both"
+        )
+
+
+def _refuse_transform(part: Tensor, name: str) -> None:
+    """Refuse tensors that stand for others: those of vmap have no numbers of their own."""
+    try:
+        part.untyped_storage()
+    except (NotImplementedError, RuntimeError):
+        raise InputError(
+            f"{name}: is a tensor inside a transform of torch.func; in place of vmap pass a batch, "
+            "(B, n, d), and in place of grad use loss(x, y).backward() or torch.autograd.grad"
+        ) from None
+
+
+def check_tensors(x: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
+    """Refuse what is not tensors of one device and dtype, or not finite."""
+    named = {"x": x, "y": y, "a": a, "b": b}
+    for name, part in named.items():
+        if part is None and name in "ab":
+            continue
+        if not isinstance(part, Tensor):
+            raise InputError(f"{name}: is {type(part).__name__}, not a tensor; use torch.as_tensor")
+        refuse_odd_tensor(part, name)
+        _refuse_transform(part, name)
+    parts = {name: part.detach() for name, part in named.items() if part is not None}
+    find_home(**parts)
+    if x.ndim not in (2, 3) or x.ndim != y.ndim:
+        raise InputError(
+            f"x, y: have shapes {tuple(x.shape)} and {tuple(y.shape)}; expected (points, "
+            "features), or a batch of such"
+        )
+    if x.ndim == 3 and x.shape[0] != y.shape[0]:
+        raise InputError(
+            f"x, y: are batches of {x.shape[0]} and {y.shape[0]}; they must be as many"
+        )
+    if x.shape[-1] != y.shape[-1]:
+        raise InputError(f"x, y: have {x.shape[-1]} and {y.shape[-1]} features")
+    for name, part in parts.items():
+        if part.numel() == 0:
+            raise InputError(f"{name}: is empty (shape {tuple(part.shape)})")
+        if not bool(torch.isfinite(part).all()):
+            member = ""
+            if x.ndim == 3 and part.ndim > 1:
+                member = f"[{int(torch.nonzero(~torch.isfinite(part))[0, 0])}]"
+            raise InputError(f"{name}{member}: has NaN or infinite entries; clip or drop them")
+    return x, y, a, b
+
+
+def spread_weights(weights: Tensor | None, points: Tensor, name: str) -> Tensor:
+    """Return weights of every member, (B, n)."""
+    count, size = points.shape[:2]
+    if weights is None:
+        return points.new_full((count, size), 1.0 / size)
+    batch_weights(weights.detach(), count, size, name, normalise=False)
+    return weights if weights.ndim == 2 else weights.expand(count, size)

@@ -9,6 +9,7 @@ import pytest
 from frot._base.errors import InputError, SolverError
 from frot.cli.reproduce import command, robustness
 from frot.cli.reproduce import registry as registry_module
+from frot.cli.reproduce.command import Entry, write_experiments
 from frot.cli.reproduce.experiment import (
     Asked,
     Check,
@@ -17,7 +18,6 @@ from frot.cli.reproduce.experiment import (
     Table,
     Verdict,
 )
-from frot.cli.reproduce.page import Entry, write_experiments
 from tests.show.test_report import Page
 
 

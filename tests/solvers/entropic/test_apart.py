@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from frot.costs import ForbiddenCosts, StackedCosts
 from frot.problem.problem import Problem
-from frot.solvers.entropic._apart import Apart
+from frot.solvers.entropic.arcs import Apart
 from frot.solvers.forbidden import check_allowed
 
 

@@ -9,7 +9,7 @@ import frot
 from frot import Status
 from frot.costs import StackedCosts
 from frot.problem.problem import Problem
-from frot.solvers.entropic.without_eps import without_eps
+from frot.solvers.entropic.entropic import without_eps
 
 
 def far_and_light(seed: int) -> tuple[np.ndarray, ...]:

@@ -1,11 +1,16 @@
-"""``frot reproduce``: the paper's figures and our own claims, with a verdict each."""
+"""``frot reproduce``: the paper's figures and our own claims, with a verdict each.
+
+All experiments of a run end on one web page: every claim with its verdict, then what was found.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,11 +20,13 @@ import typer
 from frot._base.errors import InputError, MissingDependencyError, SolverError
 from frot.cli.console import FAILED, complain, console, remark, say
 from frot.cli.options import Progress, bar, option, option_words
+from frot.cli.reproduce.experiment import Experiment, Reproduction, Table, Verdict
+from frot.show import Cell, Claim, Column, PageTable, Section, picture, write_page
 
 if TYPE_CHECKING:
     from frot.cli.reproduce.experiment import Asked, Experiment, Reproduction
 
-__all__ = ["reproduce"]
+__all__ = ["Entry", "reproduce", "write_experiments"]
 
 
 class Name(str, Enum):
@@ -168,7 +175,7 @@ def _show(experiment: Experiment, made: Reproduction, out: Path) -> None:
 def _run_all(experiments: dict[str, Experiment], asked: Asked, out: Path, command: str) -> int:
     """Run every experiment that there is data for; one that fails costs no other."""
     from frot._base.files import make_folder
-    from frot.cli.reproduce.page import Entry, write_experiments
+    from frot.cli.reproduce.command import Entry, write_experiments
     from frot.show.page import check_page
 
     page = check_page(make_folder(out) / PAGE)
@@ -208,3 +215,85 @@ def _summarise(entries: list[Any]) -> None:
             cells = Text(claim.text), Text(verdict, COLOURS.get(claim.word, "dim"))
             table.add_row(entry.experiment.name, *cells)
     console().print(table)
+
+
+# What the verdicts are as claims: true, false, or true in part.
+HOLDS = {"reproduced": True, "partly reproduced": None, "not reproduced": False}
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """What became of an experiment: what it found, or why it was skipped or failed."""
+
+    experiment: Experiment
+    made: Reproduction | None = None
+    skipped: str = ""
+    failed: str = ""
+
+    @property
+    def claims(self) -> list[Claim]:
+        """Every claim with its verdict."""
+        if self.made is not None:
+            return [_claim(verdict) for verdict in self.made.verdicts]
+        if self.skipped:
+            return [Claim(self.experiment.about, None, self.skipped)]
+        return [Claim(self.experiment.about, False, self.failed, "failed")]
+
+
+def write_experiments(entries: Sequence[Entry], path: Path, command: str = "") -> Path:
+    """Write one page, complete or not at all, with the pictures inside; returns the path."""
+    rows = [
+        [
+            Cell(entry.experiment.name, link=entry.experiment.name),
+            Cell(claim.text, note=claim.found),
+            Cell(claim.word, badge=claim.kind),
+        ]
+        for entry in entries
+        for claim in entry.claims
+    ]
+    columns = [Column(head, "text") for head in ("experiment", "claim", "verdict")]
+    verdicts = PageTable(columns, rows, "Every claim", "claims")
+    return write_page(
+        path,
+        "Feature-robust optimal transport, computed anew",
+        [Section("Verdicts", tables=[verdicts]), *map(_section, entries)],
+        command=command,
+    )
+
+
+def _section(entry: Entry) -> Section:
+    name, about, made = entry.experiment.name, entry.experiment.about, entry.made
+    if made is None:
+        return Section(name, claims=entry.claims, key=name)
+    claims = entry.claims
+    return Section(
+        name,
+        [about] if about not in [claim.text for claim in claims] else [],
+        claims=claims,
+        pictures=[picture(made.draw, about)],
+        tables=[_table(table, f"{name}-{i}") for i, table in enumerate(made.tables)],
+        notes=made.notes,
+        key=name,
+    )
+
+
+def _claim(verdict: Verdict) -> Claim:
+    checks = [
+        Claim(check.figures, check.holds, word="yes" if check.holds else "no")
+        for check in verdict.checks
+    ]
+    about = f"{verdict.kind}\N{NO-BREAK SPACE}{verdict.figure}"
+    return Claim(verdict.claim, HOLDS[verdict.outcome], about, verdict.outcome, checks)
+
+
+def _table(table: Table, key: str) -> PageTable:
+    name, *heads = table.header
+    columns = [Column(name, "text"), *map(Column, heads)]
+    rows = [[Cell(text, _leading_number(text)) for text in row] for row in table.rows]
+    return PageTable(columns, rows, table.title, key, note=table.note)
+
+
+def _leading_number(text: str) -> float:
+    """What a cell such as "0.875 ± 0.01" is sorted by."""
+    found = re.match(r"[-+]?[\d,]*\.?\d+(e[-+]?\d+)?", text.replace("−", "-"))
+    return float(found[0].replace(",", "")) if found else math.nan

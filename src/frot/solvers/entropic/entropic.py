@@ -16,12 +16,12 @@ from frot.problem.problem import Problem
 from frot.solvers._start import Start
 from frot.solvers.drive import Driven, Offer, first_plans
 from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
-from frot.solvers.entropic.without_eps import without_eps
+from frot.solvers.exact.exact import Exact
 from frot.solvers.sinkhorn.ascent import ascend
 from frot.solvers.sinkhorn.engine import Engine, Point, distances
 from frot.solvers.sinkhorn.run import EntropicRun, proof_seconds
 
-__all__ = ["Entropic"]
+__all__ = ["Entropic", "without_eps"]
 
 # Points that may be within the tolerance are certified, and one in so many others.
 PROVE_EVERY = 20
@@ -278,3 +278,30 @@ def _arcs_first(problem: Problem) -> bool:
     small = small and problem.eps < SMALL_EPS * problem.typical_cost
     few = count > 1 and n * m * (count + 10) <= FEW_COSTS
     return small or few or problem.costs.forbidden is not None
+
+
+# The problem without eps is solved to this share of the tolerance.
+CLOSER = 0.1
+
+
+def without_eps(problem: Problem, tol: float) -> Iterator[Offer]:
+    """Solve the problem without eps, and offer what its plans and potentials prove.
+
+    Lower bounds hold as they are, for no entropy is negative; the entropy of a plan is summed, and
+    is no more than eps times the logarithm of the smallest weight.
+
+    Parameters
+    ----------
+    problem : Problem
+        Costs on the host, weights > 0, eps > 0.
+    tol : float
+        The gap that is asked for.
+    """
+    for offer in Exact().offers(problem.having(eps=0.0), Start()):
+        upper, lower = offer.upper, offer.lower
+        if upper is None or lower is None:
+            yield Offer()
+            continue
+        yield Offer(plan_upper(problem, upper.plan), lower)
+        if relative_gap(lower.bound, upper.bound) <= CLOSER * tol:
+            return

@@ -13,9 +13,8 @@ from frot.problem.bounds import Lower, Upper, lower_bound, upper_bound
 from frot.problem.problem import Problem
 from frot.solvers._start import Start
 from frot.solvers.drive import Offer
-from frot.solvers.exact._arcs import cheapest
 from frot.solvers.exact.interior import Interior
-from frot.solvers.exact.placement import FEW_GROUPS, costs_at, place
+from frot.solvers.exact.placement import FEW_GROUPS, cheapest, costs_at, place
 from frot.solvers.exact.vertex import solve_vertex
 
 __all__ = ["Restricted"]

@@ -10,19 +10,20 @@ import numpy as np
 
 from frot._base.errors import InputError
 from frot._base.stopping import seconds_left
+from frot.costs.protocol import UNIT, Line
+from frot.plans.line import line_arcs, line_cost, line_potentials
 from frot.plans.plan import Plan
-from frot.problem.bounds import lower_bound, relative_gap, upper_bound
+from frot.problem.bounds import UNDERFLOW, Lower, Upper, lower_bound, relative_gap, upper_bound
 from frot.problem.problem import Problem
 from frot.solvers._start import Start
 from frot.solvers.drive import Driven, Offer
-from frot.solvers.exact._arcs import seed_arcs
-from frot.solvers.exact._on_a_line import on_a_line
 from frot.solvers.exact._restricted import Restricted
 from frot.solvers.exact.column_generation import column_generation, column_generation_suits
+from frot.solvers.exact.placement import seed_arcs
 from frot.solvers.frank_wolfe import OracleRun, corrective_steps
 from frot.solvers.oracles import NetworkSimplex
 
-__all__ = ["Exact"]
+__all__ = ["Exact", "on_a_line"]
 
 # Above this many groups the smooth problem's Newton matrix is too large; see FrankWolfe.
 SMOOTH_GROUPS = 3_000
@@ -153,3 +154,30 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
         yield from column_generation(problem, lower.alpha, tol, pivots)
     run = OracleRun(problem, NetworkSimplex())
     yield from islice(corrective_steps(run, Start(lower.alpha, upper.plan)), LAST_STEPS)
+
+
+def on_a_line(problem: Problem, line: Line) -> Offer:
+    r"""Sort, and take the optimum :math:`\sum \pi_{ij} |x_i - y_j|^p` for both bounds.
+
+    Of one convex cost on a line the monotone plan is optimal, and nothing else has to be shown.
+    Masses and distances are all positive and each right to some units in its last place, and so is
+    the sum: the interval is that wide, without a pass over n m costs.
+
+    With one group the adversary has no choice: its entropy is that of alpha = 1, which is zero, or
+    what its prior says.
+    """
+    x, y, p = line
+    arcs = line_arcs(x, y, problem.a, problem.b)
+    rows, cols, mass = arcs
+    cost = line_cost(x, y, arcs, p)
+    error = (0.5 * len(mass) + 8.0 * p + 8.0) * UNIT * cost
+    if (x[rows] != y[cols]).any():
+        # Powers of small distances, and what little they weigh, may have been lost to underflow.
+        error += (2.0 * len(mass) + 16.0) * UNDERFLOW
+    phi = np.array([cost])
+    value, alpha = problem.adversary.best(phi)
+    plan = Plan.from_arcs(rows, cols, mass, problem.shape[1:])
+    return Offer(
+        Upper(value + error, value, plan, phi),
+        Lower(value - error, alpha, *line_potentials(x, y, arcs, p), error),
+    )

@@ -1,4 +1,7 @@
-"""Where the interior point begins: on which arcs and groups, and at a point well inside."""
+"""Where the interior point begins: on which arcs and groups, and at a point well inside.
+
+Arcs are a start from a few sweeps, then enter by price.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,198 @@ from typing import NamedTuple
 
 import numpy as np
 
+from frot._base.stopping import check_deadline, seconds_left
+from frot.plans.feasible import northwest
 from frot.plans.plan import Plan
+from frot.problem.bounds import lower_bound, upper_bound
 from frot.problem.problem import Problem
 from frot.solvers._start import Start
 from frot.solvers.drive import Offer
-from frot.solvers.exact._arcs import SEED_EPS, Seed, seed_arcs
 from frot.solvers.exact.interior import Interior, inside_cap
+from frot.solvers.oracles import NetworkSimplex
 
-__all__ = ["FEW_GROUPS", "Placement", "costs_at", "place"]
+__all__ = [
+    "FEW_GROUPS",
+    "SEED_EPS",
+    "Placement",
+    "Seed",
+    "cheapest",
+    "costs_at",
+    "nearest",
+    "place",
+    "seed_arcs",
+]
+
+# Entropic regularisation and step of the seeding, in units of the mean cost.
+SEED_EPS = 0.02
+SEED_STEP = 0.2
+SEED_ROUNDS = 4
+SEED_SWEEPS = 40
+SEED_SWEEPS_MOST = 200
+SEED_ERROR = 0.05
+SEED_ARCS = 1
+# Weights of groups do not fall by more than this exponent in a step, so that all can come back.
+SEED_FALL = 30.0
+# Where costs are this many times the unit, arcs that make a plan have to be found by transport.
+WIDE_RANGE = 1e3
+# From this many arcs on, bounds are offered before the first step; of the time left, the sweeps for
+# them may take this share.
+LONG_RUN = 1_000_000
+SWEEPS_SHARE = 0.3
+# Entries looked at to find a threshold.
+SAMPLE = 20_000
+
+
+class Seed(NamedTuple):
+    """A start: weights, potentials of their mixed cost, arcs as flat indices i * m + j."""
+
+    alpha: np.ndarray
+    f: np.ndarray
+    g: np.ndarray
+    arcs: np.ndarray
+
+
+def nearest(reduced: np.ndarray, per_point: int) -> np.ndarray:
+    """Return the flat indices of the smallest entries of every row and every column.
+
+    Examples
+    --------
+    >>> nearest(np.array([[0.0, 5.0], [4.0, 1.0]]), per_point=1)
+    array([0, 3])
+    """
+    n, m = reduced.shape
+    along_rows, along_cols = min(per_point, m), min(per_point, n)
+    of_rows = np.argpartition(reduced, along_rows - 1, axis=1)[:, :along_rows]
+    # Partitioning rows of a copy is faster than striding down the columns.
+    of_cols = np.argpartition(reduced.T.copy(), along_cols - 1, axis=1)[:, :along_cols]
+    rows = np.arange(n)[:, None] * m + of_rows
+    found = np.union1d(rows, of_cols * m + np.arange(m)[:, None])
+    # Where few arcs are allowed the nearest ones need not be.
+    return found[reduced.ravel()[found] < np.inf]
+
+
+def cheapest(reduced: np.ndarray, per_point: float, below: float = np.inf) -> np.ndarray:
+    """Return the flat indices of the smallest entries overall, about `per_point` a point.
+
+    None of them reaches `below`. Potentials make reduced costs comparable between rows, so one
+    threshold, read off a sample, does for all of them.
+
+    Examples
+    --------
+    >>> cheapest(np.array([[0.0, 5.0], [4.0, 1.0]]), per_point=1, below=0.5)
+    array([0])
+    """
+    n, m = reduced.shape
+    flat = reduced.ravel()
+    most = per_point * (n + m)
+    if most < len(flat):
+        sample = flat[:: max(1, len(flat) // SAMPLE)]
+        rank = int(most / len(flat) * len(sample))
+        below = min(below, float(np.partition(sample, rank)[rank]))
+    return np.flatnonzero(flat < below)
+
+
+def seed_arcs(
+    problem: Problem, alpha: np.ndarray, per_point: int, unit: float, mirror: bool = True
+) -> Generator[Offer, None, Seed]:
+    """Find arcs that matter by a few steps of mirror ascent on alpha with rough transport.
+
+    Each step runs some entropic sweeps at the current weights and keeps the arcs of smallest
+    reduced cost. The weights overshoot at first, which is welcome: arcs that are good at several
+    mixes of the groups are those that the optimum needs. The result always admits a plan. Where all
+    of it takes long, bounds are offered after the first step, for whoever stops the run early.
+
+    Parameters
+    ----------
+    problem : Problem
+    alpha : array of shape (L,)
+        Where to begin.
+    per_point : int
+        Arcs kept for every point at the last weights.
+    unit : float
+        The scale of the costs.
+    mirror : bool
+        False keeps `alpha`, which is then trusted to be good already.
+    """
+    a, b = problem.a, problem.b
+    n, m = problem.shape[1:]
+    eps = SEED_EPS * unit
+    g = np.zeros(m)
+    kept: list[np.ndarray] = []
+    f = np.zeros(n)
+    mixed = problem.costs.mix(alpha)
+    rounds = SEED_ROUNDS if mirror else 0
+    for turn in range(rounds + 1):
+        f, g, kernel = _sweeps(mixed, a, b, g, eps)
+        if turn == 0 and n * m >= LONG_RUN:
+            lower = lower_bound(problem, alpha, g, mixed)
+            yield Offer(upper_bound(problem, Plan(kernel, copy=False)), lower)
+        reduced = mixed - f[:, None]
+        reduced -= g
+        if turn == rounds:
+            kept.append(nearest(reduced, per_point))
+            break
+        kept.append(cheapest(reduced, SEED_ARCS))
+        phi = problem.costs.inner(Plan(kernel, copy=False)) / unit
+        alpha = alpha * np.exp(np.maximum((phi - phi.max()) / SEED_STEP, -SEED_FALL))
+        alpha = problem.adversary.project(alpha)
+        mixed = problem.costs.mix(alpha)
+    kept.append(_feasible_arcs(problem, mixed, f, g, unit))
+    return Seed(alpha, f, g, np.unique(np.concatenate(kept)))
+
+
+def _feasible_arcs(
+    problem: Problem, mixed: np.ndarray, f: np.ndarray, g: np.ndarray, unit: float
+) -> np.ndarray:
+    """Arcs that admit a plan: filled in the order of the potentials, where any plan will do.
+
+    Where arcs are forbidden, or some cost as much as if they were, only a transport problem tells.
+    """
+    a, b, m = problem.a, problem.b, problem.shape[2]
+    if not float(mixed.max()) <= WIDE_RANGE * unit:
+        rows, cols, _ = NetworkSimplex()(mixed, a, b).plan.arcs()
+        return rows * m + cols
+    by_f, by_g = np.argsort(f, kind="stable"), np.argsort(-g, kind="stable")
+    rows, cols, _ = northwest(a[by_f], b[by_g])
+    return by_f[rows] * m + by_g[cols]
+
+
+def _sweeps(
+    mixed: np.ndarray, a: np.ndarray, b: np.ndarray, g: np.ndarray, eps: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A few Sinkhorn sweeps from a warm g: potentials and the plan they give (not converged).
+
+    Single precision is enough to find arcs, and a sweep is bound by memory.
+    """
+    score = (g - mixed) / eps
+    top = score.max(axis=1)
+    score -= top[:, None]
+    # Whatever is below this is zero as a kernel, and may not fit single precision.
+    kernel = np.maximum(score, -1e4, out=score).astype(np.float32)
+    a32, b32 = a.astype(np.float32), b.astype(np.float32)
+    enough = (1.0 - SWEEPS_SHARE) * seconds_left()
+    tiny = np.float32(1e-30)
+    # All numbers are from 0 to 1e38: products that are called invalid are of what lies behind small
+    # arrays, which some BLAS multiply along with them.
+    with np.errstate(under="ignore", invalid="ignore"):
+        np.exp(kernel, out=kernel)
+        u, v = 1.0 / np.maximum(kernel @ b32, tiny), np.ones(len(b), dtype=np.float32)
+        for sweep in range(SEED_SWEEPS_MOST):
+            check_deadline()
+            columns = kernel.T @ (a32 * u)
+            if seconds_left() < enough:
+                break
+            # Past the usual number of sweeps, go on only while the marginals are far off.
+            if sweep >= SEED_SWEEPS and b32 @ np.abs(v * columns - 1.0) < SEED_ERROR:
+                break
+            v = 1.0 / np.maximum(columns, tiny)
+            u = 1.0 / np.maximum(kernel @ (b32 * v), tiny)
+        f = eps * (np.log(u.astype(float)) - top)
+        g = g + eps * np.log(v.astype(float))
+        np.multiply(kernel, (a32 * u)[:, None], out=kernel)
+        plan = np.multiply(kernel, b * v.astype(float), out=score)
+    return f, g, plan
+
 
 # Arcs a point at first.
 ARCS_PER_POINT = 6

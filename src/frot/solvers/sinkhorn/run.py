@@ -9,9 +9,12 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 from frot._base.stopping import no_deadline, seconds_left
+from frot.costs import DeviceCosts, StackedCosts
 from frot.costs.geometry import Geometry, stand_ins, standing_in
 from frot.costs.points import PointGeometry
+from frot.costs.stack import stack_of
 from frot.plans.lazy import LazyPlan
+from frot.problem.adversary import simplex_of
 from frot.problem.bounds import Lower, Upper, cheap_lower_bound
 from frot.problem.problem import Problem
 from frot.solvers.sinkhorn._coarse import coarse_weights
@@ -28,11 +31,17 @@ from frot.solvers.sinkhorn.certificate import (
 from frot.solvers.sinkhorn.dense import DenseEngine, dense_bytes
 from frot.solvers.sinkhorn.engine import Engine, Point
 from frot.solvers.sinkhorn.gibbs import Gibbs
-from frot.solvers.sinkhorn.host import host_problem
 from frot.solvers.sinkhorn.objective import plan_objective
 from frot.solvers.sinkhorn.terms import Terms
 
-__all__ = ["SINGLE_TO", "EntropicRun", "proof_seconds", "time_for_objective"]
+__all__ = [
+    "SINGLE_TO",
+    "EntropicRun",
+    "host_costs",
+    "host_problem",
+    "proof_seconds",
+    "time_for_objective",
+]
 
 # Beyond this accuracy single precision cannot be trusted to lead the way.
 SINGLE_TO = 2e-5
@@ -227,3 +236,29 @@ def _search(geometry: Geometry, problem: Problem, tol: float) -> Geometry:
         return geometry.single() if home.dtype == home.xp.float32 else geometry
     # On a CPU exponentials are four times as fast in single precision.
     return geometry.single()
+
+
+def host_costs(geometry: Geometry) -> StackedCosts:
+    """Bring the costs of one problem to the host, as a stack that knows its errors."""
+    return stack_of(DeviceCosts(geometry, geometry.home))
+
+
+def host_problem(geometry: Geometry, terms: Terms) -> tuple[Problem, np.ndarray, np.ndarray]:
+    """Bring one problem to the host; return it and the rows and columns that it has.
+
+    Parameters
+    ----------
+    geometry : Geometry
+        A batch of one in double precision.
+    terms : Terms
+        Likewise.
+    """
+    prior = None if terms.log_prior is None else to_numpy(terms.log_prior)[0]
+    problem = Problem(
+        host_costs(geometry),
+        to_numpy(terms.a)[0],
+        to_numpy(terms.b)[0],
+        adversary=simplex_of(terms.k, float(terms.eta[0, 0]), prior),
+        eps=float(terms.eps[0, 0]),
+    )
+    return problem.support()
