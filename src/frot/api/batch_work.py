@@ -313,12 +313,16 @@ class BatchWork:
             parts[field.name] = home.xp.take(joined, index, axis=0)
         found = Certificate(**parts)
         # What was proven without a step may be narrow enough.
-        bounds = zip(to_numpy(found.lower).tolist(), to_numpy(found.upper).tolist(), strict=True)
-        for member, (lower, upper) in enumerate(bounds):
+        doubts = to_numpy(found.upper - found.value + found.slack).tolist()
+        ends = (to_numpy(found.lower).tolist(), to_numpy(found.upper).tolist())
+        for member, (lower, upper, doubt) in enumerate(zip(*ends, doubts, strict=True)):
             refuse_contradiction(lower, upper, f"member {member}")
             late = self.status[member] in (Status.TIME_LIMIT, Status.MAX_ITER)
             if late and relative_gap(lower, upper) <= self.tol:
                 self.status[member] = Status.CONVERGED
+            elif self.status[member] is Status.STALLED and upper - lower <= WITHIN_DOUBT * doubt:
+                # Nothing narrower could be proven, because of rounding.
+                self.status[member] = Status.PRECISION
         return found
 
 
