@@ -82,8 +82,9 @@ class MetricCosts(Costs):
         True
         """
         groups = mapped.groups(names)
-        shares = np.sqrt(np.asarray(mapped.membership.sum(axis=0)).ravel())
-        X, Y = mapped.X * shares, mapped.Y * shares
+        # All columns count alike, by the metric's scale.
+        root = float(np.sqrt(mapped.membership.data[0]))
+        X, Y = mapped.X * root, mapped.Y * root
         costs = cls(X, Y, groups, "sqeuclidean", p)
         lengths = [
             np.sqrt(np.add.reduceat(points[:, groups.flat] ** 2, groups.offsets[:-1], axis=1)).T

@@ -106,7 +106,7 @@ def build_costs(
     if one_each and isinstance(metric, str) and metric in ONE_FEATURE_ABSOLUTE:
         return SeparableCosts(X[:, groups.flat], Y[:, groups.flat], p)
     mapping = METRICS[metric] if isinstance(metric, str) and metric in METRICS else None
-    if mapping is not None and mapping.maps:
+    if mapping is not None and (mapping.maps or mapping.scale != 1.0):
         # A power of it: between the mapped points, whose differences keep their digits.
         mapped = map_points(mapping, X, Y, groups, weights)
         chunked = MetricCosts.of_mapped(mapped, groups.names, p)

@@ -46,6 +46,8 @@ TINY = float(np.finfo(float).tiny)
 # larger that this is none of their last places.
 UNDERFLOW = float(np.finfo(float).smallest_subnormal)
 FAINT = 1e-250
+# Costs that are looked at for underflow at a time.
+FEW_BYTES = 500_000
 
 # Rounding is looked into where it is more than this share of a bound, and by so many arcs a point
 # at most.
@@ -217,7 +219,7 @@ def _underflow(problem: Problem, plan: Plan, groups: np.ndarray) -> np.ndarray:
     rows, cols, _ = plan.arcs()
     paid = [
         problem.costs.at(rows, cols, groups[part]).any(axis=1)
-        for part in blocks(len(groups), 8 * len(rows))
+        for part in blocks(len(groups), 8 * len(rows), FEW_BYTES)
     ]
     return steps * UNDERFLOW * np.concatenate(paid)
 

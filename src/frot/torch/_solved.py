@@ -18,19 +18,20 @@ from frot._base.validate import check_prior
 from frot.api.batch import batch_geometry, run_batch
 from frot.api.batch_result import BatchResult
 from frot.api.batch_work import BatchWork
+from frot.api.run import Run
 from frot.api.solve import solve
-from frot.costs import MEMORY_BUDGET, METRICS, device_points
+from frot.costs import MEMORY_BUDGET, METRICS, FactoredCosts, FactoredMetric, device_points
 from frot.groups.groups import Groups
 from frot.problem.adversary import simplex_of
 from frot.problem.problem import Problem
 from frot.problem.result import Result
-from frot.solvers import Entropic
+from frot.solvers import Entropic, Exact
 from frot.solvers.sinkhorn.aim import WEIGHTS, Aim
 from frot.solvers.sinkhorn.dense import dense_bytes
 
 __all__ = ["Asked", "Solved", "feature_weights", "solve_members"]
 
-# Points come mapped, so that their costs are plain.
+# What costs are of points that come as they are.
 SQUARED = METRICS["sqeuclidean"]
 # Where nothing but the gap is known of a plan its gradient errs by the root of it, so that the gap
 # is asked for to the square of `tol`, down to what double precision can prove.
@@ -121,6 +122,17 @@ def feature_weights(alpha: Tensor, groups: Groups) -> Tensor:
     return weights.index_add(1, flat, alpha.repeat_interleave(sizes, dim=1))
 
 
+class Images(FactoredMetric):
+    """Squared distances of points that come mapped, each coordinate off by some units."""
+
+    def __init__(self, off: float) -> None:
+        self.off = off
+
+    def units(self, size: int) -> float:
+        """What the map has said."""
+        return self.off
+
+
 @dataclass(frozen=True, eq=False)
 class Asked:
     """The problems of a batch.
@@ -135,6 +147,8 @@ class Asked:
         No group weighs more than 1/k.
     symmetric : bool
         Whether y is x and b is a.
+    metric : FactoredMetric
+        The costs of the points as they come: squared distances, of images or not.
     """
 
     points: tuple[Tensor, Tensor, Tensor, Tensor]
@@ -145,6 +159,7 @@ class Asked:
     max_iter: int
     k: int = 1
     symmetric: bool = False
+    metric: FactoredMetric = SQUARED
 
     def copied(self) -> Asked:
         """The same on tensors of its own: an optimiser moves points where they are."""
@@ -231,7 +246,7 @@ def _solve(asked: Asked, start: Any) -> Solved:
         if fits and (epss > 0.0).all():
             home = find_home(x=x.double())
             assert home is not None
-            geometries = batch_geometry(x, y, groups, SQUARED, home, weights)
+            geometries = batch_geometry(x, y, groups, asked.metric, home, weights)
             bring = home.double().bring
             means = to_numpy(geometries[0].product(*map(bring, weights)))
             gap = max((tol / WEIGHTS) ** 2, NARROWEST)
@@ -258,6 +273,14 @@ def _alone(points: Any, amounts: Any, asked: Asked) -> Result:
     """Solve one member, from tensors x and y and arrays a and b."""
     (x, y, a, b), (eta, eps) = points, amounts
     groups, prior, tol = asked.groups, asked.prior, asked.tol
+    if eps == 0.0 and asked.metric.maps:
+        host = FactoredCosts.of(to_numpy(x), to_numpy(y), groups, asked.metric, (a, b))
+        q = None if eta == 0.0 else check_prior(prior, len(groups))
+        problem = Problem(
+            host, a, b, adversary=simplex_of(asked.k, float(eta), q), names=groups.names
+        )
+        solver = Exact(tol=max((tol / WEIGHTS) ** 2, NARROWEST))
+        return Run(solver)(problem).at(find_home(x=x.double()))
     if eps == 0.0:
         # On the host, since no solver without eps is anywhere else.
         a, b = (torch.as_tensor(part, device=x.device) for part in (a, b))
@@ -273,7 +296,7 @@ def _alone(points: Any, amounts: Any, asked: Asked) -> Result:
         return solve(x.double(), y.double(), groups, a=a, b=b, **limits)
     home = find_home(x=x)
     assert home is not None
-    costs: Any = device_points(x, y, groups, SQUARED, home, (a, b))
+    costs: Any = device_points(x, y, groups, asked.metric, home, (a, b))
     adversary = simplex_of(asked.k, float(eta), check_prior(prior, len(groups)))
     problem = Problem(costs, a, b, adversary=adversary, eps=float(eps), names=groups.names)
     # Brought home, though they are there, so that the plan shares nothing with the weights.

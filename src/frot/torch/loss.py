@@ -25,7 +25,7 @@ from frot._base.errors import InputError, brief
 from frot._base.validate import check_choice, check_flag, check_number
 from frot.api.batch import batch_weights, with_objectives
 from frot.api.batch_result import BatchResult
-from frot.costs import METRICS
+from frot.costs import METRICS, FactoredMetric
 from frot.costs.metrics import map_points
 from frot.groups.groups import Groups
 from frot.problem.adversary import Simplex, SimplexFamily, given_once
@@ -33,7 +33,7 @@ from frot.problem.amounts import DEFAULT_EPS, Relative
 from frot.problem.terms import amount_at, check_amount, refuse_idle_prior
 from frot.solvers import Entropic
 from frot.solvers.choose import check_limits
-from frot.torch._solved import Asked, Solved, feature_weights, solve_members
+from frot.torch._solved import SQUARED, Asked, Images, Solved, feature_weights, solve_members
 
 __all__ = ["FRWDLoss", "check_tensors", "refuse_recording", "spread_weights"]
 
@@ -191,7 +191,7 @@ class FRWDLoss(nn.Module):
         self.adversary.check(len(groups))
         # Autocast would have sweeps multiply in half precision.
         with torch.autocast(x.device.type, enabled=False):
-            metric = METRICS[self.metric]
+            metric, costs = METRICS[self.metric], SQUARED
             if metric.maps or metric.scale != 1.0:
                 # In double precision: the costs of single precision's points, not of their images.
                 both = (x.double(), y.double())
@@ -199,7 +199,9 @@ class FRWDLoss(nn.Module):
                 # Squared distances of what is left are the costs.
                 root = metric.scale**0.5
                 x, y, groups = root * found.X, root * found.Y, found.groups(groups.names)
-            loss, result = self._costs((x, y, a, b), groups)
+                # The product with the root is one more rounding.
+                costs = Images(found.error + 2.0)
+            loss, result = self._costs((x, y, a, b), groups, costs)
         self._found, self._shown = (result, alone), None
         return loss[0] if alone else loss
 
@@ -208,7 +210,10 @@ class FRWDLoss(nn.Module):
         return {**self.__dict__, "_found": None, "_shown": None, "_last": {}}
 
     def _costs(
-        self, points: tuple[Tensor, Tensor, Tensor, Tensor], groups: Groups
+        self,
+        points: tuple[Tensor, Tensor, Tensor, Tensor],
+        groups: Groups,
+        metric: FactoredMetric,
     ) -> tuple[Tensor, Any]:
         """Return the losses of the members, (B,), and the answers between x and y."""
         x, y, a, b = points
@@ -218,15 +223,21 @@ class FRWDLoss(nn.Module):
             amount.share * level if isinstance(amount, Relative) else torch.full_like(level, amount)
             for amount in (self.eta, self.eps)
         ]
-        loss, result = self._cost("xy", points, amounts, level, groups)
+        loss, result = self._cost("xy", points, amounts, level, groups, metric)
         if self.debias:
             for role, part, w in (("xx", x, a), ("yy", y, b)):
-                own, _ = self._cost(role, (part, part, w, w), amounts, level, groups)
+                own, _ = self._cost(role, (part, part, w, w), amounts, level, groups, metric)
                 loss = loss - 0.5 * own
         return loss, result
 
     def _cost(
-        self, role: str, points: Any, amounts: list[Tensor], level: Tensor, groups: Groups
+        self,
+        role: str,
+        points: Any,
+        amounts: list[Tensor],
+        level: Tensor,
+        groups: Groups,
+        metric: FactoredMetric,
     ) -> tuple[Tensor, Any]:
         """Return the costs of the members, (B,), and the answers they come from."""
         x, y, a, b = (part.detach() for part in points)
@@ -235,7 +246,7 @@ class FRWDLoss(nn.Module):
         asked = Asked(
             (x, y, a, b), (eta.detach(), eps.detach(), level.detach()), groups, self.prior,
             self.tol, self.max_iter, self.adversary.k,
-            symmetric=torch.equal(x, y) and torch.equal(a, b),
+            symmetric=torch.equal(x, y) and torch.equal(a, b), metric=metric,
         )  # fmt: skip
         solved = solve_members(asked, self._last.get(role))
         if self.warm_start:

@@ -243,7 +243,7 @@ class TestStore:
         self, pairs, noting, tmp_path, monkeypatch
     ):
         run(pairs, noting, tmp_path / "store", limit=1)
-        monkeypatch.setattr(frot, "__version__", "99.0")
+        monkeypatch.setattr("importlib.metadata.version", lambda name: "99.0")
         with pytest.raises(InputError, match=r"was begun with frot .*, and this is 99\.0; give"):
             run(pairs, noting, tmp_path / "store", resume=True)
 
