@@ -129,12 +129,20 @@ class BlockedCosts(Costs):
         self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
     ) -> np.ndarray:
         """Return the costs at the arcs, shape (groups, K)."""
-        found = np.empty((len(self.scaled.energy), len(rows)))
-        for part in self.scaled.parts:
-            x, y = self.scaled.block(part)
+        pool = self.pool
+        if groups is None:
+            wanted = np.arange(len(self.scaled.energy))
+        elif pool is None:
+            wanted = np.asarray(groups)
+        else:
+            pool = sparse.csr_array(pool[groups])
+            wanted = np.unique(pool.indices)
+            pool = sparse.csr_array(pool[:, wanted])
+        found = np.empty((len(wanted), len(rows)))
+        for part in blocks(len(wanted), 24 * sum(self.shape[1:]), CACHE_BYTES):
+            x, y = self.scaled.block(wanted[part])
             found[part] = np.square(x[:, rows] - y[:, cols])
-        pooled = self.pooled(found.T).T
-        return pooled if groups is None else pooled[groups]
+        return found if pool is None else np.asarray(pool @ found)
 
     def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return phi of a b^T, in closed form for the weights of the two classes."""
