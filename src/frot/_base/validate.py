@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping, Set, Sized
 from decimal import Decimal
 from fractions import Fraction
@@ -268,7 +269,7 @@ def check_number(value: Any, name: str, *, least: float = 0.0, strict: bool = Fa
     """
     number = _single(value, name)
     bad = number <= least if strict else number < least
-    if not np.isfinite(number) or bad:
+    if not math.isfinite(number) or bad:
         sign = ">" if strict else ">="
         raise InputError(f"{name}: must be finite and {sign} {least:g}, got {number:g}")
     return number
@@ -276,6 +277,9 @@ def check_number(value: Any, name: str, *, least: float = 0.0, strict: bool = Fa
 
 def _single(value: Any, name: str) -> float:
     """Return one real number as a float."""
+    if type(value) is float:
+        # What nearly all are; small problems would wait for the questions below.
+        return value
     if is_foreign(value):
         refuse_odd_tensor(value, name)
         if getattr(value, "requires_grad", False):
