@@ -36,6 +36,7 @@ __all__ = [
     "check_prior",
     "check_seed",
     "check_text",
+    "check_two_clouds",
     "check_weights",
 ]
 
@@ -74,6 +75,27 @@ def check_points(points: Any, name: str) -> tuple[Any, tuple[str, ...] | None]:
         raise InputError(f"{name}: has no {what} (shape {tuple(array.shape)})")
     check_finite(array, name)
     return array, None if columns is None else tuple(str(column) for column in columns)
+
+
+def check_two_clouds(X: Any, Y: Any) -> tuple[Any, Any, tuple[str, ...] | None]:
+    """Return two sets of points of the same features, and the names of these where one has them.
+
+    Examples
+    --------
+    >>> check_two_clouds([[0.0, 1.0]], [[1.0]])
+    Traceback (most recent call last):
+    ...
+    frot.InputError: X, Y: have 2 and 1 features; they must be the same ones
+    """
+    X, x_names = check_points(X, "X")
+    Y, y_names = check_points(Y, "Y")
+    if X.shape[1] != Y.shape[1]:
+        raise InputError(
+            f"X, Y: have {X.shape[1]} and {Y.shape[1]} features; they must be the same ones"
+        )
+    if x_names is not None and y_names is not None and x_names != y_names:
+        raise InputError("X, Y: have different columns; reorder one by the other, Y[X.columns]")
+    return X, Y, x_names or y_names
 
 
 def check_costs(costs: Any, infinite: bool = False) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from frot._base.arrays import Home, to_numpy
 from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
 from frot.costs.geometry import stand_ins
-from frot.problem.bounds import Lower, Upper, refuse_contradiction, relative_gap
+from frot.problem.bounds import Lower, Upper, is_rounding, refuse_contradiction, relative_gap
 from frot.problem.status import Status
 from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
 from frot.solvers.entropic.entropic import without_eps
@@ -25,8 +25,6 @@ __all__ = ["BatchWork"]
 
 # Members that may be done are proven, and dropped, once they are this share of the work.
 DROP_AT = 0.2
-# Intervals of so few times what rounding may have done cannot be narrowed any more.
-WITHIN_DOUBT = 4.0
 # With an eps below this share of their scale members are solved alone from the start.
 SMALL_EPS = 1e-3
 # Times that a member's interior point is looked at before it is given up, and looks after its own
@@ -204,7 +202,7 @@ class BatchWork:
             self.plans.pop(member, None)
             if relative_gap(float(lower[row]), float(upper[row])) <= enough[row]:
                 self.status[member], self.iterations[member] = Status.CONVERGED, done
-            elif last and upper[row] - lower[row] <= WITHIN_DOUBT * doubt[row]:
+            elif last and is_rounding(upper[row] - lower[row], doubt[row]):
                 self.status[member], self.iterations[member] = Status.PRECISION, done
         return np.array([member in self.status for member in members.tolist()])
 
@@ -320,7 +318,7 @@ class BatchWork:
             late = self.status[member] in (Status.TIME_LIMIT, Status.MAX_ITER)
             if late and relative_gap(lower, upper) <= self.tol:
                 self.status[member] = Status.CONVERGED
-            elif self.status[member] is Status.STALLED and upper - lower <= WITHIN_DOUBT * doubt:
+            elif self.status[member] is Status.STALLED and is_rounding(upper - lower, doubt):
                 # Nothing narrower could be proven, because of rounding.
                 self.status[member] = Status.PRECISION
         return found

@@ -17,7 +17,7 @@ from frot._base.validate import (
     check_metric,
     check_names,
     check_number,
-    check_points,
+    check_two_clouds,
 )
 from frot.api.prepare import make_problem, refuse_normalised_distance
 from frot.api.run import Run
@@ -145,15 +145,8 @@ solver
     (True, True)
     """
     home = find_home(X=X, Y=Y, a=a, b=b, prior=prior)
-    X, x_names = check_points(X, "X")
-    Y, y_names = check_points(Y, "Y")
-    if X.shape[1] != Y.shape[1]:
-        raise InputError(
-            f"X, Y: have {X.shape[1]} and {Y.shape[1]} features; they must be the same ones"
-        )
-    if x_names is not None and y_names is not None and x_names != y_names:
-        raise InputError("X, Y: have different columns; reorder one by the other, Y[X.columns]")
-    parsed = Groups.parse(groups, X.shape[1], x_names or y_names)
+    X, Y, columns = check_two_clouds(X, Y)
+    parsed = Groups.parse(groups, X.shape[1], columns)
     metric = check_metric(metric, METRICS)
     p = check_number(p, "p", strict=True)
     memory_budget = check_number(memory_budget, "memory_budget")

@@ -33,6 +33,7 @@ __all__ = [
     "Upper",
     "cheap_lower_bound",
     "cost_doubt",
+    "is_rounding",
     "lower_bound",
     "marginal_doubt",
     "refuse_contradiction",
@@ -58,6 +59,8 @@ SHARP_ARCS = 50
 # before it is looked into.
 GIVES_WAY = 2e-13
 ROUNDED = 16.0 * UNIT
+# An interval of so many times what rounding explains is rounding.
+WITHIN_DOUBT = 4.0
 # Marginals that sums show to be right to this share need no rounding.
 FEW_UNITS = 4.0 * UNIT
 # Units in their last places by which the masses of two sides may differ where no other arc can
@@ -405,6 +408,17 @@ def _row_blocks(mixed: np.ndarray) -> Iterator[slice]:
     for start in range(0, len(mixed), step):
         check_deadline()
         yield slice(start, start + step)
+
+
+def is_rounding(width: float, doubt: float) -> bool:
+    """Whether most of an interval is what rounding may have done to its two ends.
+
+    Examples
+    --------
+    >>> is_rounding(3e-16, 1e-16), is_rounding(1e-3, 1e-16)
+    (True, False)
+    """
+    return width <= WITHIN_DOUBT * doubt
 
 
 def refuse_contradiction(lower: float, upper: float, solver: str) -> None:

@@ -15,7 +15,7 @@ from frot._base.validate import (
     check_flag,
     check_masses,
     check_number,
-    check_points,
+    check_two_clouds,
     check_weights,
 )
 from frot.costs import FactoredCosts
@@ -87,19 +87,11 @@ def check_pair(X: Any, Y: Any, a: Any, b: Any, normalise_weights: bool = False) 
                 "costs use frot.cutting_set or frot.solve_costs"
             )
     home = find_home(X=X, Y=Y, a=a, b=b)
-    X, x_names = check_points(X, "X")
-    Y, y_names = check_points(Y, "Y")
-    if X.shape[1] != Y.shape[1]:
-        raise InputError(
-            f"X, Y: have {X.shape[1]} and {Y.shape[1]} features; they must be the same ones"
-        )
-    if x_names is not None and y_names is not None and x_names != y_names:
-        raise InputError("X, Y: have different columns; reorder one by the other, Y[X.columns]")
+    X, Y, columns = check_two_clouds(X, Y)
     check_flag(normalise_weights, "normalise_weights")
     check_masses(a, b, normalise_weights)
     a = check_weights(a, X.shape[0], "a", normalise_weights)
     b = check_weights(b, Y.shape[0], "b", normalise_weights)
-    columns = x_names or y_names
     names = columns or tuple(str(feature) for feature in range(X.shape[1]))
     X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
     with np.errstate(over="ignore"):

@@ -23,6 +23,7 @@ from frot.problem.bounds import (
     Lower,
     Upper,
     cheap_lower_bound,
+    is_rounding,
     refuse_contradiction,
     relative_gap,
     upper_bound,
@@ -304,7 +305,8 @@ class _Known:
     def is_rounding(self) -> bool:
         """Whether most of the interval is what rounding may have done to its two ends."""
         upper, lower = self.bounds
-        return upper.bound - lower.bound <= 4.0 * (upper.bound - upper.value + lower.slack)
+        doubt = upper.bound - upper.value + lower.slack
+        return is_rounding(upper.bound - lower.bound, doubt)
 
     def progress(self, iteration: int, elapsed: float) -> Progress:
         """Where the run stands."""
