@@ -1,0 +1,73 @@
+"""Means, Welch's t and fold changes, held against SciPy and against each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+from frot.selection._effects import fold_change, kind_of_values, measure
+
+
+def _table(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    table = np.random.default_rng(seed).poisson(2.0, size=(17, 5)).astype(float)
+    return table, np.arange(6), np.arange(6, 17)
+
+
+def test_t_is_welchs() -> None:
+    table, first, second = _table()
+    expected = stats.ttest_ind(table[first], table[second], equal_var=False).statistic
+    np.testing.assert_allclose(measure(table, first, second).t, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_array])
+def test_sparse_tables_give_the_same(form: type) -> None:
+    table, first, second = _table(1)
+    dense, thin = measure(table, first, second), measure(form(table), first, second)
+    np.testing.assert_allclose(thin.t, dense.t, rtol=1e-9)
+    np.testing.assert_allclose(thin.difference, dense.difference, rtol=1e-12)
+
+
+def test_whole_weights_change_means_as_copies_do() -> None:
+    table, first, second = _table(2)
+    weight = np.ones(len(table))
+    weight[[0, 9]] = 3.0, 0.0
+    copies = np.repeat(np.arange(len(table)), weight.astype(int))
+    weighted = measure(table, first, second, weight)
+    copied = measure(table[copies], np.flatnonzero(copies < 6), np.flatnonzero(copies >= 6))
+    np.testing.assert_allclose(weighted.difference, copied.difference, rtol=1e-12)
+    assert weighted.sizes[1] == pytest.approx(10.0)
+
+
+def test_offsets_do_not_cancel() -> None:
+    table, first, second = _table(3)
+    plain, far = measure(table, first, second), measure(table + 1e6, first, second)
+    np.testing.assert_allclose(far.t, plain.t, rtol=1e-6)
+
+
+def test_a_feature_without_variance_is_infinitely_sure_or_nothing() -> None:
+    table = np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 2.0], [3.0, 2.0]])
+    np.testing.assert_array_equal(
+        measure(table, np.array([0, 1]), np.array([2, 3])).t, [-np.inf, 0.0]
+    )
+
+
+def test_fold_changes_agree_between_scales() -> None:
+    # Values that do not vary within a class, so that the mean of logarithms is that of the mean.
+    counts = np.repeat([[6.0, 3.0], [2.0, 12.0]], 2, axis=0)
+    rows = np.array([0, 1]), np.array([2, 3])
+    expected = np.log2([3.0, 0.25])
+    found = {
+        "linear": fold_change(measure(counts, *rows), "linear"),
+        "log2": fold_change(measure(np.log2(counts), *rows), "log2"),
+        "log1p": fold_change(measure(np.log1p(counts), *rows), "log1p"),
+        "base": fold_change(measure(np.log1p(counts) / np.log(2), *rows), "log1p", base=2.0),
+    }
+    for name, values in found.items():
+        np.testing.assert_allclose(values, expected, rtol=1e-6, err_msg=name)
+
+
+def test_what_values_are() -> None:
+    assert kind_of_values(np.array([[1.0, 900.5]])) == "linear"
+    assert kind_of_values(sparse.csr_array(np.array([[0.0, 2.0]]))) == "linear"
+    assert kind_of_values(np.array([[1.5, 7.25]])) == "log2"
