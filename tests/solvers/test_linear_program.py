@@ -141,3 +141,11 @@ def test_a_plan_that_costs_far_more_than_is_typical():
     assert result.status is Status.CONVERGED
     assert exact.lower <= result.upper
     assert result.lower <= exact.upper
+
+
+def test_where_highs_would_cycle_it_is_stopped(monkeypatch):
+    # No step is enough: neither of its algorithms ends, and the pivots answer.
+    monkeypatch.setattr("frot.solvers.exact.vertex.MOST_STEPS", 0)
+    result = frot.solve_costs(STACK, A, B, solver="linear_program")
+    assert result.status is Status.CONVERGED
+    assert result.value == pytest.approx(frot.solve_costs(STACK, A, B).value, rel=1e-9)

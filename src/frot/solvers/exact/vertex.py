@@ -19,6 +19,8 @@ __all__ = ["EpigraphProgram", "Vertex", "solve_vertex"]
 
 # Units that an arc costs at most.
 DEAREST = 1e12
+# Steps of HiGHS: of the simplex for each row and column, and of the interior point.
+MOST_STEPS = 200
 # What a refinement may magnify, at most.
 MOST_SCALE = 1e9
 
@@ -211,7 +213,7 @@ class EpigraphProgram:
         for method in (self.method, other):
             highs = self._started(highspy, model, method, presolve)
             status = highs.getModelStatus()
-            if status not in (known.kUnknown, known.kSolveError):
+            if status not in (known.kUnknown, known.kSolveError, known.kIterationLimit):
                 break
         # A refinement is unbounded where rounding made it so; the program itself never is.
         if status in (known.kInfeasible, known.kUnboundedOrInfeasible, known.kUnbounded):
@@ -237,6 +239,9 @@ class EpigraphProgram:
             "primal_feasibility_tolerance": 1e-10,
             "dual_feasibility_tolerance": 1e-10,
             "time_limit": max(seconds_left(), 1e-3),
+            # It cycles where rounding is all there is to decide by.
+            "simplex_iteration_limit": MOST_STEPS * (model.num_col_ + model.num_row_),
+            "ipm_iteration_limit": MOST_STEPS,
         }.items():
             highs.setOptionValue(name, setting)
         # A long solve runs in a thread of its own, so that Ctrl-C reaches Python.
