@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from frot.costs.protocol import UNIT
 from frot.costs.stack import stack_of
 from frot.plans.plan import Plan
 from frot.problem.adversary import GivenSet, SimplexFamily, admit
-from frot.problem.bounds import Lower, Upper, cost_doubt, relative_gap
+from frot.problem.bounds import Lower, relative_gap, upper_bound
 from frot.problem.problem import Problem
 from frot.solvers._start import Start
 from frot.solvers.drive import Driven, Offer
@@ -148,13 +148,12 @@ class _Cuts:
         alphas = np.stack(self.alphas)
         mixed = admit(self.adversary, np.asarray(found.alpha @ alphas))
         lower = Lower(found.lower, mixed, *found.potentials)
-        phi = self.problem.costs.inner(found.plan)
-        value, answer = self.adversary.best(phi)
+        best = upper_bound(self.problem, found.plan)
+        value, answer = self.adversary.best(best.phi)
         # What is known to be in the set is an answer, too.
-        value = max(value, float((alphas @ phi).max()))
-        bound = self.adversary.upper(phi, cost_doubt(self.problem, found.plan, phi))
-        upper = Upper(max(bound, value), value, found.plan, phi)
-        self.plan = found.plan
+        value = max(value, float((alphas @ best.phi).max()))
+        upper = replace(best, bound=max(best.bound, value), value=value)
+        self.plan = upper.plan
         self.lower, self.upper = max(self.lower, lower.bound), min(self.upper, upper.bound)
         answer = admit(self.adversary, answer)
         known = any(np.array_equal(answer, old) for old in self.alphas)
