@@ -44,7 +44,7 @@ def test_missing_cells(tmp_path):
 
 def test_arrays_without_names(tmp_path):
     np.savez(tmp_path / "data.npz", X=np.eye(3), y=np.array([0, 1, 1]))
-    found = read_samples(tmp_path / "data.npz", "y", ignore=["x1"])
+    found = read_samples(tmp_path / "data.npz", "y", drop=["x1"])
     assert found.names == ("x0", "x2")
     assert found.y.tolist() == ["0", "1", "1"]
 

@@ -272,15 +272,25 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
         check_flag(params["progress"], "progress"),
     )
     check_labels(X, y)
-    X, y = validate_data(
-        selector,
-        X,
-        y,
-        accept_sparse="csc",
-        dtype=(np.float64, np.float32),
-        ensure_all_finite=True if params["missing"] == "error" else "allow-nan",
-        ensure_min_samples=2,
-    )
+    try:
+        X, y = validate_data(
+            selector,
+            X,
+            y,
+            accept_sparse="csc",
+            dtype=(np.float64, np.float32),
+            ensure_all_finite=True if params["missing"] == "error" else "allow-nan",
+            ensure_min_samples=2,
+        )
+    except ValueError as error:
+        # scikit-learn names estimators that take NaN, of which this is one.
+        first = str(error).partition("\n")[0]
+        if first == "Input X contains NaN.":
+            fix = "missing='impute' puts the mean of a feature there, missing='drop' leaves it out"
+            raise InputError(f"X: contains NaN; {fix}") from None
+        if first.startswith("Input X contains infinity"):
+            raise InputError("X: contains infinity, or numbers too large; replace them") from None
+        raise
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     weight = check_sample_weight(sample_weight, X.shape[0])
