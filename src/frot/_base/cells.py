@@ -220,11 +220,11 @@ def has_decimal_commas(text: str, delimiter: str, source: str | Path) -> bool:
     found = _COMMA_CELL.search(text)
     if found is None:
         return False
-    comma = found.group().strip(';\t "')
+    comma = _bare(found)
     if (point := _POINT_CELL.search(text)) is not None:
         raise InputError(
-            f"{source} has numbers such as {brief(comma)} and such as "
-            f"""{brief(point.group().strip(';	 "'))}; write all of them with points"""
+            f"{source} has numbers such as {brief(comma)} and such as {brief(_bare(point))}; write "
+            "all of them with points"
         )
     if not any(_DECIMAL.search(one.group()) for one in _COMMA_CELL.finditer(text)):
         whole = comma.replace(",", "")
@@ -233,6 +233,10 @@ def has_decimal_commas(text: str, delimiter: str, source: str | Path) -> bool:
             "numbers with points, and nothing between thousands"
         )
     return True
+
+
+def _bare(found: re.Match[str]) -> str:
+    return found.group().strip(';\t "')
 
 
 def _without_preamble(rows: Iterator[Row], path: Path) -> Iterator[Row]:

@@ -161,8 +161,8 @@ def drop_metadata(
     if found:
         one, are = brief(found[0]), "looks" if len(found) == 1 else "look"
         mention(
-            f"{path}: {quote_some(found, 8)} {are} like metadata and not like features; left out "
-            f"of the ranking (keep={one} ranks it, drop={one} leaves it out without this warning)"
+            f"{path}: {quote_some(found, 8)} {are} like metadata; left out of the ranking "
+            f"(keep={one} ranks it, drop={one} leaves it out without this warning)"
         )
     left_out = set(odd)
     return [place for place in range(len(names)) if place not in left_out], found

@@ -184,9 +184,10 @@ def _read_npz(path: Path, wanted: Columns) -> Found:
     with np.load(path, allow_pickle=False) as archive:
         vectors = [name for name in archive.files if archive[name].shape == (n,)]
         special = wanted.take(path, vectors, archive.__getitem__)
+        present = {*archive.files}
     known = special.pop("ids", None if ids is None else np.array(ids))
     names = names or tuple(f"x{column}" for column in range(d))
-    return Found(X, names, known, special, names)
+    return Found(X, names, known, special, present | set(names))
 
 
 def _read_parquet(path: Path, wanted: Columns) -> Found:
