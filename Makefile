@@ -37,7 +37,7 @@ CELLS := .venv-anndata/bin/python
 
 .venv-anndata/.ready: pyproject.toml constraints-anndata.txt
 	$(PYTHON) -m venv .venv-anndata
-	$(CELLS) -m pip --disable-pip-version-check --quiet install \
+	$(CELLS) -m pip --disable-pip-version-check --quiet install --no-compile \
 		--constraint constraints-anndata.txt --editable ".[test-anndata]" \
 		|| { echo "make: .venv-anndata cannot be installed, and so AnnData is not tested" >&2; exit 1; }
 	@touch $@

@@ -198,7 +198,7 @@ def _read_parquet(path: Path, wanted: Columns) -> Found:
     is_number = pandas.api.types.is_numeric_dtype
     if wanted.transpose:
         name = wanted.ids or frame.columns[0]
-        special = wanted.take(path, (), dict.__getitem__)
+        special = wanted.take(path, (), str)  # a column has no room for labels
         if name not in frame:
             raise InputError(absent(path, "ids", name, list(frame.columns)))
         others = [one for one in frame.columns if one != name]

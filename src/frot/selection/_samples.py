@@ -229,7 +229,7 @@ def read_samples(
         transpose=check_flag(transpose, "transpose") or kind.startswith(".gct"),
     )
     found = read_file(path, wanted)
-    for argument, names in (("features", only or ()), ("drop", dropped), ("keep", kept)):
+    for argument, names in (("features", only or []), ("drop", dropped), ("keep", kept)):
         _check_names(found, names, argument, path, all_of=argument != "features")
     if others is not None:
         found = others.join(found, path)
