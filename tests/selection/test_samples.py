@@ -155,11 +155,23 @@ def test_who_is_in_one_file_only_is_left_out_in_one_sentence(tmp_path):
     labels = write_labels(tmp_path / "arms.csv", order=(3, 1, 0))
     with labels.open("a") as file:
         file.write("s9,50,well\n")
-    message = r"1 samples of .* have no 'arm' there \('s3'\), and 1 of its rows .* \('s9'\); left"
+    message = (
+        r"1 of 4 samples of .* have no 'arm' there \('s3'\), and 1 of its rows .* \('s9'\); left"
+    )
     with pytest.warns(frot.DataWarning, match=message):
         found = read_samples(genes, "arm", labels=labels, transpose=True)
     assert (found.ids, found.y.tolist()) == (("s1", "s2", "s4"), ["sick", "well", "well"])
     assert found.X[:, 0].tolist() == [1.5, 3.0, 0.5]
+
+
+def test_classes_in_the_order_of_the_samples(tmp_path):
+    genes = write_genes(tmp_path / "g.tsv")
+    (tmp_path / "arms.cls").write_text(f"4 2 1\n# sick well\n{' '.join(CLASSES)}\n")
+    found = read_samples(genes, "arm", labels=tmp_path / "arms.cls", transpose=True)
+    assert found.y.tolist() == CLASSES
+    (tmp_path / "arms.cls").write_text("2 2 1\n# sick well\nsick well\n")
+    with pytest.raises(frot.InputError, match=r"2 classes for the 4 samples of .*; it needs one"):
+        read_samples(genes, "arm", labels=tmp_path / "arms.cls", transpose=True)
 
 
 def test_names_as_r_writes_them_are_matched(tmp_path):

@@ -393,7 +393,7 @@ def select(
     n, d = samples.shape
     number = max(1, min(50, len(parsed) // 2)) if count is None else count
     remark(f"{n:,} samples of {d:,} features, {len(set(samples.y.tolist()))} classes")
-    _note(samples, ids, parsed)
+    _note(samples, "features" if transpose else "samples", parsed)
     options = given(
         scaling=(scaling.value, "balanced"),
         adversary=(capped(worst, len(parsed)), None),
@@ -458,14 +458,14 @@ def _number(text: str, name: str) -> int | float:
     raise InputError(f"{name}: {text!r} is no number; give {more}")
 
 
-def _note(samples: Any, ids: str | None, groups: Any) -> None:
+def _note(samples: Any, whose: str, groups: Any) -> None:
     """Say what was taken for what, so that nothing is left out in silence."""
     if samples.ignored:
         from frot._base.names import quote_some
 
         warn(
             f"{quote_some(list(samples.ignored))}: text, and so no feature; left out "
-            "(--drop says so without this warning, --id takes one for the samples' names)"
+            f"(--drop says so without this warning, --id takes one for the {whose}' names)"
         )
     if groups.dropped:
         warn(f"{len(groups.dropped)} sets have no feature in the data and were left out")

@@ -19,7 +19,7 @@ __all__ = ["apply_log1p", "looks_like_metadata", "matching_names", "mention", "s
 _WORDS = """
 age sex gender race ethnicity bmi height weight batch plate well lane run slide chip array date time
 timepoint day days week weeks month months year years hour hours dose dosage concentration survival
-event status death dead alive os pfs dfs rfs efs followup censored censor vital outcome response
+event status death dead alive os pfs dfs followup censored censor vital outcome response
 stage grade id identifier index barcode patient sample subject donor person participant individual
 animal cage litter case replicate visit site center centre hospital cohort study class label group
 condition treatment cluster rin passage smoker smoking karnofsky ecog row
@@ -27,7 +27,7 @@ condition treatment cluster rin passage smoker smoking karnofsky ecog row
 _FILLERS = """
 at of to in on the since from until and no nr num number n code name unnamed overall progression
 disease free relapse last first follow up diagnosis onset birth surgery total collection processing
-sequencing library technical biological point score pack
+sequencing library technical biological point score pack scan experiment tumor tumour mg ml kg cm
 """
 WORDS, FILLERS = frozenset(_WORDS.split()), frozenset(_FILLERS.split())
 # Fewer rows that count up may do so by chance.

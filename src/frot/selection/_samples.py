@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.cells import SHEETS, TEXT, kind_of
+from frot._base.cells import kind_of
 from frot._base.errors import InputError, brief
 from frot._base.files import check_path
 from frot._base.names import first_repeated, quote_some
@@ -27,13 +26,12 @@ from frot.selection._sample_checks import (
 from frot.selection._sample_files import (
     Columns,
     Found,
-    absent,
     check_file,
     is_missing,
     listed,
     read_file,
-    text_columns,
 )
+from frot.selection._sample_labels import Labels
 
 __all__ = ["Samples", "read_samples"]
 
@@ -162,7 +160,8 @@ def read_samples(
     labels : path, optional
         A text or .xlsx file that has the column `label`, a row a sample; the column that holds
         the samples' names is found by what it holds, in any order. Samples that are in one
-        of the files only are left out, with a `frot.DataWarning` that names them.
+        of the files only are left out, with a `frot.DataWarning` that names them. A .cls file
+        has the classes in the order of the samples.
     block : str, optional
         Column of batches, donors, ..., of either file.
     ids : str, optional
@@ -218,7 +217,7 @@ def read_samples(
     check_file(path)
     only = None if features is None else listed(features, "features")
     dropped, kept = listed(drop, "drop"), listed(keep, "keep")
-    others = None if labels is None else _Labels.read(check_path(labels, "labels"), label, block)
+    others = None if labels is None else Labels.read(check_path(labels, "labels"), label, block)
     in_table = None if others is not None and others.block is not None else block
     wanted = Columns(
         label=label if others is None else None,
@@ -281,95 +280,3 @@ def _features(
         besides = f" besides {brief(wanted.label)}" if wanted.label is not None else ""
         raise InputError(f"{path} has no column of numbers{besides}; there is no feature")
     return found, metadata
-
-
-@dataclass(frozen=True)
-class _Labels:
-    """Classes and blocks in a file of their own."""
-
-    path: Path
-    label: str
-    columns: dict[str, np.ndarray]
-    block: str | None
-
-    @classmethod
-    def read(cls, path: Path, label: str, block: str | None) -> _Labels:
-        check_file(path, (*TEXT, *SHEETS))
-        columns = text_columns(path)
-        if label not in columns:
-            raise InputError(absent(path, "label", label, list(columns)))
-        return cls(path, label, columns, block if block in columns else None)
-
-    def join(self, found: Found, path: Path) -> Found:
-        """Keep the samples that have a label, in the order of the table, and give it to them."""
-        ids = found.ids
-        if ids is None:
-            raise InputError(
-                f"labels: the samples in {path} have no names to match those in {self.path}; name "
-                "the column that has them, ids="
-            )
-        if (twice := first_repeated(ids.tolist())) is not None:
-            raise InputError(f"labels: {path} has two samples named {brief(twice)}; rename one")
-        where = self._places(ids.tolist())
-        if not where:
-            hint = "; give transpose=True" if self._places(list(found.present)) else ""
-            table = quote_some(ids.tolist(), 3)
-            names = quote_some(next(iter(self.columns.values())).tolist(), 3)
-            raise InputError(
-                f"labels: no sample of {path} ({table}) is named in {self.path} ({names}){hint}"
-            )
-        y = self.columns[self.label]
-        rows = [
-            row for row, name in enumerate(ids) if name in where and not is_missing(y[where[name]])
-        ]
-        places = [where[name] for name in ids[rows]]
-        self._say_who_is_missing(path, ids, rows, set(where.values()), len(y))
-        if not rows:
-            raise InputError(f"labels: {self.path} has no {brief(self.label)} for any sample")
-        if len(rows) < len(ids):
-            found.X, found.ids = found.X[rows], ids[rows]
-            found.special = {what: column[rows] for what, column in found.special.items()}
-        found.special["label"] = y[places]
-        if self.block is not None:
-            found.special["block"] = self.columns[self.block][places]
-        return found
-
-    def _places(self, ids: list[str]) -> dict[str, int]:
-        """Return the row of each sample, by the column that names most of them."""
-        for write in (str, _as_r_writes):
-            wanted = {write(name): name for name in ids}
-            if len(wanted) < len(ids):
-                continue
-            best: dict[str, int] = {}
-            for column in self.columns.values():
-                names = [write(name) for name in column.tolist()]
-                places = {wanted[name]: row for row, name in enumerate(names) if name in wanted}
-                if len(places) > len(best) and len(set(names)) == len(names):
-                    best = places
-            if best:
-                return best
-        return {}
-
-    def _say_who_is_missing(
-        self, path: Path, ids: np.ndarray, rows: list[int], matched: set[int], count: int
-    ) -> None:
-        labelled = set(rows)
-        without = [str(name) for row, name in enumerate(ids) if row not in labelled]
-        extra = count - len(matched)
-        parts = []
-        if without:
-            parts.append(
-                f"{len(without)} samples of {path} have no {brief(self.label)} there "
-                f"({quote_some(without)})"
-            )
-        if extra:
-            named = next(iter(self.columns.values()))
-            spare = [str(named[row]) for row in range(count) if row not in matched]
-            parts.append(f"{extra} of its rows are of no sample in the table ({quote_some(spare)})")
-        if parts:
-            mention(f"labels {self.path}: {', and '.join(parts)}; left out")
-
-
-def _as_r_writes(name: str) -> str:
-    """Return a name as R makes it a name of a column: points for signs, X before digits."""
-    return re.sub(r"^x(?=\d)", "", re.sub(r"[^0-9a-z]+", ".", name.strip().lower()))
