@@ -51,6 +51,33 @@ def test_columns_of_text_are_named(run, data):
     assert "20 of 40 features selected." in done.stdout  # half
 
 
+def test_genes_in_rows_and_labels_in_another_file(run, tmp_path, monkeypatch):
+    table = frame().set_index("patient")
+    genes = table[[name for name in table if str(name).startswith("gene")]]
+    counts = np.exp(genes).round().T
+    counts.iloc[0, 0] = 5000
+    counts.to_csv(tmp_path / "counts.txt", sep="\t")
+    table[["class", "batch"]][::-1].to_csv(tmp_path / "arms.csv", sep=";")
+    words = ["counts.txt", "--transpose", "--labels", "arms.csv", "--label", "class", "--top", 3]
+    done = run("select", *words, "--drop", "gene7", "--drop", "gene8")
+    assert done.exit_code == 0, done.output
+    assert "40 samples of 38 features, 2 classes" in done.stderr
+    assert re.search(r"raw counts .* up to 5,000\); --log1p ranks log", done.stderr)
+    done = run("select", *words, "--log1p", "--report", "page.html", "--out", "genes.tsv")
+    assert done.exit_code == 0, done.output
+    assert "warning" not in done.stderr
+    page = unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "--labels arms.csv --transpose --log1p" in page
+    space: dict = {}
+    exec(page.split("<code>")[1].split("</code>")[0], space)
+    selector, rows = space["selector"], read_tsv(tmp_path / "genes.tsv")
+    order = np.argsort(selector.ranking_)
+    assert [row["feature"] for row in rows] == [selector.groups_.names[i] for i in order]
+    done = run("select", *words[:1], *words[2:])
+    assert done.exit_code == 2
+    assert "is named in arms.csv ('P39', 'P38', 'P37' and 37 more); give --transpose" in done.stderr
+
+
 def test_permutations_and_stability(run, data, tmp_path):
     words = ["--label", "class", "--top", 3, "--permutations", 99, "--block", "batch"]
     words += ["--stability", 3, "--out", "genes.tsv", "--seed", 4]

@@ -181,6 +181,16 @@ def test_names_as_r_writes_them_are_matched(tmp_path):
     assert found.y.tolist() == ["sick", "well"]
 
 
+def test_labels_that_are_there_twice(tmp_path):
+    genes, labels = write_genes(tmp_path / "g.tsv"), tmp_path / "arms.csv"
+    write_labels(labels, order=(0, 1, 2, 3, 2))
+    with pytest.raises(frot.InputError, match=r"arms.csv has several rows of 's3'; keep one"):
+        read_samples(genes, "arm", labels=labels, transpose=True)
+    write_labels(labels, text="sample,arm,arm\n")
+    with pytest.raises(frot.InputError, match=r"two columns named 'arm'; rename one"):
+        read_samples(genes, "arm", labels=labels, transpose=True)
+
+
 def test_samples_named_by_numbers(tmp_path):
     (tmp_path / "a.csv").write_text("sample,u,v\n11,1,2\n12,3,4\n")
     (tmp_path / "arms.csv").write_text("sample,arm\n12,well\n11,sick\n")

@@ -13,6 +13,7 @@ import numpy as np
 
 from frot._base.cells import SHEETS, TEXT, is_number, kind_of, read_rows, read_text
 from frot._base.errors import InputError, brief, require
+from frot._base.names import first_repeated
 from frot._base.tables import read_frame, read_table
 
 __all__ = [
@@ -168,6 +169,8 @@ def text_columns(path: Path) -> dict[str, np.ndarray]:
     ['sick', 'well']
     """
     header, rows = _open(path)
+    if (twice := first_repeated([name for name in header if name])) is not None:
+        raise InputError(f"{path} has two columns named {brief(twice)}; rename one")
     cells = [[cell.strip() for cell in row] for _, row in rows]
     return {
         name: np.array(column)

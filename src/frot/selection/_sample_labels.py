@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,17 +69,23 @@ class Labels:
                 f"labels: the samples in {path} have no names to match those in {self.path}; name "
                 "the column that has them, ids="
             )
-        where = self._places(ids.tolist())
-        if not where:
+        found_in = self._places(ids.tolist())
+        if not found_in:
             twice = first_repeated(ids.tolist())
             names = next(iter(self.columns.values())).tolist()
             shown = quote_some(ids.tolist(), 3), quote_some(names, 3)
             reason = f"({shown[0]}) is named in {self.path} ({shown[1]})"
-            if self._places(sorted(set(found.present))):
+            if self._places(set(found.present)):
                 reason += "; give transpose=True"
             elif twice is not None:
                 reason += f", and several are named {brief(twice)}; rename them"
             raise InputError(f"labels: no sample of {path} {reason}")
+        several = [name for name, places in found_in.items() if len(places) > 1]
+        if several:
+            raise InputError(
+                f"labels: {self.path} has several rows of {quote_some(several)}; keep one"
+            )
+        where = {name: places[0] for name, places in found_in.items()}
         y = self.columns[self.label]
         rows = [
             row for row, name in enumerate(ids) if name in where and not is_missing(y[where[name]])
@@ -95,18 +102,20 @@ class Labels:
             found.special["block"] = self.columns[self.block][places]
         return found
 
-    def _places(self, ids: list[str]) -> dict[str, int]:
-        """Return the row of each sample, by the column that names most of them."""
+    def _places(self, ids: Collection[str]) -> dict[str, list[int]]:
+        """Return the rows of each sample, by the column that names most of them."""
         for write in (str, _as_r_writes):
             wanted = {write(name): name for name in ids}
             if len(wanted) < len(ids):
                 continue
-            best: dict[str, int] = {}
+            found: list[dict[str, list[int]]] = [{}]
             for column in self.columns.values():
-                names = [write(name) for name in column.tolist()]
-                places = {wanted[name]: row for row, name in enumerate(names) if name in wanted}
-                if len(places) > len(best) and len(set(names)) == len(names):
-                    best = places
+                places: dict[str, list[int]] = {}
+                for row, name in enumerate(map(write, column.tolist())):
+                    if name in wanted:
+                        places.setdefault(wanted[name], []).append(row)
+                found.append(places)
+            best = max(found, key=lambda places: (len(places), -sum(map(len, places.values()))))
             if best:
                 return best
         return {}
