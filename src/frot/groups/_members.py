@@ -245,7 +245,8 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
             continue
         if len(cells) != 2 or not all(cells):
             raise InputError(
-                f"{path}, line {number}: expected two cells, a feature and its group, got {cells}"
+                f"{path}, line {number}: expected two cells, a feature and its group, got "
+                f"{brief(cells)}"
             )
         rows.append((cells[0], cells[1]))
     header = tuple(cell.lower() for cell in rows[0]) if rows else ()

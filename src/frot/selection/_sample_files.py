@@ -22,7 +22,7 @@ __all__ = [
     "absent",
     "as_text",
     "check_file",
-    "is_missing",
+    "is_unlabelled",
     "listed",
     "read_file",
     "text_columns",
@@ -31,6 +31,7 @@ __all__ = [
 KNOWN = (*TEXT, *SHEETS, ".npz", ".parquet", ".h5ad")
 # Cells that stand for a missing value.
 MISSING = frozenset({"", "na", "nan", "null", "none", "n/a", "<na>"})
+NO_LABEL = frozenset({"", "NA", "N/A", "n/a", "nan", "NaN", "None", "<NA>"})
 # Rows that are looked at to tell whether a column holds text.
 SAMPLE = 50
 
@@ -155,6 +156,17 @@ def as_text(values: Any) -> np.ndarray:
 def is_missing(cell: str) -> bool:
     """Whether a cell stands for a missing value."""
     return cell.strip().lower() in MISSING
+
+
+def is_unlabelled(label: str) -> bool:
+    """Whether a sample has no label; "none" is one, as a treatment may be.
+
+    Examples
+    --------
+    >>> is_unlabelled("NA"), is_unlabelled("none")
+    (True, False)
+    """
+    return label.strip() in NO_LABEL
 
 
 def text_columns(path: Path) -> dict[str, np.ndarray]:

@@ -13,7 +13,7 @@ from frot._base.cells import SHEETS, TEXT, kind_of, read_text
 from frot._base.errors import InputError, brief
 from frot._base.names import first_repeated, quote_some
 from frot.selection._sample_checks import mention
-from frot.selection._sample_files import Found, absent, check_file, is_missing, text_columns
+from frot.selection._sample_files import Found, absent, check_file, is_unlabelled, text_columns
 
 __all__ = ["Labels"]
 
@@ -87,11 +87,10 @@ class Labels:
             )
         where = {name: places[0] for name, places in found_in.items()}
         y = self.columns[self.label]
-        rows = [
-            row for row, name in enumerate(ids) if name in where and not is_missing(y[where[name]])
-        ]
+        labelled = {name for name, place in where.items() if not is_unlabelled(y[place])}
+        rows = [row for row, name in enumerate(ids) if name in labelled]
         places = [where[name] for name in ids[rows]]
-        self._say_who_is_missing(path, ids, rows, set(where.values()), len(y))
+        self._say_who_is_unlabelled(path, ids, rows, set(where.values()), len(y))
         if not rows:
             raise InputError(f"labels: {self.path} has no {brief(self.label)} for any sample")
         if len(rows) < len(ids):
@@ -120,7 +119,7 @@ class Labels:
                 return best
         return {}
 
-    def _say_who_is_missing(
+    def _say_who_is_unlabelled(
         self, path: Path, ids: np.ndarray, rows: list[int], matched: set[int], count: int
     ) -> None:
         labelled = set(rows)

@@ -27,7 +27,7 @@ from frot.selection._sample_files import (
     Columns,
     Found,
     check_file,
-    is_missing,
+    is_unlabelled,
     listed,
     read_file,
 )
@@ -234,7 +234,7 @@ def read_samples(
         found = others.join(found, path)
     found, metadata = _features(found, wanted, kept, path)
     y = found.special["label"]
-    unlabelled = np.flatnonzero([is_missing(text) for text in y.tolist()])
+    unlabelled = np.flatnonzero([is_unlabelled(text) for text in y.tolist()])
     if len(unlabelled):
         raise InputError(
             f"{path}: {len(unlabelled)} samples, the first in row {unlabelled[0] + 1}, have no "
