@@ -140,7 +140,7 @@ class Driven(ABC):
 
 def refuse_set(solver: Any, adversary: SimplexFamily | GivenSet) -> None:
     """Refuse a set of weights that a solver does not declare to take (`any_set`)."""
-    if isinstance(adversary, GivenSet) and not solver.any_set:
+    if not (adversary.on_simplex or solver.any_set):
         raise InputError(
             f"adversary: {type(solver).__name__} does not take {adversary.name}; use "
             "solver=frot.CuttingSet(), with eps = 0, or frot.CappedSimplex(k)"
