@@ -1,6 +1,7 @@
 import re
 import sys
 from html import unescape
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,10 +55,10 @@ def test_columns_of_text_are_named(run, data):
 def test_genes_in_rows_and_labels_in_another_file(run, tmp_path, monkeypatch):
     table = frame().set_index("patient")
     genes = table[[name for name in table if str(name).startswith("gene")]]
-    counts = np.exp(genes).round().T
+    counts: Any = np.exp(genes).round().T
     counts.iloc[0, 0] = 5000
     counts.to_csv(tmp_path / "counts.txt", sep="\t")
-    table[["class", "batch"]][::-1].to_csv(tmp_path / "arms.csv", sep=";")
+    table.iloc[::-1][["class", "batch"]].to_csv(tmp_path / "arms.csv", sep=";")
     words = ["counts.txt", "--transpose", "--labels", "arms.csv", "--label", "class", "--top", 3]
     done = run("select", *words, "--drop", "gene7", "--drop", "gene8")
     assert done.exit_code == 0, done.output

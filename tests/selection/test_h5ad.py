@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import frot
 from frot.cli.app import app
-from frot.selection import rank_genes, read_samples
+from frot.selection import FROTSelector, rank_genes, read_samples
 from tests.selection.data_files import frame, read_tsv
 from tests.selection.test_anndata import cells
 
@@ -103,6 +103,8 @@ def test_solvers_say_how_to_take_the_table(adata):
     for call in (frot.solve, frot.distance):
         with pytest.raises(frot.InputError, match=r"X: is an? AnnData; use X.X, or X.X.toarray"):
             call(adata, adata)
+    with pytest.raises(frot.InputError, match=r"X: is an AnnData; use X.X, which may be sparse"):
+        FROTSelector().fit(adata, adata.obs["class"])
 
 
 def test_anndata_needs_no_conversion_for_scanpy(adata):
