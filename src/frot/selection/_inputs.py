@@ -48,7 +48,7 @@ def check_labels(X: Any, y: Any) -> None:
     """Refuse labels that do not match the rows; what they hold is looked at later."""
     if all(hasattr(X, part) for part in ("X", "obs", "var")) and not hasattr(X, "columns"):
         raise InputError(
-            f"X: is an {type(X).__name__}; use X.X, which may be sparse, or rank_genes(adata, groupby)"
+            f"X: is an {type(X).__name__}; use X.X, which may be sparse, or rank_genes(X, groupby)"
         )
     if y is None or not (hasattr(X, "shape") or hasattr(X, "__len__")):
         return
