@@ -486,7 +486,10 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
     "read_samples": (
         frot.selection.read_samples,
         {"path": "nowhere.csv", "label": "y"},
-        {"path": PATHS, "label": None, "block": None, "ids": None, "ignore": None},
+        {
+            **{"path": PATHS, "label": None, "labels": None, "block": None, "ids": None},
+            **{"transpose": None, "features": None, "drop": None, "keep": None, "log1p": None},
+        },
     ),
 }
 

@@ -1,6 +1,7 @@
 import re
 import sys
 from html import unescape
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def test_every_kind_of_file(run, tmp_path, suffix):
     rows = read_tsv(tmp_path / "genes.tsv")
     assert {row["feature"] for row in rows if row["selected"] == "1"} == SIGNAL
     assert [int(row["rank"]) for row in rows] == list(range(1, 41))
-    samples = read_samples(path, "class", ignore=["batch"])
+    samples = read_samples(path, "class", drop=["batch"])
     selector = FROTSelector(3, groups=samples.groups()).fit(samples.X, samples.y)
     scores = selector.scores_[np.argsort(selector.ranking_)]
     assert [float(row["score"]) for row in rows] == pytest.approx(scores, rel=1e-6)
@@ -45,9 +46,37 @@ def test_columns_of_text_are_named(run, data):
     assert done.exit_code == 0
     assert re.search(r"warning: 'remark': text, and so no feature", done.stderr)
     assert "patient" not in done.stderr  # it names the samples
-    done = run("select", data.name, "--label", "class", "--id", "remark", "--ignore", "patient")
+    done = run("select", data.name, "--label", "class", "--id", "remark", "--drop", "patient")
+    assert "warning: data.csv: 'batch' looks like metadata; left out" in done.stderr
+    assert "--keep batch ranks it, --drop batch" in done.stderr
+    assert "20 of 40 features selected." in done.stdout  # half
+
+
+def test_genes_in_rows_and_labels_in_another_file(run, tmp_path, monkeypatch):
+    table = frame().set_index("patient")
+    genes = table[[name for name in table if str(name).startswith("gene")]]
+    counts: Any = np.exp(genes).round().T
+    counts.iloc[0, 0] = 5000
+    counts.to_csv(tmp_path / "counts.txt", sep="\t")
+    table.iloc[::-1][["class", "batch"]].to_csv(tmp_path / "arms.csv", sep=";")
+    words = ["counts.txt", "--transpose", "--labels", "arms.csv", "--label", "class", "--top", 3]
+    done = run("select", *words, "--drop", "gene7", "--drop", "gene8")
+    assert done.exit_code == 0, done.output
+    assert "40 samples of 38 features, 2 classes" in done.stderr
+    assert re.search(r"raw counts .* up to 5,000\); --log1p ranks log", done.stderr)
+    done = run("select", *words, "--log1p", "--report", "page.html", "--out", "genes.tsv")
+    assert done.exit_code == 0, done.output
     assert "warning" not in done.stderr
-    assert "20 of 41 features selected." in done.stdout  # half, the batch being a number
+    page = unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "--labels arms.csv --transpose --log1p" in page
+    space: dict = {}
+    exec(page.split("<code>")[1].split("</code>")[0], space)
+    selector, rows = space["selector"], read_tsv(tmp_path / "genes.tsv")
+    order = np.argsort(selector.ranking_)
+    assert [row["feature"] for row in rows] == [selector.groups_.names[i] for i in order]
+    done = run("select", *words[:1], *words[2:])
+    assert done.exit_code == 2
+    assert "is named in arms.csv ('P39', 'P38', 'P37' and 37 more); give --transpose" in done.stderr
 
 
 def test_permutations_and_stability(run, data, tmp_path):
@@ -99,9 +128,10 @@ def test_the_page(run, data, tmp_path):
 
 def test_the_worst_features_share_the_weight(run, data, tmp_path):
     words = ["--label", "class", "--top", 3, "--worst", 5, "--eta", 0.1, "--report", "genes.html"]
+    words += ["--drop", "batch"]
     done = run("select", data.name, *words, "--out", "genes.tsv")
     assert done.exit_code == 0, done.output
-    samples = read_samples(data, "class")
+    samples = read_samples(data, "class", drop="batch")
     selector = FROTSelector(
         3, groups=samples.groups(), eta=0.1, adversary=frot.CappedSimplex(5)
     ).fit(samples.X, samples.y)
@@ -109,13 +139,13 @@ def test_the_worst_features_share_the_weight(run, data, tmp_path):
     weights = [float(row["alpha"]) for row in read_tsv(tmp_path / "genes.tsv")]
     assert weights == pytest.approx(selector.alpha_[np.argsort(selector.ranking_)], rel=1e-6)
     page = (tmp_path / "genes.html").read_text(encoding="utf-8")
-    assert "frot select data.csv --label class --top 3 --worst 5 --eta 0.1" in page
+    assert "frot select data.csv --label class --top 3 --drop batch --worst 5 --eta 0.1" in page
     space: dict = {}
     exec(unescape(page.split("<code>")[1].split("</code>")[0]), space)
     assert space["selector"].alpha_ == pytest.approx(selector.alpha_)
     refused = run("select", data.name, "--label", "class", "--worst", 99)
     assert refused.exit_code == 2
-    assert "error: worst: 99 of 41 groups cannot share it; give 1 to 41" in refused.stderr
+    assert "error: worst: 99 of 40 groups cannot share it; give 1 to 40" in refused.stderr
 
 
 def test_groups_from_a_file(run, data, tmp_path):
@@ -143,7 +173,7 @@ def test_missing_values(run, data):
     table.to_csv(data, index=False)
     done = run("select", data.name, "--label", "class")
     assert done.exit_code == 2
-    assert "give --missing impute or --missing drop" in done.stderr
+    assert "--missing impute puts the mean of a feature there, --missing drop" in done.stderr
     assert run("select", data.name, "--label", "class", "--missing", "impute").exit_code == 0
 
 
@@ -162,7 +192,7 @@ def test_an_interrupted_fit_is_written_all_the_same(run, data, tmp_path, monkeyp
     done = run("select", data.name, *words, "--checkpoint", kept)
     assert done.exit_code == 130, done.output
     assert "Traceback" not in done.output
-    assert len(read_tsv(tmp_path / "genes.tsv")) == 41
+    assert len(read_tsv(tmp_path / "genes.tsv")) == 40
     assert "permutations of" not in done.stdout
 
 
@@ -178,16 +208,16 @@ def test_a_run_that_does_not_converge_is_three(run, data):
     ("words", "message"),
     [
         (["no.csv", "--label", "class"], "no.csv does not exist; give the path of a file"),
-        (["data.txt", "--label", "class"], "unknown suffix '.txt'; known are .csv"),
+        (["data.doc", "--label", "class"], "unknown suffix '.doc'; known are .csv"),
         (["data.csv", "--label", "kind"], "label: data.csv has no column 'kind'; it has 'patient'"),
         (["data.csv", "--label", "class", "--permutations", 9, "--block", "site"],
          "block: data.csv has no column 'site'"),
         (["data.csv", "--label", "class", "--block", "batch"], "give --permutations too"),
         (["data.csv", "--label", "class", "--id", "who"], "id: data.csv has no column 'who'"),
-        (["data.csv", "--label", "class", "--ignore", "x"], "no column 'x' to ignore"),
+        (["data.csv", "--label", "class", "--ignore", "x"], "no column 'x' to drop"),
         (["data.csv", "--label", "class", "--groups", "no.gmt"], "cannot read no.gmt: No such"),
         (["data.csv", "--label", "class", "--top", 900],
-         "top: 900 features are asked for but there are 41; ask for 41 at most"),
+         "top: 900 features are asked for but there are 40; ask for 40 at most"),
         (["data.csv", "--label", "class", "--top", "many"], "top: 'many' is no number"),
         (["data.csv", "--label", "class", "--eta", "big"], "eta: 'big' is no number"),
         (["data.csv", "--label", "class", "--eta", "-1"], "eta: must be"),
@@ -219,36 +249,6 @@ def test_bad_input_is_two_and_one_sentence(run, data, tmp_path, words, message):
     assert message in done.stderr
     assert "Traceback" not in done.output
     assert sum(line.startswith("error: ") for line in done.stderr.splitlines()) == 1
-
-
-def test_anndata_files(run, tmp_path):
-    anndata = pytest.importorskip("anndata", reason="anndata is not installed")
-    from scipy import sparse
-
-    table = frame()
-    genes = [name for name in table if str(name).startswith("gene")]
-    obs = table[["class", "batch"]].copy()
-    obs.index = table["patient"].to_numpy()
-    adata = anndata.AnnData(sparse.csr_matrix(np.maximum(table[genes].to_numpy(), 0.0)), obs=obs)
-    adata.var_names = genes
-    adata.write_h5ad(tmp_path / "data.h5ad")
-    assert sparse.issparse(read_samples(tmp_path / "data.h5ad", "class").X)
-    words = ["--label", "class", "--top", 3, "--permutations", 9, "--block", "batch"]
-    done = run("select", "data.h5ad", *words, "--out", "genes.tsv", "--report", "page.html")
-    assert done.exit_code == 0, done.output
-    rows = read_tsv(tmp_path / "genes.tsv")
-    assert {row["feature"] for row in rows[:3]} == SIGNAL
-    assert "P00" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    done = run("select", "data.h5ad", "--label", "kind")
-    assert "label: data.h5ad has no column 'kind'; it has 'class', 'batch'" in done.stderr
-
-
-def test_unreadable_anndata_files(run, tmp_path):
-    pytest.importorskip("anndata", reason="anndata is not installed")
-    (tmp_path / "noise.h5ad").write_bytes(b"not what the name says")
-    done = run("select", "noise.h5ad", "--label", "class")
-    assert done.exit_code == 2
-    assert "cannot read noise.h5ad" in done.stderr
 
 
 def test_anndata_that_is_not_installed(run, tmp_path, monkeypatch):

@@ -87,23 +87,3 @@ def test_layers_are_read():
 def test_bad_options_are_refused(options, message):
     with pytest.raises(frot.InputError, match=message):
         rank_genes(cells(), **options)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_scanpy_reads_it(tmp_path):
-    sc = pytest.importorskip("scanpy")
-    plain = cells()
-    adata = sc.AnnData(sparse.csr_matrix(plain.X), var=pd.DataFrame(index=plain.var_names))
-    adata.obs["kind"] = pd.Categorical(plain.obs["kind"])
-    rank_genes(adata, "kind", n_permutations=19)
-    table = sc.get.rank_genes_groups_df(adata, group="rescued")
-    assert set(table["names"][:3]) == {"gene0", "gene1", "gene2"}
-    assert {"scores", "logfoldchanges", "pvals", "pvals_adj"} <= set(table.columns)
-    adata.write_h5ad(tmp_path / "cells.h5ad")
-    again = sc.read_h5ad(tmp_path / "cells.h5ad")
-    pd.testing.assert_frame_equal(sc.get.rank_genes_groups_df(again, group="rescued"), table)
-    import matplotlib
-
-    matplotlib.use("Agg")
-    sc.pl.rank_genes_groups(adata, n_genes=3, show=False)
-    sc.pl.rank_genes_groups_dotplot(adata, n_genes=2, dendrogram=False, show=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -84,10 +85,9 @@ class SelectCall:
         words += ["--top", str(self.top)]
         if self.groups != "each":
             words += ["--groups", self.groups]
-        if "ids" in self.columns:
-            words += ["--id", str(self.columns["ids"])]
-        for name in self.columns.get("ignore", ()):
-            words += ["--ignore", str(name)]
+        for name, value in self.columns.items():
+            if name not in ("label", "block"):
+                words += _words(name, value)
         words += option_words(self.options)
         if self.permutation:
             words += ["--permutations", str(self.permutation["n_permutations"])]
@@ -125,6 +125,14 @@ class SelectCall:
             given = ["samples.X", "samples.y", "selector=selector", *arguments(self.stability)]
             lines.append(f"stability = stability_selection({', '.join(given)})")
         return "\n".join(lines)
+
+
+def _words(name: str, value: Any) -> list[str]:
+    """Write an argument of `read_samples` as words of the command line."""
+    flag = "--id" if name == "ids" else f"--{name}"
+    if value is True:
+        return [flag]
+    return [word for one in ([value] if isinstance(value, str) else value) for word in (flag, one)]
 
 
 TABLES = (".tsv", ".csv")
@@ -296,6 +304,11 @@ class Statistic(str, Enum):
 
 
 GROUPS = "each, prefix, or a .gmt, .json, .csv or .tsv file of groups."
+LABELS = "File with the classes, matched by samples' names."
+TRANSPOSE = "The table has a row a feature, a column a sample."
+IDS = "Column of samples' names; with --transpose, of features'."
+FEATURES = "Only these are features; repeatable."
+KEEP = "A feature though it looks like metadata; repeatable."
 TOP = "How many to select; below 1, a fraction. By default 50, at most half."
 ETA = "Entropy of the weights: auto, or a number."
 CHECKPOINT = "Keep finished permutations here; by default beside --out until done."
@@ -304,14 +317,18 @@ CHECKPOINT = "Keep finished permutations here; by default beside --out until don
 def select(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Table of samples, a row each.")],
     label: Annotated[str, option("Data", "Column of the classes.", "COLUMN")],
+    labels: Annotated[str | None, option("Data", LABELS, "FILE")] = None,
+    transpose: Annotated[bool, option("Data", TRANSPOSE, None, "--transpose")] = False,
     top: Annotated[str | None, option("Selection", TOP, "NUMBER")] = None,
     groups: Annotated[str, option("Data", GROUPS, "GROUPS")] = "each",
-    ids: Annotated[
-        str | None, option("Data", "Column of samples' names.", "COLUMN", "--id")
+    ids: Annotated[str | None, option("Data", IDS, "COLUMN", "--id")] = None,
+    features: Annotated[list[str] | None, option("Data", FEATURES, "NAME|FILE")] = None,
+    drop: Annotated[
+        list[str] | None,
+        option("Data", "This is no feature; repeatable.", "NAME|FILE", "--drop", "--ignore"),
     ] = None,
-    ignore: Annotated[
-        list[str] | None, option("Data", "Column that is no feature; repeatable.", "COLUMN")
-    ] = None,
+    keep: Annotated[list[str] | None, option("Data", KEEP, "NAME|FILE")] = None,
+    log1p: Annotated[bool, option("Data", "Rank log(1 + x), for counts.", None, "--log1p")] = False,
     missing: Annotated[Missing, option("Data", "What to do with missing values.")] = Missing.error,
     scaling: Annotated[Scaling, option("Selection", "Scale of features.")] = Scaling.balanced,
     score: Annotated[Score, option("Selection", "What to rank by.")] = Score.combined,
@@ -346,9 +363,10 @@ def select(
 ) -> None:
     """Select the features that tell classes apart, with a plan between their samples.
 
-    DATA is a .csv, .tsv (also with .gz), .parquet or .npz file with a column of classes, or an
-    .h5ad file with one in obs. Columns of numbers are features; the first column of text names
-    the samples.
+    DATA is a .csv, .tsv, .txt, .gct (also with .gz), .xlsx, .parquet or .npz file with a column of
+    classes, or an .h5ad file with one in obs. Columns of numbers are features; the first column
+    of text names the samples. Genes in rows and classes in another file:
+    frot select counts.tsv --transpose --labels samples.csv --label condition --log1p
 
     A run that is stopped, by Ctrl-C or otherwise, keeps its finished permutations on disk; the
     same command goes on from there.
@@ -364,15 +382,18 @@ def select(
         raise InputError("workers: 0 processes do nothing; give 1 or more, or -1 for all cores")
     if block is not None and not permutations:
         raise InputError("block: is what permutations stay within; give --permutations too")
-    columns: dict[str, Any] = {"label": label} | given(block=(block, None), ids=(ids, None))
-    if ignore:
-        columns["ignore"] = tuple(ignore)
-    samples = read_samples(data, **columns)
-    parsed = samples.groups(groups)
+    columns: dict[str, Any] = {"label": label} | given(
+        labels=(labels, None), transpose=(transpose, False), block=(block, None), ids=(ids, None),
+        features=(features or None, None), drop=(drop or [], []), keep=(keep or [], []),
+        log1p=(log1p, False),
+    )  # fmt: skip
+    with warnings_as_lines(as_options):
+        samples = _translated(read_samples, data, **columns)
+        parsed = samples.groups(groups)
     n, d = samples.shape
     number = max(1, min(50, len(parsed) // 2)) if count is None else count
     remark(f"{n:,} samples of {d:,} features, {len(set(samples.y.tolist()))} classes")
-    _note(samples, ids, parsed)
+    _note(samples, "features" if transpose else "samples", parsed)
     options = given(
         scaling=(scaling.value, "balanced"),
         adversary=(capped(worst, len(parsed)), None),
@@ -437,14 +458,14 @@ def _number(text: str, name: str) -> int | float:
     raise InputError(f"{name}: {text!r} is no number; give {more}")
 
 
-def _note(samples: Any, ids: str | None, groups: Any) -> None:
+def _note(samples: Any, whose: str, groups: Any) -> None:
     """Say what was taken for what, so that nothing is left out in silence."""
     if samples.ignored:
         from frot._base.names import quote_some
 
         warn(
             f"{quote_some(list(samples.ignored))}: text, and so no feature; left out "
-            "(--ignore says so without this warning, --id takes one for the samples' names)"
+            f"(--drop says so without this warning, --id takes one for the {whose}' names)"
         )
     if groups.dropped:
         warn(f"{len(groups.dropped)} sets have no feature in the data and were left out")
@@ -453,8 +474,7 @@ def _note(samples: Any, ids: str | None, groups: Any) -> None:
 def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
     """Run, with arguments of the library called by the options they came from."""
     names = {"n_features_to_select:": "top:", "y:": "label:", "n_permutations:": "permutations:"}
-    names |= {"n_pairs:": "stability:", "missing='impute'": "--missing impute"}
-    names |= {"missing='drop'": "--missing drop"}
+    names |= {"n_pairs:": "stability:"}
     try:
         return work(*arguments, **options)
     except InputError as error:
@@ -462,13 +482,30 @@ def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
     except ValueError as error:
         # scikit-learn's own words, of which the first sentence says what is wrong.
         text = str(error).splitlines()[0]
-        if "NaN" in text:
-            text = "data: has missing values; give --missing impute or --missing drop"
-        elif "infinity" in text:
-            text = "data: has infinite values; replace them"
     for one, other in names.items():
         text = text.replace(one, other)
-    raise InputError(text)
+    raise InputError(as_options(text))
+
+
+# Arguments of Python in messages: keep='age', transpose=True.
+ARGUMENT = re.compile(r"\b(labels|ids|transpose|features|drop|keep|log1p|missing)=('[^']*'|True|)")
+
+
+def as_options(text: str) -> str:
+    """Return a message of the library with its arguments as options of the command line.
+
+    Examples
+    --------
+    >>> as_options("keep='age at birth' ranks it; transpose=True; ids=")
+    "--keep 'age at birth' ranks it; --transpose; --id"
+    """
+
+    def option_of(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        words = ["--id" if name == "ids" else f"--{name}", value.strip("'")]
+        return shlex.join(words[: 1 + (value not in ("", "True"))])
+
+    return ARGUMENT.sub(option_of, text)
 
 
 def _infer(

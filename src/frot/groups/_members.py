@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from frot._base.cells import delimiter_of, read_cells, read_text
 from frot._base.errors import InputError, brief
 from frot._base.names import quote_some
-from frot._base.tables import delimiter_of, read_cells, read_text
 
 Lookup = Mapping[str, NDArray[np.intp]]
 
@@ -245,7 +245,8 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
             continue
         if len(cells) != 2 or not all(cells):
             raise InputError(
-                f"{path}, line {number}: expected two cells, a feature and its group, got {cells}"
+                f"{path}, line {number}: expected two cells, a feature and its group, got "
+                f"{brief(cells)}"
             )
         rows.append((cells[0], cells[1]))
     header = tuple(cell.lower() for cell in rows[0]) if rows else ()

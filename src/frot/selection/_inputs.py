@@ -46,6 +46,10 @@ __all__ = [
 
 def check_labels(X: Any, y: Any) -> None:
     """Refuse labels that do not match the rows; what they hold is looked at later."""
+    if all(hasattr(X, part) for part in ("X", "obs", "var")) and not hasattr(X, "columns"):
+        raise InputError(
+            f"X: is an {type(X).__name__}; use X.X, which may be sparse, or rank_genes(X, groupby)"
+        )
     if y is None or not (hasattr(X, "shape") or hasattr(X, "__len__")):
         return
     rows = X.shape[0] if getattr(X, "shape", None) else len(X)
@@ -272,15 +276,25 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
         check_flag(params["progress"], "progress"),
     )
     check_labels(X, y)
-    X, y = validate_data(
-        selector,
-        X,
-        y,
-        accept_sparse="csc",
-        dtype=(np.float64, np.float32),
-        ensure_all_finite=True if params["missing"] == "error" else "allow-nan",
-        ensure_min_samples=2,
-    )
+    try:
+        X, y = validate_data(
+            selector,
+            X,
+            y,
+            accept_sparse="csc",
+            dtype=(np.float64, np.float32),
+            ensure_all_finite=True if params["missing"] == "error" else "allow-nan",
+            ensure_min_samples=2,
+        )
+    except ValueError as error:
+        # scikit-learn names estimators that take NaN, of which this is one.
+        first = str(error).partition("\n")[0]
+        if first == "Input X contains NaN.":
+            fix = "missing='impute' puts the mean of a feature there, missing='drop' leaves it out"
+            raise InputError(f"X: contains NaN; {fix}") from None
+        if first.startswith("Input X contains infinity"):
+            raise InputError("X: contains infinity, or numbers too large; replace them") from None
+        raise
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     weight = check_sample_weight(sample_weight, X.shape[0])
