@@ -47,7 +47,7 @@ def drawn(seed, true=0, d=300, count=99, common=0.0):
 
 
 def test_pooled_q_is_the_slow_definition():
-    observed, null = drawn(3, true=30)
+    observed, null = drawn(3, true=90)
     q, pi0 = pooled_q(observed, null)
     rates = np.array(
         [
@@ -57,7 +57,7 @@ def test_pooled_q_is_the_slow_definition():
     )
     expected = [min(1.0, rates[observed <= t].min()) for t in observed]
     np.testing.assert_allclose(q, expected)
-    assert 0.85 < pi0 < 1.0
+    assert 0.7 < pi0 < 0.95
     assert q.min() >= 0.01
 
 

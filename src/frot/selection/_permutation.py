@@ -107,8 +107,12 @@ class PermutationTest:
         Permutation test of 6 features: 99 permutations of t
         1 with q <= 0.05, 1 with q <= 0.1; 1 with max-T p <= 0.05
         q: pooled null, pi0 = 1.00
-        feature        t       p       q    q_bh   p_max
-        c              5    0.01    0.01    0.06    0.01
+        feature       t       p       q    q_bh   p_max
+        c             5    0.01    0.01    0.06    0.01
+        e         0.536    0.62    0.93    0.95       1
+        f         0.362    0.68    0.93    0.95       1
+        b         0.132     0.9    0.93    0.95       1
+        a         0.126    0.92    0.93    0.95       1
         """
         p = permutation_p(observed, null)
         q_bh = benjamini_hochberg(p)
@@ -278,6 +282,14 @@ def permutation_test(
     >>> test = permutation_test(X, y, n_permutations=99)
     >>> print(test)
     Permutation test of 10 features: 99 permutations of t
+    1 with q <= 0.05, 1 with q <= 0.1; 1 with max-T p <= 0.05
+    q: pooled null, pi0 = 1.00
+    feature       t       p       q    q_bh   p_max
+    x3         4.98    0.01    0.01     0.1    0.01
+    x7         2.37    0.04   0.105     0.2    0.14
+    x1        0.774    0.39    0.92    0.94    0.99
+    x9        0.698    0.43    0.92    0.94    0.99
+    x4        0.729    0.57    0.92    0.94    0.99
     """
     check_choice(statistic, "statistic", STATISTICS)
     count = check_count(n_permutations, "n_permutations")
@@ -314,8 +326,8 @@ def permutation_test(
     if test.needed > count:
         warn_caller(
             f"n_permutations: {int(test.outstanding.sum()):,} of {len(test.p):,} stand out against "
-            f"all {count:,}, but no q can be below {test.q.min():.2g}; {test.needed:,} permutations "
-            f"would allow {LEVEL:g}"
+            f"all {count:,}, but no q can be below {test.q.min():.2g}; {test.needed:,} would allow "
+            f"{LEVEL:g}"
         )
     return test
 
