@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse, stats
 
 import frot
-from frot.selection import FROTSelector, _class_sums
+from frot.selection import FROTSelector, _class_sums, permutation_test
 from frot.selection._class_sums import Centred, ClassSums
 from frot.selection._comparison import statistic_of
 from frot.selection._inputs import prepare
@@ -19,6 +19,12 @@ def table(seed=0, thin=False):
     if thin:
         values[rng.random(values.shape) > np.linspace(0.1, 1.0, 30)] = 0.0
     return values
+
+
+@pytest.fixture
+def welchs(monkeypatch):
+    """Leave variances as they are, however many zeros there are."""
+    return lambda: monkeypatch.setitem(ClassSums.under.__globals__, "FEW", 0.0)
 
 
 def labellings(codes, count=6):
@@ -56,7 +62,8 @@ def test_shifts_are_those_of_a_fit(scaling, classes, weighted, thin):
 
 
 @pytest.mark.parametrize("thin", [False, True])
-def test_t_is_welchs_as_a_normal_deviate(thin):
+def test_t_is_welchs_as_a_normal_deviate(thin, welchs):
+    welchs()
     X, y = table(thin=thin), np.repeat([0, 1], [45, 15])
     X[y == 1, 6:] *= 1.5
     ready = prepare(FROTSelector(), sparse.csr_array(X) if thin else X, y)
@@ -95,7 +102,8 @@ def test_several_classes_have_the_root_mean_square_of_their_comparisons():
         np.testing.assert_allclose(found, np.sqrt(np.mean(squares, axis=0)), rtol=1e-4)
 
 
-def test_within_blocks_offsets_do_not_matter_and_sparse_is_dense():
+def test_within_blocks_offsets_do_not_matter_and_sparse_is_dense(welchs):
+    welchs()  # an offset has no zeros
     X, y, block = table(thin=True), np.tile([0, 1], 30), np.repeat([0, 1, 2], 20)
     X[:, 7] = np.array([0.0, 5.0, 0.0])[block]  # constant within each
     moved = X + 1000.0 * block[:, None]
@@ -164,3 +172,16 @@ def test_squares_that_overflow_are_refused():
     ready = prepare(FROTSelector(), X, [0, 0, 1, 1])
     with pytest.raises(frot.InputError, match="squares overflow; divide it by a constant"):
         ClassSums.of(ready, np.zeros(4, dtype=int), "t")
+
+
+def test_a_small_class_of_zeros_does_not_hide_what_differs(welchs):
+    rng = np.random.default_rng(0)
+    y, gene = np.repeat([0, 1], [600, 40]), np.arange(400)
+    mean = np.where(gene < 40, (gene + 4) / 40, np.exp(rng.normal(-2.5, 1.7, size=400)))
+    rates = np.where((y == 1)[:, None] & (gene < 40), 3.0, 1.0) * mean
+    counts = sparse.csr_array(np.log1p(rng.poisson(rates)))
+    found = permutation_test(counts, y, n_permutations=99)
+    assert (found.q[:40] <= 0.1).sum() >= 35
+    assert (found.q[40:] <= 0.1).sum() <= 8
+    welchs()
+    assert (permutation_test(counts, y, n_permutations=99).q[:40] <= 0.1).sum() <= 5

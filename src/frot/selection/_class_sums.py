@@ -34,6 +34,8 @@ CACHE_BYTES, COPY_BYTES = 500_000, 8_000_000
 # Columns of a sparse table that are fuller than this are multiplied as dense ones, after
 # centring: that is about as fast, and loses no digits where the mean is large.
 FULL = 1.0 / 3.0
+# Values other than zero of which a variance is known.
+FEW = 10.0
 # A standard deviation below this share of the values is rounding. So is a variance below this
 # share of what it was a difference of, and one within both classes, of that of all samples.
 ROUNDING = 1e-12
@@ -143,6 +145,11 @@ class ClassSums:
     permuted labels give it, and z hardly has. Over several comparisons, and over the members of a
     group, it is the root of the mean (or sum) of the squares. "shift" is as in `Parts`.
 
+    Where most values are zero, a small class may hold nothing else, and a variance of zero would
+    make any difference large. With a share :math:`\zeta` of zeros in all samples, the variance of a
+    class of n samples is :math:`(n s^2 + k \bar s^2) / (n + k)`, with :math:`\bar s^2` that within
+    both classes and :math:`k = 10 \zeta / (1 - \zeta)`. Where nothing is zero this is Welch's.
+
     Examples
     --------
     >>> from frot.selection import FROTSelector
@@ -159,6 +166,8 @@ class ClassSums:
     weight: np.ndarray
     # About the centres; zero for features that do not vary.
     variance: np.ndarray
+    # Samples that the variance of all counts for, within each class.
+    prior: np.ndarray
     classes: tuple[int, ...]
     # Places in `classes`; None stands for all other samples.
     pairs: tuple[tuple[int, int | None], ...]
@@ -183,6 +192,7 @@ class ClassSums:
                 "X: holds numbers so large that their squares overflow; divide it by a constant"
             )
         variance[variance <= rounding] = 0.0
+        zeros = 1.0 - np.asarray((table != 0).sum(axis=0)).ravel() / len(codes)
         pairs = [(codes[one[0]], codes[other[0]]) for _, _, (one, other) in prepared.contrasts()]
         against_rest = len(pairs) == 1 or prepared.multiclass == "ovr"
         classes = tuple(sorted({code for one, other in pairs for code in
@@ -192,6 +202,7 @@ class ClassSums:
             centred,
             weight,
             variance,
+            FEW * zeros / np.maximum(1.0 - zeros, 1.0 / len(codes)),
             classes,
             tuple((place[one], None if against_rest else place[other]) for one, other in pairs),
             pooling(prepared.groups, variance == 0.0, settings.group_cost),
@@ -232,7 +243,9 @@ class ClassSums:
                     )
                 with np.errstate(divide="ignore", invalid="ignore"):
                     if self.statistic == "t":
-                        found[part] += _squared_deviate(first, second, ROUNDING * variance)
+                        found[part] += _squared_deviate(
+                            first, second, ROUNDING * variance, self.prior[part, None]
+                        )
                     else:
                         found[part] += _shift(first, second, self.scaling)
         found[self.variance == 0.0] = 0.0
@@ -244,17 +257,22 @@ class ClassSums:
         return np.ascontiguousarray(found.T, dtype=np.float32)
 
 
-def _squared_deviate(first: _Side, second: _Side, least: np.ndarray) -> np.ndarray:
+def _squared_deviate(
+    first: _Side, second: _Side, least: np.ndarray, prior: np.ndarray
+) -> np.ndarray:
+    sides = [(side.variance, side.effective) for side in (first, second)]
+    if prior.any():
+        (v, n), (w, m) = sides
+        within = (n * v + m * w) * (prior / (n + m))
+        sides = [((n * v + within) / (n + prior), n), ((m * w + within) / (m + prior), m)]
     # One sample alone has no variance.
-    free = [
-        np.where(side.effective > 1.0, side.effective - 1.0, np.inf) for side in (first, second)
-    ]
-    a, b = first.variance / free[0], second.variance / free[1]
+    free = [np.where(n > 1.0, n - 1.0, np.inf) for _, n in sides]
+    a, b = sides[0][0] / free[0], sides[1][0] / free[1]
     error = np.maximum(a + b, least)
     t = np.square(first.mean - second.mean) / error
-    degrees = np.square(error) / (np.square(a) / free[0] + np.square(b) / free[1])
+    degrees = np.square(a) / (free[0] + prior) + np.square(b) / (free[1] + prior)
     most = np.maximum(first.effective + second.effective - 2.0, 1.0)
-    degrees = np.minimum(degrees, most)
+    degrees = np.minimum(np.square(error) / degrees, most)
     factor = np.square((8.0 * degrees + 1.0) / (8.0 * degrees + 3.0))
     return factor * degrees * np.log(1.0 + t / degrees)
 

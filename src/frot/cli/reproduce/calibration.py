@@ -319,6 +319,7 @@ EXPERIMENT = Experiment(
     "permutation tests of simulated tables err as often as they say, and find what differs",
     _run,
     _check,
+    needs="no data, but scikit-learn and joblib",
     takes=("n", "workers"),
     pieces="tables",
     papers=False,
