@@ -92,7 +92,11 @@ class Centred:
             sizes = np.stack(
                 [labels[self.block == one].sum(axis=0) for one in range(len(self.centre))]
             )
-            sums, squares = (np.asarray(matrix @ labels) for matrix in self.thin)
+            # Few columns at a time: more do not fit into the cache, row by row.
+            slabs = [np.ascontiguousarray(labels[:, part]) for part in in_blocks(m, 1, TOGETHER)]
+            sums, squares = (
+                np.hstack([np.asarray(matrix @ slab) for slab in slabs]) for matrix in self.thin
+            )
             for part in in_blocks(len(self.columns), 8 * m, CACHE_BYTES):
                 where = self.columns[part]
                 centre = self.centre[:, where].T
@@ -193,17 +197,20 @@ class ClassSums:
             )
         variance[variance <= rounding] = 0.0
         zeros = 1.0 - np.asarray((table != 0).sum(axis=0)).ravel() / len(codes)
-        pairs = [(codes[one[0]], codes[other[0]]) for _, _, (one, other) in prepared.contrasts()]
+        pairs = [
+            (int(codes[one[0]]), int(codes[other[0]]))
+            for _, _, (one, other) in prepared.contrasts()
+        ]
         against_rest = len(pairs) == 1 or prepared.multiclass == "ovr"
-        classes = tuple(sorted({code for one, other in pairs for code in
-                                ((one,) if against_rest else (one, other))}))  # fmt: skip
+        wanted = {one for one, _ in pairs}
+        classes = sorted(wanted if against_rest else wanted | {other for _, other in pairs})
         place = {code: number for number, code in enumerate(classes)}
         return cls(
             centred,
             weight,
             variance,
             FEW * zeros / np.maximum(1.0 - zeros, 1.0 / len(codes)),
-            classes,
+            tuple(classes),
             tuple((place[one], None if against_rest else place[other]) for one, other in pairs),
             pooling(prepared.groups, variance == 0.0, settings.group_cost),
             statistic,
