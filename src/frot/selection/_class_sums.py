@@ -149,8 +149,8 @@ class ClassSums:
     permuted labels give it, and z hardly has. Over several comparisons, and over the members of a
     group, it is the root of the mean (or sum) of the squares. "shift" is as in `Parts`.
 
-    Where most values are zero, a small class may hold nothing else, and a variance of zero would
-    make any difference large. With a share :math:`\zeta` of zeros in all samples, the variance of a
+    Where most values are zero and none is less, a small class may hold nothing else, and a variance
+    of zero would make any difference large. With a share :math:`\zeta` of zeros the variance of a
     class of n samples is :math:`(n s^2 + k \bar s^2) / (n + k)`, with :math:`\bar s^2` that within
     both classes and :math:`k = 10 \zeta / (1 - \zeta)`. Where nothing is zero this is Welch's.
 
@@ -197,6 +197,9 @@ class ClassSums:
             )
         variance[variance <= rounding] = 0.0
         zeros = 1.0 - np.asarray((table != 0).sum(axis=0)).ravel() / len(codes)
+        least = table.min(axis=0)
+        # A zero that is not the least value is one like any other.
+        zeros[(least.toarray() if sparse.issparse(least) else least).ravel() < 0.0] = 0.0
         pairs = [
             (int(codes[one[0]]), int(codes[other[0]]))
             for _, _, (one, other) in prepared.contrasts()
