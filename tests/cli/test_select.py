@@ -87,7 +87,9 @@ def test_permutations_and_stability(run, data, tmp_path):
     rows = read_tsv(tmp_path / "genes.tsv")
     assert all(float(row["p"]) == 0.01 for row in rows[:3])
     assert all(0.0 <= float(row["frequency"]) <= 1.0 for row in rows)
-    assert re.search(r"99 permutations of shift: \d+ features with q <= 0.05", done.stdout)
+    assert re.search(
+        r"99 permutations of t: \d+ features with q <= 0.05.* \(pooled null, pi0 ", done.stdout
+    )
     # What an unfinished run would leave is gone.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv", "genes.tsv"]
     samples = read_samples(data, "class", block="batch")
@@ -262,11 +264,11 @@ def test_anndata_that_is_not_installed(run, tmp_path, monkeypatch):
 def test_the_python_call_gives_the_same(run, data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = run("select", data.name, "--label", "class", "--top", 4, "--eta", 0.3, "--permutations",
-               9, "--block", "batch", "--stability", 2, "--seed", 3, "--out", "g.tsv")  # fmt: skip
+               19, "--block", "batch", "--stability", 2, "--seed", 3, "--out", "g.tsv")  # fmt: skip
     assert done.exit_code == 0, done.output
     call = SelectCall(
         data.relative_to(tmp_path), 4, "each", {"label": "class", "block": "batch"}, {"eta": 0.3},
-        {"n_permutations": 9, "statistic": "shift", "random_state": 3},
+        {"n_permutations": 19, "statistic": "t", "random_state": 3},
         {"n_pairs": 2, "random_state": 3},
     )  # fmt: skip
     names: dict = {}

@@ -98,7 +98,7 @@ def test_interval_perplexity_and_notes(page, evil):
 
 def test_p_values_of_the_plan_come_with_what_they_mean(evil, tmp_path):
     selector, X, y = evil
-    test = permutation_test(X, y, selector=selector, statistic="alpha", n_permutations=9)
+    test = permutation_test(X, y, selector=selector, statistic="alpha", n_permutations=99)
     path = write_selection_report(selector, X, y, tmp_path / "p.html", permutation=test)
     assert "hold only for the hypothesis that nothing differs" in text_of(path.read_text("utf-8"))
 
@@ -204,7 +204,7 @@ def test_bad_input(tmp_path, monkeypatch, change, message):
 def test_a_test_of_other_features_is_refused(tmp_path):
     X, y = planted()
     selector = FROTSelector(3).fit(X, y)
-    other = permutation_test(X[:, :9], y, selector=unfitted(selector), n_permutations=3)
+    other = permutation_test(X[:, :9], y, selector=unfitted(selector), n_permutations=19)
     with pytest.raises(frot.InputError, match="permutation: is of other features"):
         write_selection_report(selector, X, y, tmp_path / "p.html", permutation=other)
 

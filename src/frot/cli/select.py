@@ -214,6 +214,10 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
+# How q-values were made.
+QS = {"pooled": "pooled null, pi0 {:.2f}", "bh": "Benjamini-Hochberg"}
+
+
 def show_selection(
     selector: FROTSelector, rows: int, stability: StabilitySelection | None = None
 ) -> None:
@@ -232,7 +236,7 @@ def show_selection(
     table.add_column("rank", justify="right", no_wrap=True)
     table.add_column(what, overflow="fold", min_width=8)
     headings = ["score", "shift", "shape", "misaligned", "α"]
-    headings += ["p", "q"] if tested is not None else []
+    headings += ["p", "q", "max-T"] if tested is not None else []
     headings += ["stable"] if stability is not None else []
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
@@ -241,7 +245,7 @@ def show_selection(
         cells = [f"{selector.scores_[group]:.4g}", *(f"{part[group]:.3f}" for part in parts)]
         cells.append(f"{selector.alpha_[group]:.2g}")
         if tested is not None:
-            cells += [f"{tested.p[group]:.2g}", f"{tested.q[group]:.2g}"]
+            cells += [f"{found[group]:.2g}" for found in (tested.p, tested.q, tested.p_max)]
         if stability is not None:
             cells.append(f"{stability.frequency[group]:.0%}")
         # As text, so that brackets in names are not read as markup.
@@ -263,13 +267,15 @@ def show_selection(
         say(
             f"{len(tested.null):,} permutations of {tested.statistic}: "
             f"{int((tested.q <= 0.05).sum()):,} {what}s with q <= 0.05, "
-            f"{int((tested.q <= 0.1).sum()):,} with q <= 0.1, "
+            f"{int((tested.q <= 0.1).sum()):,} with q <= 0.1 "
+            f"({QS[tested.q_method].format(tested.pi0)}), "
+            f"{int((tested.q_bh <= 0.05).sum()):,} with Benjamini-Hochberg q <= 0.05, "
             f"{int((tested.p_max <= 0.05).sum()):,} with max-T p <= 0.05"
         )
         if not tested.by_feature:
             say(
                 f"p and q of {tested.statistic} are right if nothing differs, and too small for "
-                f"single {what}s beside others that do: test shift, shape or wasserstein for those",
+                f"single {what}s beside others that do: test t for those",
                 style="yellow",
             )
 
@@ -294,6 +300,7 @@ class Score(str, Enum):
 class Statistic(str, Enum):
     """What is tested."""
 
+    t = "t"
     shift = "shift"
     shape = "shape"
     wasserstein = "wasserstein"
@@ -346,7 +353,7 @@ def select(
     ] = 0,
     statistic: Annotated[
         Statistic, option("Inference", "What the permutations test.")
-    ] = Statistic.shift,
+    ] = Statistic.t,
     block: Annotated[
         str | None, option("Inference", "Column to permute within: batch, donor.", "COLUMN")
     ] = None,
@@ -524,7 +531,8 @@ def _infer(
     try:
         if test:
             options = test | run | {"block": samples.block, "checkpoint": files.permutations}
-            _translated(selector.permutation_test, *data, **options)
+            with warnings_as_lines():
+                _translated(selector.permutation_test, *data, **options)
         if halves:
             options = halves | run | {"selector": selector, "checkpoint": files.stability}
             found = _translated(stability_selection, *data, **options)

@@ -128,7 +128,7 @@ def rank_genes(
             "method": "frot",
             "use_raw": use_raw,
             "layer": layer,
-            "corr_method": "benjamini-hochberg",
+            "corr_method": "pooled permutations",
         },
         **{
             name: np.rec.fromarrays(

@@ -308,9 +308,16 @@ def _test(test: PermutationTest, what: str) -> dict[str, Any]:
     count, total = test.null.shape
     text = (
         f"Labels were permuted {count:,} times and the statistic, {test.statistic}, taken anew "
-        f"of all {total:,} {what}s. q is by Benjamini and Hochberg; no p is below "
-        f"{1 / (1 + count):.2g}."
+        f"of all {total:,} {what}s. No p is below {1 / (1 + count):.2g}. "
     )
+    if test.q_method == "pooled":
+        text += (
+            f"q is from the permutations of all {what}s together (a pooled null), of which a share "
+            f"of {test.pi0:.2f} at most is estimated not to differ; q BH is by Benjamini and "
+            "Hochberg."
+        )
+    else:
+        text += "q is by Benjamini and Hochberg."
     if test.by_feature:
         text += f" The statistic is of one {what} alone, so that each p holds by itself."
     else:
@@ -320,15 +327,14 @@ def _test(test: PermutationTest, what: str) -> dict[str, Any]:
             f"single {what}s beside others that do differ. For single {what}s test shift, shape or "
             "wasserstein."
         )
-    order = np.lexsort((-test.observed, test.p))
-    order = order[test.q[order] <= 0.1]
+    order = test.order[test.q[test.order] <= 0.1]
     columns = [Column(what, "text"), Column(test.statistic)]
-    columns += [Column(name, first="ascending") for name in ("p", "q", "max-T p")]
+    columns += [Column(name, first="ascending") for name in ("p", "q", "q BH", "max-T p")]
     rows = [
         [
             Cell(test.names[group]),
             number(test.observed[group], ".4g"),
-            *(number(values[group], ".2g") for values in (test.p, test.q, test.p_max)),
+            *(number(values[group], ".2g") for values in (test.p, test.q, test.q_bh, test.p_max)),
         ]
         for group in order[:MAX_SIGNIFICANT]
     ]

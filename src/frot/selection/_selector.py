@@ -175,8 +175,8 @@ class FROTSelector(SelectorMixin, BaseEstimator):
     comparisons_ : tuple of Comparison
         What was held against what, with all of the above and the rows behind each plan.
     table_ : DataFrame, or dict of arrays where pandas is not installed
-        feature, rank, score, shift, shape, misalignment, alpha, p and q, best first; p and q are
-        NaN until `permutation_test` was run.
+        feature, rank, score, shift, shape, misalignment, alpha, p, q, q_bh and p_max, best first;
+        the last four are NaN until `permutation_test` was run.
     groups_ : frot.Groups
     groups_support_ : array of bool, shape (L,)
         Which groups are kept.
@@ -308,7 +308,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         return np.asarray(super().get_support(indices=indices))
 
     def permutation_test(self, X: Any, y: Any, **options: Any) -> Any:
-        """Test the ranking by permuting labels, and put p and q into `table_`.
+        """Test the features by permuting labels, and put p and q into `table_`.
 
         Parameters
         ----------
@@ -342,17 +342,14 @@ class FROTSelector(SelectorMixin, BaseEstimator):
     def p_values(self) -> tuple[np.ndarray, np.ndarray]:
         """P- and q-values of the features (groups), NaN until `permutation_test` was run."""
         check_is_fitted(self)
-        test = getattr(self, "permutation_", None)
-        if test is None:
-            return np.full(len(self.scores_), np.nan), np.full(len(self.scores_), np.nan)
-        return test.p, test.q
+        tested = self._tested()
+        return tested["p"], tested["q"]
 
     @property
     def table_(self) -> Any:
         """Features, or groups, by rank."""
         check_is_fitted(self)
         order = np.argsort(self.ranking_)
-        p, q = self.p_values
         columns = {
             "feature": np.array(self.groups_.names, dtype=object)[order],
             "rank": self.ranking_[order],
@@ -361,10 +358,15 @@ class FROTSelector(SelectorMixin, BaseEstimator):
             "shape": self.shape_[order],
             "misalignment": self.misalignment_[order],
             "alpha": self.alpha_[order],
-            "p": p[order],
-            "q": q[order],
+            **{name: values[order] for name, values in self._tested().items()},
         }
         return make_table(columns)
+
+    def _tested(self) -> dict[str, np.ndarray]:
+        """What the permutation test found, NaN until one was run."""
+        test = getattr(self, "permutation_", None)
+        unknown = np.full(len(self.scores_), np.nan)
+        return {name: getattr(test, name, unknown) for name in ("p", "q", "q_bh", "p_max")}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
