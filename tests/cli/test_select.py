@@ -122,6 +122,7 @@ def test_groups_from_a_file(run, data, tmp_path):
     sets = [["SIGNAL", "-", *sorted(SIGNAL)], ["NOISE", "-", "gene7", "gene8"], ["NONE", "-", "x"]]
     (tmp_path / "sets.gmt").write_text("\n".join("\t".join(one) for one in sets) + "\n")
     words = ["--label", "class", "--top", 1, "--groups", "sets.gmt", "--report", "page.html"]
+    words += ["--min-size", 2]
     done = run("select", data.name, *words)
     assert done.exit_code == 0, done.output
     assert "1 of 2 groups selected." in done.stdout

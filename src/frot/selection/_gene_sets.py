@@ -10,26 +10,34 @@ has beyond one standard error, and a set S by the mean over its genes that vary,
 
 with mean and standard deviation over all genes of the table. The noise of genes that do not respond
 adds little to D, so that a few that do are enough. R says how far the set is above random sets of
-genes (its size is the same under all labels). Under permuted labels whatever genes are correlated
-stays so; the mean and the standard deviation of R there depend on the set's size and correlation,
-and are taken out of it:
+genes. The same is taken of the genes that are up alone, with 0 for the others, and of those that
+are down: a set may go one way or both.
+
+How far R is from zero by chance depends on the set's size and on how correlated its genes are.
+Labels that are permuted tell, on a table from which the class means (and the blocks') are taken
+out, so that genes that differ together do not count as correlated. What they give is taken out of
+each of the three, and of the largest of them:
 
 .. math::
-    Z_S = \frac{R_S - \operatorname{mean}_b R_S^{(b)}}{\operatorname{sd}_b R_S^{(b)}}.
+    Z_S = \operatorname{st} \max_{both, up, down} \operatorname{st}(R_S), \qquad
+    \operatorname{st}(R) = \frac{R - \operatorname{mean}_b R^{(b)}}{\operatorname{sd}_b R^{(b)}}.
 
 This is the restandardisation of Efron and Tibshirani (2007, "On testing the significance of sets
-of genes") with another statistic of the set.
+of genes") with another statistic of the set, and correlations within the classes, as in CAMERA (Wu
+and Smyth 2012).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from frot.costs.protocol import blocks as in_blocks
+from frot.groups.groups import Groups
 from frot.selection._inputs import Prepared
 from frot.selection._tasks import generator_of
 
@@ -55,15 +63,18 @@ class SetStatistics:
 
     Attributes
     ----------
-    difference, relative : arrays of float32, shape (B + 1, L)
-        D and R. In single precision ties stay ties, whatever the last digits are.
+    competitive : array of float32, shape (B + 1, L)
+        Z, under labels permuted on a table without class means. In single precision ties stay
+        ties, whatever the last digits are.
+    self_contained : array of float32, shape (B + 1, L)
+        D, under permuted labels; of one row where it was not asked for.
     z : array of shape (C, d)
         Signed deviates of all features, a row a comparison, under the labels as they are.
     varying : array of bool, shape (d,)
     """
 
-    difference: np.ndarray
-    relative: np.ndarray
+    competitive: np.ndarray
+    self_contained: np.ndarray
     z: np.ndarray
     varying: np.ndarray
 
@@ -88,7 +99,7 @@ def excess(z: np.ndarray) -> np.ndarray:
 
 
 def standardise(statistics: np.ndarray) -> np.ndarray:
-    """Take mean and deviation of the permutations, rows 1 to B, out of all rows (B + 1, L).
+    """Take mean and deviation of the permutations, rows 1 to B, out of all rows (..., B + 1, L).
 
     Examples
     --------
@@ -97,9 +108,9 @@ def standardise(statistics: np.ndarray) -> np.ndarray:
            [-1.,  0.],
            [ 1.,  0.]])
     """
-    statistics = np.asarray(statistics, dtype=float)
-    found = statistics - statistics[1:].mean(axis=0)
-    spread = statistics[1:].std(axis=0)
+    null = statistics[..., 1:, :]
+    found = statistics - null.mean(axis=-2, keepdims=True)
+    spread = np.broadcast_to(null.std(axis=-2, keepdims=True), found.shape)
     return np.divide(found, spread, out=np.zeros_like(found), where=spread > ROUNDING)
 
 
@@ -109,7 +120,8 @@ def set_scores(prepared: Prepared, seed: int = 0) -> np.ndarray:
     Examples
     --------
     >>> from frot.selection import FROTSelector
-    >>> from frot.selection._inputs import prepare
+    >>> from frot.groups.groups import Groups
+    from frot.selection._inputs import prepare
     >>> X, y = np.random.default_rng(0).normal(size=(40, 60)), np.repeat([0, 1], 20)
     >>> X[y == 1, :3] += 1.5
     >>> sets = {"few of many": range(20), "large": range(20, 60), "small": range(50, 55)}
@@ -118,46 +130,120 @@ def set_scores(prepared: Prepared, seed: int = 0) -> np.ndarray:
     0
     """
     blocks = np.zeros(len(prepared.codes), dtype=int)
-    return standardise(set_statistics(prepared, blocks, FOR_SCORES, seed).relative)[0]
+    found = set_statistics(prepared, blocks, FOR_SCORES, seed, self_contained=False)
+    return found.competitive[0].astype(float)
 
 
-def set_statistics(prepared: Prepared, blocks: np.ndarray, count: int, seed: int) -> SetStatistics:
+def set_statistics(
+    prepared: Prepared, blocks: np.ndarray, count: int, seed: int, *, self_contained: bool = True
+) -> SetStatistics:
     """Return the statistics under the labels and under `count` permutations within blocks.
 
-    Permutation b is the same whatever their number. Features are taken a block at a time: no
-    table of labellings by features is ever whole, and sparse ones are made dense in parts.
+    Permutation b is the same whatever their number.
     """
-    groups, d = prepared.groups, prepared.table.shape[1]
-    members = sparse.csc_array(groups.membership())
-    pairs = _pairs(prepared)
-    classes = sorted({code for pair in pairs for code in pair if code is not None})
-    found = np.zeros((count + 1, len(groups)))
-    moments = np.zeros((2, count + 1))
-    z, varying = np.zeros((len(pairs), d)), np.zeros(d, dtype=bool)
-    weight = np.ones(len(blocks)) if prepared.weight is None else prepared.weight
-    for rows, codes in _labellings(prepared.codes, blocks, count, seed):
-        masks = {code: (codes == code) * weight for code in classes}
+    if prepared.weight is not None and not prepared.weight.all():
+        # Samples of no weight would carry labels away.
+        kept = np.flatnonzero(prepared.weight)
+        parts = {"table": prepared.table[kept], "codes": prepared.codes[kept]}
+        prepared = replace(prepared, weight=prepared.weight[kept], **parts)
+        blocks = blocks[kept]
+    sums = _SetSums.of(prepared, blocks)
+    z = np.zeros((len(sums.pairs), sums.groups.n_features))
+    difference, relative, varying = sums.under(prepared.codes[None], residual=False, deviates=z)
+    differences, relatives = [difference], [relative]
+    for codes in _labellings(prepared.codes, blocks, count, seed):
+        relatives.append(sums.under(codes, residual=True)[1])
+        if self_contained:
+            differences.append(sums.under(codes, residual=False)[0])
+    three = standardise(np.concatenate(relatives, axis=1))
+    competitive = standardise(three.max(axis=0)).astype(np.float32)
+    return SetStatistics(competitive, np.concatenate(differences).astype(np.float32), z, varying)
+
+
+@dataclass(frozen=True, eq=False)
+class _SetSums:
+    """A table and its sets, for statistics under many labellings.
+
+    Features are taken a block at a time: no table of labellings by features is ever whole, and
+    sparse ones are made dense in parts.
+    """
+
+    table: Any
+    weight: np.ndarray
+    blocks: tuple[np.ndarray, ...]
+    classes: np.ndarray
+    pairs: list[tuple[int, int | None]]
+    groups: Groups
+    members: Any
+
+    @classmethod
+    def of(cls, prepared: Prepared, blocks: np.ndarray) -> _SetSums:
+        weight = np.ones(len(blocks)) if prepared.weight is None else prepared.weight
+        inside = tuple(np.flatnonzero(blocks == number) for number in np.unique(blocks))
+        # An orthonormal basis of the classes' indicators, once the blocks' means are out.
+        root = np.sqrt(weight)[:, None]
+        indicators = (prepared.codes[:, None] == np.unique(prepared.codes)).astype(float)
+        _centre(indicators, inside, weight)
+        left, size, _ = np.linalg.svd(root * indicators, full_matrices=False)
+        basis = left[:, size > ROUNDING * len(weight)]
+        members = sparse.csc_array(prepared.groups.membership())
+        pairs = _pairs(prepared)
+        return cls(prepared.table, weight, inside, basis, pairs, prepared.groups, members)
+
+    def under(
+        self, codes: np.ndarray, *, residual: bool, deviates: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return D (B, L), R (1 + 2 C, B, L) and which features vary, under labels (B, N).
+
+        With `residual` the class means of the data are out of the table. The deviates under the
+        first labels go to `deviates`.
+        """
+        d = self.groups.n_features
+        parts = 1 + 2 * len(self.pairs)
+        found = np.zeros((parts, len(codes), len(self.groups)))
+        moments = np.zeros((parts, 2, len(codes)))
+        varying = np.zeros(d, dtype=bool)
+        classes = {code for pair in self.pairs for code in pair if code is not None}
+        masks = {code: (codes == code) * self.weight for code in classes}
         for part in in_blocks(d, 8 * len(codes), CACHE_BYTES):
-            values, varying[part] = _centred(prepared.table[:, part], blocks, weight)
+            values, varying[part] = self._values(part, residual)
             squares = np.square(values)
             sums = {code: _sums(mask, values, squares) for code, mask in masks.items()}
-            whole = _sums(weight[None], values, squares)
-            added = 0.0
-            for place, (one, two) in enumerate(pairs):
-                rest = _less(whole, sums[one]) if two is None else sums[two]
-                deviates = _deviates(sums[one], rest)
-                if rows.start == 0:
-                    z[place, part] = deviates[0]
-                added = added + excess(deviates)
-            mean = added / len(pairs)
-            moments[0, rows] += mean.sum(axis=1)
-            moments[1, rows] += np.square(mean).sum(axis=1)
-            found[rows] += (members[:, part] @ mean.T).T
-    found /= np.maximum(members @ varying, 1.0)
-    mean, square = moments / max(int(varying.sum()), 1)
-    spread = np.sqrt(np.maximum(square - mean**2, ROUNDING))
-    relative = (found - mean[:, None]) / spread[:, None]
-    return SetStatistics(found.astype(np.float32), relative.astype(np.float32), z, varying)
+            whole = _sums(self.weight[None], values, squares)
+            both = np.zeros((len(codes), values.shape[1]))
+            pieces = [both]
+            for place, (one, two) in enumerate(self.pairs):
+                z = _deviates(sums[one], _less(whole, sums[one]) if two is None else sums[two])
+                if deviates is not None:
+                    deviates[place, part] = z[0]
+                beyond = excess(z)
+                up = np.where(z > 0.0, beyond, 0.0)
+                both += beyond
+                pieces += [up, np.subtract(beyond, up, out=beyond)]
+            both /= len(self.pairs)
+            for place, piece in enumerate(pieces):
+                moments[place, 0] += piece.sum(axis=1)
+                moments[place, 1] += np.einsum("bk,bk->b", piece, piece)
+                found[place] += (self.members[:, part] @ piece.T).T
+        found /= np.maximum(self.members @ varying, 1.0)
+        mean, square = np.moveaxis(moments / max(int(varying.sum()), 1), 1, 0)
+        spread = np.sqrt(np.maximum(square - mean**2, ROUNDING))
+        return found[0], (found - mean[..., None]) / spread[..., None], varying
+
+    def _values(self, part: slice, residual: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return features about their means, in standard deviations; and which ones vary."""
+        columns = self.table[:, part]
+        columns = columns.toarray() if sparse.issparse(columns) else columns
+        peak = np.abs(columns).max(axis=0)
+        values = np.array(columns, dtype=float, order="C")
+        _centre(values, self.blocks, self.weight)
+        if residual:
+            root = np.sqrt(self.weight)[:, None]
+            values -= self.classes @ (self.classes.T @ (root * values)) / root
+        spread = np.sqrt(self.weight @ np.square(values) / self.weight.sum())
+        varying = spread > ROUNDING * peak
+        values *= np.divide(1.0, spread, out=np.zeros_like(spread), where=varying)
+        return values, varying
 
 
 def _pairs(prepared: Prepared) -> list[tuple[int, int | None]]:
@@ -172,35 +258,23 @@ def _pairs(prepared: Prepared) -> list[tuple[int, int | None]]:
 
 def _labellings(
     codes: np.ndarray, blocks: np.ndarray, count: int, seed: int
-) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield labels (B, N), some rows at a time; the first of all are the data's own."""
-    members = [np.flatnonzero(blocks == number) for number in range(blocks.max() + 1)]
+) -> Iterator[np.ndarray]:
+    """Yield labels (B, N) permuted within blocks, some rows at a time."""
+    members = [np.flatnonzero(blocks == number) for number in np.unique(blocks)]
     step = int(np.clip(LABEL_BYTES // (8 * len(codes)), 8, TOGETHER))
-    for start in range(0, count + 1, step):
-        rows = slice(start, min(start + step, count + 1))
-        found = np.tile(codes, (rows.stop - start, 1))
-        for index in range(max(start, 1), rows.stop):
-            rng = generator_of(seed, index - 1)
+    for start in range(0, count, step):
+        found = np.tile(codes, (min(step, count - start), 1))
+        for row, permuted in enumerate(found):
+            rng = generator_of(seed, start + row)
             for inside in members:
-                found[index - start, inside] = codes[rng.permutation(inside)]
-        yield rows, found
+                permuted[inside] = codes[rng.permutation(inside)]
+        yield found
 
 
-def _centred(
-    columns: np.ndarray, blocks: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return features about their mean, block by block, in deviations; and which ones vary."""
-    columns = columns.toarray() if sparse.issparse(columns) else columns
-    peak = np.abs(columns).max(axis=0)
-    values = np.array(columns, dtype=float, order="C")
-    for number in range(blocks.max() + 1):
-        inside = np.flatnonzero(blocks == number)
-        share = weight[inside] / max(weight[inside].sum(), ROUNDING)
-        values[inside] -= share @ values[inside]
-    spread = np.sqrt(weight @ np.square(values) / weight.sum())
-    varying = spread > ROUNDING * peak
-    values *= np.divide(1.0, spread, out=np.zeros_like(spread), where=varying)
-    return values, varying
+def _centre(values: np.ndarray, blocks: tuple[np.ndarray, ...], weight: np.ndarray) -> None:
+    """Take the mean of each block out of the columns, in place."""
+    for inside in blocks:
+        values[inside] -= weight[inside] @ values[inside] / weight[inside].sum()
 
 
 def _sums(mask: np.ndarray, values: np.ndarray, squares: np.ndarray) -> Sums:

@@ -170,16 +170,18 @@ def pathway_test(
     r"""Test sets of features against two nulls, and say which way they go and by which members.
 
     With e the part of a feature's difference beyond one standard error, D a set's mean of it, and
-    R the same in units of all features (mean taken out, divided by the standard deviation),
+    Z the same in units of all features (mean taken out, divided by the standard deviation; both
+    ways, up or down, whichever stands out most),
 
     .. math::
         p_{\text{self-contained}} = \frac{1 + \#\{b : D^{(b)} \ge D\}}{1 + B}, \qquad
-        p_{\text{competitive}} = \frac{1 + \#\{b : R^{(b)} \ge R\}}{1 + B}
+        p_{\text{competitive}} = \frac{1 + \#\{b : Z^{(b)} \ge Z\}}{1 + B}
 
-    over B permutations of the labels, within blocks where given. Sets are ranked by R less its
-    mean under permuted labels, in their standard deviations, which no size favours. q-values
-    count, over all sets and permutations, what lies at a standardised statistic or beyond:
-    :math:`q = \min_{t \le T} (V(t) + K(t)) / ((1 + B) K(t))` for V of the null and K observed.
+    over B permutations of the labels, within blocks where given; for Z on a table without the
+    class means. Z is in standard deviations of permuted labels, which no size favours, and sets are
+    ranked by it. q-values count, over all sets and permutations, what lies at a standardised
+    statistic or beyond: :math:`q = \min_{t \le T} (V(t) + K(t)) / ((1 + B) K(t))` for V of the
+    null and K observed.
 
     Parameters
     ----------
@@ -236,22 +238,16 @@ def pathway_test(
     prepared = replace(prepared, groups=limited)
     names = _names(feature_names, model, prepared)
     blocks = check_blocks(block, prepared.codes)
-    if prepared.weight is not None:
-        # Samples of no weight would carry labels away.
-        kept = np.flatnonzero(prepared.weight)
-        parts = {"table": prepared.table[kept], "codes": prepared.codes[kept]}
-        prepared = replace(prepared, weight=prepared.weight[kept], **parts)
-        blocks = blocks[kept]
     found = set_statistics(prepared, blocks, count, seed)
-    relative, difference = standardise(found.relative), standardise(found.difference)
+    competitive, alone = found.competitive, found.self_contained
     plan = _plan_use(model, prepared, pairs, seed) if pairs else {}
     return PathwayTest(
         groups=prepared.groups,
-        score=relative[0],
-        p_competitive=permutation_p(found.relative[0], found.relative[1:]),
-        q_competitive=_pooled_q(relative),
-        p_self_contained=permutation_p(found.difference[0], found.difference[1:]),
-        q_self_contained=_pooled_q(difference),
+        score=competitive[0].astype(float),
+        p_competitive=permutation_p(competitive[0], competitive[1:]),
+        q_competitive=_pooled_q(competitive),
+        p_self_contained=permutation_p(alone[0], alone[1:]),
+        q_self_contained=_pooled_q(standardise(alone)),
         **_directions(found, prepared.groups, prepared.contrasts()),
         edges=_edges(found, prepared.groups),
         feature_names=names,

@@ -357,9 +357,9 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         from frot.selection._pathway_test import pathway_test
 
         check_is_fitted(self)
-        test = pathway_test(X, y, self.groups_, selector=self, min_size=1, **options)
-        self.pathways_ = test
-        return test
+        sizes = {"min_size": 1, "max_size": self.n_features_in_}
+        self.pathways_ = pathway_test(X, y, self.groups_, selector=self, **sizes, **options)
+        return self.pathways_
 
     def _get_support_mask(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleMethodOverride]
         check_is_fitted(self)
