@@ -14,17 +14,15 @@ genes. The same is taken of the genes that are up alone, with 0 for the others, 
 are down: a set may go one way or both.
 
 How far R is from zero by chance depends on the set's size and on how correlated its genes are.
-Labels that are permuted tell, on a table from which the class means (and the blocks') are taken
-out, so that genes that differ together do not count as correlated. What they give is taken out of
-each of the three, and of the largest of them:
+Permuted labels tell, since they leave the correlation as it is, and what they give is taken out:
 
 .. math::
-    Z_S = \operatorname{st} \max_{both, up, down} \operatorname{st}(R_S), \qquad
+    Z_S = \operatorname{st} \max\bigl(\operatorname{st} R_S,
+        \operatorname{st} \max(R_S^{up}, R_S^{down})\bigr), \qquad
     \operatorname{st}(R) = \frac{R - \operatorname{mean}_b R^{(b)}}{\operatorname{sd}_b R^{(b)}}.
 
 This is the restandardisation of Efron and Tibshirani (2007, "On testing the significance of sets
-of genes") with another statistic of the set, and correlations within the classes, as in CAMERA (Wu
-and Smyth 2012).
+of genes") with another statistic of the set.
 """
 
 from __future__ import annotations
@@ -64,10 +62,9 @@ class SetStatistics:
     Attributes
     ----------
     competitive : array of float32, shape (B + 1, L)
-        Z, under labels permuted on a table without class means. In single precision ties stay
-        ties, whatever the last digits are.
+        Z. In single precision ties stay ties, whatever the last digits are.
     self_contained : array of float32, shape (B + 1, L)
-        D, under permuted labels; of one row where it was not asked for.
+        D.
     z : array of shape (C, d)
         Signed deviates of all features, a row a comparison, under the labels as they are.
     varying : array of bool, shape (d,)
@@ -99,18 +96,20 @@ def excess(z: np.ndarray) -> np.ndarray:
 
 
 def standardise(statistics: np.ndarray) -> np.ndarray:
-    """Take mean and deviation of the permutations, rows 1 to B, out of all rows (..., B + 1, L).
+    """Take mean and deviation over labellings out of statistics, shape (..., B + 1, L).
+
+    The data's own labels count as one more, so that under the null hypothesis all rows are alike
+    and tests of what comes out are exact.
 
     Examples
     --------
-    >>> standardise(np.array([[5.0, 1.0], [1.0, 1.0], [3.0, 1.0]]))
-    array([[ 3.,  0.],
-           [-1.,  0.],
-           [ 1.,  0.]])
+    >>> standardise(np.array([[5.0, 1.0], [1.0, 1.0], [3.0, 1.0]])).round(3)
+    array([[ 1.225,  0.   ],
+           [-1.225,  0.   ],
+           [ 0.   ,  0.   ]])
     """
-    null = statistics[..., 1:, :]
-    found = statistics - null.mean(axis=-2, keepdims=True)
-    spread = np.broadcast_to(null.std(axis=-2, keepdims=True), found.shape)
+    found = statistics - statistics.mean(axis=-2, keepdims=True)
+    spread = np.broadcast_to(found.std(axis=-2, keepdims=True), found.shape)
     return np.divide(found, spread, out=np.zeros_like(found), where=spread > ROUNDING)
 
 
@@ -120,8 +119,7 @@ def set_scores(prepared: Prepared, seed: int = 0) -> np.ndarray:
     Examples
     --------
     >>> from frot.selection import FROTSelector
-    >>> from frot.groups.groups import Groups
-    from frot.selection._inputs import prepare
+    >>> from frot.selection._inputs import prepare
     >>> X, y = np.random.default_rng(0).normal(size=(40, 60)), np.repeat([0, 1], 20)
     >>> X[y == 1, :3] += 1.5
     >>> sets = {"few of many": range(20), "large": range(20, 60), "small": range(50, 55)}
@@ -130,13 +128,10 @@ def set_scores(prepared: Prepared, seed: int = 0) -> np.ndarray:
     0
     """
     blocks = np.zeros(len(prepared.codes), dtype=int)
-    found = set_statistics(prepared, blocks, FOR_SCORES, seed, self_contained=False)
-    return found.competitive[0].astype(float)
+    return set_statistics(prepared, blocks, FOR_SCORES, seed).competitive[0].astype(float)
 
 
-def set_statistics(
-    prepared: Prepared, blocks: np.ndarray, count: int, seed: int, *, self_contained: bool = True
-) -> SetStatistics:
+def set_statistics(prepared: Prepared, blocks: np.ndarray, count: int, seed: int) -> SetStatistics:
     """Return the statistics under the labels and under `count` permutations within blocks.
 
     Permutation b is the same whatever their number.
@@ -149,15 +144,14 @@ def set_statistics(
         blocks = blocks[kept]
     sums = _SetSums.of(prepared, blocks)
     z = np.zeros((len(sums.pairs), sums.groups.n_features))
-    difference, relative, varying = sums.under(prepared.codes[None], residual=False, deviates=z)
-    differences, relatives = [difference], [relative]
-    for codes in _labellings(prepared.codes, blocks, count, seed):
-        relatives.append(sums.under(codes, residual=True)[1])
-        if self_contained:
-            differences.append(sums.under(codes, residual=False)[0])
-    three = standardise(np.concatenate(relatives, axis=1))
-    competitive = standardise(three.max(axis=0)).astype(np.float32)
-    return SetStatistics(competitive, np.concatenate(differences).astype(np.float32), z, varying)
+    found = [sums.under(prepared.codes[None], z)]
+    found += [sums.under(codes) for codes in _labellings(prepared.codes, blocks, count, seed)]
+    alone = np.concatenate([difference for difference, _ in found])
+    relative = np.concatenate([parts for _, parts in found], axis=1)
+    ways = standardise(np.stack([relative[0], relative[1:].max(axis=0)]))
+    competitive = standardise(ways.max(axis=0)).astype(np.float32)
+    varying = (z != 0.0).any(axis=0)
+    return SetStatistics(competitive, alone.astype(np.float32), z, varying)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +165,6 @@ class _SetSums:
     table: Any
     weight: np.ndarray
     blocks: tuple[np.ndarray, ...]
-    classes: np.ndarray
     pairs: list[tuple[int, int | None]]
     groups: Groups
     members: Any
@@ -180,23 +173,17 @@ class _SetSums:
     def of(cls, prepared: Prepared, blocks: np.ndarray) -> _SetSums:
         weight = np.ones(len(blocks)) if prepared.weight is None else prepared.weight
         inside = tuple(np.flatnonzero(blocks == number) for number in np.unique(blocks))
-        # An orthonormal basis of the classes' indicators, once the blocks' means are out.
-        root = np.sqrt(weight)[:, None]
-        indicators = (prepared.codes[:, None] == np.unique(prepared.codes)).astype(float)
-        _centre(indicators, inside, weight)
-        left, size, _ = np.linalg.svd(root * indicators, full_matrices=False)
-        basis = left[:, size > ROUNDING * len(weight)]
         members = sparse.csc_array(prepared.groups.membership())
         pairs = _pairs(prepared)
-        return cls(prepared.table, weight, inside, basis, pairs, prepared.groups, members)
+        return cls(prepared.table, weight, inside, pairs, prepared.groups, members)
 
     def under(
-        self, codes: np.ndarray, *, residual: bool, deviates: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return D (B, L), R (1 + 2 C, B, L) and which features vary, under labels (B, N).
+        self, codes: np.ndarray, deviates: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return D (B, L) and R (1 + 2 C, B, L) under labels (B, N).
 
-        With `residual` the class means of the data are out of the table. The deviates under the
-        first labels go to `deviates`.
+        R is of both ways, and of up and down in each comparison. The deviates under the first
+        labels go to `deviates`.
         """
         d = self.groups.n_features
         parts = 1 + 2 * len(self.pairs)
@@ -206,7 +193,7 @@ class _SetSums:
         classes = {code for pair in self.pairs for code in pair if code is not None}
         masks = {code: (codes == code) * self.weight for code in classes}
         for part in in_blocks(d, 8 * len(codes), CACHE_BYTES):
-            values, varying[part] = self._values(part, residual)
+            values, varying[part] = self._values(part)
             squares = np.square(values)
             sums = {code: _sums(mask, values, squares) for code, mask in masks.items()}
             whole = _sums(self.weight[None], values, squares)
@@ -228,18 +215,15 @@ class _SetSums:
         found /= np.maximum(self.members @ varying, 1.0)
         mean, square = np.moveaxis(moments / max(int(varying.sum()), 1), 1, 0)
         spread = np.sqrt(np.maximum(square - mean**2, ROUNDING))
-        return found[0], (found - mean[..., None]) / spread[..., None], varying
+        return found[0], (found - mean[..., None]) / spread[..., None]
 
-    def _values(self, part: slice, residual: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _values(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
         """Return features about their means, in standard deviations; and which ones vary."""
         columns = self.table[:, part]
         columns = columns.toarray() if sparse.issparse(columns) else columns
         peak = np.abs(columns).max(axis=0)
         values = np.array(columns, dtype=float, order="C")
         _centre(values, self.blocks, self.weight)
-        if residual:
-            root = np.sqrt(self.weight)[:, None]
-            values -= self.classes @ (self.classes.T @ (root * values)) / root
         spread = np.sqrt(self.weight @ np.square(values) / self.weight.sum())
         varying = spread > ROUNDING * peak
         values *= np.divide(1.0, spread, out=np.zeros_like(spread), where=varying)

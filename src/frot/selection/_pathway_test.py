@@ -177,11 +177,10 @@ def pathway_test(
         p_{\text{self-contained}} = \frac{1 + \#\{b : D^{(b)} \ge D\}}{1 + B}, \qquad
         p_{\text{competitive}} = \frac{1 + \#\{b : Z^{(b)} \ge Z\}}{1 + B}
 
-    over B permutations of the labels, within blocks where given; for Z on a table without the
-    class means. Z is in standard deviations of permuted labels, which no size favours, and sets are
-    ranked by it. q-values count, over all sets and permutations, what lies at a standardised
-    statistic or beyond: :math:`q = \min_{t \le T} (V(t) + K(t)) / ((1 + B) K(t))` for V of the
-    null and K observed.
+    over B permutations of the labels, within blocks where given. Z is in standard deviations of
+    permuted labels, which no size favours, and sets are ranked by it. q-values count, over all sets
+    and permutations, what lies at a standardised statistic or beyond:
+    :math:`q = \min_{t \le T} (V(t) + K(t)) / ((1 + B) K(t))` for V of the null and K observed.
 
     Parameters
     ----------
@@ -211,9 +210,10 @@ def pathway_test(
 
     Notes
     -----
-    The competitive test restandardises (Efron and Tibshirani 2007). It keeps the correlation of
-    genes, which tests by random sets of genes do not: there a set of correlated genes is found
-    too often. It supposes that the effects of the other genes are as correlated as noise is.
+    Both tests are exact where no gene differs. The competitive one restandardises (Efron and
+    Tibshirani 2007): it keeps the correlation of genes, which tests by random sets of genes do
+    not, so that these find sets of correlated genes too often. Where many genes differ it errs on
+    the safe side, since those that differ together are correlated under permuted labels too.
 
     Examples
     --------
