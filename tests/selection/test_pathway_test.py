@@ -28,7 +28,7 @@ def labels(rng, n=N, share=2 / 3):
     return rng.permutation(np.arange(n) < share * n).astype(int)
 
 
-def tested(repeats, seed, n=N, shift=None):
+def results_of(repeats, seed, n=N, shift=None):
     """Test random tables, with genes shifted where asked for."""
     rng = np.random.default_rng(seed)
     found = []
@@ -50,7 +50,7 @@ def rejected(tests, name):
 
 
 def test_both_nulls_hold_and_no_size_is_favoured_where_genes_are_correlated():
-    tests = tested(150, 0)
+    tests = results_of(150, 0)
     for name in ("p_self_contained", "p_competitive"):
         rate, error = rejected(tests, name)
         assert abs(rate - 0.05) <= 3.0 * error, name
@@ -65,7 +65,7 @@ def test_both_nulls_hold_and_no_size_is_favoured_where_genes_are_correlated():
 
 
 def test_both_nulls_hold_for_few_samples():
-    tests = tested(100, 3, n=8)
+    tests = results_of(100, 3, n=8)
     for name in ("p_self_contained", "p_competitive"):
         rate, error = rejected(tests, name)
         assert abs(rate - 0.05) <= 3.0 * error, name
@@ -75,7 +75,7 @@ def test_the_competitive_null_holds_beside_genes_that_differ():
     def some(rng):
         return np.where(rng.random(D) < 0.2, rng.normal(size=D), 0.0)
 
-    tests = tested(60, 1, shift=some)
+    tests = results_of(60, 1, shift=some)
     rate, error = rejected(tests, "p_competitive")
     assert rate <= 0.05 + 3.0 * error
     # Every set has genes that differ, and the other null says so.
@@ -175,9 +175,7 @@ def test_sets_of_a_file_are_limited_and_named(tmp_path):
 
 def test_what_the_robust_plan_uses():
     X, y, sets, _ = planted_sets(gap=3.0)
-    options = {"n_permutations": 20, "stability": 5}
-    test = pathway_test(X, y, sets, **options)
-    table = test.table
+    table = pathway_test(X, y, sets, n_permutations=20, stability=5).table
     assert table["alpha"].sum() == pytest.approx(1.0)
     # Each half takes a tenth of the sets.
     assert table["frequency"].sum() == pytest.approx(3.0)

@@ -233,11 +233,12 @@ class _SetSums:
 def _pairs(prepared: Prepared) -> list[tuple[int, int | None]]:
     """Return the classes that are compared, by code; None is every other sample."""
     contrasts, codes = prepared.contrasts(), prepared.codes
-    alone = len(contrasts) == 1
-    return [
-        (int(codes[one.rows[0][0]]), None if alone or one.second is None else codes[one.rows[1][0]])
-        for one in contrasts
-    ]
+    pairs = []
+    for one in contrasts:
+        rest = len(contrasts) == 1 or one.second is None
+        first, second = (int(codes[rows[0]]) for rows in one.rows)
+        pairs.append((first, None if rest else second))
+    return pairs
 
 
 def _labellings(
