@@ -9,6 +9,7 @@ where it is installed.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import time
 from typing import Any
@@ -137,8 +138,9 @@ def pathways(quick: bool, seed: int) -> bool:
 
 def beside_gseapy(X: np.ndarray, groups: Groups, names: list[str], repeats: int, seed: int) -> None:
     """Print seconds, common top sets on the real labels, and sets found under random ones."""
-    import gseapy
     import pandas as pd
+
+    gseapy = importlib.import_module("gseapy")
 
     data = load_expression(DATA)
     raw = np.log2(np.maximum(data.X, 20.0)) if data.X.max() > 100.0 else data.X
