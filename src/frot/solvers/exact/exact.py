@@ -18,7 +18,12 @@ from frot.problem.problem import Problem
 from frot.solvers._start import Start
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact._restricted import Restricted
-from frot.solvers.exact.column_generation import column_generation, column_generation_suits
+from frot.solvers.exact.column_generation import (
+    CUTS,
+    column_generation,
+    column_generation_suits,
+    tamed_potentials,
+)
 from frot.solvers.exact.placement import seed_arcs
 from frot.solvers.frank_wolfe import OracleRun, corrective_steps
 from frot.solvers.oracles import NetworkSimplex
@@ -158,7 +163,16 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
         pivots = max(LAST_STEPS, LAST_ARCS // (problem.shape[1] * problem.shape[2]))
         yield from column_generation(problem, lower.alpha, tol, pivots)
     run = OracleRun(problem, NetworkSimplex())
-    yield from islice(corrective_steps(run, Start(lower.alpha, upper.plan)), LAST_STEPS)
+    for offer in islice(corrective_steps(run, Start(lower.alpha, upper.plan)), LAST_STEPS):
+        yield offer
+        if offer.upper is not None and offer.upper.bound < upper.bound:
+            upper = offer.upper
+    # Between points that only dear arcs connect, potentials may be rounded to more than the value.
+    _, alpha = problem.adversary.best(upper.phi)
+    mixed = problem.costs.mix(alpha)
+    for cut in CUTS:
+        for g in tamed_potentials(mixed, problem.a, problem.b, cut * abs(upper.value)):
+            yield Offer(None, lower_bound(problem, alpha, g, mixed))
 
 
 def on_a_line(problem: Problem, line: Line) -> Offer:
