@@ -1,6 +1,6 @@
 """Feature selection on real expression sets: how fast, how much memory, how good.
 
-    python benchmarks/selection.py [--quick] [--seed 0] [--only fits accuracy permutations]
+    python benchmarks/selection.py [--quick] [--seed 0] [--only fits accuracy permutations pathways]
 
 The sets are looked for as `frot.datasets` does; those that are not there are left out. Fits are on
 whole sets, standardised, one thread. The peer builds the d x n x m stack of costs and follows
@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from _common import peak_memory, table, timed  # isort: skip  (sets the number of threads)
+from pathways import pathways  # isort: skip
 
 import numpy as np
 
@@ -182,7 +183,9 @@ def told(holds: bool, text: str) -> bool:
     return holds
 
 
-PARTS = {"fits": fits, "accuracy": accuracy, "permutations": permutations}
+PARTS = {
+    "fits": fits, "accuracy": accuracy, "permutations": permutations, "pathways": pathways,
+}  # fmt: skip
 
 
 def main() -> None:

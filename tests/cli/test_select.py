@@ -154,11 +154,42 @@ def test_groups_from_a_file(run, data, tmp_path):
     sets = [["SIGNAL", "-", *sorted(SIGNAL)], ["NOISE", "-", "gene7", "gene8"], ["NONE", "-", "x"]]
     (tmp_path / "sets.gmt").write_text("\n".join("\t".join(one) for one in sets) + "\n")
     words = ["--label", "class", "--top", 1, "--groups", "sets.gmt", "--report", "page.html"]
+    words += ["--min-size", 2]
     done = run("select", data.name, *words)
     assert done.exit_code == 0, done.output
     assert "1 of 2 groups selected." in done.stdout
     assert "warning: 1 set" in done.stderr
     assert re.search(r"1 +SIGNAL", done.stdout)
+
+
+def test_tested_sets(run, data, tmp_path):
+    genes = [f"gene{number}" for number in range(6, 40)]
+    sets = [["SIGNAL", "up", *sorted(SIGNAL), *genes[:5], "absent"], ["NOISE", "-", *genes[5:]]]
+    sets += [["TINY", "-", "gene1", "gene2"], ["TWIN", "-", *sorted(SIGNAL), *genes[10:20]]]
+    (tmp_path / "sets.gmt").write_text("\n".join("\t".join(one) for one in sets) + "\n")
+    words = ["--label", "class", "--top", 2, "--groups", "sets.gmt", "--permutations", 99]
+    words += ["--out", "sets.tsv", "--report", "page.html"]
+    done = run("select", data.name, *words, "--ignore", "batch", "--min-coverage", 0.5)
+    assert done.exit_code == 0, done.output
+    assert "left out: 'TINY'" in done.stderr
+    assert "2 of 3 groups selected" in done.stdout
+    assert "(competitive)" in done.stdout
+    assert "of its leading edge with SIGNAL" in done.stdout
+    rows = read_tsv(tmp_path / "sets.tsv")
+    assert [row["pathway"] for row in rows] == ["SIGNAL", "TWIN", "NOISE"]
+    assert (rows[0]["size"], rows[0]["listed"], rows[0]["up_in"]) == ("8", "9", "treated")
+    assert set(rows[0]["leading_edge"].split(", ")[:3]) == SIGNAL
+    assert float(rows[0]["p_competitive"]) <= 0.05
+    assert [row["selected"] for row in rows] == ["1", "1", "0"]
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "--groups sets.gmt --min-coverage 0.5 --ignore batch --permutations 99" in page
+    space: dict = {}
+    exec(unescape(page.split("<code>")[1].split("</code>")[0]), space)
+    again = space["selector"].pathways_.table
+    assert again["score"].tolist() == pytest.approx([float(row["score"]) for row in rows])
+    refused = run("select", data.name, *words, "--min-size", 400)
+    assert refused.exit_code == 2
+    assert "none of 4 has 400 to 500 features of the data" in refused.stderr
 
 
 def test_three_classes(run, tmp_path):

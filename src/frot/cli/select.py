@@ -27,6 +27,7 @@ from frot.cli.console import (
     warnings_as_lines,
 )
 from frot.cli.options import WORST, Progress, arguments, bar, capped, given, option, option_words
+from frot.cli.pathways import show_comparisons, show_pathways
 
 if TYPE_CHECKING:
     from frot.selection import FROTSelector, StabilitySelection
@@ -48,9 +49,12 @@ class SelectCall:
     options : mapping
         Arguments of `frot.selection.FROTSelector`.
     permutation, stability : mappings
-        Arguments of `permutation_test` and `stability_selection`; empty where not asked for.
+        Arguments of the test and of `stability_selection`; empty where not asked for. The test is
+        `permutation_test` if there is a statistic, else `pathway_test`.
     files : mapping
         Names of options to paths that are written.
+    limits : mapping
+        Arguments of `frot.Groups.limited`.
 
     Examples
     --------
@@ -77,6 +81,7 @@ class SelectCall:
     permutation: Mapping[str, Any] = field(default_factory=dict)
     stability: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
+    limits: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def command(self) -> str:
@@ -85,13 +90,14 @@ class SelectCall:
         words += ["--top", str(self.top)]
         if self.groups != "each":
             words += ["--groups", self.groups]
+        words += option_words(self.limits)
         for name, value in self.columns.items():
             if name not in ("label", "block"):
                 words += _words(name, value)
         words += option_words(self.options)
         if self.permutation:
             words += ["--permutations", str(self.permutation["n_permutations"])]
-            words += ["--statistic", str(self.permutation["statistic"])]
+            words += option_words(given(statistic=(self.permutation.get("statistic"), None)))
         if "block" in self.columns:
             words += ["--block", str(self.columns["block"])]
         if self.stability:
@@ -108,7 +114,10 @@ class SelectCall:
         """The same in Python."""
         names = ["FROTSelector", "read_samples", *(["stability_selection"] * bool(self.stability))]
         read = [repr(str(self.data)), *arguments(self.columns)]
-        fit = [str(self.top), f"groups=samples.groups({self.groups!r})", *arguments(self.options)]
+        groups = f"samples.groups({self.groups!r})"
+        if self.limits or self.groups.endswith(".gmt"):
+            groups += f".limited({', '.join(arguments(self.limits))})"
+        fit = [str(self.top), f"groups={groups}", *arguments(self.options)]
         lines = ["import frot"] * ("adversary" in self.options)
         lines += [
             f"from frot.selection import {', '.join(names)}",
@@ -118,12 +127,15 @@ class SelectCall:
             "selector.fit(samples.X, samples.y)",
         ]
         if self.permutation:
-            given = ["samples.X", "samples.y", *arguments(self.permutation)]
-            given += ["block=samples.block"] * ("block" in self.columns)
-            lines.append(f"selector.permutation_test({', '.join(given)})")
+            values = ["samples.X", "samples.y", *arguments(self.permutation)]
+            values += ["block=samples.block"] * ("block" in self.columns)
+            sets = "statistic" not in self.permutation
+            values += ["feature_names=samples.names"] * sets
+            work = "pathway_test" if sets else "permutation_test"
+            lines.append(f"selector.{work}({', '.join(values)})")
         if self.stability:
-            given = ["samples.X", "samples.y", "selector=selector", *arguments(self.stability)]
-            lines.append(f"stability = stability_selection({', '.join(given)})")
+            values = ["samples.X", "samples.y", "selector=selector", *arguments(self.stability)]
+            lines.append(f"stability = stability_selection({', '.join(values)})")
         return "\n".join(lines)
 
 
@@ -190,9 +202,10 @@ class SelectFiles:
 def write_ranking(
     selector: FROTSelector, path: Path, stability: StabilitySelection | None = None
 ) -> None:
-    """Write the table of all features, best first, with whether each is selected."""
-    order = np.argsort(selector.ranking_)
-    table: Any = selector.table_
+    """Write the table of all features, or sets, best first, with whether each is selected."""
+    tested = getattr(selector, "pathways_", None)
+    order = np.argsort(selector.ranking_) if tested is None else tested.order
+    table: Any = selector.table_ if tested is None else tested.table
     columns = {name: np.asarray(table[name]) for name in table}
     columns["selected"] = selector.groups_support_[order].astype(int)
     if stability is not None:
@@ -222,6 +235,9 @@ def show_selection(
     selector: FROTSelector, rows: int, stability: StabilitySelection | None = None
 ) -> None:
     """Print the table and one line for each comparison."""
+    if hasattr(selector, "pathways_"):
+        show_pathways(selector, rows, stability)
+        return
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -255,14 +271,7 @@ def show_selection(
         console().print(table)
     more = f", of which the first {len(shown)} are shown" if len(shown) < kept else ""
     say(f"{kept:,} of {len(order):,} {what}s selected{more}.")
-    for one in selector.comparisons_:
-        result = one.result
-        say(
-            f"{one.name}: eta {result.eta:.4g}, perplexity {result.perplexity:.1f} of "
-            f"{len(result.alpha):,}, optimum in [{result.lower:.8g}, {result.upper:.8g}], "
-            f"gap {result.gap:.1e}, {result.status}",
-            style="" if result.status.ok else "yellow",
-        )
+    show_comparisons(selector)
     if tested is not None:
         say(
             f"{len(tested.null):,} permutations of {tested.statistic}: "
@@ -289,12 +298,14 @@ Missing = Enum("Missing", {"error": "error", "impute": "impute", "drop": "drop"}
 class Score(str, Enum):
     """What features are ranked by."""
 
+    auto = "auto"
     combined = "combined"
     alpha = "alpha"
     phi = "phi"
     shift = "shift"
     shape = "shape"
     misalignment = "misalignment"
+    set = "set"
 
 
 class Statistic(str, Enum):
@@ -318,6 +329,10 @@ FEATURES = "Only these are features; repeatable."
 KEEP = "A feature though it looks like metadata; repeatable."
 TOP = "How many to select; below 1, a fraction. By default 50, at most half."
 ETA = "Entropy of the weights: auto, or a number."
+STATISTIC = "What the permutations test; by default t, or for groups two nulls of sets."
+MIN_SIZE = "Fewest features of a group in the data; 5 for .gmt files."
+MAX_SIZE = "Most features of a group in the data; 500 for .gmt files."
+COVERAGE = "Least share of a set's genes that the data has."
 CHECKPOINT = "Keep finished permutations here; by default beside --out until done."
 
 
@@ -328,6 +343,9 @@ def select(
     transpose: Annotated[bool, option("Data", TRANSPOSE, None, "--transpose")] = False,
     top: Annotated[str | None, option("Selection", TOP, "NUMBER")] = None,
     groups: Annotated[str, option("Data", GROUPS, "GROUPS")] = "each",
+    min_size: Annotated[int | None, option("Data", MIN_SIZE, "COUNT")] = None,
+    max_size: Annotated[int | None, option("Data", MAX_SIZE, "COUNT")] = None,
+    min_coverage: Annotated[float, option("Data", COVERAGE, "SHARE")] = 0.0,
     ids: Annotated[str | None, option("Data", IDS, "COLUMN", "--id")] = None,
     features: Annotated[list[str] | None, option("Data", FEATURES, "NAME|FILE")] = None,
     drop: Annotated[
@@ -338,7 +356,7 @@ def select(
     log1p: Annotated[bool, option("Data", "Rank log(1 + x), for counts.", None, "--log1p")] = False,
     missing: Annotated[Missing, option("Data", "What to do with missing values.")] = Missing.error,
     scaling: Annotated[Scaling, option("Selection", "Scale of features.")] = Scaling.balanced,
-    score: Annotated[Score, option("Selection", "What to rank by.")] = Score.combined,
+    score: Annotated[Score, option("Selection", "What to rank by.")] = Score.auto,
     eta: Annotated[str, option("Selection", ETA, "COST")] = "auto",
     worst: Annotated[int | None, option("Selection", WORST, "COUNT")] = None,
     multiclass: Annotated[
@@ -351,9 +369,7 @@ def select(
     permutations: Annotated[
         int, option("Inference", "Permute labels so often.", "COUNT", min=0)
     ] = 0,
-    statistic: Annotated[
-        Statistic, option("Inference", "What the permutations test.")
-    ] = Statistic.t,
+    statistic: Annotated[Statistic | None, option("Inference", STATISTIC)] = None,
     block: Annotated[
         str | None, option("Inference", "Column to permute within: batch, donor.", "COLUMN")
     ] = None,
@@ -396,7 +412,9 @@ def select(
     )  # fmt: skip
     with warnings_as_lines(as_options):
         samples = _translated(read_samples, data, **columns)
-        parsed = samples.groups(groups)
+        limits = given(min_size=(min_size, None), max_size=(max_size, None))
+        limits |= given(min_coverage=(min_coverage, 0.0))
+        parsed = samples.groups(groups).limited(**limits)
     n, d = samples.shape
     number = max(1, min(50, len(parsed) // 2)) if count is None else count
     remark(f"{n:,} samples of {d:,} features, {len(set(samples.y.tolist()))} classes")
@@ -405,19 +423,22 @@ def select(
         scaling=(scaling.value, "balanced"),
         adversary=(capped(worst, len(parsed)), None),
         eta=(eta if eta == "auto" else _number(eta, "eta"), "auto"),
-        score=(score.value, "combined"),
+        score=(score.value, "auto"),
         multiclass=(multiclass.value, "ovr"),
         missing=(missing.value, "error"),
         tol=(tol, None),
         max_iter=(max_iter, None),
     )
-    test = {"n_permutations": permutations, "statistic": statistic.value} if permutations else {}
+    test: dict[str, Any] = {"n_permutations": permutations} if permutations else {}
+    if test and (statistic is not None or groups == "each"):
+        test["statistic"] = "t" if statistic is None else statistic.value
     halves: dict[str, Any] = {"n_pairs": stability} if stability else {}
     for chosen in (test, halves):
         chosen.update({"random_state": seed} if chosen and seed else {})
     call = SelectCall(
         data, number, groups, columns, options, test, halves,
         {name: path for name, path in (("out", out), ("report", report)) if path is not None},
+        limits,
     )  # fmt: skip
     selector = FROTSelector(number, groups=parsed, **options)
     run = {"n_jobs": workers, "progress": bar(progress)}
@@ -475,7 +496,14 @@ def _note(samples: Any, whose: str, groups: Any) -> None:
             f"(--drop says so without this warning, --id takes one for the {whose}' names)"
         )
     if groups.dropped:
-        warn(f"{len(groups.dropped)} sets have no feature in the data and were left out")
+        from frot._base.names import quote_some
+
+        one = len(groups.dropped) == 1
+        warn(
+            f"{len(groups.dropped)} set{'' if one else 's'} ha{'s' if one else 've'} too few "
+            "features in the data, or too many (--min-size, --max-size, --min-coverage), and "
+            f"{'is' if one else 'are'} left out: {quote_some(groups.dropped)}"
+        )
 
 
 def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
@@ -529,7 +557,10 @@ def _infer(
     found = None
     data = samples.X, samples.y
     try:
-        if test:
+        if test and "statistic" not in test:
+            options = test | {"block": samples.block, "feature_names": samples.names}
+            _translated(selector.pathway_test, *data, **options)
+        elif test:
             options = test | run | {"block": samples.block, "checkpoint": files.permutations}
             with warnings_as_lines():
                 _translated(selector.permutation_test, *data, **options)

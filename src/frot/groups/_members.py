@@ -257,8 +257,10 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
 
 def match_sets(
     path: Path, feature_names: Sequence[str], min_size: int, missing: str
-) -> tuple[list[tuple[str, list[int]]], tuple[str, ...]]:
+) -> tuple[list[tuple[str, list[int], int]], tuple[str, ...]]:
     r"""Match the sets of a .gmt file to columns of the data; name those left out.
+
+    A set is its name, its columns, and how many genes the file lists.
 
     Examples
     --------
@@ -267,16 +269,16 @@ def match_sets(
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.gmt"
     >>> _ = path.write_text("HYPOXIA\t-\tVEGFA\tLDHA\nEMPTY\t-\tINS\n")
     >>> match_sets(path, ["MYC", "LDHA", "VEGFA"], 1, "drop")
-    ([('HYPOXIA', [2, 1])], ('EMPTY',))
+    ([('HYPOXIA', [2, 1], 2)], ('EMPTY',))
     """
     lookup = column_lookup(feature_names)
     fewest = max(min_size, 1)
-    kept: list[tuple[str, list[int]]] = []
+    kept: list[tuple[str, list[int], int]] = []
     dropped: list[str] = []
     for name, genes in read_gmt(path):
         columns = [int(column) for gene in genes for column in lookup.get(gene, ())]
         if len(columns) >= fewest:
-            kept.append((name, columns))
+            kept.append((name, columns, len(genes)))
         elif missing == "drop":
             dropped.append(name)
         else:

@@ -31,6 +31,7 @@ from frot.selection._scaling import SCALINGS
 
 __all__ = [
     "MISSING",
+    "RANKINGS",
     "SCORES",
     "Prepared",
     "check_eta",
@@ -218,9 +219,11 @@ def _fill_sparse(table: Any, how: str) -> Any:
 
 
 SCORES = ("combined", "alpha", "phi", "shift", "shape", "misalignment")
+# "auto" is "set" for groups of features and "combined" for single ones.
+RANKINGS = ("auto", *SCORES, "set")
 CHOICES = {
     "scaling": SCALINGS,
-    "score": SCORES,
+    "score": RANKINGS,
     "multiclass": MULTICLASS,
     "missing": MISSING,
     "group_cost": ("mean", "sum"),
@@ -302,6 +305,9 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
     single = groups.in_order and len(groups) == X.shape[1]
     number, threshold = params["n_features_to_select"], params["threshold"]
     picks = check_picks(number, threshold, len(groups), single)
+    score = params["score"]
+    if score == "auto":
+        score = "combined" if single else "set"
     limits = Limits(tol, max_iter)
     weights, eta = check_weigher(params["adversary"], len(groups), eta)
     return Prepared(
@@ -312,7 +318,7 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
         groups=groups,
         picks=picks,
         multiclass=params["multiclass"],
-        score=params["score"],
+        score=score,
         settings=Settings(params["scaling"], eta, picks, params["group_cost"], limits, weights),
         watch=watch,
     )

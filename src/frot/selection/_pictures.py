@@ -105,6 +105,9 @@ class View:
 
 def score_of(comparison: Comparison, score: str) -> np.ndarray:
     """Return the scores of one comparison by their name, shape (L,); zero where none varies."""
+    if score in ("auto", "set"):
+        # The score of sets is of all comparisons together; a picture of one shows its shifts.
+        score = "combined" if comparison.parts is comparison.features else "shift"
     if score == "combined":
         found = comparison.combined
     elif score == "alpha":

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from frot._base.errors import InputError, brief
 from frot._base.stopping import Interrupted
 from frot.selection._comparison import Comparison, Parts, compare
+from frot.selection._gene_sets import set_scores
 from frot.selection._inputs import Prepared, prepare
 from frot.solvers import Callback
 
@@ -132,10 +133,13 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         the number to select, at most half of the groups, and never less than 1.5 % of the mean
         cost: where classes hardly differ, the best plan makes many costs equal, and no larger
         eta would give so small a perplexity.
-    score : {"combined", "alpha", "phi", "shift", "shape", "misalignment"}
-        What to rank by. "combined" is :math:`\phi_l + 4 r_l^2` with r the correlation of the
-        feature with the class; both terms lie between 0 and 4, for balanced scaling. "alpha" is
-        the paper's; "phi" gives the same order for two classes. Ranked by these alone, few
+    score : {"auto", "combined", "alpha", "phi", "shift", "shape", "misalignment", "set"}
+        What to rank by. "auto" is "set" for groups of features, and "combined" where each is by
+        itself. "set" is how far a group's members differ beyond what random groups of the same
+        size and correlation do, in standard deviations of permuted labels: see `pathway_test`,
+        which has p-values for it. "combined" is :math:`\phi_l + 4 r_l^2` with r the correlation of
+        the feature with the class; both terms lie between 0 and 4, for balanced scaling. "alpha"
+        is the paper's; "phi" gives the same order for two classes. Ranked by these alone, few
         features of weak signals are a little less accurate.
     multiclass : {"ovr", "ovo"}
         With three or more classes: each against the rest, or every pair. Scores are the means
@@ -144,7 +148,8 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         What to do with NaN: refuse it, replace it by the feature's mean over all samples, or
         score the feature zero.
     group_cost : {"mean", "sum"}
-        Whether a group costs the mean over its features, so that size does not win, or the sum.
+        Whether a group costs the mean over its features or the sum. A plan cannot align many
+        features at once, so that large groups cost more even as means: no reason to rank by it.
     tol : float
         Relative gap between the bounds at which to stop.
     max_iter : int
@@ -176,7 +181,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         What was held against what, with all of the above and the rows behind each plan.
     table_ : DataFrame, or dict of arrays where pandas is not installed
         feature, rank, score, shift, shape, misalignment, alpha, p, q, q_bh and p_max, best first;
-        the last four are NaN until `permutation_test` was run.
+        the last four are NaN until `permutation_test`, or `pathway_test` for two of them, was run.
     groups_ : frot.Groups
     groups_support_ : array of bool, shape (L,)
         Which groups are kept.
@@ -213,7 +218,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         groups: Any = "each",
         scaling: str = "balanced",
         eta: Any = "auto",
-        score: str = "combined",
+        score: str = "auto",
         multiclass: str = "ovr",
         missing: str = "error",
         group_cost: str = "mean",
@@ -287,6 +292,8 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         self.result_ = comparisons[0].result if alone else tuple(c.result for c in comparisons)
         self.plan_ = comparisons[0].plan if alone else tuple(c.plan for c in comparisons)
         self.eta_ = comparisons[0].eta if alone else tuple(c.eta for c in comparisons)
+        if prepared.score == "set":
+            self.set_ = set_scores(prepared)
         self.scores_ = np.where(constant, 0.0, getattr(self, f"{prepared.score}_"))
         order = _ranked(self.scores_, self.phi_, self.shift_, constant)
         self.ranking_ = np.empty(len(order), dtype=int)
@@ -298,7 +305,8 @@ class FROTSelector(SelectorMixin, BaseEstimator):
             self.groups_support_ &= self.scores_ >= self.threshold
         self.n_iter_ = max(found.result.iterations for found in comparisons)
         # Of an earlier fit.
-        vars(self).pop("permutation_", None)
+        for found in ("permutation_", "pathways_"):
+            vars(self).pop(found, None)
         if interrupt is not None:
             raise Interrupted(self) from interrupt
         return self
@@ -331,6 +339,28 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         self.permutation_ = test
         return test
 
+    def pathway_test(self, X: Any, y: Any, **options: Any) -> Any:
+        """Test the groups against two nulls, and put the competitive p and q into `table_`.
+
+        Parameters
+        ----------
+        X, y :
+            What the selector was fitted on.
+        **options :
+            As in `frot.selection.pathway_test`.
+
+        Returns
+        -------
+        PathwayTest
+            Also kept as `pathways_`.
+        """
+        from frot.selection._pathway_test import pathway_test
+
+        check_is_fitted(self)
+        sizes = {"min_size": 1, "max_size": self.n_features_in_}
+        self.pathways_ = pathway_test(X, y, self.groups_, selector=self, **sizes, **options)
+        return self.pathways_
+
     def _get_support_mask(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleMethodOverride]
         check_is_fitted(self)
         mask = np.zeros(self.n_features_in_, dtype=bool)
@@ -340,7 +370,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
 
     @property
     def p_values(self) -> tuple[np.ndarray, np.ndarray]:
-        """P- and q-values of the features (groups), NaN until `permutation_test` was run."""
+        """P- and q-values of the features (groups), NaN until they were tested."""
         check_is_fitted(self)
         tested = self._tested()
         return tested["p"], tested["q"]
@@ -363,10 +393,15 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         return make_table(columns)
 
     def _tested(self) -> dict[str, np.ndarray]:
-        """What the permutation test found, NaN until one was run."""
-        test = getattr(self, "permutation_", None)
+        """What a test found, NaN until one was run."""
         unknown = np.full(len(self.scores_), np.nan)
-        return {name: getattr(test, name, unknown) for name in ("p", "q", "q_bh", "p_max")}
+        found: dict[str, np.ndarray] = {name: unknown for name in ("p", "q", "q_bh", "p_max")}
+        sets, test = (getattr(self, name, None) for name in ("pathways_", "permutation_"))
+        if sets is not None:
+            found |= {"p": sets.p_competitive, "q": sets.q_competitive}
+        elif test is not None:
+            found = {name: getattr(test, name) for name in found}
+        return found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
