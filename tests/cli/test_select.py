@@ -182,7 +182,7 @@ def test_tested_sets(run, data, tmp_path):
     assert float(rows[0]["p_competitive"]) <= 0.05
     assert [row["selected"] for row in rows] == ["1", "1", "0"]
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "--groups sets.gmt --min-coverage 0.5 --ignore batch --permutations 99" in page
+    assert "--groups sets.gmt --min-coverage 0.5 --drop batch --permutations 99" in page
     space: dict = {}
     exec(unescape(page.split("<code>")[1].split("</code>")[0]), space)
     again = space["selector"].pathways_.table

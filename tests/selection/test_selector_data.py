@@ -109,7 +109,7 @@ BAD = [
     ({"n_features_to_select": "ten"}, X, Y, "neither a whole number nor a fraction"),
     ({"threshold": "high"}, X, Y, "threshold: 'high' is not a number"),
     ({"scaling": "z"}, X, Y, "scaling: 'z' is none of 'balanced'"),
-    ({"score": "beta"}, X, Y, "score: 'beta' is none of 'combined'"),
+    ({"score": "beta"}, X, Y, "score: 'beta' is none of 'auto'"),
     ({"multiclass": "all"}, X, Y, "multiclass: 'all'"),
     ({"missing": "skip"}, X, Y, "missing: 'skip'"),
     ({"group_cost": "max"}, X, Y, "group_cost: 'max'"),
