@@ -1,6 +1,6 @@
 """Feature selection on real expression sets: how fast, how much memory, how good.
 
-    python benchmarks/selection.py [--quick] [--seed 0] [--only fits accuracy permutations]
+    python benchmarks/selection.py [--quick] [--seed 0] [--only fits accuracy ...]
 
 The sets are looked for as `frot.datasets` does; those that are not there are left out. Fits are on
 whole sets, standardised, one thread. The peer builds the d x n x m stack of costs and follows
@@ -21,6 +21,7 @@ from _common import peak_memory, table, timed  # isort: skip  (sets the number o
 
 import numpy as np
 
+from _selection_scores import markers, scale, scores
 from frot._base.parallel import spread
 from frot.cli.reproduce.selection import KS, METHODS, Method, accuracies, load_libraries, paired
 from frot.cli.reproduce.transports import stacked_phi, wasserstein_by_call
@@ -182,7 +183,14 @@ def told(holds: bool, text: str) -> bool:
     return holds
 
 
-PARTS = {"fits": fits, "accuracy": accuracy, "permutations": permutations}
+PARTS = {
+    "fits": fits,
+    "accuracy": accuracy,
+    "permutations": permutations,
+    "markers": markers,
+    "scores": scores,
+    "scale": scale,
+}
 
 
 def main() -> None:

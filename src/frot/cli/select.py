@@ -86,6 +86,8 @@ class SelectCall:
             words += ["--groups", self.groups]
         if "ids" in self.columns:
             words += ["--id", str(self.columns["ids"])]
+        if "layer" in self.columns:
+            words += ["--layer", str(self.columns["layer"])]
         for name in self.columns.get("ignore", ()):
             words += ["--ignore", str(name)]
         words += option_words(self.options)
@@ -150,6 +152,7 @@ class SelectFiles:
     table: Path | None = None
     page: Path | None = None
     checkpoint: Path | None = None
+    per_class: Path | None = None
 
     @property
     def permutations(self) -> Path:
@@ -170,6 +173,7 @@ class SelectFiles:
     def check(self) -> None:
         """Refuse what could not be written, before the work."""
         wanted = (self.table, TABLES), (self.page, PAGES), (self.checkpoint, ())
+        wanted += ((self.per_class, TABLES),)
         check_files(*wanted, inputs=[self.data], called="the data itself")
 
     def finish(self) -> None:
@@ -184,19 +188,45 @@ def write_ranking(
 ) -> None:
     """Write the table of all features, best first, with whether each is selected."""
     order = np.argsort(selector.ranking_)
-    table: Any = selector.table_
-    columns = {name: np.asarray(table[name]) for name in table}
+    columns = _columns(selector.table_)
     columns["selected"] = selector.groups_support_[order].astype(int)
     if stability is not None:
         columns["frequency"] = stability.frequency[order]
+    _write(path, [columns])
+
+
+def write_comparisons(selector: FROTSelector, path: Path) -> None:
+    """Write the tables of all comparisons below each other, the first column saying of which.
+
+    The two sides are ``mean_first`` and ``mean_second`` here, whatever their names.
+    """
+    tables = []
+    for one, table in zip(selector.comparisons_, selector.tables_.values(), strict=True):
+        columns = _columns(table)
+        names = {f"mean_{label}": side for label, side in zip(one.labels, SIDES, strict=True)}
+        named = {names.get(name, name): column for name, column in columns.items()}
+        tables.append({"comparison": np.full(len(columns["rank"]), one.name, object)} | named)
+    _write(path, tables)
+
+
+SIDES = ("mean_first", "mean_second")
+
+
+def _columns(table: Any) -> dict[str, np.ndarray]:
+    return {name: np.asarray(table[name]) for name in table}
+
+
+def _write(path: Path, tables: list[dict[str, np.ndarray]]) -> None:
+    """Write tables of the same columns below each other."""
     import csv
 
     with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         comma = path.suffix.lower() == ".csv"
         writer = csv.writer(file, delimiter="," if comma else "\t", lineterminator="\n")
-        writer.writerow(columns)
-        for row in zip(*columns.values(), strict=True):
-            writer.writerow([_cell(value) for value in row])
+        writer.writerow(tables[0])
+        for columns in tables:
+            for row in zip(*columns.values(), strict=True):
+                writer.writerow([_cell(value) for value in row])
 
 
 def _cell(value: Any) -> str:
@@ -223,15 +253,18 @@ def show_selection(
     table = Table(box=box.SIMPLE_HEAVY, pad_edge=False, collapse_padding=True)
     table.add_column("rank", justify="right", no_wrap=True)
     table.add_column(what, overflow="fold", min_width=8)
-    headings = ["score", "shift", "shape", "misaligned", "α"]
+    signed = _columns(selector.table_)
+    planned = any(one.result is not None for one in selector.comparisons_)
+    headings = ["score", "up in", "log2 FC"]
+    headings += ["α"] if planned else []
     headings += ["p", "q"] if tested is not None else []
     headings += ["stable"] if stability is not None else []
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
-    for group in shown:
-        parts = (selector.shift_, selector.shape_, selector.misalignment_)
-        cells = [f"{selector.scores_[group]:.4g}", *(f"{part[group]:.3f}" for part in parts)]
-        cells.append(f"{selector.alpha_[group]:.2g}")
+    for place, group in enumerate(shown):
+        cells: list[Any] = [f"{selector.scores_[group]:.4g}", Text(signed["up_in"][place])]
+        cells.append(f"{signed['log2_fold_change'][place]:+.2f}")
+        cells += [f"{selector.alpha_[group]:.2g}"] if planned else []
         if tested is not None:
             cells += [f"{tested.p[group]:.2g}", f"{tested.q[group]:.2g}"]
         if stability is not None:
@@ -245,12 +278,19 @@ def show_selection(
     say(f"{kept:,} of {len(order):,} {what}s selected{more}.")
     for one in selector.comparisons_:
         result = one.result
+        if result is None:
+            continue
+        drawn = f", {one.about_plan}" if one.is_sample else ""
         say(
             f"{one.name}: eta {result.eta:.4g}, perplexity {result.perplexity:.1f} of "
             f"{len(result.alpha):,}, optimum in [{result.lower:.8g}, {result.upper:.8g}], "
-            f"gap {result.gap:.1e}, {result.status}",
+            f"gap {result.gap:.1e}, {result.status}{drawn}",
             style="" if result.status.ok else "yellow",
         )
+    left = [one for one in selector.comparisons_ if one.result is None]
+    if left:
+        more = f" and in {len(left) - 1} more comparisons" if len(left) > 1 else ""
+        say(f"{left[0].name}: {left[0].about_plan}{more}; --plan makes one, of samples drawn")
     if tested is not None:
         say(
             f"{len(tested.null):,} permutations of {tested.statistic}: "
@@ -269,17 +309,19 @@ def show_selection(
 # The choices of options; reading them off the library would load scikit-learn for ``--help``.
 Scaling = Enum("Scaling", {"balanced": "balanced", "paper": "paper", "none": "none"}, type=str)
 Multiclass = Enum("Multiclass", {"ovr": "ovr", "ovo": "ovo"}, type=str)
+Values = Enum("Values", {name: name for name in ("auto", "log2", "log1p", "linear")}, type=str)
 Missing = Enum("Missing", {"error": "error", "impute": "impute", "drop": "drop"}, type=str)
 
 
 class Score(str, Enum):
     """What features are ranked by."""
 
+    t = "t"
+    shift = "shift"
+    shape = "shape"
     combined = "combined"
     alpha = "alpha"
     phi = "phi"
-    shift = "shift"
-    shape = "shape"
     misalignment = "misalignment"
 
 
@@ -298,6 +340,8 @@ class Statistic(str, Enum):
 GROUPS = "each, prefix, or a .gmt, .json, .csv or .tsv file of groups."
 TOP = "How many to select; below 1, a fraction. By default 50, at most half."
 ETA = "Entropy of the weights: auto, or a number."
+PLAN = "Find the plan and alpha; by default for up to 250,000 pairs of samples."
+PER_CLASS = "Write the ranks of every comparison, .tsv or .csv."
 CHECKPOINT = "Keep finished permutations here; by default beside --out until done."
 
 
@@ -312,14 +356,21 @@ def select(
     ignore: Annotated[
         list[str] | None, option("Data", "Column that is no feature; repeatable.", "COLUMN")
     ] = None,
+    layer: Annotated[
+        str | None, option("Data", "Layer of an .h5ad file to read, not X.", "NAME")
+    ] = None,
+    values: Annotated[
+        Values, option("Data", "What the numbers are, for fold changes.")
+    ] = Values.auto,
     missing: Annotated[Missing, option("Data", "What to do with missing values.")] = Missing.error,
     scaling: Annotated[Scaling, option("Selection", "Scale of features.")] = Scaling.balanced,
-    score: Annotated[Score, option("Selection", "What to rank by.")] = Score.combined,
+    score: Annotated[Score, option("Selection", "What to rank by.")] = Score.t,
     eta: Annotated[str, option("Selection", ETA, "COST")] = "auto",
     worst: Annotated[int | None, option("Selection", WORST, "COUNT")] = None,
     multiclass: Annotated[
         Multiclass, option("Selection", "Three or more classes: one against rest, or pairs.")
     ] = Multiclass.ovr,
+    plan: Annotated[bool | None, option("Selection", PLAN)] = None,
     tol: Annotated[float | None, option("Selection", "Relative gap to stop at.", "GAP")] = None,
     max_iter: Annotated[
         int | None, option("Selection", "Transport problems at most.", "COUNT")
@@ -340,11 +391,12 @@ def select(
     workers: Annotated[int, option("Inference", "Processes; -1 for all cores.", "COUNT")] = 1,
     checkpoint: Annotated[Path | None, option("Inference", CHECKPOINT, "FILE")] = None,
     out: Annotated[Path | None, option("Output", "Write all ranks, .tsv or .csv.", "FILE")] = None,
+    per_class: Annotated[Path | None, option("Output", PER_CLASS, "FILE")] = None,
     report: Annotated[Path | None, option("Output", "Write a web page, .html.", "FILE")] = None,
     rows: Annotated[int, option("Output", "Rows to print.", "COUNT", min=0)] = 20,
     progress: Progress = None,
 ) -> None:
-    """Select the features that tell classes apart, with a plan between their samples.
+    """Select the features that tell classes apart: in which each is higher, and by how much.
 
     DATA is a .csv, .tsv (also with .gz), .parquet or .npz file with a column of classes, or an
     .h5ad file with one in obs. Columns of numbers are features; the first column of text names
@@ -357,14 +409,16 @@ def select(
     """
     from frot.selection import FROTSelector, read_samples, write_selection_report
 
-    files = SelectFiles(data, out, report, checkpoint)
+    files = SelectFiles(data, out, report, checkpoint, per_class)
     files.check()
     count = None if top is None else _number(top, "top")
     if not workers:
         raise InputError("workers: 0 processes do nothing; give 1 or more, or -1 for all cores")
     if block is not None and not permutations:
         raise InputError("block: is what permutations stay within; give --permutations too")
-    columns: dict[str, Any] = {"label": label} | given(block=(block, None), ids=(ids, None))
+    columns: dict[str, Any] = {"label": label} | given(
+        block=(block, None), ids=(ids, None), layer=(layer, None)
+    )
     if ignore:
         columns["ignore"] = tuple(ignore)
     samples = read_samples(data, **columns)
@@ -377,7 +431,9 @@ def select(
         scaling=(scaling.value, "balanced"),
         adversary=(capped(worst, len(parsed)), None),
         eta=(eta if eta == "auto" else _number(eta, "eta"), "auto"),
-        score=(score.value, "combined"),
+        score=(score.value, "t"),
+        values=(values.value, "auto"),
+        plan=(plan, None),
         multiclass=(multiclass.value, "ovr"),
         missing=(missing.value, "error"),
         tol=(tol, None),
@@ -389,9 +445,15 @@ def select(
         chosen.update({"random_state": seed} if chosen and seed else {})
     call = SelectCall(
         data, number, groups, columns, options, test, halves,
-        {name: path for name, path in (("out", out), ("report", report)) if path is not None},
+        {
+            name: path
+            for name, path in (("out", out), ("per-class", per_class), ("report", report))
+            if path is not None
+        },
     )  # fmt: skip
-    selector = FROTSelector(number, groups=parsed, **options)
+    # Pictures on the page are of the plan.
+    drawn = {} if report is None else {"plan": True}
+    selector = FROTSelector(number, groups=parsed, **drawn | options)
     run = {"n_jobs": workers, "progress": bar(progress)}
     interrupted = False
     with warnings_as_lines():
@@ -405,6 +467,9 @@ def select(
     if out is not None:
         write_ranking(selector, out, found)
         say(f"Wrote {out}")
+    if per_class is not None:
+        write_comparisons(selector, per_class)
+        say(f"Wrote {per_class}")
     if report is not None:
         write_selection_report(
             selector,
@@ -422,8 +487,8 @@ def select(
         say(f"Wrote {report}")
     if not interrupted:
         files.finish()
-    codes = [exit_code(one.result.status) for one in selector.comparisons_]
-    raise typer.Exit(max(codes))
+    results = [one.result for one in selector.comparisons_ if one.result is not None]
+    raise typer.Exit(max((exit_code(result.status) for result in results), default=0))
 
 
 def _number(text: str, name: str) -> int | float:

@@ -200,7 +200,7 @@ class Comparison:
     means : pair of arrays of shape (L,)
         Of the first class and the second, in the units of the table.
     strength : array of shape (L,)
-        :math:`|t|`, pooled over each group.
+        :math:`|t|`; of a group the root of the mean (or sum) of its squares.
     shift : array of shape (L,)
         Squared difference of the means, in scaled units, over all samples.
     parts, features : Parts
@@ -343,7 +343,9 @@ def compare(
         signed(effects.t),
         signed(change),
         (means(effects.means[0]), means(effects.means[1])),
-        costs(np.abs(effects.t)),
+        np.abs(effects.t)
+        if len(groups) == len(effects.t) and groups.in_order
+        else np.sqrt(costs(np.square(effects.t))),
         costs(units.shift),
         Parts.without_plan(costs(units.shift)),
         Parts.without_plan(units.shift),
@@ -421,9 +423,7 @@ def sort_shapes(
     return replace(found, parts=Parts.without_plan(found.shift, shape), features=features)
 
 
-def _drawn(
-    rows: tuple[np.ndarray, np.ndarray], codes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _drawn(rows: tuple[np.ndarray, np.ndarray], codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return some rows of either side, at most `PAIRS` pairs, classes in proportion."""
     rng = np.random.default_rng(SEED)
     sizes = len(rows[0]), len(rows[1])

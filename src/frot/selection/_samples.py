@@ -82,6 +82,7 @@ def read_samples(
     block: str | None = None,
     ids: str | None = None,
     ignore: tuple[str, ...] | list[str] = (),
+    layer: str | None = None,
 ) -> Samples:
     r"""Read a table with a column of labels.
 
@@ -104,6 +105,8 @@ def read_samples(
         That of the samples' names.
     ignore : sequence of str
         Columns that are no features.
+    layer : str, optional
+        Of an .h5ad file, the layer to read in the place of ``X``.
 
     Returns
     -------
@@ -138,7 +141,9 @@ def read_samples(
     if not path.is_file():
         reason = "is a folder" if path.is_dir() else "does not exist"
         raise InputError(f"{path} {reason}; give the path of a file")
-    wanted = Columns(label, block, ids, tuple(ignore))
+    if layer is not None and kind != ".h5ad":
+        raise InputError(f"layer: {path} has none; leave layer out, which is for .h5ad files")
+    wanted = Columns(label, block, ids, tuple(ignore), layer)
     readers = {".npz": _read_npz, ".parquet": _read_parquet, ".h5ad": _read_h5ad}
     X, special, names, ignored = readers.get(kind, read_text_columns)(path, wanted)
     if X.shape[1] == 0:
@@ -200,7 +205,11 @@ def _read_h5ad(path: Path, wanted: Columns) -> Found:
     except Exception as error:
         # h5py and anndata raise errors of many kinds for files that they cannot read.
         raise InputError(f"cannot read {path}: {' '.join(str(error).split())}") from None
-    if adata.X is None:
+    if wanted.layer is not None and wanted.layer not in adata.layers:
+        known = quote_some(list(adata.layers)) or "none"
+        raise InputError(f"layer: {path} has no layer {wanted.layer!r}; it has {known}")
+    table: Any = adata.X if wanted.layer is None else adata.layers[wanted.layer]
+    if table is None:
         raise InputError(f"{path} has no X; write the table to X")
     special = wanted.take(path, list(map(str, adata.obs.columns)), adata.obs.__getitem__)
     if special["ids"] is None:
@@ -210,7 +219,7 @@ def _read_h5ad(path: Path, wanted: Columns) -> Found:
     if unknown:
         raise InputError(f"{path} has no gene {quote_some(unknown)} to ignore; check the name")
     kept = np.array([name not in wanted.ignore for name in names])
-    X = adata.X if kept.all() else adata.X[:, np.flatnonzero(kept)]
+    X = table if kept.all() else table[:, np.flatnonzero(kept)]
     return X, special, tuple(np.array(names, dtype=object)[kept]), ()
 
 
@@ -234,6 +243,7 @@ class Columns:
     block: str | None = None
     ids: str | None = None
     ignore: tuple[str, ...] = ()
+    layer: str | None = None
 
     def special(self) -> list[tuple[str, str]]:
         """Those with a meaning: what each is, and its name."""

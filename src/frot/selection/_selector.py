@@ -84,6 +84,13 @@ def _ranked(scores: np.ndarray, shift: np.ndarray, constant: np.ndarray) -> np.n
     return np.lexsort((-shift, keys))
 
 
+def _overall(name: str, each: list[np.ndarray]) -> np.ndarray:
+    """Average scores over comparisons; of t the squares, so that a mark of one class counts."""
+    if len(each) == 1:
+        return each[0]
+    return np.sqrt(np.mean(np.square(each), axis=0)) if name == "t" else np.mean(each, axis=0)
+
+
 def compare_all(
     prepared: Prepared, contrasts: list[Contrast] | None = None, base: float | None = None
 ) -> tuple[tuple[Comparison, ...], Interrupted | None]:
@@ -195,14 +202,15 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         eta would give so small a perplexity.
     score : {"t", "shift", "shape", "combined", "alpha", "phi", "misalignment"}
         What to rank by. "t" is :math:`|t|` of Welch's test, which does not trust the classes to
-        vary alike; of a group the mean, or sum, over its features. "shift" is the squared
+        vary alike; of a group the root of the mean (or sum) of its squares. "shift" is the squared
         difference of the means, in scaled units; "shape" what the Wasserstein distance of the
         feature has beyond that. These need no plan. "alpha", the paper's, and "phi", which gives
         the same order for two classes, are read off the plan, as are "misalignment" and
         "combined", :math:`\phi_l + 4 r_l^2` with r the correlation of the feature with the class.
     multiclass : {"ovr", "ovo"}
-        With three or more classes: each against the rest, or every pair. Scores are the means
-        over the comparisons; `tables_` and `comparisons_` have each.
+        With three or more classes: each against the rest, or every pair. Scores are means over
+        the comparisons, root mean squares in the case of "t"; `tables_` and `comparisons_` have
+        each.
     missing : {"error", "impute", "drop"}
         What to do with NaN: refuse it, replace it by the feature's mean over all samples, or
         score the feature zero.
@@ -238,7 +246,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
     ranking_ : array of int, shape (L,)
         Rank of every feature (group); 1 is the best.
     t_, shift_ : arrays of shape (L,)
-        :math:`|t|` and the squared difference of the means; means over comparisons.
+        :math:`|t|` and the squared difference of the means, over all comparisons.
     alpha_, phi_, shape_, misalignment_, combined_ : arrays of shape (L,)
         Weights, costs and their parts, in scaled units, and the combined score; means over
         comparisons, NaN where there is no plan.
@@ -289,6 +297,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
     alpha_: np.ndarray
     phi_: np.ndarray
     misalignment_: np.ndarray
+
     def __init__(
         self,
         n_features_to_select: int | float | None = None,
@@ -368,8 +377,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         self.groups_ = prepared.groups
         self.comparisons_ = comparisons
         for name in SCORES:
-            each = [found.scores(name) for found in comparisons]
-            setattr(self, f"{name}_", each[0] if len(each) == 1 else np.mean(each, axis=0))
+            setattr(self, f"{name}_", _overall(name, [one.scores(name) for one in comparisons]))
         self.scores_ = getattr(self, f"{prepared.score}_")
         order = _ranked(self.scores_, self.shift_, constant)
         self.ranking_ = np.empty(len(order), dtype=int)
