@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from frot.selection._effects import fold_change, kind_of_values, measure
+from frot.selection._effects import Moments, fold_change, kind_of_values, measure
 
 
 def _table(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -71,3 +71,33 @@ def test_what_values_are() -> None:
     assert kind_of_values(np.array([[1.0, 900.5]])) == "linear"
     assert kind_of_values(sparse.csr_array(np.array([[0.0, 2.0]]))) == "linear"
     assert kind_of_values(np.array([[1.5, 7.25]])) == "log2"
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csc_array, sparse.coo_array])
+@pytest.mark.parametrize("block", [1, 7, 10**6])
+def test_classes_are_read_once_and_compared_as_one_likes(
+    form: type, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frot.selection._effects.BLOCK", block)
+    table = np.random.default_rng(4).poisson(1.0, size=(30, 6)) + np.eye(30, 6)
+    codes = np.arange(30) % 4 - 1
+    weight = np.random.default_rng(5).uniform(0.0, 2.0, 30)
+    moments = Moments.of(form(table), codes, 3, weight)
+    found = moments.between([1], [0, 2])
+    second = np.flatnonzero((codes == 0) | (codes == 2))
+    expected = measure(table, np.flatnonzero(codes == 1), second, weight)
+    np.testing.assert_allclose(found.t, expected.t, rtol=1e-10)
+    assert found.sizes == pytest.approx(expected.sizes)
+    plain = Moments.of(form(table), codes, 3).between([1], [0, 2])
+    welch = stats.ttest_ind(table[codes == 1], table[second], equal_var=False)[0]
+    np.testing.assert_allclose(plain.t, welch, rtol=1e-10)
+
+
+def test_entries_that_are_stored_twice_add_up() -> None:
+    twice = sparse.csr_array(
+        (np.array([1.0, 2.0, 5.0, 4.0]), [0, 0, 0, 0], [0, 2, 3, 4, 4]), (4, 1)
+    )
+    found = Moments.of(twice, np.array([0, 0, 1, 1]), 2)
+    assert found.means.ravel().tolist() == [4.0, 2.0]
+    assert found.deviations.ravel().tolist() == [2.0, 8.0]
+    assert twice.nnz == 4

@@ -57,7 +57,7 @@ def test_planted_features_are_significant(statistic):
     if statistic not in ("shape", "misalignment"):
         assert test.p[list(SIGNAL)].tolist() == [0.01, 0.01, 0.01]
         assert (test.p_max[list(SIGNAL)] <= 0.1).all()
-    assert test.by_feature == (statistic in ("shift", "shape", "wasserstein"))
+    assert test.by_feature == (statistic in ("t", "shift", "shape", "wasserstein"))
 
 
 @pytest.mark.parametrize("statistic", ["shift", "shape", "wasserstein"])
@@ -211,7 +211,7 @@ def test_the_null_and_a_table_are_returned():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"statistic": "t"}, "statistic: 't' is none of"),
+        ({"statistic": "u"}, "statistic: 'u' is none of"),
         ({"n_permutations": 0}, "n_permutations: must be"),
         ({"block": np.zeros(3)}, "block: has shape"),
         ({"block": np.repeat([0, 1], [24, 16])}, "block: every block holds a single class"),

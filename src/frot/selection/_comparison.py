@@ -17,7 +17,7 @@ of it, from `transport`. Between many samples that is a plan of some of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -87,15 +87,6 @@ class Parts:
         """Parts of which only the shift is known, and maybe the shape; the others are NaN."""
         unknown = np.full(len(shift), np.nan)
         return cls(unknown, shift, unknown if shape is None else shape, unknown)
-
-    @classmethod
-    def mean(cls, several: list[Parts]) -> Parts:
-        """Average over comparisons."""
-        if len(several) == 1:
-            return several[0]
-        names = [field.name for field in fields(cls)]
-        return cls(*(np.mean([getattr(parts, name) for parts in several], axis=0)
-                     for name in names))  # fmt: skip
 
 
 MULTICLASS = ("ovr", "ovo")
@@ -290,13 +281,15 @@ class Comparison:
         """The eta that was used."""
         return self.solved.eta
 
+    def statistic(self, name: str) -> np.ndarray:
+        """Return one of the scores by its name, shape (L,); NaN where it needs a plan."""
+        own = {"t": self.strength, "shift": self.shift, "combined": self.combined}
+        own["alpha"] = self.alpha
+        return own[name] if name in own else getattr(self.parts, name)
+
     def scores(self, name: str) -> np.ndarray:
         """Return what to rank the groups by, shape (L,); zero for those that do not vary."""
-        own = {"t": self.strength, "shift": self.shift, "combined": self.combined}
-        found = own.get(name)
-        if found is None:
-            found = self.alpha if name == "alpha" else getattr(self.parts, name)
-        return np.where(self.constant, 0.0, found)
+        return np.where(self.constant, 0.0, self.statistic(name))
 
 
 def compare(
@@ -414,7 +407,7 @@ def transport(
 def sort_shapes(
     found: Comparison, table: Any, groups: Groups, settings: Settings, weight: np.ndarray | None
 ) -> Comparison:
-    """Add the change of shape of every feature, over all samples, which takes a sort and no plan."""
+    """Add the change of shape of every feature, over all samples: a sort, and no plan."""
     scaled = scale_sides(Sides.of(table, *found.rows, weight), settings.scaling)
     assert scaled.wasserstein is not None
     single = np.maximum(scaled.wasserstein - scaled.shift, 0.0)

@@ -377,8 +377,8 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         self.groups_ = prepared.groups
         self.comparisons_ = comparisons
         for name in SCORES:
-            setattr(self, f"{name}_", _overall(name, [one.scores(name) for one in comparisons]))
-        self.scores_ = getattr(self, f"{prepared.score}_")
+            setattr(self, f"{name}_", _overall(name, [one.statistic(name) for one in comparisons]))
+        self.scores_ = np.where(constant, 0.0, getattr(self, f"{prepared.score}_"))
         order = _ranked(self.scores_, self.shift_, constant)
         self.ranking_ = np.empty(len(order), dtype=int)
         self.ranking_[order] = np.arange(1, len(order) + 1)
@@ -491,7 +491,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
             ranking[_ranked(scores, one.shift, one.constant)] = np.arange(1, len(scores) + 1)
             names = ("up_in", "log2_fold_change", "t")
             columns = {name: getattr(one, name) for name in names} | _class_means([one])
-            columns |= {name: one.scores(name) for name in COSTS}
+            columns |= {name: one.statistic(name) for name in COSTS}
             tables[one.name] = self._table(scores, ranking, columns)
         return tables
 
