@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import time
 import warnings
@@ -107,8 +108,7 @@ def peers(X: Any, y: np.ndarray) -> dict[str, np.ndarray]:
     """Score by scanpy's tests where it is installed."""
     if importlib.util.find_spec("scanpy") is None:
         return {}
-    import scanpy
-
+    scanpy = importlib.import_module("scanpy")
     scores = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -203,9 +203,7 @@ def many_cells(n: int = 100_000, d: int = 2000) -> Any:
     X = sparse.csr_matrix((values, columns, np.arange(0, n * filled + 1, filled)), (n, d))
     obs = pd.DataFrame({"kind": pd.Categorical(groups.astype(str))}, index=np.arange(n).astype(str))
     if importlib.util.find_spec("anndata") is not None:
-        from anndata import AnnData
-
-        return AnnData(X, obs=obs)
+        return importlib.import_module("anndata").AnnData(X, obs=obs)
     names = np.arange(d).astype(str)
     return SimpleNamespace(X=X, obs=obs, var_names=names, uns={}, layers={}, raw=None)
 
@@ -221,8 +219,7 @@ def _fit(adata: Any, **options: Any) -> None:
 
 
 def _scanpy(adata: Any, method: str) -> None:
-    import scanpy
-
+    scanpy = importlib.import_module("scanpy")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         scanpy.tl.rank_genes_groups(adata, "kind", method=method)

@@ -3,6 +3,7 @@ import sys
 from html import unescape
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import frot
@@ -38,6 +39,39 @@ def test_every_kind_of_file(run, tmp_path, suffix):
     assert f"optimum in [{result.lower:.8g}, {result.upper:.8g}]" in done.stdout
     assert f"eta {result.eta:.4g}, perplexity {result.perplexity:.1f} of 40" in done.stdout
     assert "40 samples of 40 features, 2 classes" in done.stderr
+
+
+def test_direction_is_shown_and_written(run, tmp_path):
+    path = write(tmp_path / "data.csv", classes=3)
+    words = ["--label", "class", "--top", 3, "--ignore", "batch", "--values", "log2"]
+    done = run("select", path.name, *words, "--out", "g.tsv", "--per-class", "c.csv", "--no-plan")
+    assert done.exit_code == 0, done.output
+    assert re.search(r"rank +feature +score +up in +log2 FC +comparison", done.stdout)
+    assert "control vs rest: no plan between 24 and 32 samples and in 2 more" in done.stdout
+    rows = read_tsv(tmp_path / "g.tsv")
+    for row in rows[:3]:
+        named, other = row["comparison"].split(" vs ")
+        up = row["up_in"]
+        assert up == (named if float(row["t"]) > 0.0 else other)
+        shown = rf"{row['rank']} +{row['feature']} +[\d.]+ +{up} +[+-][\d.]+ +{named} vs rest"
+        assert re.search(shown, done.stdout)
+    assert {"mean_control", "mean_rescued", "mean_treated", "t", "signed_score"} <= set(rows[0])
+    assert {row["alpha"] for row in rows} == {""}
+    each = pd.read_csv(tmp_path / "c.csv")
+    assert each.groupby("comparison").size().tolist() == [40, 40, 40]
+    one = each[(each["comparison"] == "treated vs rest") & (each["feature"] == "gene5")].iloc[0]
+    samples = read_samples(path, "class", ignore=["batch"])
+    values = samples.X[:, samples.names.index("gene5")]
+    inside = samples.y == "treated"
+    assert one["mean_first"] == pytest.approx(values[inside].mean())
+    expected = values[inside].mean() - values[~inside].mean()
+    assert one["log2_fold_change"] == pytest.approx(expected)
+
+
+def test_layers_are_of_anndata_files(run, data):
+    done = run("select", data.name, "--label", "class", "--layer", "counts")
+    assert done.exit_code == 2
+    assert "layer: data.csv has none; leave layer out" in done.stderr
 
 
 def test_columns_of_text_are_named(run, data):
@@ -231,7 +265,14 @@ def test_anndata_files(run, tmp_path):
     obs.index = table["patient"].to_numpy()
     adata = anndata.AnnData(sparse.csr_matrix(np.maximum(table[genes].to_numpy(), 0.0)), obs=obs)
     adata.var_names = genes
+    adata.layers["twice"] = 2.0 * adata.X
     adata.write_h5ad(tmp_path / "data.h5ad")
+    plain, twice = (
+        read_samples(tmp_path / "data.h5ad", "class", layer=layer) for layer in (None, "twice")
+    )
+    assert (2.0 * plain.X != twice.X).nnz == 0
+    done = run("select", "data.h5ad", "--label", "class", "--layer", "thrice")
+    assert "layer: data.h5ad has no layer 'thrice'; it has 'twice'" in done.stderr
     assert sparse.issparse(read_samples(tmp_path / "data.h5ad", "class").X)
     words = ["--label", "class", "--top", 3, "--permutations", 9, "--block", "batch"]
     done = run("select", "data.h5ad", *words, "--out", "genes.tsv", "--report", "page.html")

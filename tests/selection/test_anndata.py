@@ -1,4 +1,5 @@
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -68,7 +69,7 @@ def test_the_first_genes_are_up_and_the_last_are_down():
     assert scores[0] > 0.0 > scores[-1]
     assert (np.sign(change) == np.sign(scores)).all()
     inside, outside = (adata.X[adata.obs["kind"] == one] for one in ("treated", "control"))
-    expected = stats.ttest_ind(inside, outside, equal_var=False)[0]
+    expected: Any = stats.ttest_ind(inside, outside, equal_var=False)[0]
     np.testing.assert_allclose(scores, np.sort(expected)[::-1], rtol=1e-5)
 
 

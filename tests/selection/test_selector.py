@@ -221,7 +221,7 @@ class TestDirection:
         np.testing.assert_allclose(found["mean_control"], means[0])
         np.testing.assert_allclose(found["mean_treated"], means[1])
         np.testing.assert_allclose(found["log2_fold_change"], means[0] - means[1])
-        expected = stats.ttest_ind(X[y == "control"], X[y == "treated"], equal_var=False)[0]
+        expected: Any = stats.ttest_ind(X[y == "control"], X[y == "treated"], equal_var=False)[0]
         np.testing.assert_allclose(found["t"], expected)
         np.testing.assert_allclose(found["signed_score"], expected)
 

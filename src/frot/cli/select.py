@@ -255,7 +255,7 @@ def show_selection(
     table.add_column(what, overflow="fold", min_width=8)
     signed = _columns(selector.table_)
     planned = any(one.result is not None for one in selector.comparisons_)
-    headings = ["score", "up in", "log2 FC"]
+    headings = ["score", "up in", "log2 FC", *(["comparison"] if "comparison" in signed else [])]
     headings += ["α"] if planned else []
     headings += ["p", "q"] if tested is not None else []
     headings += ["stable"] if stability is not None else []
@@ -264,6 +264,7 @@ def show_selection(
     for place, group in enumerate(shown):
         cells: list[Any] = [f"{selector.scores_[group]:.4g}", Text(signed["up_in"][place])]
         cells.append(f"{signed['log2_fold_change'][place]:+.2f}")
+        cells += [Text(signed["comparison"][place])] if "comparison" in signed else []
         cells += [f"{selector.alpha_[group]:.2g}"] if planned else []
         if tested is not None:
             cells += [f"{tested.p[group]:.2g}", f"{tested.q[group]:.2g}"]
@@ -309,8 +310,16 @@ def show_selection(
 # The choices of options; reading them off the library would load scikit-learn for ``--help``.
 Scaling = Enum("Scaling", {"balanced": "balanced", "paper": "paper", "none": "none"}, type=str)
 Multiclass = Enum("Multiclass", {"ovr": "ovr", "ovo": "ovo"}, type=str)
-Values = Enum("Values", {name: name for name in ("auto", "log2", "log1p", "linear")}, type=str)
 Missing = Enum("Missing", {"error": "error", "impute": "impute", "drop": "drop"}, type=str)
+
+
+class Values(str, Enum):
+    """What the numbers of a table are."""
+
+    auto = "auto"
+    log2 = "log2"
+    log1p = "log1p"
+    linear = "linear"
 
 
 class Score(str, Enum):
@@ -452,7 +461,7 @@ def select(
         },
     )  # fmt: skip
     # Pictures on the page are of the plan.
-    drawn = {} if report is None else {"plan": True}
+    drawn: dict[str, Any] = {} if report is None else {"plan": True}
     selector = FROTSelector(number, groups=parsed, **drawn | options)
     run = {"n_jobs": workers, "progress": bar(progress)}
     interrupted = False

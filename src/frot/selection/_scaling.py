@@ -268,15 +268,15 @@ def units_of(sides: Sides, effects: Effects, how: str = "balanced") -> Units:
     with np.errstate(over="ignore", invalid="ignore"):
         gap = np.square(one - two)
         # About the midpoint, and of the samples themselves.
-        energies = [
+        x_energy, y_energy = (
             variance * (1.0 - 1.0 / size) + 0.25 * gap
             for variance, size in zip(effects.variances, effects.sizes, strict=True)
-        ]
-        if not all(np.isfinite(energy).all() for energy in energies):
+        )
+        if not np.isfinite(x_energy + y_energy).all():
             raise InputError(OVERFLOW)
     middle = 0.5 * (one + two)
-    size = np.sqrt(_variance(*energies, gap, sides.share, how))
-    spread = np.sqrt(energies[0] + energies[1])
+    size = np.sqrt(_variance(x_energy, y_energy, gap, sides.share, how))
+    spread = np.sqrt(x_energy + y_energy)
     constant = spread == 0.0
     # Rounding makes a spread of constants: those that have next to none are looked at.
     suspects = np.flatnonzero(~constant & (spread <= SUSPECT * np.abs(middle)))
@@ -286,7 +286,7 @@ def units_of(sides: Sides, effects: Effects, how: str = "balanced") -> Units:
         middle[suspects[part]] = np.where(_is_flat(low, high), low, middle[suspects[part]])
     size[constant | (size == 0.0)] = 1.0
     shift = np.where(constant, 0.0, gap / size**2)
-    pooled = np.where(constant, 1.0, _variance(*energies, gap, sides.share, "paper"))
+    pooled = np.where(constant, 1.0, _variance(x_energy, y_energy, gap, sides.share, "paper"))
     related = sides.share * (1.0 - sides.share) * gap / np.where(pooled > 0.0, pooled, 1.0)
     correlation = np.where(constant, 0.0, 4.0 * np.minimum(related, 1.0))
     return Units(middle, size, constant, shift, correlation)
