@@ -196,7 +196,7 @@ def _model(selector: FROTSelector | None) -> FROTSelector:
 def _labels(adata: Any, groupby: str) -> tuple[np.ndarray, list[str]]:
     """Return each cell's group, and the groups that have cells, in order."""
     column = _column(adata, groupby, "groupby")
-    missing = np.array([one is None or one != one for one in column.tolist()], dtype=bool)
+    missing = np.asarray(adata.obs[groupby].isna())
     if missing.any():
         raise InputError(
             f"groupby: {missing.sum():,} cells have no {groupby!r}; leave them out: "
