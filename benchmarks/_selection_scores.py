@@ -153,9 +153,10 @@ def markers(quick: bool, seed: int) -> bool:
 
 
 def _by(score: str, X: np.ndarray, y: np.ndarray, ks: Sequence[int]) -> list[np.ndarray]:
+    plan = score in ("combined", "phi")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = [FROTSelector(k, score=score).fit(X, y) for k in ks]
+        fitted = [FROTSelector(k, score=score, plan=plan).fit(X, y) for k in ks]
     return [np.argsort(each.ranking_)[:k] for each, k in zip(fitted, ks, strict=True)]
 
 

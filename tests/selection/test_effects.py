@@ -71,6 +71,7 @@ def test_what_values_are() -> None:
     assert kind_of_values(np.array([[1.0, 900.5]])) == "linear"
     assert kind_of_values(sparse.csr_array(np.array([[0.0, 2.0]]))) == "linear"
     assert kind_of_values(np.array([[1.5, 7.25]])) == "log2"
+    assert kind_of_values(sparse.csr_array(np.array([[0.0, 1.5]]))) == "log1p"
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csc_array, sparse.coo_array])

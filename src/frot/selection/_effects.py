@@ -209,10 +209,11 @@ def _entries(table: Any) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
 
 
 def kind_of_values(table: Any) -> str:
-    """Guess what the numbers are, "linear" or "log2".
+    """Guess what the numbers are, "linear", "log2" or "log1p".
 
     They are linear if one is larger than a logarithm can be, or if all are whole and none is
-    negative. A log1p table cannot be told from one of log2: whoever knows says so.
+    negative. A dense log1p table cannot be told from one of log2: whoever knows says so. In a
+    sparse one zeros are counts of zero, so that it is log1p.
 
     Examples
     --------
@@ -227,7 +228,9 @@ def kind_of_values(table: Any) -> str:
     if values.max() > LARGEST_LOGARITHM:
         return "linear"
     part = np.ravel(values)[:: max(1, values.size // 100_000)]
-    return "linear" if (part == np.floor(part)).all() else "log2"
+    if (part == np.floor(part)).all():
+        return "linear"
+    return "log1p" if sparse.issparse(table) else "log2"
 
 
 def fold_change(effects: Effects, values: str, base: float | None = None) -> np.ndarray:

@@ -237,7 +237,8 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         proportion and the seed fixed: ``comparisons_[0].about_plan`` says of how many.
     values : {"auto", "log2", "log1p", "linear"}
         What the numbers of the table are; fold changes depend on it, and nothing else does.
-        "auto" takes whole numbers and numbers above 50 for linear, all others for log2.
+        "auto" takes whole numbers and numbers above 50 for linear, other sparse tables for log1p
+        and other dense ones for log2.
 
     Attributes
     ----------
