@@ -152,6 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Read the options, fuzz, and return 1 if anything failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--n", type=int, default=2000, help="calls to make (2000)")
+    parser.add_argument("--skip", type=int, default=0, help="so many of these, from the first (0)")
     parser.add_argument("--seed", type=int, default=0, help="of the cases (0)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--seconds", type=float, help="stop after this long")
@@ -170,7 +171,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.only is not None:
         return repeat(options.seed, options.only, console, options.shrink)
     begin = time.perf_counter()
-    numbers = first_cases(options.seed, options.n, options.kind)
+    numbers = first_cases(options.seed, options.n, options.kind)[options.skip :]
     with open(options.log or os.devnull, "w", encoding="utf-8") as log:
         tally = run(
             options.seed, numbers, options.jobs, console,

@@ -278,6 +278,9 @@ def _judge_width(
     if case.door != "equitable":
         rounding = evidence.rounding(result.numpy(), result.eps if is_entropic(result) else 0.0)
     truth = None if result.eta or result.eps else evidence.truth(0.0)
+    if truth is not None and case.door == "cutting_set":
+        vertices = _vertices(case.options["adversary"], evidence.problem.shape[0])
+        truth = polytope(evidence.problem.program, vertices)
     if truth is not None and truth.low <= 0 <= truth.high:
         # No interval around zero is narrow, relatively.
         rounding = max(rounding, 1e-13 * evidence.mean_cost)

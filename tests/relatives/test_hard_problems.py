@@ -38,6 +38,16 @@ def test_costs_that_stand_for_forbidden_arcs_in_equitable():
     assert result.upper - result.lower <= 1e-4
 
 
+def test_pivots_go_on_where_highs_gives_up_in_equitable():
+    rng = np.random.default_rng(116)
+    stack = rng.random((5, 8, 8))
+    far = rng.random((8, 8)) < 0.4
+    stack[:, far] *= 10.0 ** rng.uniform(6, 9, (5, far.sum()))
+    a, b = 10.0 ** -rng.uniform(0, 10, 8), 10.0 ** -rng.uniform(0, 300, 8)
+    b[0] = 1.0
+    assert frot.equitable(stack, a, b, normalise_weights=True).status.ok
+
+
 def test_light_points_and_dear_arcs_in_equitable():
     C = [[[7e8, 0.6], [8e17, 8e8]], [[3e8, 0.2], [2e17, 4e7]]]
     result = frot.equitable(C, a=[1.0, 1e-299], b=[2e-9, 1.0])

@@ -16,7 +16,7 @@ def _table(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_t_is_welchs() -> None:
     table, first, second = _table()
-    expected = stats.ttest_ind(table[first], table[second], equal_var=False)[0]
+    expected = np.asarray(stats.ttest_ind(table[first], table[second], equal_var=False))[0]
     np.testing.assert_allclose(measure(table, first, second).t, expected, rtol=1e-12)
 
 

@@ -73,6 +73,7 @@ def test_tiny_weights_are_refined(method, seed):
 
 def test_a_referee_that_cannot_tell_says_so(monkeypatch):
     monkeypatch.setattr("frot.solvers._linear_program.REFINEMENTS", 1)
+    monkeypatch.setattr("frot.solvers._linear_program.column_generation_suits", lambda _: False)
     rng = np.random.default_rng(0)
     a = np.array([1e-13, 0.5, 0.5])
     stack = np.stack([1e9 * rng.random((3, 3)), rng.random((3, 3))])
@@ -81,6 +82,22 @@ def test_a_referee_that_cannot_tell_says_so(monkeypatch):
             stack, a, normalise_weights=True, solver="linear_program", tol=1e-18
         )
     assert result.status in (Status.UNDECIDED, Status.PRECISION)
+
+
+@pytest.mark.parametrize("seed", [20, 29])
+def test_costs_further_apart_than_highs_can_tell_end_on_pivots(seed):
+    # Points of weight 1e-10 that pay 1e9: refinements proved no more, and the gaps were 5 and 78 %.
+    rng = np.random.default_rng(seed)
+    stack = rng.random((3, 8, 7))
+    far = rng.random((8, 7)) < 0.5
+    stack[:, far] *= 10.0 ** rng.uniform(8, 17, (3, far.sum()))
+    a, b = (np.where(rng.random(size) < 0.4, 1e-10, rng.random(size)) for size in (8, 7))
+    result = frot.solve_costs(
+        stack, a, b, normalise_weights=True, solver=LinearProgram(method="ipm")
+    )
+    assert result.status is Status.CONVERGED
+    exact = frot.solve_costs(stack, a, b, normalise_weights=True)
+    assert max(result.lower, exact.lower) <= min(result.upper, exact.upper)
 
 
 def test_the_callback_sees_its_solution():
@@ -124,3 +141,11 @@ def test_a_plan_that_costs_far_more_than_is_typical():
     assert result.status is Status.CONVERGED
     assert exact.lower <= result.upper
     assert result.lower <= exact.upper
+
+
+def test_where_highs_would_cycle_it_is_stopped(monkeypatch):
+    # No step is enough: neither of its algorithms ends, and the pivots answer.
+    monkeypatch.setattr("frot.solvers.exact.vertex.MOST_STEPS", 0)
+    result = frot.solve_costs(STACK, A, B, solver="linear_program")
+    assert result.status is Status.CONVERGED
+    assert result.value == pytest.approx(frot.solve_costs(STACK, A, B).value, rel=1e-9)

@@ -24,7 +24,7 @@ from frot.api._pairwise_table import (
 from frot.api.prepare import refuse_normalised_distance
 from frot.costs import MEMORY_BUDGET, METRICS
 from frot.groups.groups import Groups
-from frot.problem.adversary import GivenSet, SimplexFamily
+from frot.problem.adversary import SimplexFamily
 from frot.problem.amounts import Relative
 from frot.problem.terms import check_terms
 from frot.solvers.choose import Limits, Solver, choose_solver
@@ -186,7 +186,7 @@ def pairwise(
         * (ENTROPIC if terms.regularisation[1] > 0.0 else 1.0),
     )
     apart = callable(metric) or metric == NO_IDENTITY or any(terms.regularisation)
-    apart = apart or isinstance(terms.adversary, GivenSet)
+    apart = apart or not terms.adversary.on_simplex
     budget = check_number(memory_budget, "memory_budget")
     call = Call(parsed, options, budget, diagonal=apart)
     table = Table(first, second, call, effort)

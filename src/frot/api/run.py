@@ -11,7 +11,6 @@ import numpy as np
 from frot._base.stopping import finish
 from frot._base.validate import check_callable, check_flag
 from frot.plans.plan import Plan
-from frot.problem.adversary import GivenSet
 from frot.problem.problem import Problem
 from frot.problem.result import Result
 from frot.solvers import Callback, Start
@@ -86,7 +85,7 @@ def negligible(problem: Problem) -> Light | None:
     )
     if not (light_a.any() or light_b.any()) or problem.costs.forbidden is not None:
         return None
-    if isinstance(problem.adversary, GivenSet):
+    if not problem.adversary.on_simplex:
         # Weights that may be more than one make more of a cost.
         return None
     # No group's cost is more than the sum of all, where none is negative.

@@ -218,7 +218,7 @@ def relations_of(
 def _theorems(
     largest: int, k: Any, adversary: SimplexFamily | GivenSet | None
 ) -> list[tuple[str, str, str, bool]]:
-    mixes = not isinstance(adversary, GivenSet)
+    mixes = adversary is None or adversary.on_simplex
     # A single group is no choice where several have to share the weight.
     alone = mixes and (adversary is None or adversary.k == 1)
     fits = isinstance(k, Integral) and largest <= int(k)

@@ -117,9 +117,7 @@ def solve_layers(
     terms = check_terms(shape, a, b, eta, eps, prior, normalise, normalise_weights=True)
     limits = Limits(tol, max_iter, time_limit)
     chosen = choose_solver(solver or Entropic(tol=1e-3), shape, terms, limits)
-    at_home = getattr(chosen, "any_library", False) or keeps_potentials(
-        getattr(chosen, "oracle", None)
-    )
+    at_home = chosen.any_library or keeps_potentials(getattr(chosen, "oracle", None))
     run = Run(chosen, start)
     run.check(shape)
     if at_home and terms.normalise != "regret":

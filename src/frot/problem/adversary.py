@@ -157,6 +157,8 @@ def _at_cap(xp: Any, score: Any, k: int) -> tuple[Any, Any]:
 class SimplexFamily:
     r"""Weights of sum one, none above 1/k, smoothed by their entropy relative to a prior q."""
 
+    # Whether the set is part of the simplex: mixtures of costs are then no more than the dearest.
+    on_simplex: ClassVar[bool] = True
     k: int
     eta: float
     log_prior: np.ndarray | None
@@ -414,6 +416,7 @@ class GivenSet:
     given: Any
     count: int
 
+    on_simplex: ClassVar[bool] = False
     k: ClassVar[int] = 1
     cap: ClassVar[float] = np.inf
     eta: ClassVar[float] = 0.0

@@ -84,7 +84,7 @@ def check_terms(
     weights, eta, log_prior = check_adversary(adversary, count, eta, log_prior)
     if eps is None:
         # Sets of any other kind are solved without eps alone.
-        needed = (on_device or n * m > EXACT_UP_TO) and not isinstance(weights, GivenSet)
+        needed = (on_device or n * m > EXACT_UP_TO) and weights.on_simplex
         eps = DEFAULT_EPS if eps_if_needed and needed else 0.0
     eps = check_amount(eps, "eps")
     refuse_idle_prior(log_prior, eta)

@@ -132,6 +132,7 @@ class _Pool:
     tol: float
     known: np.ndarray = field(init=False)
     shares: np.ndarray = field(init=False)
+    weights: np.ndarray = field(init=False)
     upper: float = np.inf
 
     def first(self) -> Offer:
@@ -141,6 +142,7 @@ class _Pool:
         if (means == 0.0).any():
             weights = (means == 0.0).astype(float)
         weights /= weights.sum()
+        self.weights = weights
         self.known = np.zeros(self.stack.shape, dtype=bool)
         rows, cols, mass = fill(self.problem.a, self.problem.b)
         self.known[:, rows, cols] = True
@@ -151,6 +153,22 @@ class _Pool:
 
     def offers(self) -> Iterator[Offer]:
         """Solve on the known arcs, price all others, and let those in that pay."""
+        weights = self.weights
+        try:
+            for offer in self._programs():
+                yield offer
+                weights = offer.lower.alpha if offer.lower is not None else weights
+        except SolverError:
+            # HiGHS gave up, as it may beside weights of 1e-300; pivots go on from there.
+            pass
+        if len(self.stack) <= LAST_GROUPS:
+            # What HiGHS's tolerances leave open: pivots with exact transport.
+            pricing = _SplitPricing(self)
+            yield from column_generation(
+                self.problem, weights, self.tol, LAST_PIVOTS, pricing, self.upper
+            )
+
+    def _programs(self) -> Iterator[Offer]:
         while True:
             program = self._program()
             lower = yield from self._bounds(program)
@@ -167,13 +185,7 @@ class _Pool:
             yield Offer(None, self._transport(lower.alpha))
             self._enter(lower.alpha[:, None, None] * self.stack - lower.f[:, None] - lower.g)
             if int(self.known.sum()) == before:
-                break
-        if len(self.stack) <= LAST_GROUPS:
-            # What HiGHS's tolerances leave open: pivots with exact transport.
-            pricing = _SplitPricing(self)
-            yield from column_generation(
-                self.problem, lower.alpha, self.tol, LAST_PIVOTS, pricing, self.upper
-            )
+                return
 
     def _bounds(self, program: _Program) -> Generator[Offer, None, Lower]:
         """Offer what a solution of the program proves."""

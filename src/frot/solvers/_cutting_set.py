@@ -25,6 +25,10 @@ __all__ = ["CuttingSet"]
 PATIENCE = 10
 
 
+# Columns lighter than these shares of the heaviest may have to bear what is large in them.
+LIGHT = 10.0 ** np.arange(-15.0, 0.0, 3.0)
+
+
 @dataclass(frozen=True)
 class CuttingSet(Driven):
     r"""Solve the problem for any convex and bounded set of weights, eta = 0.
@@ -173,5 +177,26 @@ class _Cuts:
             rows, cols = sizes @ base.error[0], sizes @ base.error[1]
         if (alphas >= 0.0).all() and base.nonnegative:
             return StackedCosts(stack, (rows, cols), share + base.relative)
-        largest = np.abs(base.stack).max(axis=2)
-        return StackedCosts(stack, (rows + (share + base.relative) * (sizes @ largest), cols))
+        off = share + base.relative
+        for cut, added in enumerate(np.tensordot(sizes, np.abs(base.stack), axes=1)):
+            over = cover(added, self.problem.a, self.problem.b)
+            rows[cut] += off * over[0]
+            cols[cut] += off * over[1]
+        return StackedCosts(stack, (rows, cols))
+
+
+def cover(sizes: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return r and c with r_i + c_j no less than the entries, and a @ r + b @ c small.
+
+    What is large in a light column alone is that column's, and no row's.
+
+    Examples
+    --------
+    >>> cover(np.array([[1.0, 900.0], [2.0, 800.0]]), np.ones(2), np.array([1.0, 1e-9]))
+    (array([1., 2.]), array([  0., 899.]))
+    """
+    found = []
+    for least in np.append(0.0, b.max() * LIGHT):
+        rows = sizes[:, b >= least].max(axis=1)
+        found.append((rows, np.maximum((sizes - rows[:, None]).max(axis=0), 0.0)))
+    return min(found, key=lambda one: float(a @ one[0] + b @ one[1]))

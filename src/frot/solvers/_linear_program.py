@@ -17,6 +17,7 @@ from frot.problem.problem import Problem
 from frot.problem.status import Status
 from frot.solvers._start import Start
 from frot.solvers.drive import Driven, Offer
+from frot.solvers.exact.column_generation import column_generation, column_generation_suits
 from frot.solvers.exact.vertex import EpigraphProgram, Vertex
 
 __all__ = ["LinearProgram"]
@@ -24,6 +25,8 @@ __all__ = ["LinearProgram"]
 REFINEMENTS = 6
 # Units of cost that are tried.
 UNITS = 3
+# Refinements in a row that prove no more, after which more of them would not either.
+IDLE = 2
 # Seconds it takes to hand an entry of the program to HiGHS, roughly.
 BUILD_SECONDS = 1e-7
 
@@ -39,7 +42,8 @@ class LinearProgram(Driven):
         \quad l = 1, \dots, L
 
     Slow and plain on purpose: it shares nothing with the other solvers but the bounds, so it can
-    judge them.
+    judge them. Only where HiGHS cannot tell, as with costs from 1 to 1e15, do small problems end on
+    the exact pivots of `Exact`.
 
     Parameters
     ----------
@@ -83,24 +87,33 @@ class LinearProgram(Driven):
             allowed = ~problem.costs.forbidden.ravel()
             rows, cols = rows[allowed], cols[allowed]
         costs = problem.costs.at(rows, cols)
-        unit = _unit(problem, costs)
+        unit, alpha = _unit(problem, costs), None
         for _ in range(UNITS):
             program = EpigraphProgram(
                 problem.a, problem.b, rows, cols, costs, self.method, problem.adversary.cap, unit
             )
             # HiGHS may give up where the unit is far from what has to be paid, as the mean may be.
-            value, doubt = problem.mean_cost, 0.0
+            value, doubt, best, idle = problem.mean_cost, 0.0, (np.inf, -np.inf), 0
             for found in _refined(program):
                 plan = Plan.from_arcs(rows, cols, found.mass, (n, m))
                 upper = upper_bound(problem, plan)
                 lower = lower_bound(problem, found.alpha, found.g)
+                alpha = lower.alpha
                 yield Offer(upper, lower)
                 value, doubt = abs(upper.value), upper.bound - upper.value + lower.slack
+                idle = 0 if upper.bound < best[0] or lower.bound > best[1] else idle + 1
+                if idle == IDLE:
+                    break
+                best = min(best[0], upper.bound), max(best[1], lower.bound)
             # Of a value that may be rounding and no more, no unit can be told.
             if not doubt < value < np.inf or 0.01 * unit <= value <= 100.0 * unit:
-                return
+                break
             # Digits are where the unit is: that of the value, now that it is known.
             unit = value
+        if column_generation_suits(problem):
+            # Still not good enough: costs are further apart than HiGHS's tolerances can tell.
+            pivots = column_generation(problem, alpha, self.tol)
+            yield from (offer for offer in pivots if offer.lower is not None)
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""

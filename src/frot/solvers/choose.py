@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Protocol
 
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_count, check_number
-from frot.problem.adversary import GivenSet
 from frot.problem.problem import Problem
 from frot.problem.result import Result
 from frot.problem.terms import Terms
@@ -111,7 +110,7 @@ def choose_solver(
     """
     eta, eps = terms.regularisation
     if isinstance(solver, str):
-        if solver == "auto" and isinstance(terms.adversary, GivenSet):
+        if solver == "auto" and not terms.adversary.on_simplex:
             solver = "cutting_set"
         solver = _by_name(solver, shape, eta, eps)
     if isinstance(solver, type):

@@ -140,7 +140,7 @@ class Driven(ABC):
 
 def refuse_set(solver: Any, adversary: SimplexFamily | GivenSet) -> None:
     """Refuse a set of weights that a solver does not declare to take (`any_set`)."""
-    if isinstance(adversary, GivenSet) and not solver.any_set:
+    if not (adversary.on_simplex or solver.any_set):
         raise InputError(
             f"adversary: {type(solver).__name__} does not take {adversary.name}; use "
             "solver=frot.CuttingSet(), with eps = 0, or frot.CappedSimplex(k)"
@@ -215,7 +215,7 @@ def drive(
     refuse_contradiction(lower.bound, upper.bound, solver)
     if status is not Status.INTERRUPTED and last.gap <= tol:
         status = Status.CONVERGED
-    elif status is end and known.is_rounding:
+    elif status in (end, Status.MAX_ITER) and known.is_rounding:
         status = Status.PRECISION
     if not history or history[-1].gap != last.gap:
         history.append(last)

@@ -29,6 +29,8 @@ __all__ = ["Exact", "on_a_line"]
 SMOOTH_GROUPS = 3_000
 # While arcs still enter, the restricted problem is solved to this share of the full gap.
 SOLVE_TO = 0.2
+# Steps of the interior point between two looks at all arcs, at most; some twenty are usual.
+MOST_STEPS = 80
 # Corrective steps at the end, where the interior point could not meet the tolerance.
 LAST_STEPS = 50
 # Groups at most for which these are pivots of a linear program, of which there may then be more,
@@ -125,12 +127,15 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
     """Run the interior point, pricing all arcs and groups whenever its own gap has shrunk."""
     state = yield from Restricted.begin(problem, start)
     linear = problem.adversary.eta == 0.0
-    target = 0.05
+    target, steps = 0.05, 0
     while True:
-        moved = state.step()
+        steps += 1
+        # A point that has not settled after so many steps has lost its digits, and will not.
+        moved = state.step() and steps <= MOST_STEPS
         if moved and not state.settled(target):
             yield Offer()
             continue
+        steps = 0
         inner_gap = state.gap()
         upper, lower, reduced = state.bounds()
         # Where the value is next to nothing the gap never closes, but its width does.

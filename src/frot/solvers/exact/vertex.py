@@ -19,6 +19,8 @@ __all__ = ["EpigraphProgram", "Vertex", "solve_vertex"]
 
 # Units that an arc costs at most.
 DEAREST = 1e12
+# Steps of HiGHS: of the simplex for each row and column, and of the interior point.
+MOST_STEPS = 200
 # What a refinement may magnify, at most.
 MOST_SCALE = 1e9
 
@@ -191,6 +193,7 @@ class EpigraphProgram:
 
         if seconds_left() == 0.0:
             raise DeadlineError
+        known = highspy.HighsModelStatus
         groups, count, n, m = self.sizes
         model = highspy.HighsLp()
         model.num_col_ = len(cost)
@@ -205,23 +208,13 @@ class EpigraphProgram:
         lower[self.implied], upper[self.implied] = -np.inf, np.inf
         model.row_lower_, model.row_upper_ = lower, upper
         self._fill_matrix(model, highspy)
-        highs = highspy.Highs()
-        for name, setting in {
-            "output_flag": False,
-            "threads": 1,
-            "solver": self.method,
-            "presolve": "on" if presolve else "off",
-            "primal_feasibility_tolerance": 1e-10,
-            "dual_feasibility_tolerance": 1e-10,
-            "time_limit": max(seconds_left(), 1e-3),
-        }.items():
-            highs.setOptionValue(name, setting)
-        # A long solve runs in a thread of its own, so that Ctrl-C reaches Python.
-        highs.HandleKeyboardInterrupt = count > 20_000
-        highs.passModel(model)
-        (highs.solve if highs.HandleKeyboardInterrupt else highs.run)()
-        status = highs.getModelStatus()
-        known = highspy.HighsModelStatus
+        # Where one of its algorithms gives up, the other may not.
+        other = "simplex" if self.method == "ipm" else "ipm"
+        for method in (self.method, other):
+            highs = self._started(highspy, model, method, presolve)
+            status = highs.getModelStatus()
+            if status not in (known.kUnknown, known.kSolveError, known.kIterationLimit):
+                break
         # A refinement is unbounded where rounding made it so; the program itself never is.
         if status in (known.kInfeasible, known.kUnboundedOrInfeasible, known.kUnbounded):
             return None
@@ -233,6 +226,29 @@ class EpigraphProgram:
             raise SolverError(f"HiGHS stopped with {highs.modelStatusToString(status)!r}")
         solution = highs.getSolution()
         return np.asarray(solution.col_value), np.asarray(solution.row_dual)
+
+    @staticmethod
+    def _started(highspy: Any, model: Any, method: str, presolve: bool) -> Any:
+        """Run HiGHS on the model; what it came to is asked of it."""
+        highs = highspy.Highs()
+        for name, setting in {
+            "output_flag": False,
+            "threads": 1,
+            "solver": method,
+            "presolve": "on" if presolve else "off",
+            "primal_feasibility_tolerance": 1e-10,
+            "dual_feasibility_tolerance": 1e-10,
+            "time_limit": max(seconds_left(), 1e-3),
+            # It cycles where rounding is all there is to decide by.
+            "simplex_iteration_limit": MOST_STEPS * (model.num_col_ + model.num_row_),
+            "ipm_iteration_limit": MOST_STEPS,
+        }.items():
+            highs.setOptionValue(name, setting)
+        # A long solve runs in a thread of its own, so that Ctrl-C reaches Python.
+        highs.HandleKeyboardInterrupt = model.num_col_ > 20_000
+        highs.passModel(model)
+        (highs.solve if highs.HandleKeyboardInterrupt else highs.run)()
+        return highs
 
     def _fill_matrix(self, model: Any, highspy: Any) -> None:
         groups, count, n, m = self.sizes
