@@ -28,7 +28,7 @@ CELLS = [
     for n, d, repeats in ((200, 2000, 20), (2000, 2000, 12), (20_000, 1000, 6), (100_000, 500, 4))
     for share in (0.5, 0.05)
 ]
-OWN = ("t", "shift", "combined", "phi")
+OWN = ("moderated", "t", "shift", "combined", "phi")
 # Of colon, leukemia and prostate there are two versions each: all of them are for choosing.
 CHOSEN_ON = ("colon", "alon", "leukemia", "golub", "leukemia_gsea", "prostate_ge", "singh")
 KS = (10, 50)
@@ -74,8 +74,8 @@ def cells(n: int, share: float, d: int, seed: int) -> tuple[Any, np.ndarray, np.
     return sparse.csr_array(sparse.vstack(parts)), y, truth
 
 
-def moderated(found: FROTSelector) -> np.ndarray:
-    """Return |t| with variances drawn towards their common distribution (Smyth 2004)."""
+def empirical_bayes(found: FROTSelector) -> np.ndarray:
+    """Return |t| with pooled variances drawn towards their common distribution (Smyth 2004)."""
     effects = found.comparisons_[0].effects
     n, m = effects.sizes
     pooled = ((n - 1) * effects.variances[0] + (m - 1) * effects.variances[1]) / (n + m - 2)
@@ -100,7 +100,7 @@ def scored(X: Any, y: np.ndarray) -> dict[str, np.ndarray]:
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = FROTSelector(TRUE, plan=True).fit(X, y)
     scores = {name: getattr(found, f"{name}_") for name in OWN}
-    scores["moderated t"] = moderated(found)
+    scores["limma's t"] = empirical_bayes(found)
     return scores | peers(X, y)
 
 
@@ -138,7 +138,7 @@ def markers(quick: bool, seed: int) -> bool:
                     hits.setdefault(method, []).append(len(np.intersect1d(best, truth)) / TRUE)
             means = {method: float(np.mean(each)) for method, each in hits.items()}
             peer = hits.get("scanpy t-test", hits["t"])
-            apart = np.subtract(hits["t"], peer)
+            apart = np.subtract(hits["moderated"], peer)
             good &= bool(apart.mean() >= -2.0 * apart.std(ddof=1) / len(apart) ** 0.5 - 1e-12)
             header = [name, "classes", "features", "repeats", *means]
             rows.append(
@@ -148,7 +148,9 @@ def markers(quick: bool, seed: int) -> bool:
             print(f"{name} {n} done", flush=True)
         print(f"\nPrecision among the first {TRUE}, as many as differ")
         table(header, rows)
-    print(f"goal {'met' if good else 'MISSED'}: t is never significantly below scanpy's t-test")
+    print(
+        f"goal {'met' if good else 'MISSED'}: the default is never significantly below scanpy's t-test"
+    )
     return good
 
 
@@ -181,7 +183,7 @@ def scores(quick: bool, seed: int) -> bool:
             print(f"{name} done", flush=True)
         if rows:
             print(f"\nAccuracy at K = 10 / 50, {splits} splits: {title}")
-            table([title, *OWN, "f_classif", "t − f_classif"], rows)
+            table([title, *OWN, "f_classif", "moderated − f_classif"], rows)
     return good
 
 

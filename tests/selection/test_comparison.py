@@ -27,7 +27,7 @@ def test_what_needs_no_plan_is_what_the_plan_has():
     assert np.isnan(sorted_.parts.phi).all()
 
 
-@pytest.mark.parametrize("name", ["t", "shift", "shape", "combined", "alpha", "phi"])
+@pytest.mark.parametrize("name", ["moderated", "t", "shift", "shape", "combined", "alpha", "phi"])
 def test_statistics_alone_are_those_of_a_comparison(name):
     X, _ = planted()
     full = transport(compare(X, CONTRAST, Groups.each(40)), X, Groups.each(40))

@@ -102,3 +102,22 @@ def test_entries_that_are_stored_twice_add_up() -> None:
     assert found.means.ravel().tolist() == [4.0, 2.0]
     assert found.deviations.ravel().tolist() == [2.0, 8.0]
     assert twice.nnz == 4
+
+
+def test_moderated_t_is_welchs_of_many_and_students_of_few() -> None:
+    rng = np.random.default_rng(6)
+    few = rng.normal(size=(4, 3)) * np.array([[1.0], [1.0], [5.0], [5.0]])
+    rows = np.array([0, 1]), np.array([2, 3])
+    # Of equal sizes the pooled variance is the mean of both, and the error stays what it is.
+    np.testing.assert_allclose(measure(few, *rows).moderated, measure(few, *rows).t)
+    many = rng.normal(size=(60_000, 3)) * np.where(np.arange(60_000) < 20_000, 1.0, 3.0)[:, None]
+    rows = np.arange(20_000), np.arange(20_000, 60_000)
+    np.testing.assert_allclose(measure(many, *rows).moderated, measure(many, *rows).t, rtol=2e-3)
+
+
+def test_a_few_cells_without_a_gene_are_no_proof() -> None:
+    counts = np.random.default_rng(7).poisson(0.3, size=(400, 1)).astype(float)
+    counts[:5] = 0.0
+    found = measure(counts, np.arange(5), np.arange(5, 400))
+    assert abs(found.t[0]) > 8.0
+    assert abs(found.moderated[0]) < 2.0

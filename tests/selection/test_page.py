@@ -167,8 +167,8 @@ def test_what_is_drawn():
     selector = FROTSelector(3).fit(X, y)
     one = selector.comparisons_[0]
     names, ids = [f"x{i}" for i in range(40)], [str(i) for i in range(40)]
-    view = view_of(one, X, selector.groups_, "t", 3, names, ids)
-    best = np.argsort(-one.scores("t"))[:30]
+    view = view_of(one, X, selector.groups_, "moderated", 3, names, ids)
+    best = np.argsort(-one.scores("moderated"))[:30]
     assert view.top_names == tuple(names[i] for i in best) == view.features
     n, m = one.plan.shape
     assert sorted(view.order[0]) == list(range(n))

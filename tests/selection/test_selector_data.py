@@ -112,7 +112,7 @@ BAD = [
     ({"plan": "yes"}, X, Y, "plan: 'yes' is none of 'auto', True and False"),
     ({"plan": False, "score": "phi"}, X, Y, "plan: score='phi' is read off the plan; leave plan"),
     ({"values": "counts"}, X, Y, "values: 'counts' is none of 'auto'"),
-    ({"score": "beta"}, X, Y, "score: 'beta' is none of 't'"),
+    ({"score": "beta"}, X, Y, "score: 'beta' is none of 'moderated'"),
     ({"multiclass": "all"}, X, Y, "multiclass: 'all'"),
     ({"missing": "skip"}, X, Y, "missing: 'skip'"),
     ({"group_cost": "max"}, X, Y, "group_cost: 'max'"),

@@ -325,6 +325,7 @@ class Values(str, Enum):
 class Score(str, Enum):
     """What features are ranked by."""
 
+    moderated = "moderated"
     t = "t"
     shift = "shift"
     shape = "shape"
@@ -373,7 +374,7 @@ def select(
     ] = Values.auto,
     missing: Annotated[Missing, option("Data", "What to do with missing values.")] = Missing.error,
     scaling: Annotated[Scaling, option("Selection", "Scale of features.")] = Scaling.balanced,
-    score: Annotated[Score, option("Selection", "What to rank by.")] = Score.t,
+    score: Annotated[Score, option("Selection", "What to rank by.")] = Score.moderated,
     eta: Annotated[str, option("Selection", ETA, "COST")] = "auto",
     worst: Annotated[int | None, option("Selection", WORST, "COUNT")] = None,
     multiclass: Annotated[
@@ -440,7 +441,7 @@ def select(
         scaling=(scaling.value, "balanced"),
         adversary=(capped(worst, len(parsed)), None),
         eta=(eta if eta == "auto" else _number(eta, "eta"), "auto"),
-        score=(score.value, "t"),
+        score=(score.value, "moderated"),
         values=(values.value, "auto"),
         plan=(plan, None),
         multiclass=(multiclass.value, "ovr"),

@@ -62,7 +62,7 @@ def rank_genes(
         The group to compare with, or "rest".
     selector : FROTSelector, optional
         Whose parameters to use; its groups must be "each". By default genes are ranked by
-        Welch's t.
+        a moderated t; ``FROTSelector(score="t")`` ranks as scanpy's t-test does.
     layer : str, optional
         Take values from this layer.
     use_raw : bool
@@ -188,7 +188,7 @@ def _model(selector: FROTSelector | None) -> FROTSelector:
         raise InputError("selector: has groups of genes; rank_genes ranks single genes")
     if settings.get("values", "auto") == "auto":
         settings["values"] = "log1p"
-    if settings.get("score", "t") not in OF_PLAN:
+    if settings.get("score") not in OF_PLAN:
         settings["plan"] = False
     return FROTSelector(**settings)
 

@@ -146,7 +146,7 @@ def contrasts_of(
 
 
 # Statistics that need no plan, and so no solver; and scores that do.
-WITHOUT_PLAN = ("t", "shift", "shape", "wasserstein")
+WITHOUT_PLAN = ("moderated", "t", "shift", "shape", "wasserstein")
 OF_PLAN = ("combined", "alpha", "phi", "misalignment")
 # Pairs of samples up to which a plan is made of all of them, in some seconds.
 PAIRS = 250_000
@@ -190,8 +190,9 @@ class Comparison:
         Of the groups: signed means over their features.
     means : pair of arrays of shape (L,)
         Of the first class and the second, in the units of the table.
-    strength : array of shape (L,)
-        :math:`|t|`; of a group the root of the mean (or sum) of its squares.
+    moderated, strength : arrays of shape (L,)
+        :math:`|t|` with moderated variances, and Welch's; of a group the root of the mean (or
+        sum) of the squares.
     shift : array of shape (L,)
         Squared difference of the means, in scaled units, over all samples.
     parts, features : Parts
@@ -217,6 +218,7 @@ class Comparison:
     t: np.ndarray
     log2_fold_change: np.ndarray
     means: tuple[np.ndarray, np.ndarray]
+    moderated: np.ndarray
     strength: np.ndarray
     shift: np.ndarray
     parts: Parts
@@ -283,8 +285,8 @@ class Comparison:
 
     def statistic(self, name: str) -> np.ndarray:
         """Return one of the scores by its name, shape (L,); NaN where it needs a plan."""
-        own = {"t": self.strength, "shift": self.shift, "combined": self.combined}
-        own["alpha"] = self.alpha
+        own = {"moderated": self.moderated, "t": self.strength, "shift": self.shift}
+        own |= {"combined": self.combined, "alpha": self.alpha}
         return own[name] if name in own else getattr(self.parts, name)
 
     def scores(self, name: str) -> np.ndarray:
@@ -336,9 +338,8 @@ def compare(
         signed(effects.t),
         signed(change),
         (means(effects.means[0]), means(effects.means[1])),
-        np.abs(effects.t)
-        if len(groups) == len(effects.t) and groups.in_order
-        else np.sqrt(costs(np.square(effects.t))),
+        np.sqrt(costs(np.square(effects.moderated))),
+        np.sqrt(costs(np.square(effects.t))),
         costs(units.shift),
         Parts.without_plan(costs(units.shift)),
         Parts.without_plan(units.shift),
@@ -473,7 +474,7 @@ def statistic_of(
     name: str,
 ) -> np.ndarray:
     """Return one statistic of every group, shape (L,), doing no more than it needs."""
-    if name in ("t", "shift"):
+    if name in ("moderated", "t", "shift"):
         return compare(table, contrast, groups, settings, weight).scores(name)
     sorting = name in ("shape", "wasserstein", "misalignment")
     scaled = scale_sides(

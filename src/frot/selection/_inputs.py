@@ -149,8 +149,8 @@ def check_plan(plan: Any, score: str) -> str | bool:
         raise InputError(f"plan: {brief(plan)} is none of 'auto', True and False")
     if not plan and score in OF_PLAN:
         raise InputError(
-            f"plan: score={score!r} is read off the plan; leave plan out, or rank by 't', 'shift' "
-            "or 'shape'"
+            f"plan: score={score!r} is read off the plan; leave plan out, or rank by "
+            "'moderated', 't', 'shift' or 'shape'"
         )
     return plan if isinstance(plan, str) else bool(plan)
 
@@ -227,7 +227,7 @@ def _fill_sparse(table: Any, how: str) -> Any:
     return table
 
 
-SCORES = ("t", "shift", "shape", *OF_PLAN)
+SCORES = ("moderated", "t", "shift", "shape", *OF_PLAN)
 CHOICES = {
     "scaling": SCALINGS,
     "score": SCORES,

@@ -88,7 +88,9 @@ def _overall(name: str, each: list[np.ndarray]) -> np.ndarray:
     """Average scores over comparisons; of t the squares, so that a mark of one class counts."""
     if len(each) == 1:
         return each[0]
-    return np.sqrt(np.mean(np.square(each), axis=0)) if name == "t" else np.mean(each, axis=0)
+    if name in ("moderated", "t"):
+        return np.sqrt(np.mean(np.square(each), axis=0))
+    return np.mean(each, axis=0)
 
 
 def compare_all(
@@ -176,8 +178,8 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         \qquad \phi_l(\Pi) = \sum_{ij} \pi_{ij} (x_{il} - y_{jl})^2,
 
     Each cost is the sum of a squared shift of the mean, a change of shape, and misalignment with
-    the plan. Features are ranked by Welch's t unless another score is asked for: no score of the
-    plan finds more of the features that differ, and with many samples they find fewer. What the
+    the plan. Features are ranked by a moderated t unless another score is asked for: no score of
+    the plan finds more of the features that differ, and with many samples they find fewer. What the
     plan adds is which sample corresponds to which, and the weights of groups.
 
     Parameters
@@ -200,16 +202,18 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         the number to select, at most half of the groups, and never less than 1.5 % of the mean
         cost: where classes hardly differ, the best plan makes many costs equal, and no larger
         eta would give so small a perplexity.
-    score : {"t", "shift", "shape", "combined", "alpha", "phi", "misalignment"}
+    score : {"moderated", "t", "shift", "shape", "combined", "alpha", "phi", "misalignment"}
         What to rank by. "t" is :math:`|t|` of Welch's test, which does not trust the classes to
-        vary alike; of a group the root of the mean (or sum) of its squares. "shift" is the squared
+        vary alike, and "moderated" the same with the variance of each class drawn towards that of
+        both, as if by ten more samples; of a group the root of the mean (or sum) of the squares.
+        "shift" is the squared
         difference of the means, in scaled units; "shape" what the Wasserstein distance of the
         feature has beyond that. These need no plan. "alpha", the paper's, and "phi", which gives
         the same order for two classes, are read off the plan, as are "misalignment" and
         "combined", :math:`\phi_l + 4 r_l^2` with r the correlation of the feature with the class.
     multiclass : {"ovr", "ovo"}
         With three or more classes: each against the rest, or every pair. Scores are means over
-        the comparisons, root mean squares in the case of "t"; `tables_` and `comparisons_` have
+        the comparisons, root mean squares in the case of t; `tables_` and `comparisons_` have
         each.
     missing : {"error", "impute", "drop"}
         What to do with NaN: refuse it, replace it by the feature's mean over all samples, or
@@ -246,8 +250,9 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         Score of every feature (group). Zero for those that do not vary, which come last.
     ranking_ : array of int, shape (L,)
         Rank of every feature (group); 1 is the best.
-    t_, shift_ : arrays of shape (L,)
-        :math:`|t|` and the squared difference of the means, over all comparisons.
+    moderated_, t_, shift_ : arrays of shape (L,)
+        :math:`|t|`, moderated and Welch's, and the squared difference of the means, over all
+        comparisons.
     alpha_, phi_, shape_, misalignment_, combined_ : arrays of shape (L,)
         Weights, costs and their parts, in scaled units, and the combined score; means over
         comparisons, NaN where there is no plan.
@@ -263,7 +268,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         in which it is higher), log2_fold_change and t (positive is higher in the first class),
         the mean of each class, shift, shape, misalignment, alpha, p and q, NaN until
         `permutation_test` was run. With three or more classes the direction is that of the
-        ``comparison`` with the largest :math:`|t|`, named in a column of its own.
+        ``comparison`` with the largest moderated :math:`|t|`, named in a column of its own.
     tables_ : dict of such tables
         One for each comparison, by its name, such as "a vs rest".
     groups_ : frot.Groups
@@ -291,6 +296,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
     score = _Parameter()
     n_features_in_: int
     feature_names_in_: np.ndarray
+    moderated_: np.ndarray
     t_: np.ndarray
     shift_: np.ndarray
     shape_: np.ndarray
@@ -307,7 +313,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         groups: Any = "each",
         scaling: str = "balanced",
         eta: Any = "auto",
-        score: str = "t",
+        score: str = "moderated",
         multiclass: str = "ovr",
         missing: str = "error",
         group_cost: str = "mean",
@@ -469,7 +475,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         check_is_fitted(self)
         each = self.comparisons_
         # The comparison in which a feature stands out most says what it marks.
-        of = np.argmax([one.scores("t") for one in each], axis=0)
+        of = np.argmax([one.scores("moderated") for one in each], axis=0)
         place = np.arange(len(of))
         names = np.array([one.name for one in each], dtype=object)
         told = {} if len(each) == 1 else {"comparison": names[of]}
