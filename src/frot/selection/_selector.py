@@ -178,9 +178,9 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         \qquad \phi_l(\Pi) = \sum_{ij} \pi_{ij} (x_{il} - y_{jl})^2,
 
     Each cost is the sum of a squared shift of the mean, a change of shape, and misalignment with
-    the plan. Features are ranked by a moderated t unless another score is asked for: no score of
-    the plan finds more of the features that differ, and with many samples they find fewer. What the
-    plan adds is which sample corresponds to which, and the weights of groups.
+    the plan. Features are ranked by a moderated t unless another score is asked for: scores of
+    the plan find about as many of the features that differ among few samples, and fewer among
+    many. What the plan adds is which sample corresponds to which, and the weights of groups.
 
     Parameters
     ----------
