@@ -4,6 +4,7 @@ from html import unescape
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import frot
@@ -39,6 +40,39 @@ def test_every_kind_of_file(run, tmp_path, suffix):
     assert f"optimum in [{result.lower:.8g}, {result.upper:.8g}]" in done.stdout
     assert f"eta {result.eta:.4g}, perplexity {result.perplexity:.1f} of 40" in done.stdout
     assert "40 samples of 40 features, 2 classes" in done.stderr
+
+
+def test_direction_is_shown_and_written(run, tmp_path):
+    path = write(tmp_path / "data.csv", classes=3)
+    words = ["--label", "class", "--top", 3, "--ignore", "batch", "--values", "log2"]
+    done = run("select", path.name, *words, "--out", "g.tsv", "--per-class", "c.csv", "--no-plan")
+    assert done.exit_code == 0, done.output
+    assert re.search(r"rank +feature +score +up in +log2 FC +comparison", done.stdout)
+    assert "control vs rest: no plan between 24 and 32 samples and in 2 more" in done.stdout
+    rows = read_tsv(tmp_path / "g.tsv")
+    for row in rows[:3]:
+        named, other = row["comparison"].split(" vs ")
+        up = row["up_in"]
+        assert up == (named if float(row["t"]) > 0.0 else other)
+        shown = rf"{row['rank']} +{row['feature']} +[\d.]+ +{up} +[+-][\d.]+ +{named} vs rest"
+        assert re.search(shown, done.stdout)
+    assert {"mean_control", "mean_rescued", "mean_treated", "t", "signed_score"} <= set(rows[0])
+    assert {row["alpha"] for row in rows} == {""}
+    each = pd.read_csv(tmp_path / "c.csv")
+    assert each.groupby("comparison").size().tolist() == [40, 40, 40]
+    one = each[(each["comparison"] == "treated vs rest") & (each["feature"] == "gene5")].iloc[0]
+    samples = read_samples(path, "class", ignore=["batch"])
+    values = samples.X[:, samples.names.index("gene5")]
+    inside = samples.y == "treated"
+    assert one["mean_first"] == pytest.approx(values[inside].mean())
+    expected = values[inside].mean() - values[~inside].mean()
+    assert one["log2_fold_change"] == pytest.approx(expected)
+
+
+def test_layers_are_of_anndata_files(run, data):
+    done = run("select", data.name, "--label", "class", "--layer", "counts")
+    assert done.exit_code == 2
+    assert "layer: data.csv has none; leave layer out" in done.stderr
 
 
 def test_columns_of_text_are_named(run, data):

@@ -14,7 +14,7 @@ from frot.selection import (
     stability_selection,
     write_selection_report,
 )
-from frot.selection._pictures import score_of, view_of
+from frot.selection._pictures import view_of
 from frot.selection._selector import unfitted
 from tests.selection.planted import planted
 from tests.show.test_report import Page
@@ -167,8 +167,8 @@ def test_what_is_drawn():
     selector = FROTSelector(3).fit(X, y)
     one = selector.comparisons_[0]
     names, ids = [f"x{i}" for i in range(40)], [str(i) for i in range(40)]
-    view = view_of(one, X, selector.groups_, "combined", 3, names, ids)
-    best = np.argsort(-score_of(one, "combined"))[:30]
+    view = view_of(one, X, selector.groups_, "moderated", 3, names, ids)
+    best = np.argsort(-one.scores("moderated"))[:30]
     assert view.top_names == tuple(names[i] for i in best) == view.features
     n, m = one.plan.shape
     assert sorted(view.order[0]) == list(range(n))

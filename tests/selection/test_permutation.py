@@ -4,6 +4,7 @@ from scipy import sparse, stats
 
 import frot
 from frot.selection import FROTSelector, permutation_test
+from frot.selection._comparison import WITHOUT_PLAN
 from frot.selection._permutation import STATISTICS
 from tests.selection.planted import SIGNAL, planted
 
@@ -28,7 +29,7 @@ def test_planted_features_are_significant(statistic):
     if statistic not in ("shape", "misalignment"):
         assert test.p[list(SIGNAL)].tolist() == [0.01, 0.01, 0.01]
         assert (test.p_max[list(SIGNAL)] <= 0.1).all()
-    assert test.by_feature == (statistic in ("t", "shift", "shape", "wasserstein"))
+    assert test.by_feature == (statistic in WITHOUT_PLAN)
     assert test.q_method == ("pooled" if statistic == "t" else "bh")
 
 

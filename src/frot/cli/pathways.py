@@ -69,9 +69,16 @@ def show_comparisons(selector: FROTSelector) -> None:
     """Print a line of the solver's facts for each comparison."""
     for one in selector.comparisons_:
         result = one.result
+        if result is None:
+            continue
+        drawn = f", {one.about_plan}" if one.is_sample else ""
         say(
             f"{one.name}: eta {result.eta:.4g}, perplexity {result.perplexity:.1f} of "
             f"{len(result.alpha):,}, optimum in [{result.lower:.8g}, {result.upper:.8g}], "
-            f"gap {result.gap:.1e}, {result.status}",
+            f"gap {result.gap:.1e}, {result.status}{drawn}",
             style="" if result.status.ok else "yellow",
         )
+    left = [one for one in selector.comparisons_ if one.result is None]
+    if left:
+        more = f" and in {len(left) - 1} more comparisons" if len(left) > 1 else ""
+        say(f"{left[0].name}: {left[0].about_plan}{more}; --plan makes one, of samples drawn")

@@ -170,6 +170,7 @@ class SelectFiles:
     table: Path | None = None
     page: Path | None = None
     checkpoint: Path | None = None
+    per_class: Path | None = None
 
     @property
     def permutations(self) -> Path:
@@ -190,6 +191,7 @@ class SelectFiles:
     def check(self) -> None:
         """Refuse what could not be written, before the work."""
         wanted = (self.table, TABLES), (self.page, PAGES), (self.checkpoint, ())
+        wanted += ((self.per_class, TABLES),)
         check_files(*wanted, inputs=[self.data], called="the data itself")
 
     def finish(self) -> None:
@@ -206,18 +208,45 @@ def write_ranking(
     tested = getattr(selector, "pathways_", None)
     order = np.argsort(selector.ranking_) if tested is None else tested.order
     table: Any = selector.table_ if tested is None else tested.table
-    columns = {name: np.asarray(table[name]) for name in table}
+    columns = _columns(table)
     columns["selected"] = selector.groups_support_[order].astype(int)
     if stability is not None:
         columns["frequency"] = stability.frequency[order]
+    _write(path, [columns])
+
+
+def write_comparisons(selector: FROTSelector, path: Path) -> None:
+    """Write the tables of all comparisons below each other, the first column saying of which.
+
+    The two sides are ``mean_first`` and ``mean_second`` here, whatever their names.
+    """
+    tables = []
+    for one, table in zip(selector.comparisons_, selector.tables_.values(), strict=True):
+        columns = _columns(table)
+        names = {f"mean_{label}": side for label, side in zip(one.labels, SIDES, strict=True)}
+        named = {names.get(name, name): column for name, column in columns.items()}
+        tables.append({"comparison": np.full(len(columns["rank"]), one.name, object)} | named)
+    _write(path, tables)
+
+
+SIDES = ("mean_first", "mean_second")
+
+
+def _columns(table: Any) -> dict[str, np.ndarray]:
+    return {name: np.asarray(table[name]) for name in table}
+
+
+def _write(path: Path, tables: list[dict[str, np.ndarray]]) -> None:
+    """Write tables of the same columns below each other."""
     import csv
 
     with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         comma = path.suffix.lower() == ".csv"
         writer = csv.writer(file, delimiter="," if comma else "\t", lineterminator="\n")
-        writer.writerow(columns)
-        for row in zip(*columns.values(), strict=True):
-            writer.writerow([_cell(value) for value in row])
+        writer.writerow(tables[0])
+        for columns in tables:
+            for row in zip(*columns.values(), strict=True):
+                writer.writerow([_cell(value) for value in row])
 
 
 def _cell(value: Any) -> str:
@@ -251,15 +280,19 @@ def show_selection(
     table = Table(box=box.SIMPLE_HEAVY, pad_edge=False, collapse_padding=True)
     table.add_column("rank", justify="right", no_wrap=True)
     table.add_column(what, overflow="fold", min_width=8)
-    headings = ["score", "shift", "shape", "misaligned", "α"]
+    signed = _columns(selector.table_)
+    planned = any(one.result is not None for one in selector.comparisons_)
+    headings = ["score", "up in", "log2 FC", *(["comparison"] if "comparison" in signed else [])]
+    headings += ["α"] if planned else []
     headings += ["p", "q", "max-T"] if tested is not None else []
     headings += ["stable"] if stability is not None else []
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
-    for group in shown:
-        parts = (selector.shift_, selector.shape_, selector.misalignment_)
-        cells = [f"{selector.scores_[group]:.4g}", *(f"{part[group]:.3f}" for part in parts)]
-        cells.append(f"{selector.alpha_[group]:.2g}")
+    for place, group in enumerate(shown):
+        cells: list[Any] = [f"{selector.scores_[group]:.4g}", Text(signed["up_in"][place])]
+        cells.append(f"{signed['log2_fold_change'][place]:+.2f}")
+        cells += [Text(signed["comparison"][place])] if "comparison" in signed else []
+        cells += [f"{selector.alpha_[group]:.2g}"] if planned else []
         if tested is not None:
             cells += [f"{found[group]:.2g}" for found in (tested.p, tested.q, tested.p_max)]
         if stability is not None:
@@ -295,15 +328,26 @@ Multiclass = Enum("Multiclass", {"ovr": "ovr", "ovo": "ovo"}, type=str)
 Missing = Enum("Missing", {"error": "error", "impute": "impute", "drop": "drop"}, type=str)
 
 
+class Values(str, Enum):
+    """What the numbers of a table are."""
+
+    auto = "auto"
+    log2 = "log2"
+    log1p = "log1p"
+    linear = "linear"
+
+
 class Score(str, Enum):
     """What features are ranked by."""
 
     auto = "auto"
+    moderated = "moderated"
+    t = "t"
+    shift = "shift"
+    shape = "shape"
     combined = "combined"
     alpha = "alpha"
     phi = "phi"
-    shift = "shift"
-    shape = "shape"
     misalignment = "misalignment"
     set = "set"
 
@@ -333,6 +377,8 @@ STATISTIC = "What the permutations test; by default t, or for groups two nulls o
 MIN_SIZE = "Fewest features of a group in the data; 5 for .gmt files."
 MAX_SIZE = "Most features of a group in the data; 500 for .gmt files."
 COVERAGE = "Least share of a set's genes that the data has."
+PLAN = "Find the plan and alpha; by default for up to 250,000 pairs of samples."
+PER_CLASS = "Write the ranks of every comparison, .tsv or .csv."
 CHECKPOINT = "Keep finished permutations here; by default beside --out until done."
 
 
@@ -354,6 +400,12 @@ def select(
     ] = None,
     keep: Annotated[list[str] | None, option("Data", KEEP, "NAME|FILE")] = None,
     log1p: Annotated[bool, option("Data", "Rank log(1 + x), for counts.", None, "--log1p")] = False,
+    layer: Annotated[
+        str | None, option("Data", "Layer of an .h5ad file to read, not X.", "NAME")
+    ] = None,
+    values: Annotated[
+        Values, option("Data", "What the numbers are, for fold changes.")
+    ] = Values.auto,
     missing: Annotated[Missing, option("Data", "What to do with missing values.")] = Missing.error,
     scaling: Annotated[Scaling, option("Selection", "Scale of features.")] = Scaling.balanced,
     score: Annotated[Score, option("Selection", "What to rank by.")] = Score.auto,
@@ -362,6 +414,7 @@ def select(
     multiclass: Annotated[
         Multiclass, option("Selection", "Three or more classes: one against rest, or pairs.")
     ] = Multiclass.ovr,
+    plan: Annotated[bool | None, option("Selection", PLAN)] = None,
     tol: Annotated[float | None, option("Selection", "Relative gap to stop at.", "GAP")] = None,
     max_iter: Annotated[
         int | None, option("Selection", "Transport problems at most.", "COUNT")
@@ -380,11 +433,12 @@ def select(
     workers: Annotated[int, option("Inference", "Processes; -1 for all cores.", "COUNT")] = 1,
     checkpoint: Annotated[Path | None, option("Inference", CHECKPOINT, "FILE")] = None,
     out: Annotated[Path | None, option("Output", "Write all ranks, .tsv or .csv.", "FILE")] = None,
+    per_class: Annotated[Path | None, option("Output", PER_CLASS, "FILE")] = None,
     report: Annotated[Path | None, option("Output", "Write a web page, .html.", "FILE")] = None,
     rows: Annotated[int, option("Output", "Rows to print.", "COUNT", min=0)] = 20,
     progress: Progress = None,
 ) -> None:
-    """Select the features that tell classes apart, with a plan between their samples.
+    """Select the features that tell classes apart: in which each is higher, and by how much.
 
     DATA is a .csv, .tsv, .txt, .gct (also with .gz), .xlsx, .parquet or .npz file with a column of
     classes, or an .h5ad file with one in obs. Columns of numbers are features; the first column
@@ -398,7 +452,7 @@ def select(
     """
     from frot.selection import FROTSelector, read_samples, write_selection_report
 
-    files = SelectFiles(data, out, report, checkpoint)
+    files = SelectFiles(data, out, report, checkpoint, per_class)
     files.check()
     count = None if top is None else _number(top, "top")
     if not workers:
@@ -407,6 +461,7 @@ def select(
         raise InputError("block: is what permutations stay within; give --permutations too")
     columns: dict[str, Any] = {"label": label} | given(
         labels=(labels, None), transpose=(transpose, False), block=(block, None), ids=(ids, None),
+        layer=(layer, None),
         features=(features or None, None), drop=(drop or [], []), keep=(keep or [], []),
         log1p=(log1p, False),
     )  # fmt: skip
@@ -424,6 +479,8 @@ def select(
         adversary=(capped(worst, len(parsed)), None),
         eta=(eta if eta == "auto" else _number(eta, "eta"), "auto"),
         score=(score.value, "auto"),
+        values=(values.value, "auto"),
+        plan=(plan, None),
         multiclass=(multiclass.value, "ovr"),
         missing=(missing.value, "error"),
         tol=(tol, None),
@@ -437,10 +494,16 @@ def select(
         chosen.update({"random_state": seed} if chosen and seed else {})
     call = SelectCall(
         data, number, groups, columns, options, test, halves,
-        {name: path for name, path in (("out", out), ("report", report)) if path is not None},
+        {
+            name: path
+            for name, path in (("out", out), ("per-class", per_class), ("report", report))
+            if path is not None
+        },
         limits,
     )  # fmt: skip
-    selector = FROTSelector(number, groups=parsed, **options)
+    # Pictures on the page are of the plan.
+    drawn: dict[str, Any] = {} if report is None else {"plan": True}
+    selector = FROTSelector(number, groups=parsed, **drawn | options)
     run = {"n_jobs": workers, "progress": bar(progress)}
     interrupted = False
     with warnings_as_lines():
@@ -454,6 +517,9 @@ def select(
     if out is not None:
         write_ranking(selector, out, found)
         say(f"Wrote {out}")
+    if per_class is not None:
+        write_comparisons(selector, per_class)
+        say(f"Wrote {per_class}")
     if report is not None:
         write_selection_report(
             selector,
@@ -471,8 +537,8 @@ def select(
         say(f"Wrote {report}")
     if not interrupted:
         files.finish()
-    codes = [exit_code(one.result.status) for one in selector.comparisons_]
-    raise typer.Exit(max(codes))
+    results = [one.result for one in selector.comparisons_ if one.result is not None]
+    raise typer.Exit(max((exit_code(result.status) for result in results), default=0))
 
 
 def _number(text: str, name: str) -> int | float:

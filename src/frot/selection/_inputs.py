@@ -25,7 +25,8 @@ from frot._base.validate import (
 from frot.groups.groups import Groups
 from frot.problem.adversary import Simplex, SimplexFamily, given_once
 from frot.problem.amounts import Relative
-from frot.selection._comparison import MULTICLASS, Contrast, Settings, contrasts_of
+from frot.selection._comparison import MULTICLASS, OF_PLAN, Contrast, Settings, contrasts_of
+from frot.selection._effects import VALUES, kind_of_values
 from frot.selection._frank_wolfe import Limits, Watch
 from frot.selection._scaling import SCALINGS
 
@@ -37,6 +38,7 @@ __all__ = [
     "check_eta",
     "check_labels",
     "check_picks",
+    "check_plan",
     "check_sample_weight",
     "check_weigher",
     "fill_missing",
@@ -146,6 +148,18 @@ def check_weigher(
     return found.having(0.0, None), eta
 
 
+def check_plan(plan: Any, score: str) -> str | bool:
+    """Return whether to make a plan; refuse to make none where the score is read off it."""
+    if not isinstance(plan, bool | np.bool_) and not (isinstance(plan, str) and plan == "auto"):
+        raise InputError(f"plan: {brief(plan)} is none of 'auto', True and False")
+    if not plan and score in OF_PLAN:
+        raise InputError(
+            f"plan: score={score!r} is read off the plan; leave plan out, or rank by "
+            "'moderated', 't', 'shift' or 'shape'"
+        )
+    return plan if isinstance(plan, str) else bool(plan)
+
+
 @lru_cache(maxsize=8)
 def _unnamed(n_features: int) -> Groups:
     """Make up names for features once, not for every fit."""
@@ -218,8 +232,8 @@ def _fill_sparse(table: Any, how: str) -> Any:
     return table
 
 
-SCORES = ("combined", "alpha", "phi", "shift", "shape", "misalignment")
-# "auto" is "set" for groups of features and "combined" for single ones.
+SCORES = ("moderated", "t", "shift", "shape", *OF_PLAN)
+# "auto" is "set" for groups of features and "moderated" for single ones.
 RANKINGS = ("auto", *SCORES, "set")
 CHOICES = {
     "scaling": SCALINGS,
@@ -227,6 +241,7 @@ CHOICES = {
     "multiclass": MULTICLASS,
     "missing": MISSING,
     "group_cost": ("mean", "sum"),
+    "values": VALUES,
 }
 
 
@@ -245,6 +260,9 @@ class Prepared:
         How many groups to select, where that is set.
     watch : Watch
         Of a fit; runs that are many have none.
+    plan : "auto" or bool
+    values : str
+        What the numbers are, "auto" being settled.
     """
 
     table: Any
@@ -257,6 +275,8 @@ class Prepared:
     score: str
     settings: Settings
     watch: Watch
+    plan: str | bool
+    values: str
 
     def contrasts(self, codes: np.ndarray | None = None) -> list[Contrast]:
         """Return the comparisons, under the labels of the data or under others."""
@@ -278,6 +298,7 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
         check_callable(params["callback"], "callback"),
         check_flag(params["progress"], "progress"),
     )
+    plan = check_plan(params["plan"], params["score"])
     check_labels(X, y)
     try:
         X, y = validate_data(
@@ -307,11 +328,12 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
     picks = check_picks(number, threshold, len(groups), single)
     score = params["score"]
     if score == "auto":
-        score = "combined" if single else "set"
+        score = "moderated" if single else "set"
     limits = Limits(tol, max_iter)
     weights, eta = check_weigher(params["adversary"], len(groups), eta)
+    table = fill_missing(X, params["missing"])
     return Prepared(
-        table=fill_missing(X, params["missing"]),
+        table=table,
         codes=codes,
         classes=classes,
         weight=weight,
@@ -321,4 +343,6 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
         score=score,
         settings=Settings(params["scaling"], eta, picks, params["group_cost"], limits, weights),
         watch=watch,
+        plan=plan,
+        values=kind_of_values(table) if params["values"] == "auto" else params["values"],
     )

@@ -102,6 +102,8 @@ def write_selection_report(
     """
     check_is_fitted(selector)
     path = check_page(path)
+    if any(one.result is None for one in selector.comparisons_):
+        raise InputError("selector: has no plan, which the page shows; fit it with plan=True")
     prepared = _same(selector, X, y)
     if permutation is None:
         permutation = getattr(selector, "permutation_", None)
@@ -176,7 +178,7 @@ def _names(
 
 def _figures(selector: FROTSelector, what: str) -> list[tuple[str, str]]:
     """The three numbers above all others."""
-    results = [one.result for one in selector.comparisons_]
+    results = [one.solved for one in selector.comparisons_]
     several = len(results) > 1
     perplexity = np.mean([result.perplexity for result in results])
     return [
@@ -194,7 +196,7 @@ def _figures(selector: FROTSelector, what: str) -> list[tuple[str, str]]:
 
 def _facts(selector: FROTSelector, samples: str, d: int, what: str) -> list[tuple[str, str]]:
     params = selector.get_params()
-    results = [one.result for one in selector.comparisons_]
+    results = [one.solved for one in selector.comparisons_]
     etas = sorted(result.eta for result in results)
     eta = f"{etas[0]:.4g}" if len(etas) == 1 else f"{etas[0]:.4g} to {etas[-1]:.4g}"
     how = ", chosen by the perplexity of α" if params["eta"] == "auto" else ""

@@ -51,6 +51,8 @@ class Columns:
     only : frozenset of str, or None for all
         Features that are wanted.
     transpose : bool
+    layer : str or None
+        Of an .h5ad file.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Columns:
     drop: frozenset[str] = frozenset()
     only: frozenset[str] | None = None
     transpose: bool = False
+    layer: str | None = None
 
     def special(self) -> list[tuple[str, str]]:
         """Those with a meaning: what each is, and its name."""
@@ -243,12 +246,16 @@ def _read_h5ad(path: Path, wanted: Columns) -> Found:
     except Exception as error:
         # h5py and anndata raise errors of many kinds for files that they cannot read.
         raise InputError(f"cannot read {path}: {brief(error, 200)}") from None
-    if adata.X is None:
+    if wanted.layer is not None and wanted.layer not in adata.layers:
+        known = quote_some(list(adata.layers)) or "none"
+        raise InputError(f"layer: {path} has no layer {brief(wanted.layer)}; it has {known}")
+    table: Any = adata.X if wanted.layer is None else adata.layers[wanted.layer]
+    if table is None:
         raise InputError(f"{path} has no X; write the table to X")
     special = wanted.take(path, list(map(str, adata.obs.columns)), adata.obs.__getitem__)
     ids = special.pop("ids", as_text(adata.obs_names))
     names = tuple(map(str, adata.var_names))
-    return Found(adata.X, names, ids, special, names, has_genes_only=True)
+    return Found(table, names, ids, special, names, has_genes_only=True)
 
 
 def _open(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:

@@ -136,6 +136,7 @@ def read_samples(
     drop: Names = (),
     keep: Names = (),
     log1p: bool = False,
+    layer: str | None = None,
 ) -> Samples:
     r"""Read a table of samples, with their classes in a column or in another file.
 
@@ -176,6 +177,8 @@ def read_samples(
         Columns that are features though they look like metadata.
     log1p : bool
         Take log(1 + x) of a table of counts; refused for negative numbers.
+    layer : str, optional
+        Of an .h5ad file, the layer to read in the place of ``X``.
 
     Returns
     -------
@@ -215,6 +218,8 @@ def read_samples(
             f"{brief(label)}"
         )
     check_file(path)
+    if layer is not None and kind != ".h5ad":
+        raise InputError(f"layer: {path} has none; leave layer out, which is for .h5ad files")
     only = None if features is None else listed(features, "features")
     dropped, kept = listed(drop, "drop"), listed(keep, "keep")
     others = None if labels is None else Labels.read(check_path(labels, "labels"), label, block)
@@ -226,6 +231,7 @@ def read_samples(
         drop=frozenset(dropped),
         only=None if only is None else frozenset(only),
         transpose=check_flag(transpose, "transpose") or kind.startswith(".gct"),
+        layer=layer,
     )
     found = read_file(path, wanted)
     for argument, names in (("features", only or []), ("drop", dropped), ("keep", kept)):
