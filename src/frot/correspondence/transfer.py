@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -194,15 +194,15 @@ class Transferring:
         y, x = np.divmod(best, self.target.w)
         cells, inside = _window(x, y, WINDOWS[self.mode] // 2, self.target)
         rows = np.arange(self.source.count)[:, None]
-        near = np.where(inside, self._scored(rows, cells), 0.0)
+        near = np.where(inside, self._taken(self.scores, rows, cells), 0.0)
         # A cell without any score stays where the first of equals is.
         alone = near.sum(axis=1) <= 0.0
         near[alone] = cells[alone] == best[alone, None]
         return np.einsum("nk,nkc->nc", _shares(near), centres[cells]) - self._centres
 
-    def _scored(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Votes between some cells as shares of the former's, in double precision."""
-        flat = self.home.xp.reshape(self._shares, (-1,))
+    def _taken(self, values: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """What an array, (n, m), has for some pairs of cells, in double precision."""
+        flat = self.home.xp.reshape(values, (-1,))
         places = rows * self.target.count + columns
         found = self.home.xp.take(flat, self.home.indices(places.ravel()))
         return to_numpy(found).astype(float).reshape(places.shape)
@@ -227,13 +227,14 @@ class Transferring:
         owner = y * grid.w + x
         order = np.argsort(owner, kind="stable")
         owners, starts = np.unique(owner[order], return_index=True)
-        centres = self._centres
-        for cell, start, end in zip(owners, starts, [*starts[1:], len(order)], strict=False):
-            some = order[start:end]
-            # How far from the cell's centre its points are, and the closest cell with votes.
-            off = float(_apart(points[some], centres[cell : cell + 1]).max(initial=0.0))
-            apart = _apart(centres[cell : cell + 1], centres[voting])[0]
-            near = float(apart.min()) + off
+        across, down = np.ascontiguousarray(self._centres[voting].T)
+        off = _apart_each(points, self._centres[owner])[order]
+        far = np.maximum.reduceat(off, starts) if len(order) else off
+        for cell, start, end, most in zip(owners, starts, [*starts[1:], None], far, strict=False):
+            squares = (across - self._centres[cell, 0]) ** 2
+            squares += (down - self._centres[cell, 1]) ** 2
+            # How far the closest cell with votes may be from a point here.
+            near = float(np.sqrt(squares.min())) + most
             reach = near
             if mode == "median":
                 reach = float(np.hypot(near, FAR * self._spread(radius)))
@@ -241,7 +242,8 @@ class Transferring:
                 reach = max(near, 2**0.5 * (grid.receptive_field // 2))
             elif mode != "argmax":
                 reach = max(near, grid.stride if radius is None else radius)
-            yield some, voting[apart <= (reach + off) * (1.0 + 1e-9)]
+            limit = ((reach + most) * (1.0 + 1e-9)) ** 2
+            yield order[start:end], voting[squares <= limit]
 
     def _spread(self, radius: float | None) -> float:
         return SPREAD * self.source.stride if radius is None else max(radius, 1e-9)
@@ -270,11 +272,30 @@ class Transferring:
     def __call__(self, points: np.ndarray) -> Transfer:
         """Move points, (k, 2), all in pixels of the grids."""
         moved = self.moved(points)
+        return Transfer(moved, self.confidence(points, moved))
+
+    def confidence(self, points: np.ndarray, moved: np.ndarray) -> np.ndarray:
+        """Return how sure it is that points, (k, 2), went to these places, (k,)."""
         parts = [
             self._confidence(points[start : start + AT_ONCE], moved[start : start + AT_ONCE])
             for start in range(0, max(len(points), 1), AT_ONCE)
         ]
-        return Transfer(moved, np.concatenate(parts))
+        return np.concatenate(parts)
+
+    def votes_at(self, y: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Return whether the closest cell has votes, at all places of some rows and columns."""
+        grid = self.source
+        down, across = (
+            np.clip((places / grid.stride).round().astype(int), 0, count - 1)
+            for places, count in ((y, grid.h), (x, grid.w))
+        )
+        return self.voting.reshape(grid.h, grid.w)[np.ix_(down, across)]
+
+    @property
+    def inverse(self) -> Transferring:
+        """The same scores read from the target to the source."""
+        turned = self.home.xp.matrix_transpose(self.scores)
+        return replace(self, scores=turned, source=self.target, target=self.source)
 
     def moved(self, points: np.ndarray) -> np.ndarray:
         """Return where points, (k, 2), go, and not how sure that is."""
@@ -293,7 +314,7 @@ class Transferring:
         # Some modes look far to be safe; where a point itself may be is known to its own cells.
         x, y = _nearest(points, self.source)
         cells, inside = _window(x, y, 1, self.source)
-        apart = np.linalg.norm(points[:, None] - self._centres[cells], axis=2)
+        apart = _apart_each(points[:, None], self._centres[cells])
         chosen = inside & self.voting[cells] & (apart <= self.source.stride)
         voting = np.flatnonzero(self.voting)
         for one in np.flatnonzero(~chosen.any(axis=1)):
@@ -306,11 +327,11 @@ class Transferring:
         """Share of the votes of the cells close to a point that are for its new place, (k,)."""
         grid = self.target
         columns, inside = _window(*_nearest(moved, grid), int(AGREES), grid)
-        apart = np.linalg.norm(moved[:, None] - grid.centres[columns], axis=2)
+        apart = _apart_each(moved[:, None], grid.centres[columns])
         least = apart.min(axis=1, keepdims=True, initial=np.inf)
         agree = inside & (apart <= np.maximum(AGREES * grid.stride, least))
         rows, weights = self._close(points)
-        votes = self._scored(rows[:, :, None], columns[:, None, :]) * agree[:, None, :]
+        votes = self._taken(self._shares, rows[:, :, None], columns[:, None, :]) * agree[:, None, :]
         return np.clip((weights * votes.sum(axis=2)).sum(axis=1), 0.0, 1.0)
 
     @cached_property
@@ -336,7 +357,7 @@ class Transferring:
         """
         grid = self.target
         rows, weights = self._close(point[None])
-        votes = weights[0] @ self._scored(rows.T, np.arange(grid.count)[None, :])
+        votes = weights[0] @ self._taken(self._shares, rows.T, np.arange(grid.count)[None, :])
         h, w = size
         down = sampling(np.arange(h) * ratio / grid.stride, grid.h)
         across = sampling(np.arange(w) * ratio / grid.stride, grid.w)
@@ -367,6 +388,12 @@ def _apart(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     y *= y
     x += y
     return np.sqrt(x, out=x)
+
+
+def _apart_each(points: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Distances between points and the places that belong to them, (..., 2) both."""
+    x, y = np.moveaxis(points - places, -1, 0)
+    return np.sqrt(x * x + y * y)
 
 
 def _gaussian(points: np.ndarray, centres: np.ndarray, spread: float) -> np.ndarray:
