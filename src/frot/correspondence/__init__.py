@@ -66,7 +66,9 @@ from frot.correspondence.evaluation import (
     read_evaluation,
     result_table,
 )
+from frot.correspondence.flow import Flow, Warped, read_flow
 from frot.correspondence.match import Match
+from frot.correspondence.match_file import load_match
 from frot.correspondence.page import write_match_page
 from frot.correspondence.pictures import (
     grid_points,
@@ -78,6 +80,7 @@ from frot.correspondence.pictures import (
     plot_weights,
 )
 from frot.correspondence.settings import PRESETS, Settings
+from frot.correspondence.tracking import Tracked
 from frot.correspondence.transfer import Transfer
 
 __all__ = [
@@ -91,6 +94,7 @@ __all__ = [
     "Evaluation",
     "FeatureCache",
     "FeatureMap",
+    "Flow",
     "Grid",
     "LayerSearch",
     "Match",
@@ -105,9 +109,11 @@ __all__ = [
     "ScoredLayers",
     "Settings",
     "TorchBackbone",
+    "Tracked",
     "Transfer",
     "Verification",
     "Warp",
+    "Warped",
     "best_layer",
     "coherence",
     "default_backbone",
@@ -116,6 +122,7 @@ __all__ = [
     "find_weights",
     "grid_points",
     "image_key",
+    "load_match",
     "load_pairs",
     "mask_score",
     "mobilenetv2",
@@ -133,6 +140,7 @@ __all__ = [
     "random_homography",
     "random_thin_plate",
     "read_evaluation",
+    "read_flow",
     "read_photo",
     "resnet",
     "resolve_backbone",

@@ -98,14 +98,14 @@ class Match:
         Transfer
             ``points``, (k, 2), in pixels of B, within it; ``confidence``, (k,).
         """
-        moved = self.transferring(self.source_ratio * self._checked(points))
+        moved = self.transferring(self.source_ratio * self.source.check_points(points))
         height, width = self.target.size
         inside = np.clip(moved.points / self.target_ratio, 0.0, [width - 1.0, height - 1.0])
         return Transfer(inside, moved.confidence)
 
     def heatmap(self, point: Any) -> np.ndarray:
         """Return how strongly every pixel of B is matched with a point of A, (H, W), at most 1."""
-        at = self.source_ratio * self._checked([point])[0]
+        at = self.source_ratio * self.source.check_points([point])[0]
         return self.transferring.heatmap(at, self.target.size, self.target_ratio)
 
     @cached_property
@@ -222,28 +222,6 @@ class Match:
         from frot.correspondence.match_file import save_match
 
         return save_match(self, path)
-
-    def _checked(self, points: Any) -> np.ndarray:
-        try:
-            found: np.ndarray = np.asarray(points, dtype=float)
-        except (TypeError, ValueError):
-            found = np.asarray(None)
-        if found.ndim != 2 or found.shape[1] != 2:
-            raise InputError(
-                "points: must be pairs of x and y, of shape (k, 2), such as [[120, 80], [60, 200]]"
-            )
-        if np.isnan(found).any():
-            raise InputError("points: have coordinates that are not numbers; drop those points")
-        height, width = self.source.size
-        low, high = np.array([-0.5, -0.5]), np.array([width - 0.5, height - 0.5])
-        bad = ~((found >= low) & (found <= high)).all(axis=1)
-        if bad.any():
-            x, y = found[bad][0]
-            raise InputError(
-                f"points: ({x:g}, {y:g}) is outside {self.source.name}, which is {width} x "
-                f"{height} pixels"
-            )
-        return found
 
     def plot(self, points: Any = None, **options: Any) -> Figure:
         """Draw the photographs side by side with points and where they go."""

@@ -53,7 +53,7 @@ def save_match(match: Match, path: str | os.PathLike[str]) -> Path:
         "names": [match.source.name, match.target.name],
         "grids": [asdict(match.source_grid), asdict(match.target_grid)],
         "ratios": [match.source_ratio, match.target_ratio],
-        "transfer": [read.mode, read.radius],
+        "transfer": [read.mode, read.radius, read.blank],
         **{name: getattr(match, name) for name in ("alpha", "phi", "prior", "method", "seconds")},
     }
     arrays = {

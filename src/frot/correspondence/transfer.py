@@ -165,6 +165,8 @@ class Transferring:
         so in 3 x 3, for places between cells).
     radius : float, optional
         Pixels instead of one stride; the standard deviation of "median" instead of one and a half.
+    blank : bool
+        Whether one of the images has no content: then nothing is known, and no place is sure.
     """
 
     scores: Any
@@ -173,6 +175,7 @@ class Transferring:
     home: Home
     mode: str = "median"
     radius: float | None = None
+    blank: bool = False
 
     @cached_property
     def voting(self) -> np.ndarray:
@@ -276,6 +279,8 @@ class Transferring:
 
     def confidence(self, points: np.ndarray, moved: np.ndarray) -> np.ndarray:
         """Return how sure it is that points, (k, 2), went to these places, (k,)."""
+        if self.blank:
+            return np.zeros(len(points))
         parts = [
             self._confidence(points[start : start + AT_ONCE], moved[start : start + AT_ONCE])
             for start in range(0, max(len(points), 1), AT_ONCE)
@@ -289,7 +294,7 @@ class Transferring:
             np.clip((places / grid.stride).round().astype(int), 0, count - 1)
             for places, count in ((y, grid.h), (x, grid.w))
         )
-        return self.voting.reshape(grid.h, grid.w)[np.ix_(down, across)]
+        return self.voting.reshape(grid.h, grid.w)[np.ix_(down, across)] & (not self.blank)
 
     @property
     def inverse(self) -> Transferring:
