@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.ndimage import map_coordinates
 
 import frot
 from frot import InputError
+from frot.correspondence import Warped
 from frot.correspondence._features import Grid
 from frot.correspondence._warps import Warp, random_thin_plate
 
@@ -44,7 +46,7 @@ class FakeMatch:
 
     source: FakePhoto
     target: FakePhoto
-    warp: Warp
+    bent: Warp
     stride: float = 8.0
     side: int = 240
     result: frot.Result | None = None
@@ -89,7 +91,7 @@ class FakeMatch:
 
     @cached_property
     def scores(self) -> np.ndarray:
-        truth = self.warp.points(self.source_grid.centres / self.source_ratio) * self.target_ratio
+        truth = self.bent.points(self.source_grid.centres / self.source_ratio) * self.target_ratio
         square = ((truth[:, None] - self.target_grid.centres) ** 2).sum(axis=2)
         wide = 8.0 + 10.0 * np.random.default_rng(0).random((len(truth), 1))
         return np.exp(-0.5 * square / wide**2).astype(np.float32)
@@ -124,6 +126,18 @@ class FakeMatch:
         means = (column[:, :, None] * sums).sum(axis=1)
         means /= column.sum(axis=1, keepdims=True) * row.sum(axis=1, keepdims=True)
         return FakeTransfer((near + means[:, :2]) / self.target_ratio, means[:, 2])
+
+    @cached_property
+    def inverse(self) -> FakeMatch:
+        """The same from the bent cat to the cat."""
+        back: Any = SimpleNamespace(points=self.bent.origins, origins=self.bent.points)
+        return replace(self, source=self.target, target=self.source, bent=back)
+
+    def warp(self, onto: str) -> Warped:
+        """The source where it belongs in the target."""
+        assert onto == "target"
+        pixels = self.bent.apply(self.source.pixels, size=self.target.size)
+        return Warped(pixels, np.ones(self.target.size, dtype=bool))
 
     def heatmap(self, point: object) -> np.ndarray:
         """Mean of the scores, as shares, of the cells within a stride of the point."""
