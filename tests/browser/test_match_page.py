@@ -144,7 +144,7 @@ def test_the_slider_uncovers_the_warped_photograph(page):
     assert page.execute_script(shape) == "inset(0px 50% 0px 0px)"
     slider = page.find_element("id", "slide")
     slider.send_keys(Keys.END)
-    assert page.execute_script(shape) == "inset(0px)"
+    assert page.execute_script(shape) == "inset(0px 0% 0px 0px)"
     slider.send_keys(Keys.HOME)
     assert page.execute_script(shape) == "inset(0px 100% 0px 0px)"
     over, under = (box(page, "warped"), page.execute_script(

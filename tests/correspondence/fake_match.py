@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,9 +13,11 @@ from scipy.ndimage import map_coordinates
 
 import frot
 from frot import InputError
-from frot.correspondence import Warped
+from frot._base.arrays import Home
+from frot.correspondence import Match, Photo, Warped
 from frot.correspondence._features import Grid
 from frot.correspondence._warps import Warp, random_thin_plate
+from frot.correspondence.transfer import Transferring
 
 LAYERS = tuple(f"stage{stage}.{block}" for stage, count in ((1, 3), (2, 4), (3, 6), (4, 3))
                for block in range(count))  # fmt: skip
@@ -176,3 +178,28 @@ def fake_match(stride: float = 8.0, side: int = 240, grow: float = 1.0, **more) 
         FakePhoto(cat, "cat.png"), FakePhoto(bent, "bent <cat>.png"), warp, stride, side, result,
         **more,
     )  # fmt: skip
+
+
+@cache
+def bent_match(mode: str = "median") -> tuple[Match, Warp]:
+    """A real match of small photographs with sharp scores, and the warp that it is about."""
+    pixels = np.ascontiguousarray(fake_match().source.pixels[::2, ::2])
+    h, w = pixels.shape[:2]
+    plate = random_thin_plate((h, w), strength=0.6, seed=2)
+    warp = Warp(np.diag([1.2, 1.2, 1.0]), plate.anchors, plate.bend)
+    bent = warp.apply(pixels, size=(int(1.2 * h), int(1.2 * w) + 20))
+    stride, ratio = 8.0, 1.25
+    grids = [
+        Grid(int(ratio * photo.shape[0] // stride) + 1, int(ratio * photo.shape[1] // stride) + 1,
+             stride, 19.0)
+        for photo in (pixels, bent)
+    ]  # fmt: skip
+    truth = warp.points(grids[0].centres / ratio) * ratio
+    scores = np.exp(-0.5 * ((truth[:, None] - grids[1].centres) ** 2).sum(axis=2) / 5.0**2)
+    plan = scores / scores.sum()
+    match = Match(
+        Photo(pixels, "cat.png"), Photo(bent, "bent.png"), *grids, ratio, ratio,
+        plan.sum(axis=1), plan.sum(axis=0), {"only": 1.0}, None, None, None, "frot", 0.1, None,
+        None, Transferring(scores, *grids, Home.of(scores), mode), plan,
+    )  # fmt: skip
+    return match, warp

@@ -51,7 +51,7 @@ def test_the_answer_and_the_layers_are_there(page):
     assert [float(weight) for weight in weights] == list(match.alpha.values())
     for x, y in match.transfer(POINTS).points:
         assert f"<td>{x:.1f}, {y:.1f}</td>" in page
-    assert "496 best of 713 cells" in page
+    assert "310 best of 713 cells" in page
     assert "every 2 pixels of A, and a click goes to the nearest of these" in page
 
 

@@ -16,18 +16,19 @@ import numpy as np
 from scipy.ndimage import map_coordinates
 from scipy.sparse import csr_array
 
-from frot._base.errors import InputError
+from frot._base.errors import InputError, require
 from frot._base.files import check_path, check_writable, replacing
 from frot.correspondence._interpolation import sampling
 
 if TYPE_CHECKING:
     from frot.correspondence.match import Match
 
-__all__ = ["FLOWS", "Flow", "Warped", "check_flow_path", "flow_of", "look_up", "read_flow"]
+__all__ = ["FLOWS", "IMAGES", "Flow", "Warped", "flow_of", "look_up", "read_flow"]
 
 FLOWS = (".flo", ".npy", ".npz")
-# Points that are moved; more than a photograph of 640 x 480 has at every second pixel.
-MAX_POINTS = 100_000
+IMAGES = (".png", ".webp")
+# Points that are moved: every pixel of a photograph of 450 x 330.
+MAX_POINTS = 150_000
 # What Middlebury's files begin with, and the least that they have where nothing is known.
 MAGIC, UNKNOWN = 202021.25, 1e9
 
@@ -37,6 +38,17 @@ class Warped(NamedTuple):
 
     pixels: np.ndarray
     valid: np.ndarray
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the picture, .png or .webp, with what is not known transparent."""
+        path = _check_suffix(path, IMAGES)
+        colours = np.dstack([np.clip(self.pixels, 0.0, 1.0), self.valid])
+        image = require("PIL.Image", "correspondence").fromarray(
+            (255.0 * colours).round().astype(np.uint8)
+        )
+        with replacing(path) as draft:
+            image.save(draft, **({"lossless": True} if path.suffix.lower() == ".webp" else {}))
+        return path
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +103,7 @@ class Flow:
         ``.npy`` the displacement alone, of shape (H, W, 2), with NaN there, and ``.npz`` all of
         displacement, certainty and valid.
         """
-        path = check_flow_path(path)
+        path = _check_suffix(path, FLOWS)
         suffix = path.suffix.lower()
         with replacing(path) as draft:
             if suffix == ".npz":
@@ -113,19 +125,10 @@ class Flow:
         return np.where(self.valid[..., None], self.displacement, np.float32(value))
 
 
-def check_flow_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file that a flow can be written to.
-
-    Examples
-    --------
-    >>> check_flow_path("flow.png")
-    Traceback (most recent call last):
-    ...
-    frot.InputError: flow.png must end in .flo, .npy or .npz
-    """
+def _check_suffix(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> Path:
     path = check_path(path)
-    if path.suffix.lower() not in FLOWS:
-        raise InputError(f"{path} must end in {', '.join(FLOWS[:-1])} or {FLOWS[-1]}")
+    if path.suffix.lower() not in suffixes:
+        raise InputError(f"{path} must end in {' or '.join(suffixes)}")
     check_writable(path)
     return path
 

@@ -132,7 +132,7 @@ class Match:
         """Return where every pixel of A lies in B.
 
         Points are moved as by `transfer`, at every pixel of A, or of larger photographs on a
-        lattice of up to 100,000 of them, with the displacement bilinear in between; the certainty
+        lattice of up to 150,000 of them, with the displacement bilinear in between; the certainty
         is their confidence, read off twice a stride.
 
         Parameters
