@@ -189,17 +189,17 @@ def bent_match(mode: str = "median") -> tuple[Match, Warp]:
     warp = Warp(np.diag([1.2, 1.2, 1.0]), plate.anchors, plate.bend)
     bent = warp.apply(pixels, size=(int(1.2 * h), int(1.2 * w) + 20))
     stride, ratio = 8.0, 1.25
-    grids = [
+    one, other = (
         Grid(int(ratio * photo.shape[0] // stride) + 1, int(ratio * photo.shape[1] // stride) + 1,
              stride, 19.0)
         for photo in (pixels, bent)
-    ]  # fmt: skip
-    truth = warp.points(grids[0].centres / ratio) * ratio
-    scores = np.exp(-0.5 * ((truth[:, None] - grids[1].centres) ** 2).sum(axis=2) / 5.0**2)
+    )  # fmt: skip
+    truth = warp.points(one.centres / ratio) * ratio
+    scores = np.exp(-0.5 * ((truth[:, None] - other.centres) ** 2).sum(axis=2) / 5.0**2)
     plan = scores / scores.sum()
     match = Match(
-        Photo(pixels, "cat.png"), Photo(bent, "bent.png"), *grids, ratio, ratio,
+        Photo(pixels, "cat.png"), Photo(bent, "bent.png"), one, other, ratio, ratio,
         plan.sum(axis=1), plan.sum(axis=0), {"only": 1.0}, None, None, None, "frot", 0.1, None,
-        None, Transferring(scores, *grids, Home.of(scores), mode), plan,
+        None, Transferring(scores, one, other, Home.of(scores), mode), plan,
     )  # fmt: skip
     return match, warp

@@ -166,7 +166,7 @@ def read_flow(path: str | os.PathLike[str]) -> Flow:
         raise InputError(f"{path} is no flow, or cut short: {error}") from None
     if values.ndim != 3 or values.shape[2] != 2 or values.dtype.kind not in "fiu":
         raise InputError(f"{path} has shape {values.shape}; a flow has (H, W, 2)")
-    valid = (np.abs(values) < UNKNOWN).all(axis=2)
+    valid = np.all(np.abs(values) < UNKNOWN, axis=2)
     known = np.where(valid[..., None], values, 0.0).astype(np.float32)
     return Flow(known, valid.astype(np.float32), valid)
 

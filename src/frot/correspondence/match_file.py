@@ -123,11 +123,12 @@ def _rebuilt(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Match:
         Photo(_unpacked(arrays[side]), name)
         for side, name in zip(("source", "target"), about["names"], strict=True)
     ]
+    ratios, (mode, radius, blank) = about["ratios"], about["transfer"]
     return Match(
-        photos[0], photos[1], grids[0], grids[1], *about["ratios"], arrays["a"], arrays["b"],
+        photos[0], photos[1], grids[0], grids[1], ratios[0], ratios[1], arrays["a"], arrays["b"],
         about["alpha"], about["phi"], about["prior"], result, about["method"], about["seconds"],
         arrays.get("source_cam"), arrays.get("target_cam"),
-        Transferring(scores, grids[0], grids[1], Home.of(scores), *about["transfer"]),
+        Transferring(scores, grids[0], grids[1], Home.of(scores), mode, radius, blank),
         plan,
     )  # fmt: skip
 

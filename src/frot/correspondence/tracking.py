@@ -62,14 +62,14 @@ def _tracked(
     progress: bool,
 ) -> Iterator[Tracked]:  # fmt: skip
     with counting_bar("frames", count or 0, count or 0, enabled=progress and bool(count)) as show:
-        seen = None
+        first, seen, now = None, None, None
         for number, frame in enumerate(frames):
             began = time.perf_counter()
             found = matcher.features(frame)
-            if seen is None:
-                seen, places = found, found.photo.check_points(points)
-                now = Tracked(0, places, np.ones(len(places)), None)
-                first = now
+            if first is None or seen is None or now is None:
+                places = found.photo.check_points(points)
+                first = now = Tracked(0, places, np.ones(len(places)), None)
+                seen = found
             else:
                 match = matcher.matched(matcher.join(seen, found), began)
                 start = now if chained else first

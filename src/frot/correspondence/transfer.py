@@ -269,7 +269,7 @@ class Transferring:
         else:
             chosen = apart <= (self.source.stride if radius is None else radius)
         # A point beyond the last cells still belongs to the closest one.
-        chosen = np.where(chosen.any(axis=1, keepdims=True), chosen, closest)
+        chosen = np.where(np.any(chosen, axis=1, keepdims=True), chosen, closest)
         return chosen / chosen.sum(axis=1, keepdims=True)
 
     def __call__(self, points: np.ndarray) -> Transfer:
