@@ -114,12 +114,12 @@ WINDOWS = {"median": 3, "soft": 15}
 SPREAD = 1.5
 # Cells that weigh less than this share of the closest one are left out.
 FAINT = 0.01
+# How far they are, in standard deviations, from a point on a cell.
+FAR = float(np.sqrt(-2.0 * np.log(FAINT)))
 # A match within this many cells of the answer counts as agreeing with it.
 AGREES = 2.0
 # Sums of weights that are apart by less than this share are the same but for rounding.
 TIED = 1e-6
-# How far such cells are, in standard deviations, from a point that is on a cell.
-FAR = float(np.sqrt(-2.0 * np.log(FAINT)))
 # Points that are moved at once: their votes are a matrix of points and pairs of cells.
 AT_ONCE = 2_000
 
@@ -213,13 +213,11 @@ class Transferring:
     def around(self, points: np.ndarray) -> np.ndarray:
         """Return the weights of the source's cells around each point, (k, n), rows sum to one."""
         weights = np.zeros((len(points), self.source.count))
-        for some, cells in self._neighbourhoods(points, self.mode, self.radius):
-            weights[np.ix_(some, cells)] = self._around(points[some], cells, self.mode, self.radius)
+        for some, cells in self._neighbourhoods(points):
+            weights[np.ix_(some, cells)] = self._around(points[some], cells)
         return weights
 
-    def _neighbourhoods(
-        self, points: np.ndarray, mode: str, radius: float | None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _neighbourhoods(self, points: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield points that share a closest cell, and all cells with votes that may weigh there.
 
         Both as numbers. Points and cells are never all held against each other: there may be
@@ -239,35 +237,37 @@ class Transferring:
             # How far the closest cell with votes may be from a point here.
             near = float(np.sqrt(squares.min())) + most
             reach = near
-            if mode == "median":
-                reach = float(np.hypot(near, FAR * self._spread(radius)))
-            elif mode == "boxes":
+            if self.mode == "median":
+                reach = float(np.hypot(near, FAR * self._width))
+            elif self.mode == "boxes":
                 reach = max(near, 2**0.5 * (grid.receptive_field // 2))
-            elif mode != "argmax":
-                reach = max(near, grid.stride if radius is None else radius)
+            elif self.mode != "argmax":
+                reach = max(near, self._width)
             limit = ((reach + most) * (1.0 + 1e-9)) ** 2
             yield order[start:end], voting[squares <= limit]
 
-    def _spread(self, radius: float | None) -> float:
-        return SPREAD * self.source.stride if radius is None else max(radius, 1e-9)
+    @property
+    def _width(self) -> float:
+        """Pixels: the standard deviation of "median", and how far "near" and "soft" look."""
+        if self.radius is not None:
+            return max(self.radius, 1e-9)
+        return (SPREAD if self.mode == "median" else 1.0) * self.source.stride
 
-    def _around(
-        self, points: np.ndarray, cells: np.ndarray, mode: str, radius: float | None
-    ) -> np.ndarray:
+    def _around(self, points: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Weights of some cells with votes, among them all that have any weight, (k, cells)."""
-        if mode == "median":
-            weights = _gaussian(points, self._centres[cells], self._spread(radius))
+        if self.mode == "median":
+            weights = _gaussian(points, self._centres[cells], self._width)
             return weights / weights.sum(axis=1, keepdims=True)
         apart = _apart(points, self._centres[cells])
         closest = apart <= apart.min(axis=1, keepdims=True)
-        if mode == "argmax":
+        if self.mode == "argmax":
             chosen = closest
-        elif mode == "boxes":
+        elif self.mode == "boxes":
             boxes = self.source.boxes[cells]
             inside = (points[:, None, :] >= boxes[:, :2]) & (points[:, None, :] <= boxes[:, 2:])
             chosen = inside.all(axis=2)
         else:
-            chosen = apart <= (self.source.stride if radius is None else radius)
+            chosen = apart <= self._width
         # A point beyond the last cells still belongs to the closest one.
         chosen = np.where(np.any(chosen, axis=1, keepdims=True), chosen, closest)
         return chosen / chosen.sum(axis=1, keepdims=True)
@@ -299,19 +299,22 @@ class Transferring:
     @property
     def inverse(self) -> Transferring:
         """The same scores read from the target to the source."""
-        turned = self.home.xp.matrix_transpose(self.scores)
+        xp = self.home.xp
+        turned = xp.matrix_transpose(self.scores)
+        # Row after row in memory, as they are read.
+        turned = xp.reshape(xp.reshape(turned, (-1,)), turned.shape)
         return replace(self, scores=turned, source=self.target, target=self.source)
 
     def moved(self, points: np.ndarray) -> np.ndarray:
         """Return where points, (k, 2), go, and not how sure that is."""
         found = np.zeros((len(points), 2))
-        for some, cells in self._neighbourhoods(points, self.mode, self.radius):
+        for some, cells in self._neighbourhoods(points):
             here, moves = points[some], self.moves[cells]
             if self.mode == "median":
-                weights = _gaussian(here, self._centres[cells], self._spread(self.radius))
+                weights = _gaussian(here, self._centres[cells], self._width)
                 found[some] = _medians(weights, moves)
             else:
-                found[some] = self._around(here, cells, self.mode, self.radius) @ moves
+                found[some] = self._around(here, cells) @ moves
         return points + found
 
     def _close(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
