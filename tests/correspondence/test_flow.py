@@ -4,7 +4,7 @@ import warnings
 import numpy as np
 import pytest
 
-from frot import InputError
+from frot import DataWarning, InputError
 from frot.correspondence import Flow, Matcher, TorchBackbone, mask_score, read_flow
 from frot.correspondence import flow as dense
 from frot.correspondence.flow import look_up
@@ -225,7 +225,7 @@ def test_without_content_nothing_is_sure(second):
     slope = np.linspace(0.2, 0.8, SIDE)[None, :, None] * np.ones((SIDE, 1, 3))
     other = np.full((SIDE, SIDE, 3), 0.5) if second == "flat" else cat()
     matcher = Matcher(TorchBackbone(convolutions()), side=SIDE, device="numpy")
-    with pytest.warns(UserWarning, match="has no content"):
+    with pytest.warns(DataWarning, match="has no content"):
         match = matcher(slope, other)
     points = pixels((SIDE, SIDE), 20)
     assert not match.transfer(points).confidence.any()

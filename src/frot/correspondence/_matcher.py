@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from frot._base.errors import InputError
+from frot._base.errors import DataWarning, InputError
 from frot._base.fingerprint import fingerprint
 from frot._base.stopping import finish
 from frot._base.validate import check_choice
@@ -236,7 +236,8 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
             if seen.blank:
                 warnings.warn(
                     f"{seen.photo.name} has no content, it is of one colour or an even slope; "
-                    "nothing can be matched, and all confidence is 0",
+                    "nothing can be matched, and all confidence is 0; give another photograph",
+                    DataWarning,
                     stacklevel=3,
                 )
         return self.join(one, other, masks=masks)
