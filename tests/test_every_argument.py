@@ -184,6 +184,7 @@ LIMITS: dict[str, dict[str, Any]] = {
     "max_iter": COUNTS,
     "time_limit": {**NUMBERS, "zero": 0},
 }
+PRICES = {name: value for name, value in AMOUNTS.items() if name != "infinity"} | {"zero": 0}
 WATCHED = {"callback": CALLABLES, "progress": FLAGS}
 STARTS = {
     **{name: value for name, value in ARRAYS.items() if name != "a tensor with a gradient"},
@@ -251,12 +252,16 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             "p": {**NUMBERS, "zero": 0},
             "start": STARTS,
             "memory_budget": NUMBERS,
+            **{"tau": PRICES, "penalty": CHOICES},
         },
     ),
     "solve_costs": (
         frot.solve_costs,
         {"C": STACK},
-        {"C": ARRAYS, **MASSES, **SOLVE, **WATCHED, "names": NAMES, "start": STARTS},
+        {
+            **{"C": ARRAYS, **MASSES, **SOLVE, **WATCHED, "names": NAMES, "start": STARTS},
+            **{"tau": PRICES, "penalty": CHOICES},
+        },
     ),
     "solve_batch": (
         frot.solve_batch,

@@ -85,6 +85,9 @@ def negligible(problem: Problem) -> Light | None:
     )
     if not (light_a.any() or light_b.any()) or problem.costs.forbidden is not None:
         return None
+    if not problem.marginals.kept:
+        # What a light point keeps is no share of what it weighs.
+        return None
     if not problem.adversary.on_simplex:
         # Weights that may be more than one make more of a cost.
         return None

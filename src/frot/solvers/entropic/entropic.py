@@ -105,6 +105,11 @@ class Entropic(Driven):
         return True
 
     @property
+    def penalties(self) -> frozenset[str]:
+        """None yet."""
+        return frozenset()
+
+    @property
     def any_library(self) -> bool:
         """Arrays of other libraries are worked on where they are."""
         return True
