@@ -45,6 +45,9 @@ class FirstPass(NamedTuple):
 def settled_pass(engine: Engine, scores: Scores, g: Any) -> FirstPass:
     """Form the plan of g, lowered where it cannot be told to a fraction of eps."""
     terms = engine.terms
+    if terms.soft:
+        # What f and g share is no constant: it decides how much mass there is.
+        return _form(engine, scores, g)
     # The constant that f and g share costs digits: on average, g is zero.
     g = g - terms.home.xp.vecdot(terms.b, g)[:, None]
     first = _form(engine, scores, g)
@@ -74,8 +77,7 @@ def _form(engine: Engine, scores: Scores, g: Any) -> FirstPass:
         plain.append(terms.eps * (scores.offset(part) - top))
         most = best if most is None else xp.maximum(most, best)
         potentials.append(formed.f)
-        left = terms.a[:, part] / formed.total
-        masses = masses + (left[:, None, :] @ formed.kernel)[:, 0, :]
+        masses = masses + (formed.left[:, None, :] @ formed.kernel)[:, 0, :]
         if engine.keeps:
             kept.append(formed)
     f, plain_f = (xp.concat(each, axis=1) for each in (potentials, plain))
@@ -113,12 +115,15 @@ def _lowered(terms: Terms, g: Any, columns: Any) -> Any:
 
 
 def second_pass(engine: Engine, scores: Scores, first: FirstPass, thin: Any) -> tuple[Any, Any]:
-    """Return row sums over a and group costs of the plan with its columns times `thin`."""
+    """Return row sums and group costs of the plan with its columns times `thin`.
+
+    The row sums are over what rows of the plan weigh without it.
+    """
     terms = engine.terms
     sums, partials = [], 0.0
     for block in first.kept or form_rows(scores, terms, first.g, engine.parts):
         sums.append((block.kernel @ thin[:, :, None])[:, :, 0] / block.total)
-        left = terms.a[:, block.part] / block.total
-        partials = partials + scores.partial(block.part, block.kernel, left, thin)
+        partials = partials + scores.partial(block.part, block.kernel, block.left, thin)
     rows = terms.home.xp.concat(sums, axis=1)
-    return rows, scores.total(partials, terms.a * rows, first.masses * thin)
+    masses = terms.row_masses(first.f) * rows
+    return rows, scores.total(partials, masses, first.masses * thin)

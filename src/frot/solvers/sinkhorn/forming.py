@@ -37,12 +37,16 @@ __all__ = [
 
 
 class Block(NamedTuple):
-    """Rows `part` of a plan: ``a_i kernel_ij / total_i``; f is (B, r), kernel (B, r, m)."""
+    """Rows `part` of a plan: ``left_i kernel_ij``; f is (B, r), kernel (B, r, m).
+
+    Rows weigh ``left_i total_i``: a, or what f keeps of it.
+    """
 
     part: slice
     kernel: Any
     total: Any
     f: Any
+    left: Any
 
 
 def form_rows(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> Iterator[Block]:
@@ -83,8 +87,9 @@ def softmax_below(scores: Scores, terms: Terms, part: slice, block: Any, top: An
         kernel = exp_of(block)
         total = xp.sum(kernel, axis=2)
         level = top + xp.log(total * terms.b[:, :1] if terms.even else total)
-        f = terms.eps * (scores.offset(part) - level)
-    return Block(part, kernel, total, f)
+        f = terms.damped_rows(terms.eps * (scores.offset(part) - level))
+        left = terms.row_masses(f, part) / total
+    return Block(part, kernel, total, f, left)
 
 
 def exp_of(array: Any) -> Any:
@@ -100,7 +105,10 @@ def exp_of(array: Any) -> Any:
 
 
 def column_potentials(scores: Scores, terms: Terms, f: Any, parts: Sequence[slice]) -> Any:
-    r"""Return :math:`g_j = -\varepsilon \log \sum_i a_i e^{(f_i - M_{ij})/\varepsilon}`, (B, m)."""
+    r"""Return :math:`g_j = -\varepsilon \log \sum_i a_i e^{(f_i - M_{ij})/\varepsilon}`, (B, m).
+
+    Where columns need not be kept, damped.
+    """
     home = terms.home
     xp, (batch, _, _, m) = home.xp, scores.geometry.shape
     log_a = xp.where(terms.a > 0.0, terms.log(terms.a), xp.zeros_like(terms.a) - xp.inf)
@@ -122,4 +130,4 @@ def column_potentials(scores: Scores, terms: Terms, f: Any, parts: Sequence[slic
             if level is not None:
                 part_total = part_total + total * xp.exp(level - top)
             level, total = top, part_total
-        return -terms.eps * (level + xp.log(total))
+        return terms.damped_cols(-terms.eps * (level + xp.log(total)))

@@ -19,7 +19,7 @@ __all__ = ["Gibbs"]
 
 @dataclass(frozen=True, eq=False)
 class Gibbs:
-    """One entropic plan: rows made exact from g, columns times `thin`.
+    """One entropic plan: rows made right from g, columns times `thin`.
 
     Everything in double precision, with a batch axis of one; rows are cut into blocks as for a
     `crowd` of members, which the plan was proven among.
@@ -57,8 +57,8 @@ class Gibbs:
 
     def batches(self, parts: Sequence[slice]) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of rows of all members, each of shape (B, r, m)."""
-        for part, kernel, total, _ in form_rows(self._scores, self.terms, self.g, parts):
-            kernel *= (self.terms.a[:, part] / total)[:, :, None]
+        for part, kernel, _, _, left in form_rows(self._scores, self.terms, self.g, parts):
+            kernel *= left[:, :, None]
             kernel *= self.thin[:, None, :]
             yield part, kernel
 

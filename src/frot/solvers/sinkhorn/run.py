@@ -68,7 +68,7 @@ class EntropicRun:
         geometry = standing_in(self.true, problem.a[None], problem.b[None])
         terms = Terms.of(
             geometry.home.double(), problem.a[None], problem.b[None], problem.adversary,
-            problem.eps, problem.sizes[None],
+            problem.eps, problem.sizes[None], marginals=problem.marginals,
         )  # fmt: skip
         search = _search(geometry, problem, tol) if terms.single_safe else geometry
         terms = terms.at(search.home)
@@ -76,7 +76,7 @@ class EntropicRun:
         self.engine: Engine
         if not self.streams:
             self.engine = DenseEngine(search, terms, geometry)
-        elif FlashEngine.suits(search):
+        elif FlashEngine.suits(search) and not terms.soft:
             assert isinstance(search, PointGeometry)
             self.engine = FlashEngine(search, terms, geometry)
         else:
@@ -145,7 +145,14 @@ class EntropicRun:
         return home.bring(lower.alpha[None]), home.bring(self._standing(to_numpy(lower.g)[None]))
 
     def product(self) -> tuple[Upper, Lower]:
-        """Prove bounds that need no look at single costs."""
+        """Prove bounds that need no look at single costs.
+
+        Where mass may go, they are proven by potentials of zero all the same.
+        """
+        if self.problem.marginals.soft:
+            home = self.engine.double().terms.home
+            alpha = home.bring(np.full((1, self.problem.shape[0]), 1.0 / self.problem.shape[0]))
+            return self.prove(alpha, home.xp.zeros_like(self.engine.double().terms.b))
         proof = certify_product(self.engine)
         upper, lower = self.upper(proof), self.lower(proof)
         if not self.problem.costs.on_host:
@@ -171,7 +178,7 @@ class EntropicRun:
             self.plan(proof),
             proof.phi[0, :],
             plain=float(proof.plain_upper[0]),
-            exact=lambda: self.objective(proof),
+            exact=None if self.problem.marginals.soft else lambda: self.objective(proof),
         )
 
     def objective(self, proof: Certificate) -> float:
