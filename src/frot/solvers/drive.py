@@ -358,12 +358,23 @@ def bounds_from_points(problem: Problem) -> Offer:
 def first_plans(problem: Problem) -> list[Plan]:
     """Return feasible plans that need no solver: filled somehow, or along a line through points."""
     a, b, shape = problem.a, problem.b, problem.shape[1:]
+    if problem.marginals.soft:
+        return [_soft_plan(problem)]
     if problem.costs.forbidden is not None:
         return [allowed_plan(problem.costs.forbidden, a, b)]
     found = [fill(a, b)]
     if problem.points is not None and isinstance(problem.points[0], np.ndarray):
         found += [line_arcs(x, y, a, b) for x, y in _directions(*problem.points)]
     return [Plan.from_arcs(*arcs, shape) for arcs in found]
+
+
+def _soft_plan(problem: Problem) -> Plan:
+    """A plan that keeps what has to be kept, and moves nothing where nothing has to be."""
+    a, b, terms = problem.a, problem.b, problem.marginals
+    sides = ((terms.tau_a, a), (terms.tau_b, b))
+    mass = max(float(side.sum()) if tau == np.inf else 0.0 for tau, side in sides)
+    rows, cols, shares = fill(*problem.shares)
+    return Plan.from_arcs(rows, cols, mass * shares, problem.shape[1:])
 
 
 def _directions(X: np.ndarray, Y: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

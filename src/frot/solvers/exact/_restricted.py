@@ -64,7 +64,7 @@ class Restricted:
     def gap(self) -> float:
         """Relative duality gap of the restricted problem, as far as it is feasible."""
         share = self.interior.complementarity * self.mass_unit
-        return share / max(abs(self.interior.t) * self.mass_unit, 1e-6)
+        return share / max(self.interior.size() * self.mass_unit, 1e-6)
 
     def settled(self, target: float) -> bool:
         """Whether it is time to price: within `target`, or with the barrier at its floor."""

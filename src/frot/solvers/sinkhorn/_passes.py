@@ -77,7 +77,8 @@ def _form(engine: Engine, scores: Scores, g: Any) -> FirstPass:
         plain.append(terms.eps * (scores.offset(part) - top))
         most = best if most is None else xp.maximum(most, best)
         potentials.append(formed.f)
-        masses = masses + (formed.left[:, None, :] @ formed.kernel)[:, 0, :]
+        left = terms.a[:, part] / formed.total
+        masses = masses + (left[:, None, :] @ formed.kernel)[:, 0, :]
         if engine.keeps:
             kept.append(formed)
     f, plain_f = (xp.concat(each, axis=1) for each in (potentials, plain))
@@ -115,15 +116,12 @@ def _lowered(terms: Terms, g: Any, columns: Any) -> Any:
 
 
 def second_pass(engine: Engine, scores: Scores, first: FirstPass, thin: Any) -> tuple[Any, Any]:
-    """Return row sums and group costs of the plan with its columns times `thin`.
-
-    The row sums are over what rows of the plan weigh without it.
-    """
+    """Return row sums over a and group costs of the plan with its columns times `thin`."""
     terms = engine.terms
     sums, partials = [], 0.0
     for block in first.kept or form_rows(scores, terms, first.g, engine.parts):
         sums.append((block.kernel @ thin[:, :, None])[:, :, 0] / block.total)
-        partials = partials + scores.partial(block.part, block.kernel, block.left, thin)
+        left = terms.a[:, block.part] / block.total
+        partials = partials + scores.partial(block.part, block.kernel, left, thin)
     rows = terms.home.xp.concat(sums, axis=1)
-    masses = terms.row_masses(first.f) * rows
-    return rows, scores.total(partials, masses, first.masses * thin)
+    return rows, scores.total(partials, terms.a * rows, first.masses * thin)

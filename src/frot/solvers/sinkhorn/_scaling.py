@@ -350,8 +350,8 @@ class _SoftSweeps(_Sweeps):
         u = (r / K y)^{\kappa_a}, \qquad
         y = b\, \big( e^{-g / \tau_b} / K^\top (s \circ u) \big)^{\kappa_b} ,
 
-    with r = r_0 at first. A translation of f by :math:`\lambda` and of g by :math:`-\lambda` changes
-    no plan, but what is asked of it: r by :math:`e^{-\lambda / \tau_a}`. `x` is u here.
+    with r = r_0 at first. A translation of f by :math:`\lambda` and of g by :math:`-\lambda`
+    changes no plan, but what is asked of it: r by :math:`e^{-\lambda / \tau_a}`. `x` is u here.
     """
 
     def __init__(self, scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> None:

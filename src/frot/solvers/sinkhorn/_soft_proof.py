@@ -66,8 +66,7 @@ def prove_soft(engine: Engine, alpha: Any, g: Any) -> SoftProof:
         columns = terms.over_b(cols)
         thin = 1.0 / xp.where(columns > 0.0, columns, thin)
     ratio, phi = second_pass(engine, scores, first, thin)
-    rows, kept = terms.row_masses(f), cols * thin
-    moved_rows = rows * ratio
+    rows, kept, moved_rows = terms.row_masses(f), cols * thin, terms.a * ratio
     mass = xp.sum(kept, axis=1)
     with quiet():
         entropy = dot(moved_rows, f) + dot(kept, g + terms.eps * xp.log(thin)) - dot(alpha, phi)

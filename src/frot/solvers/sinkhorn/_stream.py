@@ -110,8 +110,9 @@ class StreamEngine:
         parts, masses, partials = [], 0.0, 0.0
         for block in form_rows(scores, terms, g, self.parts):
             parts.append(block.f)
-            masses = masses + (block.left[:, None, :] @ block.kernel)[:, 0, :]
-            partials = partials + scores.partial(block.part, block.kernel, block.left)
+            left = terms.a[:, block.part] / block.total
+            masses = masses + (left[:, None, :] @ block.kernel)[:, 0, :]
+            partials = partials + scores.partial(block.part, block.kernel, left)
         f = xp.concat(parts, axis=1)
         phi = scores.total(partials, terms.row_masses(f), masses)
         return f, terms.over_b(masses), phi

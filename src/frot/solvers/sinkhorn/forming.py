@@ -37,16 +37,12 @@ __all__ = [
 
 
 class Block(NamedTuple):
-    """Rows `part` of a plan: ``left_i kernel_ij``; f is (B, r), kernel (B, r, m).
-
-    Rows weigh ``left_i total_i``: a, or what f keeps of it.
-    """
+    """Rows `part` of a plan: ``a_i kernel_ij / total_i``; f is (B, r), kernel (B, r, m)."""
 
     part: slice
     kernel: Any
     total: Any
     f: Any
-    left: Any
 
 
 def form_rows(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> Iterator[Block]:
@@ -87,9 +83,12 @@ def softmax_below(scores: Scores, terms: Terms, part: slice, block: Any, top: An
         kernel = exp_of(block)
         total = xp.sum(kernel, axis=2)
         level = top + xp.log(total * terms.b[:, :1] if terms.even else total)
-        f = terms.damped_rows(terms.eps * (scores.offset(part) - level))
-        left = terms.row_masses(f, part) / total
-    return Block(part, kernel, total, f, left)
+        f = terms.eps * (scores.offset(part) - level)
+        if terms.rows is not None:
+            # Rows that need not be kept keep a part of a.
+            f = terms.damped_rows(f)
+            total = total * xp.exp(f / terms.tau_a)
+    return Block(part, kernel, total, f)
 
 
 def exp_of(array: Any) -> Any:

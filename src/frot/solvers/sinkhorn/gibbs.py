@@ -57,8 +57,8 @@ class Gibbs:
 
     def batches(self, parts: Sequence[slice]) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of rows of all members, each of shape (B, r, m)."""
-        for part, kernel, _, _, left in form_rows(self._scores, self.terms, self.g, parts):
-            kernel *= left[:, :, None]
+        for part, kernel, total, _ in form_rows(self._scores, self.terms, self.g, parts):
+            kernel *= (self.terms.a[:, part] / total)[:, :, None]
             kernel *= self.thin[:, None, :]
             yield part, kernel
 

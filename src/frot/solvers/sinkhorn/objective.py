@@ -68,8 +68,8 @@ def _divergence(engine: Engine, proof: Certificate) -> Any:
     terms = engine.terms
     xp, log_a, log_b = terms.home.xp, terms.log(terms.a), terms.log(terms.b)
     scores, found = scores_at(engine.geometry, terms, proof.alpha), 0.0 * proof.weight
-    for part, kernel, _, _, left in form_rows(scores, terms, proof.g, engine.parts):
-        level = left * proof.weight[:, None]
+    for part, kernel, total, _ in form_rows(scores, terms, proof.g, engine.parts):
+        level = terms.a[:, part] / total * proof.weight[:, None]
         plan = kernel * level[:, :, None] * proof.thin[:, None, :]
         plan = plan + proof.left[:, part, None] * proof.right[:, None, :]
         surprise = xp.log(xp.where(plan > 0.0, plan, xp.ones_like(plan)))

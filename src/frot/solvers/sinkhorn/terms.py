@@ -192,10 +192,9 @@ class Terms:
         """What columns pay, likewise."""
         return None if self.tau_b is None else Soft(self.home.xp, self.tau_b)
 
-    def row_masses(self, f: Any, part: slice = slice(None)) -> Any:
-        """Return what rows of the plan weigh, (B, r), of the potentials f of these rows."""
-        weights = self.a[:, part]
-        return weights if self.rows is None else self.rows.kept(weights, f)
+    def row_masses(self, f: Any) -> Any:
+        """Return what rows of the plan weigh, (B, n)."""
+        return self.a if self.rows is None else self.rows.kept(self.a, f)
 
     def col_masses(self, g: Any) -> Any:
         """Return what columns of the plan should weigh, (B, m)."""
