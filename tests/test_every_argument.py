@@ -269,7 +269,13 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {
             **{"X": BATCH, "Y": BATCH, "a": WEIGHTS, "b": WEIGHTS, "normalise_weights": FLAGS},
             **{"groups": GROUPS, "eta": AMOUNTS, "eps": AMOUNTS, "prior": WEIGHTS},
-            **{"metric": CHOICES, **LIMITS, "memory_budget": NUMBERS, "adversary": SETS},
+            **{
+                "metric": CHOICES,
+                **LIMITS,
+                "memory_budget": NUMBERS,
+                "adversary": SETS,
+                "tau": PRICES,
+            },
         },
     ),
     "distance": (

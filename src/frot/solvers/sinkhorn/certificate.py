@@ -194,6 +194,9 @@ def certify_product(engine: Engine) -> Certificate:
     engine = engine.double()
     terms, geometry = engine.terms, engine.geometry
     xp, a, b = terms.home.xp, terms.a, terms.b
+    if terms.soft:
+        # How much mass there is, only costs tell.
+        return _soft(engine, terms.project(terms.prior + 0.0 * terms.sizes), xp.zeros_like(b))
     phi, below = geometry.product(a, b), geometry.least(a, b)
     doubt = geometry.inner_error(phi, a, b) + 16.0 * unit_of(terms.home) * xp.abs(phi)
     value, margin = terms.worst(phi), terms.worst_error(phi)

@@ -68,7 +68,8 @@ class EntropicRun:
         geometry = standing_in(self.true, problem.a[None], problem.b[None])
         terms = Terms.of(
             geometry.home.double(), problem.a[None], problem.b[None], problem.adversary,
-            problem.eps, problem.sizes[None], marginals=problem.marginals,
+            problem.eps, problem.sizes[None],
+            tau=(problem.marginals.tau_a, problem.marginals.tau_b),
         )  # fmt: skip
         search = _search(geometry, problem, tol) if terms.single_safe else geometry
         terms = terms.at(search.home)
@@ -145,17 +146,10 @@ class EntropicRun:
         return home.bring(lower.alpha[None]), home.bring(self._standing(to_numpy(lower.g)[None]))
 
     def product(self) -> tuple[Upper, Lower]:
-        """Prove bounds that need no look at single costs.
-
-        Where mass may go, they are proven by potentials of zero all the same.
-        """
-        if self.problem.marginals.soft:
-            home = self.engine.double().terms.home
-            alpha = home.bring(np.full((1, self.problem.shape[0]), 1.0 / self.problem.shape[0]))
-            return self.prove(alpha, home.xp.zeros_like(self.engine.double().terms.b))
+        """Prove bounds that need no look at single costs."""
         proof = certify_product(self.engine)
         upper, lower = self.upper(proof), self.lower(proof)
-        if not self.problem.costs.on_host:
+        if not self.problem.costs.on_host or self.problem.marginals.soft:
             return upper, lower
         # Costs of the host may know better what no plan does without.
         other = cheap_lower_bound(self.problem)

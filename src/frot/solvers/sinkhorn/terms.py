@@ -11,7 +11,6 @@ import numpy as np
 
 from frot._base.arrays import Home, at_least, quiet, to_numpy
 from frot.problem.adversary import GivenSet, SimplexFamily, capped_softmax
-from frot.problem.marginals import KEPT, Marginals
 from frot.solvers.sinkhorn.softness import Soft, translation
 
 __all__ = ["Terms"]
@@ -87,11 +86,12 @@ class Terms:
         sizes: Any,
         eta: Any = None,
         symmetric: bool = False,
-        marginals: Marginals = KEPT,
+        tau: tuple[Any, Any] = (math.inf, math.inf),
     ) -> Terms:
         """Bring the terms of problems to where their costs are; `eta` may differ by member.
 
-        `sizes` are the mean sizes of the groups' costs, (B, L).
+        `sizes` are the mean sizes of the groups' costs, (B, L); prices `tau` of rows and columns,
+        of all members or of each, are infinite where mass is kept.
         """
         column = np.ones((a.shape[0], 1))
         eta = (adversary.eta if eta is None else np.asarray(eta)[:, None]) * column
@@ -108,11 +108,11 @@ class Terms:
             uneven=bool((lightest * UNEVEN < heaviest).any()),
             gaps=bool((lightest == 0.0).any()),
             even=bool((lightest == heaviest).all()),
-            symmetric=symmetric and marginals.kept,
+            symmetric=symmetric and not any(np.isfinite(price).any() for price in tau),
             **{
-                name: bring(price * column)
-                for name, price in (("tau_a", marginals.tau_a), ("tau_b", marginals.tau_b))
-                if price < math.inf
+                name: bring(np.reshape(price, (-1, 1)) * column)
+                for name, price in zip(("tau_a", "tau_b"), tau, strict=True)
+                if np.isfinite(price).all()
             },
         )
         return exact.at(home)
