@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -227,6 +228,16 @@ def test_streamed_and_in_other_libraries() -> None:
     there = frot.solve(torch.tensor(X), torch.tensor(Y), a=torch.tensor(a), **options)
     assert there.value == pytest.approx(dense.value, rel=2e-5)
     assert isinstance(there.marginals[0], torch.Tensor)
+
+
+@pytest.mark.parametrize("penalty", ["kl", "tv"])
+def test_a_price_that_destroys_all_is_told_with_one_that_does_not(penalty: str) -> None:
+    rng = np.random.default_rng(11)
+    X, Y = rng.normal(size=(40, 4)), 1.0 + rng.normal(size=(30, 4))
+    with pytest.warns(frot.ConvergenceWarning, match=r"tau: is too small") as told:
+        frot.solve(X, Y, tau=1e-3, penalty=penalty)
+    (price,) = re.findall(r"tau=(\S+) would keep", str(told[0].message))
+    assert 0.2 < frot.solve(X, Y, tau=float(price), penalty=penalty).mass < 0.8
 
 
 def test_batches_are_their_members() -> None:
