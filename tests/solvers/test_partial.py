@@ -109,6 +109,8 @@ def test_progress_start_and_warning_are_in_the_users_units() -> None:
     assert seen[-1].upper == pytest.approx(res.upper)
     again = frot.solve_costs(stack, a, b, tau=0.1, penalty="tv", start=res, solver="frank_wolfe")
     assert again.value == pytest.approx(res.value, rel=1e-4)
+    # It begins where the other ended.
+    assert again.history[0].upper == pytest.approx(res.upper, rel=1e-6)
     with pytest.warns(frot.ConvergenceWarning) as told:
         few = frot.solve_costs(
             stack,

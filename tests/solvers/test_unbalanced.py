@@ -170,6 +170,15 @@ def test_sides_may_be_swapped(eps: float) -> None:
     assert one.alpha == pytest.approx(other.alpha, abs=1e-3)
 
 
+@pytest.mark.parametrize("eps", [0.0, 0.05])
+def test_answers_start_others(eps: float) -> None:
+    stack, a, b = drawn(12, (3, 20, 14))
+    first = frot.solve_costs(stack, a, b, tau=0.3, eps=eps, tol=1e-6)
+    for start in (first, first.alpha, np.asarray(first.plan)):
+        again = frot.solve_costs(stack, a, b, tau=0.3, eps=eps, tol=1e-6, start=start)
+        assert again.value == pytest.approx(first.value, rel=2e-6)
+
+
 def test_masses_scale_with_eta() -> None:
     stack, a, b = drawn(5, (3, 9, 14))
     one = frot.solve_costs(stack, a, b, tau=0.3, eta=0.05, tol=1e-8)

@@ -20,6 +20,7 @@ import numpy as np
 
 from frot.costs.partial import PartialCosts
 from frot.costs.protocol import UNIT
+from frot.plans.feasible import round_plan
 from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily
 from frot.problem.problem import Problem
@@ -92,15 +93,18 @@ class Partial:
             return Start(start.alpha)
         _, n, m = self.problem.shape
         rows, cols, mass = start.plan.arcs()
-        left = self.problem.a - np.bincount(rows, mass, n)
-        lack = self.problem.b - np.bincount(cols, mass, m)
         ends = [(rows, cols, mass)]
+        left = np.maximum(self.problem.a - np.bincount(rows, mass, n), 0.0)
+        lack = np.maximum(self.problem.b - np.bincount(cols, mass, m), 0.0)
         if self._costs.tau_a is not None:
-            ends.append((np.arange(n), np.full(n, m), np.maximum(left, 0.0)))
+            ends.append((np.arange(n), np.full(n, m), left))
         if self._costs.tau_b is not None:
-            ends.append((np.full(m, n), np.arange(m), np.maximum(lack, 0.0)))
-        arcs = (np.concatenate(part) for part in zip(*ends, strict=True))
-        return Start(start.alpha, Plan.from_arcs(*arcs, self.whole.shape[1:]))
+            ends.append((np.full(m, n), np.arange(m), lack))
+        if len(ends) == 3:
+            ends.append((np.array([n]), np.array([m]), mass.sum(keepdims=True)))
+        rows, cols, mass = (np.concatenate(part) for part in zip(*ends, strict=True))
+        plan = Plan.from_arcs(rows, cols, mass / self.total, self.whole.shape[1:])
+        return Start(start.alpha, round_plan(plan, self.whole.a, self.whole.b))
 
     def tell(self, progress: Progress) -> Progress:
         """Bounds in the units of the problem that was asked for."""

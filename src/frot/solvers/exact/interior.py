@@ -147,7 +147,7 @@ class Interior:
         masses, tau = (self.row_sums, self.col_sums)[side](self.x), self.tau[side]
         if tau == np.inf:
             return weights - masses, 0.0
-        return -masses * (potential / tau + np.log(masses / weights)), masses / tau
+        return -masses * (potential / tau + _log_kept(masses, weights)), masses / tau
 
     def size(self) -> float:
         """The size of the objective: the level, and what is paid for mass that is not kept."""
@@ -158,7 +158,7 @@ class Interior:
         ):
             if tau < np.inf:
                 masses = sums(self.x)
-                each = masses * np.log(masses / weights) - masses + weights
+                each = masses * _log_kept(masses, weights) - masses + weights
                 found += tau * float(each.sum())
         return found
 
@@ -444,6 +444,11 @@ class Interior:
         dalpha = found[free:]
         df = share - self.row_sums(flow * dg[self.cols]) / row_flow + dalpha @ centres
         return df, dg, dalpha, dt
+
+
+def _log_kept(masses: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Logarithms of what is kept; a point may keep less than the smallest number."""
+    return np.log(np.maximum(masses / weights, np.finfo(float).tiny))
 
 
 def inside_cap(alpha: np.ndarray, cap: float) -> np.ndarray:

@@ -372,7 +372,7 @@ def _first_iterate(
     sides, ends, potentials = (a, b), (rows, cols), (f, g)
     if flipped:
         sides, ends, potentials = sides[::-1], ends[::-1], potentials[::-1]
-        tau = tau[::-1]
+        tau = (tau[1], tau[0])
     return Interior(
         a=sides[0],
         b=sides[1],
