@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import ot
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import rel_entr
 
 import frot
+from tests.libraries import FOREIGN, Library
 from tests.strategies import seeds
 
 INF = float("inf")
@@ -224,7 +224,7 @@ def test_units_do_not_matter_to_shares() -> None:
     assert miles.mass == pytest.approx(metres.mass, rel=1e-4)
 
 
-def test_streamed_and_in_other_libraries() -> None:
+def test_streamed() -> None:
     rng = np.random.default_rng(9)
     X, Y = rng.normal(size=(60, 4)), 0.5 + rng.normal(size=(50, 4))
     a = np.full(60, 0.05)
@@ -234,9 +234,34 @@ def test_streamed_and_in_other_libraries() -> None:
     assert streamed.gap <= 1e-5
     assert streamed.value == pytest.approx(dense.value, rel=2e-5)
     assert streamed.mass == pytest.approx(dense.mass, rel=1e-2)
-    there = frot.solve(torch.tensor(X), torch.tensor(Y), a=torch.tensor(a), **options)
-    assert there.value == pytest.approx(dense.value, rel=2e-5)
-    assert isinstance(there.marginals[0], torch.Tensor)
+    assert streamed.plan.shape == (60, 50)
+
+
+@pytest.mark.parametrize("library", FOREIGN, ids=str)
+@pytest.mark.parametrize("budget", [1e9, 1.0])
+def test_in_other_libraries(library: Library, budget: float) -> None:
+    rng = np.random.default_rng(9)
+    X, Y = rng.normal(size=(30, 4)), 0.5 + rng.normal(size=(20, 4))
+    a = np.full(30, 0.05)
+    options: dict[str, Any] = {"tau": (1.0, 3.0), "eps": 0.3, "tol": 1e-4}
+    here = frot.solve(X, Y, a=a, **options)
+    there = frot.solve(library(X), library(Y), a=library(a), memory_budget=budget, **options)
+    assert there.gap <= 1e-4
+    assert there.value == pytest.approx(here.value, rel=2e-4)
+    assert library.owns(there.marginals[0])
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.5])
+@pytest.mark.parametrize("tau", [3.0, (INF, 3.0), (3.0, INF)])
+def test_without_time_there_is_an_interval(eps: float, tau: Any) -> None:
+    rng = np.random.default_rng(13)
+    X, Y = rng.normal(size=(300, 4)), 0.5 + rng.normal(size=(200, 4))
+    with pytest.warns(frot.ConvergenceWarning):
+        short = frot.solve(X, Y, [2, 2], tau=tau, eps=eps, time_limit=1e-6, tol=1e-12)
+    whole = frot.solve(X, Y, [2, 2], tau=tau, eps=eps, tol=1e-4)
+    assert short.lower <= whole.upper
+    assert whole.lower <= short.upper < INF
+    assert short.status is frot.Status.TIME_LIMIT
 
 
 @pytest.mark.parametrize("penalty", ["kl", "tv"])

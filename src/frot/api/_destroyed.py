@@ -6,6 +6,7 @@ import numpy as np
 
 from frot._base.arrays import to_numpy
 from frot._base.errors import warn_caller
+from frot._base.stopping import no_deadline
 from frot.problem.problem import Problem
 from frot.problem.result import Result
 
@@ -20,14 +21,32 @@ HALVINGS = 60
 
 def warn_if_destroyed(problem: Problem, result: Result) -> None:
     """Say which tau keeps half where less than a hundredth was kept."""
-    if problem.marginals.kept or result.mass >= NEXT_TO_NOTHING * min(result.totals):
+    if problem.marginals.kept or not result.status.ok:
         return
-    kept = f"{result.mass / min(result.totals):.1e} of the lighter side's mass was kept"
+    mass = _mass(problem, result)
+    if mass >= NEXT_TO_NOTHING * min(result.totals):
+        return
+    kept = f"{mass / min(result.totals):.1e} of the lighter side's mass was kept"
     if not problem.costs.on_host:
         warn_caller(f"tau: is too small: {kept}; the mean cost is {result.mean_cost:.4g}")
         return
-    half = keeps_half(problem, to_numpy(result.alpha))
+    with no_deadline():
+        half = keeps_half(problem, to_numpy(result.alpha))
     warn_caller(f"tau: is too small: {kept}; tau={half:.3g} would keep about half")
+
+
+def _mass(problem: Problem, result: Result) -> float:
+    """What was kept, about, without a pass over a plan that is not there yet."""
+    if problem.marginals.partial:
+        return result.mass
+    pairs = zip(problem.marginals.sides, (problem.a, problem.b), result.potentials, strict=True)
+    with np.errstate(over="ignore"):
+        kept = [
+            float(side.kept(weights, to_numpy(potential)).sum())
+            for side, weights, potential in pairs
+            if side.soft
+        ]
+    return max(kept)
 
 
 def keeps_half(problem: Problem, alpha: np.ndarray) -> float:

@@ -248,7 +248,7 @@ def place(problem: Problem, start: Start) -> Generator[Offer, None, Placement]:
     alpha = np.full(count, 1.0 / count) if start.alpha is None else start.alpha
     mirror = start.alpha is None
     if soft:
-        seed = _soft_seed(problem, start, unit)
+        seed = yield from _soft_seed(problem, start, unit)
     else:
         seed = yield from seed_arcs(problem, alpha, ARCS_PER_POINT, unit, mirror)
     small = n * m <= ALL_ARCS and count <= FEW_GROUPS
@@ -260,13 +260,20 @@ def place(problem: Problem, start: Start) -> Generator[Offer, None, Placement]:
     return Placement(interior, groups, m > n, unit, mass_unit)
 
 
-def _soft_seed(problem: Problem, start: Start, unit: float) -> Seed:
-    """Solve the problem roughly with some eps, where mass may go; any arcs admit a plan there."""
+def _soft_seed(problem: Problem, start: Start, unit: float) -> Generator[Offer, None, Seed]:
+    """Solve the problem roughly with some eps, where mass may go; any arcs admit a plan there.
+
+    Where all of it takes long, bounds are offered after the first sweeps.
+    """
     run = EntropicRun(problem.having(eps=SEED_EPS * unit), SOFT_GAP)
     engine = run.engine
     at = None
     for count, at in enumerate(ascend(engine, *run.start(start.alpha, start.g), SOFT_GAP)):
         check_deadline()
+        if count == 0 and at.kernel is not None and problem.shape[1] * problem.shape[2] >= LONG_RUN:
+            plan = Plan(np.asarray(to_numpy(at.plan)[0], dtype=float), copy=False)
+            alpha, g = (np.asarray(to_numpy(part)[0], dtype=float) for part in (at.alpha, at.g))
+            yield Offer(upper_bound(problem, plan), lower_bound(problem, alpha, g))
         if count >= SOFT_STEPS or float(gaps(engine.terms.home.xp, at)[0]) <= SOFT_GAP:
             break
     assert at is not None

@@ -355,15 +355,13 @@ class _SoftSweeps(_Sweeps):
     """
 
     def __init__(self, scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> None:
-        sides = terms.rows, terms.cols
+        self.alone = terms.a.shape[0] == 1
         one = terms.home.xp.ones_like(terms.eps)
-        alone = terms.a.shape[0] == 1
-        self.kappa_a, self.kappa_b = (
-            (one if side is None else side.damping(terms.eps))[0 if alone else ...]
-            for side in sides
-        )
-        self.inverse_a, self.inverse_b = (
-            (0.0 * one if side is None else 1.0 / side.tau)[0 if alone else ...] for side in sides
+        (self.kappa_a, self.inverse_a), (self.kappa_b, self.inverse_b) = (
+            (self.inside(one), self.inside(0.0 * one))
+            if side is None
+            else (self.inside(side.damping(terms.eps)), self.inside(1.0 / side.tau))
+            for side in (terms.rows, terms.cols)
         )
         super().__init__(scores, terms, g, parts)
 
