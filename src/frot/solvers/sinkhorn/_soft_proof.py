@@ -32,7 +32,7 @@ from frot.solvers.sinkhorn.engine import Engine
 from frot.solvers.sinkhorn.scores import scores_at
 from frot.solvers.sinkhorn.terms import Terms
 
-__all__ = ["SoftProof", "prove_soft"]
+__all__ = ["SoftProof", "prove_soft", "soft_product"]
 
 
 class SoftProof(NamedTuple):
@@ -83,6 +83,10 @@ def prove_soft(engine: Engine, alpha: Any, g: Any) -> SoftProof:
     heavy = terms.row_masses(plain_f), terms.col_masses(plain_g)
     plain_off = 3.0 * _margin(engine, alpha, heavy, (plain_f, plain_g), 0.0 * plain)
     upper, lower = worst + entropy + price + off, _at_least(engine, linear - over - off) + reward
+    if terms.cols is None:
+        # A column that got nothing cannot be scaled to what it has to keep.
+        empty = xp.any((terms.b > 0.0) & ~(cols > 0.0), axis=1)
+        upper, worst = (xp.where(empty, 0.0 * part + xp.inf, part) for part in (upper, worst))
     return SoftProof(
         # The plan's objective is in the interval, even if what was summed for it is not.
         value=xp.minimum(xp.maximum(terms.worst(phi) + entropy + price, lower), upper),
@@ -98,6 +102,51 @@ def prove_soft(engine: Engine, alpha: Any, g: Any) -> SoftProof:
         plain_f=plain_f,
         plain_g=plain_g,
     )
+
+
+def soft_product(engine: Engine) -> tuple[SoftProof, dict[str, Any]]:
+    r"""Prove an interval without looking at single costs, none of which is negative.
+
+    A multiple c of the product of the weights is a plan, whose divergences are those of numbers;
+    potentials of zero prove what the adversary is paid. Returns what goes into a `Certificate`
+    besides: the weights of the groups, and the plan as a product.
+    """
+    terms, geometry = engine.terms, engine.geometry
+    xp, a, b, eps = terms.home.xp, terms.a, terms.b, terms.eps[:, 0]
+    mass_a, mass_b = xp.sum(a, axis=1), xp.sum(b, axis=1)
+    share = (mass_a * mass_b) ** -0.5
+    if terms.rows is None:
+        share = 1.0 / mass_b
+    if terms.cols is None:
+        share = 1.0 / mass_a
+    left, nothing = a * share[:, None], 0.0 * share
+    phi = geometry.product(left, b)
+    rows, cols = a * (share * mass_b)[:, None], b * (share * mass_a)[:, None]
+    entropy = eps * mass_a * mass_b * (share * xp.log(share) - share + 1.0)
+    price, sums = terms.price(rows, cols), _sums(engine)
+    doubt = geometry.inner_error(phi, rows, cols) + 4.0 * sums * xp.abs(phi)
+    size = entropy + price + eps * mass_a * mass_b * (1.0 + share)
+    for side, mass in ((terms.rows, mass_a), (terms.cols, mass_b)):
+        size = size if side is None else size + side.tau[:, 0] * mass
+    worst, off = terms.worst(phi + doubt) + terms.worst_error(phi), 8.0 * sums * size
+    lower = terms.worst(0.0 * phi) - terms.worst_error(0.0 * phi)
+    f, g = 0.0 * a, 0.0 * b
+    proof = SoftProof(
+        value=xp.maximum(terms.worst(phi) + entropy + price, lower),
+        upper=worst + entropy + price + off,
+        lower=lower,
+        plain_upper=worst + price + off,
+        plain_lower=lower,
+        slack=terms.worst_error(0.0 * phi),
+        phi=phi,
+        f=f,
+        g=g,
+        thin=xp.ones_like(b),
+        plain_f=f,
+        plain_g=g,
+    )
+    known = {"alpha": terms.answer(0.0 * phi), "weight": nothing, "left": left, "right": b}
+    return proof, known
 
 
 def _plain(terms: Terms, f: Any, g: Any) -> tuple[Any, Any, Any]:

@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 from frot._base.arrays import at_least, quiet
 from frot.costs.geometry import unit_of
 from frot.solvers.sinkhorn._passes import SCORE, second_pass, settled_pass
-from frot.solvers.sinkhorn._soft_proof import prove_soft
+from frot.solvers.sinkhorn._soft_proof import prove_soft, soft_product
 from frot.solvers.sinkhorn._surplus import kernel_surplus
 from frot.solvers.sinkhorn.engine import Engine
 from frot.solvers.sinkhorn.forming import column_potentials, form_rows
@@ -194,8 +194,11 @@ def certify_product(engine: Engine) -> Certificate:
     engine = engine.double()
     terms, geometry = engine.terms, engine.geometry
     xp, a, b = terms.home.xp, terms.a, terms.b
+    if terms.soft and geometry.nonnegative:
+        proof, known = soft_product(engine)
+        return Certificate(**proof._asdict(), **known, surplus=xp.zeros_like(proof.value))
     if terms.soft:
-        # How much mass there is, only costs tell.
+        # Any amount of mass may be created, and only costs tell how much.
         return _soft(engine, terms.project(terms.prior + 0.0 * terms.sizes), xp.zeros_like(b))
     phi, below = geometry.product(a, b), geometry.least(a, b)
     doubt = geometry.inner_error(phi, a, b) + 16.0 * unit_of(terms.home) * xp.abs(phi)
