@@ -41,7 +41,7 @@ def test_the_shift_evens_out_what_is_kept(tau: tuple[float, float]) -> None:
     terms = Marginals(*tau)
     rows, cols = terms.sides
     a, b, f, g = np.array([1.0, 2.0]), np.array([4.0]), np.array([0.3, -0.2]), np.array([0.7])
-    by = terms.shift(rows.kept(a, f).sum(), cols.kept(b, g).sum())
+    by = terms.shift(a, f, b, g)
     assert rows.kept(a, f + by).sum() == pytest.approx(cols.kept(b, g - by).sum())
 
 

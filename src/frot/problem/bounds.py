@@ -331,14 +331,15 @@ def _soft_lower(problem: Problem, alpha: np.ndarray, g: np.ndarray, mixed: np.nd
     signed = not problem.costs.nonnegative
     f, g = _feasible_potentials(mixed, g, rounding.relative, b, signed)
     rows, cols = marginals.sides
-    with np.errstate(over="ignore"):
-        by = marginals.shift(float(rows.kept(a, f).sum()), float(cols.kept(b, g).sum()))
-    if np.isfinite(by):
-        f, g = f + by, g - by
+    by = marginals.shift(a, f, b, g)
+    f, g = f + by, g - by
     found = rows.dual(a, f) + cols.dual(b, g)
     if not signed and not found > 0.0:
         # Where no cost is negative, nothing proves more than these do.
         found, by, f, g = 0.0, 0.0, np.zeros_like(f), np.zeros_like(g)
+    if not found > -np.inf:
+        # Potentials so far below zero that they would create more mass than there are numbers.
+        return Lower(-np.inf, alpha, f, g)
     kept = np.maximum(rows.kept(a, f), a), np.maximum(cols.kept(b, g), b)
     size = float(kept[0] @ np.abs(f) + kept[1] @ np.abs(g))
     slack = float(np.sum(kept[0] * rounding.rows) + np.sum(kept[1] * rounding.cols))

@@ -54,13 +54,21 @@ class Side:
 
     def kept(self, weights: np.ndarray, potential: np.ndarray) -> np.ndarray:
         """Return the mass that potentials keep of each point."""
-        return weights * np.exp(-potential / self.tau) if self.soft else weights
+        with np.errstate(over="ignore"):
+            return weights * np.exp(-potential / self.tau) if self.soft else weights
+
+    def log_mass(self, weights: np.ndarray, potential: np.ndarray) -> float:
+        """Return the logarithm of the mass that is kept in all, which may be next to none."""
+        scores = -potential / self.tau + np.log(weights)
+        top = float(scores.max())
+        return top + float(np.log(np.exp(scores - top).sum()))
 
     def dual(self, weights: np.ndarray, potential: np.ndarray) -> float:
         """Return what the side adds to the dual value."""
         if not self.soft:
             return float(weights @ potential)
-        return float(-self.tau * (weights @ np.expm1(-potential / self.tau)))
+        with np.errstate(over="ignore"):
+            return float(-self.tau * (weights @ np.expm1(-potential / self.tau)))
 
     def price(self, weights: np.ndarray, masses: np.ndarray) -> float:
         r"""Return :math:`\tau\,\mathrm{KL}(x | a)` of the masses x; nothing for a side kept."""
@@ -126,21 +134,24 @@ class Marginals:
         """The prices of rows and columns under the KL penalty."""
         return Side(self.tau_a), Side(self.tau_b)
 
-    def shift(self, kept_a: float, kept_b: float) -> float:
+    def shift(self, a: np.ndarray, f: np.ndarray, b: np.ndarray, g: np.ndarray) -> float:
         r"""Return the constant to add to f and take off g that raises the dual value most.
 
         The masses that both sides keep are then the same:
         :math:`\tau_a \tau_b / (\tau_a + \tau_b)\, \log(\langle a, e^{-f / \tau_a} \rangle /
-        \langle b, e^{-g / \tau_b} \rangle)`.
+        \langle b, e^{-g / \tau_b} \rangle)`. Weights are positive.
 
         Examples
         --------
-        >>> Marginals(1.0, inf).shift(np.e, 1.0)
+        >>> nothing = np.zeros(1)
+        >>> Marginals(1.0, inf).shift(np.full(1, np.e), nothing, np.ones(1), nothing)
         1.0
         """
         if self.kept:
             return 0.0
-        return float(np.log(kept_a / kept_b) / (1.0 / self.tau_a + 1.0 / self.tau_b))
+        rows, cols = self.sides
+        apart = rows.log_mass(a, f) - cols.log_mass(b, g)
+        return apart / (1.0 / self.tau_a + 1.0 / self.tau_b)
 
 
 KEPT = Marginals()
