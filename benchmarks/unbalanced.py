@@ -62,7 +62,7 @@ def against_pot(quick: bool) -> None:
     for n in (200,) if quick else (500, 2000):
         rng = np.random.default_rng(n)
         X, Y = rng.normal(size=(n, 5)), 0.5 + rng.normal(size=(n, 5))
-        cost, half = ot.dist(X, Y), np.full(n, 1.0 / n)
+        cost, half = np.asarray(ot.dist(X, Y)), np.full(n, 1.0 / n)
         mean = float(cost.mean())
         for share in (0.0, 0.05):
             for price in (0.1, 1.0, 10.0):
@@ -95,7 +95,7 @@ def _objective(cost: np.ndarray, a: np.ndarray, b: np.ndarray, eps: float, tau: 
 
 def _peers(
     cost: np.ndarray, half: np.ndarray, eps: float, tau: float
-) -> dict[str, Callable[[int], np.ndarray]]:
+) -> dict[str, Callable[[int], Any]]:
     """POT's solvers, each by the number of steps it may take."""
     if eps == 0.0:
         return {
@@ -117,7 +117,7 @@ def _peers(
     }
 
 
-def _time(call: Callable[[int], np.ndarray], value: Objective, goal: float) -> str:
+def _time(call: Callable[[int], Any], value: Objective, goal: float) -> str:
     """Time a peer at the fewest steps that get there, of some."""
     for steps, last in _last(STEPS):
         seconds, plan = fastest(lambda steps=steps: call(steps), repeats=1)

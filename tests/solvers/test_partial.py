@@ -22,7 +22,8 @@ def program(stack: np.ndarray, a: np.ndarray, b: np.ndarray, tau: tuple[float, f
     prices = [0.0 if price == INF else price for price in tau]
     rows, cols = np.kron(np.eye(n), np.ones((1, m))), np.kron(np.ones((1, n)), np.eye(m))
     above = np.hstack([stack.reshape(count, -1), -np.ones((count, 1))])
-    kept, left = [], [(above, np.zeros(count))]
+    kept: list[Any] = []
+    left: list[Any] = [(above, np.zeros(count))]
     for price, sums, side in ((tau[0], rows, a), (tau[1], cols, b)):
         part = (np.hstack([sums, np.zeros((len(side), 1))]), side)
         (kept if price == INF else left).append(part)
