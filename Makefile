@@ -6,15 +6,16 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INPUTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test test-anndata lint format bench clean
 
 help:
 	@echo "make demo    install frot with plotting into .venv and run its demo"
 	@echo "make test    install what the tests need, then lint, type-check and test on all cores"
+	@echo "make test-anndata  only the tests with anndata and scanpy, in .venv-anndata"
 	@echo "make lint    ruff, pyright and the order of imports only"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   run every script in benchmarks/"
-	@echo "make clean   remove .venv, caches and build outputs"
+	@echo "make clean   remove .venv, .venv-anndata, caches and build outputs"
 
 # A stamp per set of extras: whoever only wants the demo does not wait for the test tools.
 $(BIN)/python:
@@ -31,8 +32,22 @@ $(BIN)/python:
 demo: .venv/.demo
 	$(BIN)/frot demo
 
-test: lint
+# anndata and scanpy do not take the pandas that all else is tested with.
+CELLS := .venv-anndata/bin/python
+
+.venv-anndata/.ready: pyproject.toml constraints-anndata.txt
+	$(PYTHON) -m venv .venv-anndata
+	$(CELLS) -m pip --disable-pip-version-check --quiet install --no-compile \
+		--constraint constraints-anndata.txt --editable ".[test-anndata]" \
+		|| { echo "make: .venv-anndata cannot be installed, and so AnnData is not tested" >&2; exit 1; }
+	@touch $@
+
+test: lint .venv-anndata/.ready
 	$(BIN)/python -m pytest -n auto
+	$(MAKE) --no-print-directory test-anndata
+
+test-anndata: .venv-anndata/.ready
+	$(CELLS) -m pytest -q tests/selection/test_anndata.py tests/selection/test_h5ad.py
 
 lint: .venv/.test
 	$(BIN)/ruff check .
@@ -51,5 +66,5 @@ bench: .venv/.test
 	done
 
 clean:
-	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf .venv .venv-anndata build dist .pytest_cache .ruff_cache .hypothesis src/*.egg-info
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

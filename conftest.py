@@ -12,3 +12,5 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 # Kernels for CUDA devices import Triton; the code that calls them asks for it first.
 collect_ignore_glob = [] if find_spec("triton") else ["src/frot/correspondence/cuda/_triton.py"]
+# anndata and scanpy have an environment of their own, which `make test` makes and runs.
+collect_ignore_glob += [] if find_spec("anndata") else ["tests/selection/test_h5ad.py"]

@@ -1,6 +1,6 @@
 """Feature selection on real expression sets: how fast, how much memory, how good.
 
-    python benchmarks/selection.py [--quick] [--seed 0] [--only fits accuracy permutations]
+    python benchmarks/selection.py [--quick] [--seed 0] [--only fits accuracy ...]
 
 The sets are looked for as `frot.datasets` does; those that are not there are left out. Fits are on
 whole sets, standardised, one thread. The peer builds the d x n x m stack of costs and follows
@@ -18,9 +18,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from _common import peak_memory, table, timed  # isort: skip  (sets the number of threads)
+from pathways import pathways  # isort: skip
 
 import numpy as np
 
+from _selection_scores import markers, scale, scores
 from frot._base.parallel import spread
 from frot.cli.reproduce.selection import KS, METHODS, Method, accuracies, load_libraries, paired
 from frot.cli.reproduce.transports import stacked_phi, wasserstein_by_call
@@ -29,7 +31,7 @@ from frot.selection import FROTSelector, permutation_test
 
 FITS = ("colon", "leukemia", "prostate_ge", "chowdary")
 LABELS = {
-    "frot": "FROT, defaults (K = 50)",
+    "frot": "FROT, combined score (K = 50)",
     "frot_paper": "FROT, as in the paper",
     "stacked": "FROT as written",
     "wasserstein": "Wasserstein, sort",
@@ -45,8 +47,8 @@ PERMUTATIONS, PERMUTATION_SECONDS, PERMUTATION_SET = 1000, 30.0, "colon"
 
 
 def paper_scaling(X: np.ndarray, y: np.ndarray, ks: Sequence[int]) -> list[np.ndarray]:
-    """Run the defaults but for the scaling, fitted for every K."""
-    fitted = [FROTSelector(k, scaling="paper").fit(X, y) for k in ks]
+    """Rank by the combined score, with the paper's scaling, fitted for every K."""
+    fitted = [FROTSelector(k, scaling="paper", score="combined").fit(X, y) for k in ks]
     return [np.argsort(each.ranking_)[:k] for each, k in zip(fitted, ks, strict=True)]
 
 
@@ -105,7 +107,7 @@ def fits(quick: bool, seed: int) -> bool:
 
 
 def accuracy(quick: bool, seed: int) -> bool:
-    """Print paired differences of the defaults; whether they are where they should be."""
+    """Print paired differences of the combined score; whether they are where they should be."""
     good, rows = True, []
     methods = (*(METHODS[key] for key in ("frot", "f_classif", "frot_paper")), PAPER_SCALING)
     splits = 5 if quick else 50
@@ -130,7 +132,7 @@ def accuracy(quick: bool, seed: int) -> bool:
         )
         print(f"{name} done", file=sys.stderr)
     print(f"\nAccuracy, mean over K = {', '.join(map(str, KS))} and {splits} splits, seed {seed}")
-    header = ["set", "defaults", "− f_classif", "− as in paper", "− scaling='paper'"]
+    header = ["set", "combined", "− f_classif", "− as in paper", "− scaling='paper'"]
     header += ["not below f_classif", "never below paper's"]
     table(header, rows)
     return good
@@ -182,7 +184,15 @@ def told(holds: bool, text: str) -> bool:
     return holds
 
 
-PARTS = {"fits": fits, "accuracy": accuracy, "permutations": permutations}
+PARTS = {
+    "fits": fits,
+    "accuracy": accuracy,
+    "permutations": permutations,
+    "markers": markers,
+    "scores": scores,
+    "scale": scale,
+    "pathways": pathways,
+}
 
 
 def main() -> None:

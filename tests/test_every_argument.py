@@ -457,7 +457,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             **{"scaling": CHOICES, "eta": {**NUMBERS, "zero": 0}, "score": CHOICES},
             **{"multiclass": CHOICES, "missing": CHOICES, "group_cost": CHOICES},
             **{"tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS, "adversary": SETS},
-            **{"time_limit": LIMITS["time_limit"], **WATCHED},
+            **{"time_limit": LIMITS["time_limit"], **WATCHED, "plan": FLAGS, "values": CHOICES},
         },
     ),
     "permutation_test": (
@@ -497,7 +497,17 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
     "read_samples": (
         frot.selection.read_samples,
         {"path": "nowhere.csv", "label": "y"},
-        {"path": PATHS, "label": None, "block": None, "ids": None, "ignore": None},
+        {
+            **{"path": PATHS, "label": None, "labels": None, "block": None, "ids": None},
+            **{
+                "transpose": None,
+                "features": None,
+                "drop": None,
+                "keep": None,
+                "log1p": None,
+                "layer": None,
+            },
+        },
     ),
 }
 

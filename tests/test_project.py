@@ -1,10 +1,17 @@
+import ast
 import importlib.metadata
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import frot
+
+# Python 3.10 has none of its own, and pytest brings one there.
+tomllib = pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = ["torch", "matplotlib", "jinja2", "sklearn", "pandas", "polars", "pyarrow", "joblib"]
@@ -60,13 +67,79 @@ def test_package_is_typed():
     assert (ROOT / "src" / "frot" / "py.typed").is_file()
 
 
+def pins(name: str) -> dict[str, set[str]]:
+    """Return the versions that a file of constraints has of each package."""
+    found: dict[str, set[str]] = {}
+    for line in (ROOT / name).read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        assert re.match(r"^[a-z0-9-]+==[^;\s]+(; python_version [<>=]+ \"3\.11\")?$", line)
+        found.setdefault(line.partition("==")[0], set()).add(line.partition("==")[2])
+    return found
+
+
 def test_constraints_pin_every_dependency_exactly():
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pins = [line for line in lines if line and not line.startswith("#")]
-    assert all(
-        re.match(r"^[a-z0-9-]+==[^;\s]+(; python_version [<>=]+ \"3\.11\")?$", p) for p in pins
-    )
-    pinned = {pin.partition("==")[0] for pin in pins}
-    requirements = importlib.metadata.requires("frot") or []
-    needed = {re.split(r"[^A-Za-z0-9_.-]", line)[0].lower() for line in requirements} - {"frot"}
-    assert needed <= pinned
+    main, cells = pins("constraints.txt"), pins("constraints-anndata.txt")
+    for extra in EXTRAS:
+        pinned = cells if extra == "test-anndata" else main
+        assert closure(extra) <= pinned.keys(), extra
+    # The two environments differ in pandas, and in what only one of them needs.
+    versions = {name: {pin.partition(";")[0] for pin in found} for name, found in main.items()}
+    other = {
+        name
+        for name, found in cells.items()
+        if name in main and {pin.partition(";")[0] for pin in found} - versions[name]
+    }
+    assert other <= {"pandas"}
+
+
+def extras() -> dict[str, list[str]]:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)["project"]["optional-dependencies"]
+
+
+EXTRAS = extras()
+
+
+def closure(extra: str) -> set[str]:
+    """Return the packages that an extra names, through the extras that it names."""
+    found = set()
+    for line in EXTRAS[extra]:
+        found_in = re.match(r"([\w.-]+)(?:\[(.*?)\])?", line)
+        assert found_in is not None
+        name, more = found_in.groups()
+        if name == "frot":
+            found |= set().union(*map(closure, more.split(",")))
+        else:
+            found.add(re.sub(r"[-_.]+", "-", name).lower())
+    return found
+
+
+def required() -> Iterator[tuple[str, str]]:
+    """Yield the package and the extra of every ``require("package.module", "extra")``."""
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "require":
+                module, extra = (ast.literal_eval(argument) for argument in node.args)
+                yield module.partition(".")[0], extra
+
+
+def test_extras_bring_what_the_code_asks_them_for():
+    owners = importlib.metadata.packages_distributions()
+    for package, extra in set(required()):
+        named = closure(extra)
+        wanted = {name.lower() for name in owners.get(package, [package])}
+        through = set()
+        for name in named:
+            try:
+                lines = importlib.metadata.requires(name) or []
+            except importlib.metadata.PackageNotFoundError:
+                continue
+            through |= {re.split(r"[^\w.-]", line)[0].lower() for line in lines}
+        assert wanted & (named | through), f"{package} is not in frot[{extra}]"
+
+
+def test_all_is_all():
+    """But for what needs a device, compares with others, or tests."""
+    apart = {"all", "cuda", "bench", "test", "test-anndata", "dev"}
+    assert closure("all") == set().union(*(closure(extra) for extra in EXTRAS.keys() - apart))

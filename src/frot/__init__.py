@@ -8,7 +8,13 @@
 from __future__ import annotations
 
 from frot import costs
-from frot._base.errors import ConvergenceWarning, InputError, MissingDependencyError, SolverError
+from frot._base.errors import (
+    ConvergenceWarning,
+    DataWarning,
+    InputError,
+    MissingDependencyError,
+    SolverError,
+)
 from frot._base.stopping import Interrupted
 from frot._base.tables import Table, read_pair, read_table
 from frot.api.batch import solve_batch
@@ -50,6 +56,7 @@ __all__ = [
     "Comparison",
     "ConvergenceWarning",
     "CuttingSet",
+    "DataWarning",
     "Ellipsoid",
     "Entropic",
     "Exact",

@@ -199,8 +199,8 @@ class TestPaths:
     def test_missing_unknown_and_folder(self, tmp_path):
         with pytest.raises(InputError, match="does not exist"):
             read_table(tmp_path / "a.csv")
-        with pytest.raises(InputError, match=r"unknown suffix '\.xlsx'; known are \.csv, \.tsv"):
-            read_table(tmp_path / "a.xlsx")
+        with pytest.raises(InputError, match=r"unknown suffix '\.ods'; known are \.csv, \.tsv"):
+            read_table(tmp_path / "a.ods")
         (tmp_path / "folder.csv").mkdir()
         with pytest.raises(InputError, match="is a folder"):
             read_table(tmp_path / "folder.csv")

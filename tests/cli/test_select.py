@@ -1,8 +1,10 @@
 import re
 import sys
 from html import unescape
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import frot
@@ -29,7 +31,7 @@ def test_every_kind_of_file(run, tmp_path, suffix):
     rows = read_tsv(tmp_path / "genes.tsv")
     assert {row["feature"] for row in rows if row["selected"] == "1"} == SIGNAL
     assert [int(row["rank"]) for row in rows] == list(range(1, 41))
-    samples = read_samples(path, "class", ignore=["batch"])
+    samples = read_samples(path, "class", drop=["batch"])
     selector = FROTSelector(3, groups=samples.groups()).fit(samples.X, samples.y)
     scores = selector.scores_[np.argsort(selector.ranking_)]
     assert [float(row["score"]) for row in rows] == pytest.approx(scores, rel=1e-6)
@@ -40,14 +42,75 @@ def test_every_kind_of_file(run, tmp_path, suffix):
     assert "40 samples of 40 features, 2 classes" in done.stderr
 
 
+def test_direction_is_shown_and_written(run, tmp_path):
+    path = write(tmp_path / "data.csv", classes=3)
+    words = ["--label", "class", "--top", 3, "--ignore", "batch", "--values", "log2"]
+    done = run("select", path.name, *words, "--out", "g.tsv", "--per-class", "c.csv", "--no-plan")
+    assert done.exit_code == 0, done.output
+    assert re.search(r"rank +feature +score +up in +log2 FC +comparison", done.stdout)
+    assert "control vs rest: no plan between 24 and 32 samples and in 2 more" in done.stdout
+    rows = read_tsv(tmp_path / "g.tsv")
+    for row in rows[:3]:
+        named, other = row["comparison"].split(" vs ")
+        up = row["up_in"]
+        assert up == (named if float(row["t"]) > 0.0 else other)
+        shown = rf"{row['rank']} +{row['feature']} +[\d.]+ +{up} +[+-][\d.]+ +{named} vs rest"
+        assert re.search(shown, done.stdout)
+    assert {"mean_control", "mean_rescued", "mean_treated", "t", "signed_score"} <= set(rows[0])
+    assert {row["alpha"] for row in rows} == {""}
+    each = pd.read_csv(tmp_path / "c.csv")
+    assert each.groupby("comparison").size().tolist() == [40, 40, 40]
+    one = each[(each["comparison"] == "treated vs rest") & (each["feature"] == "gene5")].iloc[0]
+    samples = read_samples(path, "class", drop=["batch"])
+    values = samples.X[:, samples.names.index("gene5")]
+    inside = samples.y == "treated"
+    assert one["mean_first"] == pytest.approx(values[inside].mean())
+    expected = values[inside].mean() - values[~inside].mean()
+    assert one["log2_fold_change"] == pytest.approx(expected)
+
+
+def test_layers_are_of_anndata_files(run, data):
+    done = run("select", data.name, "--label", "class", "--layer", "counts")
+    assert done.exit_code == 2
+    assert "layer: data.csv has none; leave layer out" in done.stderr
+
+
 def test_columns_of_text_are_named(run, data):
     done = run("select", data.name, "--label", "class", "--top", 3)
     assert done.exit_code == 0
     assert re.search(r"warning: 'remark': text, and so no feature", done.stderr)
     assert "patient" not in done.stderr  # it names the samples
-    done = run("select", data.name, "--label", "class", "--id", "remark", "--ignore", "patient")
+    done = run("select", data.name, "--label", "class", "--id", "remark", "--drop", "patient")
+    assert "warning: data.csv: 'batch' looks like metadata; left out" in done.stderr
+    assert "--keep batch ranks it, --drop batch" in done.stderr
+    assert "20 of 40 features selected." in done.stdout  # half
+
+
+def test_genes_in_rows_and_labels_in_another_file(run, tmp_path, monkeypatch):
+    table = frame().set_index("patient")
+    genes = table[[name for name in table if str(name).startswith("gene")]]
+    counts: Any = np.exp(genes).round().T
+    counts.iloc[0, 0] = 5000
+    counts.to_csv(tmp_path / "counts.txt", sep="\t")
+    table.iloc[::-1][["class", "batch"]].to_csv(tmp_path / "arms.csv", sep=";")
+    words = ["counts.txt", "--transpose", "--labels", "arms.csv", "--label", "class", "--top", 3]
+    done = run("select", *words, "--drop", "gene7", "--drop", "gene8")
+    assert done.exit_code == 0, done.output
+    assert "40 samples of 38 features, 2 classes" in done.stderr
+    assert re.search(r"raw counts .* up to 5,000\); --log1p ranks log", done.stderr)
+    done = run("select", *words, "--log1p", "--report", "page.html", "--out", "genes.tsv")
+    assert done.exit_code == 0, done.output
     assert "warning" not in done.stderr
-    assert "20 of 41 features selected." in done.stdout  # half, the batch being a number
+    page = unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "--labels arms.csv --transpose --log1p" in page
+    space: dict = {}
+    exec(page.split("<code>")[1].split("</code>")[0], space)
+    selector, rows = space["selector"], read_tsv(tmp_path / "genes.tsv")
+    order = np.argsort(selector.ranking_)
+    assert [row["feature"] for row in rows] == [selector.groups_.names[i] for i in order]
+    done = run("select", *words[:1], *words[2:])
+    assert done.exit_code == 2
+    assert "is named in arms.csv ('P39', 'P38', 'P37' and 37 more); give --transpose" in done.stderr
 
 
 def test_permutations_and_stability(run, data, tmp_path):
@@ -58,7 +121,9 @@ def test_permutations_and_stability(run, data, tmp_path):
     rows = read_tsv(tmp_path / "genes.tsv")
     assert all(float(row["p"]) == 0.01 for row in rows[:3])
     assert all(0.0 <= float(row["frequency"]) <= 1.0 for row in rows)
-    assert re.search(r"99 permutations of shift: \d+ features with q <= 0.05", done.stdout)
+    assert re.search(
+        r"99 permutations of t: \d+ features with q <= 0.05.* \(pooled null, pi0 ", done.stdout
+    )
     # What an unfinished run would leave is gone.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv", "genes.tsv"]
     samples = read_samples(data, "class", block="batch")
@@ -99,9 +164,10 @@ def test_the_page(run, data, tmp_path):
 
 def test_the_worst_features_share_the_weight(run, data, tmp_path):
     words = ["--label", "class", "--top", 3, "--worst", 5, "--eta", 0.1, "--report", "genes.html"]
+    words += ["--drop", "batch"]
     done = run("select", data.name, *words, "--out", "genes.tsv")
     assert done.exit_code == 0, done.output
-    samples = read_samples(data, "class")
+    samples = read_samples(data, "class", drop="batch")
     selector = FROTSelector(
         3, groups=samples.groups(), eta=0.1, adversary=frot.CappedSimplex(5)
     ).fit(samples.X, samples.y)
@@ -109,24 +175,55 @@ def test_the_worst_features_share_the_weight(run, data, tmp_path):
     weights = [float(row["alpha"]) for row in read_tsv(tmp_path / "genes.tsv")]
     assert weights == pytest.approx(selector.alpha_[np.argsort(selector.ranking_)], rel=1e-6)
     page = (tmp_path / "genes.html").read_text(encoding="utf-8")
-    assert "frot select data.csv --label class --top 3 --worst 5 --eta 0.1" in page
+    assert "frot select data.csv --label class --top 3 --drop batch --worst 5 --eta 0.1" in page
     space: dict = {}
     exec(unescape(page.split("<code>")[1].split("</code>")[0]), space)
     assert space["selector"].alpha_ == pytest.approx(selector.alpha_)
     refused = run("select", data.name, "--label", "class", "--worst", 99)
     assert refused.exit_code == 2
-    assert "error: worst: 99 of 41 groups cannot share it; give 1 to 41" in refused.stderr
+    assert "error: worst: 99 of 40 groups cannot share it; give 1 to 40" in refused.stderr
 
 
 def test_groups_from_a_file(run, data, tmp_path):
     sets = [["SIGNAL", "-", *sorted(SIGNAL)], ["NOISE", "-", "gene7", "gene8"], ["NONE", "-", "x"]]
     (tmp_path / "sets.gmt").write_text("\n".join("\t".join(one) for one in sets) + "\n")
     words = ["--label", "class", "--top", 1, "--groups", "sets.gmt", "--report", "page.html"]
+    words += ["--min-size", 2]
     done = run("select", data.name, *words)
     assert done.exit_code == 0, done.output
     assert "1 of 2 groups selected." in done.stdout
     assert "warning: 1 set" in done.stderr
     assert re.search(r"1 +SIGNAL", done.stdout)
+
+
+def test_tested_sets(run, data, tmp_path):
+    genes = [f"gene{number}" for number in range(6, 40)]
+    sets = [["SIGNAL", "up", *sorted(SIGNAL), *genes[:5], "absent"], ["NOISE", "-", *genes[5:]]]
+    sets += [["TINY", "-", "gene1", "gene2"], ["TWIN", "-", *sorted(SIGNAL), *genes[10:20]]]
+    (tmp_path / "sets.gmt").write_text("\n".join("\t".join(one) for one in sets) + "\n")
+    words = ["--label", "class", "--top", 2, "--groups", "sets.gmt", "--permutations", 99]
+    words += ["--out", "sets.tsv", "--report", "page.html"]
+    done = run("select", data.name, *words, "--ignore", "batch", "--min-coverage", 0.5)
+    assert done.exit_code == 0, done.output
+    assert "left out: 'TINY'" in done.stderr
+    assert "2 of 3 groups selected" in done.stdout
+    assert "(competitive)" in done.stdout
+    assert "of its leading edge with SIGNAL" in done.stdout
+    rows = read_tsv(tmp_path / "sets.tsv")
+    assert [row["pathway"] for row in rows] == ["SIGNAL", "TWIN", "NOISE"]
+    assert (rows[0]["size"], rows[0]["listed"], rows[0]["up_in"]) == ("8", "9", "treated")
+    assert set(rows[0]["leading_edge"].split(", ")[:3]) == SIGNAL
+    assert float(rows[0]["p_competitive"]) <= 0.05
+    assert [row["selected"] for row in rows] == ["1", "1", "0"]
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "--groups sets.gmt --min-coverage 0.5 --drop batch --permutations 99" in page
+    space: dict = {}
+    exec(unescape(page.split("<code>")[1].split("</code>")[0]), space)
+    again = space["selector"].pathways_.table
+    assert again["score"].tolist() == pytest.approx([float(row["score"]) for row in rows])
+    refused = run("select", data.name, *words, "--min-size", 400)
+    assert refused.exit_code == 2
+    assert "none of 4 has 400 to 500 features of the data" in refused.stderr
 
 
 def test_three_classes(run, tmp_path):
@@ -143,7 +240,7 @@ def test_missing_values(run, data):
     table.to_csv(data, index=False)
     done = run("select", data.name, "--label", "class")
     assert done.exit_code == 2
-    assert "give --missing impute or --missing drop" in done.stderr
+    assert "--missing impute puts the mean of a feature there, --missing drop" in done.stderr
     assert run("select", data.name, "--label", "class", "--missing", "impute").exit_code == 0
 
 
@@ -162,7 +259,7 @@ def test_an_interrupted_fit_is_written_all_the_same(run, data, tmp_path, monkeyp
     done = run("select", data.name, *words, "--checkpoint", kept)
     assert done.exit_code == 130, done.output
     assert "Traceback" not in done.output
-    assert len(read_tsv(tmp_path / "genes.tsv")) == 41
+    assert len(read_tsv(tmp_path / "genes.tsv")) == 40
     assert "permutations of" not in done.stdout
 
 
@@ -178,16 +275,16 @@ def test_a_run_that_does_not_converge_is_three(run, data):
     ("words", "message"),
     [
         (["no.csv", "--label", "class"], "no.csv does not exist; give the path of a file"),
-        (["data.txt", "--label", "class"], "unknown suffix '.txt'; known are .csv"),
+        (["data.doc", "--label", "class"], "unknown suffix '.doc'; known are .csv"),
         (["data.csv", "--label", "kind"], "label: data.csv has no column 'kind'; it has 'patient'"),
         (["data.csv", "--label", "class", "--permutations", 9, "--block", "site"],
          "block: data.csv has no column 'site'"),
         (["data.csv", "--label", "class", "--block", "batch"], "give --permutations too"),
         (["data.csv", "--label", "class", "--id", "who"], "id: data.csv has no column 'who'"),
-        (["data.csv", "--label", "class", "--ignore", "x"], "no column 'x' to ignore"),
+        (["data.csv", "--label", "class", "--ignore", "x"], "no column 'x' to drop"),
         (["data.csv", "--label", "class", "--groups", "no.gmt"], "cannot read no.gmt: No such"),
         (["data.csv", "--label", "class", "--top", 900],
-         "top: 900 features are asked for but there are 41; ask for 41 at most"),
+         "top: 900 features are asked for but there are 40; ask for 40 at most"),
         (["data.csv", "--label", "class", "--top", "many"], "top: 'many' is no number"),
         (["data.csv", "--label", "class", "--eta", "big"], "eta: 'big' is no number"),
         (["data.csv", "--label", "class", "--eta", "-1"], "eta: must be"),
@@ -221,36 +318,6 @@ def test_bad_input_is_two_and_one_sentence(run, data, tmp_path, words, message):
     assert sum(line.startswith("error: ") for line in done.stderr.splitlines()) == 1
 
 
-def test_anndata_files(run, tmp_path):
-    anndata = pytest.importorskip("anndata", reason="anndata is not installed")
-    from scipy import sparse
-
-    table = frame()
-    genes = [name for name in table if str(name).startswith("gene")]
-    obs = table[["class", "batch"]].copy()
-    obs.index = table["patient"].to_numpy()
-    adata = anndata.AnnData(sparse.csr_matrix(np.maximum(table[genes].to_numpy(), 0.0)), obs=obs)
-    adata.var_names = genes
-    adata.write_h5ad(tmp_path / "data.h5ad")
-    assert sparse.issparse(read_samples(tmp_path / "data.h5ad", "class").X)
-    words = ["--label", "class", "--top", 3, "--permutations", 9, "--block", "batch"]
-    done = run("select", "data.h5ad", *words, "--out", "genes.tsv", "--report", "page.html")
-    assert done.exit_code == 0, done.output
-    rows = read_tsv(tmp_path / "genes.tsv")
-    assert {row["feature"] for row in rows[:3]} == SIGNAL
-    assert "P00" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    done = run("select", "data.h5ad", "--label", "kind")
-    assert "label: data.h5ad has no column 'kind'; it has 'class', 'batch'" in done.stderr
-
-
-def test_unreadable_anndata_files(run, tmp_path):
-    pytest.importorskip("anndata", reason="anndata is not installed")
-    (tmp_path / "noise.h5ad").write_bytes(b"not what the name says")
-    done = run("select", "noise.h5ad", "--label", "class")
-    assert done.exit_code == 2
-    assert "cannot read noise.h5ad" in done.stderr
-
-
 def test_anndata_that_is_not_installed(run, tmp_path, monkeypatch):
     (tmp_path / "data.h5ad").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "anndata", None)
@@ -262,11 +329,11 @@ def test_anndata_that_is_not_installed(run, tmp_path, monkeypatch):
 def test_the_python_call_gives_the_same(run, data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = run("select", data.name, "--label", "class", "--top", 4, "--eta", 0.3, "--permutations",
-               9, "--block", "batch", "--stability", 2, "--seed", 3, "--out", "g.tsv")  # fmt: skip
+               19, "--block", "batch", "--stability", 2, "--seed", 3, "--out", "g.tsv")  # fmt: skip
     assert done.exit_code == 0, done.output
     call = SelectCall(
         data.relative_to(tmp_path), 4, "each", {"label": "class", "block": "batch"}, {"eta": 0.3},
-        {"n_permutations": 9, "statistic": "shift", "random_state": 3},
+        {"n_permutations": 19, "statistic": "t", "random_state": 3},
         {"n_pairs": 2, "random_state": 3},
     )  # fmt: skip
     names: dict = {}

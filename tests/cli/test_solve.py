@@ -144,7 +144,7 @@ def test_not_converged_is_three_and_files_are_written(run, tables, tmp_path):
     ("words", "message"),
     [
         (["missing.csv", "b.csv"], "missing.csv does not exist"),
-        (["a.txt", "b.csv"], "a.txt has an unknown suffix '.txt'"),
+        (["a.doc", "b.csv"], "a.doc has an unknown suffix '.doc'"),
         (["a.csv", "b.csv", "--groups", "2,9"], "the sizes add up to 11"),
         (["a.csv", "b.csv", "--groups", "sets.gmt"], "sets.gmt"),
         (["a.csv", "b.csv", "--groups", "pairs"], "groups='pairs' is not known"),

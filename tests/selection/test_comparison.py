@@ -1,10 +1,35 @@
 import numpy as np
+import pytest
+from scipy import sparse
 
-from frot.selection import Parts
+from frot import Groups
+from frot.selection._comparison import (
+    DEFAULTS,
+    Contrast,
+    compare,
+    sort_shapes,
+    statistic_of,
+    transport,
+)
+from tests.selection.planted import planted
+
+CONTRAST = Contrast("control", "treated", (np.arange(24), np.arange(24, 40)))
 
 
-def test_parts_add_up_and_are_averaged():
-    one = Parts.of(np.array([3.0]), np.array([1.0]), np.array([2.0]))
-    two = Parts.of(np.array([5.0]), np.array([3.0]), np.array([3.0]))
-    mean = Parts.mean([one, two])
-    assert (mean.phi[0], mean.shift[0], mean.shape[0], mean.misalignment[0]) == (4.0, 2.0, 0.5, 1.5)
+def test_what_needs_no_plan_is_what_the_plan_has():
+    X, _ = planted()
+    plain = compare(X, CONTRAST, Groups.each(40))
+    full = transport(plain, X, Groups.each(40))
+    np.testing.assert_allclose(plain.shift, full.parts.shift, rtol=1e-9)
+    np.testing.assert_allclose(plain.scale, full.scale, rtol=1e-12)
+    sorted_ = sort_shapes(plain, sparse.csc_array(X), Groups.each(40), DEFAULTS, None)
+    np.testing.assert_allclose(sorted_.parts.shape, full.parts.shape, rtol=1e-9, atol=1e-12)
+    assert np.isnan(sorted_.parts.phi).all()
+
+
+@pytest.mark.parametrize("name", ["moderated", "t", "shift", "shape", "combined", "alpha", "phi"])
+def test_statistics_alone_are_those_of_a_comparison(name):
+    X, _ = planted()
+    full = transport(compare(X, CONTRAST, Groups.each(40)), X, Groups.each(40))
+    alone = statistic_of(X, CONTRAST, Groups.each(40), DEFAULTS, None, name)
+    np.testing.assert_allclose(alone, full.scores(name), rtol=1e-9, atol=1e-12)

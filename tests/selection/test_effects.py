@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from frot.selection._effects import fold_change, kind_of_values, measure
+from frot.selection._effects import Moments, fold_change, kind_of_values, measure
 
 
 def _table(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -71,3 +71,53 @@ def test_what_values_are() -> None:
     assert kind_of_values(np.array([[1.0, 900.5]])) == "linear"
     assert kind_of_values(sparse.csr_array(np.array([[0.0, 2.0]]))) == "linear"
     assert kind_of_values(np.array([[1.5, 7.25]])) == "log2"
+    assert kind_of_values(sparse.csr_array(np.array([[0.0, 1.5]]))) == "log1p"
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csc_array, sparse.coo_array])
+@pytest.mark.parametrize("block", [1, 7, 10**6])
+def test_classes_are_read_once_and_compared_as_one_likes(
+    form: type, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frot.selection._effects.BLOCK", block)
+    table = np.random.default_rng(4).poisson(1.0, size=(30, 6)) + np.eye(30, 6)
+    codes = np.arange(30) % 4 - 1
+    weight = np.random.default_rng(5).uniform(0.0, 2.0, 30)
+    moments = Moments.of(form(table), codes, 3, weight)
+    found = moments.between([1], [0, 2])
+    second = np.flatnonzero((codes == 0) | (codes == 2))
+    expected = measure(table, np.flatnonzero(codes == 1), second, weight)
+    np.testing.assert_allclose(found.t, expected.t, rtol=1e-10)
+    assert found.sizes == pytest.approx(expected.sizes)
+    plain = Moments.of(form(table), codes, 3).between([1], [0, 2])
+    welch = np.asarray(stats.ttest_ind(table[codes == 1], table[second], equal_var=False))[0]
+    np.testing.assert_allclose(plain.t, welch, rtol=1e-10)
+
+
+def test_entries_that_are_stored_twice_add_up() -> None:
+    twice = sparse.csr_array(
+        (np.array([1.0, 2.0, 5.0, 4.0]), [0, 0, 0, 0], [0, 2, 3, 4, 4]), (4, 1)
+    )
+    found = Moments.of(twice, np.array([0, 0, 1, 1]), 2)
+    assert found.means.ravel().tolist() == [4.0, 2.0]
+    assert found.deviations.ravel().tolist() == [2.0, 8.0]
+    assert twice.nnz == 4
+
+
+def test_moderated_t_is_welchs_of_many_and_students_of_few() -> None:
+    rng = np.random.default_rng(6)
+    few = rng.normal(size=(4, 3)) * np.array([[1.0], [1.0], [5.0], [5.0]])
+    rows = np.array([0, 1]), np.array([2, 3])
+    # Of equal sizes the pooled variance is the mean of both, and the error stays what it is.
+    np.testing.assert_allclose(measure(few, *rows).moderated, measure(few, *rows).t)
+    many = rng.normal(size=(60_000, 3)) * np.where(np.arange(60_000) < 20_000, 1.0, 3.0)[:, None]
+    rows = np.arange(20_000), np.arange(20_000, 60_000)
+    np.testing.assert_allclose(measure(many, *rows).moderated, measure(many, *rows).t, rtol=2e-3)
+
+
+def test_a_few_cells_without_a_gene_are_no_proof() -> None:
+    counts = np.random.default_rng(7).poisson(0.3, size=(400, 1)).astype(float)
+    counts[:5] = 0.0
+    found = measure(counts, np.arange(5), np.arange(5, 400))
+    assert abs(found.t[0]) > 8.0
+    assert abs(found.moderated[0]) < 2.0

@@ -14,7 +14,7 @@ from frot.selection import (
     stability_selection,
     write_selection_report,
 )
-from frot.selection._pictures import score_of, view_of
+from frot.selection._pictures import view_of
 from frot.selection._selector import unfitted
 from tests.selection.planted import planted
 from tests.show.test_report import Page
@@ -98,7 +98,7 @@ def test_interval_perplexity_and_notes(page, evil):
 
 def test_p_values_of_the_plan_come_with_what_they_mean(evil, tmp_path):
     selector, X, y = evil
-    test = permutation_test(X, y, selector=selector, statistic="alpha", n_permutations=9)
+    test = permutation_test(X, y, selector=selector, statistic="alpha", n_permutations=99)
     path = write_selection_report(selector, X, y, tmp_path / "p.html", permutation=test)
     assert "hold only for the hypothesis that nothing differs" in text_of(path.read_text("utf-8"))
 
@@ -130,7 +130,7 @@ def test_a_panel_for_each_comparison(tmp_path):
     assert page.count('role="tabpanel"') == page.count('role="tab"') == 3
     assert len(Page(page).alts) == 12
     for one in selector.comparisons_:
-        assert f"{one.result.lower:.6g}" in page
+        assert f"{one.solved.lower:.6g}" in page
 
 
 def test_groups_sparse_tables_and_missing_values(tmp_path):
@@ -167,8 +167,8 @@ def test_what_is_drawn():
     selector = FROTSelector(3).fit(X, y)
     one = selector.comparisons_[0]
     names, ids = [f"x{i}" for i in range(40)], [str(i) for i in range(40)]
-    view = view_of(one, X, selector.groups_, "combined", 3, names, ids)
-    best = np.argsort(-score_of(one, "combined"))[:30]
+    view = view_of(one, X, selector.groups_, "moderated", 3, names, ids)
+    best = np.argsort(-one.scores("moderated"))[:30]
     assert view.top_names == tuple(names[i] for i in best) == view.features
     n, m = one.plan.shape
     assert sorted(view.order[0]) == list(range(n))
@@ -204,7 +204,7 @@ def test_bad_input(tmp_path, monkeypatch, change, message):
 def test_a_test_of_other_features_is_refused(tmp_path):
     X, y = planted()
     selector = FROTSelector(3).fit(X, y)
-    other = permutation_test(X[:, :9], y, selector=unfitted(selector), n_permutations=3)
+    other = permutation_test(X[:, :9], y, selector=unfitted(selector), n_permutations=19)
     with pytest.raises(frot.InputError, match="permutation: is of other features"):
         write_selection_report(selector, X, y, tmp_path / "p.html", permutation=other)
 

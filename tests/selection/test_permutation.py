@@ -4,40 +4,12 @@ from scipy import sparse, stats
 
 import frot
 from frot.selection import FROTSelector, permutation_test
-from frot.selection._permutation import STATISTICS, benjamini_hochberg, max_t, permutation_p
+from frot.selection._comparison import WITHOUT_PLAN
+from frot.selection._permutation import STATISTICS
 from tests.selection.planted import SIGNAL, planted
 
-
-def test_benjamini_hochberg_is_scipys():
-    p = np.random.default_rng(0).uniform(size=200) ** 3
-    np.testing.assert_allclose(benjamini_hochberg(p), stats.false_discovery_control(p))
-
-
-def test_p_values_count_the_data_as_a_permutation():
-    null = np.arange(9.0)[:, None]
-    found = [permutation_p(np.array([value]), null)[0] for value in (8.5, 8.0, -1.0)]
-    assert found == [0.1, 0.2, 1.0]
-
-
-def test_max_t_is_the_slow_definition_and_never_below_p():
-    rng = np.random.default_rng(1)
-    observed, null = rng.normal(size=12) + 1.0, rng.normal(size=(99, 12))
-    order = np.argsort(-observed)
-    expected, level = np.empty(12), 0.0
-    for place, feature in enumerate(order):
-        beaten = null[:, order[place:]].max(axis=1) >= observed[feature]
-        level = max(level, (1 + beaten.sum()) / 100)
-        expected[feature] = level
-    found = max_t(observed, null)
-    np.testing.assert_allclose(found, expected)
-    assert (found >= permutation_p(observed, null)).all()
-
-
-def test_under_independence_max_t_errs_as_often_as_it_says():
-    rng = np.random.default_rng(2)
-    draws = rng.normal(size=(400, 100, 20))
-    wrong = np.mean([max_t(one[0], one[1:]).min() <= 0.1 for one in draws])
-    assert wrong == pytest.approx(0.1, abs=3 * np.sqrt(0.09 / 400))
+# Few permutations are quick, and said to be few.
+pytestmark = pytest.mark.filterwarnings("ignore:n_permutations")
 
 
 def null_data(seed, d=12):
@@ -57,10 +29,11 @@ def test_planted_features_are_significant(statistic):
     if statistic not in ("shape", "misalignment"):
         assert test.p[list(SIGNAL)].tolist() == [0.01, 0.01, 0.01]
         assert (test.p_max[list(SIGNAL)] <= 0.1).all()
-    assert test.by_feature == (statistic in ("shift", "shape", "wasserstein"))
+    assert test.by_feature == (statistic in WITHOUT_PLAN)
+    assert test.q_method == ("pooled" if statistic == "t" else "bh")
 
 
-@pytest.mark.parametrize("statistic", ["shift", "shape", "wasserstein"])
+@pytest.mark.parametrize("statistic", ["t", "shape", "wasserstein"])
 def test_a_feature_that_does_not_differ_is_not_found_besides_others_that_do(statistic):
     wrong, least = [], []
     for seed in range(40):
@@ -72,7 +45,7 @@ def test_a_feature_that_does_not_differ_is_not_found_besides_others_that_do(stat
     assert np.mean(least) <= 0.1 + 2.5 * np.sqrt(0.09 / 40)
 
 
-@pytest.mark.parametrize("statistic", ["phi", "combined", "shift"])
+@pytest.mark.parametrize("statistic", ["phi", "combined", "t"])
 def test_p_values_are_uniform_and_max_t_holds_where_there_is_nothing(statistic):
     selector = FROTSelector(3)
     first, least = [], []
@@ -102,10 +75,13 @@ def test_blocks_keep_their_labels():
     assert np.median(within.p) > 0.1
 
 
-def test_workers_do_not_change_the_answer():
+@pytest.mark.parametrize("statistic", ["phi", "t"])
+def test_workers_do_not_change_the_answer(statistic):
     X, y = planted(d=12)
     one, two = (
-        permutation_test(X, y, statistic="phi", n_permutations=20, n_jobs=jobs)
+        permutation_test(
+            X, y, statistic=statistic, n_permutations=40 if statistic == "t" else 16, n_jobs=jobs
+        )
         for jobs in (None, 2)
     )
     np.testing.assert_array_equal(one.null, two.null)
@@ -121,34 +97,30 @@ def test_seeds_change_it_and_more_permutations_begin_alike():
     assert (runs[0] != runs[2]).any()
 
 
-def test_a_stopped_run_resumes_to_the_same_answer(tmp_path, monkeypatch):
+@pytest.mark.parametrize("statistic", ["shape", "t"])
+def test_a_stopped_run_resumes_to_the_same_answer(statistic, tmp_path, monkeypatch):
     X, y = planted(d=12)
-    whole = permutation_test(X, y, n_permutations=24)
-    path = tmp_path / "run"
-    calls = []
-    from frot.selection import _permutation
+    whole = permutation_test(X, y, statistic=statistic, n_permutations=100)
+    names = permutation_test.__globals__
+    real, done = names["_permuted"], []
 
-    real = _permutation._permuted
-
-    def stops(*arguments):
-        calls.append(arguments[-1])
-        if len(calls) == 18:
+    def watched(*arguments):
+        if len(done) >= stop:
             raise KeyboardInterrupt
+        done.extend(arguments[-1])
         return real(*arguments)
 
-    monkeypatch.setattr(_permutation, "_permuted", stops)
+    monkeypatch.setitem(names, "_permuted", watched)
+    options = {"statistic": statistic, "n_permutations": 100, "checkpoint": tmp_path / "run"}
+    stop = 64
     with pytest.raises(KeyboardInterrupt):
-        permutation_test(X, y, n_permutations=24, checkpoint=path)
-    calls.clear()
-    monkeypatch.setattr(
-        _permutation,
-        "_permuted",
-        lambda *arguments: (calls.append(arguments[-1]), real(*arguments))[1],
-    )
-    again = permutation_test(X, y, n_permutations=24, checkpoint=path)
-    assert calls == list(range(16, 24))
+        permutation_test(X, y, **options)
+    assert done == list(range(64))
+    stop = 1000
+    again = permutation_test(X, y, **options)
+    assert done == list(range(100))
     np.testing.assert_array_equal(again.null, whole.null)
-    np.testing.assert_array_equal(again.p, whole.p)
+    np.testing.assert_array_equal(again.q, whole.q)
 
 
 def test_a_checkpoint_of_other_data_is_refused(tmp_path):
@@ -201,17 +173,73 @@ def test_three_classes_are_permuted_together():
 
 def test_the_null_and_a_table_are_returned():
     X, y = planted(gap=3.0)
-    test = permutation_test(X, y, statistic="shift", n_permutations=49)
+    test = permutation_test(X, y, n_permutations=49)
     low, high = test.quantiles((0.1, 0.9))
     assert (low <= high).all()
-    assert test.table["p"].is_monotonic_increasing
+    assert test.table.columns.tolist() == ["feature", "t", "p", "q", "q_bh", "p_max"]
+    assert test.table["q"].is_monotonic_increasing
     assert set(test.table["feature"][:3]) == {"x0", "x1", "x2"}
+    assert 0.0 < test.pi0 <= 1.0
+
+
+def test_it_prints_in_ten_lines():
+    X, y = planted(gap=3.0)
+    frame = {f"a_gene_with_a_name_that_is_too_long_{i}": X[:, i] for i in range(40)}
+    import pandas as pd
+
+    lines = str(permutation_test(pd.DataFrame(frame), y, n_permutations=99)).splitlines()
+    assert len(lines) <= 10
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "Permutation test of 40 features: 99 permutations of t"
+    assert lines[1].endswith("3 with max-T p <= 0.05")
+
+
+def test_groups_of_a_feature_each_are_that_feature_and_several_are_not_pooled():
+    X, y = planted(gap=3.0)
+    groups = {"one": [0], "two": [1, 2], "rest": range(3, 40)}
+    test = permutation_test(X, y, selector=FROTSelector(1, groups=groups), n_permutations=59)
+    single = permutation_test(X, y, n_permutations=59)
+    np.testing.assert_array_equal(test.null[:, 0], single.null[:, 0])
+    squares = np.square(single.null[:, 1:3]).mean(axis=1)
+    np.testing.assert_allclose(test.null[:, 1], np.sqrt(squares), rtol=1e-5)
+    assert test.q_method == "bh"
+    np.testing.assert_array_equal(test.q, test.q_bh)
+
+
+def test_what_differs_between_blocks_only_is_neither_found_nor_in_the_way():
+    rng = np.random.default_rng(0)
+    batch = np.tile([0, 1], 20)
+    y = np.repeat([0, 1], 20)
+    X = rng.normal(size=(40, 60))
+    X[:, :30] += 8.0 * batch[:, None]
+    X[np.ix_(y == 1, range(5))] += 2.0
+    test = permutation_test(X, y, n_permutations=99, block=batch)
+    assert (test.q[:5] <= 0.05).all()
+    assert (test.q[5:] <= 0.05).mean() <= 0.05
+    free = permutation_test(X, y, n_permutations=99)
+    assert (free.q[:5] > 0.05).any()
+
+
+@pytest.mark.filterwarnings("error:n_permutations")
+def test_too_few_permutations_are_said_to_be_with_the_number_that_would_do():
+    X, y = planted(gap=3.0, d=400)
+    with pytest.warns(frot.ConvergenceWarning, match="of 400 stand out against all 999, but no q"):
+        few = permutation_test(X, y, statistic="shift", n_permutations=999)
+    number = int(few.outstanding.sum())
+    assert few.q.min() == pytest.approx(400 / number / 1000)
+    assert few.needed == np.ceil(400 / number / 0.05) - 1 > 999
+    with pytest.warns(frot.ConvergenceWarning, match="no q can be below 0.1; 19 would allow 0.05"):
+        permutation_test(X, y, n_permutations=9)
+    enough = permutation_test(X, y, n_permutations=19)
+    assert enough.q.min() == 0.05
+    assert enough.needed == 19
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"statistic": "t"}, "statistic: 't' is none of"),
+        ({"statistic": "f"}, "statistic: 'f' is none of"),
+        ({"n_permutations": 10**9}, "make a null of 160 GB; give 25,000,000 at most"),
         ({"n_permutations": 0}, "n_permutations: must be"),
         ({"block": np.zeros(3)}, "block: has shape"),
         ({"block": np.repeat([0, 1], [24, 16])}, "block: every block holds a single class"),

@@ -1,8 +1,13 @@
+import gzip
+import re
+import warnings
+
 import numpy as np
+import pandas
 import pytest
 
 import frot
-from frot.selection import read_samples
+from frot.selection import FROTSelector, read_samples
 from tests.selection.data_files import frame, write
 
 
@@ -44,7 +49,7 @@ def test_missing_cells(tmp_path):
 
 def test_arrays_without_names(tmp_path):
     np.savez(tmp_path / "data.npz", X=np.eye(3), y=np.array([0, 1, 1]))
-    found = read_samples(tmp_path / "data.npz", "y", ignore=["x1"])
+    found = read_samples(tmp_path / "data.npz", "y", drop=["x1"])
     assert found.names == ("x0", "x2")
     assert found.y.tolist() == ["0", "1", "1"]
 
@@ -67,3 +72,254 @@ def test_a_label_that_the_archive_does_not_have(tmp_path):
     np.savez(tmp_path / "data.npz", X=np.eye(3), y=np.array([0, 1, 1]))
     with pytest.raises(frot.InputError, match=r"label: .* has no column 'kind'; it has 'y'"):
         read_samples(tmp_path / "data.npz", "kind")
+
+
+GENES = {"TP53": [1.5, 3.0, 2.0, 0.5], "MYC": [2.0, 4.0, 1.0, 7.0], "BAX": [0.25, 0.5, 1.0, 9.0]}
+SAMPLES = ["s1", "s2", "s3", "s4"]
+CLASSES = ["sick", "well", "sick", "well"]
+
+
+def write_genes(path, delimiter="\t", point="."):
+    rows = [["gene", *SAMPLES], *([name, *map(str, row)] for name, row in GENES.items())]
+    text = "\n".join(delimiter.join(row).replace(".", point) for row in rows)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+def write_labels(path, order=(2, 0, 3, 1), text="sample,age,arm\n"):
+    for row in order:
+        text += f"{SAMPLES[row]},{30 + row},{CLASSES[row]}\n"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter", "point"),
+    [("g.tsv", "\t", "."), ("g.txt", " ", "."), ("g.csv", ";", ","), ("g.tsv.gz", "\t", ",")],
+)
+def test_genes_in_rows_and_labels_in_another_file(tmp_path, name, delimiter, point):
+    genes = write_genes(tmp_path / name, delimiter, point)
+    labels = write_labels(tmp_path / "arms.csv")
+    found = read_samples(genes, "arm", labels=labels, transpose=True, block="age")
+    assert found.names == tuple(GENES)
+    assert found.ids == tuple(SAMPLES)
+    assert found.X.T.tolist() == list(GENES.values())
+    assert found.y.tolist() == CLASSES
+    assert found.block is not None
+    assert found.block.tolist() == ["30", "31", "32", "33"]
+
+
+def test_every_kind_of_file_can_be_transposed(tmp_path):
+    values = np.array(list(GENES.values()))
+    labels = write_labels(tmp_path / "arms.csv")
+    np.savez(tmp_path / "g.npz", X=values, columns=SAMPLES, ids=list(GENES))
+    frame = pandas.DataFrame(values, columns=pandas.Index(SAMPLES), index=pandas.Index(list(GENES)))
+    frame.to_parquet(tmp_path / "g.parquet")
+    tab = "\t"
+    rows = "".join(f"{gene}\t-\t{tab.join(map(str, row))}\n" for gene, row in GENES.items())
+    names = tab.join(SAMPLES)
+    (tmp_path / "g.gct").write_text(f"#1.2\n3\t4\nName\tDescription\t{names}\n{rows}")
+    for kind in (".npz", ".parquet", ".gct"):
+        found = read_samples(tmp_path / f"g{kind}", "arm", labels=labels, transpose=kind != ".gct")
+        assert found.X.tolist() == values.T.tolist()
+        assert (found.names, found.y.tolist()) == (tuple(GENES), CLASSES)
+
+
+def test_labels_may_be_a_row_of_genes_in_rows(tmp_path):
+    path = tmp_path / "g.csv"
+    path.write_text("id,symbol,s1,s2\narm,,sick,well\nE1,TP53,1,2\nsite,,A,B\nE2,MYC,3,4\n")
+    found = read_samples(path, "arm", transpose=True)
+    assert (found.names, found.y.tolist()) == (("E1", "E2"), ["sick", "well"])
+    assert found.ignored == ("site", "symbol")
+    assert read_samples(path, "arm", transpose=True, drop=["symbol", "site"]).ignored == ()
+    with pytest.raises(frot.InputError, match="no row 'kind'"):
+        read_samples(path, "kind", transpose=True)
+    with pytest.raises(frot.InputError, match="it has a row of that name: give transpose=True"):
+        read_samples(path, "arm")
+    with pytest.raises(frot.InputError, match="has no column 'name'"):
+        read_samples(path, "arm", transpose=True, ids="name")
+
+
+def test_genes_are_named_by_the_column_that_is_asked_for(tmp_path):
+    path = tmp_path / "g.csv"
+    path.write_text("entrez,symbol,s1,s2\n7157,TP53,1,2\n4609,MYC,3,4\n")
+    labels = write_labels(tmp_path / "arms.csv", order=(1, 0))
+    found = read_samples(path, "arm", labels=labels, transpose=True)
+    assert found.names == ("7157", "4609")
+    found = read_samples(path, "arm", labels=labels, transpose=True, ids="symbol", drop="entrez")
+    assert found.names == ("TP53", "MYC")
+
+
+def test_who_is_in_one_file_only_is_left_out_in_one_sentence(tmp_path):
+    genes = write_genes(tmp_path / "g.tsv")
+    labels = write_labels(tmp_path / "arms.csv", order=(3, 1, 0))
+    with labels.open("a") as file:
+        file.write("s9,50,well\n")
+    message = (
+        r"1 of 4 samples of .* have no 'arm' there \('s3'\), and 1 of its rows .* \('s9'\); left"
+    )
+    with pytest.warns(frot.DataWarning, match=message):
+        found = read_samples(genes, "arm", labels=labels, transpose=True)
+    assert (found.ids, found.y.tolist()) == (("s1", "s2", "s4"), ["sick", "well", "well"])
+    assert found.X[:, 0].tolist() == [1.5, 3.0, 0.5]
+
+
+def test_classes_in_the_order_of_the_samples(tmp_path):
+    genes = write_genes(tmp_path / "g.tsv")
+    (tmp_path / "arms.cls").write_text(f"4 2 1\n# sick well\n{' '.join(CLASSES)}\n")
+    found = read_samples(genes, "arm", labels=tmp_path / "arms.cls", transpose=True)
+    assert found.y.tolist() == CLASSES
+    (tmp_path / "arms.cls").write_text("2 2 1\n# sick well\nsick well\n")
+    with pytest.raises(frot.InputError, match=r"2 classes for the 4 samples of .*; it needs one"):
+        read_samples(genes, "arm", labels=tmp_path / "arms.cls", transpose=True)
+
+
+def test_names_as_r_writes_them_are_matched(tmp_path):
+    (tmp_path / "g.csv").write_text("X01.a,X02.b\nTP53,1,2\nMYC,3,5\n")  # row names, R's columns
+    (tmp_path / "arms.csv").write_text("arm,who\nwell,02-b\nsick,01-a\n")
+    found = read_samples(tmp_path / "g.csv", "arm", labels=tmp_path / "arms.csv", transpose=True)
+    assert found.y.tolist() == ["sick", "well"]
+
+
+def test_labels_that_are_there_twice(tmp_path):
+    genes, labels = write_genes(tmp_path / "g.tsv"), tmp_path / "arms.csv"
+    write_labels(labels, order=(0, 1, 2, 3, 2))
+    with pytest.raises(frot.InputError, match=r"arms.csv has several rows of 's3'; keep one"):
+        read_samples(genes, "arm", labels=labels, transpose=True)
+    write_labels(labels, text="sample,arm,arm\n")
+    with pytest.raises(frot.InputError, match=r"two columns named 'arm'; rename one"):
+        read_samples(genes, "arm", labels=labels, transpose=True)
+
+
+def test_samples_named_by_numbers(tmp_path):
+    (tmp_path / "a.csv").write_text("sample,u,v\n11,1,2\n12,3,4\n")
+    (tmp_path / "arms.csv").write_text("sample,arm\n12,well\n11,sick\n")
+    found = read_samples(tmp_path / "a.csv", "arm", labels=tmp_path / "arms.csv")
+    assert (found.names, found.ids, found.y.tolist()) == (
+        ("u", "v"),
+        ("11", "12"),
+        ["sick", "well"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label": "kind"}, r"label: .*arms.csv has no column 'kind'; it has 'sample', 'age'"),
+        ({"transpose": False}, r"no sample of .* is named in .*; give transpose=True"),
+        ({"transpose": 2}, "transpose"),
+        ({"labels": "arms.npz"}, r"unknown suffix '\.npz'"),
+        ({"block": "site"}, "block: .*g.tsv has no row 'site'"),
+        ({"features": 7}, "features: 7 is no list of names"),
+        ({"features": ["x"]}, "features: .* has no column 'x'"),
+        ({"keep": "x"}, "keep: .* has no column 'x' to keep"),
+    ],
+)
+def test_bad_options(tmp_path, options, message):
+    genes = write_genes(tmp_path / "g.tsv")
+    given = {"label": "arm", "labels": write_labels(tmp_path / "arms.csv"), "transpose": True}
+    with pytest.raises(frot.InputError, match=message):
+        read_samples(genes, **{**given, **options})
+
+
+def test_only_these_are_features(tmp_path):
+    genes, labels = write_genes(tmp_path / "g.tsv"), write_labels(tmp_path / "arms.csv")
+    options = {"labels": labels, "transpose": True}
+    assert read_samples(genes, "arm", features=["BAX", "TP53"], **options).names == ("TP53", "BAX")
+    (tmp_path / "mine.txt").write_text("BAX\nMDM2\n")
+    with pytest.warns(frot.DataWarning, match=r"1 of 2 \('MDM2'\) are not in"):
+        found = read_samples(genes, "arm", features=tmp_path / "mine.txt", **options)
+    assert found.names == ("BAX",)
+    assert read_samples(genes, "arm", drop="MYC", **options).names == ("TP53", "BAX")
+
+
+def test_metadata_are_not_ranked_silently(tmp_path):
+    rows = [f"{i + 1},{30 + i % 3},{i % 2},{1.5 * i},{'ab'[i % 2]}\n" for i in range(8)]
+    (tmp_path / "a.csv").write_text("number,Age_years,ID1,gene,arm\n" + "".join(rows))
+    with pytest.warns(frot.DataWarning, match=r"'number', 'Age_years' look like metadata; left"):
+        found = read_samples(tmp_path / "a.csv", "arm")
+    assert (found.names, found.metadata) == (("ID1", "gene"), ("number", "Age_years"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept = read_samples(tmp_path / "a.csv", "arm", keep="Age_years", drop=["number"])
+        assert kept.names == ("Age_years", "ID1", "gene")
+        asked = read_samples(tmp_path / "a.csv", "arm", features=["Age_years"])
+        assert asked.names == ("Age_years",)
+
+
+def test_counts_and_logarithms(tmp_path):
+    genes, labels = tmp_path / "g.csv", write_labels(tmp_path / "arms.csv")
+    options = {"labels": labels, "transpose": True}
+    genes.write_text("gene,s1,s2,s3,s4\nTP53,0,120,5312,7\nMYC,4,,0,12\n")
+    with pytest.warns(frot.DataWarning, match=r"raw counts \(whole numbers up to 5,312\); log1p=T"):
+        counts = read_samples(genes, "arm", **options)
+    logged = read_samples(genes, "arm", log1p=True, **options)
+    np.testing.assert_allclose(logged.X, np.log1p(counts.X))
+    write_genes(genes, ",")
+    with pytest.warns(frot.DataWarning, match=r"largest number .* is 9, as if logarithms"):
+        read_samples(genes, "arm", log1p=True, **options)
+    genes.write_text("gene,s1,s2,s3,s4\nTP53,0,120,-3,7\n")
+    with pytest.raises(frot.InputError, match=r"log1p: .* negative numbers, the least -3"):
+        read_samples(genes, "arm", log1p=True, **options)
+
+
+def test_names_that_repeat_or_were_made_dates(tmp_path):
+    (tmp_path / "a.csv").write_text("arm,TP53,2-Sep,TP53\na,1.5,2,3\nb,2,3,4\n")
+    with pytest.warns(frot.DataWarning) as seen:
+        found = read_samples(tmp_path / "a.csv", "arm")
+    said = [str(one.message) for one in seen]
+    assert any("1 names are those of several features ('TP53')" in text for text in said)
+    assert any("named like dates ('2-Sep')" in text for text in said)
+    assert found.groups().names == ("TP53", "2-Sep", "TP53#2")
+
+
+@pytest.mark.parametrize(
+    ("names", "how"),
+    [
+        (
+            ("ENSG00000141510.12", "ENSG00000136997.3", "ENSG000087088.7"),
+            "without their versions",
+        ),
+        (("tp53", "Myc", "bax"), "in capitals"),
+    ],
+)
+def test_names_are_matched_to_sets_where_that_is_plain(tmp_path, names, how):
+    known = [re.sub(r"\..*", "", name).upper() for name in names]
+    (tmp_path / "sets.gmt").write_text(f"A\t-\t{known[0]}\t{known[2]}\n")
+    text = ",".join(("arm", *names)) + "\na,1.5,2,3\nb,2,3,4\n"
+    (tmp_path / "a.csv").write_text(text)
+    samples = read_samples(tmp_path / "a.csv", "arm")
+    with pytest.warns(frot.DataWarning, match=rf"{how}: 2 of 3 \(67%\) are in a group"):
+        groups = samples.groups(tmp_path / "sets.gmt")
+    assert groups.indices[0].tolist() == [0, 2]
+
+
+def test_names_that_would_match_twice_are_not_matched(tmp_path):
+    (tmp_path / "sets.gmt").write_text("A\t-\tTP53\tMYC\n")
+    (tmp_path / "a.csv").write_text("arm,tp53,Tp53,myc\na,1.5,2,3\nb,2,3,4\n")
+    samples = read_samples(tmp_path / "a.csv", "arm")
+    with (
+        pytest.warns(frot.DataWarning, match="but several are then 'TP53'; rename the features"),
+        pytest.raises(frot.InputError, match="no gene set"),
+    ):
+        samples.groups(tmp_path / "sets.gmt")
+
+
+def test_messages_are_short_whatever_the_header(tmp_path):
+    wide = "|".join(f"ENSG{i:011d}" for i in range(5_000))
+    (tmp_path / "a.csv").write_text(f"{wide}\n{'|'.join('1' * 5_000)}\n")
+    with pytest.raises(frot.InputError) as caught:
+        read_samples(tmp_path / "a.csv", "arm")
+    assert len(str(caught.value)) < 600 + len(str(tmp_path))
+    (tmp_path / "b.csv").write_text(f"arm,{wide}\na,{wide}\nb,1\n")
+    with pytest.raises(frot.InputError) as caught:
+        read_samples(tmp_path / "b.csv", "arm")
+    assert len(str(caught.value)) < 600 + len(str(tmp_path))
+
+
+def test_missing_values_name_their_option_in_python(tmp_path):
+    (tmp_path / "a.csv").write_text("arm,u\na,1.5\na,\nb,2\nb,3\n")
+    samples = read_samples(tmp_path / "a.csv", "arm")
+    with pytest.raises(frot.InputError, match=r"X: contains NaN; missing='impute' puts the mean"):
+        FROTSelector(1).fit(samples.X, samples.y)
+    FROTSelector(1, missing="impute").fit(samples.X, samples.y)

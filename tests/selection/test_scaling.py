@@ -4,7 +4,8 @@ import pytest
 from scipy import sparse
 
 from frot import InputError
-from frot.selection._scaling import Sides, SortedTransport, scale_sides
+from frot.selection._effects import measure
+from frot.selection._scaling import Sides, SortedTransport, scale_sides, units_of
 from tests.selection.planted import two_sides
 
 
@@ -107,3 +108,38 @@ def test_squares_that_overflow_are_refused():
     np.asarray(sides.table)[0, 0] = 1e200
     with pytest.raises(InputError, match="overflow; divide it by a constant"):
         scale_sides(sides)
+
+
+@pytest.mark.parametrize("scaling", ["balanced", "paper", "none"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csc_array])
+def test_units_from_moments_are_those_of_the_values(scaling, weighted, form):
+    sides = two_sides(weighted=weighted)
+    table = np.asarray(sides.table)
+    table[:, 3], table[:, 5] = 0.1, 0.0
+    table[:, 7] = 1e6 + 1e-3 * table[:, 7]
+    weight = np.concatenate([sides.share * sides.weights[0], (1 - sides.share) * sides.weights[1]])
+    read = Sides.of(form(table), *sides.rows, weight)
+    scaled = scale_sides(read, scaling)
+    units = units_of(read, measure(form(table), *sides.rows, weight), scaling)
+    assert units.constant.tolist() == scaled.constant.tolist()
+    assert units.constant.sum() == 2
+    np.testing.assert_allclose(units.scale, scaled.scale, rtol=1e-4)
+    np.testing.assert_allclose(units.centre, scaled.centre)
+    np.testing.assert_allclose(units.shift, scaled.shift, rtol=1e-4)
+    np.testing.assert_allclose(units.correlation, scaled.correlation, rtol=1e-4)
+
+
+def test_sorting_many_samples_makes_no_plan():
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    n, m = 30_000, 20_000
+    tracemalloc.start()
+    matched = SortedTransport(np.full(n, 1 / n), np.full(m, 1 / m))
+    found = matched.products(*matched.sort(rng.normal(size=(1, n)), rng.normal(size=(1, m))))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == pytest.approx(1.0, abs=0.05)
+    # A plan of them all would take 4.8 GB.
+    assert peak < 20e6

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import frot
 from frot.selection import FROTSelector, correlation_score
-from frot.selection._comparison import compare
+from frot.selection._comparison import transport
 from tests.selection.planted import SIGNAL, planted
 
 
@@ -36,7 +36,7 @@ def test_the_planted_features_are_found_and_the_rest_is_consistent():
     assert np.shape(found.transform(X)) == (40, 3)
     assert sorted(found.ranking_) == list(range(1, 41))
     assert (found.ranking_ <= 3).tolist() == found.get_support().tolist()
-    np.testing.assert_array_equal(found.scores_, found.combined_)
+    np.testing.assert_array_equal(found.scores_, found.moderated_)
     correlation = correlation_score(X, y)
     np.testing.assert_allclose(found.combined_, found.phi_ + 4.0 * correlation**2)
     np.testing.assert_allclose(found.alpha_.sum(), 1.0)
@@ -55,7 +55,9 @@ def test_the_cost_is_the_sum_of_its_parts_and_each_is_nonnegative():
     assert min(found.shift_.min(), found.shape_.min(), found.misalignment_.min()) >= 0.0
 
 
-@pytest.mark.parametrize("score", ["combined", "alpha", "phi", "shift", "shape", "misalignment"])
+@pytest.mark.parametrize(
+    "score", ["t", "shift", "shape", "combined", "alpha", "phi", "misalignment"]
+)
 def test_any_part_can_be_the_score(score):
     X, y = planted()
     found = FROTSelector(5, score=score).fit(X, y)
@@ -169,11 +171,13 @@ def test_a_fitted_selector_survives_pickling():
 def test_the_table_is_ranked_and_has_no_p_values_before_a_test():
     X, y = planted()
     table = FROTSelector(3).fit(X, y).table_
-    columns = ["feature", "rank", "score", "shift", "shape", "misalignment", "alpha", "p", "q"]
-    assert list(table.columns) == columns
+    columns = ["feature", "rank", "score", "signed_score", "up_in", "log2_fold_change", "t"]
+    columns += ["mean_control", "mean_treated", "shift", "shape", "misalignment", "alpha"]
+    tested = ["p", "q", "q_bh", "p_max"]
+    assert list(table.columns) == columns + tested
     assert table["rank"].tolist() == list(range(1, 41))
     assert table["score"].is_monotonic_decreasing
-    assert table[["p", "q"]].isna().all(axis=None)
+    assert table[tested].isna().all(axis=None)
 
 
 def test_without_pandas_the_table_is_a_dict_of_arrays(monkeypatch):
@@ -203,6 +207,133 @@ def test_a_fraction_and_a_threshold_select():
     assert both.get_support().sum() == 2
     with pytest.warns(UserWarning, match="No features were selected"):
         FROTSelector(threshold=1e9).fit(X, y).transform(X)
+
+
+class TestDirection:
+    """Which class a feature is higher in, and by how much."""
+
+    def test_two_classes(self):
+        X, y = planted()
+        X[:, 1] *= -1.0
+        table = FROTSelector(3, values="log2").fit(X, y).table_.set_index("feature")
+        assert table.loc[["x0", "x1", "x2"], "up_in"].tolist() == ["treated", "control", "treated"]
+        means = [X[y == name].mean(axis=0) for name in ("control", "treated")]
+        found = table.loc[[f"x{column}" for column in range(40)]]
+        np.testing.assert_allclose(found["mean_control"], means[0])
+        np.testing.assert_allclose(found["mean_treated"], means[1])
+        np.testing.assert_allclose(found["log2_fold_change"], means[0] - means[1])
+        expected: Any = stats.ttest_ind(X[y == "control"], X[y == "treated"], equal_var=False)[0]
+        np.testing.assert_allclose(found["t"], expected)
+        effects = FROTSelector(3, plan=False).fit(X, y).comparisons_[0].effects
+        np.testing.assert_allclose(found["signed_score"], effects.moderated)
+
+    def test_three_classes_say_which_one_a_feature_marks(self):
+        X, y = planted(classes=3, gap=0.0)
+        for column, label in enumerate(("rescued", "treated", "control")):
+            X[y == label, column] += 4.0
+        selector = FROTSelector(3, plan=False).fit(X, y)
+        table = selector.table_.set_index("feature")
+        marks = table.loc[["x0", "x1", "x2"]]
+        assert marks["up_in"].tolist() == ["rescued", "treated", "control"]
+        assert marks["comparison"].tolist() == [f"{name} vs rest" for name in marks["up_in"]]
+        assert {f"mean_{name}" for name in selector.classes_} <= set(table.columns)
+        assert list(selector.tables_) == [f"{name} vs rest" for name in selector.classes_]
+        one = selector.tables_["treated vs rest"]
+        assert one["rank"].tolist() == list(range(1, 41))
+        assert (one.loc[0, "feature"], one.loc[0, "up_in"]) == ("x1", "treated")
+        rest = one.set_index("feature").loc[[f"x{column}" for column in range(40)], "mean_rest"]
+        np.testing.assert_allclose(rest, X[y != "treated"].mean(axis=0))
+        ovo = FROTSelector(3, plan=False, multiclass="ovo").fit(X, y)
+        assert ovo.table_.set_index("feature").loc["x1", "up_in"] == "treated"
+
+    def test_groups_have_the_direction_of_their_features(self):
+        X, y = planted()
+        groups = {"signal": [0, 1, 2], "noise": [3, 4, 5, 6]}
+        found = FROTSelector(1, groups=groups, values="log2").fit(X, y)
+        table = found.table_.set_index("feature")
+        assert table.loc["signal", "up_in"] == "treated"
+        t = found.comparisons_[0].effects.t
+        assert table.loc["signal", "t"] == pytest.approx(t[:3].mean())
+        strong = FROTSelector(1, groups=groups, score="t", plan=False).fit(X, y).scores_[0]
+        assert strong == pytest.approx(np.sqrt(np.mean(t[:3] ** 2)))
+
+    def test_fold_changes_by_what_the_values_are(self):
+        X, y = planted()
+        X = np.exp2(np.abs(X))
+        mean = [X[y == name].mean(axis=0) for name in ("control", "treated")]
+        order = np.argsort(FROTSelector(plan=False).fit(X, y).ranking_)
+        found = FROTSelector(values="linear", plan=False).fit(X, y).table_["log2_fold_change"]
+        np.testing.assert_allclose(found, np.log2(mean[0] / mean[1])[order], rtol=1e-6)
+
+    def test_a_constant_has_none(self):
+        X, y = planted()
+        X[:, 5] = 0.1
+        found = FROTSelector(3, plan=False).fit(X, y)
+        row = found.table_.set_index("feature").loc["x5"]
+        assert (row["t"], row["up_in"], row["log2_fold_change"]) == (0.0, "", 0.0)
+        assert row["rank"] == 40
+        assert row["mean_control"] == row["mean_treated"] == 0.1
+
+
+class TestPlan:
+    """A plan where it is small or asked for; none costs a ranking nothing."""
+
+    def test_none(self, monkeypatch):
+        monkeypatch.setattr(frot.NetworkSimplex, "__call__", None)
+        X, y = planted()
+        found = FROTSelector(3, plan=False).fit(X, y)
+        assert np.flatnonzero(found.get_support()).tolist() == list(SIGNAL)
+        assert np.isnan(found.alpha_).all()
+        assert np.isnan(found.table_["misalignment"]).all()
+        assert found.n_iter_ == 0
+        for name in ("plan_", "result_", "eta_"):
+            with pytest.raises(AttributeError, match=r"no plan between 24 and 16 samples.*plan=T"):
+                getattr(found, name)
+
+    @pytest.mark.parametrize("score", ["moderated", "t", "shift", "shape"])
+    def test_scores_are_the_same_without(self, score):
+        X, y = planted()
+        one, two = (FROTSelector(3, score=score, plan=plan).fit(X, y) for plan in (True, False))
+        np.testing.assert_allclose(two.scores_, one.scores_, rtol=1e-9, atol=1e-12)
+
+    @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+    def test_of_many_samples_it_is_of_some(self, monkeypatch, form):
+        monkeypatch.setattr("frot.selection._selector.PAIRS", 100)
+        monkeypatch.setattr("frot.selection._comparison.PAIRS", 100)
+        X, y = planted(classes=3)
+        weight = np.random.default_rng(0).uniform(0.5, 1.0, len(y))
+        assert FROTSelector(3).fit(form(X), y).comparisons_[0].result is None
+        found = FROTSelector(3, plan=True).fit(form(X), y, weight)
+        one = found.comparisons_[0]
+        assert one.plan.shape == (10, 10)
+        assert one.about_plan == "plan between 10 of 24 and 10 of 32 samples, drawn at random"
+        # Classes in proportion, five of either.
+        assert sorted(y[one.rows[1]].tolist()) == ["rescued"] * 5 + ["treated"] * 5
+        assert set(y[one.rows[0]]) == {"control"}
+        total = one.parts.shift + one.parts.shape + one.parts.misalignment
+        np.testing.assert_allclose(total, one.parts.phi, rtol=1e-9)
+        # The ranking is of all samples, whatever the plan is of.
+        np.testing.assert_array_equal(
+            found.scores_, FROTSelector(3, plan=False).fit(form(X), y, weight).scores_
+        )
+        by_phi = FROTSelector(3, score="phi").fit(form(X), y)
+        assert by_phi.comparisons_[1].is_sample
+        again = FROTSelector(3, score="phi").fit(form(X), y)
+        np.testing.assert_array_equal(again.ranking_, by_phi.ranking_)
+
+
+def test_many_sparse_cells_take_no_dense_copy():
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((20_000, 500), density=0.1, rng=rng, format="csr")
+    y = rng.integers(3, size=20_000)
+    tracemalloc.start()
+    FROTSelector(10).fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Dense it would take 80 MB; the table itself, in the order of columns, takes 12 MB.
+    assert peak < 70e6
 
 
 class TestWatched:
@@ -259,13 +390,13 @@ class TestWatched:
 
     def test_the_time_is_shared_among_comparisons(self, monkeypatch):
         limits = []
-        real = compare
+        real = transport
 
         def noting(*given):
-            limits.append(given[-1].time_limit)
+            limits.append(given[-2].time_limit)
             return real(*given)
 
-        monkeypatch.setattr("frot.selection._selector.compare", noting)
+        monkeypatch.setattr("frot.selection._selector.transport", noting)
         X, y = planted()
         classes = np.where(np.arange(len(y)) % 4 == 0, "third", y)
         FROTSelector(3, time_limit=600.0).fit(X, classes)
@@ -294,11 +425,22 @@ class TestWatched:
         X, y = planted()
         classes = np.where(np.arange(len(y)) % 4 == 0, "third", y)
         interrupt_at(monkeypatch, 0)
-        selector = FROTSelector(3)
+        selector = FROTSelector(3, score="phi")
         with pytest.raises(KeyboardInterrupt, match="0 of 3 comparisons were done") as stop:
             selector.fit(X, classes)
         assert not isinstance(stop.value, frot.Interrupted)
         assert not hasattr(selector, "ranking_")
+
+    def test_a_score_that_needs_no_plan_survives_ctrl_c(self, monkeypatch):
+        X, y = planted()
+        classes = np.where(np.arange(len(y)) % 4 == 0, "third", y)
+        expected = FROTSelector(3, plan=False).fit(X, classes)
+        interrupt_at(monkeypatch, 0)
+        selector = FROTSelector(3)
+        with pytest.raises(frot.Interrupted):
+            selector.fit(X, classes)
+        np.testing.assert_array_equal(selector.ranking_, expected.ranking_)
+        assert [one.result is None for one in selector.comparisons_] == [False, True, True]
 
     def test_a_bar_is_drawn(self, capsys, monkeypatch):
         monkeypatch.setenv("FORCE_COLOR", "1")

@@ -9,7 +9,7 @@ from hypothesis import given
 from scipy.optimize import linprog
 
 from frot import Simplex
-from frot.solvers._corrective import best_mixture
+from frot.solvers.corrective import best_mixture
 from tests.strategies import seeds
 
 

@@ -624,7 +624,9 @@ class TestMassThatMayGo:
         # Scaling all points by 1 + t scales the value at eta = 0; here, what eta leaves of it.
         step = 1e-4
         ends = [float(loss((1 + s) * x, (1 + s) * y, a, b).detach()) for s in (step, -step)]
-        found = sum(float((part.grad * part).sum().detach()) for part in (x, y))
+        assert x.grad is not None
+        assert y.grad is not None
+        found = float((x.grad * x.detach()).sum() + (y.grad * y.detach()).sum())
         assert found == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-3)
 
     def test_values_are_those_of_solve(self):

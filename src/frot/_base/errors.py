@@ -43,6 +43,19 @@ class ConvergenceWarning(UserWarning):
     __module__ = "frot"
 
 
+class DataWarning(UserWarning):
+    """Data were read in a way that may not be meant; the message names the fix.
+
+    Examples
+    --------
+    >>> from frot._base.errors import DataWarning
+    >>> issubclass(DataWarning, UserWarning)
+    True
+    """
+
+    __module__ = "frot"
+
+
 class SolverError(RuntimeError):
     """A library underneath failed in a way that left nothing to return.
 
@@ -138,8 +151,8 @@ def require(module: str, extra: str) -> ModuleType:
         raise MissingDependencyError(message, name=package) from None
 
 
-def warn_caller(message: str, *past: str) -> None:
-    """Give a ConvergenceWarning that points at the line outside frot that led here.
+def warn_caller(message: str, *past: str, category: type[UserWarning] = ConvergenceWarning) -> None:
+    """Give a warning of frot's that points at the line outside frot that led here.
 
     Files in the directories `past` are passed over too: libraries that called frot for the user.
 
@@ -159,7 +172,7 @@ def warn_caller(message: str, *past: str) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, ConvergenceWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 @contextmanager

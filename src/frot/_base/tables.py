@@ -1,13 +1,9 @@
-"""The reader of tables: delimited text, NumPy and Parquet files, and data frames."""
+"""The reader of tables: text, Excel, NumPy and Parquet files, and data frames."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import os
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,23 +14,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frot._base.errors import InputError, require
+from frot._base.cells import (
+    SHEETS,
+    TEXT,
+    delimiter_of,
+    has_decimal_commas,
+    is_number,
+    kind_of,
+    read_cells,
+    read_rows,
+    read_text,
+    split_lines,
+)
+from frot._base.errors import InputError, brief, require
 from frot._base.files import check_path
 from frot._base.names import first_repeated, quote_some
 
-__all__ = [
-    "Table",
-    "delimiter_of",
-    "frame_like",
-    "is_number",
-    "kind_of",
-    "parse_text",
-    "read_cells",
-    "read_frame",
-    "read_pair",
-    "read_table",
-    "read_text",
-]
+__all__ = ["Table", "frame_like", "parse_text", "read_frame", "read_pair", "read_table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +69,14 @@ class Table:
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:
-    r"""Read a point cloud from a .csv, .tsv (or either with .gz), .npy, .npz or .parquet file.
+    r"""Read a point cloud from a text, Excel, NumPy or Parquet file.
 
-    In text, the first row is a header when at least half of its cells are not numbers, and the
-    first column names the points when none of its first cells is a number, or when the header
-    leaves it without a name. An .npz file holds the array ``X``, or only one matrix; arrays
-    ``columns`` (or ``genes``) and ``ids`` name its columns and rows.
+    Text is .csv, .tsv or .txt, also with .gz; commas, tabs, semicolons and, in .txt files, spaces
+    between cells are told apart, and decimal commas recognised. The first row is a header when at
+    least half of its cells are not numbers, and the first column names the points when none of
+    its first cells is a number, or when the header leaves it without a name. Of an .xlsx file the
+    first sheet is read; it needs openpyxl. An .npz file holds the array ``X``, or only one matrix;
+    arrays ``columns`` (or ``genes``) and ``ids`` name its columns and rows.
 
     Parameters
     ----------
@@ -195,8 +193,8 @@ def _reorder(table: Table, columns: tuple[str, ...], owner: Path) -> Table:
     for path, names in ((owner, columns), (table.path, table.columns)):
         if (twice := first_repeated(names)) is not None:
             raise InputError(
-                f"{path} has two columns named {twice!r}, so that {owner} and {table.path} cannot "
-                "be matched by name; rename one"
+                f"{path} has two columns named {brief(twice)}, so that {owner} and {table.path} "
+                "cannot be matched by name; rename one"
             )
     where = {name: position for position, name in enumerate(table.columns)}
     absent = [name for name in columns if name not in where]
@@ -213,58 +211,6 @@ def _reorder(table: Table, columns: tuple[str, ...], owner: Path) -> Table:
 # One reader for each kind of file
 
 
-def kind_of(path: Path) -> str:
-    """Return the suffix that says what a file is, with that of what is compressed before ``.gz``.
-
-    Examples
-    --------
-    >>> kind_of(Path("a.b.CSV.gz"))
-    '.csv.gz'
-    """
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
-
-
-def delimiter_of(path: Path) -> str:
-    """Return what stands between the cells of a .csv or .tsv file."""
-    return "\t" if ".tsv" in kind_of(path) else ","
-
-
-def read_text(path: Path, errors: str = "strict") -> str:
-    """Read a UTF-8 text file, with or without a byte-order mark, compressed if it ends in .gz.
-
-    Examples
-    --------
-    >>> read_text(Path("no such file"))
-    Traceback (most recent call last):
-    ...
-    frot.InputError: cannot read no such file: No such file or directory
-    """
-    try:
-        with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            return file.read().decode("utf-8-sig", errors)
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text; save it as UTF-8") from None
-    except (OSError, EOFError, zlib.error) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot read {path}: {why}") from None
-
-
-def read_cells(text: str, delimiter: str, source: str | Path) -> list[tuple[int, list[str]]]:
-    r"""Return the rows of delimited text with the numbers of their lines, empty lines left out.
-
-    Examples
-    --------
-    >>> read_cells('a,"b, c"\n\n1,2\n', ",", "a.csv")
-    [(1, ['a', 'b, c']), (3, ['1', '2'])]
-    """
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    try:
-        return [(reader.line_num, row) for row in reader if row]
-    except csv.Error as error:
-        raise InputError(f"cannot read {source}, line {reader.line_num}: {error}") from None
-
-
 def read_frame(path: Path) -> Any:
     """Return the pandas frame of a .parquet file."""
     pandas, arrow = require("pandas", "tables"), require("pyarrow", "tables")
@@ -275,7 +221,21 @@ def read_frame(path: Path) -> Any:
 
 
 def _read_delimited(path: Path) -> Table:
-    columns, ids, values = parse_text(read_text(path), delimiter_of(path), str(path))
+    text = read_text(path)
+    delimiter = delimiter_of(path, text)
+    if has_decimal_commas(text, delimiter, path):
+        return _read_sheet(path)
+    columns, ids, values = parse_text(text, delimiter, str(path))
+    return Table(values, columns, ids, path)
+
+
+def _read_sheet(path: Path) -> Table:
+    rows = list(read_rows(path))
+    if not rows:
+        raise InputError(f"{path} is empty; it needs a row for each point")
+    columns, ids, values = _parse_slow(
+        rows, *_layout([row for _, row in rows[:_SAMPLE]]), str(path)
+    )
     return Table(values, columns, ids, path)
 
 
@@ -336,16 +296,16 @@ def _read_parquet(path: Path) -> Table:
         frame = frame.iloc[:, 1:]
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
         if not is_number(dtype):
-            raise InputError(f"{path}, column {name!r}: {dtype} is not a kind of number; remove it")
+            raise InputError(
+                f"{path}, column {brief(name)}: {dtype} is not a kind of number; remove it"
+            )
     values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     return Table(values, tuple(str(name) for name in frame.columns), ids, path)
 
 
 _READERS: dict[str, Callable[[Path], Table]] = {
-    ".csv": _read_delimited,
-    ".tsv": _read_delimited,
-    ".csv.gz": _read_delimited,
-    ".tsv.gz": _read_delimited,
+    **{kind: _read_delimited for kind in TEXT if not kind.startswith(".gct")},
+    **{kind: _read_sheet for kind in SHEETS},
     ".npy": _read_npy,
     ".npz": _read_npz,
     ".parquet": _read_parquet,
@@ -385,7 +345,7 @@ def parse_text(text: str, delimiter: str, source: str) -> Parsed:
     (('u', 'v'), ('p1', 'p2'), array([[1., 2.], [3., 4.]]))
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    rows = (row for row in csv.reader(lines, delimiter=delimiter) if row)
+    rows = (row for row in split_lines(lines, delimiter) if row)
     head = list(islice(rows, _SAMPLE))
     if not head:
         raise InputError(f"{source} is empty; it needs a row for each point")
@@ -418,7 +378,7 @@ def _layout(head: list[list[str]]) -> tuple[bool, bool]:
 
 def _parse_fast(lines: list[str], delimiter: str, has_header: bool, has_ids: bool) -> Parsed:
     lines = [line for line in lines if line]
-    header = next(csv.reader(lines[:1], delimiter=delimiter)) if has_header else None
+    header = next(split_lines(lines[:1], delimiter)) if has_header else None
     body = lines[1:] if has_header else lines
     if any('"' in line for line in body):
         raise ValueError("quoted cells need the csv module")
@@ -454,8 +414,8 @@ def _parse_slow(
             try:
                 values[position, column] = float(cell)
             except ValueError:
-                name = column + has_ids + 1 if names is None else repr(names[column])
-                what = f"{cell!r} is not a number" if cell.strip() else "the cell is empty"
+                name = column + has_ids + 1 if names is None else brief(names[column])
+                what = f"{brief(cell)} is not a number" if cell.strip() else "the cell is empty"
                 raise InputError(
                     f"{source}, line {line}, column {name}: {what}; write a number there"
                 ) from None
@@ -470,21 +430,6 @@ def _column_names(header: list[str] | None, d: int, has_ids: bool) -> Names:
     if not d <= len(header) <= d + has_ids:
         raise ValueError("the header does not fit the rows")
     return tuple(name.strip() for name in header[len(header) - d :])
-
-
-def is_number(cell: str) -> bool:
-    """Say whether a cell holds a number.
-
-    Examples
-    --------
-    >>> is_number(" 1e3"), is_number("many"), is_number("")
-    (True, False, False)
-    """
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _numbered(count: int) -> list[str]:

@@ -320,8 +320,8 @@ class BatchWork:
         ends = (to_numpy(found.lower).tolist(), to_numpy(found.upper).tolist())
         for member, (lower, upper, doubt) in enumerate(zip(*ends, doubts, strict=True)):
             refuse_contradiction(lower, upper, f"member {member}")
-            late = self.status[member] in (Status.TIME_LIMIT, Status.MAX_ITER)
-            if late and relative_gap(lower, upper) <= self.tol:
+            stopped = self.status[member] in (Status.INTERRUPTED, Status.STOPPED)
+            if not stopped and relative_gap(lower, upper) <= self.tol:
                 self.status[member] = Status.CONVERGED
             elif self.status[member] is Status.STALLED and is_rounding(upper - lower, doubt):
                 # Nothing narrower could be proven, because of rounding.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from frot._base.errors import InputError, warn_caller
 from frot._base.stopping import DeadlineError
 from frot._base.validate import check_choice
 from frot.costs import Costs
+from frot.costs.protocol import UNIT
 from frot.problem.adversary import SimplexFamily
 from frot.problem.bounds import c_transforms
 from frot.problem.problem import Problem
@@ -21,6 +23,8 @@ from frot.solvers.oracles import NetworkSimplex
 
 __all__ = ["make_problem", "normalise_costs", "refuse_normalised_distance"]
 
+# Entries of costs of both signs whose mean is taken exactly, at most.
+CANCEL_UP_TO = 10_000
 # Relative gap from which on a group's optimum is not known.
 KNOWN = 1e-6
 
@@ -54,7 +58,7 @@ def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Cos
     if how == "none":
         return costs
     if how == "mean":
-        means = costs.independent(a, b)
+        means = _means(costs, a, b)
         # A group without any cost has nothing to scale.
         scale = np.divide(1.0, means, out=np.ones(count), where=means > 0.0)
         return costs.rescaled(scale)
@@ -80,6 +84,23 @@ def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Cos
                 f"{optimum[group]:.6g}], whose upper end is subtracted."
             )
     return costs.rescaled(np.ones(count), optimum)
+
+
+def _means(costs: Costs, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the mean costs; those of costs that cancel, in rational numbers.
+
+    To divide by what rounding left of a mean of zero would make noise of a group.
+    """
+    means = costs.independent(a, b)
+    if costs.nonnegative or len(a) * len(b) > CANCEL_UP_TO:
+        return means
+    doubt = 4.0 * (len(a) + len(b)) * UNIT * costs.magnitudes(a, b)
+    rows, cols = np.divmod(np.arange(len(a) * len(b)), len(b))
+    mass = [Fraction(x) * Fraction(y) for x, y in zip(a[rows], b[cols], strict=True)]
+    for group in np.flatnonzero(np.abs(means) <= doubt):
+        entries = costs.at(rows, cols, np.array([group]))[0].tolist()
+        means[group] = float(sum(Fraction(c) * w for c, w in zip(entries, mass, strict=True)))
+    return means
 
 
 def _is_known(lower: float, upper: float) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._base.stopping import finish
+from frot._base.stopping import finish, no_deadline
 from frot._base.validate import check_callable, check_flag
 from frot.api._destroyed import warn_if_destroyed
 from frot.plans.plan import Plan
@@ -112,8 +112,10 @@ def negligible(problem: Problem) -> Light | None:
 
 def _with_light(problem: Problem, result: Result, light: Light) -> Result:
     """Send light points to the heaviest of the others, and widen the interval by their cost."""
-    whole = _put_back(problem, result, light.rows, light.cols)
-    rows, cols, mass = whole.plan.arcs()
+    # The answer is there: that its time is up must not lose it.
+    with no_deadline():
+        whole = _put_back(problem, result, light.rows, light.cols)
+        rows, cols, mass = whole.plan.arcs()
     out_a = np.setdiff1d(np.arange(len(problem.a)), light.rows)
     out_b = np.setdiff1d(np.arange(len(problem.b)), light.cols)
     heavy_a, heavy_b = int(np.argmax(problem.a)), int(np.argmax(problem.b))

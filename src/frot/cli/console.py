@@ -70,13 +70,15 @@ def complain(text: str) -> None:
 
 
 @contextmanager
-def warnings_as_lines() -> Iterator[None]:
-    """Show each warning as a line, once, instead of as Python does."""
+def warnings_as_lines(write: Callable[[str], str] = str) -> Iterator[None]:
+    """Show each warning as a line, once, instead of as Python does; `write` may reword it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        warn(text)
+        try:
+            yield
+        finally:
+            for text in dict.fromkeys(str(warning.message) for warning in caught):
+                warn(write(text))
 
 
 def _tell(kind: str, colour: str, text: str) -> None:

@@ -21,11 +21,12 @@ OPTIONAL = {
     "matplotlib": ("pictures", '"frot[plot]"'),
     "pandas": ("DataFrames, .parquet files", '"frot[tables]"'),
     "pyarrow": (".parquet files", '"frot[tables]"'),
+    "openpyxl": (".xlsx files", '"frot[excel]"'),
     "polars": ("DataFrames", "polars"),
     "joblib": ("frot.pairwise over processes", '"frot[parallel]"'),
     "scikit-learn": ("frot.selection, frot select", '"frot[selection]"'),
     "anndata": (".h5ad files", '"frot[anndata]"'),
-    "distributed": ("frot.pairwise over a Dask cluster", '"dask[distributed]"'),
+    "distributed": ("frot.pairwise over a Dask cluster", '"frot[dask]"'),
     "torch": ("tensors on CPU and GPU, frot.torch.FRWDLoss", '"frot[torch]"'),
     "flash-sinkhorn": ("streaming on tensor cores", '"frot[cuda]"'),
 }

@@ -143,7 +143,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
     if address is None:
         yield "loky"
         return
-    distributed: Any = require("distributed", "parallel")
+    distributed: Any = require("distributed", "dask")
     try:
         client = distributed.Client(address, timeout=10)
     except (OSError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from frot.cli.console import (
     warnings_as_lines,
 )
 from frot.cli.options import WORST, Progress, arguments, bar, capped, given, option, option_words
+from frot.cli.pathways import show_comparisons, show_pathways
 
 if TYPE_CHECKING:
     from frot.selection import FROTSelector, StabilitySelection
@@ -47,9 +49,12 @@ class SelectCall:
     options : mapping
         Arguments of `frot.selection.FROTSelector`.
     permutation, stability : mappings
-        Arguments of `permutation_test` and `stability_selection`; empty where not asked for.
+        Arguments of the test and of `stability_selection`; empty where not asked for. The test is
+        `permutation_test` if there is a statistic, else `pathway_test`.
     files : mapping
         Names of options to paths that are written.
+    limits : mapping
+        Arguments of `frot.Groups.limited`.
 
     Examples
     --------
@@ -76,6 +81,7 @@ class SelectCall:
     permutation: Mapping[str, Any] = field(default_factory=dict)
     stability: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
+    limits: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def command(self) -> str:
@@ -84,14 +90,14 @@ class SelectCall:
         words += ["--top", str(self.top)]
         if self.groups != "each":
             words += ["--groups", self.groups]
-        if "ids" in self.columns:
-            words += ["--id", str(self.columns["ids"])]
-        for name in self.columns.get("ignore", ()):
-            words += ["--ignore", str(name)]
+        words += option_words(self.limits)
+        for name, value in self.columns.items():
+            if name not in ("label", "block"):
+                words += _words(name, value)
         words += option_words(self.options)
         if self.permutation:
             words += ["--permutations", str(self.permutation["n_permutations"])]
-            words += ["--statistic", str(self.permutation["statistic"])]
+            words += option_words(given(statistic=(self.permutation.get("statistic"), None)))
         if "block" in self.columns:
             words += ["--block", str(self.columns["block"])]
         if self.stability:
@@ -108,7 +114,10 @@ class SelectCall:
         """The same in Python."""
         names = ["FROTSelector", "read_samples", *(["stability_selection"] * bool(self.stability))]
         read = [repr(str(self.data)), *arguments(self.columns)]
-        fit = [str(self.top), f"groups=samples.groups({self.groups!r})", *arguments(self.options)]
+        groups = f"samples.groups({self.groups!r})"
+        if self.limits or self.groups.endswith(".gmt"):
+            groups += f".limited({', '.join(arguments(self.limits))})"
+        fit = [str(self.top), f"groups={groups}", *arguments(self.options)]
         lines = ["import frot"] * ("adversary" in self.options)
         lines += [
             f"from frot.selection import {', '.join(names)}",
@@ -118,13 +127,24 @@ class SelectCall:
             "selector.fit(samples.X, samples.y)",
         ]
         if self.permutation:
-            given = ["samples.X", "samples.y", *arguments(self.permutation)]
-            given += ["block=samples.block"] * ("block" in self.columns)
-            lines.append(f"selector.permutation_test({', '.join(given)})")
+            values = ["samples.X", "samples.y", *arguments(self.permutation)]
+            values += ["block=samples.block"] * ("block" in self.columns)
+            sets = "statistic" not in self.permutation
+            values += ["feature_names=samples.names"] * sets
+            work = "pathway_test" if sets else "permutation_test"
+            lines.append(f"selector.{work}({', '.join(values)})")
         if self.stability:
-            given = ["samples.X", "samples.y", "selector=selector", *arguments(self.stability)]
-            lines.append(f"stability = stability_selection({', '.join(given)})")
+            values = ["samples.X", "samples.y", "selector=selector", *arguments(self.stability)]
+            lines.append(f"stability = stability_selection({', '.join(values)})")
         return "\n".join(lines)
+
+
+def _words(name: str, value: Any) -> list[str]:
+    """Write an argument of `read_samples` as words of the command line."""
+    flag = "--id" if name == "ids" else f"--{name}"
+    if value is True:
+        return [flag]
+    return [word for one in ([value] if isinstance(value, str) else value) for word in (flag, one)]
 
 
 TABLES = (".tsv", ".csv")
@@ -150,6 +170,7 @@ class SelectFiles:
     table: Path | None = None
     page: Path | None = None
     checkpoint: Path | None = None
+    per_class: Path | None = None
 
     @property
     def permutations(self) -> Path:
@@ -170,6 +191,7 @@ class SelectFiles:
     def check(self) -> None:
         """Refuse what could not be written, before the work."""
         wanted = (self.table, TABLES), (self.page, PAGES), (self.checkpoint, ())
+        wanted += ((self.per_class, TABLES),)
         check_files(*wanted, inputs=[self.data], called="the data itself")
 
     def finish(self) -> None:
@@ -182,21 +204,49 @@ class SelectFiles:
 def write_ranking(
     selector: FROTSelector, path: Path, stability: StabilitySelection | None = None
 ) -> None:
-    """Write the table of all features, best first, with whether each is selected."""
-    order = np.argsort(selector.ranking_)
-    table: Any = selector.table_
-    columns = {name: np.asarray(table[name]) for name in table}
+    """Write the table of all features, or sets, best first, with whether each is selected."""
+    tested = getattr(selector, "pathways_", None)
+    order = np.argsort(selector.ranking_) if tested is None else tested.order
+    table: Any = selector.table_ if tested is None else tested.table
+    columns = _columns(table)
     columns["selected"] = selector.groups_support_[order].astype(int)
     if stability is not None:
         columns["frequency"] = stability.frequency[order]
+    _write(path, [columns])
+
+
+def write_comparisons(selector: FROTSelector, path: Path) -> None:
+    """Write the tables of all comparisons below each other, the first column saying of which.
+
+    The two sides are ``mean_first`` and ``mean_second`` here, whatever their names.
+    """
+    tables = []
+    for one, table in zip(selector.comparisons_, selector.tables_.values(), strict=True):
+        columns = _columns(table)
+        names = {f"mean_{label}": side for label, side in zip(one.labels, SIDES, strict=True)}
+        named = {names.get(name, name): column for name, column in columns.items()}
+        tables.append({"comparison": np.full(len(columns["rank"]), one.name, object)} | named)
+    _write(path, tables)
+
+
+SIDES = ("mean_first", "mean_second")
+
+
+def _columns(table: Any) -> dict[str, np.ndarray]:
+    return {name: np.asarray(table[name]) for name in table}
+
+
+def _write(path: Path, tables: list[dict[str, np.ndarray]]) -> None:
+    """Write tables of the same columns below each other."""
     import csv
 
     with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         comma = path.suffix.lower() == ".csv"
         writer = csv.writer(file, delimiter="," if comma else "\t", lineterminator="\n")
-        writer.writerow(columns)
-        for row in zip(*columns.values(), strict=True):
-            writer.writerow([_cell(value) for value in row])
+        writer.writerow(tables[0])
+        for columns in tables:
+            for row in zip(*columns.values(), strict=True):
+                writer.writerow([_cell(value) for value in row])
 
 
 def _cell(value: Any) -> str:
@@ -206,10 +256,17 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
+# How q-values were made.
+QS = {"pooled": "pooled null, pi0 {:.2f}", "bh": "Benjamini-Hochberg"}
+
+
 def show_selection(
     selector: FROTSelector, rows: int, stability: StabilitySelection | None = None
 ) -> None:
     """Print the table and one line for each comparison."""
+    if hasattr(selector, "pathways_"):
+        show_pathways(selector, rows, stability)
+        return
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -223,17 +280,21 @@ def show_selection(
     table = Table(box=box.SIMPLE_HEAVY, pad_edge=False, collapse_padding=True)
     table.add_column("rank", justify="right", no_wrap=True)
     table.add_column(what, overflow="fold", min_width=8)
-    headings = ["score", "shift", "shape", "misaligned", "α"]
-    headings += ["p", "q"] if tested is not None else []
+    signed = _columns(selector.table_)
+    planned = any(one.result is not None for one in selector.comparisons_)
+    headings = ["score", "up in", "log2 FC", *(["comparison"] if "comparison" in signed else [])]
+    headings += ["α"] if planned else []
+    headings += ["p", "q", "max-T"] if tested is not None else []
     headings += ["stable"] if stability is not None else []
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
-    for group in shown:
-        parts = (selector.shift_, selector.shape_, selector.misalignment_)
-        cells = [f"{selector.scores_[group]:.4g}", *(f"{part[group]:.3f}" for part in parts)]
-        cells.append(f"{selector.alpha_[group]:.2g}")
+    for place, group in enumerate(shown):
+        cells: list[Any] = [f"{selector.scores_[group]:.4g}", Text(signed["up_in"][place])]
+        cells.append(f"{signed['log2_fold_change'][place]:+.2f}")
+        cells += [Text(signed["comparison"][place])] if "comparison" in signed else []
+        cells += [f"{selector.alpha_[group]:.2g}"] if planned else []
         if tested is not None:
-            cells += [f"{tested.p[group]:.2g}", f"{tested.q[group]:.2g}"]
+            cells += [f"{found[group]:.2g}" for found in (tested.p, tested.q, tested.p_max)]
         if stability is not None:
             cells.append(f"{stability.frequency[group]:.0%}")
         # As text, so that brackets in names are not read as markup.
@@ -243,25 +304,20 @@ def show_selection(
         console().print(table)
     more = f", of which the first {len(shown)} are shown" if len(shown) < kept else ""
     say(f"{kept:,} of {len(order):,} {what}s selected{more}.")
-    for one in selector.comparisons_:
-        result = one.result
-        say(
-            f"{one.name}: eta {result.eta:.4g}, perplexity {result.perplexity:.1f} of "
-            f"{len(result.alpha):,}, optimum in [{result.lower:.8g}, {result.upper:.8g}], "
-            f"gap {result.gap:.1e}, {result.status}",
-            style="" if result.status.ok else "yellow",
-        )
+    show_comparisons(selector)
     if tested is not None:
         say(
             f"{len(tested.null):,} permutations of {tested.statistic}: "
             f"{int((tested.q <= 0.05).sum()):,} {what}s with q <= 0.05, "
-            f"{int((tested.q <= 0.1).sum()):,} with q <= 0.1, "
+            f"{int((tested.q <= 0.1).sum()):,} with q <= 0.1 "
+            f"({QS[tested.q_method].format(tested.pi0)}), "
+            f"{int((tested.q_bh <= 0.05).sum()):,} with Benjamini-Hochberg q <= 0.05, "
             f"{int((tested.p_max <= 0.05).sum()):,} with max-T p <= 0.05"
         )
         if not tested.by_feature:
             say(
                 f"p and q of {tested.statistic} are right if nothing differs, and too small for "
-                f"single {what}s beside others that do: test shift, shape or wasserstein for those",
+                f"single {what}s beside others that do: test t for those",
                 style="yellow",
             )
 
@@ -272,20 +328,34 @@ Multiclass = Enum("Multiclass", {"ovr": "ovr", "ovo": "ovo"}, type=str)
 Missing = Enum("Missing", {"error": "error", "impute": "impute", "drop": "drop"}, type=str)
 
 
+class Values(str, Enum):
+    """What the numbers of a table are."""
+
+    auto = "auto"
+    log2 = "log2"
+    log1p = "log1p"
+    linear = "linear"
+
+
 class Score(str, Enum):
     """What features are ranked by."""
 
+    auto = "auto"
+    moderated = "moderated"
+    t = "t"
+    shift = "shift"
+    shape = "shape"
     combined = "combined"
     alpha = "alpha"
     phi = "phi"
-    shift = "shift"
-    shape = "shape"
     misalignment = "misalignment"
+    set = "set"
 
 
 class Statistic(str, Enum):
     """What is tested."""
 
+    t = "t"
     shift = "shift"
     shape = "shape"
     wasserstein = "wasserstein"
@@ -296,30 +366,55 @@ class Statistic(str, Enum):
 
 
 GROUPS = "each, prefix, or a .gmt, .json, .csv or .tsv file of groups."
+LABELS = "File with the classes, matched by samples' names."
+TRANSPOSE = "The table has a row a feature, a column a sample."
+IDS = "Column of samples' names; with --transpose, of features'."
+FEATURES = "Only these are features; repeatable."
+KEEP = "A feature though it looks like metadata; repeatable."
 TOP = "How many to select; below 1, a fraction. By default 50, at most half."
 ETA = "Entropy of the weights: auto, or a number."
+STATISTIC = "What the permutations test; by default t, or for groups two nulls of sets."
+MIN_SIZE = "Fewest features of a group in the data; 5 for .gmt files."
+MAX_SIZE = "Most features of a group in the data; 500 for .gmt files."
+COVERAGE = "Least share of a set's genes that the data has."
+PLAN = "Find the plan and alpha; by default for up to 250,000 pairs of samples."
+PER_CLASS = "Write the ranks of every comparison, .tsv or .csv."
 CHECKPOINT = "Keep finished permutations here; by default beside --out until done."
 
 
 def select(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Table of samples, a row each.")],
     label: Annotated[str, option("Data", "Column of the classes.", "COLUMN")],
+    labels: Annotated[str | None, option("Data", LABELS, "FILE")] = None,
+    transpose: Annotated[bool, option("Data", TRANSPOSE, None, "--transpose")] = False,
     top: Annotated[str | None, option("Selection", TOP, "NUMBER")] = None,
     groups: Annotated[str, option("Data", GROUPS, "GROUPS")] = "each",
-    ids: Annotated[
-        str | None, option("Data", "Column of samples' names.", "COLUMN", "--id")
+    min_size: Annotated[int | None, option("Data", MIN_SIZE, "COUNT")] = None,
+    max_size: Annotated[int | None, option("Data", MAX_SIZE, "COUNT")] = None,
+    min_coverage: Annotated[float, option("Data", COVERAGE, "SHARE")] = 0.0,
+    ids: Annotated[str | None, option("Data", IDS, "COLUMN", "--id")] = None,
+    features: Annotated[list[str] | None, option("Data", FEATURES, "NAME|FILE")] = None,
+    drop: Annotated[
+        list[str] | None,
+        option("Data", "This is no feature; repeatable.", "NAME|FILE", "--drop", "--ignore"),
     ] = None,
-    ignore: Annotated[
-        list[str] | None, option("Data", "Column that is no feature; repeatable.", "COLUMN")
+    keep: Annotated[list[str] | None, option("Data", KEEP, "NAME|FILE")] = None,
+    log1p: Annotated[bool, option("Data", "Rank log(1 + x), for counts.", None, "--log1p")] = False,
+    layer: Annotated[
+        str | None, option("Data", "Layer of an .h5ad file to read, not X.", "NAME")
     ] = None,
+    values: Annotated[
+        Values, option("Data", "What the numbers are, for fold changes.")
+    ] = Values.auto,
     missing: Annotated[Missing, option("Data", "What to do with missing values.")] = Missing.error,
     scaling: Annotated[Scaling, option("Selection", "Scale of features.")] = Scaling.balanced,
-    score: Annotated[Score, option("Selection", "What to rank by.")] = Score.combined,
+    score: Annotated[Score, option("Selection", "What to rank by.")] = Score.auto,
     eta: Annotated[str, option("Selection", ETA, "COST")] = "auto",
     worst: Annotated[int | None, option("Selection", WORST, "COUNT")] = None,
     multiclass: Annotated[
         Multiclass, option("Selection", "Three or more classes: one against rest, or pairs.")
     ] = Multiclass.ovr,
+    plan: Annotated[bool | None, option("Selection", PLAN)] = None,
     tol: Annotated[float | None, option("Selection", "Relative gap to stop at.", "GAP")] = None,
     max_iter: Annotated[
         int | None, option("Selection", "Transport problems at most.", "COUNT")
@@ -327,9 +422,7 @@ def select(
     permutations: Annotated[
         int, option("Inference", "Permute labels so often.", "COUNT", min=0)
     ] = 0,
-    statistic: Annotated[
-        Statistic, option("Inference", "What the permutations test.")
-    ] = Statistic.shift,
+    statistic: Annotated[Statistic | None, option("Inference", STATISTIC)] = None,
     block: Annotated[
         str | None, option("Inference", "Column to permute within: batch, donor.", "COLUMN")
     ] = None,
@@ -340,15 +433,17 @@ def select(
     workers: Annotated[int, option("Inference", "Processes; -1 for all cores.", "COUNT")] = 1,
     checkpoint: Annotated[Path | None, option("Inference", CHECKPOINT, "FILE")] = None,
     out: Annotated[Path | None, option("Output", "Write all ranks, .tsv or .csv.", "FILE")] = None,
+    per_class: Annotated[Path | None, option("Output", PER_CLASS, "FILE")] = None,
     report: Annotated[Path | None, option("Output", "Write a web page, .html.", "FILE")] = None,
     rows: Annotated[int, option("Output", "Rows to print.", "COUNT", min=0)] = 20,
     progress: Progress = None,
 ) -> None:
-    """Select the features that tell classes apart, with a plan between their samples.
+    """Select the features that tell classes apart: in which each is higher, and by how much.
 
-    DATA is a .csv, .tsv (also with .gz), .parquet or .npz file with a column of classes, or an
-    .h5ad file with one in obs. Columns of numbers are features; the first column of text names
-    the samples.
+    DATA is a .csv, .tsv, .txt, .gct (also with .gz), .xlsx, .parquet or .npz file with a column of
+    classes, or an .h5ad file with one in obs. Columns of numbers are features; the first column
+    of text names the samples. Genes in rows and classes in another file:
+    frot select counts.tsv --transpose --labels samples.csv --label condition --log1p
 
     A run that is stopped, by Ctrl-C or otherwise, keeps its finished permutations on disk; the
     same command goes on from there.
@@ -357,41 +452,58 @@ def select(
     """
     from frot.selection import FROTSelector, read_samples, write_selection_report
 
-    files = SelectFiles(data, out, report, checkpoint)
+    files = SelectFiles(data, out, report, checkpoint, per_class)
     files.check()
     count = None if top is None else _number(top, "top")
     if not workers:
         raise InputError("workers: 0 processes do nothing; give 1 or more, or -1 for all cores")
     if block is not None and not permutations:
         raise InputError("block: is what permutations stay within; give --permutations too")
-    columns: dict[str, Any] = {"label": label} | given(block=(block, None), ids=(ids, None))
-    if ignore:
-        columns["ignore"] = tuple(ignore)
-    samples = read_samples(data, **columns)
-    parsed = samples.groups(groups)
+    columns: dict[str, Any] = {"label": label} | given(
+        labels=(labels, None), transpose=(transpose, False), block=(block, None), ids=(ids, None),
+        layer=(layer, None),
+        features=(features or None, None), drop=(drop or [], []), keep=(keep or [], []),
+        log1p=(log1p, False),
+    )  # fmt: skip
+    with warnings_as_lines(as_options):
+        samples = _translated(read_samples, data, **columns)
+        limits = given(min_size=(min_size, None), max_size=(max_size, None))
+        limits |= given(min_coverage=(min_coverage, 0.0))
+        parsed = samples.groups(groups).limited(**limits)
     n, d = samples.shape
     number = max(1, min(50, len(parsed) // 2)) if count is None else count
     remark(f"{n:,} samples of {d:,} features, {len(set(samples.y.tolist()))} classes")
-    _note(samples, ids, parsed)
+    _note(samples, "features" if transpose else "samples", parsed)
     options = given(
         scaling=(scaling.value, "balanced"),
         adversary=(capped(worst, len(parsed)), None),
         eta=(eta if eta == "auto" else _number(eta, "eta"), "auto"),
-        score=(score.value, "combined"),
+        score=(score.value, "auto"),
+        values=(values.value, "auto"),
+        plan=(plan, None),
         multiclass=(multiclass.value, "ovr"),
         missing=(missing.value, "error"),
         tol=(tol, None),
         max_iter=(max_iter, None),
     )
-    test = {"n_permutations": permutations, "statistic": statistic.value} if permutations else {}
+    test: dict[str, Any] = {"n_permutations": permutations} if permutations else {}
+    if test and (statistic is not None or groups == "each"):
+        test["statistic"] = "t" if statistic is None else statistic.value
     halves: dict[str, Any] = {"n_pairs": stability} if stability else {}
     for chosen in (test, halves):
         chosen.update({"random_state": seed} if chosen and seed else {})
     call = SelectCall(
         data, number, groups, columns, options, test, halves,
-        {name: path for name, path in (("out", out), ("report", report)) if path is not None},
+        {
+            name: path
+            for name, path in (("out", out), ("per-class", per_class), ("report", report))
+            if path is not None
+        },
+        limits,
     )  # fmt: skip
-    selector = FROTSelector(number, groups=parsed, **options)
+    # Pictures on the page are of the plan.
+    drawn: dict[str, Any] = {} if report is None else {"plan": True}
+    selector = FROTSelector(number, groups=parsed, **drawn | options)
     run = {"n_jobs": workers, "progress": bar(progress)}
     interrupted = False
     with warnings_as_lines():
@@ -405,6 +517,9 @@ def select(
     if out is not None:
         write_ranking(selector, out, found)
         say(f"Wrote {out}")
+    if per_class is not None:
+        write_comparisons(selector, per_class)
+        say(f"Wrote {per_class}")
     if report is not None:
         write_selection_report(
             selector,
@@ -422,8 +537,8 @@ def select(
         say(f"Wrote {report}")
     if not interrupted:
         files.finish()
-    codes = [exit_code(one.result.status) for one in selector.comparisons_]
-    raise typer.Exit(max(codes))
+    results = [one.result for one in selector.comparisons_ if one.result is not None]
+    raise typer.Exit(max((exit_code(result.status) for result in results), default=0))
 
 
 def _number(text: str, name: str) -> int | float:
@@ -437,24 +552,30 @@ def _number(text: str, name: str) -> int | float:
     raise InputError(f"{name}: {text!r} is no number; give {more}")
 
 
-def _note(samples: Any, ids: str | None, groups: Any) -> None:
+def _note(samples: Any, whose: str, groups: Any) -> None:
     """Say what was taken for what, so that nothing is left out in silence."""
     if samples.ignored:
         from frot._base.names import quote_some
 
         warn(
             f"{quote_some(list(samples.ignored))}: text, and so no feature; left out "
-            "(--ignore says so without this warning, --id takes one for the samples' names)"
+            f"(--drop says so without this warning, --id takes one for the {whose}' names)"
         )
     if groups.dropped:
-        warn(f"{len(groups.dropped)} sets have no feature in the data and were left out")
+        from frot._base.names import quote_some
+
+        one = len(groups.dropped) == 1
+        warn(
+            f"{len(groups.dropped)} set{'' if one else 's'} ha{'s' if one else 've'} too few "
+            "features in the data, or too many (--min-size, --max-size, --min-coverage), and "
+            f"{'is' if one else 'are'} left out: {quote_some(groups.dropped)}"
+        )
 
 
 def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
     """Run, with arguments of the library called by the options they came from."""
     names = {"n_features_to_select:": "top:", "y:": "label:", "n_permutations:": "permutations:"}
-    names |= {"n_pairs:": "stability:", "missing='impute'": "--missing impute"}
-    names |= {"missing='drop'": "--missing drop"}
+    names |= {"n_pairs:": "stability:"}
     try:
         return work(*arguments, **options)
     except InputError as error:
@@ -462,13 +583,30 @@ def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
     except ValueError as error:
         # scikit-learn's own words, of which the first sentence says what is wrong.
         text = str(error).splitlines()[0]
-        if "NaN" in text:
-            text = "data: has missing values; give --missing impute or --missing drop"
-        elif "infinity" in text:
-            text = "data: has infinite values; replace them"
     for one, other in names.items():
         text = text.replace(one, other)
-    raise InputError(text)
+    raise InputError(as_options(text))
+
+
+# Arguments of Python in messages: keep='age', transpose=True.
+ARGUMENT = re.compile(r"\b(labels|ids|transpose|features|drop|keep|log1p|missing)=('[^']*'|True|)")
+
+
+def as_options(text: str) -> str:
+    """Return a message of the library with its arguments as options of the command line.
+
+    Examples
+    --------
+    >>> as_options("keep='age at birth' ranks it; transpose=True; ids=")
+    "--keep 'age at birth' ranks it; --transpose; --id"
+    """
+
+    def option_of(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        words = ["--id" if name == "ids" else f"--{name}", value.strip("'")]
+        return shlex.join(words[: 1 + (value not in ("", "True"))])
+
+    return ARGUMENT.sub(option_of, text)
 
 
 def _infer(
@@ -485,9 +623,13 @@ def _infer(
     found = None
     data = samples.X, samples.y
     try:
-        if test:
+        if test and "statistic" not in test:
+            options = test | {"block": samples.block, "feature_names": samples.names}
+            _translated(selector.pathway_test, *data, **options)
+        elif test:
             options = test | run | {"block": samples.block, "checkpoint": files.permutations}
-            _translated(selector.permutation_test, *data, **options)
+            with warnings_as_lines():
+                _translated(selector.permutation_test, *data, **options)
         if halves:
             options = halves | run | {"selector": selector, "checkpoint": files.stability}
             found = _translated(stability_selection, *data, **options)

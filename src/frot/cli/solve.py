@@ -68,7 +68,7 @@ def solve(
 ) -> None:
     """Transport the points of table A to those of table B, robust to the choice of features.
 
-    Tables are .csv, .tsv (also with .gz), .npy, .npz or .parquet files.
+    Tables are .csv, .tsv, .txt (also with .gz), .xlsx, .npy, .npz or .parquet files.
 
     Ctrl-C ends the run with the best certified answer so far; files are still written.
 

@@ -238,8 +238,15 @@ class MetricCosts(Costs):
         )
 
     def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Distances are not negative, but for rounding; of a user's function nothing is known."""
-        return np.full(self.shape[0], -np.inf if callable(self.metric) else -8.0 * UNIT)
+        """Distances are not negative, but for rounding; a user's function has to be looked at."""
+        if not callable(self.metric):
+            return np.full(self.shape[0], -8.0 * UNIT)
+        return np.array(
+            [
+                min(float(self.block(group, part).min()) for part in self._row_blocks())
+                for group in range(self.shape[0])
+            ]
+        )
 
 
 def _by_callable(

@@ -285,15 +285,27 @@ class StackedCosts(Costs):
         relative = (np.count_nonzero(alpha) + 2) * UNIT + self.relative
         if self.nonnegative:
             return Rounding(relative, rows, cols)
-        return Rounding(0.0, rows + relative * float(alpha @ self.peaks), cols)
+        if len(alpha) == 1 and alpha[0] == 1.0 and self.relative == 0.0:
+            # Nothing is added up, nor multiplied.
+            return Rounding(0.0, rows, cols)
+        return Rounding(0.0, rows + relative * (alpha @ self._row_peaks), cols)
 
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the error of sums over the plan, and of the entries themselves."""
-        size = np.abs(phi) if self.nonnegative else self.peaks
-        error = self._most_error
+        size, error = np.abs(phi), self._most_error
+        if not self.nonnegative:
+            size = self.peaks
+            if plan.is_sparse:
+                rows, cols, mass = plan.arcs()
+                size = np.abs(self.at(rows, cols)) @ mass * (1.0 + summation(plan))
         if self.error is not None and plan.is_sparse:
             error = self.error[0] @ plan.sum(axis=1) + self.error[1] @ plan.sum(axis=0)
         return (summation(plan) + self.relative) * size + error
+
+    @cached_property
+    def _row_peaks(self) -> np.ndarray:
+        """Largest size of an entry in each group and row, (L, n)."""
+        return np.abs(self.stack).max(axis=2)
 
     @cached_property
     def _most_error(self) -> np.ndarray | float:

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from frot._base.cells import delimiter_of, read_cells, read_text
 from frot._base.errors import InputError, brief
 from frot._base.names import quote_some
-from frot._base.tables import delimiter_of, read_cells, read_text
 
 Lookup = Mapping[str, NDArray[np.intp]]
 
@@ -245,7 +245,8 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
             continue
         if len(cells) != 2 or not all(cells):
             raise InputError(
-                f"{path}, line {number}: expected two cells, a feature and its group, got {cells}"
+                f"{path}, line {number}: expected two cells, a feature and its group, got "
+                f"{brief(cells)}"
             )
         rows.append((cells[0], cells[1]))
     header = tuple(cell.lower() for cell in rows[0]) if rows else ()
@@ -256,8 +257,10 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
 
 def match_sets(
     path: Path, feature_names: Sequence[str], min_size: int, missing: str
-) -> tuple[list[tuple[str, list[int]]], tuple[str, ...]]:
+) -> tuple[list[tuple[str, list[int], int]], tuple[str, ...]]:
     r"""Match the sets of a .gmt file to columns of the data; name those left out.
+
+    A set is its name, its columns, and how many genes the file lists.
 
     Examples
     --------
@@ -266,16 +269,16 @@ def match_sets(
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.gmt"
     >>> _ = path.write_text("HYPOXIA\t-\tVEGFA\tLDHA\nEMPTY\t-\tINS\n")
     >>> match_sets(path, ["MYC", "LDHA", "VEGFA"], 1, "drop")
-    ([('HYPOXIA', [2, 1])], ('EMPTY',))
+    ([('HYPOXIA', [2, 1], 2)], ('EMPTY',))
     """
     lookup = column_lookup(feature_names)
     fewest = max(min_size, 1)
-    kept: list[tuple[str, list[int]]] = []
+    kept: list[tuple[str, list[int], int]] = []
     dropped: list[str] = []
     for name, genes in read_gmt(path):
         columns = [int(column) for gene in genes for column in lookup.get(gene, ())]
         if len(columns) >= fewest:
-            kept.append((name, columns))
+            kept.append((name, columns, len(genes)))
         elif missing == "drop":
             dropped.append(name)
         else:

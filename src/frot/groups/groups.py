@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from numbers import Integral
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from frot._base.errors import InputError, brief
 from frot._base.files import check_path
 from frot._base.names import distinct, first_repeated
-from frot._base.validate import check_count, check_feature_names, check_names
+from frot._base.validate import check_count, check_feature_names, check_names, check_number
 from frot.groups import _members as members_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ class Groups:
     n_features : int
         d. A feature in no group is ignored.
     dropped : tuple of str
-        Sets of a .gmt file that were left out, having too few features in the data.
+        Sets that were left out, having too few features in the data, or too many.
+    listed : tuple of int, length L or 0
+        Genes that each set has in its .gmt file; empty where the groups are from elsewhere.
 
     Attributes
     ----------
@@ -83,6 +85,7 @@ class Groups:
     offsets: NDArray[np.intp]
     n_features: int
     dropped: tuple[str, ...] = ()
+    listed: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -95,6 +98,7 @@ class Groups:
             raise InputError(f"n_features: {brief(self.n_features)} is not a whole number")
         set_field(self, "n_features", int(self.n_features))
         set_field(self, "dropped", tuple(self.dropped))
+        set_field(self, "listed", tuple(self.listed))
         _check(self)
 
     def __len__(self) -> int:
@@ -210,7 +214,59 @@ class Groups:
             np.concatenate([[0], np.cumsum(self.sizes[chosen])]),
             self.n_features,
             self.dropped,
+            tuple(self.listed[position] for position in chosen) if self.listed else (),
         )
+
+    @cached_property
+    def coverage(self) -> NDArray[np.float64]:
+        """Share of each set's genes that the data has, shape (L,); 1 for groups of no file."""
+        if not self.listed:
+            return np.ones(len(self))
+        return np.minimum(self.sizes / np.array(self.listed), 1.0)
+
+    def limited(
+        self,
+        min_size: int | None = None,
+        max_size: int | None = None,
+        min_coverage: float = 0.0,
+    ) -> Groups:
+        """Leave out groups that are too small, too large, or of which the data has too little.
+
+        Parameters
+        ----------
+        min_size, max_size : int, optional
+            Features of the data that a group must have, and may have. By default 5 and 500 for
+            gene sets of a .gmt file, and any number for other groups.
+        min_coverage : float
+            Share of a set's genes that the data must have.
+
+        Returns
+        -------
+        Groups
+            With the names of those left out added to `dropped`.
+
+        Examples
+        --------
+        >>> from frot.groups.groups import Groups
+        >>> Groups.parse({"few": [0], "some": [1, 2], "all": [0, 1, 2]}, 3).limited(2, 2).dropped
+        ('few', 'all')
+        """
+        low, high = (5, 500) if self.listed else (1, self.n_features)
+        low = low if min_size is None else check_count(min_size, "min_size")
+        high = high if max_size is None else check_count(max_size, "max_size", least=low)
+        share = check_number(min_coverage, "min_coverage")
+        keep = (self.sizes >= low) & (self.sizes <= high) & (self.coverage >= share)
+        if not keep.any():
+            raise InputError(
+                f"groups: none of {len(self)} has {low} to {high} features of the data"
+                + (f" and {share:.0%} of its genes there" if share > 0.0 else "")
+                + f" (sizes are {self.sizes.min()} to {self.sizes.max()}); change min_size, "
+                "max_size or min_coverage, or name the features as the sets name genes"
+            )
+        if keep.all():
+            return self
+        left = tuple(name for name, kept in zip(self.names, keep, strict=True) if not kept)
+        return replace(self.subset(keep), dropped=(*self.dropped, *left))
 
     def _positions(self, keep: Sequence[str] | ArrayLike) -> NDArray[np.intp]:
         array = np.atleast_1d(np.asarray(keep))
@@ -537,8 +593,9 @@ class Groups:
             raise InputError(f"missing={brief(missing)} is not known; give 'drop' or 'raise'")
         min_size = check_count(min_size, "min_size", least=0)
         kept, dropped = members_of.match_sets(check_path(path), feature_names, min_size, missing)
-        names, columns = zip(*kept, strict=True)
-        return cls._from_lists(names, columns, len(feature_names), dropped)
+        names, columns, listed = zip(*kept, strict=True)
+        found = cls._from_lists(names, columns, len(feature_names), dropped)
+        return replace(found, listed=listed)
 
     @classmethod
     def from_file(

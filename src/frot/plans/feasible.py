@@ -331,6 +331,12 @@ def settle(plan: Plan, a: np.ndarray, b: np.ndarray, units: float = 0.0) -> Sett
             off = _forest_moves(rows, cols, settled, a, b, units)
             if off is None:
                 return None
+            # A large move rounds a light arc to its own last place: what that left is moved again.
+            if (np.abs(off) > 4.0 * UNIT * np.minimum(a[rows], b[cols])).any():
+                again = np.maximum(settled + off, 0.0)
+                less = _forest_moves(rows, cols, again, a, b, units)
+                if less is not None and np.abs(less).max() <= np.abs(off).max():
+                    settled, off = again, less
             below = settled + off < 0.0
             if not below.any():
                 return Settled(rows, cols, settled, off)

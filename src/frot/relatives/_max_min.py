@@ -16,7 +16,7 @@ from frot.costs.metrics import factored_metric
 from frot.costs.protocol import UNIT
 from frot.groups.groups import Groups
 from frot.plans.feasible import round_plan
-from frot.plans.line import line_arcs, line_cost, line_potential
+from frot.plans.line import line_arcs, line_cost, line_potential, line_potentials
 from frot.plans.plan import Plan
 from frot.problem.bounds import cost_doubt, lower_bound, refuse_contradiction, relative_gap
 from frot.problem.problem import Problem
@@ -115,7 +115,10 @@ def _transport(problem: Problem, alpha: np.ndarray, feature: np.ndarray | None) 
     proven = lower_bound(problem, alpha, line_potential(x, y, arcs), problem.costs.mix(alpha))
     # That sorting is best needs no potentials, whose sums cancel where points nearly agree.
     cost = line_cost(x, y, arcs) * (1.0 - (0.5 * len(arcs[0]) + 24.0) * UNIT)
-    return At(plan, replace(proven, bound=max(proven.bound, cost)))
+    if cost > proven.bound:
+        f, g = line_potentials(x, y, arcs)
+        proven = replace(proven, bound=cost, f=f, g=g)
+    return At(plan, proven)
 
 
 def _search(

@@ -22,6 +22,7 @@ from frot.selection._baselines import (  # noqa: E402
 )
 from frot.selection._comparison import Comparison, Parts  # noqa: E402
 from frot.selection._page import write_selection_report  # noqa: E402
+from frot.selection._pathway_test import PathwayTest, pathway_test  # noqa: E402
 from frot.selection._permutation import PermutationTest, permutation_test  # noqa: E402
 from frot.selection._samples import Samples, read_samples  # noqa: E402
 from frot.selection._selector import FROTSelector  # noqa: E402
@@ -31,12 +32,14 @@ __all__ = [
     "Comparison",
     "FROTSelector",
     "Parts",
+    "PathwayTest",
     "PermutationTest",
     "Samples",
     "StabilitySelection",
     "correlation_score",
     "mmd_score",
     "mrmr_scores",
+    "pathway_test",
     "permutation_test",
     "rank_genes",
     "read_samples",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,11 @@ from scipy import sparse
 
 from frot._base.errors import InputError
 from frot._base.names import quote_some
-from frot.selection._selector import FROTSelector
+from frot._base.stopping import Interrupted
+from frot.selection._comparison import OF_PLAN, Comparison, Contrast
+from frot.selection._inputs import prepare
+from frot.selection._permutation import PermutationTest, permutation_test
+from frot.selection._selector import FROTSelector, compare_all
 
 __all__ = ["rank_genes"]
 
@@ -37,8 +42,12 @@ def rank_genes(
 
     Each group is held against the reference; `adata.uns[key_added]` then has the layout of
     ``scanpy.tl.rank_genes_groups``, so that ``scanpy.get.rank_genes_groups_df`` and scanpy's
-    plots read it. Scores are those of the selector, never negative: whether a gene is up or down
-    is in ``logfoldchanges``, computed as scanpy does, from means of log1p values.
+    plots read it. As there, genes are in the order of their signed scores: the first ones are
+    higher in the group, and the last ones lower. ``logfoldchanges`` are computed as scanpy does,
+    from means of log1p values, unless the selector says what else the values are.
+
+    The table is read once for all groups, and no plan is made unless the selector's score is read
+    off one.
 
     Parameters
     ----------
@@ -47,11 +56,13 @@ def rank_genes(
     groupby : str
         Column of ``adata.obs`` with the groups.
     group : str or list of str, optional
-        Which groups to rank genes for; all of them by default.
+        Which groups to rank genes for; all of them by default, in the order of the categories
+        or, where the column has none, 2 before 10.
     reference : str
         The group to compare with, or "rest".
     selector : FROTSelector, optional
-        Whose parameters to use; its groups must be "each".
+        Whose parameters to use; its groups must be "each". By default genes are ranked by
+        a moderated t; ``FROTSelector(score="t")`` ranks as scanpy's t-test does.
     layer : str, optional
         Take values from this layer.
     use_raw : bool
@@ -67,6 +78,12 @@ def rank_genes(
     n_jobs, progress, checkpoint, random_state :
         As in `permutation_test`; each group has a checkpoint file with its name added.
 
+    Raises
+    ------
+    frot.Interrupted
+        On Ctrl-C among the permutations: the scores of all groups, and p-values of those that
+        were done, are in `adata`.
+
     Examples
     --------
     >>> from types import SimpleNamespace
@@ -79,65 +96,131 @@ def rank_genes(
     ...     obs=pandas.DataFrame({"kind": ["t"] * 15 + ["b"] * 15}),
     ... )
     >>> rank_genes(adata, "kind", group="t", reference="b")
-    >>> adata.uns["rank_genes_groups"]["names"]["t"][0]
-    'CD8A'
+    >>> found = adata.uns["rank_genes_groups"]
+    >>> found["names"]["t"][0], bool(found["scores"]["t"][0] > 0.0)
+    ('CD8A', True)
     """
-    labels = _column(adata, groupby, "groupby").astype(str)
-    present = np.unique(labels)
+    labels, present = _labels(adata, groupby)
     wanted = _wanted(group, reference, present, groupby)
     table, names = _values(adata, layer, use_raw)
     blocks = None if block is None else _column(adata, block, "block")
+    model = _model(selector)
+    prepared = prepare(model, table, labels)
+    rows = {one: np.flatnonzero(labels == one) for one in present}
+    contrasts = [
+        Contrast(one, None, (rows[one], np.flatnonzero(labels != one)))
+        if reference == "rest"
+        else Contrast(one, reference, (rows[one], rows[reference]))
+        for one in wanted
+    ]
+    few = [one.name for one in contrasts if min(map(len, one.rows)) < 2]
+    if few:
+        raise InputError(
+            f"groupby: {quote_some(few)} has a side of fewer than two cells, which has no spread; "
+            "leave such groups out by group=[...]"
+        )
+    comparisons, stop = compare_all(
+        prepared, contrasts, base=(adata.uns.get("log1p") or {}).get("base")
+    )
+    tests: list[Any] = [None] * len(wanted)
+    try:
+        for place, contrast in enumerate(contrasts if n_permutations else []):
+            both = np.concatenate(contrast.rows)
+            tests[place] = permutation_test(
+                prepared.table[both],
+                np.repeat([1, 0], [len(side) for side in contrast.rows]),
+                selector=model,
+                n_permutations=n_permutations,
+                block=None if blocks is None else blocks[both],
+                n_jobs=n_jobs,
+                progress=progress,
+                checkpoint=None
+                if checkpoint is None
+                else f"{os.fspath(checkpoint)}.{wanted[place]}",
+                random_state=random_state,
+            )
+    except KeyboardInterrupt as interrupt:
+        stop = interrupt
+    count = len(names) if n_genes is None else min(int(n_genes), len(names))
+    params = {
+        "groupby": groupby,
+        "reference": reference,
+        "method": "frot",
+        "use_raw": use_raw,
+        "layer": layer,
+        "corr_method": "benjamini-hochberg",
+    }
+    columns = [
+        _columns(one, test, prepared.score, names, count)
+        for one, test in zip(comparisons, tests, strict=True)
+    ]
+    adata.uns[key_added] = {"params": params} | {
+        name: np.rec.fromarrays(
+            [each[name] for each in columns],
+            dtype=[(one, each[name].dtype) for one, each in zip(wanted, columns, strict=True)],
+        )
+        for name in columns[0]
+    }
+    if stop is not None:
+        raise Interrupted(adata) from stop
+
+
+def _columns(
+    found: Comparison, test: PermutationTest | None, score: str, names: np.ndarray, count: int
+) -> dict[str, np.ndarray]:
+    """Return the genes of one group in scanpy's columns, the highest signed scores first."""
+    signed = np.copysign(found.scores(score), np.nan_to_num(found.t))
+    order = np.lexsort((-found.t, -signed))[:count]
+    unknown = np.full(len(order), np.nan)
+    return {
+        "names": names[order],
+        "scores": signed[order].astype(np.float32),
+        "pvals": unknown if test is None else test.p[order],
+        "pvals_adj": unknown if test is None else test.q[order],
+        "logfoldchanges": found.log2_fold_change[order].astype(np.float32),
+    }
+
+
+def _model(selector: FROTSelector | None) -> FROTSelector:
+    """Return a selector that makes no plan it does not need, and knows what cells' values are."""
     settings = {} if selector is None else selector.get_params()
     if settings.get("groups", "each") != "each":
         raise InputError("selector: has groups of genes; rank_genes ranks single genes")
-    count = len(names) if n_genes is None else min(int(n_genes), len(names))
-    base = (adata.uns.get("log1p") or {}).get("base")
-    columns: dict[str, list[np.ndarray]] = {
-        name: [] for name in ("names", "scores", "pvals", "pvals_adj", "logfoldchanges")
-    }
-    for one in wanted:
-        inside = labels == one
-        kept = np.ones(len(labels), bool) if reference == "rest" else inside | (labels == reference)
-        rows = np.flatnonzero(kept)
-        # The reference sorts first, so that rows of the plan are cells of the reference.
-        y = inside[rows].astype(int)
-        fitted = FROTSelector(**settings).fit(table[rows], y)
-        if n_permutations:
-            fitted.permutation_test(
-                table[rows],
-                y,
-                n_permutations=n_permutations,
-                block=None if blocks is None else blocks[rows],
-                n_jobs=n_jobs,
-                progress=progress,
-                checkpoint=None if checkpoint is None else f"{os.fspath(checkpoint)}.{one}",
-                random_state=random_state,
-            )
-        order = np.argsort(fitted.ranking_)[:count]
-        p, q = fitted.p_values
-        columns["names"].append(names[order])
-        columns["scores"].append(fitted.scores_[order].astype(np.float32))
-        columns["pvals"].append(p[order])
-        columns["pvals_adj"].append(q[order])
-        change = _log_fold_change(table[rows[y == 1]], table[rows[y == 0]], base)
-        columns["logfoldchanges"].append(change[order].astype(np.float32))
-    adata.uns[key_added] = {
-        "params": {
-            "groupby": groupby,
-            "reference": reference,
-            "method": "frot",
-            "use_raw": use_raw,
-            "layer": layer,
-            "corr_method": "benjamini-hochberg",
-        },
-        **{
-            name: np.rec.fromarrays(
-                arrays,
-                dtype=[(one, array.dtype) for one, array in zip(wanted, arrays, strict=True)],
-            )
-            for name, arrays in columns.items()
-        },
-    }
+    if settings.get("values", "auto") == "auto":
+        settings["values"] = "log1p"
+    if settings.get("score") not in OF_PLAN:
+        settings["plan"] = False
+    return FROTSelector(**settings)
+
+
+def _labels(adata: Any, groupby: str) -> tuple[np.ndarray, list[str]]:
+    """Return each cell's group, and the groups that have cells, in order."""
+    column = _column(adata, groupby, "groupby")
+    missing = np.asarray(adata.obs[groupby].isna())
+    if missing.any():
+        raise InputError(
+            f"groupby: {missing.sum():,} cells have no {groupby!r}; leave them out: "
+            f"adata[adata.obs[{groupby!r}].notna()]"
+        )
+    labels = column.astype(str)
+    present = np.unique(labels).tolist()
+    # A categorical column has its own order.
+    categories = getattr(getattr(adata.obs[groupby], "cat", None), "categories", None)
+    if categories is not None:
+        return labels, [one for one in map(str, categories) if one in set(present)]
+    return labels, sorted(present, key=natural)
+
+
+def natural(text: str) -> list[tuple[int, int, str]]:
+    """Return a key that sorts numbers in text by what they are worth.
+
+    Examples
+    --------
+    >>> sorted(["10", "2", "T1", "T02"], key=natural)
+    ['2', '10', 'T1', 'T02']
+    """
+    parts = re.findall(r"\d+|\D+", text)
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
 
 
 def _column(adata: Any, name: str, argument: str) -> np.ndarray:
@@ -147,7 +230,7 @@ def _column(adata: Any, name: str, argument: str) -> np.ndarray:
     return np.asarray(adata.obs[name])
 
 
-def _wanted(group: Any, reference: str, present: np.ndarray, groupby: str) -> list[str]:
+def _wanted(group: Any, reference: str, present: list[str], groupby: str) -> list[str]:
     wanted = [group] if isinstance(group, str) else group
     wanted = list(present) if wanted is None else [str(one) for one in wanted]
     asked = wanted if reference == "rest" else [*wanted, reference]
@@ -177,12 +260,3 @@ def _values(adata: Any, layer: str | None, use_raw: bool) -> tuple[Any, np.ndarr
         raise InputError(f"layer: adata has no layer {layer!r}; it has {known}")
     table = sparse.csr_array(source) if sparse.issparse(source) else np.asarray(source)
     return table, np.asarray(names, dtype=object)
-
-
-def _log_fold_change(inside: Any, outside: Any, base: float | None) -> np.ndarray:
-    """Return log2 of the ratio of means, taken back from logarithms, as scanpy does."""
-    factor = 1.0 if base is None else float(np.log(base))
-    means = [np.asarray(side.mean(axis=0), dtype=float).ravel() for side in (inside, outside)]
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        one, two = (np.expm1(factor * mean) + 1e-9 for mean in means)
-        return np.log2(one / two)

@@ -20,7 +20,7 @@ from frot._base.validate import check_count, check_number
 from frot.costs.protocol import blocks
 from frot.selection._comparison import contrasts_of
 from frot.selection._inputs import check_labels
-from frot.selection._scaling import Sides, scale_sides
+from frot.selection._scaling import Sides, scale_sides, sorted_pieces
 
 __all__ = ["correlation_score", "mmd_score", "mrmr_scores", "wasserstein_score"]
 
@@ -59,20 +59,12 @@ def wasserstein_score(X: Any, y: Any, *, p: float = 1.0) -> np.ndarray:
     def distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         sizes = x.shape[1], y.shape[1]
         if sizes not in pieces:
-            pieces[sizes] = _pieces(*sizes)
+            pieces[sizes] = sorted_pieces(*sizes)
         at_x, at_y, mass = pieces[sizes]
         gaps = np.abs(np.sort(x, axis=1)[:, at_x] - np.sort(y, axis=1)[:, at_y])
         return ((gaps if p == 1.0 else gaps**p) @ mass) ** (1.0 / p)
 
     return _by_pairs(X, y, distance)
-
-
-def _pieces(n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return which sorted points share each piece of mass, and how much it is."""
-    # In units of 1 / (n m) all ends are whole numbers.
-    ends = np.union1d(m * np.arange(1, n + 1), n * np.arange(1, m + 1))
-    mass = np.diff(ends, prepend=0) / (n * m)
-    return (ends - 1) // m, (ends - 1) // n, mass
 
 
 def mmd_score(X: Any, y: Any, *, bandwidth: float = 1.0) -> np.ndarray:

@@ -10,15 +10,20 @@ For one feature with values x and y, weights a and b, and any plan in U(a, b),
 
 where :math:`W_2` is the Wasserstein distance of the feature alone. All three are >= 0: the mean
 cannot move by more than the points do, and no plan moves one feature more cheaply than sorting.
+
+Means, t and the shift come from `compare`, which reads the table once; the plan, and what is made
+of it, from `transport`. Between many samples that is a plan of some of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from frot._base.errors import InputError
 from frot._base.stopping import Interrupted, finish
@@ -27,7 +32,8 @@ from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily
 from frot.problem.amounts import Relative
 from frot.problem.result import Result
-from frot.selection._costs import BlockedCosts, pooling
+from frot.selection._costs import BlockedCosts, pooled, pooling
+from frot.selection._effects import Effects, fold_change, measure
 from frot.selection._frank_wolfe import (
     UNWATCHED,
     Eta,
@@ -36,17 +42,21 @@ from frot.selection._frank_wolfe import (
     solve_classes,
     target_perplexity,
 )
-from frot.selection._scaling import Scaled, Sides, scale_sides
+from frot.selection._scaling import Sides, scale_sides, units_of
 
 __all__ = [
     "MULTICLASS",
+    "OF_PLAN",
+    "PAIRS",
     "Comparison",
     "Contrast",
     "Parts",
     "Settings",
     "compare",
     "contrasts_of",
+    "sort_shapes",
     "statistic_of",
+    "transport",
 ]
 
 
@@ -73,13 +83,10 @@ class Parts:
         )
 
     @classmethod
-    def mean(cls, several: list[Parts]) -> Parts:
-        """Average over comparisons."""
-        if len(several) == 1:
-            return several[0]
-        names = [field.name for field in fields(cls)]
-        return cls(*(np.mean([getattr(parts, name) for parts in several], axis=0)
-                     for name in names))  # fmt: skip
+    def without_plan(cls, shift: np.ndarray, shape: np.ndarray | None = None) -> Parts:
+        """Parts of which only the shift is known, and maybe the shape; the others are NaN."""
+        unknown = np.full(len(shift), np.nan)
+        return cls(unknown, shift, unknown if shape is None else shape, unknown)
 
 
 MULTICLASS = ("ovr", "ovo")
@@ -138,8 +145,12 @@ def contrasts_of(
     ]
 
 
-# Statistics that need no plan, and so no solver.
-WITHOUT_PLAN = ("shift", "shape", "wasserstein")
+# Statistics that need no plan, and so no solver; and scores that do.
+WITHOUT_PLAN = ("moderated", "t", "shift", "shape", "wasserstein")
+OF_PLAN = ("combined", "alpha", "phi", "misalignment")
+# Pairs of samples up to which a plan is made of all of them, in some seconds.
+PAIRS = 250_000
+SEED = 0
 
 
 @dataclass(frozen=True)
@@ -170,45 +181,121 @@ class Comparison:
     first, second : labels
         `second` is None where it is every other class.
     rows : pair of arrays of intp
-        The samples behind the rows and the columns of the plan.
+        The samples behind the rows and the columns of the plan; all that were compared if there
+        is none.
+    effects : Effects
+        Means, variances and Welch's t of every feature, over all samples; positive is higher in
+        the first class.
+    t, log2_fold_change : arrays of shape (L,)
+        Of the groups: signed means over their features.
+    means : pair of arrays of shape (L,)
+        Of the first class and the second, in the units of the table.
+    moderated, strength : arrays of shape (L,)
+        :math:`|t|` with moderated variances, and Welch's; of a group the root of the mean (or
+        sum) of the squares.
+    shift : array of shape (L,)
+        Squared difference of the means, in scaled units, over all samples.
     parts, features : Parts
-        Costs of the groups and of single features, in scaled units, taken apart.
+        Costs of the groups and of single features, in scaled units, taken apart, of the samples
+        behind the plan; NaN where there is no plan.
     combined : array of shape (L,)
         Costs plus four times the squared correlations with the class.
     constant : array of bool, shape (L,)
         Groups in which nothing varies.
     centre, scale : arrays of shape (d,)
         A value v was scaled to (v - centre) / scale.
-    result : Result
-        Plan, weights and the interval that holds the optimum.
+    sizes : pair of int
+        How many samples were compared.
+    result : Result or None
+        Plan, weights and the interval that holds the optimum; None where no plan was made.
     """
 
     name: str
     first: Any
     second: Any | None
     rows: tuple[np.ndarray, np.ndarray]
+    effects: Effects
+    t: np.ndarray
+    log2_fold_change: np.ndarray
+    means: tuple[np.ndarray, np.ndarray]
+    moderated: np.ndarray
+    strength: np.ndarray
+    shift: np.ndarray
     parts: Parts
     features: Parts
     combined: np.ndarray
     constant: np.ndarray
     centre: np.ndarray
     scale: np.ndarray
-    result: Result
+    sizes: tuple[int, int]
+    result: Result | None = None
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """Both classes as text, the second one "rest" where it is every other class."""
+        return str(self.first), "rest" if self.second is None else str(self.second)
+
+    @property
+    def up_in(self) -> np.ndarray:
+        """The class in which each group is higher, as text; empty where it is in neither."""
+        first, second = self.labels
+        # In a group, infinite t of both signs come to nothing that is a number.
+        sign = np.nan_to_num(np.sign(self.t)).astype(int)
+        return np.array(["", first, second], dtype=object)[sign]
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the plan is between some of the samples only."""
+        return self.result is not None and self.result.plan.shape != self.sizes
+
+    @property
+    def about_plan(self) -> str:
+        """What the plan is between, in words."""
+        (n, m), (all_n, all_m) = (len(self.rows[0]), len(self.rows[1])), self.sizes
+        if self.result is None:
+            return f"no plan between {all_n:,} and {all_m:,} samples"
+        if not self.is_sample:
+            return f"plan between {n:,} and {m:,} samples"
+        return f"plan between {n:,} of {all_n:,} and {m:,} of {all_m:,} samples, drawn at random"
+
+    @property
+    def solved(self) -> Result:
+        """The result, which there is none of without a plan: the error says what makes one."""
+        if self.result is None:
+            raise AttributeError(
+                f"there is {self.about_plan}; FROTSelector(plan=True) makes one, of samples drawn "
+                "at random where they are many"
+            )
+        return self.result
 
     @property
     def plan(self) -> Plan:
         """Who corresponds to whom: mass between the two classes' samples."""
-        return self.result.plan
+        return self.solved.plan
 
     @property
     def alpha(self) -> np.ndarray:
-        """Weights of the groups, summing to one."""
-        return self.result.alpha
+        """Weights of the groups, summing to one; NaN where there is no plan."""
+        return np.full(len(self.t), np.nan) if self.result is None else self.result.alpha
 
     @property
     def eta(self) -> float:
         """The eta that was used."""
-        return self.result.eta
+        return self.solved.eta
+
+    def statistic(self, name: str) -> np.ndarray:
+        """Return one of the scores by its name, shape (L,); NaN where it needs a plan."""
+        own = {"moderated": self.moderated, "t": self.strength, "shift": self.shift}
+        own |= {"combined": self.combined, "alpha": self.alpha}
+        return own[name] if name in own else getattr(self.parts, name)
+
+    def scores(self, name: str) -> np.ndarray:
+        """Return what to rank the groups by, shape (L,); zero for those that do not vary.
+
+        The score "set" is of all comparisons together; within one, groups are "moderated".
+        """
+        name = "moderated" if name in ("auto", "set") else name
+        return np.where(self.constant, 0.0, self.statistic(name))
 
 
 def compare(
@@ -217,9 +304,15 @@ def compare(
     groups: Groups,
     settings: Settings = DEFAULTS,
     weight: np.ndarray | None = None,
-    watch: Watch = UNWATCHED,
+    *,
+    values: str = "log2",
+    base: float | None = None,
+    effects: Effects | None = None,
 ) -> Comparison:
-    """Solve one comparison and take its costs apart; also the answer of one that is interrupted.
+    """Hold the classes against each other feature by feature, without a plan.
+
+    `values` and `base` say what the numbers are, as in `fold_change`; `effects` are those between
+    the two sets of rows, where they are known.
 
     Examples
     --------
@@ -227,31 +320,122 @@ def compare(
     >>> table[10:, 0] += 3.0
     >>> contrast = Contrast("a", "b", (np.arange(10), np.arange(10, 20)))
     >>> found = compare(table, contrast, Groups.each(30))
+    >>> int(found.strength.argmax()), found.up_in[0]
+    (0, 'b')
+    """
+    sides = Sides.of(table, *contrast.rows, weight)
+    if effects is None:
+        effects = measure(table, *contrast.rows, weight)
+    units = units_of(sides, effects, settings.scaling)
+    effects = _without_rounding(effects, units.constant, units.centre)
+    # A cost is pooled as asked for; what has a sign, or units, as a mean.
+    costs = partial(pooled, pooling(groups, units.constant, settings.group_cost))
+    signed = partial(pooled, pooling(groups, units.constant, "mean"))
+    means = partial(pooled, pooling(groups, np.zeros_like(units.constant), "mean"))
+    change = np.where(units.constant, 0.0, fold_change(effects, values, base))
+    return Comparison(
+        contrast.name,
+        contrast.first,
+        contrast.second,
+        sides.rows,
+        effects,
+        signed(effects.t),
+        signed(change),
+        (means(effects.means[0]), means(effects.means[1])),
+        np.sqrt(costs(np.square(effects.moderated))),
+        np.sqrt(costs(np.square(effects.t))),
+        costs(units.shift),
+        Parts.without_plan(costs(units.shift)),
+        Parts.without_plan(units.shift),
+        np.full(len(groups), np.nan),
+        constant_groups(units.constant, groups),
+        units.centre,
+        units.scale,
+        (len(sides.rows[0]), len(sides.rows[1])),
+    )
+
+
+def _without_rounding(effects: Effects, constant: np.ndarray, value: np.ndarray) -> Effects:
+    """Make constants equal in both classes, to the last digit."""
+    means = tuple(np.where(constant, value, mean) for mean in effects.means)
+    variances = tuple(np.where(constant, 0.0, variance) for variance in effects.variances)
+    return Effects((means[0], means[1]), (variances[0], variances[1]), effects.sizes)
+
+
+def transport(
+    found: Comparison,
+    table: Any,
+    groups: Groups,
+    settings: Settings = DEFAULTS,
+    weight: np.ndarray | None = None,
+    watch: Watch = UNWATCHED,
+    codes: np.ndarray | None = None,
+) -> Comparison:
+    """Find the plan and take its costs apart; also the answer of one that is interrupted.
+
+    Between more than `PAIRS` pairs of samples it is a plan of some of them, drawn with a fixed
+    seed and in the proportions of their classes, `codes` of shape (N,).
+
+    Examples
+    --------
+    >>> table = np.random.default_rng(0).normal(size=(20, 30))
+    >>> table[10:, 0] += 3.0
+    >>> contrast = Contrast("a", "b", (np.arange(10), np.arange(10, 20)))
+    >>> found = transport(compare(table, contrast, Groups.each(30)), table, Groups.each(30))
     >>> int(found.alpha.argmax()), found.plan.shape
     (0, (10, 10))
     >>> parts = found.parts
     >>> bool(np.allclose(parts.shift + parts.shape + parts.misalignment, parts.phi))
     True
     """
-    costs = _costs(table, contrast, groups, settings, weight)
-    constant = _constant_groups(costs.scaled, groups)
+    rows = found.rows
+    if len(rows[0]) * len(rows[1]) > PAIRS:
+        rows = _drawn(rows, np.zeros(table.shape[0], int) if codes is None else codes)
+        # Rows of the plan alone: the others need not be read again.
+        both = np.concatenate(rows)
+        part, weight = table[both], None if weight is None else weight[both]
+        if sparse.issparse(part):
+            part = part.tocsc()
+        places = np.arange(len(both))
+        sides = Sides.of(part, places[: len(rows[0])], places[len(rows[0]) :], weight)
+    else:
+        sides = Sides.of(table, *rows, weight)
+    scaled = scale_sides(sides, settings.scaling)
+    costs = BlockedCosts(scaled, pooling(groups, scaled.constant, settings.group_cost))
+    constant = constant_groups(scaled.constant, groups)
     return finish(
         lambda: _solved(costs, groups, constant, settings, watch),
-        lambda result: _taken_apart(contrast, costs, constant, result),
+        lambda result: _taken_apart(replace(found, rows=rows), costs, result),
     )
 
 
-def _costs(
-    table: Any,
-    contrast: Contrast,
-    groups: Groups,
-    settings: Settings,
-    weight: np.ndarray | None,
-    wasserstein: bool = True,
-) -> BlockedCosts:
-    sides = Sides.of(table, *contrast.rows, weight)
-    scaled = scale_sides(sides, settings.scaling, wasserstein=wasserstein)
-    return BlockedCosts(scaled, pooling(groups, scaled.constant, settings.group_cost))
+def sort_shapes(
+    found: Comparison, table: Any, groups: Groups, settings: Settings, weight: np.ndarray | None
+) -> Comparison:
+    """Add the change of shape of every feature, over all samples: a sort, and no plan."""
+    scaled = scale_sides(Sides.of(table, *found.rows, weight), settings.scaling)
+    assert scaled.wasserstein is not None
+    single = np.maximum(scaled.wasserstein - scaled.shift, 0.0)
+    features = Parts.without_plan(scaled.shift, single)
+    shape = pooled(pooling(groups, scaled.constant, settings.group_cost), single)
+    return replace(found, parts=Parts.without_plan(found.shift, shape), features=features)
+
+
+def _drawn(rows: tuple[np.ndarray, np.ndarray], codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return some rows of either side, at most `PAIRS` pairs, classes in proportion."""
+    rng = np.random.default_rng(SEED)
+    sizes = len(rows[0]), len(rows[1])
+    fewer = min(*sizes, int(PAIRS**0.5))
+    most = PAIRS // fewer
+    chosen = []
+    for side in rows:
+        if len(side) > most:
+            # Evenly spaced among samples in the order of their classes, and at random within.
+            side = rng.permutation(side)
+            side = side[np.argsort(codes[side], kind="stable")]
+            side = np.sort(side[np.arange(most) * len(side) // most])
+        chosen.append(side)
+    return chosen[0], chosen[1]
 
 
 def _solved(
@@ -265,9 +449,7 @@ def _solved(
     return solve_classes(costs, groups, rule, settings.limits, watch, settings.adversary)
 
 
-def _taken_apart(
-    contrast: Contrast, costs: BlockedCosts, constant: np.ndarray, result: Result
-) -> Comparison:
+def _taken_apart(found: Comparison, costs: BlockedCosts, result: Result) -> Comparison:
     scaled = costs.scaled
     assert scaled.wasserstein is not None
     single = result.phi if costs.pool is None else costs.features(result.plan)
@@ -276,18 +458,14 @@ def _taken_apart(
     if costs.pool is not None:
         single = (features.shift, features.shape, features.misalignment)
         parts = Parts(result.phi, *(costs.pooled(part) for part in single))
-    return Comparison(
-        contrast.name,
-        contrast.first,
-        contrast.second,
-        scaled.sides.rows,
-        parts,
-        features,
-        result.phi + costs.pooled(scaled.correlation),
-        constant,
-        scaled.centre,
-        scaled.scale,
-        result,
+    return replace(
+        found,
+        parts=parts,
+        features=features,
+        combined=result.phi + costs.pooled(scaled.correlation),
+        centre=scaled.centre,
+        scale=scaled.scale,
+        result=result,
     )
 
 
@@ -300,15 +478,18 @@ def statistic_of(
     name: str,
 ) -> np.ndarray:
     """Return one statistic of every group, shape (L,), doing no more than it needs."""
+    if name in ("moderated", "t", "shift"):
+        return compare(table, contrast, groups, settings, weight).scores(name)
     sorting = name in ("shape", "wasserstein", "misalignment")
-    costs = _costs(table, contrast, groups, settings, weight, sorting)
-    scaled, alone = costs.scaled, costs.scaled.wasserstein
-    if name == "shift":
-        return costs.pooled(scaled.shift)
+    scaled = scale_sides(
+        Sides.of(table, *contrast.rows, weight), settings.scaling, wasserstein=sorting
+    )
+    costs = BlockedCosts(scaled, pooling(groups, scaled.constant, settings.group_cost))
+    alone = scaled.wasserstein
     if name in WITHOUT_PLAN:
         assert alone is not None
         return costs.pooled(alone - (scaled.shift if name == "shape" else 0.0))
-    constant = _constant_groups(scaled, groups)
+    constant = constant_groups(scaled.constant, groups)
     try:
         result = _solved(costs, groups, constant, settings)
     except Interrupted:
@@ -322,8 +503,9 @@ def statistic_of(
     return np.where(constant, 0.0, found)
 
 
-def _constant_groups(scaled: Scaled, groups: Groups) -> np.ndarray:
-    return np.logical_and.reduceat(scaled.constant[groups.flat], groups.offsets[:-1])
+def constant_groups(constant: np.ndarray, groups: Groups) -> np.ndarray:
+    """Return which groups have no feature that varies, shape (L,)."""
+    return np.logical_and.reduceat(constant[groups.flat], groups.offsets[:-1])
 
 
 def _eta_rule(costs: BlockedCosts, constant: np.ndarray, settings: Settings) -> Eta:

@@ -14,7 +14,7 @@ from frot.groups.groups import Groups
 from frot.plans.plan import Plan
 from frot.selection._scaling import CACHE_BYTES, Scaled
 
-__all__ = ["ActiveCosts", "BlockedCosts", "heaviest", "pooling", "squared_distances"]
+__all__ = ["ActiveCosts", "BlockedCosts", "heaviest", "pooled", "pooling", "squared_distances"]
 
 # A plan with fewer entries than this share of n m is multiplied as a sparse matrix.
 SPARSE_PLAN = 0.05
@@ -40,6 +40,11 @@ def pooling(groups: Groups, constant: np.ndarray, how: str) -> sparse.csr_array 
         varying = np.add.reduceat(~constant[groups.flat], groups.offsets[:-1], dtype=float)
         matrix.data /= np.repeat(np.maximum(varying, 1.0), groups.sizes)
     return matrix
+
+
+def pooled(pool: sparse.csr_array | None, per_feature: np.ndarray) -> np.ndarray:
+    """Sum numbers of features, in the last axis, over each group; None is one group a feature."""
+    return per_feature if pool is None else np.asarray(pool @ per_feature.T).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +89,7 @@ class BlockedCosts(Costs):
 
     def pooled(self, per_feature: np.ndarray) -> np.ndarray:
         """Sum numbers of features, in the last axis, over each group."""
-        if self.pool is None:
-            return per_feature
-        return np.asarray(self.pool @ per_feature.T).T
+        return pooled(self.pool, per_feature)
 
     def feature_weights(self, alpha: np.ndarray) -> np.ndarray:
         """Return the weight of each feature, from those of all groups that hold it."""

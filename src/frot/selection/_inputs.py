@@ -25,17 +25,20 @@ from frot._base.validate import (
 from frot.groups.groups import Groups
 from frot.problem.adversary import Simplex, SimplexFamily, given_once
 from frot.problem.amounts import Relative
-from frot.selection._comparison import MULTICLASS, Contrast, Settings, contrasts_of
+from frot.selection._comparison import MULTICLASS, OF_PLAN, Contrast, Settings, contrasts_of
+from frot.selection._effects import VALUES, kind_of_values
 from frot.selection._frank_wolfe import Limits, Watch
 from frot.selection._scaling import SCALINGS
 
 __all__ = [
     "MISSING",
+    "RANKINGS",
     "SCORES",
     "Prepared",
     "check_eta",
     "check_labels",
     "check_picks",
+    "check_plan",
     "check_sample_weight",
     "check_weigher",
     "fill_missing",
@@ -46,6 +49,10 @@ __all__ = [
 
 def check_labels(X: Any, y: Any) -> None:
     """Refuse labels that do not match the rows; what they hold is looked at later."""
+    if all(hasattr(X, part) for part in ("X", "obs", "var")) and not hasattr(X, "columns"):
+        raise InputError(
+            f"X: is an {type(X).__name__}; use X.X, which may be sparse, or rank_genes(X, groupby)"
+        )
     if y is None or not (hasattr(X, "shape") or hasattr(X, "__len__")):
         return
     rows = X.shape[0] if getattr(X, "shape", None) else len(X)
@@ -141,6 +148,18 @@ def check_weigher(
     return found.having(0.0, None), eta
 
 
+def check_plan(plan: Any, score: str) -> str | bool:
+    """Return whether to make a plan; refuse to make none where the score is read off it."""
+    if not isinstance(plan, bool | np.bool_) and not (isinstance(plan, str) and plan == "auto"):
+        raise InputError(f"plan: {brief(plan)} is none of 'auto', True and False")
+    if not plan and score in OF_PLAN:
+        raise InputError(
+            f"plan: score={score!r} is read off the plan; leave plan out, or rank by "
+            "'moderated', 't', 'shift' or 'shape'"
+        )
+    return plan if isinstance(plan, str) else bool(plan)
+
+
 @lru_cache(maxsize=8)
 def _unnamed(n_features: int) -> Groups:
     """Make up names for features once, not for every fit."""
@@ -213,13 +232,16 @@ def _fill_sparse(table: Any, how: str) -> Any:
     return table
 
 
-SCORES = ("combined", "alpha", "phi", "shift", "shape", "misalignment")
+SCORES = ("moderated", "t", "shift", "shape", *OF_PLAN)
+# "auto" is "set" for groups of features and "moderated" for single ones.
+RANKINGS = ("auto", *SCORES, "set")
 CHOICES = {
     "scaling": SCALINGS,
-    "score": SCORES,
+    "score": RANKINGS,
     "multiclass": MULTICLASS,
     "missing": MISSING,
     "group_cost": ("mean", "sum"),
+    "values": VALUES,
 }
 
 
@@ -238,6 +260,9 @@ class Prepared:
         How many groups to select, where that is set.
     watch : Watch
         Of a fit; runs that are many have none.
+    plan : "auto" or bool
+    values : str
+        What the numbers are, "auto" being settled.
     """
 
     table: Any
@@ -250,6 +275,8 @@ class Prepared:
     score: str
     settings: Settings
     watch: Watch
+    plan: str | bool
+    values: str
 
     def contrasts(self, codes: np.ndarray | None = None) -> list[Contrast]:
         """Return the comparisons, under the labels of the data or under others."""
@@ -271,16 +298,27 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
         check_callable(params["callback"], "callback"),
         check_flag(params["progress"], "progress"),
     )
+    plan = check_plan(params["plan"], params["score"])
     check_labels(X, y)
-    X, y = validate_data(
-        selector,
-        X,
-        y,
-        accept_sparse="csc",
-        dtype=(np.float64, np.float32),
-        ensure_all_finite=True if params["missing"] == "error" else "allow-nan",
-        ensure_min_samples=2,
-    )
+    try:
+        X, y = validate_data(
+            selector,
+            X,
+            y,
+            accept_sparse="csc",
+            dtype=(np.float64, np.float32),
+            ensure_all_finite=True if params["missing"] == "error" else "allow-nan",
+            ensure_min_samples=2,
+        )
+    except ValueError as error:
+        # scikit-learn names estimators that take NaN, of which this is one.
+        first = str(error).partition("\n")[0]
+        if first == "Input X contains NaN.":
+            fix = "missing='impute' puts the mean of a feature there, missing='drop' leaves it out"
+            raise InputError(f"X: contains NaN; {fix}") from None
+        if first.startswith("Input X contains infinity"):
+            raise InputError("X: contains infinity, or numbers too large; replace them") from None
+        raise
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     weight = check_sample_weight(sample_weight, X.shape[0])
@@ -288,17 +326,23 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
     single = groups.in_order and len(groups) == X.shape[1]
     number, threshold = params["n_features_to_select"], params["threshold"]
     picks = check_picks(number, threshold, len(groups), single)
+    score = params["score"]
+    if score == "auto":
+        score = "moderated" if single else "set"
     limits = Limits(tol, max_iter)
     weights, eta = check_weigher(params["adversary"], len(groups), eta)
+    table = fill_missing(X, params["missing"])
     return Prepared(
-        table=fill_missing(X, params["missing"]),
+        table=table,
         codes=codes,
         classes=classes,
         weight=weight,
         groups=groups,
         picks=picks,
         multiclass=params["multiclass"],
-        score=params["score"],
+        score=score,
         settings=Settings(params["scaling"], eta, picks, params["group_cost"], limits, weights),
         watch=watch,
+        plan=plan,
+        values=kind_of_values(table) if params["values"] == "auto" else params["values"],
     )

@@ -102,6 +102,8 @@ def write_selection_report(
     """
     check_is_fitted(selector)
     path = check_page(path)
+    if any(one.result is None for one in selector.comparisons_):
+        raise InputError("selector: has no plan, which the page shows; fit it with plan=True")
     prepared = _same(selector, X, y)
     if permutation is None:
         permutation = getattr(selector, "permutation_", None)
@@ -176,7 +178,7 @@ def _names(
 
 def _figures(selector: FROTSelector, what: str) -> list[tuple[str, str]]:
     """The three numbers above all others."""
-    results = [one.result for one in selector.comparisons_]
+    results = [one.solved for one in selector.comparisons_]
     several = len(results) > 1
     perplexity = np.mean([result.perplexity for result in results])
     return [
@@ -194,7 +196,7 @@ def _figures(selector: FROTSelector, what: str) -> list[tuple[str, str]]:
 
 def _facts(selector: FROTSelector, samples: str, d: int, what: str) -> list[tuple[str, str]]:
     params = selector.get_params()
-    results = [one.result for one in selector.comparisons_]
+    results = [one.solved for one in selector.comparisons_]
     etas = sorted(result.eta for result in results)
     eta = f"{etas[0]:.4g}" if len(etas) == 1 else f"{etas[0]:.4g} to {etas[-1]:.4g}"
     how = ", chosen by the perplexity of α" if params["eta"] == "auto" else ""
@@ -308,9 +310,16 @@ def _test(test: PermutationTest, what: str) -> dict[str, Any]:
     count, total = test.null.shape
     text = (
         f"Labels were permuted {count:,} times and the statistic, {test.statistic}, taken anew "
-        f"of all {total:,} {what}s. q is by Benjamini and Hochberg; no p is below "
-        f"{1 / (1 + count):.2g}."
+        f"of all {total:,} {what}s. No p is below {1 / (1 + count):.2g}. "
     )
+    if test.q_method == "pooled":
+        text += (
+            f"q is from the permutations of all {what}s together (a pooled null), of which a share "
+            f"of {test.pi0:.2f} at most is estimated not to differ; q BH is by Benjamini and "
+            "Hochberg."
+        )
+    else:
+        text += "q is by Benjamini and Hochberg."
     if test.by_feature:
         text += f" The statistic is of one {what} alone, so that each p holds by itself."
     else:
@@ -320,15 +329,14 @@ def _test(test: PermutationTest, what: str) -> dict[str, Any]:
             f"single {what}s beside others that do differ. For single {what}s test shift, shape or "
             "wasserstein."
         )
-    order = np.lexsort((-test.observed, test.p))
-    order = order[test.q[order] <= 0.1]
+    order = test.order[test.q[test.order] <= 0.1]
     columns = [Column(what, "text"), Column(test.statistic)]
-    columns += [Column(name, first="ascending") for name in ("p", "q", "max-T p")]
+    columns += [Column(name, first="ascending") for name in ("p", "q", "q BH", "max-T p")]
     rows = [
         [
             Cell(test.names[group]),
             number(test.observed[group], ".4g"),
-            *(number(values[group], ".2g") for values in (test.p, test.q, test.p_max)),
+            *(number(values[group], ".2g") for values in (test.p, test.q, test.q_bh, test.p_max)),
         ]
         for group in order[:MAX_SIGNIFICANT]
     ]

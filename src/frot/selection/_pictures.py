@@ -103,17 +103,6 @@ class View:
         return np.asarray(plan @ self.coordinates[1]) / mass[:, None]
 
 
-def score_of(comparison: Comparison, score: str) -> np.ndarray:
-    """Return the scores of one comparison by their name, shape (L,); zero where none varies."""
-    if score == "combined":
-        found = comparison.combined
-    elif score == "alpha":
-        found = comparison.alpha
-    else:
-        found = getattr(comparison.parts, score)
-    return np.where(comparison.constant, 0.0, found)
-
-
 def view_of(
     comparison: Comparison,
     table: Any,
@@ -128,7 +117,7 @@ def view_of(
     `score` is what features are ranked by, and `picks` how many groups are selected, which the
     projection shows; `names` are those of the d features, `ids` those of the N samples.
     """
-    scores = score_of(comparison, score)
+    scores = comparison.scores(score)
     best = np.lexsort((-comparison.parts.phi, -scores))
     best = best[~comparison.constant[best]]
     top = best[:TOP]

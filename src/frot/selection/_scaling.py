@@ -12,15 +12,25 @@ the two class means. The scale decides the ranking:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from frot._base.errors import InputError
 from frot.costs.protocol import blocks
+from frot.selection._effects import Effects
 
-__all__ = ["SCALINGS", "Scaled", "Sides", "SortedTransport", "scale_sides"]
+__all__ = [
+    "SCALINGS",
+    "Scaled",
+    "Sides",
+    "SortedTransport",
+    "Units",
+    "scale_sides",
+    "sorted_pieces",
+    "units_of",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +94,9 @@ class Sides:
         if self.is_sparse:
             # A CSC table's transpose is the same arrays read as CSR: rows of it are features.
             dense = self.table.T[columns].toarray()
-            first, second = (np.asarray(dense[:, rows], dtype=float) for rows in self.rows)
-            return first, second
+            # `dense[:, rows]` would lay features out in columns, and whoever reads one would hop.
+            first, second = (np.take(dense, rows, axis=1) for rows in self.rows)
+            return np.asarray(first, dtype=float), np.asarray(second, dtype=float)
         picked = self.table[:, columns]
         if picked.flags.f_contiguous:
             first, second = (np.take(picked.T, rows, axis=1) for rows in self.rows)
@@ -99,8 +110,8 @@ class SortedTransport:
 
     In one dimension the optimal plan of any convex cost fills the masses of both sides in
     increasing order. With equal weights within each side that plan is the same for every feature
-    once its values are sorted, whatever the two sizes, so that a block of features takes two
-    sorts and one small product. Other weights follow their values into order, feature by feature.
+    once its values are sorted, whatever the two sizes, and has n + m - 1 entries at most: a block
+    of features takes two sorts and one sum. Other weights follow their values into order.
 
     Parameters
     ----------
@@ -119,7 +130,7 @@ class SortedTransport:
         self.a, self.b = a, b
         # Weights that came from dividing equal ones may differ in the last place.
         self.equal = bool(np.ptp(a) <= 1e-12 * a[0] and np.ptp(b) <= 1e-12 * b[0])
-        self._plan = _fill(len(a), len(b)) if self.equal else None
+        self._pieces = sorted_pieces(len(a), len(b)) if self.equal else None
 
     def sort(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of both in increasing order; as they are where weights must follow."""
@@ -127,9 +138,12 @@ class SortedTransport:
 
     def products(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the sums for features in rows as `sort` left them, (k, n) and (k, m) to (k,)."""
-        if self._plan is not None:
-            return np.einsum("kj,kj->k", x @ self._plan, y)
-        return self._weighted(x, y)
+        if self._pieces is None:
+            return self._weighted(x, y)
+        if x.shape == y.shape:
+            return np.einsum("ki,ki->k", x, y) / x.shape[1]
+        at_x, at_y, mass = self._pieces
+        return np.einsum("kp,kp->k", x[:, at_x] * mass, y[:, at_y])
 
     def _weighted(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         n, m = len(self.a), len(self.b)
@@ -147,15 +161,21 @@ class SortedTransport:
         return np.einsum("kp,kp->k", mass, values)
 
 
-def _fill(n: int, m: int) -> np.ndarray:
-    """Return the plan between n and m sorted points of equal weights, shape (n, m).
+def sorted_pieces(n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return which of n and of m sorted points, of equal weights, share each piece of mass.
 
-    Point i holds the masses from i m to (i + 1) m of n m units, in whole numbers, so that no
-    rounding decides which points meet.
+    There are n + m - 1 pieces at most. Point i holds the masses from i m to (i + 1) m of n m
+    units, in whole numbers, so that no rounding decides which points meet.
+
+    Examples
+    --------
+    >>> at_x, at_y, mass = sorted_pieces(2, 3)
+    >>> at_x.tolist(), at_y.tolist(), mass.round(3).tolist()
+    ([0, 0, 1, 1], [0, 1, 1, 2], [0.333, 0.167, 0.167, 0.333])
     """
-    starts_x, starts_y = m * np.arange(n)[:, None], n * np.arange(m)
-    overlap = np.minimum(starts_x + m, starts_y + n) - np.maximum(starts_x, starts_y)
-    return np.maximum(overlap, 0) / (n * m)
+    ends = np.union1d(m * np.arange(1, n + 1), n * np.arange(1, m + 1))
+    mass = np.diff(ends, prepend=0) / (n * m)
+    return (ends - 1) // m, (ends - 1) // n, mass
 
 
 SCALINGS = ("balanced", "paper", "none")
@@ -165,6 +185,9 @@ CACHE_BYTES = 1_000_000
 KEEP_BYTES = 256_000_000
 # A feature whose values differ by less than this share of their size is constant.
 CONSTANT = 16.0 * float(np.finfo(float).eps)
+# One whose spread is less than this share of its mean may be, but for rounding.
+SUSPECT = 1e-6
+OVERFLOW = "X: holds numbers so large that their squares overflow; divide it by a constant"
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +243,55 @@ class Scaled:
         return blocks(d, 24 * (n + m), CACHE_BYTES)
 
 
+class Units(NamedTuple):
+    """What scaled features are like, without reading them: arrays of shape (d,), as in `Scaled`."""
+
+    centre: np.ndarray
+    scale: np.ndarray
+    constant: np.ndarray
+    shift: np.ndarray
+    correlation: np.ndarray
+
+
+def units_of(sides: Sides, effects: Effects, how: str = "balanced") -> Units:
+    """Return centre, scale, shift and correlation from means and variances alone.
+
+    Examples
+    --------
+    >>> from frot.selection._effects import measure
+    >>> table = np.array([[0.0], [2.0], [4.0], [6.0]])
+    >>> rows = np.array([0, 1]), np.array([2, 3])
+    >>> units_of(Sides.of(table, *rows), measure(table, *rows)).shift
+    array([3.2])
+    """
+    one, two = effects.means
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = np.square(one - two)
+        # About the midpoint, and of the samples themselves.
+        x_energy, y_energy = (
+            variance * (1.0 - 1.0 / size) + 0.25 * gap
+            for variance, size in zip(effects.variances, effects.sizes, strict=True)
+        )
+        if not np.isfinite(x_energy + y_energy).all():
+            raise InputError(OVERFLOW)
+    middle = 0.5 * (one + two)
+    size = np.sqrt(_variance(x_energy, y_energy, gap, sides.share, how))
+    spread = np.sqrt(x_energy + y_energy)
+    constant = spread == 0.0
+    # Rounding makes a spread of constants: those that have next to none are looked at.
+    suspects = np.flatnonzero(~constant & (spread <= SUSPECT * np.abs(middle)))
+    for part in blocks(len(suspects), 24 * sum(sides.shape[1:]), CACHE_BYTES):
+        low, high = _extremes(*sides.block(suspects[part]), False)
+        constant[suspects[part]] = _is_flat(low, high)
+        middle[suspects[part]] = np.where(_is_flat(low, high), low, middle[suspects[part]])
+    size[constant | (size == 0.0)] = 1.0
+    shift = np.where(constant, 0.0, gap / size**2)
+    pooled = np.where(constant, 1.0, _variance(x_energy, y_energy, gap, sides.share, "paper"))
+    related = sides.share * (1.0 - sides.share) * gap / np.where(pooled > 0.0, pooled, 1.0)
+    correlation = np.where(constant, 0.0, 4.0 * np.minimum(related, 1.0))
+    return Units(middle, size, constant, shift, correlation)
+
+
 def scale_sides(sides: Sides, how: str = "balanced", *, wasserstein: bool = True) -> Scaled:
     """Read every feature once: its centre, scale, shift and, if asked for, Wasserstein distance.
 
@@ -242,7 +314,7 @@ def scale_sides(sides: Sides, how: str = "balanced", *, wasserstein: bool = True
             x, y = sides.block(part)
             sorted_x, sorted_y = (x, y) if matched is None else matched.sort(x, y)
             low, high = _extremes(sorted_x, sorted_y, matched is not None and matched.equal)
-            flat = high - low <= CONSTANT * np.maximum(np.abs(low), np.abs(high))
+            flat = _is_flat(low, high)
             x_mean, y_mean = x @ a, y @ b
             middle = 0.5 * (x_mean + y_mean)
             # A constant feature becomes exactly zero, whatever rounding did to its mean.
@@ -271,14 +343,16 @@ def scale_sides(sides: Sides, how: str = "balanced", *, wasserstein: bool = True
                     sorted_y -= middle[:, None]
                 product[part] = matched.products(sorted_x, sorted_y) / size**2
     if not (np.isfinite(energy).all() and np.isfinite(peaks).all()):
-        raise InputError(
-            "X: holds numbers so large that their squares overflow; divide it by a constant"
-        )
+        raise InputError(OVERFLOW)
     for array in (energy, shift, peaks, product, related):
         array[constant] = 0.0
     distance = np.maximum(energy - 2.0 * product, shift) if wasserstein else None
     correlation = 4.0 * np.minimum(related, 1.0)
     return Scaled(sides, centre, scale, constant, energy, shift, distance, peaks, correlation, kept)
+
+
+def _is_flat(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    return high - low <= CONSTANT * np.maximum(np.abs(low), np.abs(high))
 
 
 def _extremes(x: np.ndarray, y: np.ndarray, in_order: bool) -> tuple[np.ndarray, np.ndarray]:

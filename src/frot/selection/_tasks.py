@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -17,31 +17,44 @@ from frot._base.store import open_checkpoint
 from frot._base.validate import check_flag, check_number
 from frot.solvers.progress import counting_bar
 
-__all__ = ["check_run", "generator_of", "run_tasks"]
+__all__ = ["check_run", "generator_of", "run_chunks", "run_tasks"]
 
 # Tasks that a worker takes at a time: handing over the data costs more than one of them.
 CHUNK = 8
 
 
-def run_tasks(
-    task: Callable[[int], np.ndarray],
+def run_tasks(task: Callable[[int], np.ndarray], count: int, **run: Any) -> list[np.ndarray]:
+    """Return ``[task(0), ..., task(count - 1)]``, as `run_chunks` does with chunks of them.
+
+    Examples
+    --------
+    >>> run_tasks(lambda index: np.array([index**2]), 3)
+    [array([0]), array([1]), array([4])]
+    """
+    return run_chunks(partial(_several, task), count, **run)
+
+
+def run_chunks(
+    task: Callable[[list[int]], Sequence[np.ndarray]],
     count: int,
     *,
+    chunk: int = CHUNK,
     n_jobs: int | None = None,
     progress: bool = False,
     what: str = "tasks",
     checkpoint: str | os.PathLike[str] | None = None,
     fingerprint: Callable[[], str] = str,
 ) -> list[np.ndarray]:
-    """Return ``[task(0), ..., task(count - 1)]``, doing only what a checkpoint does not have.
+    """Return the arrays of tasks 0 to count - 1, from one that does several of them at a time.
 
-    What is done is on disk as soon as it is: a run that was stopped resumes where it was. Workers
-    are joblib's, so that ``joblib.parallel_config`` chooses threads, processes or a cluster.
+    Only what a checkpoint does not have is done, and it is on disk as soon as it is: a run that
+    was stopped resumes where it was. Workers are joblib's, so that ``joblib.parallel_config``
+    chooses threads, processes or a cluster.
 
     Examples
     --------
-    >>> run_tasks(lambda index: np.array([index**2]), 3)
-    [array([0]), array([1]), array([4])]
+    >>> run_chunks(lambda indices: np.square(indices), 3, chunk=2)
+    [np.int64(0), np.int64(1), np.int64(4)]
     """
     with ExitStack() as stack:
         store = None
@@ -52,13 +65,13 @@ def run_tasks(
         bar = counting_bar(what, count, count, enabled=progress, before=before)
         show = stack.enter_context(bar)
         todo = [index for index in range(count) if index not in done]
-        chunks = [todo[start : start + CHUNK] for start in range(0, len(todo), CHUNK)]
-        for found in spread(partial(_several, task), chunks, n_jobs):
-            for index, array in found:
+        chunks = [todo[start : start + chunk] for start in range(0, len(todo), chunk)]
+        for indices, found in spread(partial(_numbered, task), chunks, n_jobs):
+            for index, array in zip(indices, found, strict=True):
                 done[index] = array
                 if store is not None:
                     store.add(index, array)
-            show(len(found), len(found))
+            show(len(indices), len(indices))
     return [done[index] for index in range(count)]
 
 
@@ -86,8 +99,14 @@ def check_run(n_jobs: Any, progress: Any, checkpoint: Any, random_state: Any) ->
     return int(check_number(random_state, "random_state"))
 
 
-def _several(task: Callable[[int], np.ndarray], indices: list[int]) -> list[tuple[int, np.ndarray]]:
-    return [(index, task(index)) for index in indices]
+def _several(task: Callable[[int], np.ndarray], indices: list[int]) -> list[np.ndarray]:
+    return [task(index) for index in indices]
+
+
+def _numbered(
+    task: Callable[[list[int]], Sequence[np.ndarray]], indices: list[int]
+) -> tuple[list[int], Sequence[np.ndarray]]:
+    return indices, task(indices)
 
 
 def generator_of(seed: int, index: int) -> np.random.Generator:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from frot.costs.protocol import UNIT
 from frot.costs.stack import stack_of
 from frot.plans.plan import Plan
 from frot.problem.adversary import GivenSet, SimplexFamily, admit
-from frot.problem.bounds import Lower, Upper, cost_doubt, relative_gap
+from frot.problem.bounds import Lower, relative_gap, upper_bound
 from frot.problem.problem import Problem
 from frot.solvers._start import Start
 from frot.solvers.drive import Driven, Offer
@@ -23,6 +23,10 @@ __all__ = ["CuttingSet"]
 
 # Answers in a row that bring nothing before a run ends.
 PATIENCE = 10
+
+
+# Columns lighter than these shares of the heaviest may have to bear what is large in them.
+LIGHT = 10.0 ** np.arange(-15.0, 0.0, 3.0)
 
 
 @dataclass(frozen=True)
@@ -144,13 +148,12 @@ class _Cuts:
         alphas = np.stack(self.alphas)
         mixed = admit(self.adversary, np.asarray(found.alpha @ alphas))
         lower = Lower(found.lower, mixed, *found.potentials)
-        phi = self.problem.costs.inner(found.plan)
-        value, answer = self.adversary.best(phi)
+        best = upper_bound(self.problem, found.plan)
+        value, answer = self.adversary.best(best.phi)
         # What is known to be in the set is an answer, too.
-        value = max(value, float((alphas @ phi).max()))
-        bound = self.adversary.upper(phi, cost_doubt(self.problem, found.plan, phi))
-        upper = Upper(max(bound, value), value, found.plan, phi)
-        self.plan = found.plan
+        value = max(value, float((alphas @ best.phi).max()))
+        upper = replace(best, bound=max(best.bound, value), value=value)
+        self.plan = upper.plan
         self.lower, self.upper = max(self.lower, lower.bound), min(self.upper, upper.bound)
         answer = admit(self.adversary, answer)
         known = any(np.array_equal(answer, old) for old in self.alphas)
@@ -173,5 +176,26 @@ class _Cuts:
             rows, cols = sizes @ base.error[0], sizes @ base.error[1]
         if (alphas >= 0.0).all() and base.nonnegative:
             return StackedCosts(stack, (rows, cols), share + base.relative)
-        largest = np.abs(base.stack).max(axis=2)
-        return StackedCosts(stack, (rows + (share + base.relative) * (sizes @ largest), cols))
+        off = share + base.relative
+        for cut, added in enumerate(np.tensordot(sizes, np.abs(base.stack), axes=1)):
+            over = cover(added, self.problem.a, self.problem.b)
+            rows[cut] += off * over[0]
+            cols[cut] += off * over[1]
+        return StackedCosts(stack, (rows, cols))
+
+
+def cover(sizes: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return r and c with r_i + c_j no less than the entries, and a @ r + b @ c small.
+
+    What is large in a light column alone is that column's, and no row's.
+
+    Examples
+    --------
+    >>> cover(np.array([[1.0, 900.0], [2.0, 800.0]]), np.ones(2), np.array([1.0, 1e-9]))
+    (array([1., 2.]), array([  0., 899.]))
+    """
+    found = []
+    for least in np.append(0.0, b.max() * LIGHT):
+        rows = sizes[:, b >= least].max(axis=1)
+        found.append((rows, np.maximum((sizes - rows[:, None]).max(axis=0), 0.0)))
+    return min(found, key=lambda one: float(a @ one[0] + b @ one[1]))

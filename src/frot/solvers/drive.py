@@ -231,7 +231,7 @@ def drive(
     refuse_contradiction(lower.bound, upper.bound, solver)
     if status is not Status.INTERRUPTED and last.gap <= tol:
         status = Status.CONVERGED
-    elif status is end and known.is_rounding:
+    elif status in (end, Status.MAX_ITER) and known.is_rounding:
         status = Status.PRECISION
     if not history or history[-1].gap != last.gap:
         history.append(last)

@@ -22,8 +22,8 @@ from frot.problem.bounds import Lower, Upper, lower_bound, relative_gap, upper_b
 from frot.problem.problem import Problem
 from frot.problem.result import Result
 from frot.problem.status import Status
-from frot.solvers._corrective import best_mixture
 from frot.solvers._start import Start
+from frot.solvers.corrective import best_mixture
 from frot.solvers.drive import Callback, Driven, Offer
 from frot.solvers.oracles import NetworkSimplex, Oracle, Transport, keeps_potentials
 from frot.solvers.sinkhorn.certificate import certify

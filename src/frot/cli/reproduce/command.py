@@ -35,6 +35,7 @@ class Name(str, Enum):
     fig1 = "fig1"
     fig2 = "fig2"
     selection = "selection"
+    calibration = "calibration"
     robustness = "robustness"
     noise_layers = "noise-layers"
     correspondence = "correspondence"
@@ -50,7 +51,8 @@ def reproduce(
         Name,
         typer.Argument(
             help="Which figure of the paper, or all that there is data for. Selection takes "
-            "minutes and needs real data (see frot.datasets); robustness, under noise and beside "
+            "minutes and needs real data (see frot.datasets); calibration, of permutation tests on "
+            "simulated tables, and robustness, under noise and beside "
             "other robust transports, takes minutes too. Noise-layers plants layers of noise in a "
             "network that matches photographs; correspondence scores every way to match with "
             "every network, hours for all pairs. Both need PF-WILLOW."
@@ -59,7 +61,8 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for pictures and numbers.")] = Path("out"),
     seed: Annotated[int, typer.Option(help="Seed of the random points, or splits.", min=0)] = 0,
     n: Annotated[
-        int | None, typer.Option("-n", min=2, help="Points in each cloud; 100 by default.")
+        int | None,
+        typer.Option("-n", min=2, help="Points in each cloud, 100 by default; or tables, 200."),
     ] = None,
     splits: Annotated[
         int | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from frot.cli.reproduce import (
+    calibration,
     correspondence,
     fig1,
     fig2,
@@ -16,5 +17,5 @@ __all__ = ["EXPERIMENTS"]
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (fig1, fig2, selection, robustness, noise_layers, correspondence)
+    for module in (fig1, fig2, selection, calibration, robustness, noise_layers, correspondence)
 }

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from frot._base.cells import read_cells, read_text
 from frot._base.errors import require
-from frot._base.tables import read_cells, read_text
 from frot.correspondence.datasets.pair_set import Pair
 
 __all__ = [

@@ -317,7 +317,7 @@ def _check(pairs: Any, backend: str) -> None:
     if backend not in ("loky", "dask"):
         raise InputError(f"backend={backend!r} is not known; give 'loky' or 'dask'")
     if backend == "dask":
-        distributed: Any = require("distributed", "parallel")
+        distributed: Any = require("distributed", "dask")
         try:
             distributed.get_client()
         except ValueError:

@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import to_numpy
-from frot._base.errors import InputError
+from frot._base.errors import InputError, hearing
 from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
+from frot.costs import StackedCosts
+from frot.plans.plan import Plan
+from frot.problem.adversary import SimplexFamily
 from frot.problem.bounds import relative_gap
 from frot.problem.problem import Problem
 from frot.solvers._start import Start
+from frot.solvers.corrective import best_mixture
 from frot.solvers.drive import Driven, Offer, first_plans
 from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
 from frot.solvers.exact.exact import Exact
@@ -37,6 +41,9 @@ SMALL_EPS = 2e-3
 FEW_COSTS = 200_000
 # Steps it may go on after its plan is proven, for that of its potentials to follow.
 SPARE_STEPS = 3
+# Plans that are mixed where nothing else helps, and for how many arcs at most.
+MIXTURES = 100
+MIXED_UP_TO = 10_000
 # Costs of up to so many arcs can be looked at by a run that has no time.
 PASS_UP_TO = 1_000_000
 
@@ -173,6 +180,39 @@ class Entropic(Driven):
             yield Offer(upper, best)
         if best is not None and not run.forbidden:
             yield from self._climb(run, run.engine.double(), *run.beside(best))
+            if host.shape[0] > 1 and host.shape[1] * host.shape[2] <= MIXED_UP_TO:
+                yield from self._mixtures(run, best.alpha)
+
+    def _mixtures(self, run: EntropicRun, alpha: np.ndarray) -> Iterator[Offer]:
+        r"""Mix the plans that answer some weights as well as can be, and answer the next weights.
+
+        Where points of weight 1e-10 pay costs of 1e9, the value is all but piecewise linear in the
+        weights, and steps along its gradient zigzag. The entropy of a mixture is no more than the
+        mean of entropies, so that mixing is a game of the costs
+        :math:`\phi^{(k)} + \varepsilon \mathrm{KL}(\Pi_k)`, whose value no weights can exceed.
+        """
+        host, rows, cols = run.on_host()
+        shape, f = run.problem.shape[1:], np.full(run.problem.shape[1], -np.inf)
+        plans: list[np.ndarray] = []
+        prices: list[np.ndarray] = []
+        adversary = host.adversary
+        assert isinstance(adversary, SimplexFamily)
+        for _ in range(MIXTURES):
+            alone = Problem(StackedCosts(host.costs.mix(alpha)[None]), host.a, host.b, eps=host.eps)
+            with hearing():
+                found = Entropic(tol=0.1 * self.tol)(alone)
+            f[rows] = found.potentials[0]
+            _, lower = run.prove_from_rows(alpha, f)
+            dense = np.asarray(found.plan)
+            paid = plan_upper(host, Plan(dense, copy=False))
+            entropy = paid.value - adversary.best(paid.phi)[0]
+            plans.append(dense)
+            prices.append(paid.phi + entropy)
+            unit = float(np.abs(prices[0]).max()) or 1.0
+            weights, alpha = best_mixture(np.stack(prices, axis=1), adversary, unit)
+            upper = plan_upper(host, Plan(np.tensordot(weights, plans, axes=1), copy=False))
+            whole = upper.plan.expand(rows, cols, shape)
+            yield Offer(replace(upper, plan=whole, value=max(upper.value, lower.bound)), lower)
 
     def before_any(self, problem: Problem) -> Offer:
         """Bounds that count the entropy: of the product plan, or of a pass over few points."""

@@ -52,6 +52,8 @@ ZERO = 1e-13
 CUTS = (1e1, 1e3, 1e5)
 # Plans that are added at the end to a program solved exactly, and exact pivots of one at most.
 EXACT_PLANS, EXACT_STEPS = 12, 200
+# Plans of these in a row that bring nothing, before it is given up.
+EXACT_IDLE = 4
 
 
 def column_generation_suits(problem: Problem) -> bool:
@@ -101,7 +103,7 @@ def column_generation(
         yield Offer()
     upper, lower = _bounds(pricing, game, entered, best)
     yield Offer(upper, lower)
-    gap = relative_gap(lower.bound, upper.bound)
+    gap, idle = relative_gap(lower.bound, upper.bound), 0
     for _ in range(EXACT_PLANS):
         if gap <= tol:
             return
@@ -110,8 +112,9 @@ def column_generation(
         best = _better(best, found)
         upper, lower = _bounds(pricing, game, entered, found)
         yield Offer(upper, lower)
-        gap = min(gap, relative_gap(lower.bound, upper.bound))
-        if game.has(found.phi):
+        now = relative_gap(lower.bound, upper.bound)
+        idle, gap = (0, now) if now < gap else (idle + 1, gap)
+        if idle == EXACT_IDLE or game.has(found.phi):
             break
         entered.append(found)
         game.enter(found.phi)

@@ -18,7 +18,12 @@ from frot.problem.problem import Problem
 from frot.solvers._start import Start
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact._restricted import Restricted
-from frot.solvers.exact.column_generation import column_generation, column_generation_suits
+from frot.solvers.exact.column_generation import (
+    CUTS,
+    column_generation,
+    column_generation_suits,
+    tamed_potentials,
+)
 from frot.solvers.exact.placement import seed_arcs
 from frot.solvers.frank_wolfe import OracleRun, corrective_steps
 from frot.solvers.oracles import NetworkSimplex
@@ -29,6 +34,8 @@ __all__ = ["Exact", "on_a_line"]
 SMOOTH_GROUPS = 3_000
 # While arcs still enter, the restricted problem is solved to this share of the full gap.
 SOLVE_TO = 0.2
+# Steps of the interior point between two looks at all arcs, at most; some twenty are usual.
+MOST_STEPS = 80
 # Corrective steps at the end, where the interior point could not meet the tolerance.
 LAST_STEPS = 50
 # Groups at most for which these are pivots of a linear program, of which there may then be more,
@@ -134,12 +141,15 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
     state = yield from Restricted.begin(problem, start)
     soft = problem.marginals.soft
     linear = problem.adversary.eta == 0.0 and not soft
-    target = 0.05
+    target, steps = 0.05, 0
     while True:
-        moved = state.step()
+        steps += 1
+        # A point that has not settled after so many steps has lost its digits, and will not.
+        moved = state.step() and steps <= MOST_STEPS
         if moved and not state.settled(target):
             yield Offer()
             continue
+        steps = 0
         inner_gap = state.gap()
         upper, lower, reduced = state.bounds()
         # Where the value is next to nothing the gap never closes, but its width does.
@@ -164,7 +174,16 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
         pivots = max(LAST_STEPS, LAST_ARCS // (problem.shape[1] * problem.shape[2]))
         yield from column_generation(problem, lower.alpha, tol, pivots)
     run = OracleRun(problem, NetworkSimplex())
-    yield from islice(corrective_steps(run, Start(lower.alpha, upper.plan)), LAST_STEPS)
+    for offer in islice(corrective_steps(run, Start(lower.alpha, upper.plan)), LAST_STEPS):
+        yield offer
+        if offer.upper is not None and offer.upper.bound < upper.bound:
+            upper = offer.upper
+    # Between points that only dear arcs connect, potentials may be rounded to more than the value.
+    _, alpha = problem.adversary.best(upper.phi)
+    mixed = problem.costs.mix(alpha)
+    for cut in CUTS:
+        for g in tamed_potentials(mixed, problem.a, problem.b, cut * abs(upper.value)):
+            yield Offer(None, lower_bound(problem, alpha, g, mixed))
 
 
 def on_a_line(problem: Problem, line: Line) -> Offer:

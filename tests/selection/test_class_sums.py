@@ -1,0 +1,189 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+import frot
+from frot.selection import FROTSelector, _class_sums, permutation_test
+from frot.selection._class_sums import Centred, ClassSums
+from frot.selection._comparison import statistic_of
+from frot.selection._inputs import prepare
+
+ONE_BLOCK = np.zeros(60, dtype=int)
+
+
+def table(seed=0, thin=False):
+    """Return values of many scales and offsets, two of the features constant."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(60, 30)) * rng.uniform(0.1, 10.0, 30) + 100.0 * rng.normal(size=30)
+    values[:, 4], values[:, 5] = 3.3, 0.0
+    if thin:
+        values[rng.random(values.shape) > np.linspace(0.1, 1.0, 30)] = 0.0
+    return values
+
+
+@pytest.fixture
+def welchs(monkeypatch):
+    """Leave variances as they are, however many zeros there are."""
+    return lambda: monkeypatch.setitem(ClassSums.under.__globals__, "FEW", 0.0)
+
+
+def labellings(codes, count=6):
+    rng = np.random.default_rng(1)
+    return np.stack([codes, *(rng.permutation(codes) for _ in range(count - 1))])
+
+
+@pytest.mark.parametrize("thin", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("scaling", ["balanced", "paper", "none"])
+def test_shifts_are_those_of_a_fit(scaling, classes, weighted, thin):
+    X, y = table(thin=thin), np.repeat([0, 1, 2], [30, 20, 10]) % classes
+    weight = np.random.default_rng(2).uniform(0.5, 2.0, 60) if weighted else None
+    form = sparse.csr_array(X) if thin else X
+    for how, groups in (("ovr", "each"), ("ovr", {"a": [0, 1, 4], "b": range(9, 30)}),
+                        ("ovo", "each")):  # fmt: skip
+        model = FROTSelector(1, groups=groups, scaling=scaling, multiclass=how)
+        ready = prepare(model, form, y, weight)
+        labels = labellings(ready.codes)
+        expected = [
+            np.mean(
+                [
+                    statistic_of(
+                        ready.table, one, ready.groups, ready.settings, ready.weight, "shift"
+                    )
+                    for one in ready.contrasts(codes)
+                ],
+                axis=0,
+            )
+            for codes in labels
+        ]
+        found = ClassSums.of(ready, ONE_BLOCK, "shift").under(labels)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("thin", [False, True])
+def test_t_is_welchs_as_a_normal_deviate(thin, welchs):
+    welchs()
+    X, y = table(thin=thin), np.repeat([0, 1], [45, 15])
+    X[y == 1, 6:] *= 1.5
+    ready = prepare(FROTSelector(), sparse.csr_array(X) if thin else X, y)
+    found = ClassSums.of(ready, ONE_BLOCK, "t").under(labellings(ready.codes))
+    varies = np.ptp(X, axis=0) > 0.0
+    assert (found[:, ~varies] == 0.0).all()
+    for row, codes in zip(found, labellings(ready.codes), strict=True):
+        first, second = (X[codes == one][:, varies] for one in (0, 1))
+        welch: Any = stats.ttest_ind(first, second, equal_var=False)
+        deviate = stats.norm.isf(welch.pvalue / 2.0)
+        np.testing.assert_allclose(row[varies], deviate, rtol=1e-2, atol=2e-3)
+
+
+def test_classes_that_do_not_overlap_and_do_not_vary_have_a_finite_t_above_all_others():
+    X = np.zeros((12, 2))
+    X[6:, 0] = 1.0
+    X[:, 1] = np.arange(12) + 10.0 * (np.arange(12) >= 6)
+    ready = prepare(FROTSelector(), X, np.repeat([0, 1], 6))
+    found = ClassSums.of(ready, np.zeros(12, dtype=int), "t").under(ready.codes[None])[0]
+    assert found[0] > found[1] > 3.0
+    assert np.isfinite(found).all()
+
+
+def test_several_classes_have_the_root_mean_square_of_their_comparisons():
+    X, y = table(), np.repeat([0, 1, 2], [30, 20, 10])
+    for how, pairs in (("ovr", [(0, (1, 2)), (1, (0, 2)), (2, (0, 1))]),
+                       ("ovo", [(0, (1,)), (0, (2,)), (1, (2,))])):  # fmt: skip
+        ready = prepare(FROTSelector(multiclass=how), X, y)
+        found = ClassSums.of(ready, ONE_BLOCK, "t").under(ready.codes[None])[0]
+        squares = []
+        for one, others in pairs:
+            rows = np.isin(y, (one, *others))
+            two = prepare(FROTSelector(), X[rows], (y[rows] == one).astype(int))
+            alone = ClassSums.of(two, np.zeros(rows.sum(), dtype=int), "t")
+            squares.append(np.square(alone.under(two.codes[None])[0]))
+        np.testing.assert_allclose(found, np.sqrt(np.mean(squares, axis=0)), rtol=1e-4)
+
+
+def test_within_blocks_offsets_do_not_matter_and_sparse_is_dense(welchs):
+    welchs()  # an offset has no zeros
+    X, y, block = table(thin=True), np.tile([0, 1], 30), np.repeat([0, 1, 2], 20)
+    X[:, 7] = np.array([0.0, 5.0, 0.0])[block]  # constant within each
+    moved = X + 1000.0 * block[:, None]
+    found = []
+    for form in (X, sparse.csr_array(X), moved):
+        ready = prepare(FROTSelector(), form, y)
+        found.append(ClassSums.of(ready, block, "t").under(labellings(ready.codes)))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found[2], found[0], rtol=1e-5, atol=1e-6)
+    assert (found[1][:, 7] == 0.0).all()
+
+
+def test_weights_stand_for_repeated_samples_in_the_means():
+    X, y = table(), np.repeat([0, 1], [45, 15])
+    twice = np.where(np.arange(60) % 3 == 0, 2.0, 1.0)
+    ready = prepare(FROTSelector(), X, y, twice)
+    sums = ClassSums.of(ready, ONE_BLOCK, "shift")
+    rows = np.repeat(np.arange(60), twice.astype(int))
+    copied = prepare(FROTSelector(), X[rows], y[rows])
+    plain = ClassSums.of(copied, np.zeros(len(rows), dtype=int), "shift")
+    np.testing.assert_allclose(
+        sums.under(ready.codes[None]), plain.under(copied.codes[None]), rtol=1e-5
+    )
+
+
+def test_how_many_labellings_go_together_does_not_matter(monkeypatch):
+    ready = prepare(FROTSelector(), table(), np.repeat([0, 1], [45, 15]))
+    sums = ClassSums.of(ready, ONE_BLOCK, "t")
+    labels = labellings(ready.codes, 20)
+    whole = sums.under(labels)
+    np.testing.assert_allclose(np.vstack([sums.under(one[None]) for one in labels]), whole)
+    monkeypatch.setattr(_class_sums, "CACHE_BYTES", 1000)
+    np.testing.assert_allclose(sums.under(labels), whole)
+    monkeypatch.setattr(_class_sums, "LABEL_BYTES", 60 * 8 * 5)
+    assert sums.together == 5
+
+
+def test_large_offsets_lose_no_digits_in_dense_nor_in_sparse_tables():
+    X, y = np.random.default_rng(0).normal(size=(60, 5)), np.repeat([0, 1], 30)
+    plain, far, thin = (
+        ClassSums.of(prepare(FROTSelector(), form, y), ONE_BLOCK, "t").under(y[None])
+        for form in (X, X + 1e6, sparse.csr_array(X + 1e6))
+    )
+    np.testing.assert_allclose(far, plain, rtol=1e-6)
+    np.testing.assert_allclose(thin, plain, rtol=1e-6)
+
+
+def test_sparse_tables_are_never_made_dense_whole(monkeypatch):
+    X = sparse.random_array((400, 300), density=0.1, format="csc", rng=0)
+    asked = []
+    real = sparse.csc_array.toarray
+
+    def watched(self, *arguments, **options):
+        asked.append(self.shape)
+        return real(self, *arguments, **options)
+
+    monkeypatch.setattr(sparse.csc_array, "toarray", watched)
+    centred = Centred.of(X, np.ones(400), np.zeros(400, dtype=int))
+    for _ in centred.products(np.ones((400, 2))):
+        pass
+    assert all(rows * columns < 400 * 300 / 10 for rows, columns in asked)
+
+
+def test_squares_that_overflow_are_refused():
+    X = np.array([[1e200], [2e200], [3e200], [5e200]])
+    ready = prepare(FROTSelector(), X, [0, 0, 1, 1])
+    with pytest.raises(frot.InputError, match="squares overflow; divide it by a constant"):
+        ClassSums.of(ready, np.zeros(4, dtype=int), "t")
+
+
+def test_a_small_class_of_zeros_does_not_hide_what_differs(welchs):
+    rng = np.random.default_rng(0)
+    y, gene = np.repeat([0, 1], [600, 40]), np.arange(400)
+    mean = np.where(gene < 40, (gene + 4) / 40, np.exp(rng.normal(-2.5, 1.7, size=400)))
+    rates = np.where((y == 1)[:, None] & (gene < 40), 3.0, 1.0) * mean
+    counts = sparse.csr_array(np.log1p(rng.poisson(rates)))
+    found = permutation_test(counts, y, n_permutations=99)
+    assert (found.q[:40] <= 0.1).sum() >= 35
+    assert (found.q[40:] <= 0.1).sum() <= 8
+    welchs()
+    assert (permutation_test(counts, y, n_permutations=99).q[:40] <= 0.1).sum() <= 15
