@@ -41,7 +41,14 @@ def against_ordinary(quick: bool) -> None:
     Y[:, :8] += 1.0
     groups = [4] * count
     rows = []
-    for eta, eps in ((0.0, 0.0), (0.05, 0.0), (0.1, 0.1), (0.1, 0.01), (0.01, 0.01)):
+    for eta, eps in (
+        (0.0, 0.0),
+        (0.05, 0.0),
+        (0.1, 0.1),
+        (0.1, 0.01),
+        (0.01, 0.01),
+        (0.0, 0.01),
+    ):
         amounts = {"eta": frot.relative(eta), "eps": frot.relative(eps), "tol": GOAL}
 
         def run(tau: Any = None, amounts: dict[str, Any] = amounts) -> frot.Result:
