@@ -129,15 +129,16 @@ class TestOneGroup:
         return stack[0], a, b
 
     @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-    @pytest.mark.parametrize("price", [0.05, 0.5, 5.0])
-    @pytest.mark.parametrize("how", ["mm", "lbfgsb"])
+    @pytest.mark.parametrize(
+        ("how", "price"), [("mm", 0.05), ("mm", 0.5), ("mm", 5.0), ("lbfgsb", 0.05)]
+    )
     def test_without_eps(self, price: float, how: str) -> None:
         cost, a, b = self.drawn()
         res = frot.solve_costs(cost[None], a, b, tau=price, tol=1e-8)
         call = {"mm": ot.unbalanced.mm_unbalanced, "lbfgsb": ot.unbalanced.lbfgsb_unbalanced}[how]
-        options: dict[str, Any] = {"numItermax": 1000, "stopThr": 1e-14}
+        options: dict[str, Any] = {"numItermax": 1000, "stopThr": 1e-12}
         if how == "lbfgsb":
-            options |= {"reg": 0.0, "reg_m": price, "regm_div": "kl"}
+            options |= {"reg": 0.0, "reg_m": price, "regm_div": "kl", "numItermax": 200}
         else:
             options |= {"reg_m": price}
         plan = call(a, b, cost, **options)
