@@ -337,7 +337,8 @@ class _Transport(torch.autograd.Function):
             found[1] = (weights * (kept[1].masses[:, :, None] * y1 - back)).to(x)
         for at, mine, other in ((0, kept[0], b), (1, kept[1], a)):
             if needs[2 + at]:
-                found[2 + at] = (grad[:, None] * mine.by_weight(eps.double(), other)).to(x)
+                by = mine.by_weight(eps.double(), other) if solved.soft else mine.potential
+                found[2 + at] = (grad[:, None] * by).to(x)
             if needs[6 + at]:
                 found[6 + at] = grad * mine.by_price()
         if needs[4]:
@@ -372,7 +373,7 @@ class _Kept(NamedTuple):
         soft, far = torch.isfinite(self.price), -self.potential / self.price
         price = torch.where(soft, self.price, 1.0)
         lost = torch.where(soft, -price * torch.expm1(far), self.potential)
-        # The product of the weights moves too; of masses of one, nothing is left of that.
+        # The product of the weights moves too, which leaves nothing where all masses are one.
         return lost - eps[:, None] * (torch.exp(far) - other.sum(1, keepdim=True))
 
     def by_price(self) -> Tensor:
