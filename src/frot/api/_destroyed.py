@@ -40,13 +40,12 @@ def _mass(problem: Problem, result: Result) -> float:
     if problem.marginals.partial:
         return result.mass
     pairs = zip(problem.marginals.sides, (problem.a, problem.b), result.potentials, strict=True)
-    with np.errstate(over="ignore"):
-        kept = [
-            float(side.kept(weights, to_numpy(potential)).sum())
-            for side, weights, potential in pairs
-            if side.soft
-        ]
-    return max(kept)
+    # Points without weight may have any potential.
+    return max(
+        float(side.kept(weights[weights > 0.0], to_numpy(potential)[weights > 0.0]).sum())
+        for side, weights, potential in pairs
+        if side.soft
+    )
 
 
 def keeps_half(problem: Problem, alpha: np.ndarray) -> float:
