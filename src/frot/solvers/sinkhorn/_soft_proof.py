@@ -152,7 +152,6 @@ def soft_product(engine: Engine) -> tuple[SoftProof, dict[str, Any]]:
 def _plain(terms: Terms, f: Any, g: Any) -> tuple[Any, Any, Any]:
     """Shift potentials without eps to where they prove most; return them and their dual value."""
     by = terms.shift(f, g)
-    by = terms.home.xp.where(terms.home.xp.isfinite(by), by, 0.0 * by)
     f, g = f + by, g - by
     return f, g, terms.linear(f, g)
 

@@ -78,4 +78,7 @@ def translation(xp: Any, sides: tuple[Soft | None, Soft | None], kept: tuple[Any
     """
     slack = sum(1.0 / side.tau for side in sides if side is not None)
     sums = [xp.sum(part, axis=-1, keepdims=True) for part in kept]
-    return xp.log(sums[0] / sums[1]) / slack
+    with quiet():
+        found = xp.log(sums[0] / sums[1]) / slack
+    # Where a side keeps less than the smallest number, there is nothing to even out.
+    return xp.where(xp.isfinite(found), found, xp.zeros_like(found))
