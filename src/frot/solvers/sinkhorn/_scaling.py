@@ -20,6 +20,7 @@ plan's Markov kernel, an error along its eigenvector is multiplied by :math:`(1 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -456,6 +457,21 @@ def _lifted(terms: Terms, weights: Any) -> Any:
     return xp.where(weights > 0.0, weights, xp.full_like(weights, LIFTED))
 
 
+def _exp_normal(home: Home, scores: Any) -> Any:
+    """Return the exponentials of scores that are used up, subnormal ones set to zero on the host.
+
+    They are below 1e-38 of the largest, and many processors take fifty times as long to multiply
+    by them: with a twelfth of them a product of 500 x 500 takes 900 microseconds instead of 16.
+    """
+    xp = home.xp
+    least = float(xp.finfo(home.dtype).smallest_normal)
+    small = home.on_host and not float(xp.min(scores)) > math.log(least)
+    kernel = exp_of(scores)
+    if small:
+        kernel *= xp.astype(kernel >= least, home.dtype)
+    return kernel
+
+
 def _keep(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> tuple[Any, Any]:
     """Form the kernel of g whole: f (B, n) and ``e^((f_i + g_j - M_ij) / eps)``, (B, n, m).
 
@@ -473,7 +489,7 @@ def _keep(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> tuple
         block -= top[:, :, None]
         if terms.uneven:
             block = xp.where(block < highest, block, xp.full_like(block, highest))
-        blocks.append(exp_of(block))
+        blocks.append(_exp_normal(home, block))
         potentials.append(terms.eps * (scores.offset(part) - top))
     if len(blocks) == 1:
         return potentials[0], blocks[0]
