@@ -161,8 +161,14 @@ def _fill_lacks(lack_a: np.ndarray, lack_b: np.ndarray, a: np.ndarray, b: np.nda
 
     The lacks of heavy points are known to a unit of their weight only, which may be all that a
     light one weighs. What is left on one side therefore goes to the heaviest point of the other,
-    where a unit is nothing.
+    where a unit is nothing. Sums of lacks differ by the units of many points, which all of them
+    share rather than the last one to be filled.
     """
+    more = fsum([*lack_a.tolist(), *(-lack_b).tolist()])
+    if more > 0.0:
+        lack_b = _shared(lack_b, b, more)
+    elif more < 0.0:
+        lack_a = _shared(lack_a, a, -more)
     rows, cols, mass = fill(lack_a, lack_b)
     left_a = lack_a - _sums(rows, mass, len(a))
     left_b = lack_b - _sums(cols, mass, len(b))
@@ -176,6 +182,13 @@ def _fill_lacks(lack_a: np.ndarray, lack_b: np.ndarray, a: np.ndarray, b: np.nda
         np.concatenate([cols, np.full(len(i), int(np.argmax(b))), j]),
         np.concatenate([mass, left_a[i], left_b[j]]),
     )
+
+
+def _shared(lack: np.ndarray, weights: np.ndarray, more: float) -> np.ndarray:
+    """Let points that lack something take more by their weights, if that is next to nothing."""
+    takers = np.where(lack > 0.0, weights, 0.0)
+    share = more / max(float(takers.sum()), more)
+    return lack + share * takers if share <= 16.0 * UNIT else lack
 
 
 def _sums(ends: np.ndarray, mass: np.ndarray, size: int) -> np.ndarray:
