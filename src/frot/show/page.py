@@ -54,11 +54,14 @@ class Column:
         Numbers stand to the right. A search looks in the first column of text.
     first : {"descending", "ascending"}, optional
         The order that the first click asks for.
+    short : bool
+        Text that needs no more room than it takes.
     """
 
     text: str
     kind: Literal["number", "text"] = "number"
     first: str = ""
+    short: bool = False
 
     def __post_init__(self) -> None:
         if not self.first:
