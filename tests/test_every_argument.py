@@ -407,7 +407,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {"names": ["a"], "flat": [0], "offsets": [0, 1], "n_features": 1},
         {
             **{"names": {**NONSENSE, "text": "a", "bytes": b"a", "a number": 5, "None": None}},
-            **{"n_features": COUNTS, "dropped": None},
+            **{"n_features": COUNTS, "dropped": None, "listed": None},
             **{"flat": INDICES, "offsets": INDICES},
         },
     ),

@@ -61,7 +61,7 @@ def test_direction_is_shown_and_written(run, tmp_path):
     each = pd.read_csv(tmp_path / "c.csv")
     assert each.groupby("comparison").size().tolist() == [40, 40, 40]
     one = each[(each["comparison"] == "treated vs rest") & (each["feature"] == "gene5")].iloc[0]
-    samples = read_samples(path, "class", ignore=["batch"])
+    samples = read_samples(path, "class", drop=["batch"])
     values = samples.X[:, samples.names.index("gene5")]
     inside = samples.y == "treated"
     assert one["mean_first"] == pytest.approx(values[inside].mean())

@@ -47,6 +47,33 @@ def test_scanpy_reads_it(tmp_path):
     sc.pl.rank_genes_groups_dotplot(adata, n_genes=2, dendrogram=False, show=False)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_by_t_the_ranking_is_scanpys():
+    plain = cells()
+    adata = sc.AnnData(sparse.csr_matrix(plain.X), var=pd.DataFrame(index=plain.var_names))
+    adata.obs["kind"] = pd.Categorical(plain.obs["kind"])
+    rank_genes(adata, "kind", selector=FROTSelector(score="t"))
+    sc.tl.rank_genes_groups(adata, "kind", method="t-test", key_added="theirs")
+    ours, theirs = (
+        sc.get.rank_genes_groups_df(adata, group="rescued", key=key)
+        for key in ("rank_genes_groups", "theirs")
+    )
+    assert ours["names"].tolist() == theirs["names"].tolist()
+    np.testing.assert_allclose(ours["scores"], theirs["scores"], rtol=1e-4)
+    np.testing.assert_allclose(ours["logfoldchanges"], theirs["logfoldchanges"], rtol=1e-4)
+
+
+def test_layers(adata, tmp_path):
+    adata.layers["twice"] = 2.0 * adata.X
+    adata.write_h5ad(tmp_path / "data.h5ad")
+    plain, twice = (
+        read_samples(tmp_path / "data.h5ad", "class", layer=layer) for layer in (None, "twice")
+    )
+    assert (2.0 * plain.X != twice.X).nnz == 0
+    with pytest.raises(frot.InputError, match=r"has no layer 'thrice'; it has 'twice'"):
+        read_samples(tmp_path / "data.h5ad", "class", layer="thrice")
+
+
 @pytest.fixture
 def adata():
     """40 samples of 40 genes, of which the first three differ, in a sparse table."""

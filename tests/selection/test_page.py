@@ -130,7 +130,7 @@ def test_a_panel_for_each_comparison(tmp_path):
     assert page.count('role="tabpanel"') == page.count('role="tab"') == 3
     assert len(Page(page).alts) == 12
     for one in selector.comparisons_:
-        assert f"{one.result.lower:.6g}" in page
+        assert f"{one.solved.lower:.6g}" in page
 
 
 def test_groups_sparse_tables_and_missing_values(tmp_path):

@@ -183,9 +183,9 @@ def test_what_the_robust_plan_uses():
     assert "alpha" not in pathway_test(X, y, sets, n_permutations=20).table
 
 
-def test_single_features_are_ranked_as_before():
+def test_single_features_are_ranked_by_the_moderated_t():
     X, y = planted_sets(d=300)[:2]
-    one, two = (FROTSelector(5, score=score).fit(X, y) for score in ("auto", "combined"))
+    one, two = (FROTSelector(5, score=score).fit(X, y) for score in ("auto", "moderated"))
     np.testing.assert_array_equal(one.scores_, two.scores_)
     groups = FROTSelector(5, groups=[[0, 1], [2, 3], [4, 5, 6]], score="shift")
     assert groups.set_params(n_features_to_select=1).fit(X, y).scores_.min() >= 0.0

@@ -340,6 +340,7 @@ def _plan_use(model: FROTSelector, prepared: Prepared, pairs: int, seed: int) ->
         groups=prepared.groups,
         n_features_to_select=max(1, len(prepared.groups) // 10),
         score="alpha",
+        plan="auto",
         missing="error",
     )
     table, codes, weight = prepared.table, prepared.codes, prepared.weight

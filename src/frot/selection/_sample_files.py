@@ -13,7 +13,7 @@ import numpy as np
 
 from frot._base.cells import SHEETS, TEXT, is_number, kind_of, read_rows, read_text
 from frot._base.errors import InputError, brief, require
-from frot._base.names import first_repeated
+from frot._base.names import first_repeated, quote_some
 from frot._base.tables import read_frame, read_table
 
 __all__ = [

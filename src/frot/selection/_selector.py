@@ -274,7 +274,8 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         in which it is higher), log2_fold_change and t (positive is higher in the first class),
         the mean of each class, shift, shape, misalignment, alpha, and p, q, q_bh and p_max, NaN
         until `permutation_test` (or `pathway_test`, for p and q) was run. With three or more
-        classes the direction is that of the ``comparison`` with the largest moderated :math:`|t|`, named in a column of its own.
+        classes the direction is that of the ``comparison`` with the largest moderated
+        :math:`|t|`, named in a column of its own.
     tables_ : dict of such tables
         One for each comparison, by its name, such as "a vs rest".
     groups_ : frot.Groups
