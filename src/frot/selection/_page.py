@@ -61,7 +61,9 @@ MAX_SAMPLES, FEWEST_SAMPLES = 300, 30
 # Samples named beside one that they correspond to.
 PARTNERS = 3
 # Comparisons that are drawn: a page of more would be too large to send.
-MAX_DRAWN = 12
+MAX_DRAWN = 10
+# Colours of pictures that have no colour map, so that pages stay small.
+FEW = 256
 
 
 def write_selection_report(
@@ -86,8 +88,8 @@ def write_selection_report(
     ranked table with fold changes, class means and q-values, with search and sorting; gene sets as
     bars, with their leading edges; for each comparison a volcano, strips of the best features and
     a heat map, and where there is a plan what costs are made of, who corresponds to whom and the
-    barycentric map; the permutation test in words; and how to get it all again. Of more than twelve
-    comparisons the first twelve are drawn. It holds its pictures itself and asks nothing of the
+    barycentric map; the permutation test in words; and how to get it all again. Of more than ten
+    comparisons the first ten are drawn. It holds its pictures itself and asks nothing of the
     network. Needs the extra ``frot[plot]``; without matplotlib the page says that pictures are
     missing. An existing file is replaced only once the page is complete.
 
@@ -166,7 +168,7 @@ def write_selection_report(
         sets=sets,
         bars=None
         if drawn.single
-        else picture(lambda: plot_pathways(selector), "The best groups as bars, by their score"),
+        else picture(lambda: plot_pathways(selector), "The best groups as bars, by score", FEW),
         panels=[_panel(drawn, place, what) for place in range(len(drawn.views))],
         left_out=len(selector.comparisons_) - len(drawn.views),
         test=None if test is None else permutation_words(test, what),
@@ -189,7 +191,7 @@ def write_selection_pictures(
 
     They are ``volcano``, ``strips`` and ``heat_map``, and for groups ``pathways``. With three or
     more classes the first three are there for each comparison, with its number and name behind:
-    ``volcano-1-a-vs-rest.svg``, up to the twelfth. Text stays text. A file is replaced only once it
+    ``volcano-1-a-vs-rest.svg``, up to the tenth. Text stays text. A file is replaced only once it
     is complete. Needs the extra ``frot[plot]``.
 
     Parameters
@@ -302,6 +304,9 @@ class Drawn:
             figures.append(("pathways", partial(plot_pathways, self.selector)))
         for name, draw in figures:
             figure = draw()
+            # Laid out once for both files.
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")
             for kind in (".svg", ".pdf"):
                 written.append(folder / f"{name}{kind}")
                 save_vector(figure, written[-1])
@@ -348,9 +353,12 @@ def _panel(drawn: Drawn, place: int, what: str) -> dict[str, Any]:
         "volcano": picture(
             lambda: drawn.volcano(place),
             "Volcano: log2 fold change of every feature, and how surely it differs",
+            FEW,
         ),
         "strips": picture(
-            lambda: drawn.strips(place), "Values of the best features by class, a point a sample"
+            lambda: drawn.strips(place),
+            "Values of the best features by class, a point a sample",
+            FEW,
         ),
         "heat_map": picture(
             lambda: draw_heat_map(view),
@@ -368,6 +376,7 @@ def _plan(view: View, what: str, place: int, many: int) -> dict[str, Any]:
         "parts": picture(
             lambda: draw_parts(view),
             f"Shift, shape and misalignment of the best {what}s as stacked bars, and their weights",
+            FEW,
         ),
         "correspondence": picture(
             lambda: draw_correspondence(view),
@@ -376,6 +385,7 @@ def _plan(view: View, what: str, place: int, many: int) -> dict[str, Any]:
         "barycentres": picture(
             lambda: draw_barycentres(view),
             f"Samples in two dimensions, with arrows from {first} to their barycentres",
+            FEW,
         ),
         "partners": PageTable(
             [

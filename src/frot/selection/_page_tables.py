@@ -39,10 +39,6 @@ def headline(selector: FROTSelector, found: Found, samples: str, what: str) -> l
     else:
         text += f"differ at FDR {LEVEL:g} (q ≤ {LEVEL:g})"
     figures = [(f"{int(found.accepted.sum()):,}", text)]
-    sets = getattr(selector, "pathways_", None)
-    if sets is not None:
-        differ = int((sets.q_self_contained <= LEVEL).sum())
-        figures.append((f"{differ:,}", f"differ at FDR {LEVEL:g} at all (self-contained q)"))
     if len(selector.comparisons_) == 1:
         (one,) = selector.comparisons_
         up = found.up_in[found.accepted]
@@ -55,6 +51,10 @@ def headline(selector: FROTSelector, found: Found, samples: str, what: str) -> l
             figures.append((f"{neither:,}", "in neither direction, or in both"))
     else:
         figures.append((f"{len(selector.classes_):,}", "classes"))
+    sets = getattr(selector, "pathways_", None)
+    if sets is not None:
+        differ = int((sets.q_self_contained <= LEVEL).sum())
+        figures.append((f"{differ:,}", f"differ at all at FDR {LEVEL:g} (self-contained q)"))
     count, _, classes = samples.partition(": ")
     several = len(selector.classes_) > MAX_MEANS
     figures.append((count, "samples" if several else f"samples: {classes}"))
@@ -151,7 +151,7 @@ def ranking(
         columns.append((Column(title, **look), np.asarray(values), form))
 
     if "comparison" in table:
-        add("comparison", table["comparison"], "", kind="text")
+        add("comparison", table["comparison"], "", kind="text", short=True)
     add("up in", table["up_in"], "", kind="text", short=True)
     add("log2 FC", table["log2_fold_change"], "+.2f")
     add("t", table["t"], "+.2f")
@@ -178,7 +178,9 @@ def ranking(
             number(place + 1, ".0f"),
             Cell(selector.groups_.names[group]),
             *(
-                Cell(str(values[place])) if column.kind == "text" else number(values[place], form)
+                Cell(shorten(values[place]))
+                if column.kind == "text"
+                else number(values[place], form)
                 for column, values, form in columns
             ),
         ]
@@ -215,8 +217,8 @@ def pathway_table(test: PathwayTest, marked: np.ndarray) -> PageTable:
         more = f" +{len(edge) - GENES}" if len(edge) > GENES else ""
         name, share = like[group]
         row = [number(rank, ".0f"), Cell(test.names[group]), number(test.score[group], ".2f")]
-        row += [Cell(test.up_in[group])]
-        row += [Cell(test.contrast[group])] * several
+        row += [Cell(shorten(test.up_in[group]))]
+        row += [Cell(shorten(test.contrast[group]))] * several
         row += [number(test.direction[group], "+.2f"), number(test.groups.sizes[group], ".0f")]
         row += [number(test.groups.coverage[group], ".0%")]
         tested = (

@@ -308,7 +308,7 @@ def draw_p_values(p: np.ndarray, statistic: str) -> Figure:
     axes.axhline(expected, color=ORANGE, linewidth=1.3, linestyle=(0, (4, 3)))
     axes.annotate(
         "if nothing differed",
-        (1.0, expected),
+        (0.7, expected),
         xytext=(0, 4),
         textcoords="offset points",
         ha="right",

@@ -245,7 +245,7 @@ def _name_points(
         if written >= NAMED:
             break
         left, bottom = pixels[point]
-        wide, high = (0.62 * 8.0 * len(name) + 3.0) * unit, 10.5 * unit
+        wide, high = (0.66 * 8.0 * len(name) + 6.0) * unit, 10.5 * unit
         for side in (1, -1) if x[point] >= 0 else (-1, 1):
             begin = left + 5.0 * unit if side > 0 else left - 5.0 * unit - wide
             box = (begin, bottom - high / 2, begin + wide, bottom + high / 2)

@@ -163,8 +163,8 @@ class Picture:
     missing: str = ""
 
 
-def picture(draw: Callable[[], Figure], text: str) -> Picture:
-    """Draw a figure into the page, or say which library is missing for that.
+def picture(draw: Callable[[], Figure], text: str, colours: int | None = None) -> Picture:
+    """Draw a figure into the page, in so many colours, or say which library is missing for that.
 
     Examples
     --------
@@ -179,7 +179,8 @@ def picture(draw: Callable[[], Figure], text: str) -> Picture:
         return Picture(text, missing=str(error))
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
     # On a clear ground, so that it suits a light page and a dark one.
-    return Picture(text, data_address("image/png", png(figure, clear=True)), width, height)
+    image = png(figure, clear=True, colours=colours)
+    return Picture(text, data_address("image/png", image), width, height)
 
 
 @dataclass(frozen=True)

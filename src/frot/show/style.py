@@ -52,21 +52,20 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def png(figure: Figure, dpi: int = 144, clear: bool = False) -> bytes:
+def png(figure: Figure, dpi: int = 144, clear: bool = False, colours: int | None = None) -> bytes:
     """Return the figure as the bytes of a .png file, on a white ground or on none.
 
-    Those on none are for pages, and have 256 colours: a third of the bytes.
+    With so many `colours`, 256 at most, it has a third of the bytes; those of colour maps need more.
     """
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dpi, transparent=clear)
-    if not clear:
-        return buffer.getvalue()
-    image = require("PIL.Image", "plot")
-    small = io.BytesIO()
-    # The one of Pillow's methods that keeps how clear a pixel is.
-    method = image.Quantize.FASTOCTREE
-    image.open(buffer).quantize(256, method=method).save(small, "png", optimize=True)
-    return small.getvalue()
+    if colours is not None:
+        image = require("PIL.Image", "plot")
+        # The one of Pillow's methods that keeps how clear a pixel is.
+        few = image.open(buffer).quantize(colours, method=image.Quantize.FASTOCTREE)
+        buffer = io.BytesIO()
+        few.save(buffer, "png", optimize=True)
+    return buffer.getvalue()
 
 
 def save_vector(figure: Figure, path: Path) -> None:
