@@ -55,7 +55,7 @@ def new_figure(width: float, height: float) -> Figure:
 def png(figure: Figure, dpi: int = 144, clear: bool = False, colours: int | None = None) -> bytes:
     """Return the figure as the bytes of a .png file, on a white ground or on none.
 
-    With so many `colours`, 256 at most, it has a third of the bytes; those of colour maps need more.
+    With `colours`, 256 at most, it has a third of the bytes; colour maps need more.
     """
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dpi, transparent=clear)
