@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,9 @@ def fitted():
 
 def points(figure):
     """Return the points of a volcano by the first word of their legend."""
-    return {one.get_label(): np.asarray(one.get_offsets()) for one in figure.axes[0].collections}
+    return {
+        str(one.get_label()): np.asarray(one.get_offsets()) for one in figure.axes[0].collections
+    }
 
 
 def test_a_volcano_without_a_test(fitted):
@@ -78,7 +82,7 @@ def test_strips_have_every_sample_and_the_means(fitted):
         ):
             values = X[y == label, column]
             assert np.asarray(part.get_offsets())[:, 1] == pytest.approx(values)
-            assert line.get_ydata()[0] == pytest.approx(values.mean())
+            assert np.asarray(line.get_ydata())[0] == pytest.approx(values.mean())
 
 
 def test_strips_of_many_samples_and_classes():
@@ -87,7 +91,7 @@ def test_strips_of_many_samples_and_classes():
     selector = FROTSelector(2, plan=False).fit(X, y)
     axes = plot_strips(selector, X, y, "c vs rest").axes[0]
     assert [text.get_text() for text in axes.get_xticklabels()] == ["c", "rest"]
-    assert [len(part.get_offsets()) for part in axes.collections] == [60, 200]
+    assert [len(np.asarray(part.get_offsets())) for part in axes.collections] == [60, 200]
 
 
 def test_bars_have_the_colour_of_the_class():
@@ -102,7 +106,8 @@ def test_bars_have_the_colour_of_the_class():
     assert sorted(names) == ["down", "up"]
     from matplotlib.colors import to_rgb
 
-    for bar, name in zip(axes.patches, names, strict=True):
+    bars: list[Any] = list(axes.patches)
+    for bar, name in zip(bars, names, strict=True):
         assert bar.get_facecolor()[:3] == to_rgb({"up": BLUE, "down": ORANGE}[name])
         assert bar.get_width() == pytest.approx(test.score[test.names.index(name)])
 

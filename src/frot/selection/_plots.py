@@ -41,8 +41,6 @@ __all__ = [
 LEVEL = 0.05
 # Names on each side of a volcano, strips, and bars; more cannot be read.
 NAMED, STRIPS, BARS = 10, 12, 20
-# Points that a name may lie on.
-COVERED = 1
 # Features that may lie on the least p there can be; more are drawn by their statistic.
 ON_FLOOR = 10
 # Fold changes beyond 2^12 are those over a mean of zero.
@@ -210,7 +208,8 @@ def draw_volcano(
     figure.draw_without_rendering()
     taken: list[Box] = []
     for side in (best[sign[best] > 0], best[sign[best] < 0]):
-        _name_points(axes, x, y, [(int(one), shorten(names[one], 20)) for one in side[:40]], taken)
+        named = [(int(one), shorten(names[int(one)], 20)) for one in side[:40]]
+        _name_points(axes, x, y, named, taken)
     return figure
 
 
@@ -236,7 +235,7 @@ Box = tuple[float, float, float, float]
 def _name_points(
     axes: Axes, x: np.ndarray, y: np.ndarray, named: Sequence[tuple[int, str]], taken: list[Box]
 ) -> None:
-    """Write names beside points, the first ones first, where they cover little; `taken` grows."""
+    """Write names beside points, the first ones first, where they cover nothing; `taken` grows."""
     unit = axes.figure.dpi / 72.0
     frame = axes.get_window_extent()
     pixels = axes.transData.transform(np.column_stack([x, y]))
@@ -251,7 +250,7 @@ def _name_points(
             box = (begin, bottom - high / 2, begin + wide, bottom + high / 2)
             inside = box[0] >= frame.x0 and box[2] <= frame.x1
             within = (pixels > box[:2]).all(axis=1) & (pixels < box[2:]).all(axis=1)
-            if inside and within.sum() <= COVERED and not any(_touch(box, one) for one in taken):
+            if inside and not within.any() and not any(_touch(box, one) for one in taken):
                 axes.annotate(
                     plain(name), (x[point], y[point]), xytext=(5 * side, 0),
                     textcoords="offset points", ha="left" if side > 0 else "right", va="center",
@@ -318,15 +317,15 @@ def plot_strips(
     place = comparison_at(selector, comparison)
     prepared = prepare(unfitted(selector), X, y)
     d = prepared.table.shape[1]
-    if features is None:
-        strength = np.nan_to_num(np.abs(selector.comparisons_[place].effects.moderated))
-        features = np.argsort(-strength, kind="stable")[:STRIPS].tolist()
-    if not all(0 <= column < d for column in features):
+    strength = np.nan_to_num(np.abs(selector.comparisons_[place].effects.moderated))
+    best = np.argsort(-strength, kind="stable")[:STRIPS].tolist()
+    columns = best if features is None else list(features)
+    if not all(0 <= column < d for column in columns):
         raise InputError(f"features: are columns of X, from 0 to {d - 1}; give such numbers")
     names = feature_names
     if names is None:
         names = getattr(selector, "feature_names_in_", [f"x{column}" for column in range(d)])
-    return draw_strips(strips_of(selector, prepared, place, list(features), names))
+    return draw_strips(strips_of(selector, prepared, place, columns, names))
 
 
 def strips_of(
@@ -467,7 +466,8 @@ def plot_pathways(tested: PathwayTest | FROTSelector, rows: int = BARS) -> Figur
     for at, group in enumerate(order):
         colour = GREY if up_in[group] in ("mixed", "") else BLUE if first[group] else ORANGE
         axes.barh(at, scores[group], color=colour, alpha=1.0 if strong[group] else 0.4, height=0.72)
-        where = {"mixed": "mixed", "": ""}.get(up_in[group], f"up in {shorten(up_in[group], 18)}")
+        where = str(up_in[group])
+        where = where if where in ("mixed", "") else f"up in {shorten(where, 18)}"
         text = ", ".join(part for part in (where, notes[group]) if part)
         axes.annotate(
             plain(text), (max(float(scores[group]), 0.0), at), xytext=(5, 0),
