@@ -38,6 +38,15 @@ def test_costs_of_ones_own_run():
         assert (DOCS.parent / "src" / "frot" / file).is_file()
 
 
+def test_mass_that_may_go_runs():
+    """Blocks check themselves."""
+    text = (DOCS / "unbalanced.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(block, {})
+    for file in re.findall(r"`(\w+/[\w/]+\.py)`", text):
+        assert (DOCS.parent / "src" / "frot" / file).is_file() or (DOCS.parent / file).is_file()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pictures_and_functions_are_there(page):
     import frot

@@ -184,6 +184,7 @@ LIMITS: dict[str, dict[str, Any]] = {
     "max_iter": COUNTS,
     "time_limit": {**NUMBERS, "zero": 0},
 }
+PRICES = {name: value for name, value in AMOUNTS.items() if name != "infinity"} | {"zero": 0}
 WATCHED = {"callback": CALLABLES, "progress": FLAGS}
 STARTS = {
     **{name: value for name, value in ARRAYS.items() if name != "a tensor with a gradient"},
@@ -251,12 +252,16 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             "p": {**NUMBERS, "zero": 0},
             "start": STARTS,
             "memory_budget": NUMBERS,
+            **{"tau": PRICES, "penalty": CHOICES},
         },
     ),
     "solve_costs": (
         frot.solve_costs,
         {"C": STACK},
-        {"C": ARRAYS, **MASSES, **SOLVE, **WATCHED, "names": NAMES, "start": STARTS},
+        {
+            **{"C": ARRAYS, **MASSES, **SOLVE, **WATCHED, "names": NAMES, "start": STARTS},
+            **{"tau": PRICES, "penalty": CHOICES},
+        },
     ),
     "solve_batch": (
         frot.solve_batch,
@@ -264,7 +269,13 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {
             **{"X": BATCH, "Y": BATCH, "a": WEIGHTS, "b": WEIGHTS, "normalise_weights": FLAGS},
             **{"groups": GROUPS, "eta": AMOUNTS, "eps": AMOUNTS, "prior": WEIGHTS},
-            **{"metric": CHOICES, **LIMITS, "memory_budget": NUMBERS, "adversary": SETS},
+            **{
+                "metric": CHOICES,
+                **LIMITS,
+                "memory_budget": NUMBERS,
+                "adversary": SETS,
+                "tau": PRICES,
+            },
         },
     ),
     "distance": (
@@ -420,7 +431,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         frot.torch.FRWDLoss,
         {},
         {
-            **{"eta": AMOUNTS, "eps": AMOUNTS, "debias": FLAGS, "metric": CHOICES},
+            **{"eta": AMOUNTS, "eps": AMOUNTS, "debias": FLAGS, "metric": CHOICES, "tau": PRICES},
             **{"tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS, "subgradient": FLAGS},
             **{"groups": None, "prior": None, "warm_start": FLAGS},
             "adversary": {k: v for k, v in SETS.items() if not isinstance(v, SimplexFamily)},

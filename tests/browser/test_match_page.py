@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from frot.correspondence import Matcher, TorchBackbone
-from frot.correspondence.page import heat_rows, write_match_page
+from frot.correspondence.page import heat_rows, sample, write_match_page
 from tests.correspondence.fake_match import fake_match
 from tests.correspondence.heat import drawn_heat
 from tests.correspondence.small import SIDE, cat, convolutions
@@ -62,16 +62,16 @@ def mouse(page, kind, x, y):
     page.execute_cdp_cmd("Input.dispatchMouseEvent", event)
 
 
-def aim(page, match, point):
-    """Where a point of A is on the screen."""
-    left, top, width, height = box(page, "photo-a")
-    h, w = match.source.size
+def aim(page, match, point, photo="photo-a"):
+    """Where a point of A, or of B, is on the screen."""
+    left, top, width, height = box(page, photo)
+    h, w = match.source.size if photo == "photo-a" else match.target.size
     share = (np.asarray(point, dtype=float) + 0.5) / [w, h]
     return np.array([left, top]) + share * [width, height]
 
 
-def click(page, match, point):
-    x, y = aim(page, match, point)
+def click(page, match, point, photo="photo-a"):
+    x, y = aim(page, match, point, photo)
     for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
         mouse(page, kind, x, y)
 
@@ -113,6 +113,52 @@ def test_a_click_in_a_lands_in_b_where_transfer_says(page, match, width, height,
         place = said[1].removesuffix(" (beyond the edge)")
         assert [float(word) for word in place.split(", ")] == pytest.approx(there, abs=0.06)
         assert float(said[2].removesuffix(" %")) == pytest.approx(100 * sure, abs=0.8)
+
+
+def test_a_click_in_b_lands_in_a_where_the_inverse_says(page, match):
+    back = match.inverse
+    sampled = sample(back)
+    for point in ((60.0, 60.0), (300.0, 210.0)):
+        point = sampled.step * np.round(np.array(point) / sampled.step)
+        click(page, match, point, "photo-b")
+        settle(page)
+        there = back.transfer([point]).points[0]
+        shown = spot(page, "photo-a", "mark-a", match.source.size)
+        assert shown == pytest.approx(there, abs=1.0)
+        assert found(page, match) == pytest.approx(point, abs=1.1)
+        assert not page.find_element("id", "heat").is_displayed()
+        assert page.find_element("id", "heat-a").is_displayed()
+        said = page.find_element("id", "aloud").get_attribute("textContent")
+        assert said.startswith(f"Point {point[0]:g}, {point[1]:g} of B is at")
+    # And in A again.
+    click(page, match, (60.0, 60.0))
+    settle(page)
+    assert found(page, match) == pytest.approx(match.transfer([[60.0, 60.0]]).points[0], abs=1.0)
+    assert not page.find_element("id", "heat-a").is_displayed()
+
+
+def test_the_slider_uncovers_the_warped_photograph(page):
+    from selenium.webdriver.common.keys import Keys
+
+    shape = "return getComputedStyle(document.getElementById('warped')).clipPath"
+    assert page.execute_script(shape) == "inset(0px 50% 0px 0px)"
+    slider = page.find_element("id", "slide")
+    slider.send_keys(Keys.END)
+    assert page.execute_script(shape) == "inset(0px 0% 0px 0px)"
+    slider.send_keys(Keys.HOME)
+    assert page.execute_script(shape) == "inset(0px 100% 0px 0px)"
+    over, under = (box(page, "warped"), page.execute_script(
+        "const b = document.querySelector('.over img').getBoundingClientRect();"
+        "return [b.left, b.top, b.width, b.height];"
+    ))  # fmt: skip
+    assert over == pytest.approx(np.array(under), abs=0.5)
+
+
+def test_all_layers_are_in_sight(page):
+    script = """const b = document.getElementById("layers").parentElement;
+        return [b.scrollHeight, b.clientHeight];"""
+    inside, shown = page.execute_script(script)
+    assert inside <= shown + 1
 
 
 def test_between_the_points_of_the_grid_the_nearest_is_taken(page, match):

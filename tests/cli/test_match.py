@@ -9,8 +9,10 @@ import pytest
 import frot
 from frot import InputError
 from frot.cli.match import MatchCall
-from frot.correspondence import PRESETS
+from frot.correspondence import PRESETS, load_match, read_flow
+from frot.correspondence import Matcher as RealMatcher
 from tests.correspondence.fake_match import FakePhoto, fake_match
+from tests.correspondence.small import cat, convolutions
 
 
 @pytest.fixture
@@ -321,3 +323,38 @@ def test_help_is_there_and_brings_no_heavy_library(run):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_dense_answers_are_written(run, made, tmp_path):
+    from PIL import Image
+
+    made["match"] = match = RealMatcher(convolutions(), side=96, device="numpy")(cat(), cat(x=68))
+    words = ["--flow", "a.flo", "--warp", "warp.png", "--save", "match.npz"]
+    done = run("match", "a.png", "b.png", *words)
+    assert done.exit_code == 0, done.output
+    flow = match.flow()
+    found = read_flow(tmp_path / "a.flo")
+    np.testing.assert_array_equal(found.displacement[flow.valid], flow.displacement[flow.valid])
+    warped = np.asarray(Image.open(tmp_path / "warp.png"))
+    assert warped.shape == (*match.target.size, 4)
+    assert warped[..., :3] / 255 == pytest.approx(match.warp().pixels, abs=0.51 / 255)
+    assert load_match(tmp_path / "match.npz").alpha == match.alpha
+    for name in ("a.flo", "warp.png", "match.npz"):
+        assert f"Wrote {name}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--flow", "flow.png"], "must end in .flo or .npy or .npz"),
+        (["--warp", "warp.jpg"], "must end in .png or .webp"),
+        (["--save", "match.json"], "must end in .npz"),
+        (["--flow", "one.npz", "--save", "one.npz"], "two of the files have one path"),
+        (["--warp", "a.png"], "one of the photographs"),
+    ],
+)
+def test_dense_answers_that_cannot_be_written(run, made, words, said):
+    done = run("match", "a.png", "b.png", *words)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert made["photos"] is None

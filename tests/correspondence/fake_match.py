@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,11 @@ from scipy.ndimage import map_coordinates
 
 import frot
 from frot import InputError
+from frot._base.arrays import Home
+from frot.correspondence import Match, Photo, Warped
 from frot.correspondence._features import Grid
 from frot.correspondence._warps import Warp, random_thin_plate
+from frot.correspondence.transfer import Transferring
 
 LAYERS = tuple(f"stage{stage}.{block}" for stage, count in ((1, 3), (2, 4), (3, 6), (4, 3))
                for block in range(count))  # fmt: skip
@@ -44,7 +48,7 @@ class FakeMatch:
 
     source: FakePhoto
     target: FakePhoto
-    warp: Warp
+    bent: Warp
     stride: float = 8.0
     side: int = 240
     result: frot.Result | None = None
@@ -89,7 +93,7 @@ class FakeMatch:
 
     @cached_property
     def scores(self) -> np.ndarray:
-        truth = self.warp.points(self.source_grid.centres / self.source_ratio) * self.target_ratio
+        truth = self.bent.points(self.source_grid.centres / self.source_ratio) * self.target_ratio
         square = ((truth[:, None] - self.target_grid.centres) ** 2).sum(axis=2)
         wide = 8.0 + 10.0 * np.random.default_rng(0).random((len(truth), 1))
         return np.exp(-0.5 * square / wide**2).astype(np.float32)
@@ -124,6 +128,17 @@ class FakeMatch:
         means = (column[:, :, None] * sums).sum(axis=1)
         means /= column.sum(axis=1, keepdims=True) * row.sum(axis=1, keepdims=True)
         return FakeTransfer((near + means[:, :2]) / self.target_ratio, means[:, 2])
+
+    @cached_property
+    def inverse(self) -> FakeMatch:
+        """The same from the bent cat to the cat."""
+        back: Any = SimpleNamespace(points=self.bent.origins, origins=self.bent.points)
+        return replace(self, source=self.target, target=self.source, bent=back)
+
+    def warp(self, onto: str) -> Warped:
+        """The source where it belongs in the target."""
+        assert onto == "target"
+        return Warped(self.target.pixels, np.ones(self.target.size, dtype=bool))
 
     def heatmap(self, point: object) -> np.ndarray:
         """Mean of the scores, as shares, of the cells within a stride of the point."""
@@ -162,3 +177,29 @@ def fake_match(stride: float = 8.0, side: int = 240, grow: float = 1.0, **more) 
         FakePhoto(cat, "cat.png"), FakePhoto(bent, "bent <cat>.png"), warp, stride, side, result,
         **more,
     )  # fmt: skip
+
+
+@cache
+def bent_match(mode: str = "median") -> tuple[Match, Warp]:
+    """A real match of small photographs with sharp scores, and the warp that it is about."""
+    data = pytest.importorskip("skimage.data", reason="scikit-image is not installed")
+    pixels = (data.chelsea() / 255.0).astype(np.float32)[::2, 40:400:2].copy()
+    h, w = pixels.shape[:2]
+    plate = random_thin_plate((h, w), strength=0.6, seed=2)
+    warp = Warp(np.diag([1.2, 1.2, 1.0]), plate.anchors, plate.bend)
+    bent = warp.apply(pixels, size=(int(1.2 * h), int(1.2 * w) + 20))
+    stride, ratio = 8.0, 1.25
+    one, other = (
+        Grid(int(ratio * photo.shape[0] // stride) + 1, int(ratio * photo.shape[1] // stride) + 1,
+             stride, 19.0)
+        for photo in (pixels, bent)
+    )  # fmt: skip
+    truth = warp.points(one.centres / ratio) * ratio
+    scores = np.exp(-0.5 * ((truth[:, None] - other.centres) ** 2).sum(axis=2) / 5.0**2)
+    plan = scores / scores.sum()
+    match = Match(
+        Photo(pixels, "cat.png"), Photo(bent, "bent.png"), one, other, ratio, ratio,
+        plan.sum(axis=1), plan.sum(axis=0), {"only": 1.0}, None, None, None, "frot", 0.1, None,
+        None, Transferring(scores, one, other, Home.of(scores), mode), plan,
+    )  # fmt: skip
+    return match, warp

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 import frot
-from frot.correspondence import ArrayBackbone, FeatureCache, FeatureMap, Matcher, TorchBackbone
+from frot.correspondence import (
+    ArrayBackbone,
+    FeatureCache,
+    FeatureMap,
+    Matcher,
+    TorchBackbone,
+    _memory,
+)
 from frot.correspondence.methods import METHODS
 from frot.correspondence.transfer import TRANSFERS, hough
 from tests.correspondence.small import SIDE, Counting, cat, classifier, convolutions, places
@@ -181,7 +188,7 @@ def test_hough_matching_knows_the_sizes_of_both_photographs(backbone):
     assert voted.scores == pytest.approx(expected, rel=1e-5)
 
 
-def test_photographs_are_seen_once():
+def test_photographs_are_seen_once(monkeypatch):
     counting = Counting()
     match = matcher(counting)
     match(cat(), cat(x=80))
@@ -191,10 +198,11 @@ def test_photographs_are_seen_once():
     match(cat(x=90), cat())
     assert counting.seen == 3
     # Not for ever.
-    for x in range(17):
+    monkeypatch.setattr(_memory, "MAX_BYTES", match._seen.size)
+    for x in range(3):
         match.features(cat(x=x))
     match(cat(), cat())
-    assert counting.seen == 3 + 17 + 1
+    assert counting.seen == 3 + 3 + 1
 
 
 @pytest.mark.parametrize("wrapped", ["plain", "cached", "some layers"])

@@ -201,14 +201,15 @@ def test_sides_are_cut_as_the_published_systems_cut_them(long, wanted):
     assert ratio == float(np.float32(300 / long))
 
 
-def test_resizing_is_that_of_torch():
+@pytest.mark.parametrize("antialias", [False, True])
+def test_resizing_is_that_of_torch(antialias):
     torch = pytest.importorskip("torch")
     photo = read_photo(ramp(90, 133))
     for side in (64, 300):
-        image, _ = photo.resized(side)
+        image, _ = photo.resized(side, antialias=antialias)
         maps = torch.from_numpy(photo.pixels.transpose(2, 0, 1)[None].copy())
         wanted = torch.nn.functional.interpolate(
-            maps, size=image.shape[:2], mode="bilinear", align_corners=False
+            maps, size=image.shape[:2], mode="bilinear", align_corners=False, antialias=antialias
         )
         np.testing.assert_allclose(image, wanted[0].numpy().transpose(1, 2, 0), atol=2e-5)
 

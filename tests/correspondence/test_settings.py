@@ -72,7 +72,7 @@ def test_arguments_override_presets(preset):
         "method": "frot", "hough": False, "eta": 0.7, "eps": 0.2, "steps": 5, "tol": 1e-4,
         "prior": "uniform", "power": 3.0, "normalise": "mean", "mass": "uniform",
         "exponent": 0.8, "transfer": "argmax", "radius": 5.0, "side": 96, "enlarge": False,
-        "stride": 4.0, "rank": 7, "edges": False,
+        "antialias": False, "stride": 4.0, "rank": 7, "edges": False,
     }  # fmt: skip
     assert set(given) == set(Settings().parts)
     assert Matcher(convolutions(), preset=preset, **given).settings.parts == given

@@ -69,6 +69,7 @@ def test_fold_changes_agree_between_scales() -> None:
 
 def test_what_values_are() -> None:
     assert kind_of_values(np.array([[1.0, 900.5]])) == "linear"
+    assert kind_of_values(np.array([[-20.5, 900.5]])) == "linear"
     assert kind_of_values(sparse.csr_array(np.array([[0.0, 2.0]]))) == "linear"
     assert kind_of_values(np.array([[1.5, 7.25]])) == "log2"
     assert kind_of_values(sparse.csr_array(np.array([[0.0, 1.5]]))) == "log1p"
@@ -121,3 +122,10 @@ def test_a_few_cells_without_a_gene_are_no_proof() -> None:
     found = measure(counts, np.arange(5), np.arange(5, 400))
     assert abs(found.t[0]) > 8.0
     assert abs(found.moderated[0]) < 2.0
+
+
+def test_a_ratio_of_negative_means_is_none() -> None:
+    # Intensities less their background: both negative, their ratio would look like any other.
+    table = np.repeat([[-8.0, 300.0, -8.0], [-2.0, 75.0, 75.0]], 2, axis=0)
+    found = fold_change(measure(table, np.array([0, 1]), np.array([2, 3])), "linear")
+    np.testing.assert_allclose(found, [np.nan, 2.0, np.nan], rtol=1e-6)

@@ -579,3 +579,69 @@ def test_a_loss_beyond_single_precision_is_refused(debias):
     with pytest.raises(frot.InputError, match=r"float32 holds; scale the points, or pass x"):
         loss(x, y)
     assert torch.isfinite(loss(x.double(), y.double()))
+
+
+class TestMassThatMayGo:
+    """The loss with tau: gradients are finite differences, values those of `solve`."""
+
+    @property
+    def options(self):
+        return {"groups": [2, 3], "eta": 0.1, "tol": 1e-6}
+
+    @staticmethod
+    def points():
+        rng = np.random.default_rng(0)
+        x, y = rng.normal(size=(6, 5)), 0.5 + rng.normal(size=(7, 5))
+        a, b = 0.1 + rng.random(6), 0.2 + rng.random(7)
+        return [torch.tensor(part, requires_grad=True) for part in (x, y, a, b)]
+
+    @pytest.mark.parametrize(
+        "tau", [1.0, (0.5, 3.0), (float("inf"), 2.0), (2.0, float("inf")), frot.relative(0.3)]
+    )
+    def test_gradients_are_finite_differences(self, tau):
+        loss = FRWDLoss(eps=0.3, tau=tau, warm_start=False, **self.options)
+        points = self.points()
+        value = loss(*points)
+        value.backward()
+        step = 1e-5
+        for part in points:
+            assert part.grad is not None
+            flat, grad = part.detach().view(-1), part.grad.view(-1)
+            for at in (0, len(flat) // 2):
+                ends = []
+                for sign in (1.0, -1.0):
+                    flat[at] += sign * step
+                    ends.append(float(loss(*points).detach()))
+                    flat[at] -= sign * step
+                wanted = (ends[0] - ends[1]) / (2 * step)
+                assert float(grad[at]) == pytest.approx(wanted, rel=2e-3, abs=2e-4)
+
+    def test_relative_eps_and_prices_are_differentiated(self):
+        options = {**self.options, "eps": frot.relative(0.05), "tau": frot.relative(0.5)}
+        loss = FRWDLoss(**options, warm_start=False)
+        x, y, a, b = self.points()
+        loss(x, y, a, b).backward()
+        # Scaling all points by 1 + t scales the value at eta = 0; here, what eta leaves of it.
+        step = 1e-4
+        ends = [float(loss((1 + s) * x, (1 + s) * y, a, b).detach()) for s in (step, -step)]
+        assert x.grad is not None
+        assert y.grad is not None
+        found = float((x.grad * x.detach()).sum() + (y.grad * y.detach()).sum())
+        assert found == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-3)
+
+    def test_values_are_those_of_solve(self):
+        x, y, a, b = (part.detach() for part in self.points())
+        for eps in (0.3, 0.0):
+            loss = FRWDLoss(eps=eps, tau=(1.0, 2.0), subgradient=eps == 0.0, **self.options)
+            value = float(loss(x, y, a, b))
+            res = frot.solve(x, y, [2, 3], a=a, b=b, eta=0.1, eps=eps, tau=(1.0, 2.0), tol=1e-7)
+            assert value == pytest.approx(res.value, rel=1e-6)
+
+    def test_debiased_it_is_zero_for_the_same_and_not_negative_for_others(self):
+        x, y, a, b = (part.detach() for part in self.points())
+        loss = FRWDLoss(eps=0.5, tau=1.0, debias=True, **self.options)
+        assert float(loss(x, x, a, a)) == pytest.approx(0.0, abs=1e-7)
+        assert float(loss(x, x, a, 2.0 * a)) > 0.01
+        assert float(loss(x, y, a, b)) > 0.01
+        with pytest.raises(frot.InputError, match="one price for both sides"):
+            FRWDLoss(tau=(1.0, 2.0), debias=True)

@@ -147,8 +147,10 @@ def check_entries(values: Any, name: str, ndim: int = 1) -> np.ndarray:
 NORMAL = 1e-200
 
 
-def check_weights(weights: Any, size: int, name: str, normalise: bool) -> np.ndarray:
-    """Return weights of `size` points that sum to one; None is uniform.
+def check_weights(
+    weights: Any, size: int, name: str, normalise: bool, any_mass: bool = False
+) -> np.ndarray:
+    """Return weights of `size` points that sum to one, or to `any_mass`; None is uniform.
 
     Examples
     --------
@@ -175,6 +177,8 @@ def check_weights(weights: Any, size: int, name: str, normalise: bool) -> np.nda
         raise InputError(f"{name}: all weights are zero; leave {name} out for uniform weights")
     if not np.isfinite(total):
         raise InputError(f"{name}: the weights sum to infinity; scale them down")
+    if any_mass and not normalise and abs(total - 1.0) > MASS_TOLERANCE:
+        return array
     if not normalise and abs(total - 1.0) > MASS_TOLERANCE:
         raise InputError(
             f"{name}: the weights sum to {total:.8g}, which is {total - 1.0:+.3g} off one; "
@@ -198,7 +202,8 @@ def check_masses(a: Any, b: Any, normalise: bool) -> None:
     if np.isfinite(difference) and abs(difference) > MASS_TOLERANCE * max(abs(left), abs(right)):
         raise InputError(
             f"a, b: the masses differ by {difference:+.6g} ({left:.6g} against "
-            f"{right:.6g}); pass normalise_weights=True to make each sum to one"
+            f"{right:.6g}); pass normalise_weights=True to make each sum to one, or tau=... to "
+            "let mass go"
         )
 
 

@@ -29,6 +29,7 @@ from frot.costs.geometry import Geometry, stand_ins, take_members
 from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, SimplexFamily, check_adversary
 from frot.problem.amounts import DEFAULT_EPS, Relative
+from frot.problem.marginals import check_tau
 from frot.problem.status import Status
 from frot.problem.terms import amount_at, check_amount, refuse_idle_prior
 from frot.solvers import Entropic
@@ -64,6 +65,7 @@ def solve_batch(
     eps: float | Relative = DEFAULT_EPS,
     prior: Any = None,
     adversary: Any = None,
+    tau: Any = None,
     metric: str = "sqeuclidean",
     normalise_weights: bool = False,
     tol: float = 1e-4,
@@ -88,6 +90,8 @@ def solve_batch(
     eta, eps : float or `relative`
         As in `solve`; shares are of each member's own mean cost. There must be some eps:
         ``relative(0.02)`` if left out.
+    tau : float, `relative` or a pair of these, optional
+        As in `solve` with ``penalty="kl"``; weights may then sum to anything.
     metric : str
         "sqeuclidean", "cosine", or another name in `frot.costs.METRICS`.
     prior, adversary, normalise_weights, memory_budget :
@@ -122,8 +126,9 @@ def solve_batch(
     parsed = Groups.parse(groups, d, None)
     metric = check_choice(metric, "metric", tuple(METRICS))
     check_flag(normalise_weights, "normalise_weights")
-    a = batch_weights(a, count, n, "a", normalise_weights)
-    b = batch_weights(b, count, m, "b", normalise_weights)
+    prices = check_tau(tau, "kl")
+    a = batch_weights(a, count, n, "a", normalise_weights, prices is not None)
+    b = batch_weights(b, count, m, "b", normalise_weights, prices is not None)
     eta, eps = check_amount(eta, "eta"), check_amount(eps, "eps")
     weights, eta, log_prior = check_family(
         adversary, len(parsed), eta, check_prior(prior, len(parsed)), "solve_batch"
@@ -135,8 +140,9 @@ def solve_batch(
     memory_budget = check_number(memory_budget, "memory_budget")
     begin = time.perf_counter()
     place = home or Home.of(np.zeros(1))
-    geometry, true = batch_geometry(X, Y, parsed, METRICS[metric], place, (a, b))
-    means = to_numpy(geometry.product(place.double().bring(a), place.double().bring(b)))
+    shares = (a, b) if prices is None else tuple(w / w.sum(axis=1, keepdims=True) for w in (a, b))
+    geometry, true = batch_geometry(X, Y, parsed, METRICS[metric], place, shares)
+    means = to_numpy(geometry.product(*map(place.double().bring, shares)))
     level = means.mean(axis=1)
     etas, epss = (np.broadcast_to(amount_at(x, level), (count,)) for x in (eta, eps))
     if not (epss > 0.0).all():
@@ -145,6 +151,7 @@ def solve_batch(
     result = run_batch(
         (geometry, true), (a, b), weights.having(0.0, log_prior), (etas, epss), means, parsed, home,
         BatchWork(limits.tol, limits.max_iter, limits.time_limit, begin), memory_budget,
+        tau=tuple(amount_at(price, level) for price in prices or (np.inf, np.inf)),
     )  # fmt: skip
     _warn(result, limits.tol)
     return result
@@ -176,12 +183,14 @@ def run_batch(
     symmetric: bool = False,
     start: tuple[np.ndarray, np.ndarray] | None = None,
     objectives: bool = True,
+    tau: tuple[Any, ...] = (np.inf, np.inf),
 ) -> BatchResult:
     """Solve a batch that has been checked.
 
     `geometries` are the costs to solve and those of the points' true places, `amounts` are eta and
     eps, `means` the groups' mean costs, (B, L), and `start` weights and potentials to begin with.
-    Without `objectives` values are bounds of them: see `with_objectives`.
+    Without `objectives` values are bounds of them: see `with_objectives`. Prices `tau` of the two
+    sides, of all members or of each, are infinite where mass is kept.
     """
     (etas, epss), place = amounts, home or Home.of(np.zeros(1))
     geometry, true = geometries
@@ -189,7 +198,9 @@ def run_batch(
     count, _, n, m = geometry.shape
     # Proofs are in double precision all the same, and what single cannot settle is taken up there.
     small = place.dtype == place.xp.float32 or work.aim.sweeps >= SINGLE_TO
-    terms = Terms.of(geometry.home.double(), *weights, adversary, epss, means, etas, symmetric)
+    terms = Terms.of(
+        geometry.home.double(), *weights, adversary, epss, means, etas, symmetric, (tau[0], tau[1])
+    )
     search = geometry.single() if small and terms.single_safe else geometry
     terms = terms.at(search.home)
     per_part = max(1, int(memory_budget // dense_bytes(n, m)))
@@ -229,6 +240,9 @@ def with_objectives(result: BatchResult) -> BatchResult:
 def _objectives(engine: DenseEngine, proof: Certificate, explicit: Iterable[int]) -> Any:
     """Objectives of the plans; those that are explicit have theirs already."""
     home, (count, _, n, m) = engine.terms.home, engine.geometry.shape
+    if engine.terms.soft:
+        # Nothing was put into those plans: what was proven is what they cost.
+        return proof.value
     if not time_for_objective(count * n * m):
         return proof.value
     known = np.zeros(count)
@@ -297,7 +311,9 @@ def _listed(points: Any, name: str) -> list[Any]:
         raise InputError(f"{name}: {brief(points)} is no batch; pass an array (B, n, d)") from None
 
 
-def batch_weights(weights: Any, count: int, size: int, name: str, normalise: bool) -> np.ndarray:
+def batch_weights(
+    weights: Any, count: int, size: int, name: str, normalise: bool, any_mass: bool = False
+) -> np.ndarray:
     """Return weights (B, n): None is uniform, (n,) is the same for all."""
     if weights is None:
         return np.full((count, size), 1.0 / size)
@@ -305,10 +321,13 @@ def batch_weights(weights: Any, count: int, size: int, name: str, normalise: boo
     listed = isinstance(weights, list | tuple) and any(map(is_foreign, weights))
     host = weights if listed else read_numbers(weights, name)
     if not listed and np.ndim(host) < 2:
-        return np.tile(check_weights(host, size, name, normalise), (count, 1))
+        return np.tile(check_weights(host, size, name, normalise, any_mass), (count, 1))
     if len(host) != count:
         raise InputError(f"{name}: {len(host)} members of weights for a batch of {count}")
-    rows = [check_weights(row, size, f"{name}[{at}]", normalise) for at, row in enumerate(host)]
+    rows = [
+        check_weights(row, size, f"{name}[{at}]", normalise, any_mass)
+        for at, row in enumerate(host)
+    ]
     return np.stack(rows)
 
 

@@ -216,4 +216,15 @@ class BatchResult(Sequence[Result]):
             eps=float(self.eps[at]),
             groups=self.groups,
             plain=(float(proof.plain_lower[at]), float(proof.plain_upper[at])),
+            **self._owed(at),
         ).at(self.home)
+
+    def _owed(self, at: int) -> dict[str, Any]:
+        """What a member's marginals are worth, where they need not be kept."""
+        terms = self.engine.terms
+        if not terms.soft:
+            return {}
+        prices = (terms.tau_a, terms.tau_b)
+        tau = tuple(np.inf if price is None else float(price[at, 0]) for price in prices)
+        totals = tuple(float(to_numpy(side[at, :]).sum()) for side in (terms.a, terms.b))
+        return {"tau": tau, "totals": totals}

@@ -86,11 +86,16 @@ class BatchWork:
         """
         precise = whole.double()
         small, done = to_numpy(precise.terms.eps < SMALL_EPS * precise.terms.scale)[members, 0], 0
+        # Arcs are for problems that keep their marginals.
+        small = small & (not precise.terms.soft)
         try:
             left = members[~small]
             for engine in dict.fromkeys((whole, precise)):
                 if len(left):
                     left, done = self._together(engine, left, done, start)
+            if precise.terms.soft:
+                self._stop(left, Status.STALLED, done)
+                left = left[:0]
             for member in (*left, *members[small]):
                 self._alone(precise, int(member), done)
         except DeadlineError:

@@ -166,9 +166,12 @@ def make_problem(
     """
     a, b = terms.a, terms.b
     with np.errstate(over="ignore", invalid="ignore"):
-        costs = normalise_costs(make_costs(), a, b, terms.normalise)
-        check_allowed(costs.forbidden, a, b)
-        plain = Problem(costs, a, b, names=names)
+        costs = normalise_costs(make_costs(), *terms.shares, terms.normalise)
+        if terms.tau is None:
+            check_allowed(costs.forbidden, a, b)
+        elif costs.forbidden is not None and terms.penalty == "kl":
+            raise InputError("C: infinite costs are taken with penalty='tv' or without tau")
+        plain = Problem(costs, a, b, names=names, marginals=terms.marginals())
         level = plain.mean_cost
     if not np.isfinite(level) or level > LARGEST_COST:
         raise InputError("costs: are infinite or NaN; scale the points down, or check the metric")
@@ -177,4 +180,5 @@ def make_problem(
         adversary = adversary.having(amount_at(terms.eta, level), terms.log_prior)
     # Where nothing costs anything every eps gives a b^T, but it has to be one.
     eps = amount_at(terms.eps, level or 1.0)
-    return plain.having(adversary=adversary, eps=eps, **known)
+    marginals = terms.marginals(level or 1.0)
+    return plain.having(adversary=adversary, eps=eps, marginals=marginals, **known)

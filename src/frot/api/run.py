@@ -10,6 +10,7 @@ import numpy as np
 
 from frot._base.stopping import finish, no_deadline
 from frot._base.validate import check_callable, check_flag
+from frot.api._destroyed import warn_if_destroyed
 from frot.plans.plan import Plan
 from frot.problem.problem import Problem
 from frot.problem.result import Result
@@ -40,6 +41,11 @@ class Run:
 
     def __call__(self, problem: Problem) -> Result:
         """Solve without the points that weigh next to nothing, which are put back after."""
+        result = self._without_light(problem)
+        warn_if_destroyed(problem, result)
+        return result
+
+    def _without_light(self, problem: Problem) -> Result:
         if self.start is not None or not problem.costs.on_host:
             return self._solve(problem)
         light = negligible(problem)
@@ -84,6 +90,9 @@ def negligible(problem: Problem) -> Light | None:
         (problem.b > 0.0) & (problem.b < TINY),
     )
     if not (light_a.any() or light_b.any()) or problem.costs.forbidden is not None:
+        return None
+    if not problem.marginals.kept:
+        # What a light point keeps is no share of what it weighs.
         return None
     if not problem.adversary.on_simplex:
         # Weights that may be more than one make more of a cost.

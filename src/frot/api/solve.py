@@ -45,6 +45,8 @@ def solve(
     eps: float | Relative | None = None,
     prior: Any = None,
     adversary: Any = None,
+    tau: Any = None,
+    penalty: str = "kl",
     metric: str | Callable[[np.ndarray, np.ndarray], float] = "sqeuclidean",
     p: float = 1.0,
     normalise: str = "none",
@@ -89,6 +91,13 @@ def solve(
         worst groups share the weight), to which eta and prior go; or `Box`, `Ellipsoid`,
         `Polytope`, `Polyhedron`, or your own with ``best(phi)``, ``contains(alpha)`` and
         ``project(alpha)``, for eta = 0 and eps = 0.
+    tau : float, `relative` or a pair of these, optional
+        Marginals need not be kept: a plan pays tau a unit of what it does not keep of a and of b
+        (``tau=(tau_a, tau_b)``), and these may sum to anything. ``inf`` keeps a side.
+        ``result.marginals`` and ``result.mass`` tell what was kept.
+    penalty : {"kl", "tv"}
+        With tau: the divergence :math:`\sum x \log(x / a) - x + a` of what was kept, x; or the
+        mass that is left out, of which none is created (partial transport), for eps = 0.
     metric : str or callable
         "sqeuclidean", "cosine" and whatever else is in `frot.costs.METRICS`, whatever
         `scipy.spatial.distance.cdist` knows, or ``f(u, v) -> float``.
@@ -154,7 +163,7 @@ solver
     terms = check_terms(
         shape, a, b, eta, eps, prior, normalise, normalise_weights,
         eps_if_needed=isinstance(solver, str) and solver == "auto", on_device=on_accelerator(home),
-        adversary=adversary,
+        adversary=adversary, tau=tau, penalty=penalty,
     )  # fmt: skip
     limits = Limits(tol, max_iter, time_limit)
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
@@ -162,11 +171,10 @@ solver
     factored = factored_metric(metric, p)
     if home is not None and factored is not None and stays(run.solver, terms):
         X, Y = home.bring(X), home.bring(Y)
-        make = partial(device_points, X, Y, parsed, factored, home, (terms.a, terms.b))
+        make = partial(device_points, X, Y, parsed, factored, home, terms.shares)
     else:
         X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
-        weights = (terms.a, terms.b)
-        make = partial(build_costs, X, Y, parsed, metric, p, memory_budget, weights)
+        make = partial(build_costs, X, Y, parsed, metric, p, memory_budget, terms.shares)
     # The time that costs take to be made is the user's, too.
     with deadline(run.solver.time_limit):
         known = {"points": (X, Y), "groups": parsed, "memory_budget": memory_budget}
@@ -183,6 +191,8 @@ def solve_costs(
     eps: float | Relative | None = None,
     prior: Any = None,
     adversary: Any = None,
+    tau: Any = None,
+    penalty: str = "kl",
     names: Any = None,
     normalise: str = "none",
     normalise_weights: bool = False,
@@ -205,8 +215,8 @@ def solve_costs(
         Weights that sum to one; uniform if left out.
     names : sequence of str, optional
         Names of the groups.
-    eta, eps, prior, adversary, normalise, normalise_weights, solver, tol, max_iter, time_limit, \
-start, callback, progress :
+    eta, eps, prior, adversary, tau, penalty, normalise, normalise_weights, solver, tol, max_iter, \
+time_limit, start, callback, progress :
         As in `solve`.
 
     Returns
@@ -227,7 +237,7 @@ start, callback, progress :
     terms = check_terms(
         shape, a, b, eta, eps, prior, normalise, normalise_weights,
         eps_if_needed=isinstance(solver, str) and solver == "auto", on_device=on_accelerator(home),
-        adversary=adversary,
+        adversary=adversary, tau=tau, penalty=penalty,
     )  # fmt: skip
     limits = Limits(tol, max_iter, time_limit)
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
@@ -290,6 +300,8 @@ def distance(
     given = [(name, options[name]) for name in ("eta", "eps") if options.get(name) is not None]
     if any(amount_at(check_amount(amount, name)) != 0.0 for name, amount in given):
         raise InputError("eta, eps: a distance has neither; use frot.solve for regularised values")
+    if options.get("tau") is not None:
+        raise InputError("tau: a distance keeps all mass; use frot.solve for values with tau")
     weights = options.get("adversary")
     if isinstance(weights, SimplexFamily) and weights.eta != 0.0:
         raise InputError("adversary: a distance has no eta; use frot.solve for regularised values")

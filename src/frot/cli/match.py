@@ -128,17 +128,26 @@ class MatchCall:
 
 @dataclass(frozen=True)
 class MatchFiles:
-    """Where the picture, the page and the numbers go; None for those not wanted."""
+    """Where pictures, the page, numbers and dense answers go; None for those not wanted."""
 
     photos: tuple[Path, Path]
     picture: Path | None = None
     page: Path | None = None
     numbers: Path | None = None
+    flow: Path | None = None
+    warp: Path | None = None
+    save: Path | None = None
 
     def check(self) -> None:
         """Refuse what could not be written, before the work."""
+        from frot.correspondence.flow import FLOWS, IMAGES
+
         wanted = (self.picture, PICTURES), (self.page, PAGES), (self.numbers, NUMBERS)
-        check_files(*wanted, inputs=self.photos, called="one of the photographs")
+        dense = (self.flow, FLOWS), (self.warp, IMAGES), (self.save, (".npz",))
+        check_files(*wanted, *dense, inputs=self.photos, called="one of the photographs")
+        paths = [path.resolve() for path, _ in (*wanted, *dense) if path is not None]
+        if len(set(paths)) < len(paths):
+            raise InputError("output: two of the files have one path; give each its own")
 
     def write(
         self, match: Matched, points: np.ndarray, moved: Moved, call: MatchCall
@@ -153,7 +162,14 @@ class MatchFiles:
 
             write_match_page(match, self.page, points, call=call.python, command=call.command)
         save_json(numbers(match, points, moved), self.numbers)
-        return [path for path in (self.picture, self.page, self.numbers) if path is not None]
+        if self.flow is not None:
+            match.flow().save(self.flow)
+        if self.warp is not None:
+            match.warp(onto="target").save(self.warp)
+        if self.save is not None:
+            match.save(self.save)
+        written = self.picture, self.page, self.numbers, self.flow, self.warp, self.save
+        return [path for path in written if path is not None]
 
 
 def numbers(match: Matched, points: np.ndarray, moved: Moved) -> dict[str, Any]:
@@ -233,6 +249,17 @@ def match(
         Path | None, option("Output", "Write a web page to click on, .html.", "FILE")
     ] = None,
     json: Annotated[Path | None, option("Output", "Write all numbers, .json.", "FILE")] = None,
+    flow: Annotated[
+        Path | None,
+        option("Output", "Write where every pixel of A is in B: .flo, .npy or .npz.", "FILE"),
+    ] = None,
+    warp: Annotated[
+        Path | None, option("Output", "Write A in the frame of B, .png or .webp.", "FILE")
+    ] = None,
+    save: Annotated[
+        Path | None,
+        option("Output", "Write the match, .npz, for frot.correspondence.load_match.", "FILE"),
+    ] = None,
     rows: Annotated[
         int, typer.Option(min=0, help="Points to print.", rich_help_panel="Output")
     ] = 20,
@@ -243,11 +270,14 @@ def match(
     Without --points and --grid some sixteen points on the object are chosen, or, where no weights
     say where it is, the surest ones.
 
+    Example: frot match a.jpg b.jpg --points 120,80 --report match.html --flow a_to_b.flo --warp
+    a_on_b.png
+
     Exit codes: 0 solved, or the preset's steps taken, 2 bad input, 3 stopped before the tolerance.
     """
     from frot import correspondence
 
-    files = MatchFiles((a, b), out, report, json)
+    files = MatchFiles((a, b), out, report, json, flow, warp, save)
     files.check()
     words = [*(points or []), *(more or [])]
     if more and not points:

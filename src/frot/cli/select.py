@@ -290,7 +290,8 @@ def show_selection(
         table.add_column(heading, justify="right", no_wrap=True)
     for place, group in enumerate(shown):
         cells: list[Any] = [f"{selector.scores_[group]:.4g}", Text(signed["up_in"][place])]
-        cells.append(f"{signed['log2_fold_change'][place]:+.2f}")
+        change = signed["log2_fold_change"][place]
+        cells.append("-" if np.isnan(change) else f"{change:+.2f}")
         cells += [Text(signed["comparison"][place])] if "comparison" in signed else []
         cells += [f"{selector.alpha_[group]:.2g}"] if planned else []
         if tested is not None:

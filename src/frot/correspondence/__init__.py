@@ -66,18 +66,24 @@ from frot.correspondence.evaluation import (
     read_evaluation,
     result_table,
 )
+from frot.correspondence.flow import Flow, Warped, read_flow
 from frot.correspondence.match import Match
+from frot.correspondence.match_file import load_match
 from frot.correspondence.page import write_match_page
 from frot.correspondence.pictures import (
     grid_points,
     object_points,
     plot_cam,
+    plot_features,
+    plot_flow,
     plot_heatmap,
     plot_layers,
     plot_matches,
+    plot_warp,
     plot_weights,
 )
 from frot.correspondence.settings import PRESETS, Settings
+from frot.correspondence.tracking import Tracked
 from frot.correspondence.transfer import Transfer
 
 __all__ = [
@@ -91,6 +97,7 @@ __all__ = [
     "Evaluation",
     "FeatureCache",
     "FeatureMap",
+    "Flow",
     "Grid",
     "LayerSearch",
     "Match",
@@ -105,9 +112,11 @@ __all__ = [
     "ScoredLayers",
     "Settings",
     "TorchBackbone",
+    "Tracked",
     "Transfer",
     "Verification",
     "Warp",
+    "Warped",
     "best_layer",
     "coherence",
     "default_backbone",
@@ -116,6 +125,7 @@ __all__ = [
     "find_weights",
     "grid_points",
     "image_key",
+    "load_match",
     "load_pairs",
     "mask_score",
     "mobilenetv2",
@@ -124,15 +134,19 @@ __all__ = [
     "pck_difference",
     "pf_willow",
     "plot_cam",
+    "plot_features",
+    "plot_flow",
     "plot_heatmap",
     "plot_layers",
     "plot_matches",
+    "plot_warp",
     "plot_weights",
     "point_errors",
     "random_affine",
     "random_homography",
     "random_thin_plate",
     "read_evaluation",
+    "read_flow",
     "read_photo",
     "resnet",
     "resolve_backbone",

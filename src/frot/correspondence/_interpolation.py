@@ -10,7 +10,7 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 
-__all__ = ["Line", "corners", "interpolation", "inverse_norms", "resize", "sampling"]
+__all__ = ["Line", "corners", "interpolation", "inverse_norms", "resize", "sampling", "shrinking"]
 
 
 def sampling(places: np.ndarray, count: int) -> np.ndarray:
@@ -58,6 +58,25 @@ def interpolation(old: int, new: int, align_corners: bool) -> np.ndarray:
     else:
         place = (np.arange(new) + 0.5) * (old / new) - 0.5
     return sampling(place, old)
+
+
+def shrinking(old: int, new: int) -> np.ndarray:
+    """Return `interpolation` without aligned corners, antialiased where `new` is less, (new, old).
+
+    A sample counts by its distance from the new one, up to the distance between new ones.
+
+    Examples
+    --------
+    >>> shrinking(4, 2)
+    array([[0.42857143, 0.42857143, 0.14285714, 0.        ],
+           [0.        , 0.14285714, 0.42857143, 0.42857143]])
+    """
+    if new >= old:
+        return interpolation(old, new, align_corners=False)
+    place = (np.arange(new) + 0.5) * (old / new) - 0.5
+    apart = np.abs(np.arange(old) - place[:, None]) * (new / old)
+    weights = np.maximum(1.0 - apart, 0.0)
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def resize(maps: np.ndarray, h: int, w: int, align_corners: bool) -> np.ndarray:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, SupportsIndex
 
 import numpy as np
 
-from frot._base.errors import InputError
+from frot._base.errors import DataWarning, InputError
 from frot._base.fingerprint import fingerprint
 from frot._base.stopping import finish
 from frot._base.validate import check_choice
 from frot.correspondence._device import check_room, find_device
 from frot.correspondence._features import FeatureMap, Grid, extract_named, knows_names, state_of
 from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
-from frot.correspondence._photo import read_photo
+from frot.correspondence._memory import FeatureMemory
+from frot.correspondence._photo import Photo, is_blank, read_photo
 from frot.correspondence._score import point_errors
 from frot.correspondence.backbones import SomeLayers, resolve_backbone
 from frot.correspondence.backbones.cache import CachedBackbone, FeatureCache
@@ -28,13 +29,12 @@ from frot.correspondence.layers import LayerPair, PairFeatures, PhotoFeatures, w
 from frot.correspondence.match import Match
 from frot.correspondence.methods import METHODS, MatchProblem, Outcome, votes_between
 from frot.correspondence.settings import PRESETS, Settings
+from frot.correspondence.tracking import Tracked, track_points
 from frot.correspondence.transfer import Transferring
 from frot.correspondence.transfer import hough as hough_votes
 
 __all__ = ["Matcher"]
 
-# Photographs whose features are kept in memory: data sets come in runs of the same ones.
-REMEMBERED = 16
 # Layers that were chosen on validation sets for the methods that need such a choice: numbers of
 # maps of ResNets, the stem being 0.
 PUBLISHED_LAYERS: dict[tuple[str, str], tuple[int, ...]] = {
@@ -68,7 +68,7 @@ class Matcher:
     cache : path or FeatureCache, optional
         Keep features on disk.
     method, hough, eta, eps, steps, tol, prior, power, normalise, mass, exponent, transfer, \
-radius, side, enlarge, stride, rank, edges : optional
+radius, side, enlarge, antialias, stride, rank, edges : optional
         See `Settings`.
 
     Examples
@@ -105,6 +105,7 @@ radius, side, enlarge, stride, rank, edges : optional
         radius: float | None = None,
         side: int | None = None,
         enlarge: bool | None = None,
+        antialias: bool | None = None,
         stride: float | str | None = None,
         rank: int | None = None,
         edges: bool | None = None,
@@ -115,8 +116,8 @@ radius, side, enlarge, stride, rank, edges : optional
             .having(
                 method=method, hough=hough, eta=eta, eps=eps, steps=steps, tol=tol, prior=prior,
                 power=power, normalise=normalise, mass=mass, exponent=exponent,
-                transfer=transfer, radius=radius, side=side, enlarge=enlarge, stride=stride,
-                rank=rank, edges=edges,
+                transfer=transfer, radius=radius, side=side, enlarge=enlarge,
+                antialias=antialias, stride=stride, rank=rank, edges=edges,
             )
             .check()
             .refuse(normalise=normalise, layer=layer)
@@ -132,7 +133,7 @@ radius, side, enlarge, stride, rank, edges : optional
         self.settings = self.settings.sized(self.backbone.name)
         self.layer = _layer_number(layer, self.backbone.layers)
         self._check_prior()
-        self._seen: OrderedDict[str, PhotoFeatures] = OrderedDict()
+        self._seen = FeatureMemory()
 
     def _check_prior(self) -> None:
         prior, count = self.settings.prior, len(self.backbone.layers)
@@ -150,7 +151,7 @@ radius, side, enlarge, stride, rank, edges : optional
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers make their own features.
-        return {**self.__dict__, "_seen": OrderedDict()}
+        return {**self.__dict__, "_seen": FeatureMemory()}
 
     def __call__(
         self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None
@@ -173,12 +174,51 @@ radius, side, enlarge, stride, rank, edges : optional
         features = self.pair_features(
             source, target, source_mask=source_mask, target_mask=target_mask
         )
+        return self.matched(features, began)
+
+    def matched(self, features: PairFeatures, began: float) -> Match:
+        """Return the match of two photographs' features, with the seconds since it began."""
         return finish(
             lambda: self.solve(features),
             lambda outcome: replace(
                 self.match(features, outcome), seconds=time.perf_counter() - began
             ),
         )
+
+    def track(
+        self, frames: Iterable[Any], points: Any, *, follow: str = "first", progress: bool = False
+    ) -> Iterator[Tracked]:
+        """Follow points of the first frame through a video, a frame at a time.
+
+        The network sees each frame once. Frames are read as they are needed, and may be an
+        iterator without end.
+
+        Parameters
+        ----------
+        frames : iterable of paths, PIL images or arrays
+        points : array of shape (k, 2)
+            x and y in pixels of the first frame.
+        follow : {"first", "previous"}
+            Whether each frame is matched with the first, so that errors do not add up, or with
+            the one before, where things turn and change on the way.
+        progress : bool
+            Show a bar, where `frames` has a length.
+
+        Yields
+        ------
+        Tracked
+            ``frame``, ``points``, ``confidence`` and ``match``, for the first frame too.
+
+        Examples
+        --------
+        >>> from skimage.data import chelsea
+        >>> cat = chelsea()
+        >>> frames = (cat[:, x : x + 400] for x in (0, 40, 80))
+        >>> tracked = list(Matcher(side=96).track(frames, [[220, 100]]))
+        >>> [now.frame for now in tracked], bool(tracked[2].points[0, 0] < 200)
+        ([0, 1, 2], True)
+        """
+        return track_points(self, frames, points, follow, progress)
 
     def pair_features(
         self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None
@@ -192,6 +232,14 @@ radius, side, enlarge, stride, rank, edges : optional
             for mask, photo, name in zip((source_mask, target_mask), photos, names, strict=True)
         ]
         one, other = map(self.features, photos)
+        for seen in (one, other):
+            if seen.blank:
+                warnings.warn(
+                    f"{seen.photo.name} has no content, it is of one colour or an even slope; "
+                    "nothing can be matched, and all confidence is 0; give another photograph",
+                    DataWarning,
+                    stacklevel=3,
+                )
         return self.join(one, other, masks=masks)
 
     def join(
@@ -257,8 +305,9 @@ radius, side, enlarge, stride, rank, edges : optional
         if layer is not None:
             other.layer = _layer_number(layer, self.backbone.layers)
         mine, its = self.settings, other.settings
-        alike = (mine.side, mine.enlarge, mine.mass) == (its.side, its.enlarge, its.mass)
-        other._seen = self._seen if alike else OrderedDict()
+        look = ("side", "enlarge", "antialias", "mass")
+        alike = all(getattr(mine, name) == getattr(its, name) for name in look)
+        other._seen = self._seen if alike else FeatureMemory()
         return other
 
     def with_layers(self, layers: Sequence[str | int]) -> Matcher:
@@ -280,10 +329,7 @@ radius, side, enlarge, stride, rank, edges : optional
             weights = dict(zip(self.backbone.layers, self.settings.prior, strict=True))
             chosen = tuple(float(weights[name]) for name in names)
             other.settings = replace(self.settings, prior=chosen)
-        other._seen = OrderedDict(
-            (key, replace(seen, maps=tuple(one for one in seen.maps if one.name in names)))
-            for key, seen in self._seen.items()
-        )
+        other._seen = self._seen.only(names)
         return other
 
     def features(self, source: Any) -> PhotoFeatures:
@@ -293,21 +339,19 @@ radius, side, enlarge, stride, rank, edges : optional
         name = photo.name if knows_names(self.backbone) else None
         # Networks may be trained between two photographs.
         key = fingerprint(pixels=photo.pixels, name=name, state=state_of(self.backbone))
-        if key in self._seen:
-            self._seen.move_to_end(key)
-            return replace(self._seen[key], photo=photo)
+        return self._seen.get(key, photo, lambda: self._extracted(photo))
+
+    def _extracted(self, photo: Photo) -> PhotoFeatures:
         settings = self.settings
         assert settings.side is not None
-        image, ratio = photo.resized(settings.side, settings.enlarge)
+        image, ratio = photo.resized(settings.side, settings.enlarge, settings.antialias)
         activation = None
         if settings.mass != "uniform":
             activation = class_activation(self.backbone, image, settings.mass)
         maps = tuple(extract_named(self.backbone, photo.name, image))
-        seen = PhotoFeatures(photo, image.shape[:2], ratio, maps, activation)
-        self._seen[key] = seen
-        while len(self._seen) > REMEMBERED:
-            self._seen.popitem(last=False)
-        return seen
+        # What a backbone knows by name need not have been made from these pixels.
+        blank = not knows_names(self.backbone) and is_blank(image)
+        return PhotoFeatures(photo, image.shape[:2], ratio, maps, activation, blank)
 
     def layer_pair(self, one: PhotoFeatures, other: PhotoFeatures) -> LayerPair:
         """Return the layers of two photographs, cell against cell."""
@@ -331,7 +375,8 @@ radius, side, enlarge, stride, rank, edges : optional
             scores = votes_between(scores, *inside, layers.home)
         if settings.hough:
             scores = hough_votes(scores, *grids, *sizes, layers.home)
-        return Transferring(scores, *grids, layers.home, settings.transfer, settings.radius)
+        blank = pair.source.blank or pair.target.blank
+        return Transferring(scores, *grids, layers.home, settings.transfer, settings.radius, blank)
 
     def _mass(self, seen: PhotoFeatures, mask: Any, grid: Grid, name: str) -> np.ndarray:
         if mask is not None:

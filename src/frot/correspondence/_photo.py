@@ -12,12 +12,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from frot._base.errors import InputError, require
-from frot.correspondence._interpolation import interpolation
+from frot.correspondence._interpolation import interpolation, shrinking
 
-__all__ = ["MAX_PIXELS", "MIN_SIDE", "Photo", "read_photo"]
+__all__ = ["MAX_PIXELS", "MIN_SIDE", "Photo", "is_blank", "read_photo"]
 
 MIN_SIDE = 32
 MAX_PIXELS = 89_000_000  # just under what Pillow itself calls a decompression bomb
+# Of colours; what JPEG does to a wall of one colour is less.
+_LEAST_CONTRAST = 2.0 / 255.0
 _SHORTEST = 8  # cells at stride 4 would be fewer than two below it
 
 
@@ -46,11 +48,35 @@ class Photo:
         """Height and width in pixels."""
         return int(self.pixels.shape[0]), int(self.pixels.shape[1])
 
-    def resized(self, side: int = 300, enlarge: bool = True) -> tuple[np.ndarray, float]:
+    def check_points(self, points: Any) -> np.ndarray:
+        """Return points of this photograph, x and y of shape (k, 2), or say what is wrong."""
+        try:
+            found: np.ndarray = np.asarray(points, dtype=float)
+        except (TypeError, ValueError):
+            found = np.asarray(None)
+        if found.ndim != 2 or found.shape[1] != 2:
+            raise InputError(
+                "points: must be pairs of x and y, of shape (k, 2), such as [[120, 80], [60, 200]]"
+            )
+        if np.isnan(found).any():
+            raise InputError("points: have coordinates that are not numbers; drop those points")
+        height, width = self.size
+        low, high = np.array([-0.5, -0.5]), np.array([width - 0.5, height - 0.5])
+        bad = ~((found >= low) & (found <= high)).all(axis=1)
+        if bad.any():
+            x, y = found[bad][0]
+            raise InputError(
+                f"points: ({x:g}, {y:g}) is outside {self.name}, which is {width} x {height} pixels"
+            )
+        return found
+
+    def resized(
+        self, side: int = 300, enlarge: bool = True, antialias: bool = True
+    ) -> tuple[np.ndarray, float]:
         """Return the picture with a longer side of about `side`, and the ratio to this one.
 
         The ratio r is `side` over the longer side, in single precision, and both sides are cut to
-        whole pixels, so that a longer side of 291 gives 299. Bilinear, without antialiasing.
+        whole pixels, so that a longer side of 291 gives 299. Bilinear.
 
         Parameters
         ----------
@@ -58,6 +84,9 @@ class Photo:
             The longer side that is wanted, in pixels.
         enlarge : bool
             Whether smaller pictures grow; otherwise they are returned as they are, with ratio 1.
+        antialias : bool
+            Whether all pixels of one that shrinks count, weighed by a triangle as wide as two of
+            the new ones, and not only the two next to where it is sampled.
 
         Returns
         -------
@@ -85,22 +114,40 @@ class Photo:
                 f"{self.name} is {width} x {height} pixels and would be {w} x {h} at side={side}; "
                 "crop it or give a larger side"
             )
-        return _resized(self.pixels, h, w), float(ratio)
+        return _resized(self.pixels, h, w, antialias), float(ratio)
 
 
-def _resized(pixels: np.ndarray, h: int, w: int) -> np.ndarray:
+def _resized(pixels: np.ndarray, h: int, w: int, antialias: bool) -> np.ndarray:
     """Interpolate the rows, then the columns.
 
-    Two samples count in each place, so matrices without their zeros make short work of photographs
+    Few samples count in each place, so matrices without their zeros make short work of photographs
     that are ten times larger than what is matched.
     """
     for new in (h, w):
         old = pixels.shape[0]
         if new != old:
-            matrix = csr_array(interpolation(old, new, align_corners=False).astype(np.float32))
+            matrix = shrinking(old, new) if antialias else interpolation(old, new, False)
+            matrix = csr_array(matrix.astype(np.float32))
             pixels = (matrix @ pixels.reshape(old, -1)).reshape(new, *pixels.shape[1:])
         pixels = pixels.swapaxes(0, 1)
     return np.ascontiguousarray(pixels)
+
+
+def is_blank(image: np.ndarray) -> bool:
+    """Whether an image, (h, w, 3) in [0, 1], has no content: one colour, or an even slope.
+
+    Examples
+    --------
+    >>> is_blank(np.full((40, 60, 3), 0.5)), is_blank(np.eye(40)[..., None] * np.ones(3))
+    (True, False)
+    """
+    h, w = image.shape[:2]
+    y, x = np.linspace(-1.0, 1.0, h), np.linspace(-1.0, 1.0, w)
+    rest = image - image.mean(axis=(0, 1))
+    # The lines across and down are at right angles to each other and to the mean.
+    for line in (y[:, None, None], x[None, :, None]):
+        rest = rest - line * (rest * line).mean(axis=(0, 1)) / (line**2).mean()
+    return float(rest.std()) < _LEAST_CONTRAST
 
 
 def read_photo(source: Any, name: str | None = None) -> Photo:

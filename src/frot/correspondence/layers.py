@@ -295,13 +295,17 @@ class _Chosen(LayerPair):
 
 @dataclass(frozen=True, eq=False)
 class PhotoFeatures:
-    """A photograph with the features that a network has of it, at the size it was matched at."""
+    """A photograph with the features that a network has of it, at the size it was matched at.
+
+    `blank` is whether it has no content that could be matched.
+    """
 
     photo: Photo
     size: tuple[int, int]
     ratio: float
     maps: tuple[FeatureMap, ...]
     activation: np.ndarray | None
+    blank: bool = False
 
     @property
     def cam(self) -> np.ndarray | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +11,10 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 from frot._base.errors import InputError
+from frot._base.validate import check_choice, check_number
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
+from frot.correspondence.flow import Flow, Warped, flow_of, look_up
 from frot.correspondence.transfer import Transfer, Transferring
 from frot.problem.result import Result
 
@@ -96,37 +98,130 @@ class Match:
         Transfer
             ``points``, (k, 2), in pixels of B, within it; ``confidence``, (k,).
         """
-        moved = self.transferring(self.source_ratio * self._checked(points))
+        moved = self.transferring(self.source_ratio * self.source.check_points(points))
         height, width = self.target.size
         inside = np.clip(moved.points / self.target_ratio, 0.0, [width - 1.0, height - 1.0])
         return Transfer(inside, moved.confidence)
 
     def heatmap(self, point: Any) -> np.ndarray:
         """Return how strongly every pixel of B is matched with a point of A, (H, W), at most 1."""
-        at = self.source_ratio * self._checked([point])[0]
+        at = self.source_ratio * self.source.check_points([point])[0]
         return self.transferring.heatmap(at, self.target.size, self.target_ratio)
 
-    def _checked(self, points: Any) -> np.ndarray:
-        try:
-            found: np.ndarray = np.asarray(points, dtype=float)
-        except (TypeError, ValueError):
-            found = np.asarray(None)
-        if found.ndim != 2 or found.shape[1] != 2:
+    @cached_property
+    def inverse(self) -> Match:
+        """The match of B with A that the same scores and the same plan give.
+
+        Its own `inverse` is this match again.
+        """
+        result = self.result
+        if result is not None:
+            f, g = result.potentials
+            result = replace(result, plan=result.plan.T, potentials=(g, f))
+        plan = None if self.raw_plan is None else self.home.xp.matrix_transpose(self.raw_plan)
+        turned = Match(
+            self.target, self.source, self.target_grid, self.source_grid,
+            self.target_ratio, self.source_ratio, self.b, self.a,
+            self.alpha, self.phi, self.prior, result, self.method, self.seconds,
+            self.target_cam, self.source_cam, self.transferring.inverse, plan,
+        )  # fmt: skip
+        vars(turned)["inverse"] = self
+        return turned
+
+    def flow(self, cycle: float | None = None) -> Flow:
+        """Return where every pixel of A lies in B.
+
+        Points are moved as by `transfer`, at every pixel of A, or of larger photographs on a
+        lattice of up to 150,000 of them, with the displacement bilinear in between; the certainty
+        is their confidence, read off twice a stride.
+
+        Parameters
+        ----------
+        cycle : float, optional
+            Pixels of A: where a pixel that goes to B and back ends further than this from where
+            it began, the flow is not valid. Without it only pixels off a mask and those that go
+            beyond B are not.
+
+        Returns
+        -------
+        Flow
+            ``displacement``, (H, W, 2), ``certainty`` and ``valid``, (H, W); see `Flow.save`.
+
+        Examples
+        --------
+        >>> from frot.correspondence import Matcher
+        >>> from skimage.data import chelsea
+        >>> flow = Matcher(side=96)(chelsea(), chelsea()).flow()
+        >>> flow.displacement.shape, bool(abs(flow.displacement[20:-20, 20:-20]).max() < 8)
+        ((300, 451, 2), True)
+        """
+        there = flow_of(self)
+        if cycle is None:
+            return there
+        check_number(cycle, "cycle", strict=True)
+        back = there.displacement + look_up(self.inverse.flow().displacement, there)
+        return replace(there, valid=there.valid & (np.hypot(*np.moveaxis(back, -1, 0)) <= cycle))
+
+    def cycle_error(self, points: Any) -> np.ndarray:
+        """Return how far points of A, (k, 2), end from where they began if they go to B and back.
+
+        In pixels of A, (k,). Where it is large, A's point and B's do not have each other.
+        """
+        back = self.inverse.transfer(self.transfer(points).points).points
+        return np.linalg.norm(back - np.asarray(points, dtype=float), axis=1)
+
+    def warp(self, onto: str = "target") -> Warped:
+        """Return one photograph in the frame of the other.
+
+        Parameters
+        ----------
+        onto : {"target", "source"}
+            "target" gives A as B's frame sees it: every pixel of B has the colour of A where it
+            comes from, by the flow of `inverse`. "source" gives B in the frame of A, by `flow`.
+
+        Returns
+        -------
+        Warped
+            ``pixels``, float32 in [0, 1] of shape (H, W, 3), and ``valid``, (H, W), with H and W
+            those of the photograph that it is warped onto.
+        """
+        check_choice(onto, "onto", ("target", "source"))
+        match = self.inverse if onto == "target" else self
+        flow = match.flow()
+        return Warped(look_up(match.target.pixels, flow), flow.valid)
+
+    def transfer_labels(self, labels: Any, fill: int = 0) -> np.ndarray:
+        """Return the labels of B's pixels, (H, W) of B, from those of A's.
+
+        Every pixel of B takes the label of the pixel of A that it comes from, by the flow of
+        `inverse`.
+
+        Parameters
+        ----------
+        labels : integer or bool array of shape (H, W)
+            A label for each pixel of A.
+        fill : int
+            The label of pixels that come from nowhere.
+        """
+        found = np.asarray(labels)
+        if found.shape != self.source.size or found.dtype.kind not in "biu":
             raise InputError(
-                "points: must be pairs of x and y, of shape (k, 2), such as [[120, 80], [60, 200]]"
+                f"labels: have shape {found.shape} of {found.dtype}; give whole numbers or bool "
+                f"of shape {self.source.size}, one a pixel of {self.source.name}"
             )
-        if np.isnan(found).any():
-            raise InputError("points: have coordinates that are not numbers; drop those points")
-        height, width = self.source.size
-        low, high = np.array([-0.5, -0.5]), np.array([width - 0.5, height - 0.5])
-        bad = ~((found >= low) & (found <= high)).all(axis=1)
-        if bad.any():
-            x, y = found[bad][0]
-            raise InputError(
-                f"points: ({x:g}, {y:g}) is outside {self.source.name}, which is {width} x "
-                f"{height} pixels"
-            )
-        return found
+        flow = self.inverse.flow()
+        return np.where(flow.valid, look_up(found, flow, nearest=True), found.dtype.type(fill))
+
+    def transfer_mask(self, mask: Any) -> np.ndarray:
+        """Return where an object of A, bool of shape (H, W), is in B; see `transfer_labels`."""
+        found = np.asarray(mask)
+        return self.transfer_labels(found if found.dtype.kind == "b" else found > 0) > 0
+
+    def save(self, path: str | Path) -> Path:
+        """Write the match to an ``.npz`` file that `load_match` reads; it holds no pickles."""
+        from frot.correspondence.match_file import save_match
+
+        return save_match(self, path)
 
     def plot(self, points: Any = None, **options: Any) -> Figure:
         """Draw the photographs side by side with points and where they go."""

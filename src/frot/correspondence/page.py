@@ -1,7 +1,7 @@
-"""The page of a match: click a point of A and see it in B, with its heat map.
+"""The page of a match: click a point of A or B and see it in the other, with its heat map.
 
 What the page's script needs goes in beforehand, rounded to what a screen shows: where a grid of
-points goes (`Sampled`), and the best scores of every cell (`HeatRows`).
+points goes (`Sampled`), and the best scores of every cell (`HeatRows`), from A to B and back.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 
 from frot._base.errors import require
 from frot.correspondence._features import Grid
+from frot.correspondence._photo import Photo
 from frot.correspondence.pictures import as_points, grid_extent
 from frot.show.page import check_page, data_address, render, save_page
 
 if TYPE_CHECKING:
-    from frot.correspondence._photo import Photo
     from frot.correspondence.match import Match
 
 __all__ = ["HeatRows", "Sampled", "heat_rows", "sample", "write_match_page"]
@@ -32,11 +32,9 @@ _LONGEST = 1_000
 COLOURS = ((0, 0, 4), (87, 16, 110), (188, 55, 84), (249, 142, 9), (252, 255, 164))
 # With these many points every second pixel of a photograph of 500 x 400 is one.
 MAX_POINTS = 60_000
-# Points times cells at a time, since moving points may take arrays of that many.
-_POINTS_AT_ONCE = 4_000_000
 _LEVELS = 65_535
 # Scores kept, of three bytes each.
-MAX_KEPT = 400_000
+MAX_KEPT = 250_000
 # Along the longer side of the target, for what is not kept.
 _BLOCKS = 12
 _ROWS_AT_ONCE = 256
@@ -51,13 +49,14 @@ def write_match_page(
     call: str = "",
     command: str = "",
 ) -> Path:
-    """Write a match as one web page: click a point of A and see it in B, with its heat map.
+    """Write a match as one web page: click a point of A or B and see it in the other.
 
+    Its heat map shows where else it may be, and a slider lays A, warped, over B.
     The page holds both photographs and all numbers itself and asks nothing of the network. It
     replaces an existing file only once it is complete. Points are moved by `match.transfer`
     beforehand, one a pixel up to 60,000 and on a coarser grid beyond that; of the scores of each
     cell the best are kept and the others averaged over blocks, so that a page of 4,275 x 4,275
-    cells is below five megabytes. The page says what it rounds. Needs the extra ``frot[plot]``.
+    cells is below six megabytes. The page says what it rounds. Needs the extra ``frot[plot]``.
 
     Parameters
     ----------
@@ -80,7 +79,11 @@ def write_match_page(
     path = check_page(path)
     chosen = as_points(match, points)
     moved = match.transfer(chosen)
-    sampled, heat = sample(match), heat_rows(match.scores, match.target_grid)
+    ways = [
+        (way, sample(way), heat_rows(way.scores, way.target_grid)) for way in (match, match.inverse)
+    ]
+    warped = match.warp(onto="target")
+    seen = np.where(warped.valid[..., None], warped.pixels, match.target.pixels)
     if title is None:
         title = f"{match.source.name} → {match.target.name}"
     layers = f"{len(match.alpha)} layers" if match.alpha else "no layers"
@@ -94,11 +97,17 @@ def write_match_page(
         match=match,
         a=_photo(match.source, "A"),
         b=_photo(match.target, "B"),
-        heat_box=_heat_box(match),
+        warped=_photo(Photo(seen, ""), "A over B"),
+        unknown="" if warped.valid.all() else ", and B where nothing is known",
+        heat_boxes=[_heat_box(match.inverse), _heat_box(match)],
         points=np.column_stack([chosen, moved.points, moved.confidence]).tolist(),
         facts=_facts(match),
-        rounded=_rounded(match, sampled, heat),
-        data=_data(match, sampled, heat) | {"start": int(np.argmax(moved.confidence))},
+        rounded=_rounded(*ways[0]),
+        data={
+            "sides": [_side(*way) for way in ways],
+            "colours": COLOURS,
+            "start": int(np.argmax(moved.confidence)),
+        },
     )
     return save_page(path, page)
 
@@ -163,15 +172,12 @@ def _heat_box(match: Match) -> str:
     )
 
 
-def _data(match: Match, sampled: Sampled, heat: HeatRows) -> dict[str, Any]:
-    def about(photo: Any, grid: Any, ratio: float) -> dict[str, float]:
-        h, w = photo.size
-        cells = {"w": grid.w, "h": grid.h, "stride": float(grid.stride), "ratio": float(ratio)}
-        return {"width": w, "height": h, **cells}
-
+def _side(match: Match, sampled: Sampled, heat: HeatRows) -> dict[str, Any]:
+    """The source of a match, and where its points go."""
+    (h, w), grid = match.source.size, match.source_grid
+    cells = {"w": grid.w, "h": grid.h, "stride": float(grid.stride)}
     return {
-        "a": about(match.source, match.source_grid, match.source_ratio),
-        "b": about(match.target, match.target_grid, match.target_ratio),
+        "photo": {"width": w, "height": h, "ratio": float(match.source_ratio), **cells},
         "grid": {"step": sampled.step, "across": sampled.across, "down": sampled.down},
         "low": sampled.low.tolist(),
         "high": sampled.high.tolist(),
@@ -185,7 +191,6 @@ def _data(match: Match, sampled: Sampled, heat: HeatRows) -> dict[str, Any]:
         "blocks": heat.rest.shape[1],
         "rest": _text(heat.rest),
         "shares": _text(heat.shares),
-        "colours": COLOURS,
     }
 
 
@@ -236,10 +241,8 @@ def sample(match: Match, most: int = MAX_POINTS) -> Sampled:
         step += 1
     x, y = np.arange(0, w, step), np.arange(0, h, step)
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2).astype(float)
-    many = max(1, _POINTS_AT_ONCE // max(match.source_grid.count, match.target_grid.count))
-    parts = [match.transfer(points[at : at + many]) for at in range(0, len(points), many)]
-    found = np.concatenate([np.asarray(part.points, dtype=float) for part in parts])
-    sure = np.concatenate([np.asarray(part.confidence, dtype=float) for part in parts])
+    moved = match.transfer(points)
+    found, sure = np.asarray(moved.points, dtype=float), np.asarray(moved.confidence, dtype=float)
     low, high = found.min(axis=0), found.max(axis=0)
     # A map onto one place has no extent to divide by.
     high = np.maximum(high, low + 1e-6)

@@ -145,6 +145,9 @@ class Settings:
         which was trained on larger images than the others.
     enlarge : bool
         Whether smaller photographs grow.
+    antialias : bool
+        Whether all pixels of a photograph that shrinks count, and not only those next to where it
+        is sampled; the presets of the literature do without.
     stride : float or "first"
         The grid of cells is that of the first layer with this stride or more (of this stride
         where all layers are finer), or of the very first layer.
@@ -188,6 +191,7 @@ class Settings:
     )
     side: int | None = _whole(None, "Pixels of the longer side, matched at.", 32)
     enlarge: bool = _flag(True, "Let smaller photographs grow.")
+    antialias: bool = _flag(True, "Let all pixels count where a photograph shrinks.")
     stride: float | str = _setting(
         8, "Pixels between cells, or first, the first layer's.", _check_stride, str, "PIXELS"
     )
@@ -244,7 +248,7 @@ def _declared() -> dict[str, Option]:
 # "frot-paper": the paper's reading; "scot": the framework it builds on, its OT-HPF; "hpf":
 # hyperpixel flow, which that extends. They match the cells of the first layer of a ResNet, whose
 # stride is 4; that of other networks may be 2, and four times as many cells sixteen times the work.
-_BOXES: dict[str, Any] = {"transfer": "boxes", "side": 300, "stride": 4}
+_BOXES: dict[str, Any] = {"transfer": "boxes", "side": 300, "stride": 4, "antialias": False}
 PRESETS: dict[str, Settings] = {
     "frot": Settings(),
     "frot-paper": Settings(

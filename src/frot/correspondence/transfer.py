@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -113,9 +114,13 @@ WINDOWS = {"median": 3, "soft": 15}
 SPREAD = 1.5
 # Cells that weigh less than this share of the closest one are left out.
 FAINT = 0.01
+# How far they are, in standard deviations, from a point on a cell.
+FAR = float(np.sqrt(-2.0 * np.log(FAINT)))
 # A match within this many cells of the answer counts as agreeing with it.
 AGREES = 2.0
-# Points that are moved at once: their weights are a matrix of points and cells.
+# Sums of weights that are apart by less than this share are the same but for rounding.
+TIED = 1e-6
+# Points that are moved at once: their votes are a matrix of points and pairs of cells.
 AT_ONCE = 2_000
 
 
@@ -160,6 +165,8 @@ class Transferring:
         so in 3 x 3, for places between cells).
     radius : float, optional
         Pixels instead of one stride; the standard deviation of "median" instead of one and a half.
+    blank : bool
+        Whether one of the images has no content: then nothing is known, and no place is sure.
     """
 
     scores: Any
@@ -168,6 +175,7 @@ class Transferring:
     home: Home
     mode: str = "median"
     radius: float | None = None
+    blank: bool = False
 
     @cached_property
     def voting(self) -> np.ndarray:
@@ -175,81 +183,173 @@ class Transferring:
         some = to_numpy(self.home.xp.any(self.scores > 0.0, axis=1))
         return some if some.any() else np.ones_like(some)
 
+    @cached_property
+    def _centres(self) -> np.ndarray:
+        return self.source.centres
+
+    @cached_property
+    def moves(self) -> np.ndarray:
+        """Displacements of the source's cells, (n, 2)."""
+        best = to_numpy(self.home.xp.argmax(self.scores, axis=1))
+        centres = self.target.centres
+        if self.mode not in WINDOWS:
+            return centres[best] - self._centres
+        y, x = np.divmod(best, self.target.w)
+        cells, inside = _window(x, y, WINDOWS[self.mode] // 2, self.target)
+        rows = np.arange(self.source.count)[:, None]
+        near = np.where(inside, self._taken(self.scores, rows, cells), 0.0)
+        # A cell without any score stays where the first of equals is.
+        alone = near.sum(axis=1) <= 0.0
+        near[alone] = cells[alone] == best[alone, None]
+        return np.einsum("nk,nkc->nc", _shares(near), centres[cells]) - self._centres
+
+    def _taken(self, values: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """What an array, (n, m), has for some pairs of cells, in double precision."""
+        flat = self.home.xp.reshape(values, (-1,))
+        places = rows * self.target.count + columns
+        found = self.home.xp.take(flat, self.home.indices(places.ravel()))
+        return to_numpy(found).astype(float).reshape(places.shape)
+
     def around(self, points: np.ndarray) -> np.ndarray:
         """Return the weights of the source's cells around each point, (k, n), rows sum to one."""
-        return self._around(points, self.mode, self.radius)
+        weights = np.zeros((len(points), self.source.count))
+        for some, cells in self._neighbourhoods(points):
+            weights[np.ix_(some, cells)] = self._around(points[some], cells)
+        return weights
 
-    def _around(self, points: np.ndarray, mode: str, radius: float | None) -> np.ndarray:
-        apart = _apart(points, self.source.centres)
-        apart[:, ~self.voting] = np.inf
+    def _neighbourhoods(self, points: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield points that share a closest cell, and all cells with votes that may weigh there.
+
+        Both as numbers. Points and cells are never all held against each other: there may be
+        hundreds of thousands of the former.
+        """
+        grid, voting = self.source, np.flatnonzero(self.voting)
+        x, y = _nearest(points, grid)
+        owner = y * grid.w + x
+        order = np.argsort(owner, kind="stable")
+        owners, starts = np.unique(owner[order], return_index=True)
+        across, down = np.ascontiguousarray(self._centres[voting].T)
+        off = _apart_each(points, self._centres[owner])[order]
+        far = np.maximum.reduceat(off, starts) if len(order) else off
+        for cell, start, end, most in zip(owners, starts, [*starts[1:], None], far, strict=False):
+            squares = (across - self._centres[cell, 0]) ** 2
+            squares += (down - self._centres[cell, 1]) ** 2
+            # How far the closest cell with votes may be from a point here.
+            near = float(np.sqrt(squares.min())) + most
+            reach = near
+            if self.mode == "median":
+                reach = float(np.hypot(near, FAR * self._width))
+            elif self.mode == "boxes":
+                reach = max(near, 2**0.5 * (grid.receptive_field // 2))
+            elif self.mode != "argmax":
+                reach = max(near, self._width)
+            limit = ((reach + most) * (1.0 + 1e-9)) ** 2
+            yield order[start:end], voting[squares <= limit]
+
+    @property
+    def _width(self) -> float:
+        """Pixels: the standard deviation of "median", and how far "near" and "soft" look."""
+        if self.radius is not None:
+            return max(self.radius, 1e-9)
+        return (SPREAD if self.mode == "median" else 1.0) * self.source.stride
+
+    def _around(self, points: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """Weights of some cells with votes, among them all that have any weight, (k, cells)."""
+        if self.mode == "median":
+            weights = _gaussian(points, self._centres[cells], self._width)
+            return weights / weights.sum(axis=1, keepdims=True)
+        apart = _apart(points, self._centres[cells])
         closest = apart <= apart.min(axis=1, keepdims=True)
-        if mode == "median":
-            spread = SPREAD * self.source.stride if radius is None else radius
-            return _gaussian(apart, spread)
-        if mode == "argmax":
+        if self.mode == "argmax":
             chosen = closest
-        elif mode == "boxes":
-            boxes = self.source.boxes
+        elif self.mode == "boxes":
+            boxes = self.source.boxes[cells]
             inside = (points[:, None, :] >= boxes[:, :2]) & (points[:, None, :] <= boxes[:, 2:])
-            chosen = inside.all(axis=2) & self.voting
+            chosen = inside.all(axis=2)
         else:
-            chosen = apart <= (self.source.stride if radius is None else radius)
+            chosen = apart <= self._width
         # A point beyond the last cells still belongs to the closest one.
-        chosen = np.where(chosen.any(axis=1, keepdims=True), chosen, closest)
+        chosen = np.where(np.any(chosen, axis=1, keepdims=True), chosen, closest)
         return chosen / chosen.sum(axis=1, keepdims=True)
 
     def __call__(self, points: np.ndarray) -> Transfer:
         """Move points, (k, 2), all in pixels of the grids."""
+        moved = self.moved(points)
+        return Transfer(moved, self.confidence(points, moved))
+
+    def confidence(self, points: np.ndarray, moved: np.ndarray) -> np.ndarray:
+        """Return how sure it is that points, (k, 2), went to these places, (k,)."""
+        if self.blank:
+            return np.zeros(len(points))
         parts = [
-            self._moved(points[start : start + AT_ONCE])
+            self._confidence(points[start : start + AT_ONCE], moved[start : start + AT_ONCE])
             for start in range(0, max(len(points), 1), AT_ONCE)
         ]
-        return Transfer(
-            np.concatenate([part.points for part in parts]),
-            np.concatenate([part.confidence for part in parts]),
+        return np.concatenate(parts)
+
+    def votes_at(self, y: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Return whether the closest cell has votes, at all places of some rows and columns."""
+        grid = self.source
+        down, across = (
+            np.clip((places / grid.stride).round().astype(int), 0, count - 1)
+            for places, count in ((y, grid.h), (x, grid.w))
         )
+        return self.voting.reshape(grid.h, grid.w)[np.ix_(down, across)] & (not self.blank)
 
-    def _moved(self, points: np.ndarray) -> Transfer:
-        if len(points) == 0:
-            return Transfer(np.zeros((0, 2)), np.zeros(0))
-        weights = self.around(points)
-        used = np.flatnonzero(weights.any(axis=0))
-        weights = weights[:, used]
-        moves = self._lands(self._rows(used)) - self.source.centres[used]
-        moved = points + (_medians(weights, moves) if self.mode == "median" else weights @ moves)
-        return Transfer(moved, self._confidence(self._votes(points), moved))
+    @property
+    def inverse(self) -> Transferring:
+        """The same scores read from the target to the source."""
+        xp = self.home.xp
+        turned = xp.matrix_transpose(self.scores)
+        # Row after row in memory, as they are read.
+        turned = xp.reshape(xp.reshape(turned, (-1,)), turned.shape)
+        return replace(self, scores=turned, source=self.target, target=self.source)
 
-    def _rows(self, cells: np.ndarray) -> np.ndarray:
-        """Scores of some cells of the source, (k, m), in double precision."""
-        taken = self.home.xp.take(self.scores, self.home.indices(cells), axis=0)
-        return to_numpy(taken).astype(float)
+    def moved(self, points: np.ndarray) -> np.ndarray:
+        """Return where points, (k, 2), go, and not how sure that is."""
+        found = np.zeros((len(points), 2))
+        for some, cells in self._neighbourhoods(points):
+            here, moves = points[some], self.moves[cells]
+            if self.mode == "median":
+                weights = _gaussian(here, self._centres[cells], self._width)
+                found[some] = _medians(weights, moves)
+            else:
+                found[some] = self._around(here, cells) @ moves
+        return points + found
 
-    def _votes(self, points: np.ndarray) -> np.ndarray:
-        """Shares of the target's cells in the votes of the cells close to each point, (k, m)."""
+    def _close(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Cells with votes within a stride of each point, or else the closest: numbers, weights."""
         # Some modes look far to be safe; where a point itself may be is known to its own cells.
-        weights = self._around(points, "near", None)
-        used = np.flatnonzero(weights.any(axis=0))
-        return weights[:, used] @ _shares(self._rows(used))
+        x, y = _nearest(points, self.source)
+        cells, inside = _window(x, y, 1, self.source)
+        apart = _apart_each(points[:, None], self._centres[cells])
+        chosen = inside & self.voting[cells] & (apart <= self.source.stride)
+        voting = np.flatnonzero(self.voting)
+        for one in np.flatnonzero(~chosen.any(axis=1)):
+            far = _apart(points[one : one + 1], self._centres[voting])[0]
+            closest = voting[far <= far.min()][: cells.shape[1]]
+            cells[one, : len(closest)], chosen[one, : len(closest)] = closest, True
+        return cells, chosen / chosen.sum(axis=1, keepdims=True)
 
-    def _lands(self, rows: np.ndarray) -> np.ndarray:
-        """Where some cells of the source lie in the target, (k, 2)."""
-        best = rows.argmax(axis=1)
-        centres = self.target.centres
-        if self.mode not in WINDOWS:
-            return centres[best]
-        reach = WINDOWS[self.mode] // 2
-        y, x = np.divmod(np.arange(self.target.count), self.target.w)
-        near = (np.abs(y - y[best][:, None]) <= reach) & (np.abs(x - x[best][:, None]) <= reach)
-        near = np.where(near, rows, 0.0)
-        # A cell without any score stays where the first of equals is.
-        alone = near.sum(axis=1) <= 0.0
-        near[alone, best[alone]] = 1.0
-        return _shares(near) @ centres
+    def _confidence(self, points: np.ndarray, moved: np.ndarray) -> np.ndarray:
+        """Share of the votes of the cells close to a point that are for its new place, (k,)."""
+        grid = self.target
+        columns, inside = _window(*_nearest(moved, grid), int(AGREES), grid)
+        apart = _apart_each(moved[:, None], grid.centres[columns])
+        least = apart.min(axis=1, keepdims=True, initial=np.inf)
+        agree = inside & (apart <= np.maximum(AGREES * grid.stride, least))
+        rows, weights = self._close(points)
+        votes = self._taken(self._shares, rows[:, :, None], columns[:, None, :]) * agree[:, None, :]
+        return np.clip((weights * votes.sum(axis=2)).sum(axis=1), 0.0, 1.0)
 
-    def _confidence(self, votes: np.ndarray, moved: np.ndarray) -> np.ndarray:
-        apart = _apart(moved, self.target.centres)
-        close = apart <= np.maximum(AGREES * self.target.stride, apart.min(axis=1, keepdims=True))
-        return np.clip((votes * close).sum(axis=1), 0.0, 1.0)
+    @cached_property
+    def _shares(self) -> Any:
+        """Scores as shares of a cell's votes, (n, m); cells without any spread theirs evenly."""
+        xp = self.home.xp
+        totals = xp.sum(self.scores, axis=1, keepdims=True)
+        some = totals > 0.0
+        even = xp.full_like(self.scores[:1, :1], 1.0 / self.target.count)
+        return xp.where(some, self.scores / xp.where(some, totals, xp.ones_like(totals)), even)
 
     def heatmap(self, point: np.ndarray, size: tuple[int, int], ratio: float) -> np.ndarray:
         """Return the votes of the cells close to a point, over the target's own pixels.
@@ -263,13 +363,29 @@ class Transferring:
         ratio : float
             Pixels of the grid a pixel of the target.
         """
-        votes = self._votes(point[None])[0]
         grid = self.target
+        rows, weights = self._close(point[None])
+        votes = weights[0] @ self._taken(self._shares, rows.T, np.arange(grid.count)[None, :])
         h, w = size
         down = sampling(np.arange(h) * ratio / grid.stride, grid.h)
         across = sampling(np.arange(w) * ratio / grid.stride, grid.w)
         heat = down @ votes.reshape(grid.h, grid.w) @ across.T
         return (heat / max(heat.max(), np.finfo(float).tiny)).astype(np.float32)
+
+
+def _nearest(points: np.ndarray, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+    """Columns and rows of the cells closest to points, (k,) each."""
+    x, y = np.clip((points / grid.stride).round().astype(int), 0, [grid.w - 1, grid.h - 1]).T
+    return x, y
+
+
+def _window(x: np.ndarray, y: np.ndarray, reach: int, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers of the cells around some, (k, (2 reach + 1)^2), and which of them exist."""
+    down, across = np.mgrid[-reach : reach + 1, -reach : reach + 1].reshape(2, -1)
+    down, across = y[:, None] + down, x[:, None] + across
+    inside = (down >= 0) & (down < grid.h) & (across >= 0) & (across < grid.w)
+    cells = np.clip(down, 0, grid.h - 1) * grid.w + np.clip(across, 0, grid.w - 1)
+    return cells, inside
 
 
 def _apart(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
@@ -282,13 +398,27 @@ def _apart(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     return np.sqrt(x, out=x)
 
 
-def _gaussian(apart: np.ndarray, spread: float) -> np.ndarray:
-    """Weights that fall off with the distance, (k, n), rows sum to one."""
+def _apart_each(points: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Distances between points and the places that belong to them, (..., 2) both."""
+    x, y = np.moveaxis(points - places, -1, 0)
+    return np.sqrt(x * x + y * y)
+
+
+def _gaussian(points: np.ndarray, centres: np.ndarray, spread: float) -> np.ndarray:
+    """Weights that fall off with the distance, (k, n), of the closest cell 1."""
+    # There may be a hundred times a million of them: single precision, about one of the centres.
+    near = ((points - centres[0]) / (2**0.5 * spread)).astype(np.float32)
+    cells = ((centres - centres[0]) / (2**0.5 * spread)).astype(np.float32)
+    x = near[:, :1] - cells[:, 0]
+    y = near[:, 1:] - cells[:, 1]
+    x *= x
+    y *= y
+    x += y
     # Relative to the closest cell, so that a point far from all of them has weights too.
-    nearest = apart.min(axis=1, keepdims=True)
-    weights = np.exp(-0.5 * (apart**2 - nearest**2) / max(spread, 1e-9) ** 2)
-    weights[weights < FAINT] = 0.0
-    return weights / weights.sum(axis=1, keepdims=True)
+    np.subtract(x.min(axis=1, keepdims=True), x, out=x)
+    np.exp(x, out=x)
+    x *= x >= FAINT
+    return x
 
 
 def _medians(weights: np.ndarray, moves: np.ndarray) -> np.ndarray:
@@ -296,8 +426,9 @@ def _medians(weights: np.ndarray, moves: np.ndarray) -> np.ndarray:
     found = np.empty((len(weights), 2))
     for axis in (0, 1):
         order = np.argsort(moves[:, axis], kind="stable")
-        reached = np.cumsum(weights[:, order], axis=1) >= 0.5 - 1e-12
-        found[:, axis] = moves[order, axis][reached.argmax(axis=1)]
+        reached = np.take(weights, order, axis=1).cumsum(axis=1)
+        half = (0.5 - TIED) * reached[:, -1:]
+        found[:, axis] = moves[order, axis][(reached >= half).argmax(axis=1)]
     return found
 
 

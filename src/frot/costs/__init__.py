@@ -29,6 +29,7 @@ from frot.costs._separable import SeparableCosts
 from frot.costs.build import MEMORY_BUDGET, build_costs, device_points, device_stack, given_costs
 from frot.costs.geometry import Geometry
 from frot.costs.metrics import METRICS, Columns, FactoredMetric
+from frot.costs.partial import PartialCosts
 from frot.costs.points import FactoredCosts, PointGeometry
 from frot.costs.protocol import Costs, Rounding
 from frot.costs.stack import StackedCosts, StackGeometry
@@ -46,6 +47,7 @@ __all__ = [
     "ForbiddenCosts",
     "Geometry",
     "MetricCosts",
+    "PartialCosts",
     "PointGeometry",
     "RescaledCosts",
     "Rounding",

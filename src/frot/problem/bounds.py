@@ -116,6 +116,8 @@ def upper_bound(
     moves the plan to marginals that are exact: at most :math:`8 r \langle a b^\top, |C_l| \rangle`
     where marginals are right to a share r.
     """
+    if problem.marginals.soft:
+        return _soft_upper(problem, plan)
     if problem.costs.forbidden is not None:
         arcs = plan if plan.is_sparse else Plan.from_arcs(*plan.arcs(), plan.shape)
         return _along_its_arcs(problem, arcs, LAST_PLACES) or _no_plan(problem, plan)
@@ -130,6 +132,36 @@ def upper_bound(
         if along is not None and along.bound < best.bound:
             return along
     return best
+
+
+def _soft_upper(problem: Problem, plan: Plan) -> Upper:
+    r"""The objective of any plan, where mass may go: its costs, and the price of what it loses.
+
+    A side that has to be kept is: its masses are scaled.
+    """
+    costs, sides = problem.costs, problem.marginals.sides
+    for axis, side, weights in ((1, sides[0], problem.a), (0, sides[1], problem.b)):
+        if side.soft:
+            continue
+        sums = plan.sum(axis=axis)
+        if not (sums > 0.0).all():
+            return _no_plan(problem, plan)
+        rows, cols, mass = plan.arcs()
+        plan = Plan.from_arcs(
+            rows, cols, mass * (weights / sums)[rows if axis == 1 else cols], plan.shape
+        )
+    phi, masses = costs.inner(plan), (plan.sum(axis=1), plan.sum(axis=0))
+    total = float(masses[0].sum())
+    share = (8.0 + 0.5 * plan.count) * UNIT
+    price = error = 0.0
+    for side, weights, kept in zip(sides, (problem.a, problem.b), masses, strict=True):
+        price += side.price(weights, kept)
+        error += side.price_error(weights, kept, share)
+    # Errors of costs are those of a unit mass; kept masses are right to some units each.
+    doubt = costs.doubt(phi, plan) * max(1.0, total) + 2.0 * share * total * problem.sizes
+    value, _ = problem.adversary.best(phi)
+    bound = problem.adversary.upper(phi, doubt + 4.0 * share * np.abs(phi)) + price + error
+    return Upper(float(bound), float(value) + price, plan, phi)
 
 
 def _no_plan(problem: Problem, plan: Plan) -> Upper:
@@ -247,6 +279,8 @@ def lower_bound(
         alpha, mixed = adversary.project(alpha), None
     if mixed is None:
         mixed = problem.costs.mix(alpha)
+    if problem.marginals.soft:
+        return _soft_lower(problem, alpha, g, mixed)
     a, b = problem.a, problem.b
     rounding = problem.costs.rounding(alpha)
     signed = not problem.costs.nonnegative
@@ -283,6 +317,44 @@ def lower_bound(
     return Lower(float(bound - entropy), alpha, f, g, slack + entropy)
 
 
+def _soft_lower(problem: Problem, alpha: np.ndarray, g: np.ndarray, mixed: np.ndarray) -> Lower:
+    r"""What feasible potentials prove where mass may go, shifted to where they prove most.
+
+    .. math::
+        -\tau_a \langle a, e^{-f / \tau_a} - 1 \rangle
+        - \tau_b \langle b, e^{-g / \tau_b} - 1 \rangle + r(\alpha), \quad f \oplus g \le M_\alpha .
+
+    The derivative by a potential is what it keeps, and errors of it cost as much.
+    """
+    a, b, marginals = problem.a, problem.b, problem.marginals
+    rounding, adversary = problem.costs.rounding(alpha), problem.adversary
+    signed = not problem.costs.nonnegative
+    f, g = _feasible_potentials(mixed, g, rounding.relative, b, signed)
+    rows, cols = marginals.sides
+    by = marginals.shift(a, f, b, g)
+    f, g = f + by, g - by
+    found = rows.dual(a, f) + cols.dual(b, g)
+    if not signed and not found > 0.0:
+        # Where no cost is negative, nothing proves more than these do.
+        found, by, f, g = 0.0, 0.0, np.zeros_like(f), np.zeros_like(g)
+    if not found > -np.inf:
+        # Potentials so far below zero that they would create more mass than there are numbers.
+        return Lower(-np.inf, alpha, f, g)
+    kept = np.maximum(rows.kept(a, f), a), np.maximum(cols.kept(b, g), b)
+    size = float(kept[0] @ np.abs(f) + kept[1] @ np.abs(g))
+    slack = float(np.sum(kept[0] * rounding.rows) + np.sum(kept[1] * rounding.cols))
+    mass = float(kept[0].sum() + kept[1].sum())
+    slack += (24.0 + 0.5 * sum(mixed.shape)) * UNIT * (size + mass * abs(by))
+    slack += UNDERFLOW * _steps(problem)
+    bound = found - slack
+    if not signed:
+        bound = max(bound, 0.0)
+    bound -= (4.0 * UNIT + abs(float(alpha.sum()) - 1.0)) * abs(bound)
+    bound += adversary.reward(alpha)
+    entropy = adversary.reward_rounding(bound, len(alpha))
+    return Lower(float(bound - entropy), alpha, f, g, slack + entropy)
+
+
 def cheap_lower_bound(problem: Problem) -> Lower:
     r"""Return what the points alone prove, without a pass over the costs.
 
@@ -290,11 +362,16 @@ def cheap_lower_bound(problem: Problem) -> Lower:
     ``problem.costs.least``, so that what the adversary earns from these is below the optimum.
     """
     least = problem.costs.least(problem.a, problem.b)
+    if problem.marginals.soft:
+        # All mass may be destroyed, and with costs below zero any amount be created.
+        least = np.where(problem.costs.nonnegative, 0.0, -np.inf) + np.zeros(len(least))
     _, n, m = problem.shape
     _, alpha = problem.adversary.best(least)
     bound = problem.adversary.least(least)
     if not np.isfinite(bound):
         return Lower(-np.inf, alpha, np.zeros(n), np.zeros(m))
+    if problem.marginals.soft:
+        return Lower(float(bound), alpha, np.zeros(n), np.zeros(m))
     f, g = problem.costs.least_potentials(alpha, problem.a, problem.b)
     # Entropy is never negative: what holds without it holds with it.
     return Lower(float(bound), alpha, f, g, plain=float(bound) if problem.eps > 0.0 else None)

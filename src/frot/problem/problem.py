@@ -12,6 +12,7 @@ import numpy as np
 from frot.costs import MEMORY_BUDGET, Costs
 from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, Simplex, SimplexFamily, as_adversary
+from frot.problem.marginals import KEPT, Marginals, unit_mass
 
 __all__ = ["Problem"]
 
@@ -34,12 +35,14 @@ class Problem:
     costs : Costs
         The L cost matrices, in whatever form.
     a, b : arrays of shape (n,) and (m,)
-        Weights >= 0 that sum to one each.
+        Weights >= 0 that sum to one each, or to anything where `marginals` are not kept.
     adversary : Simplex, CappedSimplex or any other Adversary
         The weights alpha may take, and eta. What is neither of the first two is wrapped in a
         `GivenSet`, which knows what bounds have to ask.
     eps : float
         Entropic regularisation of the plan, for the oracles that have one.
+    marginals : Marginals
+        Whether plans keep a and b, or what they pay for what they do not.
     names : tuple of str
         Names of the groups.
     points : pair of arrays, optional
@@ -66,6 +69,7 @@ class Problem:
     points: tuple[np.ndarray, np.ndarray] | None = None
     groups: Groups | None = None
     memory_budget: float = MEMORY_BUDGET
+    marginals: Marginals = KEPT
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "adversary", as_adversary(self.adversary, self.costs.shape[0]))
@@ -77,9 +81,9 @@ class Problem:
 
     @cached_property
     def independent(self) -> np.ndarray:
-        """Group costs of the product plan a b^T, shape (L,)."""
+        """Group costs of the product plan a b^T of unit mass, shape (L,)."""
         small = self._present()
-        return small.costs.independent(small.a, small.b)
+        return small.costs.independent(*small.shares)
 
     def _present(self) -> Problem:
         """The problem without points of zero weight, whose costs may be anything.
@@ -94,7 +98,14 @@ class Problem:
         if self.costs.nonnegative:
             return self.independent
         small = self._present()
-        return small.costs.magnitudes(small.a, small.b)
+        return small.costs.magnitudes(*small.shares)
+
+    @property
+    def shares(self) -> tuple[np.ndarray, np.ndarray]:
+        """The weights as shares of the mass of their side."""
+        if self.marginals.kept:
+            return self.a, self.b
+        return unit_mass(self.a), unit_mass(self.b)
 
     @cached_property
     def mean_cost(self) -> float:
@@ -127,6 +138,15 @@ class Problem:
     def scale(self) -> float:
         """The scale of the objective: the mean cost, or eta or eps where these are larger."""
         return max(self.mean_cost, self.adversary.eta, self.eps)
+
+    @property
+    def owed(self) -> dict[str, Any]:
+        """What a `Result` says of marginals that need not be kept."""
+        terms = self.marginals
+        if terms.kept:
+            return {}
+        totals = fsum(self.a.tolist()), fsum(self.b.tolist())
+        return {"tau": (terms.tau_a, terms.tau_b), "penalty": terms.penalty, "totals": totals}
 
     def having(self, **changes: Any) -> Problem:
         """Return the problem with other fields than costs and weights, keeping what is known."""

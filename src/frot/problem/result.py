@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -159,6 +160,9 @@ class Result:
         Bounds over the run.
     eta, eps : float
         As they were asked for.
+    tau, penalty, totals : pair of floats, str, pair of floats
+        Prices of mass that is not kept, as they were asked for, infinite where it is; how it is
+        measured; and what a and b sum to.
     points, groups :
         The points and the groups of their features, where the costs came from points.
     chosen : Chosen, optional
@@ -197,6 +201,9 @@ class Result:
     plain: tuple[float, float] | None = None
     chosen: Chosen | None = None
     rate: Callable[[Any], np.ndarray] | None = None
+    tau: tuple[float, float] = (inf, inf)
+    penalty: str = "kl"
+    totals: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
         for name in ("alpha", "phi"):
@@ -222,6 +229,24 @@ class Result:
         what its plan and potentials prove about the one without. Otherwise they are the same.
         """
         return (self.lower, self.upper) if self.plain is None else self.plain
+
+    @property
+    def mass(self) -> float:
+        """The mass that the plan moves: one, unless `tau` lets some go."""
+        return float(self.plan.sum())
+
+    @property
+    def marginals(self) -> tuple[np.ndarray, np.ndarray]:
+        """What the plan keeps of a and of b, (n,) and (m,): its row and column sums.
+
+        Examples
+        --------
+        >>> import frot
+        >>> res = frot.solve([[0.0], [9.0]], [[0.0]], tau=1.0, penalty="tv")
+        >>> res.marginals, res.mass
+        ((array([0.5, 0. ]), array([0.5])), 0.5)
+        """
+        return self.plan.sum(axis=1), self.plan.sum(axis=0)
 
     @property
     def gap(self) -> float:
@@ -298,6 +323,7 @@ class Result:
             f"  solver    {self.solver}, {self.iterations} iterations, {self.time:.3g} s",
             f"  plan      {self.plan.nnz} arcs, mass {self.plan.sum():.6g}",
             *self._plain_line(),
+            *self._mass_line(),
         ]
         if self.chosen is not None:
             return "\n".join([*lines, f"  chosen    {self.chosen.describe()}"])
@@ -318,6 +344,15 @@ class Result:
             return []
         low, high = self.plain
         return [f"  without eps (= {self.eps:.3g}) the optimum is in [{low:.10g}, {high:.10g}]"]
+
+    def _mass_line(self) -> list[str]:
+        if self.tau == (inf, inf):
+            return []
+        (tau_a, tau_b), (of_a, of_b), mass = self.tau, self.totals, self.mass
+        return [
+            f"  kept      {mass / of_a:.4g} of a, {mass / of_b:.4g} of b  "
+            f"(tau {tau_a:.4g} and {tau_b:.4g}, {self.penalty})"
+        ]
 
     def plot(self, kind: str | None = None, **options: Any) -> Figure:
         """Draw the plan, the weights and the convergence, or just one of them.
@@ -375,6 +410,9 @@ class Result:
             time=self.time,
             eta=self.eta,
             eps=self.eps,
+            tau=self.tau,
+            penalty=self.penalty,
+            totals=self.totals,
         )
         return path
 

@@ -1,7 +1,8 @@
-"""What a call asks for besides costs, checked: weights, eta, eps, prior, adversary."""
+"""What a call asks for besides costs, checked: weights, eta, eps, prior, adversary, tau."""
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from frot._base.validate import (
 )
 from frot.problem.adversary import GivenSet, SimplexFamily, check_adversary
 from frot.problem.amounts import DEFAULT_EPS, Relative
+from frot.problem.marginals import KEPT, Marginals, check_tau, unit_mass
 
 __all__ = [
     "NORMALISATIONS",
@@ -28,6 +30,9 @@ __all__ = [
 ]
 
 NORMALISATIONS = ("none", "mean", "regret")
+
+# Masses that differ by less are taken for equal.
+MASS_SLACK = 1e-12
 
 # Up to this many pairs of points `Exact` is the road to the answer: a minute at worst, and it ends
 # at the optimum itself. Beyond, and on devices it cannot use, there is a little eps.
@@ -48,6 +53,20 @@ class Terms(NamedTuple):
     log_prior: np.ndarray | None
     normalise: str
     adversary: SimplexFamily | GivenSet
+    tau: tuple[float | Relative, float | Relative] | None = None
+    penalty: str = "kl"
+
+    @property
+    def shares(self) -> tuple[np.ndarray, np.ndarray]:
+        """The weights as shares of the mass of their side."""
+        return (self.a, self.b) if self.tau is None else (unit_mass(self.a), unit_mass(self.b))
+
+    def marginals(self, mean_cost: float = 1.0) -> Marginals:
+        """How marginals bind where the mean cost is known; shares as they are where it is not."""
+        if self.tau is None:
+            return KEPT
+        first, second = (amount_at(side, mean_cost) for side in self.tau)
+        return Marginals(first, second, self.penalty)
 
     @property
     def regularisation(self) -> tuple[float, float]:
@@ -67,28 +86,63 @@ def check_terms(
     eps_if_needed: bool = False,
     on_device: bool = False,
     adversary: Any = None,
+    tau: Any = None,
+    penalty: Any = "kl",
 ) -> Terms:
     """Check weights, regularisation, prior and normalisation for costs of the given shape.
 
-    Where eps is None it is zero, unless the solver may be chosen (`eps_if_needed`) and the costs
-    are on a device or too many for `Exact`.
+    With `tau` weights may sum to anything. Where eps is None it is zero, unless the solver may be
+    chosen (`eps_if_needed`) and the costs are on a device or too many for `Exact`.
     """
     count, n, m = shape
     check_flag(normalise_weights, "normalise_weights")
-    check_masses(a, b, normalise_weights)
-    a = check_weights(a, n, "a", normalise_weights)
-    b = check_weights(b, m, "b", normalise_weights)
+    pair = check_tau(tau, penalty)
+    check_masses(a, b, normalise_weights or pair is not None)
+    a = check_weights(a, n, "a", normalise_weights, any_mass=pair is not None)
+    b = check_weights(b, m, "b", normalise_weights, any_mass=pair is not None)
     how = check_choice(normalise, "normalise", NORMALISATIONS)
     eta = check_amount(eta, "eta")
     log_prior = check_prior(prior, count)
     weights, eta, log_prior = check_adversary(adversary, count, eta, log_prior)
     if eps is None:
         # Sets of any other kind are solved without eps alone.
-        needed = (on_device or n * m > EXACT_UP_TO) and weights.on_simplex
+        needed = (on_device or n * m > EXACT_UP_TO) and weights.on_simplex and penalty != "tv"
         eps = DEFAULT_EPS if eps_if_needed and needed else 0.0
     eps = check_amount(eps, "eps")
     refuse_idle_prior(log_prior, eta)
-    return Terms(a, b, eta, eps, log_prior, how, weights)
+    if pair is not None:
+        _check_unbalanced(a, b, pair, penalty, amount_at(eps), how, weights)
+    return Terms(a, b, eta, eps, log_prior, how, weights, pair, penalty)
+
+
+def _check_unbalanced(
+    a: np.ndarray,
+    b: np.ndarray,
+    tau: tuple[float | Relative, float | Relative],
+    penalty: str,
+    eps: float,
+    normalise: str,
+    adversary: SimplexFamily | GivenSet,
+) -> None:
+    """Refuse what cannot be meant together with tau."""
+    if not adversary.on_simplex:
+        raise InputError(
+            f"adversary: {adversary.name} has weights that need not sum to one, and tau counts "
+            "once for all groups; leave tau out, or use frot.CappedSimplex(k)"
+        )
+    if normalise == "regret":
+        raise InputError(
+            "normalise: 'regret' subtracts what whole transport costs; with tau use 'mean' or none"
+        )
+    if penalty == "tv":
+        if eps > 0.0:
+            raise InputError("eps: penalty='tv' is solved without eps; drop eps, or use 'kl'")
+        for price, name, side, rest in ((tau[0], "a", a, b), (tau[1], "b", b, a)):
+            if price == inf and side.sum() > rest.sum() * (1.0 + MASS_SLACK):
+                raise InputError(
+                    f"tau: is infinite for {name}, whose mass of {side.sum():.6g} is more than the "
+                    f"{rest.sum():.6g} of the other side; with penalty='tv' mass is not created"
+                )
 
 
 def refuse_idle_prior(prior: Any, eta: float | Relative) -> None:

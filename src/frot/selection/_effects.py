@@ -247,10 +247,11 @@ def kind_of_values(table: Any) -> str:
     values = table.data if sparse.issparse(table) else table
     if not values.size:
         return "linear"
-    if values.min() < 0.0:
-        return "log2"
+    # Intensities from which a background was subtracted may be negative, too.
     if values.max() > LARGEST_LOGARITHM:
         return "linear"
+    if values.min() < 0.0:
+        return "log2"
     part = np.ravel(values)[:: max(1, values.size // 100_000)]
     if (part == np.floor(part)).all():
         return "linear"
@@ -278,4 +279,5 @@ def fold_change(effects: Effects, values: str, base: float | None = None) -> np.
         if values == "log1p":
             factor = 1.0 if base is None else float(np.log(base))
             one, two = np.expm1(factor * one), np.expm1(factor * two)
-        return np.log2((one + PSEUDOCOUNT) / (two + PSEUDOCOUNT))
+        found = np.log2((one + PSEUDOCOUNT) / (two + PSEUDOCOUNT))
+    return np.where((one < 0.0) | (two < 0.0), np.nan, found)

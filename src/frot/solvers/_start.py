@@ -31,7 +31,7 @@ class Start:
     ----------
     alpha : array of shape (L,), optional
     plan : Plan of shape (n, m), optional
-        Feasible.
+        Feasible, where marginals have to be kept.
     g : array of shape (m,), optional
         Potential of the columns.
     """
@@ -84,6 +84,9 @@ class Start:
             # Dividing by the largest first keeps huge weights from summing to infinity.
             array = array / array.max()
             return cls(alpha=array / array.sum())
-        array = array / array.max()
-        kept = Plan.from_arcs(*Plan(array[np.ix_(rows, cols)]).arcs(), problem.shape[1:])
-        return cls(plan=round_plan(kept, problem.a, problem.b))
+        kept = array / array.max() if problem.marginals.kept else array
+        plan = Plan.from_arcs(*Plan(kept[np.ix_(rows, cols)]).arcs(), problem.shape[1:])
+        if not problem.marginals.kept:
+            # How much mass it moves is part of a plan there.
+            return cls(plan=plan)
+        return cls(plan=round_plan(plan, problem.a, problem.b))

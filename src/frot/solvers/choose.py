@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_count, check_number
+from frot.problem.marginals import refuse_penalty
 from frot.problem.problem import Problem
 from frot.problem.result import Result
 from frot.problem.terms import Terms
@@ -27,7 +28,8 @@ class Solver(Protocol):
 
     It declares what it takes: `any_set` of weights besides the (capped) simplex, arrays of
     `any_library`, points of weight zero (`takes_zero_weights`). What it does not declare is refused
-    by name, or kept from it.
+    by name, or kept from it. One that has `penalties` takes problems whose marginals need not be
+    kept, too.
     """
 
     @property
@@ -126,6 +128,7 @@ def choose_solver(
     chosen: Any = replace(solver, **changes) if changes else solver  # type: ignore[type-var]
     chosen = check_limits(chosen)
     refuse_set(chosen, terms.adversary)
+    refuse_penalty(chosen, terms.marginals())
     chosen.check(shape, eta, eps)
     return chosen
 

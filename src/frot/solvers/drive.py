@@ -28,11 +28,13 @@ from frot.problem.bounds import (
     relative_gap,
     upper_bound,
 )
+from frot.problem.marginals import refuse_penalty
 from frot.problem.problem import Problem
 from frot.problem.result import Progress, Result
 from frot.problem.status import Status
 from frot.solvers._start import Start
 from frot.solvers.forbidden import allowed_plan
+from frot.solvers.partial import Partial
 from frot.solvers.progress import progress_bar
 
 __all__ = ["Callback", "Driven", "Offer", "drive", "refuse_set"]
@@ -77,6 +79,11 @@ class Driven(ABC):
         return False
 
     @property
+    def penalties(self) -> frozenset[str]:
+        """Penalties of marginals that are not kept: partial transport is an ordinary problem."""
+        return frozenset({"tv"})
+
+    @property
     def any_library(self) -> bool:
         """Whether arrays of other libraries are worked on where they are."""
         return False
@@ -117,8 +124,13 @@ class Driven(ABC):
     ) -> Result:
         """Solve `problem`."""
         refuse_set(self, problem.adversary)
+        refuse_penalty(self, problem.marginals)
         self.check(problem.shape, problem.adversary.eta, problem.eps)
-        offers = self.offers(problem, start or Start())
+        view, start = None, start or Start()
+        if problem.marginals.partial:
+            view = Partial.of(problem)
+            problem, start = view.whole, view.start(start)
+        offers = self.offers(problem, start)
         try:
             return drive(
                 offers,
@@ -132,6 +144,7 @@ class Driven(ABC):
                 keep_last=self.keep_last,
                 before_any=self.before_any,
                 end=self.end,
+                view=view,
             )
         finally:
             # Generators that were not run to their end still have something to say.
@@ -160,13 +173,14 @@ def drive(
     keep_last: bool = False,
     before_any: Callable[[Problem], Offer] | None = None,
     end: Status = Status.STALLED,
+    view: Partial | None = None,
 ) -> Result:
     """Run an algorithm until its interval is within `tol` or a limit is met.
 
     A callback that returns True stops the run; Ctrl-C ends it with the best answer so far, which
     goes with the interrupt to whoever called. `keep_last` returns the last plan and the weights
     that answer it instead of the best ones. `end` is what an algorithm says that has nothing more
-    to offer.
+    to offer. `view` is the problem that `problem` stands for, where it does.
 
     Raises
     ------
@@ -187,6 +201,7 @@ def drive(
                 stopped = False
                 if known.complete:
                     now = known.progress(iteration, time.perf_counter() - begin)
+                    now = now if view is None else view.tell(now)
                     if offer != Offer():
                         history.append(now)
                     show(now)
@@ -212,6 +227,7 @@ def drive(
             problem = known.complete_by((before_any or bounds_from_points)(problem)) or problem
     upper, lower = known.bounds
     last = known.progress(iteration, time.perf_counter() - begin)
+    last = last if view is None else view.tell(last)
     refuse_contradiction(lower.bound, upper.bound, solver)
     if status is not Status.INTERRUPTED and last.gap <= tol:
         status = Status.CONVERGED
@@ -239,7 +255,9 @@ def drive(
         points=problem.points,
         groups=problem.groups,
         plain=known.plain,
+        **problem.owed,
     )
+    result = result if view is None else view.result(result)
     if interrupt is not None:
         raise Interrupted(result) from interrupt
     # An optimum of zero cannot be had to a relative tolerance, and is right all the same.
@@ -340,12 +358,23 @@ def bounds_from_points(problem: Problem) -> Offer:
 def first_plans(problem: Problem) -> list[Plan]:
     """Return feasible plans that need no solver: filled somehow, or along a line through points."""
     a, b, shape = problem.a, problem.b, problem.shape[1:]
+    if problem.marginals.soft:
+        return [_soft_plan(problem)]
     if problem.costs.forbidden is not None:
         return [allowed_plan(problem.costs.forbidden, a, b)]
     found = [fill(a, b)]
     if problem.points is not None and isinstance(problem.points[0], np.ndarray):
         found += [line_arcs(x, y, a, b) for x, y in _directions(*problem.points)]
     return [Plan.from_arcs(*arcs, shape) for arcs in found]
+
+
+def _soft_plan(problem: Problem) -> Plan:
+    """A plan that keeps what has to be kept, and moves nothing where nothing has to be."""
+    a, b, terms = problem.a, problem.b, problem.marginals
+    sides = ((terms.tau_a, a), (terms.tau_b, b))
+    mass = max(float(side.sum()) if tau == np.inf else 0.0 for tau, side in sides)
+    rows, cols, shares = fill(*problem.shares)
+    return Plan.from_arcs(rows, cols, mass * shares, problem.shape[1:])
 
 
 def _directions(X: np.ndarray, Y: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -196,6 +196,7 @@ class FrankWolfe(Driven):
         # A mixture is best only to some accuracy, and so is what Sinkhorn or a time limit leaves.
         exact = isinstance(self.oracle, NetworkSimplex) and self.step != "fully_corrective"
         whole = result.status is not Status.TIME_LIMIT and costs.forbidden is None
+        whole = whole and problem.marginals.kept
         if exact and whole and costs.nonnegative and eta > 0.0:
             return replace(result, rate=partial(rate_bound, costs, eta))
         return result

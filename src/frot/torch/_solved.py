@@ -23,6 +23,7 @@ from frot.api.solve import solve
 from frot.costs import MEMORY_BUDGET, METRICS, FactoredCosts, FactoredMetric, device_points
 from frot.groups.groups import Groups
 from frot.problem.adversary import simplex_of
+from frot.problem.marginals import Marginals
 from frot.problem.problem import Problem
 from frot.problem.result import Result
 from frot.solvers import Entropic, Exact
@@ -56,7 +57,9 @@ class Solved:
         eta.
     alpha, phi : tensors of shape (B, L)
     f, g : tensors of shape (B, n) and (B, m)
-        The derivatives by the weights.
+        The derivatives by the weights, where mass is kept.
+    soft : bool
+        Whether it need not be.
     """
 
     results: Sequence[Result]
@@ -66,9 +69,12 @@ class Solved:
     phi: Tensor
     f: Tensor
     g: Tensor
+    soft: bool = False
 
     @classmethod
-    def of(cls, results: Sequence[Result], log_prior: Any, device: Any) -> Solved:
+    def of(
+        cls, results: Sequence[Result], log_prior: Any, device: Any, soft: bool = False
+    ) -> Solved:
         """Collect what gradients need."""
 
         def bring(array: Any) -> Tensor:
@@ -95,7 +101,7 @@ class Solved:
         entropy = -torch.special.xlogy(alpha, alpha).sum(1)
         if log_prior is not None:
             entropy = entropy + alpha @ bring(log_prior)
-        return cls(results, values, entropy, alpha, phi, f, g)
+        return cls(results, values, entropy, alpha, phi, f, g, soft)
 
     def products(self, x: Tensor | None, y: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         """Return the products of the plans and y, (B, n, d), and of x and the plans, (B, m, d).
@@ -149,6 +155,8 @@ class Asked:
         Whether y is x and b is a.
     metric : FactoredMetric
         The costs of the points as they come: squared distances, of images or not.
+    tau : tensors of shape (B,), optional
+        Prices of mass that need not be kept, infinite where it is.
     """
 
     points: tuple[Tensor, Tensor, Tensor, Tensor]
@@ -160,6 +168,7 @@ class Asked:
     k: int = 1
     symmetric: bool = False
     metric: FactoredMetric = SQUARED
+    tau: tuple[Tensor, Tensor] | None = None
 
     def copied(self) -> Asked:
         """The same on tensors of its own: an optimiser moves points where they are."""
@@ -184,7 +193,11 @@ class Asked:
         """Whether the other asks for nothing else; its mean cost leads no search."""
         if not self.fits(other) or self._settings != other._settings:
             return False
-        mine, theirs = ((*each.points, *each.amounts[:2]) for each in (self, other))
+        if (self.tau is None) != (other.tau is None):
+            return False
+        mine, theirs = (
+            (*each.points, *each.amounts[:2], *(each.tau or ())) for each in (self, other)
+        )
         pairs = zip(mine, theirs, strict=True)
         return all(a.dtype == b.dtype and torch.equal(a, b) for a, b in pairs)
 
@@ -238,7 +251,11 @@ def _solve(asked: Asked, start: Any) -> Solved:
     (x, y, a, b), groups, tol = asked.points, asked.groups, asked.tol
     log_prior = check_prior(asked.prior, len(groups))
     etas, epss, _ = (to_numpy(part) for part in asked.amounts)
-    weights = (_unit_mass(a), _unit_mass(b))
+    shares = (_unit_mass(a), _unit_mass(b))
+    weights, prices = shares, np.full((2, len(etas)), np.inf)
+    if asked.tau is not None:
+        weights = to_numpy(a).astype(float), to_numpy(b).astype(float)
+        prices = np.stack([to_numpy(side).astype(float) for side in asked.tau])
     fits = dense_bytes(x.shape[1], y.shape[1]) <= MEMORY_BUDGET
     with hearing():
         # The gap may be asked for far below `tol`; only what misses `tol` is worth a warning.
@@ -246,21 +263,27 @@ def _solve(asked: Asked, start: Any) -> Solved:
         if fits and (epss > 0.0).all():
             home = find_home(x=x.double())
             assert home is not None
-            geometries = batch_geometry(x, y, groups, asked.metric, home, weights)
+            geometries = batch_geometry(x, y, groups, asked.metric, home, shares)
             bring = home.double().bring
-            means = to_numpy(geometries[0].product(*map(bring, weights)))
+            means = to_numpy(geometries[0].product(*map(bring, shares)))
             gap = max((tol / WEIGHTS) ** 2, NARROWEST)
             work = BatchWork(gap, asked.max_iter, None, time.perf_counter(), tol)
             results = run_batch(
                 geometries, weights, simplex_of(asked.k, 0.0, log_prior), (etas, epss), means,
                 groups, home, work, symmetric=asked.symmetric, start=start, objectives=False,
+                tau=(prices[0], prices[1]),
             )  # fmt: skip
         else:
             results = [
-                _alone((x[at], y[at], *(w[at] for w in weights)), (etas[at], epss[at]), asked)
+                _alone(
+                    (x[at], y[at], *(w[at] for w in weights)),
+                    (etas[at], epss[at]),
+                    Marginals(*prices[:, at].tolist()),
+                    asked,
+                )
                 for at in range(x.shape[0])
             ]
-    return Solved.of(results, log_prior, x.device)
+    return Solved.of(results, log_prior, x.device, asked.tau is not None)
 
 
 def _unit_mass(weights: Tensor) -> np.ndarray:
@@ -269,7 +292,7 @@ def _unit_mass(weights: Tensor) -> np.ndarray:
     return host / host.sum(axis=1, keepdims=True)
 
 
-def _alone(points: Any, amounts: Any, asked: Asked) -> Result:
+def _alone(points: Any, amounts: Any, marginals: Marginals, asked: Asked) -> Result:
     """Solve one member, from tensors x and y and arrays a and b."""
     (x, y, a, b), (eta, eps) = points, amounts
     groups, prior, tol = asked.groups, asked.prior, asked.tol
@@ -277,8 +300,9 @@ def _alone(points: Any, amounts: Any, asked: Asked) -> Result:
         host = FactoredCosts.of(to_numpy(x), to_numpy(y), groups, asked.metric, (a, b))
         q = None if eta == 0.0 else check_prior(prior, len(groups))
         problem = Problem(
-            host, a, b, adversary=simplex_of(asked.k, float(eta), q), names=groups.names
-        )
+            host, a, b, adversary=simplex_of(asked.k, float(eta), q), names=groups.names,
+            marginals=marginals,
+        )  # fmt: skip
         solver = Exact(tol=max((tol / WEIGHTS) ** 2, NARROWEST))
         return Run(solver)(problem).at(find_home(x=x.double()))
     if eps == 0.0:
@@ -292,13 +316,16 @@ def _alone(points: Any, amounts: Any, asked: Asked) -> Result:
             "prior": q,
             "adversary": simplex_of(asked.k, 0.0, None),
             "tol": max((tol / WEIGHTS) ** 2, NARROWEST),
+            "tau": None if marginals.kept else (marginals.tau_a, marginals.tau_b),
         }
         return solve(x.double(), y.double(), groups, a=a, b=b, **limits)
     home = find_home(x=x)
     assert home is not None
-    costs: Any = device_points(x, y, groups, asked.metric, home, (a, b))
+    shares = (a, b) if marginals.kept else (a / a.sum(), b / b.sum())
+    costs: Any = device_points(x, y, groups, asked.metric, home, shares)
     adversary = simplex_of(asked.k, float(eta), check_prior(prior, len(groups)))
     problem = Problem(costs, a, b, adversary=adversary, eps=float(eps), names=groups.names)
+    problem = problem.having(marginals=marginals)
     # Brought home, though they are there, so that the plan shares nothing with the weights.
     gap = max(Aim.gap_for(tol, len(groups)), NARROWEST)
     return Entropic(tol=gap, max_iter=asked.max_iter)(problem).at(home.double())

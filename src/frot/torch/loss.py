@@ -9,12 +9,18 @@ Gradients are those of the envelope theorem: at the optimum, plan and weights ca
     \frac{\partial}{\partial \varepsilon} = \mathrm{KL}(\Pi | a b^\top), \qquad
     \frac{\partial}{\partial \eta} = -\sum_l \alpha_l \log (\alpha_l / q_l) ,
 
-so that nothing is unrolled and memory does not depend on the number of iterations.
+so that nothing is unrolled and memory does not depend on the number of iterations. Where mass may
+go (`tau`), rows keep :math:`a\, e^{-f / \tau}`, and
+
+.. math::
+    \frac{\partial}{\partial a_i} = \tau\,(1 - e^{-f_i / \tau})
+    - \varepsilon\,(e^{-f_i / \tau} - |b|), \qquad
+    \frac{\partial}{\partial \tau} = \mathrm{KL}(\Pi 1 | a) .
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,6 +36,7 @@ from frot.costs.metrics import map_points
 from frot.groups.groups import Groups
 from frot.problem.adversary import Simplex, SimplexFamily, given_once
 from frot.problem.amounts import DEFAULT_EPS, Relative
+from frot.problem.marginals import check_tau
 from frot.problem.terms import amount_at, check_amount, refuse_idle_prior
 from frot.solvers import Entropic
 from frot.solvers.choose import check_limits
@@ -64,6 +71,10 @@ class FRWDLoss(nn.Module):
         As in `solve`.
     adversary : Simplex or CappedSimplex, optional
         As in `solve`.
+    tau : float, `relative` or a pair of these, optional
+        As in `solve` with ``penalty="kl"``: weights may sum to anything. Debiased, both sides have
+        one price, and :math:`\tfrac\varepsilon2 (|a| - |b|)^2` is added, without which it may be
+        negative.
     tol : float
         Relative error of the gradient by the points, :math:`\|\delta\| / \|\nabla F\|`: an
         estimate, kept by a factor of two on all kinds of clouds, and of ten on most. The proven
@@ -107,6 +118,7 @@ class FRWDLoss(nn.Module):
         metric: str = "sqeuclidean",
         prior: Any = None,
         adversary: Any = None,
+        tau: Any = None,
         tol: float = 5e-3,
         max_iter: int = 2_000,
         subgradient: bool = False,
@@ -116,6 +128,9 @@ class FRWDLoss(nn.Module):
         self.groups = groups
         self.eta, self.eps = check_amount(eta, "eta"), check_amount(eps, "eps")
         self.debias = check_flag(debias, "debias")
+        self.tau = check_tau(tau, "kl")
+        if self.debias and self.tau is not None and self.tau[0] != self.tau[1]:
+            raise InputError("tau: a debiased loss has one price for both sides; pass a number")
         self.metric = check_choice(metric, "metric", tuple(METRICS))
         self.tol = check_number(tol, "tol", strict=True)
         self.max_iter: int = check_limits(Entropic(self.tol, max_iter)).max_iter
@@ -186,7 +201,8 @@ class FRWDLoss(nn.Module):
         alone = x.ndim == 2
         if alone:
             x, y = x[None], y[None]
-        a, b = spread_weights(a, x, "a"), spread_weights(b, y, "b")
+        soft = self.tau is not None
+        a, b = spread_weights(a, x, "a", soft), spread_weights(b, y, "b", soft)
         groups = Groups.parse(self.groups, x.shape[2], None)
         self.adversary.check(len(groups))
         # Autocast would have sweeps multiply in half precision.
@@ -217,17 +233,22 @@ class FRWDLoss(nn.Module):
     ) -> tuple[Tensor, Any]:
         """Return the losses of the members, (B,), and the answers between x and y."""
         x, y, a, b = points
-        level = _mean_cost(x, y, a, b, groups)
+        shares = (a, b)
+        if self.tau is not None:
+            shares = (a / a.sum(1, keepdim=True), b / b.sum(1, keepdim=True))
+        level = _mean_cost(x, y, *shares, groups)
         # Debiased or not, one eta and one eps: costs of different ones cannot be compared.
         amounts = [
             amount.share * level if isinstance(amount, Relative) else torch.full_like(level, amount)
-            for amount in (self.eta, self.eps)
+            for amount in (self.eta, self.eps, *(self.tau or (torch.inf, torch.inf)))
         ]
         loss, result = self._cost("xy", points, amounts, level, groups, metric)
         if self.debias:
             for role, part, w in (("xx", x, a), ("yy", y, b)):
                 own, _ = self._cost(role, (part, part, w, w), amounts, level, groups, metric)
                 loss = loss - 0.5 * own
+            if self.tau is not None:
+                loss = loss + 0.5 * amounts[1].to(loss) * (a.sum(1) - b.sum(1)) ** 2
         return loss, result
 
     def _cost(
@@ -241,18 +262,19 @@ class FRWDLoss(nn.Module):
     ) -> tuple[Tensor, Any]:
         """Return the costs of the members, (B,), and the answers they come from."""
         x, y, a, b = (part.detach() for part in points)
-        eta, eps = amounts
+        eta, eps, tau_a, tau_b = amounts
         # Solved out here, so that warnings point at the caller and not into autograd.
         asked = Asked(
             (x, y, a, b), (eta.detach(), eps.detach(), level.detach()), groups, self.prior,
             self.tol, self.max_iter, self.adversary.k,
             symmetric=torch.equal(x, y) and torch.equal(a, b), metric=metric,
+            tau=None if self.tau is None else (tau_a.detach(), tau_b.detach()),
         )  # fmt: skip
         solved = solve_members(asked, self._last.get(role))
         if self.warm_start:
             self._last = {**self._last, role: (asked.copied(), solved)}
         _refuse_overflow(solved.values, points[0].dtype)
-        value: Any = _Transport.apply(*points, eta, eps, groups, solved)
+        value: Any = _Transport.apply(*points, *amounts, groups, solved)
         return value, solved.results
 
 
@@ -268,9 +290,11 @@ class _Transport(torch.autograd.Function):
     """Values found by a solver forward, the envelope backward."""
 
     @staticmethod
-    def forward(ctx: Any, x, y, a, b, eta, eps, groups: Groups, solved: Solved) -> Tensor:
+    def forward(
+        ctx: Any, x, y, a, b, eta, eps, tau_a, tau_b, groups: Groups, solved: Solved
+    ) -> Tensor:
         ctx.solved, ctx.groups = solved, groups
-        ctx.save_for_backward(x, y, a, b, eta, eps)
+        ctx.save_for_backward(x, y, a, b, eta, eps, tau_a, tau_b)
         # A copy: what is handed out becomes part of a graph, and what is kept must not.
         return solved.values.to(x, copy=True)
 
@@ -294,33 +318,68 @@ class _Transport(torch.autograd.Function):
     @staticmethod
     def envelope(ctx: Any, *grads: Any) -> list[Any]:
         """Return the derivatives by all arguments, plan and weights held fixed."""
-        x, y, a, b, _, eps = ctx.saved_tensors
+        x, y, a, b, _, eps, *tau = ctx.saved_tensors
         solved: Solved = ctx.solved
         needs = ctx.needs_input_grad
         # Differences of points far from the origin would lose what single precision has.
         grad, a, b = grads[0].double(), a.double(), b.double()
         # By weight, so that a far point without any does not move the others away.
-        centre = a[:, None, :] @ x.double()
+        shares = a / a.sum(1, keepdim=True) if solved.soft else a
+        centre = shares[:, None, :] @ x.double()
         x1, y1 = x.double() - centre, y.double() - centre
         weights = 2.0 * grad[:, None, None] * feature_weights(solved.alpha, ctx.groups)[:, None, :]
-        found: list[Any] = [None] * 8
+        found: list[Any] = [None] * 10
+        kept = _Kept.of(a, solved.f, tau[0]), _Kept.of(b, solved.g, tau[1])
         ahead, back = solved.products(x1 if needs[1] else None, y1 if needs[0] else None)
         if ahead is not None:
-            found[0] = (weights * (a[:, :, None] * x1 - ahead)).to(x)
+            found[0] = (weights * (kept[0].masses[:, :, None] * x1 - ahead)).to(x)
         if back is not None:
-            found[1] = (weights * (b[:, :, None] * y1 - back)).to(x)
-        if needs[2]:
-            found[2] = (grad[:, None] * solved.f).to(x)
-        if needs[3]:
-            found[3] = (grad[:, None] * solved.g).to(x)
+            found[1] = (weights * (kept[1].masses[:, :, None] * y1 - back)).to(x)
+        for at, mine, other in ((0, kept[0], b), (1, kept[1], a)):
+            if needs[2 + at]:
+                by = mine.by_weight(eps.double(), other) if solved.soft else mine.potential
+                found[2 + at] = (grad[:, None] * by).to(x)
+            if needs[6 + at]:
+                found[6 + at] = grad * mine.by_price()
         if needs[4]:
             found[4] = grad * solved.entropy
         if needs[5]:
             # What the value has besides costs and entropy of alpha is eps times the divergence.
-            inner = (a * solved.f).sum(1) + (b * solved.g).sum(1)
+            inner = (kept[0].masses * solved.f).sum(1) + (kept[1].masses * solved.g).sum(1)
             inner = inner - (solved.alpha * solved.phi).sum(1)
             found[5] = grad * torch.where(eps > 0.0, inner / eps, 0.0)
+            if solved.soft:
+                over = kept[1].masses.sum(1) - a.sum(1) * b.sum(1)
+                found[5] = found[5] - grad * torch.where(eps > 0.0, over, 0.0)
         return found
+
+
+class _Kept(NamedTuple):
+    """One side at the optimum: weights (B, n), potentials, the price of mass, and what is kept."""
+
+    weights: Tensor
+    potential: Tensor
+    price: Tensor
+    masses: Tensor
+
+    @classmethod
+    def of(cls, weights: Tensor, potential: Tensor, price: Tensor) -> _Kept:
+        """An infinite price keeps all."""
+        shares = torch.exp(-potential / price[:, None].double())
+        return cls(weights, potential, price[:, None].double(), weights * shares)
+
+    def by_weight(self, eps: Tensor, other: Tensor) -> Tensor:
+        """Return the derivative of the value by the weights, (B, n)."""
+        soft, far = torch.isfinite(self.price), -self.potential / self.price
+        price = torch.where(soft, self.price, 1.0)
+        lost = torch.where(soft, -price * torch.expm1(far), self.potential)
+        # The product of the weights moves too, which leaves nothing where all masses are one.
+        return lost - eps[:, None] * (torch.exp(far) - other.sum(1, keepdim=True))
+
+    def by_price(self) -> Tensor:
+        """Return the derivative of the value by tau, (B,): the divergence of what is kept."""
+        far = self.potential / self.price
+        return (self.weights * (-torch.expm1(-far) - far * torch.exp(-far))).sum(1)
 
 
 def _refuse_overflow(values: Tensor, dtype: torch.dtype) -> None:
@@ -419,10 +478,12 @@ def check_tensors(x: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
     return x, y, a, b
 
 
-def spread_weights(weights: Tensor | None, points: Tensor, name: str) -> Tensor:
+def spread_weights(
+    weights: Tensor | None, points: Tensor, name: str, any_mass: bool = False
+) -> Tensor:
     """Return weights of every member, (B, n)."""
     count, size = points.shape[:2]
     if weights is None:
         return points.new_full((count, size), 1.0 / size)
-    batch_weights(weights.detach(), count, size, name, normalise=False)
+    batch_weights(weights.detach(), count, size, name, normalise=False, any_mass=any_mass)
     return weights if weights.ndim == 2 else weights.expand(count, size)

@@ -24,7 +24,7 @@ class Uniform(FakeMatch):
 
 def uniform() -> Any:
     match = fake_match()
-    return Uniform(match.source, match.target, match.warp)
+    return Uniform(match.source, match.target, match.bent)
 
 
 @pytest.mark.parametrize("size", [(300, 360), (90, 700), (500, 20), (1, 1)])

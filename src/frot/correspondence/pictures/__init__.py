@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from frot.correspondence.pictures._flow import (
+    flow_colours,
+    plot_features,
+    plot_flow,
+    plot_warp,
+)
 from frot.correspondence.pictures._maps import (
     grid_extent,
     plot_cam,
@@ -18,12 +24,16 @@ from frot.correspondence.pictures._matches import (
 
 __all__ = [
     "as_points",
+    "flow_colours",
     "grid_extent",
     "grid_points",
     "object_points",
     "plot_cam",
+    "plot_features",
+    "plot_flow",
     "plot_heatmap",
     "plot_layers",
     "plot_matches",
+    "plot_warp",
     "plot_weights",
 ]

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from frot.correspondence._photo import Photo
     from frot.correspondence.match import Match
 
-__all__ = ["grid_extent", "plot_cam", "plot_heatmap", "plot_layers", "plot_weights"]
+__all__ = [
+    "grid_extent",
+    "name_of",
+    "panels_for",
+    "plot_cam",
+    "plot_heatmap",
+    "plot_layers",
+    "plot_weights",
+]
 
 POINT = "#00D5FF"
 
@@ -46,16 +54,16 @@ def plot_heatmap(match: Match, point: Any, ax: Axes | None = None) -> Figure:
     moved = match.transfer(chosen)
     heat = match.heatmap(chosen[0])
     if ax is None:
-        figure, (left, right) = _two(match.source.size, match.target.size)
+        figure, (left, right) = panels_for(match.source.size, match.target.size)
         draw_photo(left, match.source)
         _mark(left, chosen[0])
-        left.set_title(_name(match.source), loc="left", fontsize=10, color=INK)
+        left.set_title(name_of(match.source), loc="left", fontsize=10, color=INK)
     else:
         figure, right = cast(Any, ax.figure), ax
     draw_photo(right, match.target)
     _overlay(right, heat, match.target.size)
     _mark(right, moved.points[0])
-    title = f"{_name(match.target)}   (confidence {float(moved.confidence[0]):.0%})"
+    title = f"{name_of(match.target)}   (confidence {float(moved.confidence[0]):.0%})"
     right.set_title(title, loc="left", fontsize=10, color=INK)
     return figure
 
@@ -91,7 +99,7 @@ def plot_cam(photo: Photo | np.ndarray, cam: np.ndarray, ax: Axes | None = None)
     draw_photo(axes, shown)
     image = _overlay(axes, np.asarray(cam), shown.size, cover=0.65)
     _bar(axes, image, "activation")
-    axes.set_title(_name(shown), loc="left", fontsize=10, color=INK)
+    axes.set_title(name_of(shown), loc="left", fontsize=10, color=INK)
     return figure
 
 
@@ -104,7 +112,7 @@ def plot_weights(match: Match) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, panels = _two(match.source.size, match.target.size, 0.9)
+    figure, panels = panels_for(match.source.size, match.target.size, more=0.9)
     masses = [np.asarray(mass, dtype=float) for mass in (match.a, match.b)]
     top = max(len(mass) * mass.max() for mass in masses)
     image: Any = None
@@ -117,7 +125,7 @@ def plot_weights(match: Match) -> Figure:
         image = _overlay(
             axes, cells, photo.size, top=top, extent=grid_extent(grid, ratio), cover=0.55
         )
-        axes.set_title(_name(photo), loc="left", fontsize=10, color=INK)
+        axes.set_title(name_of(photo), loc="left", fontsize=10, color=INK)
     _bar(panels, image, "weight of a cell over the mean")
     return figure
 
@@ -166,11 +174,12 @@ def _mark(axes: Any, point: np.ndarray) -> None:
         axes.plot(*point, marker="+", markersize=15, markeredgewidth=width, color=colour, zorder=5)
 
 
-def _two(one: tuple[int, int], other: tuple[int, int], more: float = 0.0) -> tuple[Any, Any]:
-    shapes = [float(np.clip(w / h, 0.4, 2.5)) for h, w in (one, other)]
-    width = float(np.clip(3.9 * sum(shapes), 7.0, 14.0))
+def panels_for(*sizes: tuple[int, int], more: float = 0.0) -> tuple[Any, Any]:
+    """Make a figure with a panel for each photograph, of sizes (h, w), in one row."""
+    shapes = [float(np.clip(w / h, 0.4, 2.5)) for h, w in sizes]
+    width = float(np.clip(3.9 * sum(shapes), 7.0, 7.0 * len(sizes)))
     figure: Any = new_figure(width + more, 0.5 + width / sum(shapes))
-    return figure, figure.subplots(1, 2, width_ratios=shapes)
+    return figure, figure.subplots(1, len(sizes), width_ratios=shapes)
 
 
 def _bar(axes: Any, image: Any, label: str) -> None:
@@ -179,7 +188,8 @@ def _bar(axes: Any, image: Any, label: str) -> None:
     colour_bar(cm.ScalarMappable(image.norm, image.cmap), axes, label, shrink=0.8, pad=0.02)
 
 
-def _name(photo: Photo) -> str:
+def name_of(photo: Photo) -> str:
+    """Return what a photograph is called in a title."""
     return plain(shorten(photo.name))
 
 

@@ -1,17 +1,7 @@
-// A point is chosen in A, and shown in B with its heat map.
+// A point is chosen in A or B, and shown in the other with its heat map.
 const data = JSON.parse(document.getElementById("data").textContent);
 const at = id => document.getElementById(id);
 const bytes = text => Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
-const A = data.a, B = data.b, grid = data.grid;
-const places = new Uint16Array(bytes(data.places).buffer), sure = bytes(data.sure);
-const surest = Math.max(sure.reduce((a, b) => Math.max(a, b), 0), 1) / 255;
-const raw = bytes(data.cells).buffer, scores = bytes(data.scores), rest = bytes(data.rest);
-const shares = new Float32Array(bytes(data.shares).buffer);
-const cells = data.wide ? new Uint32Array(raw) : new Uint16Array(raw);
-const heat = at("heat"), picture = at("photo-a");
-// Written pixel by pixel, so it had better not live on the graphics card.
-const ink = heat.getContext("2d", {willReadFrequently: true});
-heat.width = B.w; heat.height = B.h;
 const colours = new Uint8ClampedArray(4 * 256);
 for (let level = 0; level < 256; level++) {
   const share = level / 255, place = share * (data.colours.length - 1);
@@ -20,41 +10,61 @@ for (let level = 0; level < 256; level++) {
     (1 - part) * data.colours[low][c] + part * data.colours[low + 1][c];
   colours[4 * level + 3] = 255 * 0.8 * Math.sqrt(share);
 }
+// Each photograph, with where its points go in the other one.
+const sides = data.sides.map((one, number) => {
+  const raw = bytes(one.cells).buffer, sure = bytes(one.sure), letter = "ab"[number];
+  return Object.assign({}, one, {
+    number, sure, letter, name: letter.toUpperCase(), picture: at("photo-" + letter),
+    mark: at("mark-" + letter), said: at("said-" + letter), heat: at(["heat-a", "heat"][number]),
+    places: new Uint16Array(bytes(one.places).buffer), scores: bytes(one.scores),
+    rest: bytes(one.rest), shares: new Float32Array(bytes(one.shares).buffer),
+    cells: one.wide ? new Uint32Array(raw) : new Uint16Array(raw),
+    surest: Math.max(sure.reduce((a, b) => Math.max(a, b), 0), 1) / 255, drawn: "",
+  });
+});
+for (const side of sides) {
+  side.other = sides[1 - side.number];
+  // Written pixel by pixel, so it had better not live on the graphics card.
+  side.ink = side.heat.getContext("2d", {willReadFrequently: true});
+  side.heat.width = side.photo.w; side.heat.height = side.photo.h;
+}
 const clip = (value, most) => Math.min(Math.max(value, 0), most);
 const put = (marker, x, y, photo) => {
   marker.style.left = 100 * (x + 0.5) / photo.width + "%";
   marker.style.top = 100 * (y + 0.5) / photo.height + "%";
   marker.dataset.x = x; marker.dataset.y = y;
 };
-// The cells of A within a stride of a point that have votes, or else the nearest that have.
-function around(x, y) {
-  const near = [];
+// The cells within a stride of a point that have votes, or else the nearest that have.
+function around(side, x, y) {
+  const near = [], photo = side.photo;
   let nearest = [], least = Infinity;
-  for (let row = 0, cell = 0; row < A.h; row++) for (let col = 0; col < A.w; col++, cell++) {
-    if (!shares[cell]) continue;
-    const u = x * A.ratio - col * A.stride, v = y * A.ratio - row * A.stride;
-    const apart = Math.sqrt(u * u + v * v);
-    if (apart <= A.stride) near.push(cell);
-    if (apart < least) { least = apart; nearest = []; }
-    if (apart === least) nearest.push(cell);
-  }
+  for (let row = 0, cell = 0; row < photo.h; row++)
+    for (let col = 0; col < photo.w; col++, cell++) {
+      if (!side.shares[cell]) continue;
+      const u = x * photo.ratio - col * photo.stride, v = y * photo.ratio - row * photo.stride;
+      const apart = Math.sqrt(u * u + v * v);
+      if (apart <= photo.stride) near.push(cell);
+      if (apart < least) { least = apart; nearest = []; }
+      if (apart === least) nearest.push(cell);
+    }
   return near.length ? near : nearest;
 }
-let drawn = "";
-function paint(x, y) {
-  const near = around(x, y), key = near.join();
-  if (key === drawn) return;
-  drawn = key;
-  const count = B.w * B.h, sum = new Float32Array(count), one = new Uint8Array(count);
-  const blocks = Math.ceil(B.w / data.block);
+function paint(side, x, y) {
+  const near = around(side, x, y), key = near.join(), {photo, ink} = side.other;
+  if (key === side.drawn) return;
+  side.drawn = key;
+  const count = photo.w * photo.h, sum = new Float32Array(count), one = new Uint8Array(count);
+  const block = side.block, blocks = Math.ceil(photo.w / block);
   for (const cell of near) {
-    const first = cell * data.blocks;
-    for (let row = 0, k = 0; row < B.h; row++) for (let col = 0; col < B.w; col++, k++)
-      one[k] = rest[first + Math.floor(row / data.block) * blocks + Math.floor(col / data.block)];
-    for (let k = cell * data.kept; k < (cell + 1) * data.kept; k++) one[cells[k]] = scores[k];
-    for (let k = 0; k < count; k++) sum[k] += shares[cell] * one[k];
+    const first = cell * side.blocks;
+    for (let row = 0, k = 0; row < photo.h; row++) for (let col = 0; col < photo.w; col++, k++)
+      one[k] = side.rest[first + Math.floor(row / block) * blocks + Math.floor(col / block)];
+    for (let k = cell * side.kept; k < (cell + 1) * side.kept; k++)
+      one[side.cells[k]] = side.scores[k];
+    for (let k = 0; k < count; k++) sum[k] += side.shares[cell] * one[k];
   }
-  const most = sum.reduce((a, b) => Math.max(a, b), 0) || 1, image = ink.createImageData(B.w, B.h);
+  const most = sum.reduce((a, b) => Math.max(a, b), 0) || 1;
+  const image = ink.createImageData(photo.w, photo.h);
   for (let k = 0; k < count; k++) {
     const level = Math.round(255 * sum[k] / most);
     image.data.set(colours.subarray(4 * level, 4 * level + 4), 4 * k);
@@ -62,23 +72,26 @@ function paint(x, y) {
   ink.putImageData(image, 0, 0);
 }
 const digits = value => value.toFixed(1).replace(/[.]0(?![0-9])/, "");
-const near = (x, y) => [clip(Math.round(x / grid.step), grid.across - 1),
+const near = ({grid}, x, y) => [clip(Math.round(x / grid.step), grid.across - 1),
   clip(Math.round(y / grid.step), grid.down - 1)];
 // A point of the grid, or one of the list, which is kept exactly.
-function point(column, row) {
-  const k = row * grid.across + column;
-  const [u, v] = [0, 1].map(c =>
-    data.low[c] + places[2 * k + c] / 65535 * (data.high[c] - data.low[c]));
-  return {x: column * grid.step, y: row * grid.step, u, v, sure: sure[k] / 255};
+function point(side, column, row) {
+  const {grid, low, high} = side, k = row * grid.across + column;
+  const [u, v] = [0, 1].map(c => low[c] + side.places[2 * k + c] / 65535 * (high[c] - low[c]));
+  return {side, x: column * grid.step, y: row * grid.step, u, v, sure: side.sure[k] / 255};
 }
 function show(now) {
-  put(at("mark-a"), now.x, now.y, A); put(at("mark-b"), now.u, now.v, B);
-  at("mark-b").dataset.confidence = now.sure;
-  at("mark-b").style.opacity = 0.55 + 0.45 * now.sure / surest;
-  paint(now.x, now.y);
-  const beyond = now.u < -0.5 || now.v < -0.5 || now.u > B.width - 0.5 || now.v > B.height - 0.5;
-  at("said-a").textContent = digits(now.x) + ", " + digits(now.y);
-  at("said-b").textContent = now.u.toFixed(1) + ", " + now.v.toFixed(1) +
+  const here = now.side, there = here.other, photo = there.photo;
+  put(here.mark, now.x, now.y, here.photo); put(there.mark, now.u, now.v, photo);
+  there.mark.dataset.confidence = now.sure;
+  here.mark.style.opacity = 1;
+  there.mark.style.opacity = 0.55 + 0.45 * now.sure / here.surest;
+  here.heat.hidden = true; there.heat.hidden = !at("warm").checked;
+  paint(here, now.x, now.y);
+  const beyond = now.u < -0.5 || now.v < -0.5 || now.u > photo.width - 0.5 ||
+    now.v > photo.height - 0.5;
+  here.said.textContent = digits(now.x) + ", " + digits(now.y);
+  there.said.textContent = now.u.toFixed(1) + ", " + now.v.toFixed(1) +
     (beyond ? " (beyond the edge)" : "");
   at("said-c").textContent = Math.round(100 * now.sure) + " %";
   at("sure").style.width = 100 * now.sure + "%";
@@ -88,39 +101,49 @@ const lines = Array.from(document.querySelectorAll("#points tr[data-x]"));
 function pin(now, line) {
   pinned = now;
   show(now);
-  const said = ["said-a", "said-b", "said-c"].map(id => at(id).textContent);
-  at("aloud").textContent =
-    "Point " + said[0] + " of A is at " + said[1] + " of B, confidence " + said[2];
+  const here = now.side, there = here.other;
+  at("aloud").textContent = "Point " + here.said.textContent + " of " + here.name + " is at " +
+    there.said.textContent + " of " + there.name + ", confidence " + at("said-c").textContent;
   lines.forEach(other => other.classList.toggle("on", other === line));
 }
-const pinLine = line => pin(Object.fromEntries(
-  ["x", "y", "u", "v", "sure"].map(name => [name, Number(line.dataset[name])])), line);
-function under(event) {
-  const box = picture.getBoundingClientRect();
-  return point(...near((event.clientX - box.left) / box.width * A.width - 0.5,
-    (event.clientY - box.top) / box.height * A.height - 0.5));
+const pinLine = line => pin(Object.assign({side: sides[0]}, Object.fromEntries(
+  ["x", "y", "u", "v", "sure"].map(name => [name, Number(line.dataset[name])]))), line);
+function under(side, event) {
+  const box = side.picture.getBoundingClientRect(), photo = side.photo;
+  return point(side, ...near(side, (event.clientX - box.left) / box.width * photo.width - 0.5,
+    (event.clientY - box.top) / box.height * photo.height - 0.5));
 }
-picture.addEventListener("click", event => pin(under(event)));
 let waiting = null;
-picture.addEventListener("pointermove", event => {
-  if (event.pointerType === "touch" || !at("follow").checked) return;
-  over = true;
-  if (waiting === null) requestAnimationFrame(() => {
-    if (over) show(waiting);
-    waiting = null;
+for (const side of sides) {
+  side.picture.addEventListener("click", event => pin(under(side, event)));
+  side.picture.addEventListener("pointermove", event => {
+    if (event.pointerType === "touch" || !at("follow").checked) return;
+    over = true;
+    if (waiting === null) requestAnimationFrame(() => {
+      if (over) show(waiting);
+      waiting = null;
+    });
+    waiting = under(side, event);
   });
-  waiting = under(event);
+  side.picture.addEventListener("pointerleave", () => { over = false; show(pinned); });
+  side.picture.addEventListener("keydown", event => {
+    const {grid} = side, steps = event.shiftKey ? 10 : 1;
+    // From where the marker is, whichever photograph the point was chosen in.
+    const [x, y] = pinned.side === side ? [pinned.x, pinned.y] : [pinned.u, pinned.v];
+    const [column, row] = near(side, x, y);
+    const next = {ArrowLeft: [column - steps, row], ArrowRight: [column + steps, row],
+      ArrowUp: [column, row - steps], ArrowDown: [column, row + steps], Home: [0, row],
+      End: [grid.across - 1, row], PageUp: [column, 0],
+      PageDown: [column, grid.down - 1]}[event.key];
+    if (!next || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    pin(point(side, clip(next[0], grid.across - 1), clip(next[1], grid.down - 1)));
+  });
+}
+at("warm").addEventListener("change", () => show(pinned));
+at("slide").addEventListener("input", event => {
+  at("warped").style.clipPath = "inset(0 " + (100 - event.target.value) + "% 0 0)";
+  at("edge").style.left = event.target.value + "%";
 });
-picture.addEventListener("pointerleave", () => { over = false; show(pinned); });
-picture.addEventListener("keydown", event => {
-  const steps = event.shiftKey ? 10 : 1, [column, row] = near(pinned.x, pinned.y);
-  const next = {ArrowLeft: [column - steps, row], ArrowRight: [column + steps, row],
-    ArrowUp: [column, row - steps], ArrowDown: [column, row + steps], Home: [0, row],
-    End: [grid.across - 1, row], PageUp: [column, 0], PageDown: [column, grid.down - 1]}[event.key];
-  if (!next || event.ctrlKey || event.altKey || event.metaKey) return;
-  event.preventDefault();
-  pin(point(clip(next[0], grid.across - 1), clip(next[1], grid.down - 1)));
-});
-at("warm").addEventListener("change", event => { heat.hidden = !event.target.checked; });
 lines.forEach(line => line.querySelector("button").addEventListener("click", () => pinLine(line)));
 pinLine(lines[data.start]);

@@ -112,6 +112,11 @@ class Entropic(Driven):
         return True
 
     @property
+    def penalties(self) -> frozenset[str]:
+        """Mass may go at the price of its divergence."""
+        return frozenset({"kl"})
+
+    @property
     def any_library(self) -> bool:
         """Arrays of other libraries are worked on where they are."""
         return True
@@ -122,6 +127,9 @@ class Entropic(Driven):
         Where neither gets there, the problem without eps may, or tell where to climb from.
         """
         run = EntropicRun(problem, self.tol)
+        if problem.marginals.soft:
+            yield from self._climbs(run, start, on_arcs=False)
+            return
         on_arcs = _few_enough(problem)
         spent = on_arcs and _arcs_first(problem)
         if spent and (yield from self._squeeze(run, start.alpha)):

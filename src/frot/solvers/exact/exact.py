@@ -77,6 +77,9 @@ class Exact(Driven):
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
         """Yield bounds until the interval is as narrow as it gets."""
         groups, n, m = problem.shape
+        if problem.marginals.soft:
+            yield from _generate(problem, start, self.tol)
+            return
         if n == 1 or m == 1:
             yield _only_plan(problem)
             return
@@ -91,6 +94,11 @@ class Exact(Driven):
         if column_generation_suits(problem):
             yield from column_generation(problem, start.alpha, self.tol)
         yield from _generate(problem, start, self.tol)
+
+    @property
+    def penalties(self) -> frozenset[str]:
+        """Mass may be left out, or go at the price of its divergence."""
+        return frozenset({"kl", "tv"})
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
@@ -131,7 +139,8 @@ def _one_group(problem: Problem) -> Iterator[Offer]:
 def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
     """Run the interior point, pricing all arcs and groups whenever its own gap has shrunk."""
     state = yield from Restricted.begin(problem, start)
-    linear = problem.adversary.eta == 0.0
+    soft = problem.marginals.soft
+    linear = problem.adversary.eta == 0.0 and not soft
     target, steps = 0.05, 0
     while True:
         steps += 1
@@ -158,6 +167,8 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
             target = 0.01 * min(gap, inner_gap)
         else:
             break
+    if soft:
+        return
     # Double precision gave out before the tolerance was met: vertices may still close the gap.
     if linear and problem.shape[0] <= LAST_GROUPS:
         pivots = max(LAST_STEPS, LAST_ARCS // (problem.shape[1] * problem.shape[2]))

@@ -14,7 +14,12 @@ marginals. Where no group may weigh more than a cap c, the room r = c - alpha ha
 
 .. math:: s = t + v - C x + \eta \log(\alpha / q), \qquad v \circ (c - \alpha) = \mu ,
 
-which is one more term on the diagonal.
+which is one more term on the diagonal. Where rows need not be kept but pay tau for their divergence
+from a, f and what they weigh, r, move together as alpha and s do:
+
+.. math:: f + \tau \log(r / a) = 0, \qquad r = A_a x ,
+
+which adds r / tau to the diagonal of the rows; and columns alike.
 
 A Newton step eliminates everything but the potentials of the columns and alpha. What is left is
 formed without a subtraction: the columns' block is a graph Laplacian, whose diagonal is the sum of
@@ -76,6 +81,9 @@ class Interior:
         same for all would push the light ones' mass to where it does not belong.
     offsets : array of shape (G,), or zero
         What groups cost besides, whatever the plan.
+    tau : pair of floats
+        What rows and columns pay for the divergence of what they keep; infinite where they keep
+        all: then a column's potential stays where it is.
     parts : array of shape (m,), optional
         To which part of the problem every column belongs, where no arc joins these: each has a
         potential that stays where it is.
@@ -101,6 +109,7 @@ class Interior:
     offsets: np.ndarray | float = 0.0
     parts: np.ndarray | None = None
     cap: float = 1.0
+    tau: tuple[float, float] = (np.inf, np.inf)
 
     def __post_init__(self) -> None:
         self.index()
@@ -122,9 +131,36 @@ class Interior:
         self._starts = np.searchsorted(self.rows, np.arange(len(self.a)))
         self._bounds = np.append(self._starts, count)
         # One column's potential is held fixed. A light column would hold the others badly.
-        self._others = np.delete(np.arange(len(self.b)), self._held())
+        held = np.empty(0, np.intp) if self.soft else self._held()
+        self._others = np.delete(np.arange(len(self.b)), held)
         pattern = (np.ones(count), self.cols, np.arange(count + 1))
         self._by_col = sparse.csr_array(pattern, shape=(count, len(self.b))).T.tocsr()
+
+    @property
+    def soft(self) -> bool:
+        """Whether some side need not be kept."""
+        return min(self.tau) < np.inf
+
+    def _owed(self, side: int) -> tuple[np.ndarray, np.ndarray | float]:
+        """Return what rows (0) or columns (1) lack, and by how much less for a rise of f by one."""
+        weights, potential = ((self.a, self.f), (self.b, self.g))[side]
+        masses, tau = (self.row_sums, self.col_sums)[side](self.x), self.tau[side]
+        if tau == np.inf:
+            return weights - masses, 0.0
+        return -masses * (potential / tau + _log_kept(masses, weights)), masses / tau
+
+    def size(self) -> float:
+        """The size of the objective: the level, and what is paid for mass that is not kept."""
+        found = abs(self.t)
+        for tau, sums, weights in (
+            (self.tau[0], self.row_sums, self.a),
+            (self.tau[1], self.col_sums, self.b),
+        ):
+            if tau < np.inf:
+                masses = sums(self.x)
+                each = masses * _log_kept(masses, weights) - masses + weights
+                found += tau * float(each.sum())
+        return found
 
     def _held(self) -> np.ndarray:
         """The heaviest column of every part."""
@@ -159,8 +195,7 @@ class Interior:
 
     def infeasibility(self) -> float:
         """Return the mass that is in the wrong place, as a share of all mass."""
-        off = np.abs(self.a - self.row_sums(self.x)).sum()
-        off += np.abs(self.b - self.col_sums(self.x)).sum()
+        off = np.abs(self._owed(0)[0]).sum() + np.abs(self._owed(1)[0]).sum()
         return float(off / self.a.sum())
 
     def step(self, floor: float = 0.0) -> bool:
@@ -245,8 +280,8 @@ class Interior:
         if self.fixed:
             level = np.zeros(len(self.alpha))
         return (
-            self.a - self.row_sums(self.x),
-            self.b - self.col_sums(self.x),
+            self._owed(0)[0],
+            self._owed(1)[0],
             reduced,
             level,
             1.0 - self.alpha.sum(),
@@ -260,8 +295,8 @@ class Interior:
         if self.capped:
             primal = min(primal, step_length(self.v, move[8], share))
             dual = min(dual, step_length(self.r, move[7], share))
-        if self.eta > 0.0 or self.eps > 0.0:
-            # s depends on alpha through its logarithm, and z on x: they cannot move apart.
+        if self.eta > 0.0 or self.eps > 0.0 or self.soft:
+            # s depends on alpha through its logarithm, z on x, f on rows: they cannot move apart.
             primal = dual = min(primal, dual)
         return primal, dual
 
@@ -271,11 +306,15 @@ class Interior:
         free = len(others)
         flow = self.x / (self.z + self.eps)
         row_flow = self.row_sums(flow)
+        centres = self.row_sums(self.costs * flow) / row_flow
+        centred = self.costs - np.take(centres, self.rows, axis=1)
+        give = (self._owed(0)[1], self._owed(1)[1]) if self.soft else (0.0, 0.0)
+        # Of a row's flow, what it gives itself instead of passing it on: nothing where it is kept.
+        loose = give[0] / (row_flow + give[0])
+        firm_flow, row_flow = row_flow, row_flow + give[0]
         laplacian = self._column_coupling(flow / np.sqrt(row_flow)[self.rows])
         np.fill_diagonal(laplacian, 0.0)
         degree = laplacian.sum(axis=1)
-        centres = self.row_sums(self.costs * flow) / row_flow
-        centred = self.costs - np.take(centres, self.rows, axis=1)
         weighted = centred * flow
         size = free + len(self.alpha)
         matrix = np.zeros((size, size))
@@ -285,6 +324,13 @@ class Interior:
         diagonal = np.einsum("ii->i", matrix)
         diagonal[:free] = degree[others]
         diagonal[free:] += self._stiffness()
+        if self.soft:
+            # Without a subtraction still: what is loose is added where it was taken off.
+            diagonal[:free] += give[1] + self.col_sums(flow * np.take(loose, self.rows))
+            passed = flow * np.take(centres * loose, self.rows, axis=1)
+            matrix[free:, :free] -= self.col_sums(passed)
+            matrix[free:, free:] += (centres * (loose * firm_flow)) @ centres.T
+            centres = centres * (1.0 - loose)
         # Scaling alpha and the potentials together moves no reduced cost of an arc in use, so the
         # matrix is all but singular there. The sum of alpha is known: weighing it in is free.
         self._sum_weight = float(diagonal[free:].min())
@@ -302,7 +348,7 @@ class Interior:
                 break
         else:
             return False
-        self._factored = (factor, scale, flow, row_flow, centres)
+        self._factored, self._give = (factor, scale, flow, row_flow, centres), give
         ones = np.zeros(size)
         ones[free:] = 1.0
         self._ones = (ones, self._back(ones))
@@ -351,8 +397,8 @@ class Interior:
         for _ in range(2):
             cost_move = dalpha @ self.costs - df[self.rows] - dg[self.cols]
             dx = fixed - flow * cost_move
-            miss_rows = off_rows - self.row_sums(dx)
-            miss_cols = off_cols - self.col_sums(dx)
+            miss_rows = off_rows - self.row_sums(dx) - self._give[0] * df
+            miss_cols = off_cols - self.col_sums(dx) - self._give[1] * dg
             before = np.abs(off_rows).sum() + np.abs(off_cols).sum()
             miss = np.abs(miss_rows).sum() + np.abs(miss_cols).sum()
             if miss <= 1e-3 * before + 1e-15 * self.a.sum():
@@ -398,6 +444,11 @@ class Interior:
         dalpha = found[free:]
         df = share - self.row_sums(flow * dg[self.cols]) / row_flow + dalpha @ centres
         return df, dg, dalpha, dt
+
+
+def _log_kept(masses: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Logarithms of what is kept; a point may keep less than the smallest number."""
+    return np.log(np.maximum(masses / weights, np.finfo(float).tiny))
 
 
 def inside_cap(alpha: np.ndarray, cap: float) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from frot._base.arrays import to_numpy
 from frot._base.stopping import check_deadline, seconds_left
 from frot.plans.feasible import northwest
 from frot.plans.plan import Plan
@@ -19,6 +20,9 @@ from frot.solvers._start import Start
 from frot.solvers.drive import Offer
 from frot.solvers.exact.interior import Interior, inside_cap
 from frot.solvers.oracles import NetworkSimplex
+from frot.solvers.sinkhorn.ascent import ascend
+from frot.solvers.sinkhorn.engine import gaps
+from frot.solvers.sinkhorn.run import EntropicRun
 
 __all__ = [
     "FEW_GROUPS",
@@ -213,6 +217,8 @@ FAR = 1e3
 # Of more groups, those that the seeding leaves with at least this share of the largest weight.
 GROUP_SHARE = 1e-8
 GROUPS_AT_FIRST = 400
+# Where mass may go, the first weights and potentials are right to so much, after so many steps.
+SOFT_GAP, SOFT_STEPS = 3e-3, 40
 # The interior point takes no weight for less than this share of the mean.
 LEAST_WEIGHT = 1e-11
 
@@ -234,9 +240,17 @@ def place(problem: Problem, start: Start) -> Generator[Offer, None, Placement]:
     """
     count, n, m = problem.shape
     unit, mass_unit = problem.typical_cost, 1.0 / max(n, m)
+    soft = problem.marginals.soft
+    if soft:
+        # Where nothing costs anything, prices do.
+        unit = unit or min(problem.marginals.tau_a, problem.marginals.tau_b)
+        mass_unit *= max(float(problem.a.sum()), float(problem.b.sum()))
     alpha = np.full(count, 1.0 / count) if start.alpha is None else start.alpha
     mirror = start.alpha is None
-    seed = yield from seed_arcs(problem, alpha, ARCS_PER_POINT, unit, mirror)
+    if soft:
+        seed = yield from _soft_seed(problem, start, unit)
+    else:
+        seed = yield from seed_arcs(problem, alpha, ARCS_PER_POINT, unit, mirror)
     small = n * m <= ALL_ARCS and count <= FEW_GROUPS
     arcs = _all_arcs(problem, seed, unit) if small else seed.arcs
     if start.plan is not None:
@@ -244,6 +258,31 @@ def place(problem: Problem, start: Start) -> Generator[Offer, None, Placement]:
     groups = _first_groups(problem, seed.alpha)
     interior = _first_iterate(problem, seed, arcs, groups, (unit, mass_unit))
     return Placement(interior, groups, m > n, unit, mass_unit)
+
+
+def _soft_seed(problem: Problem, start: Start, unit: float) -> Generator[Offer, None, Seed]:
+    """Solve the problem roughly with some eps, where mass may go; any arcs admit a plan there.
+
+    Where all of it takes long, bounds are offered after the first sweeps.
+    """
+    run = EntropicRun(problem.having(eps=SEED_EPS * unit), SOFT_GAP)
+    engine = run.engine
+    at = None
+    for count, at in enumerate(ascend(engine, *run.start(start.alpha, start.g), SOFT_GAP)):
+        check_deadline()
+        if count == 0 and at.kernel is not None and problem.shape[1] * problem.shape[2] >= LONG_RUN:
+            plan = Plan(np.asarray(to_numpy(at.plan)[0], dtype=float), copy=False)
+            alpha, g = (np.asarray(to_numpy(part)[0], dtype=float) for part in (at.alpha, at.g))
+            yield Offer(upper_bound(problem, plan), lower_bound(problem, alpha, g))
+        if count >= SOFT_STEPS or float(gaps(engine.terms.home.xp, at)[0]) <= SOFT_GAP:
+            break
+    assert at is not None
+    alpha, f, g = (np.asarray(to_numpy(part)[0], dtype=float) for part in (at.alpha, at.f, at.g))
+    f, g = (np.where(np.isfinite(part), part, 0.0) for part in (f, g))
+    alpha = problem.adversary.project(alpha)
+    reduced = problem.costs.mix(alpha) - f[:, None]
+    reduced -= g
+    return Seed(alpha, f, g, nearest(reduced, ARCS_PER_POINT))
 
 
 def _all_arcs(problem: Problem, seed: Seed, unit: float) -> np.ndarray:
@@ -302,6 +341,15 @@ def _firm(weights: np.ndarray) -> np.ndarray:
     return lifted / lifted.sum()
 
 
+def _firm_masses(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """The weights of both sides, lifted; of whatever mass, where that may go."""
+    if not problem.marginals.soft:
+        return _firm(problem.a), _firm(problem.b)
+    sides = ((side, float(side.sum())) for side in (problem.a, problem.b))
+    first, second = (_firm(side / mass) * mass for side, mass in sides)
+    return first, second
+
+
 def _first_iterate(
     problem: Problem, seed: Seed, arcs: np.ndarray, groups: np.ndarray, units: tuple[float, float]
 ) -> Interior:
@@ -318,7 +366,9 @@ def _first_iterate(
     cap = problem.adversary.cap
     alpha = inside_cap(alpha / alpha.sum(), cap)
     f, g = seed.f / unit, seed.g / unit
-    a, b = _firm(problem.a) / mass_unit, _firm(problem.b) / mass_unit
+    a, b = (side / mass_unit for side in _firm_masses(problem))
+    terms = problem.marginals
+    tau = (terms.tau_a / unit, terms.tau_b / unit) if terms.soft else (np.inf, np.inf)
     reduced = alpha @ costs - f[rows] - g[cols]
     z = np.maximum(reduced, 0.0) + 2.0 * SEED_EPS
     with np.errstate(under="ignore"):
@@ -329,6 +379,7 @@ def _first_iterate(
     sides, ends, potentials = (a, b), (rows, cols), (f, g)
     if flipped:
         sides, ends, potentials = sides[::-1], ends[::-1], potentials[::-1]
+        tau = (tau[1], tau[0])
     return Interior(
         a=sides[0],
         b=sides[1],
@@ -345,4 +396,5 @@ def _first_iterate(
         g=potentials[1],
         t=t,
         cap=cap,
+        tau=tau,
     )

@@ -44,10 +44,14 @@ def coarse_engine(geometry: Geometry, terms: Terms) -> tuple[DenseEngine, Geomet
     xp = home.xp
     i, j = home.indices(rows), home.indices(cols)
     a, b = xp.take(terms.a, i, axis=1), xp.take(terms.b, j, axis=1)
+    a, b = a / xp.sum(a, axis=1, keepdims=True), b / xp.sum(b, axis=1, keepdims=True)
+    if terms.soft:
+        a = a * xp.sum(terms.a, axis=1, keepdims=True)
+        b = b * xp.sum(terms.b, axis=1, keepdims=True)
     part = replace(
         terms,
-        a=a / xp.sum(a, axis=1, keepdims=True),
-        b=b / xp.sum(b, axis=1, keepdims=True),
+        a=a,
+        b=b,
         exact=None,
         # Points are drawn by their weight, so that none of the sample is without.
         gaps=False,

@@ -45,6 +45,9 @@ class FirstPass(NamedTuple):
 def settled_pass(engine: Engine, scores: Scores, g: Any) -> FirstPass:
     """Form the plan of g, lowered where it cannot be told to a fraction of eps."""
     terms = engine.terms
+    if terms.soft:
+        # What f and g share is no constant: it decides how much mass there is.
+        return _form(engine, scores, g)
     # The constant that f and g share costs digits: on average, g is zero.
     g = g - terms.home.xp.vecdot(terms.b, g)[:, None]
     first = _form(engine, scores, g)

@@ -72,19 +72,36 @@ class StreamEngine:
         previous, count = g, 0
         while True:
             f, columns, phi = self.sweep_once(alpha, g)
-            error = xp.sum(terms.b * xp.abs(columns - 1.0), axis=1)
+            error = self._error(g, columns)
             near = closeness
             if isinstance(closeness, Near):
-                dual = xp.sum(terms.a * f, axis=1) + xp.sum(terms.b * g, axis=1)
-                near = closeness.of(terms, dual)
+                near = closeness.of(terms, terms.linear(f, g))
             if count == limit or bool(xp.all(error <= near)):
                 break
             count += 1
             momentum.update(float(error[0]))
-            with quiet():
-                step = -terms.eps * xp.log(xp.clip(columns, FLOOR, None))
+            step = self._step(f, g, columns)
             previous, g = g, momentum.ahead(g, step, previous)
         return make_point(terms, alpha, f, g, phi, columns, error, work=count)
+
+    def _error(self, g: Any, columns: Any) -> Any:
+        """Return the mass in wrong columns, (B,), as a share of what there should be."""
+        xp, terms = self.terms.home.xp, self.terms
+        if not terms.soft:
+            return xp.sum(terms.b * xp.abs(columns - 1.0), axis=1)
+        wanted = terms.col_masses(g)
+        off = xp.sum(xp.abs(terms.b * columns - wanted), axis=1)
+        return off / xp.sum(wanted, axis=1)
+
+    def _step(self, f: Any, g: Any, columns: Any) -> Any:
+        """Return the move of g that makes columns right."""
+        xp, terms = self.terms.home.xp, self.terms
+        with quiet():
+            step = -terms.eps * xp.log(xp.clip(columns, FLOOR, None))
+            if not terms.soft:
+                return step
+            ahead = terms.damped_cols(g + step)
+            return ahead - terms.shift(f, ahead) - g
 
     def sweep_once(self, alpha: Any, g: Any) -> tuple[Any, Any, Any]:
         """Return f, the columns over b and phi of the plan of g with rows exact, in one pass."""
@@ -96,8 +113,9 @@ class StreamEngine:
             left = terms.a[:, block.part] / block.total
             masses = masses + (left[:, None, :] @ block.kernel)[:, 0, :]
             partials = partials + scores.partial(block.part, block.kernel, left)
-        phi = scores.total(partials, terms.a, masses)
-        return xp.concat(parts, axis=1), terms.over_b(masses), phi
+        f = xp.concat(parts, axis=1)
+        phi = scores.total(partials, terms.row_masses(f), masses)
+        return f, terms.over_b(masses), phi
 
     def double(self) -> StreamEngine:
         """The same in double precision, on the costs as they were given."""

@@ -25,6 +25,8 @@ __all__ = ["Ascent", "ascend", "mirror_step"]
 # The step grows when the dual rose and shrinks when it fell.
 GROW, SHRINK = 1.3, 0.4
 SMALLEST_STEP, LARGEST_STEP = 1e-12, 1e9
+# The first step is no longer than for so much mass.
+LEAST_MASS = 1e-3
 # Newton's region is entered once the gap is this small, after so many mirror steps, or when
 # Sinkhorn has become slow.
 NEWTON_GAP = 1e-4
@@ -74,7 +76,10 @@ class Ascent:
         self.alone = engine.geometry.shape[1] == 1
         self.closeness: Any = 1e-2 * engine.terms.home.xp.ones_like(self.step[:, 0])
         if self.alone:
-            self.closeness = Near(tol, self.floor)
+            # Where mass may go nothing has to be moved to make columns right: only the square of
+            # their error enters the gap.
+            share = 0.1 * tol**0.5 if engine.terms.soft else tol
+            self.closeness = Near(share, self.floor)
         self.at: Any = None
         self.damping: Any = None
         self.best: Any = None
@@ -99,6 +104,10 @@ class Ascent:
         alpha, g = self._first
         engine, near = self.engine, self.closeness
         self.at = engine.start(alpha, near) if g is None else engine.sweep(alpha, g, near)
+        if engine.terms.soft:
+            # Costs of groups are in proportion to the mass that moves.
+            mass = engine.terms.home.xp.sum(engine.terms.b * self.at.columns, axis=1)
+            self.step = self.step / engine.terms.home.xp.clip(mass, LEAST_MASS, None)[:, None]
         due, tries = NEWTON_AFTER, 0
         for count in range(1_000_000):
             yield self.at

@@ -39,6 +39,7 @@ from typing import Any, NamedTuple
 from frot._base.arrays import at_least, quiet
 from frot.costs.geometry import unit_of
 from frot.solvers.sinkhorn._passes import SCORE, second_pass, settled_pass
+from frot.solvers.sinkhorn._soft_proof import prove_soft, soft_product
 from frot.solvers.sinkhorn._surplus import kernel_surplus
 from frot.solvers.sinkhorn.engine import Engine
 from frot.solvers.sinkhorn.forming import column_potentials, form_rows
@@ -90,7 +91,8 @@ def certify(engine: Engine, alpha: Any, g: Any, enough: float = 0.0) -> Certific
     home = precise.terms.home
     # Only weights that the adversary may choose prove anything.
     alpha = precise.terms.project(home.xp.astype(alpha, home.dtype))
-    return _prove(precise, alpha, home.xp.astype(g, home.dtype), enough)
+    g = home.xp.astype(g, home.dtype)
+    return _soft(precise, alpha, g) if precise.terms.soft else _prove(precise, alpha, g, enough)
 
 
 def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
@@ -172,6 +174,17 @@ def _prove(engine: Engine, alpha: Any, g: Any, enough: float) -> Certificate:
     )
 
 
+def _soft(engine: Engine, alpha: Any, g: Any) -> Certificate:
+    """Prove an interval where mass may go: nothing is put into the plan of the potentials."""
+    terms, proof = engine.terms, prove_soft(engine, alpha, g)
+    xp = terms.home.xp
+    nothing = xp.zeros_like(proof.value)
+    return Certificate(
+        **proof._asdict(), alpha=alpha, weight=nothing + 1.0, surplus=nothing,
+        left=xp.zeros_like(terms.a), right=xp.zeros_like(terms.b),
+    )  # fmt: skip
+
+
 def certify_product(engine: Engine) -> Certificate:
     r"""Prove an interval without looking at single costs: for whoever has no time.
 
@@ -181,6 +194,12 @@ def certify_product(engine: Engine) -> Certificate:
     engine = engine.double()
     terms, geometry = engine.terms, engine.geometry
     xp, a, b = terms.home.xp, terms.a, terms.b
+    if terms.soft and geometry.nonnegative:
+        proof, known = soft_product(engine)
+        return Certificate(**proof._asdict(), **known, surplus=xp.zeros_like(proof.value))
+    if terms.soft:
+        # Any amount of mass may be created, and only costs tell how much.
+        return _soft(engine, terms.project(terms.prior + 0.0 * terms.sizes), xp.zeros_like(b))
     phi, below = geometry.product(a, b), geometry.least(a, b)
     doubt = geometry.inner_error(phi, a, b) + 16.0 * unit_of(terms.home) * xp.abs(phi)
     value, margin = terms.worst(phi), terms.worst_error(phi)
@@ -201,7 +220,7 @@ def proving(engine: Engine, f: Any, g: Any) -> tuple[Any, Any]:
     No cost is negative: zeros prove zero, which is what bounds fall back to.
     """
     terms = engine.terms
-    if not engine.geometry.nonnegative:
+    if not engine.geometry.nonnegative or terms.soft:
         return f, g
     xp = terms.home.xp
     some = (xp.vecdot(terms.a, f) + xp.vecdot(terms.b, g) > 0.0)[:, None]

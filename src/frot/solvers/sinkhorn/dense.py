@@ -100,7 +100,8 @@ class DenseEngine:
             # Scalings that ran out of range make group costs that are no numbers: looked for later.
             with quiet():
                 partial = scores.partial(whole, found.kernel, found.left, found.right)
-                phi = scores.total(partial, terms.a, terms.b * found.columns)
+                rows = terms.row_masses(found.f)
+                phi = scores.total(partial, rows, terms.b * found.columns)
         return make_point(
             terms, alpha, found.f, found.g, phi, found.columns, found.error, work=found.sweeps,
             kernel=found.kernel, left=found.left, right=found.right,

@@ -105,6 +105,8 @@ def make_point(
     The entropy of the plan itself is :math:`\langle \Pi, f \oplus g - M_\alpha \rangle`.
     """
     xp = terms.home.xp
+    if terms.soft:
+        return _soft_point(terms, alpha, f, g, phi, columns, error, **kept)
     # A search that ran out of range has values that are no numbers, which is looked for.
     with quiet():
         masses = terms.b * columns
@@ -113,6 +115,20 @@ def make_point(
         dual = linear + xp.vecdot(terms.b, g) + terms.reward(alpha)
         dual = dual - terms.eps[:, 0] * (xp.sum(masses, axis=1) - 1.0)
         primal = terms.worst(phi) + entropy
+    return Point(alpha, f, g, phi, columns, error, dual, primal, **kept)
+
+
+def _soft_point(
+    terms: Terms, alpha: Any, f: Any, g: Any, phi: Any, columns: Any, error: Any, **kept: Any
+) -> Point:
+    """The same where mass may go: any plan is one, so that the objective is that of this plan."""
+    xp = terms.home.xp
+    with quiet():
+        rows, cols = terms.row_masses(f), terms.b * columns
+        over = terms.eps[:, 0] * (xp.sum(cols, axis=1) - terms.product_mass)
+        entropy = xp.vecdot(rows, f) + xp.vecdot(cols, g) - xp.vecdot(alpha, phi) - over
+        dual = terms.linear(f, g) + terms.reward(alpha) - over
+        primal = terms.worst(phi) + entropy + terms.price(rows, cols)
     return Point(alpha, f, g, phi, columns, error, dual, primal, **kept)
 
 
@@ -159,11 +175,14 @@ def _relative(xp: Any, at: Point, width: Any) -> Any:
 def distances(terms: Terms, at: Point) -> Any:
     """Return how wide proven intervals would be about, relative to the values, (B,).
 
-    Mass in wrong columns has to be moved, which costs about as much as costs are.
+    Mass in wrong columns has to be moved, which costs about as much as costs are; where marginals
+    need not be kept, it may stay.
     """
     xp = terms.home.xp
     with quiet():
-        width = xp.abs(at.primal - at.dual) + 0.5 * terms.scale[:, 0] * at.error
+        width = xp.abs(at.primal - at.dual)
+        if not terms.soft:
+            width = width + 0.5 * terms.scale[:, 0] * at.error
         return _relative(xp, at, width)
 
 

@@ -84,6 +84,10 @@ def softmax_below(scores: Scores, terms: Terms, part: slice, block: Any, top: An
         total = xp.sum(kernel, axis=2)
         level = top + xp.log(total * terms.b[:, :1] if terms.even else total)
         f = terms.eps * (scores.offset(part) - level)
+        if terms.rows is not None:
+            # Rows that need not be kept keep a part of a.
+            f = terms.damped_rows(f)
+            total = total * xp.exp(f / terms.tau_a)
     return Block(part, kernel, total, f)
 
 
@@ -100,7 +104,10 @@ def exp_of(array: Any) -> Any:
 
 
 def column_potentials(scores: Scores, terms: Terms, f: Any, parts: Sequence[slice]) -> Any:
-    r"""Return :math:`g_j = -\varepsilon \log \sum_i a_i e^{(f_i - M_{ij})/\varepsilon}`, (B, m)."""
+    r"""Return :math:`g_j = -\varepsilon \log \sum_i a_i e^{(f_i - M_{ij})/\varepsilon}`, (B, m).
+
+    Where columns need not be kept, damped.
+    """
     home = terms.home
     xp, (batch, _, _, m) = home.xp, scores.geometry.shape
     log_a = xp.where(terms.a > 0.0, terms.log(terms.a), xp.zeros_like(terms.a) - xp.inf)
@@ -122,4 +129,4 @@ def column_potentials(scores: Scores, terms: Terms, f: Any, parts: Sequence[slic
             if level is not None:
                 part_total = part_total + total * xp.exp(level - top)
             level, total = top, part_total
-        return -terms.eps * (level + xp.log(total))
+        return terms.damped_cols(-terms.eps * (level + xp.log(total)))

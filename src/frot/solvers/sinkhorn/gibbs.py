@@ -19,7 +19,7 @@ __all__ = ["Gibbs"]
 
 @dataclass(frozen=True, eq=False)
 class Gibbs:
-    """One entropic plan: rows made exact from g, columns times `thin`.
+    """One entropic plan: rows made right from g, columns times `thin`.
 
     Everything in double precision, with a batch axis of one; rows are cut into blocks as for a
     `crowd` of members, which the plan was proven among.

@@ -16,6 +16,10 @@ share of the diagonal), and s what a
 group earns less than the mixture does: as in interior-point methods, this takes weights that the
 optimum does not use to zero without stopping the others on the way. Where no group may weigh more
 than a cap c, groups that earn more than the free ones do go there by as much over c - alpha.
+
+Where rows need not be kept, f moves by kappa times as much: :math:`\kappa A^{-1}` takes the place
+of :math:`A^{-1}`, A being what they weigh; and columns that need not be have
+:math:`\varepsilon\, b\, e^{-g / \tau} / \tau` on the diagonal.
 """
 
 from __future__ import annotations
@@ -71,8 +75,9 @@ def _step(engine: DenseEngine, at: Point, damping: Any) -> tuple[Point, Any]:
     if damping is None:
         damping = 1e-4 * terms.scale
     dg, dalpha = _direction(engine, at, damping)
-    # A constant on all columns changes nothing, and in large numbers all digits of the others.
-    dg = dg - xp.sum(terms.b * dg, axis=1, keepdims=True)
+    if not terms.soft:
+        # A constant on all columns changes nothing, and in large numbers all digits of the others.
+        dg = dg - xp.sum(terms.b * dg, axis=1, keepdims=True)
     falls = dalpha < 0.0
     ratio = -at.alpha / xp.where(falls, dalpha, -1.0)
     reach = xp.min(xp.where(falls, ratio, xp.inf), axis=1, keepdims=True)
@@ -113,6 +118,8 @@ def _direction(engine: DenseEngine, at: Point, damping: Any) -> tuple[Any, Any]:
     batch, count, n, m = C.shape
     rows = xp.sum(P, axis=2)
     inverse = xp.where(rows > 0.0, 1.0 / xp.where(rows > 0.0, rows, 1.0), 0.0)
+    if terms.rows is not None:
+        inverse = inverse * terms.rows.damping(terms.eps)
     weighted = P[:, None, :, :] * C
     R, S = xp.sum(weighted, axis=3), xp.sum(weighted, axis=2)
     flat = (batch, count, n * m)
@@ -125,8 +132,13 @@ def _direction(engine: DenseEngine, at: Point, damping: Any) -> tuple[Any, Any]:
     ridge = xp.clip(damping / terms.scale, least, None)
     diagonal = xp.where(masses > 0.0, masses * (1.0 + ridge), xp.ones_like(masses))
     eye = xp.eye(m, dtype=terms.home.dtype, device=terms.home.device)
-    # The constant that f and g share is pinned by a rank-one term.
-    gg = diagonal[:, :, None] * eye - scaled @ P + masses[:, :, None] * masses[:, None, :]
+    wanted = terms.col_masses(at.g)
+    if terms.cols is not None:
+        diagonal = diagonal + wanted * (terms.eps / terms.cols.tau)
+    gg = diagonal[:, :, None] * eye - scaled @ P
+    if not terms.soft:
+        # The constant that f and g share is pinned by a rank-one term.
+        gg = gg + masses[:, :, None] * masses[:, None, :]
     cross = S - R @ xp.matrix_transpose(scaled)
     ee = xp.eye(count, dtype=terms.home.dtype, device=terms.home.device)
     slope = at.phi - terms.eta * (terms.log(alpha) + 1.0)
@@ -137,7 +149,7 @@ def _direction(engine: DenseEngine, at: Point, damping: Any) -> tuple[Any, Any]:
     curvature = terms.eps * (terms.eta + damping + short) / xp.clip(alpha, _tiny(terms), None)
     curvature = curvature + terms.eps * capped
     aa = Q - (R * inverse[:, None, :]) @ xp.matrix_transpose(R) + curvature[:, :, None] * ee
-    gradient_g = terms.eps * (terms.b - masses)
+    gradient_g = terms.eps * (wanted - masses)
     gradient_a = terms.eps * slope
     # Eliminate g, then keep the sum of alpha: two small solves.
     right = xp.concat([gradient_g[:, :, None], xp.matrix_transpose(cross)], axis=2)

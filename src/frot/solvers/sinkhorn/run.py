@@ -69,6 +69,7 @@ class EntropicRun:
         terms = Terms.of(
             geometry.home.double(), problem.a[None], problem.b[None], problem.adversary,
             problem.eps, problem.sizes[None],
+            tau=(problem.marginals.tau_a, problem.marginals.tau_b),
         )  # fmt: skip
         search = _search(geometry, problem, tol) if terms.single_safe else geometry
         terms = terms.at(search.home)
@@ -76,7 +77,7 @@ class EntropicRun:
         self.engine: Engine
         if not self.streams:
             self.engine = DenseEngine(search, terms, geometry)
-        elif FlashEngine.suits(search):
+        elif FlashEngine.suits(search) and not terms.soft:
             assert isinstance(search, PointGeometry)
             self.engine = FlashEngine(search, terms, geometry)
         else:
@@ -148,7 +149,7 @@ class EntropicRun:
         """Prove bounds that need no look at single costs."""
         proof = certify_product(self.engine)
         upper, lower = self.upper(proof), self.lower(proof)
-        if not self.problem.costs.on_host:
+        if not self.problem.costs.on_host or self.problem.marginals.soft:
             return upper, lower
         # Costs of the host may know better what no plan does without.
         other = cheap_lower_bound(self.problem)
@@ -171,7 +172,7 @@ class EntropicRun:
             self.plan(proof),
             proof.phi[0, :],
             plain=float(proof.plain_upper[0]),
-            exact=lambda: self.objective(proof),
+            exact=None if self.problem.marginals.soft else lambda: self.objective(proof),
         )
 
     def objective(self, proof: Certificate) -> float:

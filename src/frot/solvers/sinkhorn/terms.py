@@ -11,6 +11,7 @@ import numpy as np
 
 from frot._base.arrays import Home, at_least, quiet, to_numpy
 from frot.problem.adversary import GivenSet, SimplexFamily, capped_softmax
+from frot.solvers.sinkhorn.softness import Soft, translation
 
 __all__ = ["Terms"]
 
@@ -52,6 +53,8 @@ class Terms:
         Whether all columns of a member weigh the same.
     symmetric : bool
         Whether both sides are the same points with the same weights: f = g then.
+    tau_a, tau_b : arrays of shape (B, 1), optional
+        Prices of rows and columns whose mass may go; none where it is kept.
     """
 
     home: Home
@@ -69,6 +72,8 @@ class Terms:
     gaps: bool = False
     even: bool = False
     symmetric: bool = False
+    tau_a: Any = None
+    tau_b: Any = None
 
     @classmethod
     def of(
@@ -81,10 +86,12 @@ class Terms:
         sizes: Any,
         eta: Any = None,
         symmetric: bool = False,
+        tau: tuple[Any, Any] = (math.inf, math.inf),
     ) -> Terms:
         """Bring the terms of problems to where their costs are; `eta` may differ by member.
 
-        `sizes` are the mean sizes of the groups' costs, (B, L).
+        `sizes` are the mean sizes of the groups' costs, (B, L); prices `tau` of rows and columns,
+        of all members or of each, are infinite where mass is kept.
         """
         column = np.ones((a.shape[0], 1))
         eta = (adversary.eta if eta is None else np.asarray(eta)[:, None]) * column
@@ -101,7 +108,12 @@ class Terms:
             uneven=bool((lightest * UNEVEN < heaviest).any()),
             gaps=bool((lightest == 0.0).any()),
             even=bool((lightest == heaviest).all()),
-            symmetric=symmetric,
+            symmetric=symmetric and not any(np.isfinite(price).any() for price in tau),
+            **{
+                name: bring(np.reshape(price, (-1, 1)) * column)
+                for name, price in zip(("tau_a", "tau_b"), tau, strict=True)
+                if np.isfinite(price).all()
+            },
         )
         return exact.at(home)
 
@@ -113,7 +125,7 @@ class Terms:
             return self.exact
         parts = {
             name: home.xp.astype(getattr(self, name), home.dtype)
-            for name in ("a", "b", "eta", "eps", "scale", "log_prior", "sizes")
+            for name in ("a", "b", "eta", "eps", "scale", "log_prior", "sizes", "tau_a", "tau_b")
             if getattr(self, name) is not None
         }
         return replace(self, home=home, exact=self, **parts)
@@ -159,10 +171,66 @@ class Terms:
         """The terms of some problems only."""
         parts = {
             name: self.home.xp.take(getattr(self, name), index, axis=0)
-            for name in ("a", "b", "eta", "eps", "scale", "sizes")
+            for name in ("a", "b", "eta", "eps", "scale", "sizes", "tau_a", "tau_b")
+            if getattr(self, name) is not None
         }
         exact = None if self.exact is None else self.exact.members(index)
         return replace(self, exact=exact, **parts)
+
+    @property
+    def soft(self) -> bool:
+        """Whether mass of some side may go."""
+        return self.tau_a is not None or self.tau_b is not None
+
+    @cached_property
+    def rows(self) -> Soft | None:
+        """What rows pay for mass that goes; None where it is kept."""
+        return None if self.tau_a is None else Soft(self.home.xp, self.tau_a)
+
+    @cached_property
+    def cols(self) -> Soft | None:
+        """What columns pay, likewise."""
+        return None if self.tau_b is None else Soft(self.home.xp, self.tau_b)
+
+    def row_masses(self, f: Any) -> Any:
+        """Return what rows of the plan weigh, (B, n)."""
+        return self.a if self.rows is None else self.rows.kept(self.a, f)
+
+    def col_masses(self, g: Any) -> Any:
+        """Return what columns of the plan should weigh, (B, m)."""
+        return self.b if self.cols is None else self.cols.kept(self.b, g)
+
+    def damped_rows(self, f: Any) -> Any:
+        """Return the potentials of rows from those that would keep all of them."""
+        return f if self.rows is None else f * self.rows.damping(self.eps)
+
+    def damped_cols(self, g: Any) -> Any:
+        """The same of columns."""
+        return g if self.cols is None else g * self.cols.damping(self.eps)
+
+    def linear(self, f: Any, g: Any) -> Any:
+        """Return what potentials add to the dual value, (B,)."""
+        dot, rows, cols = self.home.xp.vecdot, self.rows, self.cols
+        left = dot(self.a, f) if rows is None else rows.dual(self.a, f)
+        return left + (dot(self.b, g) if cols is None else cols.dual(self.b, g))
+
+    def price(self, rows: Any, cols: Any) -> Any:
+        """Return what a plan with these marginals pays for what it does not keep, (B,)."""
+        found = 0.0 * self.eps[:, 0]
+        if self.rows is not None:
+            found = found + self.rows.price(self.a, rows)
+        return found if self.cols is None else found + self.cols.price(self.b, cols)
+
+    def shift(self, f: Any, g: Any) -> Any:
+        """Return what to add to f and take off g for the largest dual value, (B, 1)."""
+        kept = self.row_masses(f), self.col_masses(g)
+        return translation(self.home.xp, (self.rows, self.cols), kept)
+
+    @cached_property
+    def product_mass(self) -> Any:
+        """The mass of the product of the weights, (B,)."""
+        xp = self.home.xp
+        return xp.sum(self.a, axis=1) * xp.sum(self.b, axis=1)
 
     def over_b(self, masses: Any) -> Any:
         """Return masses of columns over b, (B, m); one where nothing is asked for."""

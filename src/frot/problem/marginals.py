@@ -1,0 +1,223 @@
+r"""What a plan owes its marginals: all of them, or a price for what it does not keep.
+
+.. math::
+    \min_{\Pi \ge 0} \; \max_{\alpha} \; \sum_l \alpha_l \langle \Pi, C_l \rangle
+    - \eta\,\mathrm{KL}(\alpha | q) + \tau_a D(\Pi 1 | a) + \tau_b D(\Pi^\top 1 | b)
+
+with :math:`D = \mathrm{KL}(x | y) = \sum x \log(x / y) - x + y`, or, for partial transport, the
+mass that is left out, :math:`\sum y - x` with :math:`x \le y`. An infinite tau keeps its side. By
+duality a side adds
+
+.. math::
+    -\tau \langle a, e^{-f / \tau} - 1 \rangle \quad (\mathrm{KL}), \qquad
+    \langle a, f \rangle,\; f \le \tau \quad (\mathrm{TV}),
+
+to the dual value, and a plan keeps :math:`a\, e^{-f / \tau}` of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import fsum, inf
+from typing import Any
+
+import numpy as np
+
+from frot._base.errors import InputError
+from frot._base.validate import check_choice, check_number
+from frot.problem.amounts import Relative
+
+__all__ = ["KEPT", "PENALTIES", "Marginals", "Side", "check_tau", "refuse_penalty", "unit_mass"]
+
+PENALTIES = ("kl", "tv")
+
+
+@dataclass(frozen=True)
+class Side:
+    r"""The price tau of one side under the KL penalty; infinite keeps it.
+
+    Examples
+    --------
+    >>> a, f = np.array([0.5, 0.5]), np.array([0.0, 1.0])
+    >>> Side(inf).dual(a, f), Side(inf).kept(a, f)
+    (0.5, array([0.5, 0.5]))
+    >>> round(Side(1.0).dual(a, f), 4), Side(1.0).kept(a, f).round(4)
+    (0.3161, array([0.5   , 0.1839]))
+    """
+
+    tau: float = inf
+
+    @property
+    def soft(self) -> bool:
+        """Whether mass may go."""
+        return self.tau < inf
+
+    def kept(self, weights: np.ndarray, potential: np.ndarray) -> np.ndarray:
+        """Return the mass that potentials keep of each point."""
+        with np.errstate(over="ignore"):
+            return weights * np.exp(-potential / self.tau) if self.soft else weights
+
+    def log_mass(self, weights: np.ndarray, potential: np.ndarray) -> float:
+        """Return the logarithm of the mass that is kept in all, which may be next to none."""
+        scores = -potential / self.tau + np.log(weights)
+        top = float(scores.max())
+        return top + float(np.log(np.exp(scores - top).sum()))
+
+    def dual(self, weights: np.ndarray, potential: np.ndarray) -> float:
+        """Return what the side adds to the dual value."""
+        if not self.soft:
+            return float(weights @ potential)
+        with np.errstate(over="ignore"):
+            return float(-self.tau * (weights @ np.expm1(-potential / self.tau)))
+
+    def price(self, weights: np.ndarray, masses: np.ndarray) -> float:
+        r"""Return :math:`\tau\,\mathrm{KL}(x | a)` of the masses x; nothing for a side kept."""
+        if not self.soft:
+            return 0.0
+        return self.tau * float(weights @ _surprise(masses / weights))
+
+    def price_error(self, weights: np.ndarray, masses: np.ndarray, share: float) -> float:
+        """Bound the rounding of `price` of masses that are right to a share."""
+        if not self.soft:
+            return 0.0
+        kept = masses / weights
+        moved = np.abs(np.log(np.maximum(kept, TINY))) * kept * share
+        # Next to where all is kept, differences are off by units of one.
+        off = np.abs(kept - 1.0) + _surprise(kept)
+        return self.tau * float(weights @ (moved + 8.0 * UNIT * off + 4.0 * share**2))
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """How both sides' marginals bind, and what a plan pays for what it does not keep.
+
+    Parameters
+    ----------
+    tau_a, tau_b : float
+        Price of a unit of divergence, in units of cost; infinite for a side that is kept.
+    penalty : {"kl", "tv"}
+
+    Examples
+    --------
+    >>> Marginals().kept, Marginals(1.0).kept
+    (True, False)
+    >>> Marginals(1.0, inf, "tv").name
+    "penalty='tv'"
+    """
+
+    tau_a: float = inf
+    tau_b: float = inf
+    penalty: str = "kl"
+
+    @property
+    def kept(self) -> bool:
+        """Whether both sides are kept: the ordinary problem."""
+        return self.tau_a == inf and self.tau_b == inf
+
+    @property
+    def soft(self) -> bool:
+        """Whether mass may be created and destroyed at the price of a divergence."""
+        return self.penalty == "kl" and not self.kept
+
+    @property
+    def partial(self) -> bool:
+        """Whether mass may be left out."""
+        return self.penalty == "tv" and not self.kept
+
+    @property
+    def name(self) -> str:
+        """What a user would have written."""
+        return f"penalty={self.penalty!r}"
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """The prices of rows and columns under the KL penalty."""
+        return Side(self.tau_a), Side(self.tau_b)
+
+    def shift(self, a: np.ndarray, f: np.ndarray, b: np.ndarray, g: np.ndarray) -> float:
+        r"""Return the constant to add to f and take off g that raises the dual value most.
+
+        The masses that both sides keep are then the same:
+        :math:`\tau_a \tau_b / (\tau_a + \tau_b)\, \log(\langle a, e^{-f / \tau_a} \rangle /
+        \langle b, e^{-g / \tau_b} \rangle)`. Weights are positive.
+
+        Examples
+        --------
+        >>> nothing = np.zeros(1)
+        >>> Marginals(1.0, inf).shift(np.full(1, np.e), nothing, np.ones(1), nothing)
+        1.0
+        """
+        if self.kept:
+            return 0.0
+        rows, cols = self.sides
+        apart = rows.log_mass(a, f) - cols.log_mass(b, g)
+        return apart / (1.0 / self.tau_a + 1.0 / self.tau_b)
+
+
+KEPT = Marginals()
+UNIT, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
+
+
+def _surprise(kept: np.ndarray) -> np.ndarray:
+    """Return x log(x) - x + 1 of shares x that are kept, without loss where x is next to one."""
+    off = kept - 1.0
+    near = np.abs(off) < 0.5
+    found = np.where(near, np.log1p(np.where(near, off, 0.0)), np.log(np.maximum(kept, TINY)))
+    return kept * found - off
+
+
+def unit_mass(weights: np.ndarray) -> np.ndarray:
+    """Return weights as shares of their sum.
+
+    Examples
+    --------
+    >>> unit_mass(np.array([1.0, 3.0]))
+    array([0.25, 0.75])
+    """
+    return weights / fsum(weights.tolist())
+
+
+def check_tau(tau: Any, penalty: Any) -> tuple[float | Relative, float | Relative] | None:
+    """Return the two prices, each a number > 0, infinite or a share; None keeps both sides.
+
+    Examples
+    --------
+    >>> check_tau((1.0, inf), "kl")
+    (1.0, inf)
+    >>> check_tau(0.0, "kl")
+    Traceback (most recent call last):
+    ...
+    frot.InputError: tau: must be > 0, since mass that costs nothing to destroy is all ...
+    """
+    check_choice(penalty, "penalty", PENALTIES)
+    if tau is None:
+        if penalty != "kl":
+            raise InputError("penalty: has no effect without tau; pass tau=..., or leave it out")
+        return None
+    is_pair = isinstance(tau, tuple | list | np.ndarray) and np.shape(tau) == (2,)
+    first, second = (_check_side(side) for side in (tau if is_pair else (tau, tau)))
+    return None if first == inf and second == inf else (first, second)
+
+
+def _check_side(tau: Any) -> float | Relative:
+    if isinstance(tau, float | np.floating) and tau == inf:
+        return inf
+    if check_number(tau.share if isinstance(tau, Relative) else tau, "tau") == 0.0:
+        raise InputError(
+            "tau: must be > 0, since mass that costs nothing to destroy is all destroyed; pass "
+            "tau=frot.relative(1.0) for the mean cost, or inf to keep a side"
+        )
+    return tau if isinstance(tau, Relative) else float(tau)
+
+
+def refuse_penalty(solver: Any, marginals: Marginals) -> None:
+    """Refuse marginals that a solver does not declare to take (`penalties`)."""
+    if marginals.kept:
+        return
+    takes = getattr(solver, "penalties", frozenset())
+    if marginals.penalty not in takes:
+        others = "; it takes " + ", ".join(map(repr, sorted(takes))) if takes else ""
+        raise InputError(
+            f"tau: {type(solver).__name__} does not take {marginals.name}{others}; use "
+            "solver='auto', or leave tau out"
+        )

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from frot import InputError
+from frot.correspondence import Match, Matcher, TorchBackbone, load_match
+from tests.correspondence.small import SIDE, cat, classifier
+
+
+@pytest.fixture(scope="module")
+def match() -> Match:
+    matcher = Matcher(TorchBackbone(classifier()), side=96, device="cpu", mass="cam-top")
+    # Of eight bits, and of none.
+    return matcher((255 * cat()).astype(np.uint8), cat(x=68))
+
+
+@pytest.mark.parametrize("way", ["there", "back"])
+def test_everything_comes_back(match, way, tmp_path):
+    match = match if way == "there" else match.inverse
+    path = match.save(tmp_path / "cats.npz")
+    assert [file.name for file in tmp_path.iterdir()] == ["cats.npz"]
+    again = load_match(path)
+    points = np.random.default_rng(0).uniform(0, SIDE - 1, (40, 2))
+    moved, found = match.transfer(points), again.transfer(points)
+    np.testing.assert_array_equal(found.points, moved.points)
+    assert found.confidence == pytest.approx(moved.confidence, abs=1e-6)
+    for name in ("displacement", "valid"):
+        np.testing.assert_array_equal(getattr(again.flow(), name), getattr(match.flow(), name))
+    for name in ("alpha", "phi", "prior", "method", "seconds", "source_ratio", "target_grid"):
+        assert getattr(again, name) == getattr(match, name)
+    for name in ("a", "b", "plan", "scores", "source_cam", "target_cam"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(match, name))
+    for one, other in ((again.source, match.source), (again.target, match.target)):
+        np.testing.assert_array_equal(one.pixels, other.pixels)
+        assert one.name == other.name
+    np.testing.assert_array_equal(again.warp().pixels, match.warp().pixels)
+    before, after = match.result, again.result
+    assert before is not None
+    assert after is not None
+    for name in ("value", "lower", "upper", "status", "solver", "eta", "eps", "names", "history"):
+        assert getattr(after, name) == getattr(before, name)
+    assert after.summary() == before.summary()
+    assert repr(again) == repr(match)
+
+
+def test_pixels_of_eight_bits_take_eight(match, tmp_path):
+    with np.load(match.save(tmp_path / "cats.npz"), allow_pickle=False) as stored:
+        assert stored["source"].dtype == np.uint8
+        assert all(array.dtype != object for array in stored.values())
+
+
+def test_a_method_without_transport(tmp_path):
+    match = Matcher(TorchBackbone(classifier()), side=96, method="nn", device="numpy")(cat(), cat())
+    again = load_match(match.save(tmp_path / "nn.npz"))
+    assert again.result is None
+    assert again.plan is None
+    np.testing.assert_array_equal(again.scores, match.scores)
+
+
+def test_files_that_are_no_matches(match, tmp_path):
+    with pytest.raises(InputError, match=r"must end in \.npz"):
+        match.save(tmp_path / "cats.pkl")
+    with pytest.raises(InputError, match="does not exist"):
+        load_match(tmp_path / "none.npz")
+    path = match.save(tmp_path / "cats.npz")
+    path.write_bytes(path.read_bytes()[:-2000])
+    np.savez(tmp_path / "other.npz", about=np.array('{"format": "frot match 99"}'))
+    for name in ("cats.npz", "other.npz"):
+        with pytest.raises(InputError, match="is no match that can be read"):
+            load_match(tmp_path / name)
