@@ -92,6 +92,9 @@ def test_strips_of_many_samples_and_classes():
     axes = plot_strips(selector, X, y, "c vs rest").axes[0]
     assert [text.get_text() for text in axes.get_xticklabels()] == ["c", "rest"]
     assert [len(np.asarray(part.get_offsets())) for part in axes.collections] == [60, 200]
+    # The mean is of all samples, also of those not drawn.
+    column = int(axes.get_title("left")[1:])
+    assert np.asarray(axes.lines[1].get_ydata())[0] == pytest.approx(X[y != "c", column].mean())
 
 
 def test_bars_have_the_colour_of_the_class():

@@ -56,7 +56,7 @@ MAX_NAMES, MAX_PLAN_NAMES = 90, 64
 MAX_CELLS = 300
 MAX_ARROWS = 400
 # Samples of a class in a heat map; of more, evenly over their order.
-MAX_COLUMNS = 1_000
+MAX_COLUMNS = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,12 +272,12 @@ def draw_heat_map(view: View) -> Figure:
         both, (first, second), (rows, cols), view.labels, view.ids, (BLUE, ORANGE), strict=True
     ):
         image = axes.imshow(
-            values[:, order[:: max(1, len(order) // MAX_COLUMNS)]],
+            values[:, order[:: -(-len(order) // MAX_COLUMNS)]],
             aspect="auto",
             cmap="RdBu_r",
             vmin=-CLIP,
             vmax=CLIP,
-            interpolation="nearest" if values.shape[1] <= 400 else "antialiased",
+            interpolation="nearest",
         )
         # A narrow panel has room for a short name only.
         wide, count_text = share if axes is both[0] else 1.0 - share, f"  ({len(order):,})"

@@ -267,11 +267,11 @@ def _touch(one: Box, two: Box) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Strip:
-    """One feature's values in each class: a title, a note, and (label, values, colour) each."""
+    """One feature: a title, a note, and of each class label, values drawn, mean of all, colour."""
 
     title: str
     note: str
-    classes: tuple[tuple[str, np.ndarray, str], ...]
+    classes: tuple[tuple[str, np.ndarray, float, str], ...]
 
 
 def plot_strips(
@@ -346,7 +346,8 @@ def strips_of(
     else:
         sides = [[first], [code for code in range(len(classes)) if code != first]]
     labels = [str(classes[side[0]]) if len(side) == 1 else "rest" for side in sides]
-    rows = [_some(np.flatnonzero(np.isin(codes, side))) for side in sides]
+    rows = [np.flatnonzero(np.isin(codes, side)) for side in sides]
+    drawn = [_some(of_side) for of_side in rows]
     single = len(selector.groups_) == prepared.table.shape[1] and selector.groups_.in_order
     q = selector.p_values[1]
     strips = []
@@ -358,8 +359,8 @@ def strips_of(
         if single and not np.isnan(q[column]):
             note += f", q = {q[column]:.2g}"
         kinds = tuple(
-            (label, values[chosen], BLUE if side == [first] else ORANGE)
-            for label, chosen, side in zip(labels, rows, sides, strict=True)
+            (label, values[some], float(values[every].mean()), BLUE if side == [first] else ORANGE)
+            for label, some, every, side in zip(labels, drawn, rows, sides, strict=True)
         )
         strips.append(Strip(str(names[column]), note, kinds))
     return strips
@@ -381,19 +382,18 @@ def draw_strips(strips: Sequence[Strip]) -> Figure:
     rng = np.random.default_rng(0)
     for axes, strip in zip(grid, strips, strict=False):
         count = len(strip.classes)
-        for at, (_, values, colour) in enumerate(strip.classes):
+        for at, (_, values, mean, colour) in enumerate(strip.classes):
             size = float(np.clip(900.0 / max(len(values), 1), 4.0, 16.0))
             spread = rng.uniform(-0.28, 0.28, size=len(values))
             axes.scatter(
                 at + spread, values, s=size, color=colour, alpha=0.55, linewidths=0.0,
                 rasterized=len(values) * len(strips) > MANY,
             )  # fmt: skip
-            mean = float(np.mean(values)) if len(values) else 0.0
             axes.plot([at - 0.36, at + 0.36], [mean, mean], color=INK, linewidth=1.8, zorder=4)
         tidy(axes)
-        tilted = count > 2 or max(len(label) for label, _, _ in strip.classes) > 8
+        tilted = count > 2 or max(len(label) for label, *_ in strip.classes) > 8
         axes.set_xticks(
-            range(count), [plain(shorten(label, 14)) for label, _, _ in strip.classes],
+            range(count), [plain(shorten(label, 14)) for label, *_ in strip.classes],
             rotation=35 if tilted else 0, ha="right" if tilted else "center",
             rotation_mode="anchor", fontsize=8,
         )  # fmt: skip
