@@ -162,6 +162,20 @@ def test_the_page(run, data, tmp_path):
     assert "Wrote genes.html" in done.stdout
 
 
+def test_pictures_without_a_page(run, data, tmp_path):
+    words = ["--label", "class", "--top", 3, "--no-plan", "--pictures", "figures"]
+    done = run("select", data.name, *words)
+    assert done.exit_code == 0, done.output
+    assert "Wrote 6 files in figures" in done.stdout
+    assert (tmp_path / "figures" / "volcano.pdf").is_file()
+
+
+def test_a_page_without_a_plan(run, data, tmp_path):
+    words = ["--label", "class", "--top", 3, "--no-plan", "--report", "genes.html"]
+    assert run("select", data.name, *words).exit_code == 0
+    assert "no plan between" in (tmp_path / "genes.html").read_text(encoding="utf-8")
+
+
 def test_the_worst_features_share_the_weight(run, data, tmp_path):
     words = ["--label", "class", "--top", 3, "--worst", 5, "--eta", 0.1, "--report", "genes.html"]
     words += ["--drop", "batch"]

@@ -12,10 +12,14 @@ from frot.selection import (
     FROTSelector,
     permutation_test,
     stability_selection,
+    write_selection_pictures,
     write_selection_report,
 )
+from frot.selection._page import Drawn
 from frot.selection._pictures import view_of
 from frot.selection._selector import unfitted
+from frot.show.page import Picture
+from frot.show.style import new_figure
 from tests.selection.planted import planted
 from tests.show.test_report import Page
 
@@ -25,6 +29,15 @@ EVIL = ["<script>alert(1)</script>", 'a "quoted" & <b>bold</b>', "$body", "US$ a
 def text_of(page: str) -> str:
     without = re.sub(r"<(style|script)>.*?</\1>", " ", page, flags=re.S)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", without))
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Leave pictures out of a page whose words are looked at."""
+    for module in ("_page", "_page_tables"):
+        monkeypatch.setattr(
+            f"frot.selection.{module}.picture", lambda draw, text, *more: Picture(text, "data:,")
+        )
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +67,7 @@ def page(evil, tmp_path_factory):
 
 def test_nothing_is_fetched(page):
     parsed = Page(page)
-    assert len(parsed.fetched) == 6  # five pictures and an icon that is none
+    assert len(parsed.fetched) == 8  # seven pictures and an icon that is none
     assert all(address.startswith("data:") for address in parsed.fetched)
     assert not re.search(r"(https?:)?//[a-z]", re.sub(r"base64,[\w+/=]+", "", page))
     assert "@import" not in page
@@ -74,14 +87,17 @@ def test_everything_is_escaped(page):
 def test_the_table_is_that_of_the_selector(page, evil):
     selector, _, _ = evil
     rows = Page(page).rows
-    heads = ["rank", "feature", "score", "shift", "shape", "misalignment", "α", "p", "q"]
+    heads = ["rank", "feature", "up in", "log2 FC", "t", "mean $sick", "mean <i>well</i>"]
+    heads += ["p", "q", "q BH", "max-T p", "score", "shift", "shape", "misalignment", "α"]
     assert rows[0] == heads
     table = selector.table_
     shown = rows[1 : len(EVIL) + 1]
     assert [row[1] for row in shown] == table["feature"].tolist()
-    for column, name in enumerate(heads[2:-2], start=2):
-        expected = table["alpha" if name == "α" else name]
-        assert [float(row[column]) for row in shown] == pytest.approx(expected, rel=1e-2, abs=1e-3)
+    assert [row[2] for row in shown] == table["up_in"].tolist()
+    names = {"log2 FC": "log2_fold_change", "q BH": "q_bh", "max-T p": "p_max", "α": "alpha"}
+    for column, name in enumerate(heads[3:], start=3):
+        expected = table[names.get(name, name.replace(" ", "_"))]
+        assert [float(row[column]) for row in shown] == pytest.approx(expected, rel=2e-2, abs=5e-3)
     assert page.count('class="marked"') == 3
 
 
@@ -89,6 +105,7 @@ def test_interval_perplexity_and_notes(page, evil):
     result, text = evil[0].result_, text_of(page)
     assert f"[{result.lower:.8g}, {result.upper:.8g}]" in text
     assert f"perplexity of {result.perplexity:.1f}" in text
+    assert "Ranked by moderated |t|" in text
     assert "CONVERGED" in text
     assert "about as accurate as that of the mean difference" in text
     assert "each p holds by itself" in text
@@ -96,6 +113,7 @@ def test_interval_perplexity_and_notes(page, evil):
     assert "No permutation test was run" not in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_p_values_of_the_plan_come_with_what_they_mean(evil, tmp_path):
     selector, X, y = evil
     test = permutation_test(X, y, selector=selector, statistic="alpha", n_permutations=99)
@@ -103,17 +121,23 @@ def test_p_values_of_the_plan_come_with_what_they_mean(evil, tmp_path):
     assert "hold only for the hypothesis that nothing differs" in text_of(path.read_text("utf-8"))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_a_test_nothing_has_a_p_value(tmp_path):
     X, y = planted()
     selector = FROTSelector(3).fit(X, y)
     found = stability_selection(X, y, selector=selector, n_pairs=2)
     path = write_selection_report(selector, X, y, tmp_path / "p.html", stability=found)
     page = path.read_text(encoding="utf-8")
-    assert Page(page).rows[0][-2:] == ["α", "frequency"]
+    heads = Page(page).rows[0]
+    assert "frequency" in heads
+    assert "q" not in heads
     assert "No permutation test was run" in text_of(page)
+    assert "3 of 40 features selected; nothing was tested" in text_of(page)
+    assert any(text.startswith("Volcano") for text in Page(page).alts)
     assert "To get this again" not in page
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_only_the_best_rows_of_many(tmp_path):
     X, y = planted(d=700)
     selector = FROTSelector(3).fit(X, y)
@@ -123,12 +147,20 @@ def test_only_the_best_rows_of_many(tmp_path):
     assert page.count("<tr") == 1 + 500 + 1 + 24
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_panel_for_each_comparison(tmp_path):
     X, y = planted(classes=3)
     selector = FROTSelector(3, multiclass="ovo").fit(X, y)
     page = write_selection_report(selector, X, y, tmp_path / "p.html").read_text(encoding="utf-8")
     assert page.count('role="tabpanel"') == page.count('role="tab"') == 3
-    assert len(Page(page).alts) == 12
+    assert len(Page(page).alts) == 18
+    counts = Page(page).rows[1:4]
+    table = selector.table_
+    for row in counts:
+        there = table[(table["comparison"] == row[0]) & (table["rank"] <= 3)]
+        first = row[0].split(" vs ")[0]
+        up = int((there["up_in"] == first).sum())
+        assert [int(cell) for cell in row[1:4]] == [len(there), up, len(there) - up]
     for one in selector.comparisons_:
         assert f"{one.solved.lower:.6g}" in page
 
@@ -155,6 +187,120 @@ def test_a_single_feature(tmp_path):
     assert write_selection_report(selector, X, y, tmp_path / "p.html").is_file()
 
 
+@pytest.mark.parametrize("tested", [True, False])
+@pytest.mark.usefixtures("undrawn")
+def test_the_headline_counts_what_the_table_has(tmp_path, tested):
+    X, y = planted()
+    X[y == "control", 5] += 2.5
+    selector = FROTSelector(6, plan=False).fit(X, y)
+    if tested:
+        selector.permutation_test(X, y, n_permutations=99)
+    page = write_selection_report(selector, X, y, tmp_path / "p.html").read_text("utf-8")
+    table = selector.table_
+    chosen = table[table["q"] <= 0.05] if tested else table[table["rank"] <= 6]
+    text = text_of(page)
+    what = "differ at FDR 0.05" if tested else "selected; nothing"
+    assert f"{len(chosen)} of 40 features {what}" in text
+    for label in ("control", "treated"):
+        assert f"{(chosen['up_in'] == label).sum()} of them up in {label}" in text
+    assert 0 < (chosen["up_in"] == "control").sum() < len(chosen)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_without_a_plan(tmp_path):
+    X, y = planted()
+    selector = FROTSelector(3, plan=False).fit(X, y)
+    page = write_selection_report(selector, X, y, tmp_path / "p.html").read_text("utf-8")
+    text = text_of(page)
+    assert "There is no plan between 24 and 16 samples, so that who corresponds" in text
+    assert "perplexity of" not in text
+    assert len(Page(page).alts) == 3
+    assert "misalignment" not in Page(page).rows[0]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_too_few_permutations_are_said_to_be(tmp_path):
+    X, y = planted()
+    selector = FROTSelector(3, plan=False).fit(X, y)
+    with pytest.warns(frot.ConvergenceWarning):
+        test = selector.permutation_test(X, y, n_permutations=9)
+    page = write_selection_report(selector, X, y, tmp_path / "p.html").read_text("utf-8")
+    assert f"9 permutations are too few: {test.outstanding.sum()} features stand out" in text_of(
+        page
+    )
+    assert f"{test.needed} would allow 0.05" in text_of(page)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_sets_that_were_tested(tmp_path):
+    X, y = planted(d=80)
+    sets = {"S" * 60: range(8), "twin": range(9), "noise": range(20, 50)}
+    selector = FROTSelector(1, groups=sets, plan=False).fit(X, y)
+    test = selector.pathway_test(X, y, n_permutations=99)
+    page = write_selection_report(selector, X, y, tmp_path / "p.html").read_text("utf-8")
+    rows = Page(page).rows
+    assert rows[0][:5] == ["rank", "set", "score", "up in", "direction"]
+    table = test.table
+    assert [row[1] for row in rows[1:4]] == table["pathway"].tolist()
+    assert [row[3] for row in rows[1:4]] == table["up_in"].tolist()
+    edge = rows[0].index("leading edge")
+    assert rows[1][edge].split(", ")[:3] == table["leading_edge"][0].split(", ")[:3]
+    assert rows[2][edge + 1].startswith(table["redundant_with"][1])
+    text = text_of(page)
+    assert f"{(test.q_competitive <= 0.05).sum()} of 3 groups differ more than others" in text
+    assert f"{(test.q_self_contained <= 0.05).sum()} differ at all at FDR 0.05" in text
+    assert "The best groups as bars, by score" in Page(page).alts
+    assert "Ranked by set score" in text
+
+
+def test_pictures_for_a_paper(tmp_path):
+    X, y = planted(d=6)
+    y = np.where(y == "control", "../a/b $ <x>", y)
+    selector = FROTSelector(1, groups={"one": [0, 1], "$x": [2, 3, 4, 5]}, plan=False).fit(X, y)
+    write_selection_report(selector, X, y, tmp_path / "p.html", pictures=tmp_path / "new" / "all")
+    names = ("heat_map", "pathways", "strips", "volcano")
+    found = sorted(path.name for path in (tmp_path / "new" / "all").iterdir())
+    assert found == sorted(f"{name}.{kind}" for name in names for kind in ("svg", "pdf"))
+    for path in (tmp_path / "new" / "all").iterdir():
+        begin = path.read_bytes()
+        assert begin.startswith(b"%PDF") if path.suffix == ".pdf" else b"<svg" in begin
+    # Text is text, and escaped.
+    volcano = (tmp_path / "new" / "all" / "volcano.svg").read_text("utf-8")
+    assert "&lt;x&gt;" in volcano
+    assert "<x>" not in volcano
+
+
+def test_pictures_of_each_comparison(tmp_path, monkeypatch):
+    monkeypatch.setattr("frot.selection._page.save_vector", lambda figure, path: path.touch())
+    for name in ("volcano", "strips"):
+        monkeypatch.setattr(Drawn, name, lambda self, place: new_figure(1, 1))
+    X, y = planted(d=5, classes=3, n=6, m=6)
+    y = np.where(y == "control", "a/b", y)
+    selector = FROTSelector(2, plan=False).fit(X, y)
+    written = write_selection_pictures(selector, X, y, tmp_path)
+    assert sorted(written) == sorted(tmp_path.iterdir())
+    assert "volcano-1-a-b-vs-rest.svg" in [path.name for path in written]
+    assert len(written) == 3 * 3 * 2
+
+
+def test_ten_classes_make_a_page_that_can_be_sent(tmp_path, monkeypatch, request):
+    """One of ten panels is drawn here; the pictures of the others are as large."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 500)), np.repeat([f"type {i}" for i in range(10)], 30)
+    selector = FROTSelector(20).fit(X, y)
+
+    def size(panels):
+        monkeypatch.setattr("frot.selection._page.MAX_DRAWN", panels)
+        return write_selection_report(selector, X, y, tmp_path / "p.html").stat().st_size
+
+    drawn = size(1)
+    request.getfixturevalue("undrawn")
+    size(9)
+    assert "The first 9 of 10 are drawn" in text_of((tmp_path / "p.html").read_text("utf-8"))
+    assert size(10) + 10 * (drawn - size(1)) < 4_000_000
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_many_samples(tmp_path):
     X, y = planted(n=500, m=90)
     selector = FROTSelector(2, tol=0.1).fit(X, y)
@@ -167,7 +313,7 @@ def test_what_is_drawn():
     selector = FROTSelector(3).fit(X, y)
     one = selector.comparisons_[0]
     names, ids = [f"x{i}" for i in range(40)], [str(i) for i in range(40)]
-    view = view_of(one, X, selector.groups_, "moderated", 3, names, ids)
+    view = view_of(one, X, selector.groups_, one.scores("moderated"), 3, names, ids)
     best = np.argsort(-one.scores("moderated"))[:30]
     assert view.top_names == tuple(names[i] for i in best) == view.features
     n, m = one.plan.shape

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from frot._base.errors import InputError
-from frot._base.files import replacing
+from frot._base.errors import InputError, require
+from frot._base.files import make_folder, replacing
 from frot._base.stopping import Interrupted
 from frot.cli.console import (
     PAGES,
@@ -379,6 +379,7 @@ MIN_SIZE = "Fewest features of a group in the data; 5 for .gmt files."
 MAX_SIZE = "Most features of a group in the data; 500 for .gmt files."
 COVERAGE = "Least share of a set's genes that the data has."
 PLAN = "Find the plan and alpha; by default for up to 250,000 pairs of samples."
+PICTURES = "Write volcano, strips, heat map and sets as .svg and .pdf."
 PER_CLASS = "Write the ranks of every comparison, .tsv or .csv."
 CHECKPOINT = "Keep finished permutations here; by default beside --out until done."
 
@@ -436,6 +437,7 @@ def select(
     out: Annotated[Path | None, option("Output", "Write all ranks, .tsv or .csv.", "FILE")] = None,
     per_class: Annotated[Path | None, option("Output", PER_CLASS, "FILE")] = None,
     report: Annotated[Path | None, option("Output", "Write a web page, .html.", "FILE")] = None,
+    pictures: Annotated[Path | None, option("Output", PICTURES, "FOLDER")] = None,
     rows: Annotated[int, option("Output", "Rows to print.", "COUNT", min=0)] = 20,
     progress: Progress = None,
 ) -> None:
@@ -451,10 +453,18 @@ def select(
 
     Exit codes: 0 solved, 2 bad input, 3 stopped before the tolerance, 130 interrupted.
     """
-    from frot.selection import FROTSelector, read_samples, write_selection_report
+    from frot.selection import (
+        FROTSelector,
+        read_samples,
+        write_selection_pictures,
+        write_selection_report,
+    )
 
     files = SelectFiles(data, out, report, checkpoint, per_class)
     files.check()
+    if pictures is not None:
+        require("matplotlib.figure", "plot")
+        make_folder(pictures)
     count = None if top is None else _number(top, "top")
     if not workers:
         raise InputError("workers: 0 processes do nothing; give 1 or more, or -1 for all cores")
@@ -497,14 +507,14 @@ def select(
         data, number, groups, columns, options, test, halves,
         {
             name: path
-            for name, path in (("out", out), ("per-class", per_class), ("report", report))
+            for name, path in (
+                ("out", out), ("per-class", per_class), ("report", report), ("pictures", pictures),
+            )
             if path is not None
         },
         limits,
     )  # fmt: skip
-    # Pictures on the page are of the plan.
-    drawn: dict[str, Any] = {} if report is None else {"plan": True}
-    selector = FROTSelector(number, groups=parsed, **drawn | options)
+    selector = FROTSelector(number, groups=parsed, **options)
     run = {"n_jobs": workers, "progress": bar(progress)}
     interrupted = False
     with warnings_as_lines():
@@ -521,6 +531,7 @@ def select(
     if per_class is not None:
         write_comparisons(selector, per_class)
         say(f"Wrote {per_class}")
+    named = {"feature_names": samples.names, "sample_names": samples.ids}
     if report is not None:
         write_selection_report(
             selector,
@@ -532,10 +543,12 @@ def select(
             call=call.python,
             command=call.command,
             full_table="" if out is None else out.name,
-            feature_names=samples.names,
-            sample_names=samples.ids,
+            **named,
         )
         say(f"Wrote {report}")
+    if pictures is not None:
+        drawn = write_selection_pictures(selector, samples.X, samples.y, pictures, **named)
+        say(f"Wrote {len(drawn)} files in {pictures}")
     if not interrupted:
         files.finish()
     results = [one.result for one in selector.comparisons_ if one.result is not None]

@@ -21,9 +21,13 @@ from frot.selection._baselines import (  # noqa: E402
     wasserstein_score,
 )
 from frot.selection._comparison import Comparison, Parts  # noqa: E402
-from frot.selection._page import write_selection_report  # noqa: E402
+from frot.selection._page import (  # noqa: E402
+    write_selection_pictures,
+    write_selection_report,
+)
 from frot.selection._pathway_test import PathwayTest, pathway_test  # noqa: E402
 from frot.selection._permutation import PermutationTest, permutation_test  # noqa: E402
+from frot.selection._plots import plot_pathways, plot_strips, plot_volcano  # noqa: E402
 from frot.selection._samples import Samples, read_samples  # noqa: E402
 from frot.selection._selector import FROTSelector  # noqa: E402
 from frot.selection._stability import StabilitySelection, stability_selection  # noqa: E402
@@ -41,9 +45,13 @@ __all__ = [
     "mrmr_scores",
     "pathway_test",
     "permutation_test",
+    "plot_pathways",
+    "plot_strips",
+    "plot_volcano",
     "rank_genes",
     "read_samples",
     "stability_selection",
     "wasserstein_score",
+    "write_selection_pictures",
     "write_selection_report",
 ]

@@ -1,42 +1,69 @@
-"""The page of a fitted selector: the ranked table, each comparison, the permutation test."""
+"""The page of a fitted selector: what differs and where it is higher, the tests, the plan."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from frot._base.errors import InputError
+from frot._base.errors import InputError, require
+from frot._base.files import check_path, make_folder
+from frot.selection._effects import fold_change
 from frot.selection._inputs import Prepared, prepare
+from frot.selection._page_tables import (
+    counts,
+    facts,
+    headline,
+    pathway_table,
+    permutation_words,
+    ranking,
+)
 from frot.selection._pictures import (
     View,
     draw_barycentres,
     draw_correspondence,
     draw_heat_map,
-    draw_p_values,
     draw_parts,
     view_of,
 )
+from frot.selection._plots import (
+    STRIPS,
+    Found,
+    draw_strips,
+    draw_volcano,
+    plot_pathways,
+    plot_volcano,
+    strips_of,
+)
 from frot.selection._selector import unfitted
 from frot.show.page import Cell, Column, PageTable, check_page, number, picture, render, save_page
+from frot.show.style import save_vector
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from frot.selection._permutation import PermutationTest
     from frot.selection._selector import FROTSelector
     from frot.selection._stability import StabilitySelection
 
-__all__ = ["write_selection_report"]
+__all__ = ["write_selection_pictures", "write_selection_report"]
 
-# Rows of the tables, at most.
-MAX_ROWS = 500
-MAX_SIGNIFICANT = 200
-MAX_SAMPLES = 300
+# Rows of tables of correspondents, over all comparisons, and the fewest in one.
+MAX_SAMPLES, FEWEST_SAMPLES = 300, 30
 # Samples named beside one that they correspond to.
 PARTNERS = 3
+# Comparisons that are drawn: a page of more would be too large to send.
+MAX_DRAWN = 10
+# Colours of pictures that have no colour map, so that pages stay small.
+FEW = 256
 
 
 def write_selection_report(
@@ -47,6 +74,7 @@ def write_selection_report(
     *,
     permutation: PermutationTest | None = None,
     stability: StabilitySelection | None = None,
+    pictures: str | os.PathLike[str] | None = None,
     title: str = "Feature selection by robust optimal transport",
     call: str = "",
     command: str = "",
@@ -56,17 +84,19 @@ def write_selection_report(
 ) -> Path:
     """Write a fitted selector as one web page.
 
-    The page has the ranked table, with search and sorting; for each comparison the interval of
-    the solve, what the best features' costs are made of, the samples in these, who corresponds
-    to whom and the barycentric map; the permutation test; and how to get it all again. It holds
-    its pictures itself and asks nothing of the network. Needs the extra ``frot[plot]``; without
-    matplotlib the page says that pictures are missing. An existing file is replaced only once the
-    page is complete.
+    The page begins with how many features differ and in which class they are higher. It has the
+    ranked table with fold changes, class means and q-values, with search and sorting; gene sets as
+    bars, with their leading edges; for each comparison a volcano, strips of the best features and
+    a heat map, and where there is a plan what costs are made of, who corresponds to whom and the
+    barycentric map; the permutation test in words; and how to get it all again. Of more than ten
+    comparisons the first ten are drawn. It holds its pictures itself and asks nothing of the
+    network. Needs the extra ``frot[plot]``; without matplotlib the page says that pictures are
+    missing. An existing file is replaced only once the page is complete.
 
     Parameters
     ----------
     selector : FROTSelector
-        Fitted on `X` and `y`.
+        Fitted on `X` and `y`, with a plan or without.
     X : array, sparse array or DataFrame of shape (N, d)
     y : array of shape (N,)
     path : path
@@ -74,6 +104,8 @@ def write_selection_report(
     permutation : PermutationTest, optional
         By default the selector's own, if it has one.
     stability : StabilitySelection, optional
+    pictures : path, optional
+        A folder for the pictures as .svg and .pdf too, as `write_selection_pictures` names them.
     title : str
     call, command : str
         Python code, and a command line, that reproduce the selection; shown as they are.
@@ -102,29 +134,20 @@ def write_selection_report(
     """
     check_is_fitted(selector)
     path = check_page(path)
-    if any(one.result is None for one in selector.comparisons_):
-        raise InputError("selector: has no plan, which the page shows; fit it with plan=True")
-    prepared = _same(selector, X, y)
-    if permutation is None:
-        permutation = getattr(selector, "permutation_", None)
+    folder = None if pictures is None else check_path(pictures, "pictures")
     for name, found in (("permutation", permutation), ("stability", stability)):
         if found is not None and found.names != selector.groups_.names:
             raise InputError(f"{name}: is of other features than the selector; run it again")
+    drawn = Drawn.of(selector, X, y, feature_names, sample_names, permutation)
+    selector, prepared = drawn.selector, drawn.prepared
+    test, sets = (getattr(selector, name, None) for name in ("permutation_", "pathways_"))
     n, d = prepared.table.shape
-    single = len(selector.groups_) == d and selector.groups_.in_order
-    what = "feature" if single else "group"
-    features = _names(feature_names, d, "feature_names", _default_names(selector, single))
-    samples = _names(sample_names, n, "sample_names", [str(i) for i in range(1, n + 1)])
-    score = selector.get_params()["score"]
-    picks = int(selector.groups_support_.sum())
-    views = [
-        view_of(one, prepared.table, selector.groups_, score, picks, features, samples)
-        for one in selector.comparisons_
-    ]
-    sizes = np.bincount(prepared.codes)
+    what = "feature" if drawn.single else "group"
+    sizes = np.bincount(prepared.codes, minlength=len(selector.classes_))
     classes = ", ".join(
         f"{label} ({size:,})" for label, size in zip(selector.classes_, sizes, strict=True)
     )
+    samples, accepted = f"{n:,}: {classes}", Found.of(selector)
     page = render(
         "selection.html",
         "frot.selection",
@@ -135,13 +158,159 @@ def write_selection_report(
         what=what,
         count=len(selector.scores_),
         full_table=full_table,
-        figures=_figures(selector, what),
-        facts=_facts(selector, f"{n:,}: {classes}", d, what),
-        ranking=_ranking(selector, permutation, stability, what),
-        panels=[_panel(view, what, place) for place, view in enumerate(views)],
-        test=None if permutation is None else _test(permutation, what),
+        figures=headline(selector, accepted, samples, what),
+        counts=counts(selector, accepted, what),
+        facts=facts(selector, prepared.score, samples, d, what),
+        tested=accepted.tested,
+        ranking=ranking(selector, test, stability, what)
+        if sets is None
+        else pathway_table(sets, selector.groups_support_),
+        sets=sets,
+        bars=None
+        if drawn.single
+        else picture(lambda: plot_pathways(selector), "The best groups as bars, by score", FEW),
+        panels=[_panel(drawn, place, what) for place in range(len(drawn.views))],
+        left_out=len(selector.comparisons_) - len(drawn.views),
+        test=None if test is None else permutation_words(test, what),
     )
+    if folder is not None:
+        drawn.write(folder)
     return save_page(path, page)
+
+
+def write_selection_pictures(
+    selector: FROTSelector,
+    X: Any,
+    y: Any,
+    folder: str | os.PathLike[str],
+    *,
+    feature_names: Sequence[str] | None = None,
+    sample_names: Sequence[str] | None = None,
+) -> list[Path]:
+    """Write the pictures of a fitted selector for a paper, each as .svg and .pdf.
+
+    They are ``volcano``, ``strips`` and ``heat_map``, and for groups ``pathways``. With three or
+    more classes the first three are there for each comparison, with its number and name behind:
+    ``volcano-1-a-vs-rest.svg``, up to the tenth. Text stays text. A file is replaced only once it
+    is complete. Needs the extra ``frot[plot]``.
+
+    Parameters
+    ----------
+    selector : FROTSelector
+        Fitted on `X` and `y`.
+    X : array, sparse array or DataFrame of shape (N, d)
+    y : array of shape (N,)
+    folder : path
+        Made where it is not there.
+    feature_names, sample_names : sequences of str, optional
+        As in `write_selection_report`.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from frot.selection import FROTSelector
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(20, 6)), np.repeat(["sick", "well"], 10)
+    >>> selector = FROTSelector(2).fit(X, y)
+    >>> files = write_selection_pictures(selector, X, y, tempfile.mkdtemp())
+    >>> [file.name for file in files if file.suffix == ".svg"]
+    ['volcano.svg', 'strips.svg', 'heat_map.svg']
+    """
+    check_is_fitted(selector)
+    folder = check_path(folder, "folder")
+    return Drawn.of(selector, X, y, feature_names, sample_names).write(folder)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A selector and its data, ready to be drawn: `views` are of its comparisons."""
+
+    selector: FROTSelector
+    prepared: Prepared
+    single: bool
+    names: Sequence[str]
+    views: list[View]
+
+    @classmethod
+    def of(
+        cls,
+        selector: FROTSelector,
+        X: Any,
+        y: Any,
+        feature_names: Sequence[str] | None,
+        sample_names: Sequence[str] | None,
+        permutation: PermutationTest | None = None,
+    ) -> Drawn:
+        """Check the data; another `permutation` than the selector's goes into a copy of it."""
+        prepared = _same(selector, X, y)
+        if permutation is not None:
+            selector = copy(selector)
+            selector.permutation_ = permutation
+        n, d = prepared.table.shape
+        single = len(selector.groups_) == d and selector.groups_.in_order
+        names = _names(feature_names, d, "feature_names", _default_names(selector, single))
+        ids = _names(sample_names, n, "sample_names", [str(i) for i in range(1, n + 1)])
+        picks = int(selector.groups_support_.sum())
+        # The score of a set is of all comparisons together.
+        scores = [
+            selector.scores_ if prepared.score == "set" else one.scores(prepared.score)
+            for one in selector.comparisons_
+        ]
+        views = [
+            view_of(one, prepared.table, selector.groups_, score, picks, names, ids)
+            for one, score in zip(selector.comparisons_[:MAX_DRAWN], scores, strict=False)
+        ]
+        return cls(selector, prepared, single, names, views)
+
+    def volcano(self, place: int) -> Figure:
+        """Draw the features; those within groups by their moderated t."""
+        if self.single:
+            return plot_volcano(self.selector, place)
+        one = self.selector.comparisons_[place]
+        strength = np.abs(one.effects.moderated)
+        change = fold_change(one.effects, self.prepared.values)
+        edges = np.zeros(len(strength), dtype=bool)
+        edges[self.views[place].columns] = True
+        return draw_volcano(
+            change, strength, one.effects.difference, edges, self.names, one.labels,
+            "moderated |t|", "of the best groups",
+        )  # fmt: skip
+
+    def strips(self, place: int) -> Figure:
+        """Draw the best features by class."""
+        columns = self.views[place].columns[:STRIPS].tolist()
+        return draw_strips(strips_of(self.selector, self.prepared, place, columns, self.names))
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write all pictures for a paper into a folder."""
+        require("matplotlib.figure", "plot")
+        folder, written = make_folder(folder), []
+        figures: list[tuple[str, Callable[[], Figure]]] = []
+        for place, view in enumerate(self.views):
+            # What is no letter or digit may mean something in a path.
+            words = re.sub(r"[^\w.]+", "-", view.comparison.name)[:60].strip("-.")
+            end = "" if len(self.views) == 1 else f"-{place + 1}-{words}"
+            figures += [
+                (f"volcano{end}", partial(self.volcano, place)),
+                (f"strips{end}", partial(self.strips, place)),
+                (f"heat_map{end}", partial(draw_heat_map, view)),
+            ]
+        if not self.single:
+            figures.append(("pathways", partial(plot_pathways, self.selector)))
+        for name, draw in figures:
+            figure = draw()
+            # Laid out once for both files.
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")
+            for kind in (".svg", ".pdf"):
+                written.append(folder / f"{name}{kind}")
+                save_vector(figure, written[-1])
+        return written
 
 
 def _same(selector: FROTSelector, X: Any, y: Any) -> Prepared:
@@ -176,100 +345,38 @@ def _names(
     return [str(name) for name in given]
 
 
-def _figures(selector: FROTSelector, what: str) -> list[tuple[str, str]]:
-    """The three numbers above all others."""
-    results = [one.solved for one in selector.comparisons_]
-    several = len(results) > 1
-    perplexity = np.mean([result.perplexity for result in results])
-    return [
-        (
-            f"{int(selector.groups_support_.sum()):,}",
-            f"of {len(selector.scores_):,} {what}s selected",
-        ),
-        (f"{perplexity:,.1f}", f"perplexity of α{', on average' if several else ''}"),
-        (
-            f"{max(result.gap for result in results):.1e}",
-            f"{'largest ' if several else ''}relative gap of the proven interval",
-        ),
-    ]
-
-
-def _facts(selector: FROTSelector, samples: str, d: int, what: str) -> list[tuple[str, str]]:
-    params = selector.get_params()
-    results = [one.solved for one in selector.comparisons_]
-    etas = sorted(result.eta for result in results)
-    eta = f"{etas[0]:.4g}" if len(etas) == 1 else f"{etas[0]:.4g} to {etas[-1]:.4g}"
-    how = ", chosen by the perplexity of α" if params["eta"] == "auto" else ""
-    groups = "" if what == "feature" else f" in {len(selector.scores_):,} groups"
-    facts = [
-        ("Samples", samples),
-        ("Features", f"{d:,}{groups}"),
-        ("Ranked by", params["score"]),
-        ("Scaling", params["scaling"]),
-        ("Entropy of α, η", f"{eta}{how}"),
-        ("Comparisons", ", ".join(one.name for one in selector.comparisons_)),
-    ]
-    if len(results) == 1:
-        (one,) = results
-        facts.append(("Optimum proven in", f"[{one.lower:.8g}, {one.upper:.8g}]"))
-        facts.append(("Status", f"{one.status}: {one.status.sentence}"))
-    else:
-        left = sum(not result.status.ok for result in results)
-        ended = "all within the tolerance" if not left else f"{left} not converged"
-        facts.append(("Status", f"{len(results)} comparisons, {ended}"))
-    return facts
-
-
-def _ranking(
-    selector: FROTSelector,
-    permutation: PermutationTest | None,
-    stability: StabilitySelection | None,
-    what: str,
-) -> PageTable:
-    """The best features, with a box to search in them."""
-    shown = np.argsort(selector.ranking_)[:MAX_ROWS]
-    parts = [
-        (Column("score"), selector.scores_, ".4g"),
-        (Column("shift"), selector.shift_, ".4f"),
-        (Column("shape"), selector.shape_, ".4f"),
-        (Column("misalignment"), selector.misalignment_, ".4f"),
-        (Column("α"), selector.alpha_, ".3g"),
-    ]
-    if permutation is not None:
-        parts.append((Column("p", first="ascending"), permutation.p, ".2g"))
-        parts.append((Column("q", first="ascending"), permutation.q, ".2g"))
-    if stability is not None:
-        parts.append((Column("frequency"), stability.frequency, ".0%"))
-    rows = [
-        [
-            number(selector.ranking_[group], ".0f"),
-            Cell(selector.groups_.names[group]),
-            *(number(values[group], form) for _, values, form in parts),
-        ]
-        for group in shown
-    ]
-    return PageTable(
-        [Column("rank", first="ascending"), Column(what, "text"), *(part[0] for part in parts)],
-        rows,
-        f"Ranked {what}s",
-        "ranking",
-        search=f"{what} names",
-        marked=set(np.flatnonzero(selector.groups_support_[shown]).tolist()),
-    )
-
-
-def _panel(view: View, what: str, place: int) -> dict[str, Any]:
-    """What the page says on one comparison: its four pictures, and the plan in words."""
-    first, second = view.labels
+def _panel(drawn: Drawn, place: int, what: str) -> dict[str, Any]:
+    """What the page says on one comparison: what differs, and the plan if there is one."""
+    view, many = drawn.views[place], len(drawn.views)
     return {
         "view": view,
-        "parts": picture(
-            lambda: draw_parts(view),
-            f"Shift, shape and misalignment of the best {what}s as stacked bars, and their weights",
+        "volcano": picture(
+            lambda: drawn.volcano(place),
+            "Volcano: log2 fold change of every feature, and how surely it differs",
+            FEW,
+        ),
+        "strips": picture(
+            lambda: drawn.strips(place),
+            "Values of the best features by class, a point a sample",
+            FEW,
         ),
         "heat_map": picture(
             lambda: draw_heat_map(view),
             "Heat map of the best features, a column a sample, by class",
+        ),
+        "plan": None if view.comparison.result is None else _plan(view, what, place, many),
+    }
+
+
+def _plan(view: View, what: str, place: int, many: int) -> dict[str, Any]:
+    """What the page says on a plan, and its pictures."""
+    first, second = view.labels
+    most = max(MAX_SAMPLES // many, FEWEST_SAMPLES)
+    return {
+        "parts": picture(
+            lambda: draw_parts(view),
+            f"Shift, shape and misalignment of the best {what}s as stacked bars, and their weights",
+            FEW,
         ),
         "correspondence": picture(
             lambda: draw_correspondence(view),
@@ -278,6 +385,7 @@ def _panel(view: View, what: str, place: int) -> dict[str, Any]:
         "barycentres": picture(
             lambda: draw_barycentres(view),
             f"Samples in two dimensions, with arrows from {first} to their barycentres",
+            FEW,
         ),
         "partners": PageTable(
             [
@@ -285,7 +393,7 @@ def _panel(view: View, what: str, place: int) -> dict[str, Any]:
                 Column(f"main partners in {second}", "text"),
                 Column("partners", first="ascending"),
             ],
-            [_partners(view, sample) for sample in view.order[0][:MAX_SAMPLES]],
+            [_partners(view, sample) for sample in view.order[0][:most]],
             "Samples and whom they correspond to",
             f"partners{place}",
         ),
@@ -303,53 +411,3 @@ def _partners(view: View, sample: int) -> list[Cell]:
         Cell(", ".join(named)),
         number((share > 0.005).sum(), ".0f"),
     ]
-
-
-def _test(test: PermutationTest, what: str) -> dict[str, Any]:
-    """What the page says on the permutation test, and who is significant."""
-    count, total = test.null.shape
-    text = (
-        f"Labels were permuted {count:,} times and the statistic, {test.statistic}, taken anew "
-        f"of all {total:,} {what}s. No p is below {1 / (1 + count):.2g}. "
-    )
-    if test.q_method == "pooled":
-        text += (
-            f"q is from the permutations of all {what}s together (a pooled null), of which a share "
-            f"of {test.pi0:.2f} at most is estimated not to differ; q BH is by Benjamini and "
-            "Hochberg."
-        )
-    else:
-        text += "q is by Benjamini and Hochberg."
-    if test.by_feature:
-        text += f" The statistic is of one {what} alone, so that each p holds by itself."
-    else:
-        text += (
-            f" The statistic comes from the plan, which serves all {what}s at once: these p-values "
-            f"hold only for the hypothesis that nothing differs at all, and are too small for "
-            f"single {what}s beside others that do differ. For single {what}s test shift, shape or "
-            "wasserstein."
-        )
-    order = test.order[test.q[test.order] <= 0.1]
-    columns = [Column(what, "text"), Column(test.statistic)]
-    columns += [Column(name, first="ascending") for name in ("p", "q", "q BH", "max-T p")]
-    rows = [
-        [
-            Cell(test.names[group]),
-            number(test.observed[group], ".4g"),
-            *(number(values[group], ".2g") for values in (test.p, test.q, test.q_bh, test.p_max)),
-        ]
-        for group in order[:MAX_SIGNIFICANT]
-    ]
-    return {
-        "figures": [
-            (f"{(test.q <= 0.05).sum():,}", f"{what}s with q ≤ 0.05"),
-            (f"{len(order):,}", f"{what}s with q ≤ 0.1"),
-            (f"{(test.p_max <= 0.05).sum():,}", f"with max-T p ≤ 0.05, all {what}s together"),
-        ],
-        "text": text,
-        "picture": picture(
-            lambda: draw_p_values(test.p, test.statistic), "Histogram of permutation p-values"
-        ),
-        "table": PageTable(columns, rows, f"Significant {what}s", "significant"),
-        "significant": len(order),
-    }

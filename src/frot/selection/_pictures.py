@@ -55,6 +55,8 @@ MAX_NAMES, MAX_PLAN_NAMES = 90, 64
 # A cell smaller than two pixels cannot be seen.
 MAX_CELLS = 300
 MAX_ARROWS = 400
+# Samples of a class in a heat map; of more, evenly over their order.
+MAX_COLUMNS = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +75,15 @@ class View:
     top_names : tuple of str, length t
     values : pair of arrays of shapes (f, n) and (f, m)
         Scaled values of the features in `features`, of both classes.
-    features : tuple of str, length f
+    columns : array of int, shape (f,)
         Features of the best groups, in their order.
+    features : tuple of str, length f
+        Their names.
     order : pair of arrays of int, of lengths n and m
         Similar samples of the first class next to each other, and those of the second next to
-        whom they correspond to.
+        whom they correspond to; by similarity too where there is no plan.
     coordinates : pair of arrays of shapes (n, 2) and (m, 2)
-        Principal components of the selected features.
+        Principal components of the selected features; empty where there is no plan.
     explained : pair of float
         Shares of the variance.
     """
@@ -90,6 +94,7 @@ class View:
     top: np.ndarray
     top_names: tuple[str, ...]
     values: tuple[np.ndarray, np.ndarray]
+    columns: np.ndarray
     features: tuple[str, ...]
     order: tuple[np.ndarray, np.ndarray]
     coordinates: tuple[np.ndarray, np.ndarray]
@@ -107,47 +112,50 @@ def view_of(
     comparison: Comparison,
     table: Any,
     groups: Groups,
-    score: str,
+    scores: np.ndarray,
     picks: int,
     names: Sequence[str],
     ids: Sequence[str],
 ) -> View:
     """Put together what is drawn of a comparison.
 
-    `score` is what features are ranked by, and `picks` how many groups are selected, which the
-    projection shows; `names` are those of the d features, `ids` those of the N samples.
+    `scores`, of shape (L,), are what is ranked by, and `picks` how many groups are selected, which
+    the projection shows; `names` are those of the d features, `ids` those of the N samples.
     """
-    scores = comparison.scores(score)
-    best = np.lexsort((-comparison.parts.phi, -scores))
+    best = np.lexsort((-comparison.shift, -scores))
     best = best[~comparison.constant[best]]
     top = best[:TOP]
     shown = _members(groups, comparison, top, TOP)
     wide = _members(groups, comparison, best[: max(picks, 2)], PROJECTED)
     values = _scaled(comparison, table, shown)
-    coordinates, explained = _components(comparison, _scaled(comparison, table, wide))
+    coordinates, explained = (np.empty((0, 2)), np.empty((0, 2))), (0.0, 0.0)
+    if comparison.result is not None:
+        coordinates, explained = _components(comparison, _scaled(comparison, table, wide))
     rows, cols = comparison.rows
-    second = "rest" if comparison.second is None else str(comparison.second)
     return View(
         comparison=comparison,
-        labels=(str(comparison.first), second),
+        labels=comparison.labels,
         ids=(tuple(ids[int(i)] for i in rows), tuple(ids[int(j)] for j in cols)),
         top=top,
         top_names=tuple(groups.names[group] for group in top),
         values=values,
+        columns=shown,
         features=tuple(names[int(feature)] for feature in shown),
-        order=_orders(comparison, values[0]),
+        order=_orders(comparison, values),
         coordinates=coordinates,
         explained=explained,
     )
 
 
 def _members(groups: Groups, comparison: Comparison, chosen: np.ndarray, limit: int) -> np.ndarray:
-    """Return the features of the chosen groups that vary, those that cost most first in each."""
+    """Return the features of the chosen groups that vary, those that differ most first in each."""
     found: dict[int, None] = {}
+    strength = np.abs(comparison.effects.moderated)
+    varying = np.maximum(*comparison.effects.variances) + strength > 0.0
     for group in chosen:
         members = groups.indices[group]
-        members = members[comparison.features.phi[members] > 0.0]
-        for feature in members[np.argsort(-comparison.features.phi[members], kind="stable")]:
+        members = members[varying[members]]
+        for feature in members[np.argsort(-strength[members], kind="stable")]:
             found[int(feature)] = None
         if len(found) >= limit:
             break
@@ -164,23 +172,30 @@ def _scaled(
     return dense[rows].T, dense[cols].T
 
 
-def _orders(comparison: Comparison, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _orders(
+    comparison: Comparison, values: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
     """Order the first class by similarity, and the second by whom its samples correspond to."""
-    points = first.T
-    count = len(points)
-    if count < 3:
-        order = np.arange(count)
-    elif count <= MAX_TREE:
-        order = leaves_list(linkage(points, "average", optimal_ordering=count <= 400))
-    else:
-        axis = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2][0]
-        order = np.argsort(points @ axis, kind="stable")
-    place = np.empty(count)
-    place[order] = np.arange(count)
+    order = _similar(values[0].T)
+    if comparison.result is None:
+        return order, _similar(values[1].T)
+    place = np.empty(len(order))
+    place[order] = np.arange(len(order))
     plan = comparison.plan
     mass = np.maximum(np.asarray(plan.sum(axis=0)).ravel(), 1e-300)
     partners = np.asarray(plan.T @ place) / mass
     return order, np.argsort(partners, kind="stable")
+
+
+def _similar(points: np.ndarray) -> np.ndarray:
+    """Return an order in which neighbours are alike."""
+    count = len(points)
+    if count < 3:
+        return np.arange(count)
+    if count <= MAX_TREE:
+        return leaves_list(linkage(points, "average", optimal_ordering=count <= 400))
+    axis = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2][0]
+    return np.argsort(points @ axis, kind="stable")
 
 
 def _components(
@@ -209,7 +224,7 @@ def _components(
 def draw_parts(view: View) -> Figure:
     """Draw shift, shape and misalignment of the best features stacked, and alpha beside them."""
     parts, count = view.comparison.parts, len(view.top)
-    figure = new_figure(10.0, 1.5 + 0.25 * max(count, 4))
+    figure = new_figure(10.0, 1.7 + 0.25 * max(count, 4))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=[2.2, 1.0])
     place, start = np.arange(count), np.zeros(count)
     # The last is clear enough to step back on a light page and on a dark one.
@@ -225,7 +240,7 @@ def draw_parts(view: View) -> Figure:
     left.set_ylim(max(count, 3) - 0.4, -0.6)
     left.set_xlabel("cost φ of the plan, in scaled units")
     legend_above(left, 3)
-    left.set_title("What costs are made of", loc="left", fontsize=11)
+    left.set_title("What costs are made of", loc="left", fontsize=11, pad=22)
     alpha = view.comparison.alpha
     right.barh(place, alpha[view.top], color=ORANGE, height=0.74)
     uniform = 1.0 / len(alpha)
@@ -234,7 +249,7 @@ def draw_parts(view: View) -> Figure:
     if seen:
         right.axvline(uniform, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
     right.set_xlabel("weight α   (dashed: all alike)" if seen else "weight α")
-    right.set_title("Weights of the worst case", loc="left", fontsize=11)
+    right.set_title("Weights of the worst case", loc="left", fontsize=11, pad=22)
     for axes in (left, right):
         tidy(axes)
         axes.tick_params(axis="y", length=0)
@@ -257,15 +272,17 @@ def draw_heat_map(view: View) -> Figure:
         both, (first, second), (rows, cols), view.labels, view.ids, (BLUE, ORANGE), strict=True
     ):
         image = axes.imshow(
-            values[:, order],
+            values[:, order[:: -(-len(order) // MAX_COLUMNS)]],
             aspect="auto",
             cmap="RdBu_r",
             vmin=-CLIP,
             vmax=CLIP,
-            interpolation="nearest" if values.shape[1] <= 400 else "antialiased",
+            interpolation="nearest",
         )
-        title = f"{shorten(label, 40)}  ({len(order):,})"
-        axes.set_title(plain(title), loc="left", fontsize=11, color=colour, weight="bold")
+        # A narrow panel has room for a short name only.
+        wide, count_text = share if axes is both[0] else 1.0 - share, f"  ({len(order):,})"
+        title = shorten(label, max(4, int(95 * wide) - len(count_text))) + count_text
+        axes.set_title(plain(title), loc="left", fontsize=10, color=colour, weight="bold")
         axes.spines[:].set_visible(False)
         # A line in the colour of the class ties the panel to the other pictures.
         axes.axhline(-0.5, color=colour, linewidth=5, solid_capstyle="butt")
@@ -291,7 +308,7 @@ def draw_p_values(p: np.ndarray, statistic: str) -> Figure:
     axes.axhline(expected, color=ORANGE, linewidth=1.3, linestyle=(0, (4, 3)))
     axes.annotate(
         "if nothing differed",
-        (1.0, expected),
+        (0.7, expected),
         xytext=(0, 4),
         textcoords="offset points",
         ha="right",

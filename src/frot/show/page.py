@@ -54,11 +54,14 @@ class Column:
         Numbers stand to the right. A search looks in the first column of text.
     first : {"descending", "ascending"}, optional
         The order that the first click asks for.
+    short : bool
+        Text that needs no more room than it takes.
     """
 
     text: str
     kind: Literal["number", "text"] = "number"
     first: str = ""
+    short: bool = False
 
     def __post_init__(self) -> None:
         if not self.first:
@@ -160,8 +163,8 @@ class Picture:
     missing: str = ""
 
 
-def picture(draw: Callable[[], Figure], text: str) -> Picture:
-    """Draw a figure into the page, or say which library is missing for that.
+def picture(draw: Callable[[], Figure], text: str, colours: int | None = None) -> Picture:
+    """Draw a figure into the page, in so many colours, or say which library is missing for that.
 
     Examples
     --------
@@ -176,7 +179,8 @@ def picture(draw: Callable[[], Figure], text: str) -> Picture:
         return Picture(text, missing=str(error))
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
     # On a clear ground, so that it suits a light page and a dark one.
-    return Picture(text, data_address("image/png", png(figure, clear=True)), width, height)
+    image = png(figure, clear=True, colours=colours)
+    return Picture(text, data_address("image/png", image), width, height)
 
 
 @dataclass(frozen=True)
