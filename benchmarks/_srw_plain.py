@@ -80,7 +80,7 @@ def _run(X, Y, k, steps, limit, target, move) -> list[Trace]:
     for t in range(steps):
         begin = time.process_time()
         P, value = _transport(X, Y, a, b, omega)
-        V = _moments(X, Y, a, b, P)
+        V = _moments(X, Y, a, b, np.asarray(P))
         omega = move(omega, V, k, t)
         clock += time.process_time() - begin
         # Plans, and their averages by the same weights, are all feasible: take the best.

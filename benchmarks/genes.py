@@ -46,7 +46,7 @@ def as_written(points: Clouds) -> np.ndarray:
         weights = np.exp((phi - phi.max()) / ETA)
         alpha = weights / weights.sum()
         mixed = np.sum(alpha[:, None, None] * stack, axis=0)
-        vertex = ot.emd(a, b, mixed)
+        vertex = np.asarray(ot.emd(a, b, mixed))
         gamma = 2.0 / (2.0 + t)
         plan = (1.0 - gamma) * plan + gamma * vertex
     return plan

@@ -104,7 +104,7 @@ def algorithm_2(
     for t in range(steps):
         phi = np.einsum("ij,lij->l", plan, stack)
         M = np.einsum("l,lij->ij", softmax(phi / eta), stack)
-        best = ot.emd(a, b, M) if eps == 0.0 else sinkhorn_plan(M, a, b, eps)
+        best = np.asarray(ot.emd(a, b, M)) if eps == 0.0 else sinkhorn_plan(M, a, b, eps)
         gamma = 2.0 / (2.0 + t)
         plan = (1.0 - gamma) * plan + gamma * best
         plans.append(plan)

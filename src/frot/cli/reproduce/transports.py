@@ -144,7 +144,7 @@ def stacked_phi(X: NDArray, Y: NDArray, eta: float = 1.0, steps: int = 10) -> ND
         weights = np.exp((phi - phi.max()) / eta)
         mixed = np.sum((weights / weights.sum())[:, None, None] * stack, axis=0)
         gamma = 2.0 / (2.0 + step)
-        plan = (1.0 - gamma) * plan + gamma * ot.emd(a, b, mixed)
+        plan = (1.0 - gamma) * plan + gamma * np.asarray(ot.emd(a, b, mixed))
     return np.sum(plan * stack, axis=(1, 2))
 
 
