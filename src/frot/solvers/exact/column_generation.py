@@ -83,7 +83,7 @@ def column_generation(
     first = pricing(np.full(groups, 1.0 / groups) if alpha is None else alpha)
     game = Game(first.phi, unit, problem.adversary.k)
     # The plans that are columns of the game, and the one whose weights prove most.
-    entered, best = [first], first
+    entered, best, repairs = [first], first, 0
     for _ in range(most_pivots):
         game.settle()
         found = pricing(game.alpha())
@@ -92,6 +92,9 @@ def column_generation(
             break
         if game.has(found.phi):
             # A plan of the basis pays no less than the level, unless the basis was badly inverted.
+            repairs += 1
+            if repairs > EXACT_PLANS:
+                break
             game.solve_exactly()
             found = pricing(game.alpha())
             best = _better(best, found)
