@@ -26,6 +26,31 @@ def test_the_answer_is_that_of_the_library(run, tables):
     assert "2 groups of 10 features: 'true' (2), 'noise' (8)" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["--tau", "20"], {"tau": 20.0}),
+        (["--tau", "inf,5", "--penalty", "tv"], {"tau": (np.inf, 5.0), "penalty": "tv"}),
+    ],
+)
+def test_mass_that_is_not_kept(run, tables, tmp_path, words, options):
+    X, Y = tables
+    done = run("solve", "a.csv", "b.csv", "--groups", "prefix", *words, "--report", "page.html")
+    assert done.exit_code == 0, done.output
+    expected = frot.solve(X, Y, [2, 8], **options)
+    assert printed_value(done) == pytest.approx(expected.value, rel=1e-7)
+    assert "  kept  " in done.stdout
+    page = unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert f"{expected.mass:.1%} of a" in page
+    assert " ".join(words) in page
+    code = re.search(r"groups, (tau=.*)\)(?:\n|<)", page)
+    assert code is not None
+    assert eval(f"dict({code[1]})") == options
+    done = run("solve", "a.csv", "b.csv", "--tau", "much")
+    assert done.exit_code == 2
+    assert "tau: 'much' is neither a number nor two, such as 0.5,inf" in done.stderr
+
+
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".tsv", ".csv.gz", ".parquet"])
 def test_every_kind_of_table(run, tmp_path, tables, suffix):
     X, Y = tables

@@ -71,7 +71,11 @@ def arguments(options: Mapping[str, Any]) -> list[str]:
 
 
 def _code(value: Any) -> str:
-    return f"frot.CappedSimplex({value.k})" if isinstance(value, CappedSimplex) else repr(value)
+    if isinstance(value, CappedSimplex):
+        return f"frot.CappedSimplex({value.k})"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_code, value))})"
+    return 'float("inf")' if value == float("inf") else repr(value)
 
 
 def option_words(options: Mapping[str, Any]) -> list[str]:
@@ -97,6 +101,6 @@ def option_words(options: Mapping[str, Any]) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ",".join(map(_text, value))
     return f"{value:.15g}" if isinstance(value, float) else str(value)

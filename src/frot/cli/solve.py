@@ -37,6 +37,14 @@ class SolverName(str, Enum):
     linear_program = "linear-program"
 
 
+class PenaltyName(str, Enum):
+    """How mass that is not kept is paid for."""
+
+    kl = "kl"
+    tv = "tv"
+
+
+TAU = "Price of mass that is not kept: one number, or two as 0.5,inf."
 METRIC = f"{', '.join(METRICS)}, euclidean, or any other of SciPy's cdist."
 SOLVER = "auto, exact, entropic, frank-wolfe or linear-program."
 
@@ -50,6 +58,10 @@ def solve(
     eps: Annotated[
         float | None, option("Problem", "Entropy of the plan (Sinkhorn).", "COST")
     ] = None,
+    tau: Annotated[str | None, option("Problem", TAU, "COST")] = None,
+    penalty: Annotated[
+        PenaltyName, option("Problem", "How that is paid: kl, or tv (partial transport).", "NAME")
+    ] = PenaltyName.kl,
     metric: Annotated[str, option("Problem", METRIC, "NAME")] = "sqeuclidean",
     p: Annotated[float, option("Problem", "Power of the metric.", "NUMBER")] = 1.0,
     normalise: Annotated[str, option("Problem", "none, mean or regret.", "HOW")] = "none",
@@ -80,6 +92,8 @@ def solve(
         adversary=(capped(worst, len(data.groups)), None),
         eta=(eta, 0.0),
         eps=(eps, None),
+        tau=(None if tau is None else _prices(tau), None),
+        penalty=(penalty.value, "kl"),
         solver=(solver.value.replace("-", "_"), "auto"),
         metric=(metric, "sqeuclidean"),
         p=(p, 1.0),
@@ -116,6 +130,23 @@ def solve(
     raise typer.Exit(exit_code(result.status))
 
 
+def _prices(text: str) -> float | tuple[float, float]:
+    """Read one price of mass, or one for each side.
+
+    Examples
+    --------
+    >>> _prices("0.5"), _prices("inf,2")
+    (0.5, (inf, 2.0))
+    """
+    try:
+        first, *rest = map(float, text.split(","))
+    except ValueError:
+        first, rest = 0.0, [0.0, 0.0]
+    if len(rest) > 1:
+        raise InputError(f"tau: {text!r} is neither a number nor two, such as 0.5,inf")
+    return (first, rest[0]) if rest else first
+
+
 def _show(result: Any, top: int) -> None:
     from rich.text import Text
 
@@ -123,5 +154,5 @@ def _show(result: Any, top: int) -> None:
     colour = "green" if result.status.ok else "yellow"
     text.highlight_regex(r"^\S.*", "bold")
     text.highlight_words([f"{result.status}:"], f"bold {colour}")
-    text.highlight_regex(r"(?m)^  (value|interval|status|solver|plan|groups)\b", "dim")
+    text.highlight_regex(r"(?m)^  (value|interval|status|solver|plan|kept|groups)\b", "dim")
     console().print(text, soft_wrap=True)

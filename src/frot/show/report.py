@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_feature_names
 from frot.groups.groups import Groups
@@ -102,6 +104,7 @@ def write_report(
                 f"{count:,}, of which {result.perplexity:.3g} in effect (exp of the entropy)",
             ),
             ("Plan", f"{result.plan.nnz:,} arcs carrying mass {result.plan.sum():.6g}"),
+            *_kept(result),
             ("Run", f"{result.iterations} iterations in {result.time:.3g} s"),
             ("Entropy of α, η", f"{result.eta:g}"),
             ("Entropy of the plan, ε", f"{result.eps:g}"),
@@ -118,6 +121,16 @@ def write_report(
         groups=_group_table(result, groups),
     )
     return save_page(path, page)
+
+
+def _kept(result: Result) -> list[tuple[str, str]]:
+    """How much of both masses moves, where that is not all of it."""
+    if result.tau == (np.inf, np.inf):
+        return []
+    shares = [f"{result.mass / total:.1%} of {name}"
+              for name, total in zip("ab", result.totals, strict=True)]  # fmt: skip
+    prices = " and ".join(f"{price:.4g}" for price in result.tau)
+    return [("Mass kept", f"{', '.join(shares)} (τ {prices}, {result.penalty})")]
 
 
 def _group_table(result: Result, groups: Groups | None) -> PageTable:
