@@ -201,7 +201,7 @@ def allowance(costs, alpha) -> np.ndarray:
     """How far each entry of a mix may be off."""
     rounding = costs.rounding(alpha)
     shape = costs.shape[1:]
-    absolute = np.broadcast_to(np.add.outer(rounding.rows, rounding.cols), shape)
+    absolute = np.broadcast_to(rounding.sums, shape)
     return rounding.relative * np.abs(costs.mix(alpha)) + absolute
 
 
