@@ -362,3 +362,14 @@ def test_without_matplotlib_the_page_says_so(evil, tmp_path, monkeypatch):
     page = write_selection_report(selector, X, y, tmp_path / "p.html").read_text("utf-8")
     assert "No picture: matplotlib is not installed" in page
     assert "<img" not in page
+
+
+def test_features_without_a_fold_change_are_counted_below_the_volcano(tmp_path):
+    rng = np.random.default_rng(0)
+    # Intensities less a background: the means of two features are negative.
+    X = 100.0 + 20.0 * rng.normal(size=(20, 5))
+    X[:, :2] -= 200.0
+    y = np.repeat(["a", "b"], 10)
+    selector = FROTSelector(2).fit(X, y)
+    page = write_selection_report(selector, X, y, tmp_path / "p.html").read_text(encoding="utf-8")
+    assert " 2 without a fold change, since the mean of a class is negative" in page

@@ -350,6 +350,7 @@ def _panel(drawn: Drawn, place: int, what: str) -> dict[str, Any]:
     view, many = drawn.views[place], len(drawn.views)
     return {
         "view": view,
+        "undrawn": int(np.isnan(view.comparison.log2_fold_change).sum()) * (what == "feature"),
         "volcano": picture(
             lambda: drawn.volcano(place),
             "Volcano: log2 fold change of every feature, and how surely it differs",
