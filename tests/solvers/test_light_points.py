@@ -93,3 +93,23 @@ def test_potentials_of_max_min_prove_its_bound_beside_far_points():
     f, g = (side.astype(np.longdouble) for side in result.potentials)
     proven = float(f.mean() + g @ b)
     assert proven == pytest.approx(result.lower, rel=1e-9)
+
+
+def test_means_that_cancel_are_not_divided_by():
+    # Of +1 and -1 in equal parts rounding left a mean of 3e-17, and the group was scaled by that.
+    signs = [[1, 1, 1, -1, -1, -1], [1, -1, 1, 1, -1, -1], [1, 1, 1, -1, 1, -1]]
+    stack = np.array(signs, dtype=float)[:, None]
+    result = frot.solve_costs(stack, normalise="mean")
+    assert result.upper - result.lower <= 1e-12
+    # Of the last group alone the mean is not zero: two of six, which becomes one.
+    np.testing.assert_allclose(result.phi, [0.0, 0.0, 1.0], atol=1e-12)
+
+
+def test_an_answer_whose_time_is_up_is_not_lost_beside_points_of_no_weight():
+    stack = np.array([[[5e8, 0.3, 9e8]], [[7e8, 0.9, 8e8]]])
+    with pytest.warns(frot.ConvergenceWarning):
+        result = frot.solve_costs(
+            stack, b=[2e-300, 1.0, 1e-301], eta=0.02, eps=0.4, time_limit=1e-9
+        )
+    assert result.status is frot.Status.TIME_LIMIT
+    assert result.lower <= result.upper
