@@ -95,9 +95,12 @@ def _means(costs: Costs, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if costs.nonnegative or len(a) * len(b) > CANCEL_UP_TO:
         return means
     doubt = 4.0 * (len(a) + len(b)) * UNIT * costs.magnitudes(a, b)
+    unsure = np.flatnonzero(np.abs(means) <= doubt)
+    if not len(unsure):
+        return means
     rows, cols = np.divmod(np.arange(len(a) * len(b)), len(b))
     mass = [Fraction(x) * Fraction(y) for x, y in zip(a[rows], b[cols], strict=True)]
-    for group in np.flatnonzero(np.abs(means) <= doubt):
+    for group in unsure:
         entries = costs.at(rows, cols, np.array([group]))[0].tolist()
         means[group] = float(sum(Fraction(c) * w for c, w in zip(entries, mass, strict=True)))
     return means

@@ -22,6 +22,7 @@ from frot._base.errors import InputError
 from frot.costs.protocol import blocks as in_blocks
 from frot.selection._costs import pooling
 from frot.selection._inputs import Prepared
+from frot.selection._relabel import compared_codes
 
 __all__ = ["OF_SUMS", "Centred", "ClassSums"]
 
@@ -200,13 +201,8 @@ class ClassSums:
         least = table.min(axis=0)
         # A zero that is not the least value is one like any other.
         zeros[(least.toarray() if sparse.issparse(least) else least).ravel() < 0.0] = 0.0
-        pairs = [
-            (int(codes[one[0]]), int(codes[other[0]]))
-            for _, _, (one, other) in prepared.contrasts()
-        ]
-        against_rest = len(pairs) == 1 or prepared.multiclass == "ovr"
-        wanted = {one for one, _ in pairs}
-        classes = sorted(wanted if against_rest else wanted | {other for _, other in pairs})
+        pairs = compared_codes(prepared)
+        classes = sorted({code for pair in pairs for code in pair if code is not None})
         place = {code: number for number, code in enumerate(classes)}
         return cls(
             centred,
@@ -214,7 +210,7 @@ class ClassSums:
             variance,
             FEW * zeros / np.maximum(1.0 - zeros, 1.0 / len(codes)),
             tuple(classes),
-            tuple((place[one], None if against_rest else place[other]) for one, other in pairs),
+            tuple((place[one], None if other is None else place[other]) for one, other in pairs),
             pooling(prepared.groups, variance == 0.0, settings.group_cost),
             statistic,
             settings.scaling,

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
-__all__ = ["benjamini_hochberg", "max_t", "permutation_p", "pooled_q"]
+__all__ = ["benjamini_hochberg", "max_t", "permutation_p", "pooled_q", "pooled_rates"]
 
 # Temporaries of a part of the null.
 PART_BYTES = 64_000_000
@@ -127,10 +127,23 @@ def pooled_q(observed: np.ndarray, null: np.ndarray) -> tuple[np.ndarray, float]
     shares = shares / shares.mean()
     found = (rising <= middle).sum() / np.concatenate(below).mean()
     pi0 = float(min(1.0, found + max(0.0, 1.0 - np.quantile(shares, UNLUCKY))))
-    accepted = len(rising) - np.searchsorted(rising, rising)
-    rate = (pi0 * beyond + accepted) / ((1.0 + len(null)) * accepted)
-    q[order] = np.minimum.accumulate(np.minimum(rate, 1.0))
+    q[order] = pooled_rates(rising, beyond, len(null), pi0)
     return q, pi0
+
+
+def pooled_rates(
+    rising: np.ndarray, beyond: np.ndarray, count: int, pi0: float = 1.0
+) -> np.ndarray:
+    """Return q of observed values that rise, with the numbers of the null's at or beyond each.
+
+    Examples
+    --------
+    >>> pooled_rates(np.array([1.0, 2.0]), np.array([9, 0]), 9)
+    array([0.55, 0.1 ])
+    """
+    accepted = len(rising) - np.searchsorted(rising, rising)
+    rate = (pi0 * beyond + accepted) / ((1.0 + count) * accepted)
+    return np.minimum.accumulate(np.minimum(rate, 1.0))
 
 
 def _parts(null: np.ndarray) -> Iterator[np.ndarray]:

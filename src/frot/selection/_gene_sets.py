@@ -27,8 +27,7 @@ of genes") with another statistic of the set.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ from scipy import sparse
 from frot.costs.protocol import blocks as in_blocks
 from frot.groups.groups import Groups
 from frot.selection._inputs import Prepared
-from frot.selection._tasks import generator_of
+from frot.selection._relabel import compared_codes, permuted_labels, weighted_only
 
 __all__ = ["SetStatistics", "excess", "leading_edge", "set_scores", "set_statistics", "standardise"]
 
@@ -136,16 +135,14 @@ def set_statistics(prepared: Prepared, blocks: np.ndarray, count: int, seed: int
 
     Permutation b is the same whatever their number.
     """
-    if prepared.weight is not None and not prepared.weight.all():
-        # Samples of no weight would carry labels away.
-        kept = np.flatnonzero(prepared.weight)
-        parts = {"table": prepared.table[kept], "codes": prepared.codes[kept]}
-        prepared = replace(prepared, weight=prepared.weight[kept], **parts)
-        blocks = blocks[kept]
+    prepared, blocks = weighted_only(prepared, blocks)
     sums = _SetSums.of(prepared, blocks)
     z = np.zeros((len(sums.pairs), sums.groups.n_features))
     found = [sums.under(prepared.codes[None], z)]
-    found += [sums.under(codes) for codes in _labellings(prepared.codes, blocks, count, seed)]
+    step = int(np.clip(LABEL_BYTES // (8 * len(blocks)), 8, TOGETHER))
+    for part in in_blocks(count, 1, step):
+        indices = range(part.start, part.stop)
+        found.append(sums.under(permuted_labels(prepared.codes, blocks, seed, indices)))
     alone = np.concatenate([difference for difference, _ in found])
     relative = np.concatenate([parts for _, parts in found], axis=1)
     ways = standardise(np.stack([relative[0], relative[1:].max(axis=0)]))
@@ -174,7 +171,7 @@ class _SetSums:
         weight = np.ones(len(blocks)) if prepared.weight is None else prepared.weight
         inside = tuple(np.flatnonzero(blocks == number) for number in np.unique(blocks))
         members = sparse.csc_array(prepared.groups.membership())
-        pairs = _pairs(prepared)
+        pairs = compared_codes(prepared)
         return cls(prepared.table, weight, inside, pairs, prepared.groups, members)
 
     def under(
@@ -228,32 +225,6 @@ class _SetSums:
         varying = spread > ROUNDING * peak
         values *= np.divide(1.0, spread, out=np.zeros_like(spread), where=varying)
         return values, varying
-
-
-def _pairs(prepared: Prepared) -> list[tuple[int, int | None]]:
-    """Return the classes that are compared, by code; None is every other sample."""
-    contrasts, codes = prepared.contrasts(), prepared.codes
-    pairs = []
-    for one in contrasts:
-        rest = len(contrasts) == 1 or one.second is None
-        first, second = (int(codes[rows[0]]) for rows in one.rows)
-        pairs.append((first, None if rest else second))
-    return pairs
-
-
-def _labellings(
-    codes: np.ndarray, blocks: np.ndarray, count: int, seed: int
-) -> Iterator[np.ndarray]:
-    """Yield labels (B, N) permuted within blocks, some rows at a time."""
-    members = [np.flatnonzero(blocks == number) for number in np.unique(blocks)]
-    step = int(np.clip(LABEL_BYTES // (8 * len(codes)), 8, TOGETHER))
-    for start in range(0, count, step):
-        found = np.tile(codes, (min(step, count - start), 1))
-        for row, permuted in enumerate(found):
-            rng = generator_of(seed, start + row)
-            for inside in members:
-                permuted[inside] = codes[rng.permutation(inside)]
-        yield found
 
 
 def _centre(values: np.ndarray, blocks: tuple[np.ndarray, ...], weight: np.ndarray) -> None:

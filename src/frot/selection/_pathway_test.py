@@ -11,6 +11,7 @@ from frot._base.errors import InputError
 from frot._base.validate import check_count, check_feature_names
 from frot.groups.groups import Groups
 from frot.selection._comparison import Contrast
+from frot.selection._false_discovery import pooled_rates
 from frot.selection._gene_sets import (
     SetStatistics,
     excess,
@@ -277,12 +278,9 @@ def _pooled_q(standard: np.ndarray) -> np.ndarray:
     """Return q-values from the null of all sets together: rows 1 to B of (B + 1, L)."""
     observed, null = standard[0], np.sort(standard[1:], axis=None)
     order = np.argsort(observed)
-    rising = observed[order]
-    beyond = null.size - np.searchsorted(null, rising)
-    accepted = len(rising) - np.searchsorted(rising, rising)
-    rate = (beyond + accepted) / (len(standard) * accepted)
+    beyond = null.size - np.searchsorted(null, observed[order])
     q = np.empty(len(observed))
-    q[order] = np.minimum.accumulate(np.minimum(rate, 1.0))
+    q[order] = pooled_rates(observed[order], beyond, len(standard) - 1)
     return q
 
 

@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,8 +21,9 @@ from frot.selection._class_sums import OF_SUMS, ClassSums
 from frot.selection._comparison import WITHOUT_PLAN, statistic_of
 from frot.selection._false_discovery import benjamini_hochberg, max_t, permutation_p, pooled_q
 from frot.selection._inputs import SCORES, Prepared, prepare
+from frot.selection._relabel import permuted_labels, weighted_only
 from frot.selection._selector import FROTSelector, make_table, unfitted
-from frot.selection._tasks import CHUNK, check_run, generator_of, run_chunks
+from frot.selection._tasks import CHUNK, check_run, run_chunks
 
 __all__ = [
     "STATISTICS",
@@ -298,7 +299,7 @@ def permutation_test(
     prepared.contrasts()
     _check_size(count, len(prepared.groups))
     blocks = check_blocks(block, prepared.codes)
-    prepared, blocks = _weighted_only(prepared, blocks)
+    prepared, blocks = weighted_only(prepared, blocks)
     chunk, under = CHUNK, partial(_one_by_one, prepared, statistic)
     if statistic in OF_SUMS:
         sums = ClassSums.of(prepared, blocks, statistic)
@@ -370,20 +371,6 @@ def check_blocks(block: Any, codes: np.ndarray) -> np.ndarray:
     return numbers
 
 
-def _weighted_only(prepared: Prepared, blocks: np.ndarray) -> tuple[Prepared, np.ndarray]:
-    """Leave out samples of weight zero, which would carry labels away."""
-    if prepared.weight is None or prepared.weight.all():
-        return prepared, blocks
-    kept = np.flatnonzero(prepared.weight)
-    smaller = replace(
-        prepared,
-        table=prepared.table[kept],
-        codes=prepared.codes[kept],
-        weight=prepared.weight[kept],
-    )
-    return smaller, np.unique(blocks[kept], return_inverse=True)[1]
-
-
 def _permuted(
     under: Callable[[np.ndarray], np.ndarray],
     codes: np.ndarray,
@@ -392,13 +379,7 @@ def _permuted(
     indices: list[int],
 ) -> list[np.ndarray]:
     """Return statistics under some permutations, each given by the seed and its own number."""
-    members = [np.flatnonzero(blocks == number) for number in range(blocks.max() + 1)]
-    labels = np.tile(codes, (len(indices), 1))
-    for row, index in zip(labels, indices, strict=True):
-        rng = generator_of(seed, index)
-        for several in members:
-            row[several] = codes[rng.permutation(several)]
-    return list(under(labels))
+    return list(under(permuted_labels(codes, blocks, seed, indices)))
 
 
 def _one_by_one(prepared: Prepared, statistic: str, labels: np.ndarray) -> np.ndarray:

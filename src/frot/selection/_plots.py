@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from frot._base.errors import InputError
+from frot._base.validate import check_choice
 from frot.selection._inputs import Prepared, prepare
 from frot.selection._selector import unfitted
 from frot.show.style import BLUE, GREY, INK, ORANGE, legend_above, new_figure, plain, shorten, tidy
@@ -123,8 +124,7 @@ def plot_volcano(
     'log2 fold change, sick over well'
     """
     check_is_fitted(selector)
-    if against not in ("auto", "p", "t"):
-        raise InputError(f"against: {against!r} is none of 'auto', 'p', 't'; give one of them")
+    check_choice(against, "against", ("auto", "p", "t"))
     place = comparison_at(selector, comparison)
     one, found = selector.comparisons_[place], Found.of(selector)
     test = getattr(selector, "permutation_", None)

@@ -18,8 +18,9 @@ an ordinary transport problem at the current duals alpha, which few points solve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -39,6 +40,7 @@ __all__ = [
     "Pricing",
     "column_generation",
     "column_generation_suits",
+    "tamed_offers",
     "tamed_potentials",
 ]
 
@@ -122,8 +124,7 @@ def column_generation(
         entered.append(found)
         game.enter(found.phi)
     if gap > tol:
-        for cut in CUTS:
-            yield Offer(None, _tamed(problem, pricing, best, cut * abs(upper.value)))
+        yield from tamed_offers(problem, best.mixed, upper.value, partial(pricing.lower, best))
 
 
 def _noise(problem: Problem, alpha: np.ndarray) -> float:
@@ -195,10 +196,13 @@ class _Pricing:
         return lower_bound(self.problem, at.alpha, g, at.mixed)
 
 
-def _tamed(problem: Problem, pricing: Pricing, at: Priced, cut: float) -> Lower:
-    """A lower bound from potentials of costs cut at some level."""
-    candidates = tamed_potentials(at.mixed, problem.a, problem.b, cut)
-    return max((pricing.lower(at, each) for each in candidates), key=lambda lower: lower.bound)
+def tamed_offers(
+    problem: Problem, mixed: np.ndarray, value: float, prove: Callable[[np.ndarray], Lower]
+) -> Iterator[Offer]:
+    """Offer lower bounds from potentials of costs cut at multiples of the value."""
+    for cut in CUTS:
+        candidates = tamed_potentials(mixed, problem.a, problem.b, cut * abs(value))
+        yield Offer(None, max(map(prove, candidates), key=lambda lower: lower.bound))
 
 
 def tamed_potentials(

@@ -19,10 +19,9 @@ from frot.solvers._start import Start
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact._restricted import Restricted
 from frot.solvers.exact.column_generation import (
-    CUTS,
     column_generation,
     column_generation_suits,
-    tamed_potentials,
+    tamed_offers,
 )
 from frot.solvers.exact.placement import seed_arcs
 from frot.solvers.frank_wolfe import OracleRun, corrective_steps
@@ -181,9 +180,9 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
     # Between points that only dear arcs connect, potentials may be rounded to more than the value.
     _, alpha = problem.adversary.best(upper.phi)
     mixed = problem.costs.mix(alpha)
-    for cut in CUTS:
-        for g in tamed_potentials(mixed, problem.a, problem.b, cut * abs(upper.value)):
-            yield Offer(None, lower_bound(problem, alpha, g, mixed))
+    yield from tamed_offers(
+        problem, mixed, upper.value, lambda g: lower_bound(problem, alpha, g, mixed)
+    )
 
 
 def on_a_line(problem: Problem, line: Line) -> Offer:
