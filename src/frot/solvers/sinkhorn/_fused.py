@@ -59,9 +59,9 @@ WIDTH, MOST_FEATURES = 64, 512
 FUSED_TO = 2.5e-4
 # Closer than this, sweeps take three products, too.
 FINE = 2e-4
-# Rows that one product is tried on, and how far it may be off: on average as a share of f, which
-# dual values are compared to, and in size in units of log 2.
-TRIED, ROUGH_BIAS, ROUGH_SCORE = 4_096, 2e-4, 2e-2
+# Rows that one product is tried on, and how far it may be off: on average as a share of f, and in
+# size in units of log 2.
+TRIED, ROUGH_BIAS, ROUGH_SCORE = 4_096, 1e-3, 2e-2
 # What an addition of eight products is off by, and one number of single precision.
 ADDED, SINGLE = 2.0**-20, 2.0**-23
 # Tiles whose sums are added in single precision, and additions, pair by pair, within a tile.
@@ -114,8 +114,8 @@ class FusedEngine(StreamEngine):
 
     @property
     def noise(self) -> float:
-        """What one product moves dual values by; those of three are compared with them."""
-        return max(1e-4, 2.0 * self._memory.get("bias", 0.0))
+        """What one product moves dual values by once its mean error is taken off."""
+        return 1e-4
 
     def passes(self, alpha: Any) -> FusedPasses:
         """Passes with three products."""
@@ -153,9 +153,10 @@ class FusedEngine(StreamEngine):
                 for precise in (False, True)
             )
             off, size = one - three, float(xp.mean(xp.abs(points.x_norms[::step] - three)))
-            bias = abs(float(xp.mean(off))) / (size + 1.0)
-            serves = bias <= ROUGH_BIAS and float(xp.mean(xp.abs(off))) <= ROUGH_SCORE
-            self._memory.update(rough=serves, bias=bias if serves else 0.0)
+            bias = float(xp.mean(off))
+            serves = abs(bias) <= ROUGH_BIAS * (size + 1.0)
+            serves = serves and float(xp.mean(xp.abs(off))) <= ROUGH_SCORE
+            self._memory.update(rough=serves, bias=bias)
         return self._memory["rough"]
 
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
@@ -178,6 +179,8 @@ class FusedEngine(StreamEngine):
         with quiet():
             columns = terms.home.xp.exp((g - ahead[None, :]) / terms.eps)
         phi = None if self.geometry.shape[1] > 1 else 0.0 * alpha
+        # Dual values of one product and of three are compared with each other.
+        f = f if self.fine else f + self._memory.get("bias", 0.0) / points.unit
         return f[None, :], columns, phi
 
     def group_costs(self, alpha: Any, f: Any, g: Any, columns: Any) -> Any:

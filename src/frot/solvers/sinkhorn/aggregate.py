@@ -29,8 +29,8 @@ CLUSTERS = 64
 SAMPLE, MOVES = 4_096, 20
 # Points that are assigned at a time.
 AT_ONCE = 1 << 16
-# Sweeps between clusters at most, and how near to come.
-SWEEPS, NEAR = 5_000, 1e-10
+# Steps between clusters at most, each no longer than this, and how near to come.
+STEPS, LONGEST, NEAR = 200, 30.0, 1e-10
 
 
 class Clusters(NamedTuple):
@@ -93,16 +93,45 @@ def cluster_scalings(masses: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.nda
     array([0.3, 0.7])
     """
     rows, cols = (a > 0.0) & (masses.sum(axis=1) > 0.0), (b > 0.0) & (masses.sum(axis=0) > 0.0)
-    inner, left, right = masses[np.ix_(rows, cols)], a[rows], b[cols]
-    found, s = np.zeros(len(b)), np.ones(len(right))
+    found = np.zeros(len(b))
     with quiet():
-        for _ in range(SWEEPS):
-            ahead = right / ((left / (inner @ s)) @ inner)
-            done = np.abs(ahead - s) <= NEAR * s
-            if not np.isfinite(ahead).all() or not (ahead > 0.0).all():
-                break
-            s = ahead
-            if done.all():
-                break
-    found[cols] = np.log(s)
+        log_inner = np.log(masses[np.ix_(rows, cols)])
+        found[cols] = _newton(log_inner, a[rows] / a[rows].sum(), b[cols] / b[cols].sum())
     return found
+
+
+def _newton(log_masses: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    r"""Minimise :math:`\sum_k a_k \log \sum_l A_{kl} e^{t_l} - \langle b, t \rangle`, damped.
+
+    Sweeps between clusters would be as slow as those between points.
+    """
+    t, damping = np.zeros(len(b)), 1e-3
+    value, shares = _value(log_masses, a, b, t)
+    for _ in range(STEPS):
+        columns = a @ shares
+        slope = columns - b
+        if not np.isfinite(value) or np.abs(slope).sum() <= NEAR:
+            break
+        curved = np.diag(columns) - shares.T @ (a[:, None] * shares)
+        curved[np.diag_indices(len(b))] += damping * columns + 1e-300
+        step = np.linalg.lstsq(curved, -slope, rcond=1e-14)[0]
+        ahead = t + step * min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
+        lower, there = _value(log_masses, a, b, ahead)
+        if lower <= value:
+            t, value, shares, damping = ahead, lower, there, 0.1 * damping
+        elif damping > 1e8:
+            break
+        else:
+            damping *= 10.0
+    return t
+
+
+def _value(
+    log_masses: np.ndarray, a: np.ndarray, b: np.ndarray, t: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Return what is minimised, and how rows share their mass, (K, K)."""
+    scores = log_masses + t
+    level = scores.max(axis=1, keepdims=True)
+    shares = np.exp(scores - level)
+    total = shares.sum(axis=1, keepdims=True)
+    return float(a @ (level + np.log(total))[:, 0] - b @ t), shares / total
