@@ -107,9 +107,9 @@ def solve(
         Make groups comparable: divide by the mean cost, or subtract the group's own optimum.
     normalise_weights : bool
         Divide a and b by their sums.
-    solver : {"auto", "exact", "entropic", "frank_wolfe", "linear_program", "cutting_set"} or a \
-solver
-        "auto" takes `Exact` for eps = 0 and `Entropic` for eps > 0, and with eps left out `Exact`
+    solver : str or a solver
+        "auto", "exact", "entropic", "frank_wolfe", "linear_program", "cutting_set", or an object
+        such as ``frot.FrankWolfe(max_iter=10)``. "auto" takes `Exact` for eps = 0 and `Entropic` for eps > 0, and with eps left out `Exact`
         up to 36 million pairs of points on the host; for sets other than the (capped) simplex it
         takes `CuttingSet`. ``result.solver`` tells.
     tol, max_iter, time_limit : optional

@@ -203,9 +203,9 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         the number to select, at most half of the groups, and never less than 1.5 % of the mean
         cost: where classes hardly differ, the best plan makes many costs equal, and no larger
         eta would give so small a perplexity.
-    score : {"auto", "moderated", "t", "shift", "shape", "combined", "alpha", "phi", \
-"misalignment", "set"}
-        What to rank by. "auto" is "moderated" for single features and "set" for groups of them.
+    score : str
+        What to rank by: "auto", "moderated", "t", "shift", "shape", "combined", "alpha", "phi",
+        "misalignment" or "set". "auto" is "moderated" for single features and "set" for groups of them.
         "t" is :math:`|t|` of Welch's test, which does not trust the classes to vary alike, and
         "moderated" the same with the variance of each class drawn towards that of both, as if by
         ten more samples; of a group the root of the mean (or sum) of the squares. "set" is how far
