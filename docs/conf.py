@@ -68,7 +68,9 @@ html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "changelog": [], "start": []}
+# Pages that stand alone have the width of the window.
+ALONE = ["index", "start", "cli", "benchmarks", "paper", "changelog", "policy"]
+html_sidebars = {name: [] for name in ALONE}
 html_theme_options = {
     "github_url": REPOSITORY,
     "navbar_align": "left",
