@@ -58,6 +58,8 @@ class FakeMatch:
     seconds: float = 0.25
     phi: dict[str, float] | None = field(default_factory=lambda: dict(COSTS))
 
+    to_dict = Match.to_dict
+
     @cached_property
     def source_ratio(self) -> float:
         return self.side / max(self.source.size)

@@ -11,6 +11,7 @@ import numpy as np
 from frot._base.arrays import Home, find_home, to_numpy
 from frot._base.errors import InputError
 from frot._base.numbers import all_finite
+from frot._base.spelling import second_names
 from frot._base.stopping import deadline, finish
 from frot._base.validate import (
     check_costs,
@@ -34,6 +35,7 @@ from frot.solvers.choose import Limits, Solver, choose_solver
 __all__ = ["distance", "solve", "solve_costs"]
 
 
+@second_names
 def solve(
     X: Any,
     Y: Any,
@@ -182,6 +184,7 @@ def solve(
         return finish(lambda: run(problem), lambda result: result.at(home))
 
 
+@second_names
 def solve_costs(
     C: Any,
     a: Any = None,
@@ -264,6 +267,7 @@ def stays(solver: Solver, terms: Terms) -> bool:
     return solver.any_library and terms.normalise != "regret"
 
 
+@second_names
 def distance(
     X: Any, Y: Any, groups: Any = None, *, p: float = 2.0, metric: Any = "euclidean", **options: Any
 ) -> float:

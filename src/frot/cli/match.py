@@ -174,27 +174,9 @@ class MatchFiles:
 
 def numbers(match: Matched, points: np.ndarray, moved: Moved) -> dict[str, Any]:
     """Return what was found, as JSON has it."""
-    result = match.result
     rows = zip(points.tolist(), moved.points.tolist(), moved.confidence.tolist(), strict=True)
-    return {
-        "source": {"name": match.source.name, "size": list(match.source.size)},
-        "target": {"name": match.target.name, "size": list(match.target.size)},
-        "points": [
-            {"source": point, "target": place, "confidence": sure} for point, place, sure in rows
-        ],
-        "alpha": {name: float(weight) for name, weight in match.alpha.items()},
-        "phi": {name: float(cost) for name, cost in (match.phi or {}).items()},
-        "method": match.method,
-        "seconds": float(match.seconds),
-        "result": None
-        if result is None
-        else {
-            **{name: float(getattr(result, name)) for name in ("value", "lower", "upper", "gap")},
-            **{name: float(getattr(result, name)) for name in ("eta", "eps")},
-            "status": str(result.status),
-            "solver": result.solver,
-        },
-    }
+    places = [{"source": one, "target": place, "confidence": sure} for one, place, sure in rows]
+    return match.to_dict() | {"points": places}
 
 
 def show_match(match: Matched, points: np.ndarray, moved: Moved, rows: int, top: int) -> None:
