@@ -31,6 +31,30 @@ def test_both_at_once_are_refused():
         frot.solve(X, Y, GROUPS, normalise="mean", normalize="none")
 
 
+@pytest.mark.parametrize(
+    ("door", "words", "ours"),
+    [
+        (lambda **words: frot.solve(X, Y, GROUPS, **words), {"reg": 0.1}, "eps"),
+        (lambda **words: frot.solve_costs(np.ones((1, 2, 2)), **words), {"epsilon": 0.1}, "eps"),
+        (lambda **words: frot.distance(X, Y, **words), {"numItermax": 9}, "max_iter"),
+        (lambda **words: frot.pairwise([X, Y], **words), {"stopThr": 1e-3}, "tol"),
+        (lambda **words: frot.solve_batch(X[None], Y[None], **words), {"reg_m": 1.0}, "tau"),
+        (lambda **words: frot.compare(X, Y, **words), {"epsilon": 0.1}, "eps"),
+        (lambda **words: frot.srw(X, Y, 2, **words), {"max_iterations": 3}, "max_iter"),
+        (lambda **words: frot.solve(M=np.eye(2), **words), {}, "solve_costs"),
+    ],
+)
+def test_words_of_other_libraries_are_answered_with_ours(door, words, ours):
+    with pytest.raises(frot.InputError, match=f"is called .*{ours}"):
+        door(**words)
+
+
+def test_a_loss_answers_with_our_word_too():
+    pytest.importorskip("torch")
+    with pytest.raises(frot.InputError, match="blur: is called eps"):
+        frot.torch.FRWDLoss(blur=0.05)
+
+
 def test_every_door_takes_both():
     """No public function has one of these arguments and refuses its second name."""
     import frot.correspondence
