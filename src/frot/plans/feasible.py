@@ -200,9 +200,10 @@ def marginal_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
     r"""Return an r for which all marginals are between 1 - r and 1 + r times what they should be.
 
     Weights stand for :math:`a / \sum a` and :math:`b / \sum b`, so that the sums need not agree to
-    the last bit. Then a feasible plan is near: shrink the plan to a share 1 - 4 r, and what lacks
-    in rows and columns is at most 4 r a and 4 r b and 2 r in all, so that filling it by the product
-    of the two costs at most :math:`8 r \langle a b^\top, C \rangle` where no cost is negative.
+    the last bit. Then a feasible plan is near: shrink the plan to a share 1 - 3 r, and what lacks
+    in rows and columns is at most 4 r a and 4 r b and at least 2 r in all, so that filling it by
+    the product of the two costs at most :math:`8 r \langle a b^\top, C \rangle` where no cost is
+    negative. Shrinking costs up to 3 r of the plan's own cost where one is.
 
     Sums are taken number by number where they are not too many, so that what is exact is seen to
     be.
