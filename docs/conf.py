@@ -131,6 +131,7 @@ sphinx_gallery_conf = {
     "matplotlib_animations": False,
     "image_scrapers": ("matplotlib",),
     "nested_sections": True,
+    "parallel": True,
     "write_computation_times": False,
     "reset_modules": ("matplotlib",),
     "doc_module": (),

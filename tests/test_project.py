@@ -141,5 +141,5 @@ def test_extras_bring_what_the_code_asks_them_for():
 
 def test_all_is_all():
     """But for what needs a device, compares with others, or tests."""
-    apart = {"all", "cuda", "bench", "test", "test-anndata", "dev"}
+    apart = {"all", "cuda", "bench", "docs", "test", "test-anndata", "dev"}
     assert closure("all") == set().union(*(closure(extra) for extra in EXTRAS.keys() - apart))
