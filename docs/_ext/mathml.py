@@ -9,7 +9,6 @@ from docutils import nodes
 from docutils.utils.math import pick_math_environment
 from docutils.utils.math.latex2mathml import tex2mathml
 
-
 # Sizes by hand, which docutils does not take everywhere.
 SIZES = re.compile(r"\\(?:[Bb]igg?[lr]?|textstyle)(?![a-zA-Z])")
 

@@ -2,7 +2,7 @@
 
 In a page, blocks of ``python`` run one after another in one namespace, in an empty folder. A line
 ``<!-- needs NAME, ... -->`` right above a block names modules without which this block and those
-after it are skipped. Blocks of ``console`` are commands: their options are checked, they do not run.
+after it are skipped. Blocks of ``console`` are commands: their options are checked, none is run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ PAGES = [
     ROOT / "README.md",
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if not MADE & set(page.parts)),
 ]
-BLOCK = re.compile(r"(?:^<!-- needs (?P<needs>[^>]*) -->\n)?^```python\n(?P<code>.*?)^```", re.M | re.S)
+BLOCK = re.compile(
+    r"(?:^<!-- needs (?P<needs>[^>]*) -->\n)?^```python\n(?P<code>.*?)^```", re.M | re.S
+)
 
 
 def name_of(page: Path) -> str:

@@ -84,8 +84,8 @@ def solve(
     eps : float or `relative`, optional
         Entropy of the plan, in units of cost, for `Entropic` and for a `Sinkhorn` oracle. Left
         out, it is 0 where "auto" takes `Exact`, and ``relative(0.02)`` where the problem is too
-        large for that or on an accelerator; ``result.eps`` tells, and ``result.unregularised``
-        what is known without it.
+        large for that or on an accelerator. ``result.eps`` is what was used, and
+        ``result.unregularised`` an interval for eps = 0.
     prior : array of shape (L,), optional
         Prior q on the groups: the adversary then pays :math:`\eta\,\mathrm{KL}(\alpha | q)`.
     adversary : optional
@@ -96,7 +96,7 @@ def solve(
     tau : float, `relative` or a pair of these, optional
         Marginals need not be kept: a plan pays tau a unit of what it does not keep of a and of b
         (``tau=(tau_a, tau_b)``), and these may sum to anything. ``inf`` keeps a side.
-        ``result.marginals`` and ``result.mass`` tell what was kept.
+        ``result.marginals`` and ``result.mass`` are what was kept.
     penalty : {"kl", "tv"}
         With tau: the divergence :math:`\sum x \log(x / a) - x + a` of what was kept, x; or the
         mass that is left out, of which none is created (partial transport), for eps = 0.
@@ -111,9 +111,10 @@ def solve(
         Divide a and b by their sums.
     solver : str or a solver
         "auto", "exact", "entropic", "frank_wolfe", "linear_program", "cutting_set", or an object
-        such as ``frot.FrankWolfe(max_iter=10)``. "auto" takes `Exact` for eps = 0 and `Entropic` for eps > 0, and with eps left out `Exact`
-        up to 36 million pairs of points on the host; for sets other than the (capped) simplex it
-        takes `CuttingSet`. ``result.solver`` tells.
+        such as ``frot.FrankWolfe(max_iter=10)``. "auto" takes `Exact` for eps = 0 and `Entropic`
+        for eps > 0, and with eps left out `Exact` up to 36 million pairs of points on the host; for
+        sets other than the (capped) simplex it takes `CuttingSet`. ``result.solver`` is the solver
+        that was used.
     tol, max_iter, time_limit : optional
         Override the solver's own relative gap, iteration limit and seconds.
     start : Result, weights (L,) or plan (n, m), optional

@@ -41,7 +41,7 @@ class Split(str, Enum):
     trn = "trn"
 
 
-ROOT = "Folder of the data set; by default below FROT_DATA or ../shared/data."
+ROOT = "Folder of the data set; by default looked for below FROT_DATA."
 STORE = "SQLite file of finished pairs; by default named after set, method and settings."
 LIMIT = "Only so many pairs, spread over the set."
 

@@ -256,10 +256,10 @@ TEXTS = ("method", "status", "chose")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Methods held against each other on the same points, as `frot.compare` returns them.
+    """Methods compared on the same points, as `frot.compare` returns them.
 
-    A row for every method, in the order asked for. Not `frot.selection.Comparison`, which holds
-    two classes of samples against each other.
+    A row for every method, in the order asked for. Not `frot.selection.Comparison`, which compares
+    two classes of samples.
 
     Attributes
     ----------

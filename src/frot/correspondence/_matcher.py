@@ -47,7 +47,7 @@ PUBLISHED_LAYERS: dict[tuple[str, str], tuple[int, ...]] = {
 
 
 class Matcher:
-    """Match photographs by transport between all layers of a network, with nothing to pick.
+    """Match photographs by transport between all layers of a network; no layer has to be chosen.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ SHOWN = 6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Match:
-    """Two matched photographs: moves points from A to B, and says how sure it is and why.
+    """Two matched photographs: moves points from A to B, with a confidence each.
 
     Attributes
     ----------

@@ -147,7 +147,7 @@ class Settings:
         Whether smaller photographs grow.
     antialias : bool
         Whether all pixels of a photograph that shrinks count, and not only those next to where it
-        is sampled; the presets of the literature do without.
+        is sampled; the presets of the literature do not use it.
     stride : float or "first"
         The grid of cells is that of the first layer with this stride or more (of this stride
         where all layers are finer), or of the very first layer.

@@ -140,7 +140,7 @@ def generalised_max_sliced(
         \sum_{ij} \pi_{ij} \big( g(x_i, \theta) - g(y_j, \theta) \big)^2
 
     Not convex: a lower bound with restarts, and `status` says so. With "linear" it is
-    `max_sliced`. A function of the user's is climbed by differences, so it need not know its
+    `max_sliced`. A function of the user's is maximised by finite differences, so it need not have a
     derivative; no upper bound is known, and ``upper`` is infinite.
 
     Parameters
