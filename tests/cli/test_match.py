@@ -189,10 +189,10 @@ def test_files_are_written(run, made, tmp_path):
     files = ["--out", "m.png", "--report", "m.html", "--json", "m.json"]
     done = run("match", "a.png", "b.png", "--points", "120,80", "--eta", 0.5, *files)
     assert done.exit_code == 0, done.output
-    assert [line for line in done.stdout.splitlines() if line.startswith("Wrote")] == [
+    assert [line for line in done.stderr.splitlines() if line.startswith("Wrote")] == [
+        "Wrote m.json",
         "Wrote m.png",
         "Wrote m.html",
-        "Wrote m.json",
     ]
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "m.html").read_text("utf-8")
