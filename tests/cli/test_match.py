@@ -340,7 +340,7 @@ def test_dense_answers_are_written(run, made, tmp_path):
     assert warped[..., :3] / 255 == pytest.approx(match.warp().pixels, abs=0.51 / 255)
     assert load_match(tmp_path / "match.npz").alpha == match.alpha
     for name in ("a.flo", "warp.png", "match.npz"):
-        assert f"Wrote {name}" in done.stdout
+        assert f"Wrote {name}" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from frot.cli.match import match
 from frot.cli.reproduce.command import Experiments, reproduce
 from frot.cli.select import select
 from frot.cli.solve import solve
+from frot.cli.webapp import webapp
 
 __all__ = ["app"]
 
@@ -70,4 +71,5 @@ def root(
 
 for command in (demo, solve, compare, select, match, evaluate, doctor):
     app.command(cls=CommandWithJson, epilog=getattr(command, "epilog", None))(command)
+app.command("app", cls=CommandWithJson, epilog=vars(webapp)["epilog"])(webapp)
 app.add_typer(reproduce, name="reproduce", cls=Experiments)

@@ -79,7 +79,10 @@ class CommandWithJson(TyperCommand):
 
 
 def command(
-    *examples: str, writes: Sequence[Writes] = (), folder: str | None = None
+    *examples: str,
+    writes: Sequence[Writes] = (),
+    folder: str | None = None,
+    json: bool = True,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options that all have, and examples at the end of its help.
 
@@ -93,12 +96,15 @@ def command(
         What ``--out`` can write besides numbers; the command takes each path as a parameter.
     folder : str, optional
         Where files go if nobody says.
+    json : bool
+        Whether there are numbers to hand over.
     """
 
     def decorate(work: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(work, eval_str=True).parameters
         files = (*writes, Writes("json", NUMBERS, "numbers.json"))
-        added: dict[str, Any] = {"json": Json, "quiet": Quiet, "verbose": Verbose}
+        added: dict[str, Any] = {"json": Json} if json else {}
+        added |= {"quiet": Quiet, "verbose": Verbose}
         if writes:
             endings = " ".join(one.endings[0] for one in files)
             out = option("Output", OUT.format(endings), "FILE|FOLDER", "--out")
@@ -119,7 +125,7 @@ def command(
         @wraps(work)
         def run(**given: Any) -> None:
             said = {name: given.pop(name) for name in added}
-            given["json"] = said["json"]
+            given["json"] = said.get("json")
             outs = said.get("out") or []
             if folder is not None and not outs and not any(given[one.parameter] for one in writes):
                 outs = [Path(folder)]

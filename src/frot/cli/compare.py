@@ -109,7 +109,7 @@ def compare(
     _show(found)
     call = tables.TablesCall(typed(a), typed(b), groups, weights_a, weights_b, options, methods)
     # The numbers first: they need nothing.
-    numbers({**found.to_dict(), "command": call.command})
+    numbers({**found.to_dict(), "command": call.command, "python": call.python})
     explain(call.python)
     if report is not None:
         title = f"{a.name} to {b.name}, by {len(found.rows)} methods"

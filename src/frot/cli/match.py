@@ -290,7 +290,9 @@ def match(
     moved = matched.transfer(asked)
     show_match(matched, asked, moved, rows, top)
     call = MatchCall(typed(a), typed(b), tuple(words), grid, matching)
-    numbers({**match_numbers(matched, asked, moved), "command": call.command})
+    numbers(
+        {**match_numbers(matched, asked, moved), "command": call.command, "python": call.python}
+    )
     explain(call.python)
     wrote(*files.write(matched, asked, call))
     raise typer.Exit(_code(matched, steps))

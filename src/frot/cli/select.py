@@ -573,7 +573,7 @@ def select(
             selector, test, halves, interrupted = stop.result, {}, {}, True
     found = _infer(selector, samples, files, test, halves, run)
     show_selection(selector, rows, found)
-    numbers(selection_numbers(selector, found) | {"command": call.command})
+    numbers(selection_numbers(selector, found) | {"command": call.command, "python": call.python})
     explain(call.python)
     if table is not None:
         write_ranking(selector, table, found)

@@ -136,7 +136,7 @@ def solve(
         raise InputError(text) from None
     _show(result, top)
     known: dict[str, Any] = {"groups": data.groups, "feature_names": data.names}
-    numbers({**result.to_dict(), "command": call.command})
+    numbers({**result.to_dict(), "command": call.command, "python": call.python})
     explain(call.python)
     if save is not None:
         result.save(save)
