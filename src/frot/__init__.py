@@ -50,6 +50,7 @@ from frot.solvers import CuttingSet, Entropic, Exact, FrankWolfe, LinearProgram
 from frot.solvers.oracles import NetworkSimplex, Oracle, Sinkhorn, Transport
 
 if TYPE_CHECKING:
+    from frot import app as app
     from frot import correspondence as correspondence
     from frot import selection as selection
     from frot import torch as torch
@@ -117,7 +118,7 @@ __all__ = [
 
 
 # Rooms that are loaded when they are first used: scikit-learn, PyTorch and networks take seconds.
-_LAZY = ("correspondence", "selection", "torch")
+_LAZY = ("app", "correspondence", "selection", "torch")
 _AMERICAN = {"generalized_max_sliced": generalised_max_sliced}
 
 
