@@ -21,7 +21,7 @@ import frot.torch
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"
 
-FEATURES, POINTS, STEPS = 6, 50, 60
+FEATURES, POINTS, STEPS = 6, 50, 80
 
 # %%
 # Points of a skewed distribution, so that a scale and a shift can be told apart. The corrupted cloud
@@ -48,7 +48,7 @@ corrupted = (clean.flip(0) + 0.02 * draw() - shift) / scale
 log_scale = torch.zeros(FEATURES, dtype=torch.float64, requires_grad=True)
 offset = torch.zeros(FEATURES, dtype=torch.float64, requires_grad=True)
 loss = frot.torch.FRWDLoss([2, 2, 2], eta=0.05, eps=0.1, debias=True)
-adam = torch.optim.Adam([log_scale, offset], lr=0.13)
+adam = torch.optim.Adam([log_scale, offset], lr=0.1)
 decay = torch.optim.lr_scheduler.CosineAnnealingLR(adam, STEPS)
 losses, weights, clouds = [], [], {}
 for step in range(STEPS):
@@ -60,7 +60,7 @@ for step in range(STEPS):
     decay.step()
     losses.append(value.item())
     weights.append(loss.result.alpha)
-    if step in (0, 12, STEPS - 1):
+    if step in (0, 15, STEPS - 1):
         clouds[step] = moved.detach()
 
 with torch.no_grad():
