@@ -69,11 +69,11 @@ def compare(
         bool | None, option("Output", "Say what is running; by default on a terminal.")
     ] = None,
 ) -> None:
-    """Hold feature-robust transport against its relatives, on the points of tables A and B.
+    """Compare feature-robust transport with related methods, on the points of tables A and B.
 
     All values are squared transport costs, so that they can be compared.
 
-    A method that fails says why and loses no other. Ctrl-C keeps what is finished; files are
+    Where a method fails, the others go on. Ctrl-C keeps what is finished; files are
     still written.
 
     Exit codes: 0 all answered, 1 some method failed, 2 bad input, 3 some stopped before the

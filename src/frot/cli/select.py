@@ -466,7 +466,7 @@ def select(
         int | None, option("Selection", "Transport problems at most.", "COUNT")
     ] = None,
     permutations: Annotated[
-        int, option("Inference", "Permute labels so often.", "COUNT", min=0)
+        int, option("Inference", "Number of permutations of the labels.", "COUNT", min=0)
     ] = 0,
     statistic: Annotated[Statistic | None, option("Inference", STATISTIC)] = None,
     block: Annotated[
@@ -489,7 +489,7 @@ def select(
     rows: Annotated[int, option("Output", "Rows to print.", "COUNT", min=0)] = 20,
     progress: Progress = None,
 ) -> None:
-    """Select the features that tell classes apart: in which each is higher, and by how much.
+    """Select the features that separate classes: in which class each is higher, and by how much.
 
     DATA is a .csv, .tsv, .txt, .gct (also with .gz), .xlsx, .parquet or .npz file with a column of
     classes, or an .h5ad file with one in obs. Columns of numbers are features; the first column

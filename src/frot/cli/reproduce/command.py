@@ -101,7 +101,7 @@ class Experiments(TyperGroup):
 
 reproduce = typer.Typer(
     no_args_is_help=True,
-    help="Compute figures of the paper and our own claims anew: a picture, all numbers as JSON, "
+    help="Compute figures of the paper and our own claims again: a picture, all numbers as JSON, "
     "and a verdict each.",
     epilog="Examples:\n\nfrot reproduce fig1\n\nfrot reproduce all --out results",
 )
