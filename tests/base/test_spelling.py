@@ -56,8 +56,9 @@ def test_words_of_other_libraries_are_answered_with_ours(door, words, ours):
 
 def test_a_loss_answers_with_our_word_too():
     pytest.importorskip("torch")
+    words: Any = {"blur": 0.05}
     with pytest.raises(frot.InputError, match="blur: is called eps"):
-        frot.torch.FRWDLoss(**{"blur": 0.05})
+        frot.torch.FRWDLoss(**words)
 
 
 def test_every_door_takes_both():
