@@ -1,9 +1,9 @@
-"""
+r"""
 Against HiGHS: the same optimum, sooner
 =======================================
 
 Without entropies the problem is a linear program: the paper's equation for the plan, one more
-variable t, and one constraint :math:`\\langle \\Pi, C_l \\rangle \\le t` for each group.
+variable t, and one constraint :math:`\langle \Pi, C_l \rangle \le t` for each group.
 ``frot.LinearProgram`` writes it down whole and gives it to HiGHS, one of the best open solvers.
 
 ``frot.Exact``, the default, solves the same problem on the few arcs that matter, which it finds on
