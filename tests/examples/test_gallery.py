@@ -22,12 +22,13 @@ SLOW = {
     "plot_against_highs",
     "plot_breast_cancer",
     "plot_eps",
-    "plot_learn_transform",
     "plot_mask_transfer",
     "plot_noise_layers",
     "plot_own_network",
     "plot_relatives_under_noise",
     "plot_ten_thousand_points",
+    "plot_training",
+    "plot_warped_cat",
 }
 
 
