@@ -13,6 +13,7 @@ classes besides. The plan is not needed for the ranking; it serves to take the c
 apart, and to say which tumour corresponds to which.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import tempfile
 from pathlib import Path
 

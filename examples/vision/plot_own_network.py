@@ -12,6 +12,7 @@ Two tasks: a photograph and its bent copy, and the same with the colours of the 
 do not care much about colours; a trained network may.
 """
 
+# sphinx_gallery_thumbnail_number = 3
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
