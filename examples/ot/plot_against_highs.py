@@ -10,7 +10,7 @@ variable t, and one constraint :math:`\langle \Pi, C_l \rangle \le t` for each g
 the way. Both answers come with a proven interval, so that one can check the other.
 
 What you see: the values agree to the last digits. For 20 points HiGHS is the faster one; its time
-grows much faster, though, and at 100 points it takes ten times as long.
+grows much faster, though, and at 100 points it takes about ten times as long.
 """
 
 import time
