@@ -94,5 +94,7 @@ for (number, name), colour in zip(enumerate(sizes), colours, strict=True):
             xytext=(0, 4), textcoords="offset points",
         )  # fmt: skip
     bottom.annotate(name, (14 * number + 5.5, 21.0), color=colour, ha="center", fontsize=11)
-bottom.set(xticks=[], ylabel="moderated t", ylim=(-1, 23), xlabel="genes in the order of their score")
+bottom.set(
+    xticks=[], ylabel="moderated t", ylim=(-1, 23), xlabel="genes in the order of their score"
+)
 plt.show()

@@ -6,8 +6,8 @@ A transport plan between two cohorts says which patient corresponds to which: a 
 of patients where sizes differ. Which genes it should follow is the question, since most genes are
 noise for it.
 
-Here, 60 patients and 80 controls belong to three molecular subtypes, which nobody has labelled. Each
-subtype has a pathway of 20 genes that is up. One pathway more is up in all patients: it is the
+Here, 60 patients and 80 controls belong to three molecular subtypes, which nobody has labelled.
+Each subtype has a pathway of 20 genes that is up. One pathway more is up in all patients: it is the
 disease. Six pathways of noise and 1,800 genes in no pathway complete the table.
 
 A good matching pairs patients and controls of the same subtype: then the disease is seen between
@@ -57,8 +57,9 @@ share = {name: (np.asarray(result.plan) * alike).sum() for name, result in found
 # Subtypes are not as frequent among patients as among controls, so that not all can be matched.
 shares_x, shares_y = (np.bincount(of, minlength=3) / len(of) for of in (of_x, of_y))
 best = np.minimum(shares_x, shares_y).sum()
+print(f"within the subtype: {alike.mean():.0%} by chance, {best:.0%} at best")
 for name, value in share.items():
-    print(f"{name:24s} {value:.0%} within the subtype (by chance {alike.mean():.0%}, at best {best:.0%})")
+    print(f"{name:24s} {value:.0%}")
 
 # %%
 # Each plan as a picture: patients down, controls across, both sorted by subtype, which the method

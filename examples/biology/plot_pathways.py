@@ -67,11 +67,10 @@ bars = plot_pathways(test, rows=10)
 figure, axes = plt.subplots(figsize=(6.4, 4.6), layout="constrained")
 planted = np.isin(test.names, names[:3])
 for at, colour, label in (
-    (~planted, "#8A8A8A", "no more than other genes"), (planted, "#D55E00", "planted: GLYCOLYSIS, DNA_REPAIR, INTERFERON"),
-):  # fmt: skip
-    axes.scatter(
-        test.p_self_contained[at], test.p_competitive[at], s=34, color=colour, label=label
-    )
+    (~planted, "#8A8A8A", "no more than other genes"),
+    (planted, "#D55E00", "planted: GLYCOLYSIS, DNA_REPAIR, INTERFERON"),
+):
+    axes.scatter(test.p_self_contained[at], test.p_competitive[at], s=34, color=colour, label=label)
 at = test.names.index("CYTOSKELETON")
 axes.annotate(
     "CYTOSKELETON", (test.p_self_contained[at], test.p_competitive[at]), xytext=(0, -30),

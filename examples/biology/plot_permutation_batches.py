@@ -39,7 +39,9 @@ tests = {
 differs = np.arange(600) < 30
 for name, test in tests.items():
     found = test.q <= 0.1
-    print(f"{name:16s} {found.sum():3d} genes with q <= 0.1, of which {found[~differs].sum()} false")
+    print(
+        f"{name:16s} {found.sum():3d} genes with q <= 0.1, of which {found[~differs].sum()} false"
+    )
 
 # %%
 # Above, the p-values of the genes that do not differ: with the batches ignored, far too many are

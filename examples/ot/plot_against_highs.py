@@ -1,16 +1,16 @@
-"""
+r"""
 Against HiGHS: the same optimum, sooner
 =======================================
 
 Without entropies the problem is a linear program: the paper's equation for the plan, one more
-variable t, and one constraint :math:`\\langle \\Pi, C_l \\rangle \\le t` for each group.
+variable t, and one constraint :math:`\langle \Pi, C_l \rangle \le t` for each group.
 ``frot.LinearProgram`` writes it down whole and gives it to HiGHS, one of the best open solvers.
 
 ``frot.Exact``, the default, solves the same problem on the few arcs that matter, which it finds on
 the way. Both answers come with a proven interval, so that one can check the other.
 
 What you see: the values agree to the last digits. For 20 points HiGHS is the faster one; its time
-grows much faster, though, and at 100 points it takes ten times as long.
+grows much faster, though, and at 100 points it takes about ten times as long.
 """
 
 import time

@@ -44,8 +44,12 @@ figure = plt.figure(figsize=(8.6, 5.6), layout="constrained")
 panels = figure.subplot_mosaic([["large", "middle", "small"], ["curve"] * 3])
 curve = panels["curve"]
 low, high = np.array([result.unregularised for result in found]).T
-curve.fill_between(shares, low, high, color=BLUE, alpha=0.25, label="unregularised: proven interval")
-curve.plot(shares, [r.value for r in found], "o-", color=ORANGE, markersize=4, label="value with eps")
+curve.fill_between(
+    shares, low, high, color=BLUE, alpha=0.25, label="unregularised: proven interval"
+)
+curve.plot(
+    shares, [r.value for r in found], "o-", color=ORANGE, markersize=4, label="value with eps"
+)
 curve.axhline(exact.value, color="black", linewidth=1.0, linestyle="--", label="exact optimum")
 curve.set(xscale="log", xlabel="eps, as a share of the mean cost", ylabel="squared cost")
 curve.legend(frameon=False, loc="upper left")

@@ -1,9 +1,9 @@
-"""
+r"""
 The path over eta: from the worst group to all of them
 ======================================================
 
 With ``eta`` the adversary pays for putting its weight on few groups: the weights are
-:math:`\\alpha_l \\propto e^{\\varphi_l / \\eta}`, where :math:`\\varphi_l` is what the plan costs in
+:math:`\alpha_l \propto e^{\varphi_l / \eta}`, where :math:`\varphi_l` is what the plan costs in
 group l. At ``eta = 0`` they solve the minimax problem itself; for large ``eta`` all groups weigh
 the same and FROT becomes ordinary transport of the mean cost.
 

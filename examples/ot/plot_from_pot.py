@@ -1,4 +1,4 @@
-"""
+r"""
 From POT to frot
 ================
 
@@ -17,7 +17,7 @@ POT                               frot
 
 One cost is one group, and its weight is one: that is ordinary transport. Plans are the same.
 *Values* with entropy are not: POT's ``sinkhorn2`` returns the cost alone, frot the objective,
-with :math:`\\varepsilon\\,\\mathrm{KL}(\\Pi \\mid ab^\\top)`. A plan of frot is sparse, or never formed
+with :math:`\varepsilon\,\mathrm{KL}(\Pi \mid ab^\top)`. A plan of frot is sparse, or never formed
 at all; ``np.asarray(plan)`` makes it an array.
 """
 

@@ -1,4 +1,4 @@
-"""
+r"""
 A set of one's own: what the adversary may choose
 =================================================
 
@@ -7,8 +7,8 @@ Any other convex set is as good, and says what you believe: ``frot.CappedSimplex
 have more than half, ``frot.Polytope`` is the hull of some weights, and ``frot.Box``,
 ``frot.Ellipsoid`` and ``frot.Polyhedron`` are what they are called.
 
-A class with three methods is a set, too: ``best(phi)`` returns the largest :math:`\\langle \\alpha,
-\\varphi \\rangle` and the weights that attain it, ``contains(alpha)`` tells whether weights are in
+A class with three methods is a set, too: ``best(phi)`` returns the largest :math:`\langle \alpha,
+\varphi \rangle` and the weights that attain it, ``contains(alpha)`` tells whether weights are in
 the set, and ``project(alpha)`` returns weights of the set near the given ones.
 
 With three groups the simplex is a triangle and everything can be drawn. The colour is the cost of
@@ -81,8 +81,8 @@ costs = [
 ]
 
 # %%
-# White is the outline of each set, the dot the weights that were chosen. A smaller set has a smaller
-# value: the adversary has less to choose from.
+# White is the outline of each set, the dot the weights that were chosen. A smaller set has a
+# smaller value: the adversary has less to choose from.
 
 CORNERS = np.array([[0.5, 0.866], [0.0, 0.0], [1.0, 0.0]])
 figure, panels = plt.subplots(2, 2, figsize=(7.2, 6.6), layout="constrained")

@@ -60,17 +60,14 @@ left.set_yticks(places, COLOURS)
 for edge in (6.5, 13.5, 20.5):
     left.axhline(edge, color="white", linewidth=1.5)
     left.axvline(edge, color="white", linewidth=1.5)
-figure.colorbar(shades, ax=left, label="distance, pixels", orientation="horizontal", shrink=0.9)
+figure.colorbar(shades, ax=left, label="distance, pixels", shrink=0.6)
 for image, label, place in zip(images, labels, position, strict=True):
     picture = OffsetImage(image, zoom=3.0, cmap="Greys")
     frame = {"edgecolor": COLOURS[label], "linewidth": 2, "boxstyle": "square,pad=0"}
     right.add_artist(AnnotationBbox(picture, place, pad=0, bboxprops=frame))
-margin = 0.25
-right.set(
-    xlim=(position[:, 0].min() - margin, position[:, 0].max() + margin),
-    ylim=(position[:, 1].min() - margin, position[:, 1].max() + margin),
-    xticks=[], yticks=[],
-)  # fmt: skip
+right.scatter(*position.T, s=0)
+right.margins(0.08)
+right.set(xticks=[], yticks=[])
 right.set_aspect("equal", adjustable="datalim")
 right.set_title("map by classical MDS", fontsize=11)
 plt.show()

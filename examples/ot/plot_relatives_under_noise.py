@@ -1,8 +1,8 @@
-"""
+r"""
 FROT, SRW and max-sliced transport under noise
 ==============================================
 
-A square breaks into four pieces that move apart: :math:`y = x + 2\\,\\mathrm{sign}(x)` in two
+A square breaks into four pieces that move apart: :math:`y = x + 2\,\mathrm{sign}(x)` in two
 features. More and more features of normal noise are added, with the same distribution on both
 sides. A distance that is robust should not change.
 

@@ -69,8 +69,8 @@ for scale in scales:
 # %%
 # ``normalise="mean"`` does not depend on the scale at all, and is the remedy here. A cap keeps half
 # of the weight on the signal, but the other half still goes to the noise, and the plan with it. A
-# prior helps as long as the loud group is not too loud. ``"regret"`` answers another question: which
-# group loses most compared with a plan of its own; no group stands out by that.
+# prior helps as long as the loud group is not too loud. ``"regret"`` answers another question:
+# which group loses most compared with a plan of its own; no group stands out by that.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.8, 3.8), layout="constrained")
 for (name, alphas), colour in zip(weight.items(), colours, strict=True):

@@ -12,6 +12,7 @@ Two tasks: a photograph and its bent copy, and the same with the colours of the 
 do not care much about colours; a trained network may.
 """
 
+# sphinx_gallery_thumbnail_number = 3
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
@@ -86,7 +87,8 @@ for name, matcher in matchers.items():
         print(f"{name:20s} {task:15s} median error {np.median(found[name, task]):5.1f} pixels")
 
 # %%
-# What share of the points is within so many pixels of the truth?
+# What share of the points is within so many pixels of the truth? Edges lose next to nothing by the
+# negative, the trained network some pixels. It stays ahead even so.
 
 figure, axes = plt.subplots(figsize=(7.2, 4.0), layout="constrained")
 for (name, task), error in found.items():

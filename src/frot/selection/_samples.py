@@ -92,7 +92,8 @@ class Samples:
 
         Examples
         --------
-        >>> samples = Samples(np.eye(2), np.array(["a", "b"]), ("u", "v"), None, None, (), Path("x"))
+        >>> y, names = np.array(["a", "b"]), ("u", "v")
+        >>> samples = Samples(np.eye(2), y, names, None, None, (), Path("x"))
         >>> samples.to_frame().columns.tolist()
         ['u', 'v']
         """

@@ -24,8 +24,8 @@ BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"
 FEATURES, POINTS, STEPS = 6, 50, 80
 
 # %%
-# Points of a skewed distribution, so that a scale and a shift can be told apart. The corrupted cloud
-# is the clean one in another order with a little noise, less the shift, divided by the scale.
+# Points of a skewed distribution, so that a scale and a shift can be told apart. The corrupted
+# cloud is the clean one in another order with a little noise, less the shift, divided by the scale.
 
 generator = torch.Generator().manual_seed(0)
 
