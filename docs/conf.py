@@ -133,5 +133,5 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "reset_modules": ("matplotlib",),
 }
-# Which functions an example calls is no reason to build the site again.
+# The settings of the gallery hold objects, which Sphinx cannot keep between builds.
 suppress_warnings = ["config.cache"]

@@ -94,8 +94,8 @@ def solve(
         `Polytope`, `Polyhedron`, or your own with ``best(phi)``, ``contains(alpha)`` and
         ``project(alpha)``, for eta = 0 and eps = 0.
     tau : float, `relative` or a pair of these, optional
-        Marginals need not be kept: a plan pays tau a unit of what it does not keep of a and of b
-        (``tau=(tau_a, tau_b)``), and these may sum to anything. ``inf`` keeps a side.
+        Unbalanced transport: a plan pays tau for each unit of a and of b that it does not keep
+        (``tau=(tau_a, tau_b)``), and these may have any sums. ``inf`` keeps a side.
         ``result.marginals`` and ``result.mass`` are what was kept.
     penalty : {"kl", "tv"}
         With tau: the divergence :math:`\sum x \log(x / a) - x + a` of what was kept, x; or the
@@ -143,6 +143,13 @@ def solve(
     -----
     ConvergenceWarning
         If the interval is wider than `tol` at the end.
+
+    Notes
+    -----
+    The worst case weighs the groups that cost most, which need not be those that differ most: in
+    the example eight features with the same distribution on both sides get more weight than two
+    that are shifted. The page "Reading alpha" of the documentation says which `normalise`, `prior`
+    and `adversary` answer which question.
 
     Examples
     --------

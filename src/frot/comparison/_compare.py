@@ -57,12 +57,12 @@ def compare(
     callback: Callable[[Row], None] | None = None,
     progress: bool = False,
 ) -> Comparison:
-    r"""Run feature-robust transport and its relatives on the same points.
+    r"""Run feature-robust transport and related methods on the same points.
 
     All values are squared costs, :math:`\min_\Pi \sum_{ij} \pi_{ij} \|x_i - y_j\|^2` for "ot",
-    and for the others whatever part of that their adversary lets count, so that they can be held
-    against each other: ``comparison.relations`` does. A method that fails leaves a row that says
-    why.
+    and for the others the part of it that their adversary counts, so that they can be compared:
+    ``comparison.relations`` checks the inequalities between them. A method that fails leaves a row
+    that says why.
 
     Parameters
     ----------

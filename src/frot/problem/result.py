@@ -115,7 +115,7 @@ class Progress:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    r"""A certified answer: ``lower <= truth <= upper``, always.
+    r"""A certified answer: the optimum is proven to be between ``lower`` and ``upper``.
 
     Arrays are of the library and on the device of the arguments, and no part of these: NumPy's are
     read-only (``np.array(result.alpha)`` is a copy to work on), other libraries' copies.
@@ -166,11 +166,11 @@ class Result:
     points, groups :
         The points and the groups of their features, where the costs came from points.
     chosen : Chosen, optional
-        What the adversary chose, in the relatives of feature-robust transport (`srw`, ...).
+        What the adversary chose, in related methods (`srw`, ...).
     rate : callable, optional
-        What proposition 3 says how far the plan of step t may be from the optimum, of `FrankWolfe`
-        with the paper's steps or a line search: ``rate(t)``. It needs the costs, which it keeps;
-        a result read from a pickle has none.
+        Of `FrankWolfe` with the paper's steps or a line search: ``rate(t)`` is the bound of
+        proposition 3 on how far the plan of step t is from the optimum. It needs the costs, which
+        it keeps; a result read from a pickle has none.
 
     Examples
     --------
@@ -234,7 +234,7 @@ class Result:
 
     @property
     def mass(self) -> float:
-        """The mass that the plan moves: one, unless `tau` lets some go."""
+        """The mass that the plan moves: one, unless `tau` allows less."""
         return float(self.plan.sum())
 
     @property
