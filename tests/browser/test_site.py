@@ -1,6 +1,7 @@
 """The site: built without warnings, no dead link, no missing picture, found, narrow and dark.
 
-Examples of the gallery are shown and not run: `make docs` runs them.
+Examples of the gallery are shown and not run: `make docs` runs them, and
+``FROT_SITE=docs/_build/html pytest tests/browser/test_site.py`` looks at what it made.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 # With -n, the site is built once.
-pytestmark = pytest.mark.xdist_group("site")
+pytestmark = [pytest.mark.xdist_group("site"), pytest.mark.timeout(900)]
 LOOKED_AT = [
     "index", "start", "tutorials/biology", "reading-alpha", "proofs", "cli", "benchmarks",
     "api/generated/frot.solve", "auto_examples/index",
@@ -29,7 +30,12 @@ LOOKED_AT = [
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Build the site from a copy, so that what `make docs` has cached stays as it is."""
+    """Build the site from a copy, so that what `make docs` has cached stays as it is.
+
+    FROT_SITE names one that has been built, with its gallery.
+    """
+    if made := os.environ.get("FROT_SITE"):
+        return Path(made).resolve()
     for module in ("sphinx", "pydata_sphinx_theme", "sphinx_gallery", "myst_parser"):
         pytest.importorskip(module, reason='needs pip install "frot[docs]"')
     folder = tmp_path_factory.mktemp("site")
