@@ -63,7 +63,7 @@ LOWEST_EXTRAS := plot tables excel torch dask selection correspondence
 
 .venv-minimum/.ready: pyproject.toml .ci/minimum.py
 	$(OLDEST) -m venv .venv-minimum
-	$(LOWEST) -m pip --disable-pip-version-check --quiet install tomli
+	$(LOWEST) -m pip --disable-pip-version-check --quiet install packaging tomli
 	$(LOWEST) .ci/minimum.py $(LOWEST_EXTRAS) > .venv-minimum/lowest.txt
 	$(LOWEST) -m pip --disable-pip-version-check --quiet install -r .venv-minimum/lowest.txt \
 		pytest pytest-timeout pytest-xdist hypothesis array-api-strict scikit-image polars

@@ -5,10 +5,11 @@ Of the package itself, of the extras that are named, and of those that these nam
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -21,13 +22,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 def bounds(lines: list[str]) -> Iterator[tuple[str, str]]:
     """Yield name and lower bound of requirements, through extras of frot's own."""
-    for line in lines:
-        name, extras, rest = re.fullmatch(r"([\w.-]+)(?:\[([^]]*)\])?(.*)", line).groups()
-        if name == "frot":
-            for extra in extras.split(","):
+    for one in map(Requirement, lines):
+        if one.name == "frot":
+            for extra in one.extras:
                 yield from bounds(PROJECT["optional-dependencies"][extra])
-        else:
-            yield name, re.search(r">=([\w.]+)", rest).group(1)
+        elif one.marker is None or one.marker.evaluate():
+            yield one.name, next(part.version for part in one.specifier if part.operator == ">=")
 
 
 def main(extras: list[str]) -> None:

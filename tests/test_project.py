@@ -73,7 +73,7 @@ def pins(name: str) -> dict[str, set[str]]:
     for line in (ROOT / name).read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue
-        assert re.match(r"^[a-z0-9-]+==[^;\s]+(; python_version [<>=]+ \"3\.11\")?$", line)
+        assert re.match(r"^[a-z0-9-]+==[^;\s]+(; python_version [<>=]+ \"3\.1[14]\")?$", line)
         found.setdefault(line.partition("==")[0], set()).add(line.partition("==")[2])
     return found
 
