@@ -314,8 +314,14 @@ def _by_torch(
 
     n, m = source[grid_of].grid.count, target[grid_of].grid.count
     values = home.xp.empty((len(source), n, m), dtype=home.dtype, device=home.device)
-    for layer, X, Y in cosine_factors(source, target, grid_of, home.device, home.dtype):
-        values[layer, :, :] = X[:n, :] @ Y[:m, :].mT
+    for layers, X, Y in cosine_factors(source, target, grid_of, home.device, home.dtype):
+        first, last = layers[0], layers[-1] + 1
+        if layers == tuple(range(first, last)):
+            # Blocks of a network follow each other: all products at once, where they are kept.
+            home.xp.matmul(X[:, :n, :], Y[:, :m, :].mT, out=values[first:last, :, :])
+            continue
+        for layer, left, right in zip(layers, X, Y, strict=True):
+            values[layer, :, :] = left[:n, :] @ right[:m, :].mT
     return values
 
 

@@ -39,6 +39,7 @@ class FeatureMemory:
 
     Examples
     --------
+    >>> from frot.correspondence._features import FeatureMap
     >>> memory = FeatureMemory()
     >>> maps = (FeatureMap("stem", np.ones((4, 6, 8), dtype="float32"), 4, 11),)
     >>> seen = PhotoFeatures(_NOTHING, (24, 32), 0.5, maps, None)
