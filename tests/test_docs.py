@@ -38,6 +38,14 @@ def test_costs_of_ones_own_run():
         assert (DOCS.parent / "src" / "frot" / file).is_file()
 
 
+def test_the_command_line_page_runs(tmp_path, monkeypatch):
+    """The block checks itself."""
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "cli.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(block, {})
+
+
 def test_mass_that_may_go_runs():
     """Blocks check themselves."""
     text = (DOCS / "unbalanced.md").read_text(encoding="utf-8")
