@@ -87,7 +87,7 @@ def test_long_answers_are_cut(pages):
     assert "and 4 more" in pages["batch"]
     many = frot.solve(X, Y, "each")._repr_html_()
     assert "and 2 more" in many
-    assert many.count("<tr>") == 4 + 1 + 8
+    assert many.count("<tr") == 4 + 1 + 8
 
 
 def test_frames_hold_the_same_numbers():

@@ -27,9 +27,9 @@ __all__ = ["Job", "Selected", "label_choices", "start_selection"]
 ROWS = 100
 # Columns that are shown of a table that has more, and how.
 COLUMNS = {
-    "rank": "d", "feature": "", "set": "", "size": "d", "up_in": "", "log2_fold_change": "+.2f",
-    "score": ".3g", "p": ".2g", "q": ".2g", "p_competitive": ".2g", "q_competitive": ".2g",
-    "alpha": ".2g",
+    "rank": "d", "feature": "", "pathway": "", "size": "d", "up_in": "",
+    "log2_fold_change": "+.2f", "score": ".3g", "p": ".2g", "q": ".2g",
+    "p_competitive": ".2g", "q_competitive": ".2g", "alpha": ".2g",
 }  # fmt: skip
 TEXTS = (".csv", ".tsv", ".txt")
 MANY = 200
@@ -103,12 +103,15 @@ class Job:
         Removed by `close`.
     words : list of str
         What comes after ``frot``.
+    stopped : bool
+        Whether `stop` ended it.
     """
 
     folder: Path
     words: list[str]
     process: Any = field(repr=False)
     started: float = field(default_factory=time.monotonic)
+    stopped: bool = False
 
     @property
     def running(self) -> bool:
@@ -123,6 +126,7 @@ class Job:
     def stop(self) -> None:
         """End it now, if it runs."""
         if self.running:
+            self.stopped = True
             self.process.terminate()
             try:
                 self.process.wait(5)

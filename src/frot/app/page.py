@@ -6,11 +6,9 @@ which every visitor has their own: the module itself keeps nothing.
 
 from __future__ import annotations
 
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError, require
@@ -42,14 +40,17 @@ def build(folder: str) -> Any:
     return page
 
 
-def _told(gr: Any, folder: str, count: int, work: Callable[..., tuple[Any, ...]]) -> Any:
-    """Wrap a handler: its first output is a sentence, and an error changes only that."""
+def _told(folder: str, count: int, work: Callable[..., tuple[Any, ...]]) -> Any:
+    """Wrap a handler: its first output is a sentence, and after an error the others are empty.
+
+    An answer that stayed would be taken for that to what was just asked.
+    """
 
     def run(*given: Any) -> tuple[Any, ...]:
         try:
             return ("", *work(*given))
         except Exception as error:
-            return (_problem(error, folder), *[gr.skip()] * count)
+            return (_problem(error, folder), *[None] * count)
 
     return run
 
@@ -70,11 +71,14 @@ def _transport_tab(gr: Any, folder: str) -> None:
                 noise = gr.Slider(0, 4, value=1, step=0.1, label="Noise of eight features")
                 seed = gr.Number(0, label="Random state", precision=0, minimum=0)
             with gr.Group(visible=False) as files:
-                first = gr.File(label="A: a row a point", file_types=TABLES, elem_id="table-a")
-                second = gr.File(label="B: the same columns", file_types=TABLES, elem_id="table-b")
+                first = gr.File(label="A: a row a point", file_types=TABLES, height=130,
+                                elem_id="table-a")  # fmt: skip
+                second = gr.File(label="B: the same columns", file_types=TABLES, height=130,
+                                 elem_id="table-b")  # fmt: skip
                 groups = gr.Textbox("each", label="Groups: each, prefix, or sizes like 2,8",
                                     elem_id="groups")  # fmt: skip
-                sets = gr.File(label="or a file of groups", file_types=[".gmt", ".json", ".csv"])
+                sets = gr.File(label="or a file of groups", file_types=[".gmt", ".json", ".csv"],
+                               height=130)  # fmt: skip
             eta = gr.Slider(0, 0.5, value=0, step=0.01, label="eta, share of the mean cost",
                             elem_id="eta")  # fmt: skip
         with gr.Column(scale=2):
@@ -95,7 +99,7 @@ def _transport_tab(gr: Any, folder: str) -> None:
     inputs = [source, n, noise, seed, first, second, groups, sets, eta]
     # While one drags, only the last place of a slider is solved.
     live = {
-        "fn": _told(gr, folder, 3, solve), "inputs": inputs,
+        "fn": _told(folder, 3, solve), "inputs": inputs,
         "outputs": [problem, facts, picture, python], "trigger_mode": "always_last",
         "show_progress": "minimal", "api_visibility": "private",
     }  # fmt: skip
@@ -118,7 +122,7 @@ def _genes_tab(gr: Any, folder: str) -> None:
                            elem_id="genes-data")  # fmt: skip
             label = gr.Dropdown([], label="Column of the classes", allow_custom_value=True,
                                 elem_id="genes-label")  # fmt: skip
-            sets = gr.File(label="Gene sets (.gmt), if any", file_types=[".gmt"],
+            sets = gr.File(label="Gene sets (.gmt), if any", file_types=[".gmt"], height=130,
                            elem_id="genes-sets")  # fmt: skip
             transpose = gr.Checkbox(label="A row is a gene, a column a sample")
             log1p = gr.Checkbox(label="Counts: rank log(1 + x)")
@@ -155,6 +159,9 @@ def _genes_tab(gr: Any, folder: str) -> None:
             while one.running:
                 yield "", f"Running for {one.seconds:.0f} s", one, *same
                 time.sleep(PAUSE)
+            if one.stopped:
+                yield "", f"Stopped after {one.seconds:.0f} s", one, *same
+                return
             found = one.answer()
         except Exception as error:
             yield _problem(error, folder), "No answer", one, *same
@@ -168,30 +175,30 @@ def _genes_tab(gr: Any, folder: str) -> None:
         said = f"Done in {one.seconds:.1f} s. {found.said}"
         yield "", said, one, shown, found.volcano, found.pathways, paths, found.python
 
-    def end(one: Any) -> str:
-        if one is None or not one.running:
-            return "Nothing runs"
-        one.stop()
-        return f"Stopped after {one.seconds:.0f} s"
+    def end(one: Any) -> None:
+        # The handler above sees it, and says so.
+        if one is not None:
+            one.stop()
 
-    data.change(_told(gr, folder, 1, columns), data, [problem, label], api_visibility="private")
-    work = start.click(
+    data.change(_told(folder, 1, columns), data, [problem, label], api_visibility="private")
+    start.click(
         select,
         [job, data, label, sets, transpose, log1p, top, permutations],
         [problem, said, job, table, volcano, pathways, files, python],
         concurrency_limit=4, api_visibility="private", show_progress="hidden",
     )  # fmt: skip
-    stop.click(end, job, said, cancels=[work], api_visibility="private")
+    stop.click(end, job, None, api_visibility="private")
 
 
 def _photographs_tab(gr: Any, folder: str) -> None:
     # The photographs and the mask, as paths or arrays; and what was found.
-    example, matched = gr.State(None), gr.State(None)
+    example = gr.State(None)
+    matched = gr.State(None, delete_callback=lambda one: one and one.close(), time_to_live=3600)
     with gr.Row():
-        first = gr.File(label="A", file_types=["image"], elem_id="photo-a", height=110)
-        second = gr.File(label="B", file_types=["image"], elem_id="photo-b", height=110)
+        first = gr.File(label="A", file_types=["image"], elem_id="photo-a", height=150)
+        second = gr.File(label="B", file_types=["image"], elem_id="photo-b", height=150)
         with gr.Column(min_width=200):
-            side = gr.Slider(96, 400, value=160, step=16, label="Detail: longer side, pixels")
+            side = gr.Slider(96, 512, value=256, step=16, label="Detail: longer side, pixels")
             with gr.Row():
                 use = gr.Button("Use the example", elem_id="photo-example")
                 go = gr.Button("Match", variant="primary", elem_id="photo-match")
@@ -209,7 +216,7 @@ def _photographs_tab(gr: Any, folder: str) -> None:
                             elem_id="photo-files")  # fmt: skip
         with gr.Column():
             mask = gr.File(label="A mask of A, white where the object is", file_types=["image"],
-                           elem_id="photo-mask", height=110)  # fmt: skip
+                           elem_id="photo-mask", height=150)  # fmt: skip
             move = gr.Button("Move the mask (the example has one)", elem_id="photo-move")
             moved = gr.Image(label="The mask in B", interactive=False, format="png",
                              elem_id="photo-moved", buttons=["download"])  # fmt: skip
@@ -221,25 +228,27 @@ def _photographs_tab(gr: Any, folder: str) -> None:
         said = "The example: a photograph, and the same bent. Press Match."
         return said, one, other, (one, other, object_mask), None
 
-    def match(first: Any, second: Any, example: Any, side: float) -> tuple[Any, ...]:
+    def match(old: Any, first: Any, second: Any, example: Any, side: float) -> tuple[Any, ...]:
+        if old is not None:
+            old.close()
         if example is not None and not first and not second:
             first, second = example[:2]
         found = photographs.match_photos(first, second, side)
-        own = Path(tempfile.mkdtemp(prefix="match-", dir=folder))
+        kept = photographs.Found.of(found, folder)
         start = [photo.pixels for photo in (found.source, found.target)]
         said = f"Matched in {found.seconds:.1f} s. Click a point in A."
         python = photographs.python_of(found, None, side)
         facts = found._repr_html_()
-        return said, *start, found, facts, photographs.write_files(found, own), python
+        return said, *start, kept, facts, photographs.write_files(found, kept.folder), python
 
     def point(found: Any, side: float, event: gr.SelectData) -> tuple[Any, ...]:
-        if found is None:
-            raise InputError("press Match first")
-        before, after, said = photographs.show_point(found, event.index)
-        return said, before, after, photographs.python_of(found, event.index, side)
+        before, after, said = photographs.show_point(found.match, event.index)
+        return said, before, after, photographs.python_of(found.match, event.index, side)
 
     def pointed(found: Any, side: float, event: gr.SelectData) -> tuple[Any, ...]:
-        return _told(gr, folder, 4, point)(found, side, event)
+        if found is None:
+            return problem_html("press Match first"), *[gr.skip()] * 4
+        return _told(folder, 4, point)(found, side, event)
 
     # Gradio hands the event over by this annotation, which is text here.
     pointed.__annotations__ = {"event": gr.SelectData}
@@ -249,19 +258,19 @@ def _photographs_tab(gr: Any, folder: str) -> None:
             raise InputError("press Match first")
         if not mask and example is None:
             raise InputError("give a mask of A, or take the example")
-        return (photographs.move_mask(found, mask or example[2])[0],)
+        return (photographs.move_mask(found.match, mask or example[2])[0],)
 
     def forget() -> tuple[Any, ...]:
         return None, None
 
     private = {"api_visibility": "private"}
-    use.click(_told(gr, folder, 5, take), None, [problem, said, left, right, example, matched],
+    use.click(_told(folder, 5, take), None, [problem, said, left, right, example, matched],
               **private)  # fmt: skip
     for one in (first, second):
         one.upload(forget, None, [example, matched], **private)
     go.click(
-        _told(gr, folder, 7, match), [first, second, example, side],
+        _told(folder, 7, match), [matched, first, second, example, side],
         [problem, said, left, right, matched, layers, files, python], **private,
     )  # fmt: skip
     left.select(pointed, [matched, side], [problem, said, left, right, python], **private)
-    move.click(_told(gr, folder, 1, carry), [matched, mask, example], [problem, moved], **private)
+    move.click(_told(folder, 1, carry), [matched, mask, example], [problem, moved], **private)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,33 @@ from frot._base.errors import InputError, hearing, require
 if TYPE_CHECKING:
     from frot.correspondence import Match
 
-__all__ = ["example_photos", "match_photos", "move_mask", "python_of", "show_point", "write_files"]
+__all__ = [
+    "Found",
+    "example_photos",
+    "match_photos",
+    "move_mask",
+    "python_of",
+    "show_point",
+    "write_files",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What belongs to one visitor: a match, and the folder that its files are in."""
+
+    match: Match
+    folder: Path
+
+    @classmethod
+    def of(cls, match: Match, root: str | Path | None = None) -> Found:
+        """Keep a match, with a new folder below `root`."""
+        return cls(match, Path(tempfile.mkdtemp(prefix="match-", dir=root)))
+
+    def close(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
 
 # Colours of marks and masks: Okabe and Ito's orange, blue.
 MARK, MASK = (213, 94, 0), (0, 114, 178)
@@ -34,7 +63,7 @@ def example_photos() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     try:
         from skimage.data import chelsea
 
-        photo, (x, y, width, height) = chelsea(), (210, 120, 110, 95)
+        photo, (x, y, width, height) = chelsea(), (245, 155, 130, 115)
     except ImportError:
         samples = require("sklearn.datasets", "selection")
         photo, (x, y, width, height) = samples.load_sample_image("china.jpg"), (320, 190, 140, 100)
@@ -43,7 +72,7 @@ def example_photos() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return photo, random_thin_plate(photo.shape[:2], 0.7, 1).apply(photo), mask
 
 
-def match_photos(first: Any, second: Any, side: float = 160) -> Match:
+def match_photos(first: Any, second: Any, side: float = 256) -> Match:
     """Match two photographs, their longer sides brought to `side` pixels.
 
     Raises
@@ -55,7 +84,10 @@ def match_photos(first: Any, second: Any, side: float = 160) -> Match:
         raise InputError("give two photographs, A and B, or take the example")
     from frot.correspondence import Matcher, read_photo
 
-    source, target = read_photo(first), read_photo(second)
+    pair = (first, "A"), (second, "B")
+    source, target = (
+        read_photo(one, name if isinstance(one, np.ndarray) else None) for one, name in pair
+    )
     with hearing():
         return Matcher(side=int(side))(source, target)
 
@@ -66,8 +98,8 @@ def show_point(match: Match, point: Any) -> tuple[np.ndarray, np.ndarray, str]:
     moved = match.transfer([[x, y]])
     (u, v), sure = moved.points[0], float(moved.confidence[0])
     heat = match.heatmap([x, y])[..., None]
-    glow = np.array(MARK) / 255.0
-    after = (1.0 - 0.75 * heat) * match.target.pixels + 0.75 * heat * glow
+    # A spotlight: what is not meant is dark, whatever colours the photograph has.
+    after = (0.35 + 0.65 * heat) * match.target.pixels + 0.25 * heat * np.array(MARK) / 255.0
     said = f"({x:.0f}, {y:.0f}) in A is ({u:.0f}, {v:.0f}) in B, with confidence {sure:.0%}."
     before = _marked(_bytes(match.source.pixels), x, y)
     return before, _marked(_bytes(after), float(u), float(v)), said
@@ -84,9 +116,7 @@ def move_mask(match: Match, mask: Any) -> tuple[np.ndarray, np.ndarray]:
         mask = read_photo(mask).pixels.mean(axis=2) > 0.5
     if mask.shape != match.source.size:
         (h, w), (height, width) = mask.shape, match.source.size
-        raise InputError(
-            f"the mask is {w} x {h} pixels, and A is {width} x {height}; give one as A"
-        )
+        raise InputError(f"mask: is {w} x {h} pixels, and A is {width} x {height}; give one as A")
     found = match.transfer_mask(mask)
     tint = np.where(found[..., None], np.array(MASK) / 255.0, match.target.pixels)
     return _bytes(0.5 * match.target.pixels + 0.5 * tint), found

@@ -93,7 +93,14 @@ def _server(host: str, port: int, folder: str, max_upload: int) -> Any:
         css=CSS,
     )
     allowed = list(LOCAL) if host in LOCAL else ["*"]
-    settings = uvicorn.Config(Guarded(app, allowed), host=host, port=port, log_level="warning")
+    settings = uvicorn.Config(
+        Guarded(app, allowed),
+        host=host,
+        port=port,
+        log_level="warning",
+        # Pages that are open wait for news forever.
+        timeout_graceful_shutdown=1,
+    )
     return uvicorn.Server(settings)
 
 

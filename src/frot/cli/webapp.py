@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -34,4 +35,7 @@ def webapp(
     if host not in LOCAL:
         warn(f"whoever reaches {host} can use the app; there is no password")
     remark(f"Listening on http://{host}:{port} (Ctrl-C ends it)")
-    serve(host, port, max_upload=max_upload, open_browser=open_browser)
+    # Ctrl-C is how it ends.
+    with suppress(KeyboardInterrupt):
+        serve(host, port, max_upload=max_upload, open_browser=open_browser)
+    remark("Ended; uploads are removed")

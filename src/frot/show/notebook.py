@@ -15,7 +15,9 @@ from frot.show.style import BLUE
 __all__ = ["Bar", "card"]
 
 LINE = "1px solid rgba(128,128,128,.4)"
-CELL = "padding:.15em .8em .15em 0;border:0;background:none;text-align:"
+# Style sheets of notebooks draw lines and stripes of their own.
+PLAIN = "border:0;background:none"
+CELL = f"padding:.15em .8em .15em 0;{PLAIN};text-align:"
 # The longest bar.
 WIDTH = 8.0
 
@@ -55,22 +57,23 @@ def card(
 def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     top = ""
     if heads:
-        sides = ["left" if isinstance(one, str) else "right" for one in rows[0]]
+        sides = ["left" if isinstance(one, str | Bar) else "right" for one in rows[0]]
         cells = (
             f'<th style="{CELL}{side};border-bottom:{LINE}">{escape(head)}</th>'
             for head, side in zip(heads, sides, strict=True)
         )
-        top = f"<thead><tr>{''.join(cells)}</tr></thead>"
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    style = "border-collapse:collapse;margin:.2em 0;color:inherit"
+        top = f'<thead style="{PLAIN}"><tr style="{PLAIN}">{"".join(cells)}</tr></thead>'
+    body = "".join(f'<tr style="{PLAIN}">{"".join(map(_cell, row))}</tr>' for row in rows)
+    style = f"border-collapse:collapse;margin:.2em 0;color:inherit;{PLAIN}"
     return f'<table style="{style}">{top}<tbody>{body}</tbody></table>'
 
 
 def _cell(value: object) -> str:
     if isinstance(value, Bar):
         width = WIDTH * min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0
-        bar = f"display:inline-block;height:.7em;width:{width:.2f}em;background:{BLUE}"
-        text = f'<span style="{bar};margin-right:.5em"></span>{value:.4f}'
+        block = "display:inline-block;height:.7em;width"
+        bar = f'<span style="{block}:{width:.2f}em;background:{BLUE}"></span>'
+        text = f'<span style="{block}:{WIDTH + 0.5:.2f}em">{bar}</span>{value:.4f}'
         return f'<td style="{CELL}left;white-space:nowrap">{text}</td>'
     if isinstance(value, float):
         return f'<td style="{CELL}right">{value:.5g}</td>'
