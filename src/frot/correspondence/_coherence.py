@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from frot._base.arrays import Home, to_numpy
 from frot.correspondence._cosines import inverse, lengths
 from frot.correspondence._features import FeatureMap
 
-__all__ = ["coherence"]
+__all__ = ["coherence", "coherences"]
 
 # Layers that are no better than chance keep this much, so that logarithms exist.
 LEAST = 1e-6
@@ -43,12 +44,26 @@ def coherence(source: FeatureMap, target: FeatureMap, home: Home | None = None) 
     1.0
     """
     home = Home.of(np.zeros(1)) if home is None else home
-    xp = home.xp
-    F, G = (_unit_vectors(home, layer) for layer in (source, target))
-    cosines = F @ xp.matrix_transpose(G)
-    there = _one_way(to_numpy(xp.argmax(cosines, axis=1)), source, target)
-    back = _one_way(to_numpy(xp.argmax(cosines, axis=0)), target, source)
-    return float(np.sqrt(there * back))
+    return float(coherences([source], [target], home)[0])
+
+
+def coherences(
+    source: Sequence[FeatureMap], target: Sequence[FeatureMap], home: Home
+) -> np.ndarray:
+    """Return the coherence of every layer, (L,): a device is waited for once."""
+    xp, matches = home.xp, []
+    for pair in zip(source, target, strict=True):
+        F, G = (_unit_vectors(home, layer) for layer in pair)
+        cosines = F @ xp.matrix_transpose(G)
+        matches += [xp.argmax(cosines, axis=1), xp.argmax(cosines, axis=0)]
+    ends = np.cumsum([len(part) for part in matches])[:-1]
+    found = iter(np.split(to_numpy(xp.concat(matches)), ends))
+    return np.array(
+        [
+            np.sqrt(_one_way(next(found), one, other) * _one_way(next(found), other, one))
+            for one, other in zip(source, target, strict=True)
+        ]
+    )
 
 
 def _unit_vectors(home: Home, layer: FeatureMap) -> Any:

@@ -337,11 +337,16 @@ def check_maps(source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_
         for maps, name in ((one, "source"), (other, "target")):
             if 0 in maps.values.shape:
                 raise InputError(f"{name}: layer {maps.name!r} has no cells; use a larger image")
-            if not bool(namespace(maps.values).isfinite(maps.values).all()):
+            if not (maps.finite or all_finite(maps.values)):
                 raise InputError(
                     f"{name}: layer {maps.name!r} has values that are infinite or NaN; check the "
                     "network's input"
                 )
+
+
+def all_finite(values: Any) -> bool:
+    """Whether all numbers of an array of any library are finite."""
+    return bool(namespace(values).isfinite(values).all())
 
 
 def _sorted_layers(

@@ -133,7 +133,7 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
         self.settings = self.settings.sized(self.backbone.name)
         self.layer = _layer_number(layer, self.backbone.layers)
         self._check_prior()
-        self._seen = FeatureMemory()
+        self._seen = FeatureMemory(self.device)
 
     def _check_prior(self) -> None:
         prior, count = self.settings.prior, len(self.backbone.layers)
@@ -151,7 +151,7 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers make their own features.
-        return {**self.__dict__, "_seen": FeatureMemory()}
+        return {**self.__dict__, "_seen": FeatureMemory(self.device)}
 
     def __call__(
         self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None
@@ -307,7 +307,7 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
         mine, its = self.settings, other.settings
         look = ("side", "enlarge", "antialias", "mass")
         alike = all(getattr(mine, name) == getattr(its, name) for name in look)
-        other._seen = self._seen if alike else FeatureMemory()
+        other._seen = self._seen if alike else FeatureMemory(self.device)
         return other
 
     def with_layers(self, layers: Sequence[str | int]) -> Matcher:
