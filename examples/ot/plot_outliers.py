@@ -47,9 +47,9 @@ for name, result in found.items():
     )
 
 # %%
-# The area of a point is the weight that it keeps; a cross has lost nearly all of it. With all mass to be
-# moved, the long lines lead to the outliers. With ``"tv"`` the outliers keep nothing, and as much
-# of X stays behind. With ``"kl"`` all weights shrink, those far from the other cloud most.
+# The area of a point is the weight that it keeps; a cross has lost nearly all of it. With all mass
+# to be moved, the long lines lead to the outliers. With ``"tv"`` the outliers keep nothing, and as
+# much of X stays behind. With ``"kl"`` all weights shrink, those far from the other cloud most.
 
 figure, panels = plt.subplots(
     1, 3, figsize=(9.0, 3.6), sharex=True, sharey=True, layout="constrained"
