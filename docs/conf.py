@@ -62,6 +62,7 @@ napoleon_custom_sections = [("Attributes", "params_style")]
 strip_signature_backslash = True  # names that end in an underscore are no links
 
 html_theme = "pydata_sphinx_theme"
+html_context = {"default_mode": "auto"}  # light or dark as the reader's system is
 html_title = "frot"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
