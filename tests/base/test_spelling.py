@@ -11,42 +11,42 @@ import frot
 from frot._base.spelling import SECOND_NAMES
 
 X, Y, GROUPS = frot.toy(8)
-# With arguments that type checkers rightly refuse.
-SOLVE: Any = frot.solve
-TOY: Any = frot.toy
-SLICED: Any = frot.sliced
+# Type checkers know the first names only.
+DOORS: Any = frot
 
 
 def test_both_names_do_the_same():
-    assert np.array_equal(TOY(5, seed=3)[0], frot.toy(5, random_state=3)[0])
-    one, other = (SOLVE(X, Y, GROUPS, **{name: "mean"}) for name in ("normalise", "normalize"))
+    assert np.array_equal(DOORS.toy(5, seed=3)[0], frot.toy(5, random_state=3)[0])
+    one, other = (
+        DOORS.solve(X, Y, GROUPS, **{name: "mean"}) for name in ("normalise", "normalize")
+    )
     assert one.value == other.value
     weights = np.arange(1.0, 9.0)
     a, b = (
-        frot.distance(X, Y, GROUPS, a=weights, b=weights, **{name: True})
+        DOORS.distance(X, Y, GROUPS, a=weights, b=weights, **{name: True})
         for name in ("normalise_weights", "normalize_weights")
     )
     assert a == b
-    assert SLICED(X, Y, seed=4).value == frot.sliced(X, Y, random_state=4).value
-    assert frot.generalized_max_sliced is frot.generalised_max_sliced
+    assert DOORS.sliced(X, Y, seed=4).value == frot.sliced(X, Y, random_state=4).value
+    assert DOORS.generalized_max_sliced is frot.generalised_max_sliced
 
 
 def test_both_at_once_are_refused():
     with pytest.raises(frot.InputError, match="normalize: is normalise by another name"):
-        SOLVE(X, Y, GROUPS, normalise="mean", normalize="none")
+        DOORS.solve(X, Y, GROUPS, normalise="mean", normalize="none")
 
 
 @pytest.mark.parametrize(
     ("door", "words", "ours"),
     [
-        (SOLVE, {"reg": 0.1}, "eps"),
+        (DOORS.solve, {"reg": 0.1}, "eps"),
         (lambda **words: frot.solve_costs(np.ones((1, 2, 2)), **words), {"epsilon": 0.1}, "eps"),
         (lambda **words: frot.distance(X, Y, **words), {"numItermax": 9}, "max_iter"),
         (lambda **words: frot.pairwise([X, Y], **words), {"stopThr": 1e-3}, "tol"),
         (lambda **words: frot.solve_batch(X[None], Y[None], **words), {"reg_m": 1.0}, "tau"),
         (lambda **words: frot.compare(X, Y, **words), {"epsilon": 0.1}, "eps"),
         (lambda **words: frot.srw(X, Y, 2, **words), {"max_iterations": 3}, "max_iter"),
-        (SOLVE, {"M": np.eye(2)}, "solve_costs"),
+        (DOORS.solve, {"M": np.eye(2)}, "solve_costs"),
     ],
 )
 def test_words_of_other_libraries_are_answered_with_ours(door, words, ours):

@@ -23,7 +23,9 @@ from tests.app.test_genes import write_samples
 
 pytest.importorskip("gradio", reason="gradio is not installed (frot[app])")
 
-PATIENCE = 120.0
+# Under any load that the tests themselves are run under.
+PATIENCE = 240.0
+pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.timeout(900)]
 
 
 class App:
@@ -96,7 +98,8 @@ class Page:
         try:
             wait_for(lambda: holds(self.text(name)))
         except TimeoutError:
-            raise AssertionError(f"{name} says {self.text(name)!r}") from None
+            body = self.browser.find_element("tag name", "body").text
+            raise AssertionError(f"{name} says {self.text(name)!r}; the page: {body}") from None
         return self.text(name)
 
     def upload(self, name: str, path: Path) -> None:

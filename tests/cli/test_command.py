@@ -24,11 +24,11 @@ ROOT: Any = typer.main.get_command(app)
 def commands() -> dict[str, Any]:
     """Every command by the words that lead to it."""
     context = typer.Context(ROOT)
-    found = {(name,): one for name, one in ROOT.commands.items() if name != "reproduce"}
+    found = {name: one for name, one in ROOT.commands.items() if name != "reproduce"}
     group = ROOT.commands["reproduce"]
     for name in group.list_commands(context):
-        found["reproduce", name] = group.get_command(context, name)
-    return {" ".join(words): one for words, one in found.items()}
+        found[f"reproduce {name}"] = group.get_command(context, name)
+    return found
 
 
 COMMANDS = commands()
