@@ -6,8 +6,8 @@ Ordinary transport moves all mass. A few outliers then decide much of the cost, 
 plan: some of X has to go to the outliers of Y, wherever these are.
 
 With ``tau`` the marginals need not be kept: mass that is not kept costs ``tau`` a unit. There are
-two ways to measure it. ``penalty="tv"`` leaves mass out as it is (partial transport): what is
-farther than both ends' prices together stays where it is. ``penalty="kl"`` shrinks and grows
+two ways to measure it. ``penalty="tv"`` leaves mass out as it is (partial transport): what would
+cost more than the prices of both ends stays where it is. ``penalty="kl"`` shrinks and grows
 weights smoothly.
 
 ``result.mass`` tells how much was moved, ``result.marginals`` which points kept their weight.

@@ -13,7 +13,7 @@ All methods below are squared transport costs. They differ in what an adversary 
 - **max-sliced** counts the worst line;
 - **FROT** counts the worst mixture of single features.
 
-The first two cost 8 without noise, the last two about 4: one line or one feature sees half of the
+The first two cost about 8 without noise, the last two 4: one line or one feature sees half of the
 move. So each is divided by its own value without noise.
 """
 

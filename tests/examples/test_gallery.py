@@ -17,11 +17,9 @@ GALLERY = Path(__file__).resolve().parents[2] / "examples"
 FOLDERS = ("ot", "biology", "vision")
 EXAMPLES = sorted(GALLERY.glob("*/plot_*.py"))
 
-# Those of more than three seconds run when the site is built, and here where FROT_SLOW is set.
+# Those of some three seconds or more run when the site is built, and here where FROT_SLOW is set.
 SLOW = {
-    "plot_against_highs",
     "plot_breast_cancer",
-    "plot_eps",
     "plot_mask_transfer",
     "plot_noise_layers",
     "plot_own_network",
@@ -84,7 +82,7 @@ def drawing():
 @pytest.mark.parametrize("path", named(EXAMPLES))
 def test_it_runs_and_draws(path: Path, capsys):
     if path.stem in SLOW and not os.environ.get("FROT_SLOW"):
-        pytest.skip("takes more than three seconds; set FROT_SLOW=1, or build the site")
+        pytest.skip("takes some seconds; set FROT_SLOW=1, or build the site")
     left = runpy.run_path(str(path))
     figures = [plt.figure(number) for number in plt.get_fignums()]
     assert figures, "Sphinx-Gallery shows the figures of pyplot"
