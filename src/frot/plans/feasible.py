@@ -373,7 +373,9 @@ def _forest_moves(
     heaviest = np.argsort(-mass, kind="stable")
     rank = np.empty(len(mass))
     rank[heaviest] = np.arange(1.0, len(mass) + 1.0)
-    graph = sparse.csr_array((rank, (rows, n + cols)), shape=(size, size))
+    # SciPy 1.12 takes no wider indices here.
+    ends = (rows.astype(np.int32), (n + cols).astype(np.int32))
+    graph = sparse.csr_array((rank, ends), shape=(size, size))
     forest = csgraph.minimum_spanning_tree(graph).tocoo()
     count, part = csgraph.connected_components(forest, directed=False)
     if not _balanced(part, count, a, b, units):
