@@ -126,8 +126,8 @@ def _genes_tab(gr: Any, folder: str) -> None:
                            elem_id="genes-sets")  # fmt: skip
             transpose = gr.Checkbox(label="A row is a gene, a column a sample")
             log1p = gr.Checkbox(label="Counts: rank log(1 + x)")
-            top = gr.Number(None, label="Features to select; empty: 50, at most half",
-                            precision=0, minimum=1)  # fmt: skip
+            top = gr.Number(0, label="Features to select; 0: 50, at most half",
+                            precision=0, minimum=0)  # fmt: skip
             permutations = gr.Slider(0, 2000, value=200, step=50, label="Permutations")
             with gr.Row():
                 start = gr.Button("Select", variant="primary", elem_id="genes-start")
