@@ -1,5 +1,7 @@
 """The tab Transport without a browser."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ def run(python: str, folder, monkeypatch) -> frot.Result:
 
 
 @pytest.fixture
-def tables(tmp_path):
+def tables(tmp_path) -> tuple[Path, Path]:
     X, Y, _ = frot.toy(15)
     header = ",".join(["true_1", "true_2", *(f"noise_{i}" for i in range(8))])
     for name, points in (("a.csv", X), ("b.csv", Y)):
@@ -40,12 +42,12 @@ def test_loud_noise_takes_the_weight():
 
 
 def test_tables_by_prefix_and_by_a_file_of_groups(tables, tmp_path, monkeypatch):
-    found = transport_tables(*tables, "prefix", 0.0)
+    found = transport_tables(tables[0], tables[1], "prefix", 0.0)
     assert found.result.names == ("true", "noise")
     assert run(found.python, tmp_path, monkeypatch).value == found.result.value
     sets = tmp_path / "sets.gmt"
     sets.write_text("both\t\ttrue_1\ttrue_2\nrest\t\tnoise_1\n")
-    found = transport_tables(*tables, sets, 0.0)
+    found = transport_tables(tables[0], tables[1], sets, 0.0)
     assert found.result.names == ("both", "rest")
     assert run(found.python, tmp_path, monkeypatch).value == found.result.value
     assert "<img alt=" in found.picture
@@ -60,4 +62,4 @@ def test_what_cannot_be_answered_is_a_sentence(tables, tmp_path, monkeypatch):
         transport_tables(tables[0], bad, "each", 0.0)
     monkeypatch.setattr(transport, "MAX_ROWS", 10)
     with pytest.raises(frot.InputError, match=r"a\.csv has 15 rows, and the app takes 10"):
-        transport_tables(*tables, "each", 0.0)
+        transport_tables(tables[0], tables[1], "each", 0.0)

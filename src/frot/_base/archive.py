@@ -44,7 +44,9 @@ def write_archive(path: Any, kind: str, arrays: Mapping[str, Any]) -> Path:
         # As NumPy does.
         path = path.with_name(path.name + ".npz")
     check_writable(path)
-    kept = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
+    kept: dict[str, Any] = {
+        name: np.asarray(array) for name, array in arrays.items() if array is not None
+    }
     with replacing(path) as draft:
         np.savez_compressed(draft, kind=np.array(kind), **kept)
     return path

@@ -126,7 +126,8 @@ def _genes_tab(gr: Any, folder: str) -> None:
                            elem_id="genes-sets")  # fmt: skip
             transpose = gr.Checkbox(label="A row is a gene, a column a sample")
             log1p = gr.Checkbox(label="Counts: rank log(1 + x)")
-            top = gr.Number(20, label="Features to select", precision=0, minimum=1)
+            top = gr.Number(0, label="Features to select; 0: 50, at most half",
+                            precision=0, minimum=0)  # fmt: skip
             permutations = gr.Slider(0, 2000, value=200, step=50, label="Permutations")
             with gr.Row():
                 start = gr.Button("Select", variant="primary", elem_id="genes-start")
@@ -151,7 +152,7 @@ def _genes_tab(gr: Any, folder: str) -> None:
         same = [gr.skip()] * 5
         if old is not None:
             old.close()
-        one = None
+        one: Any = None
         try:
             options = {"top": top, "permutations": permutations}
             options |= {"transpose": bool(transpose), "log1p": bool(log1p)}
@@ -162,7 +163,7 @@ def _genes_tab(gr: Any, folder: str) -> None:
             if one.stopped:
                 yield "", f"Stopped after {one.seconds:.0f} s", one, *same
                 return
-            found = one.answer()
+            found, seconds = one.answer(), one.seconds
         except Exception as error:
             yield _problem(error, folder), "No answer", one, *same
             return
@@ -172,7 +173,7 @@ def _genes_tab(gr: Any, folder: str) -> None:
                 one.stop()
         shown = {"headers": found.heads, "data": found.rows}
         paths = [str(found.report), str(found.table)]
-        said = f"Done in {one.seconds:.1f} s. {found.said}"
+        said = f"Done in {seconds:.1f} s. {found.said}"
         yield "", said, one, shown, found.volcano, found.pathways, paths, found.python
 
     def end(one: Any) -> None:
@@ -241,16 +242,16 @@ def _photographs_tab(gr: Any, folder: str) -> None:
         facts = found._repr_html_()
         return said, *start, kept, facts, photographs.write_files(found, kept.folder), python
 
-    def point(found: Any, side: float, event: gr.SelectData) -> tuple[Any, ...]:
+    def point(found: Any, side: float, event: Any) -> tuple[Any, ...]:
         before, after, said = photographs.show_point(found.match, event.index)
         return said, before, after, photographs.python_of(found.match, event.index, side)
 
-    def pointed(found: Any, side: float, event: gr.SelectData) -> tuple[Any, ...]:
+    def pointed(found: Any, side: float, event: Any) -> tuple[Any, ...]:
         if found is None:
             return problem_html("press Match first"), *[gr.skip()] * 4
         return _told(folder, 4, point)(found, side, event)
 
-    # Gradio hands the event over by this annotation, which is text here.
+    # Gradio hands the event over by this annotation.
     pointed.__annotations__ = {"event": gr.SelectData}
 
     def carry(found: Any, mask: Any, example: Any) -> tuple[Any, ...]:

@@ -92,7 +92,7 @@ def _server(host: str, port: int, folder: str, max_upload: int) -> Any:
         theme=gr.themes.Default(font=FONTS, font_mono=["ui-monospace", "monospace"]),
         css=CSS,
     )
-    allowed = list(LOCAL) if host in LOCAL else ["*"]
+    allowed: list[str] = [*LOCAL] if host in LOCAL else ["*"]
     settings = uvicorn.Config(
         Guarded(app, allowed),
         host=host,

@@ -32,8 +32,8 @@ OPTIONAL = {
     "anndata": (".h5ad files", '"frot[anndata]"'),
     "distributed": ("frot.pairwise over a Dask cluster", '"frot[dask]"'),
     "torch": ("tensors on CPU and GPU, frot.torch.FRWDLoss", '"frot[torch]"'),
-    "triton": ("kernels on CUDA devices", '"frot[cuda]"'),
     "gradio": ("frot app", '"frot[app]"'),
+    "triton": ("kernels on CUDA devices", '"frot[cuda]"'),
 }
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 

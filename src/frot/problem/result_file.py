@@ -57,7 +57,7 @@ def rebuilt(arrays: Mapping[str, np.ndarray], plan: Plan | None = None) -> Resul
         plan = _plan(arrays)
     groups = chosen = None
     if "groups_flat" in arrays:
-        parts = {name: arrays[f"groups_{name}"] for name in GROUPS}
+        parts: dict[str, Any] = {name: arrays[f"groups_{name}"] for name in GROUPS}
         parts |= {"n_features": int(parts["n_features"]), "listed": parts["listed"].tolist()}
         names, dropped = (_words(arrays[f"groups_{name}"]) for name in ("names", "dropped"))
         groups = Groups(names=names, dropped=dropped, **parts)
@@ -87,9 +87,9 @@ def rebuilt(arrays: Mapping[str, np.ndarray], plan: Plan | None = None) -> Resul
 def _plan(arrays: Mapping[str, np.ndarray]) -> Plan:
     if "plan" in arrays:
         return Plan(arrays["plan"], copy=False)
-    arcs = (arrays[f"plan_{name}"] for name in ("rows", "cols", "mass"))
+    rows, cols, mass = (arrays[f"plan_{name}"] for name in ("rows", "cols", "mass"))
     n, m = arrays["plan_shape"].tolist()
-    return Plan.from_arcs(*arcs, (n, m))
+    return Plan.from_arcs(rows, cols, mass, (n, m))
 
 
 def _texts(names: Any) -> np.ndarray:

@@ -74,7 +74,7 @@ def test_bad_input():
     inner = arrays()
     bad: tuple[tuple[dict[str, Any], str], ...] = (
         ({"count": 0}, "count"),
-        ({"seed": -1}, "seed"),
+        ({"random_state": -1}, "random_state"),
         ({"count": 1.5}, "count"),
     )
     for options, what in bad:

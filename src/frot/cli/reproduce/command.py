@@ -115,7 +115,7 @@ def _command(
 
     def run(**given: Any) -> None:
         out, seed, progress = (given.pop(name) for name in COMMON)
-        asked_for = {
+        asked_for: dict[str, Any] = {
             name: _names(value) if name in LISTS else value
             for name, value in given.items()
             if value is not None
