@@ -6,16 +6,19 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INPUTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-anndata lint format bench clean
+.PHONY: help demo test test-anndata test-minimum docs dist lint format bench clean
 
 help:
 	@echo "make demo    install frot with plotting into .venv and run its demo"
 	@echo "make test    install what the tests need, then lint, type-check and test on all cores"
 	@echo "make test-anndata  only the tests with anndata and scanpy, in .venv-anndata"
+	@echo "make test-minimum  the tests with the oldest versions that pyproject.toml allows, in .venv-minimum"
+	@echo "make docs    build the site with its gallery into docs/_build/html"
+	@echo "make dist    build the wheel and the source archive into dist/ and check them"
 	@echo "make lint    ruff, pyright and the order of imports only"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   run every script in benchmarks/"
-	@echo "make clean   remove .venv, .venv-anndata, caches and build outputs"
+	@echo "make clean   remove the environments, caches and build outputs"
 
 # A stamp per set of extras: whoever only wants the demo does not wait for the test tools.
 $(BIN)/python:
@@ -27,6 +30,10 @@ $(BIN)/python:
 
 .venv/.test: $(INPUTS) | $(BIN)/python
 	$(PIP) install --constraint constraints.txt --editable ".[test]"
+	@touch $@ .venv/.demo .venv/.docs
+
+.venv/.docs: $(INPUTS) | $(BIN)/python
+	$(PIP) install --constraint constraints.txt --editable ".[docs]"
 	@touch $@ .venv/.demo
 
 demo: .venv/.demo
@@ -49,6 +56,34 @@ test: lint .venv-anndata/.ready
 test-anndata: .venv-anndata/.ready
 	$(CELLS) -m pytest -q tests/selection/test_anndata.py tests/selection/test_h5ad.py
 
+# The lower bounds of pyproject.toml, with the oldest Python there is (make test-minimum OLDEST=...).
+OLDEST ?= python3.10
+LOWEST := .venv-minimum/bin/python
+LOWEST_EXTRAS := plot tables excel torch dask selection correspondence
+
+.venv-minimum/.ready: pyproject.toml .ci/minimum.py
+	$(OLDEST) -m venv .venv-minimum
+	$(LOWEST) -m pip --disable-pip-version-check --quiet install packaging tomli
+	$(LOWEST) .ci/minimum.py $(LOWEST_EXTRAS) > .venv-minimum/lowest.txt
+	$(LOWEST) -m pip --disable-pip-version-check --quiet install -r .venv-minimum/lowest.txt \
+		pytest pytest-timeout pytest-xdist hypothesis array-api-strict scikit-image polars
+	$(LOWEST) -m pip --disable-pip-version-check --quiet install --no-deps --editable .
+	@touch $@
+
+# Warnings of libraries that are years old are not ours to mend.
+test-minimum: .venv-minimum/.ready
+	$(LOWEST) -m pytest -n auto -W default --ignore=tests/docs --ignore=tests/browser
+
+# Examples that have not changed are not run again.
+docs: .venv/.docs
+	$(BIN)/python -m sphinx -W --keep-going -j auto -b html docs docs/_build/html
+	@echo "The site is docs/_build/html/index.html"
+
+dist: .venv/.test
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
+
 lint: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -66,5 +101,5 @@ bench: .venv/.test
 	done
 
 clean:
-	rm -rf .venv .venv-anndata build dist .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf .venv .venv-anndata .venv-minimum build dist docs/_build docs/auto_examples docs/api/generated .pytest_cache .ruff_cache .hypothesis src/*.egg-info
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -303,7 +303,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {
             **{**PAIR, "methods": {**NONSENSE, "unknown": "nonsense", "none": [], "a number": 5}},
             **{"groups": GROUPS, "k": COUNTS, "curve": CHOICES, "tol": NUMBERS},
-            **{"time_limit": NUMBERS, "seed": SEEDS, "feature_names": NAMES, **WATCHED},
+            **{"time_limit": NUMBERS, "random_state": SEEDS, "feature_names": NAMES, **WATCHED},
             "adversary": SETS,
         },
     ),
@@ -312,17 +312,17 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
     "max_sliced": (
         frot.max_sliced,
         POINTS,
-        {**PAIR, "restarts": COUNTS, "seed": SEEDS, **LIMITS},
+        {**PAIR, "restarts": COUNTS, "random_state": SEEDS, **LIMITS},
     ),
     "generalised_max_sliced": (
         frot.generalised_max_sliced,
         POINTS,
         {
             **{**PAIR, "defining_function": CHOICES, "parameters": COUNTS},
-            **{"restarts": COUNTS, "seed": SEEDS, **LIMITS},
+            **{"restarts": COUNTS, "random_state": SEEDS, **LIMITS},
         },
     ),
-    "sliced": (frot.sliced, POINTS, {**PAIR, "projections": COUNTS, "seed": SEEDS}),
+    "sliced": (frot.sliced, POINTS, {**PAIR, "projections": COUNTS, "random_state": SEEDS}),
     "max_min": (
         frot.max_min,
         POINTS,
@@ -349,7 +349,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {"C": STACK},
         {"C": ARRAYS, **MASSES, "names": NAMES, **LIMITS, **WATCHED},
     ),
-    "toy": (frot.toy, {}, {"n": COUNTS, "seed": SEEDS}),
+    "toy": (frot.toy, {}, {"n": COUNTS, "random_state": SEEDS}),
     "read_table": (frot.read_table, {}, {"path": PATHS}),
     "read_pair": (
         frot.read_pair,

@@ -73,7 +73,7 @@ def pins(name: str) -> dict[str, set[str]]:
     for line in (ROOT / name).read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue
-        assert re.match(r"^[a-z0-9-]+==[^;\s]+(; python_version [<>=]+ \"3\.11\")?$", line)
+        assert re.match(r"^[a-z0-9-]+==[^;\s]+(; python_version [<>=]+ \"3\.1[14]\")?$", line)
         found.setdefault(line.partition("==")[0], set()).add(line.partition("==")[2])
     return found
 
@@ -141,5 +141,5 @@ def test_extras_bring_what_the_code_asks_them_for():
 
 def test_all_is_all():
     """But for what needs a device, compares with others, or tests."""
-    apart = {"all", "cuda", "bench", "test", "test-anndata", "dev"}
+    apart = {"all", "cuda", "bench", "docs", "test", "test-anndata", "dev"}
     assert closure("all") == set().union(*(closure(extra) for extra in EXTRAS.keys() - apart))

@@ -7,7 +7,10 @@
 
 from __future__ import annotations
 
-from frot import costs
+from typing import TYPE_CHECKING
+
+from frot import costs, datasets
+from frot._base.archive import load
 from frot._base.errors import (
     ConvergenceWarning,
     DataWarning,
@@ -45,6 +48,12 @@ from frot.relatives import (
 from frot.show import write_report
 from frot.solvers import CuttingSet, Entropic, Exact, FrankWolfe, LinearProgram
 from frot.solvers.oracles import NetworkSimplex, Oracle, Sinkhorn, Transport
+
+if TYPE_CHECKING:
+    from frot import app as app
+    from frot import correspondence as correspondence
+    from frot import selection as selection
+    from frot import torch as torch
 
 __version__ = "0.1.0"
 
@@ -85,9 +94,11 @@ __all__ = [
     "compare",
     "costs",
     "cutting_set",
+    "datasets",
     "distance",
     "equitable",
     "generalised_max_sliced",
+    "load",
     "max_min",
     "max_sliced",
     "pairwise",
@@ -106,13 +117,24 @@ __all__ = [
 ]
 
 
+# Rooms that are loaded when they are first used: scikit-learn, PyTorch and networks take seconds.
+_LAZY = ("app", "correspondence", "selection", "torch")
+_AMERICAN = {"generalized_max_sliced": generalised_max_sliced}
+
+
 def __getattr__(name: str) -> object:
-    """Import `frot.torch` when it is first used, so that nobody else waits for PyTorch."""
+    if name in _AMERICAN:
+        return _AMERICAN[name]
+    if name not in _LAZY:
+        raise AttributeError(f"module 'frot' has no attribute {name!r}")
+    import importlib
+
     if name == "torch":
         from frot._base.errors import require
 
         require("torch", "torch")
-        import importlib
+    return importlib.import_module(f"frot.{name}")
 
-        return importlib.import_module("frot.torch")
-    raise AttributeError(f"module 'frot' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

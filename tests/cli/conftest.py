@@ -22,7 +22,7 @@ def run(tmp_path, monkeypatch):
 @pytest.fixture
 def tables(tmp_path):
     """a.csv and b.csv: the toy data, with names that have prefixes."""
-    X, Y, _ = toy(n=25, seed=0)
+    X, Y, _ = toy(n=25, random_state=0)
     header = ",".join(["true_1", "true_2", *(f"noise_{i}" for i in range(8))])
     for name, points in (("a.csv", X), ("b.csv", Y)):
         np.savetxt(tmp_path / name, points, delimiter=",", header=header, comments="")

@@ -102,7 +102,7 @@ def test_stopping_before_the_tolerance_has_its_code(run, tables):
         (["--methods", "frot,slicing"], "'slicing' is none of frot, srw"),
         (["--report", "c.txt"], "c.txt must end in .html"),
         (["--json", "c.html"], "c.html must end in .json"),
-        (["--out", "c.json"], "c.json must end in .png"),
+        (["--out", "c.txt"], "c.txt must end in .png"),
         (["--json", "no/c.json"], "no does not exist"),
     ],
 )

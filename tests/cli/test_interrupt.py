@@ -6,6 +6,8 @@ import time
 import numpy as np
 import pytest
 
+import frot
+
 pytestmark = pytest.mark.xdist_group("alone")
 
 
@@ -35,8 +37,8 @@ def test_ctrl_c_still_writes_the_best_certified_answer(tmp_path):
     assert process.returncode == 130, complaints
     assert "Traceback" not in complaints
     assert "INTERRUPTED" in output
-    with np.load(tmp_path / "r.npz") as saved:
-        assert str(saved["status"]) == "INTERRUPTED"
-        assert saved["lower"] <= saved["upper"]
-        assert saved["plan_mass"].sum() == pytest.approx(1.0)
+    saved = frot.load(tmp_path / "r.npz")
+    assert saved.status is frot.Status.INTERRUPTED
+    assert saved.lower <= saved.upper
+    assert saved.plan.sum() == pytest.approx(1.0)
     assert "INTERRUPTED" in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -189,10 +189,10 @@ def test_files_are_written(run, made, tmp_path):
     files = ["--out", "m.png", "--report", "m.html", "--json", "m.json"]
     done = run("match", "a.png", "b.png", "--points", "120,80", "--eta", 0.5, *files)
     assert done.exit_code == 0, done.output
-    assert [line for line in done.stdout.splitlines() if line.startswith("Wrote")] == [
+    assert [line for line in done.stderr.splitlines() if line.startswith("Wrote")] == [
+        "Wrote m.json",
         "Wrote m.png",
         "Wrote m.html",
-        "Wrote m.json",
     ]
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "m.html").read_text("utf-8")
@@ -340,7 +340,7 @@ def test_dense_answers_are_written(run, made, tmp_path):
     assert warped[..., :3] / 255 == pytest.approx(match.warp().pixels, abs=0.51 / 255)
     assert load_match(tmp_path / "match.npz").alpha == match.alpha
     for name in ("a.flo", "warp.png", "match.npz"):
-        assert f"Wrote {name}" in done.stdout
+        assert f"Wrote {name}" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -159,14 +159,14 @@ def test_the_page(run, data, tmp_path):
     assert "data.csv by class" in page
     assert "frot select data.csv --label class --top 3 --report genes.html" in page
     assert "P00" in page
-    assert "Wrote genes.html" in done.stdout
+    assert "Wrote genes.html" in done.stderr
 
 
 def test_pictures_without_a_page(run, data, tmp_path):
     words = ["--label", "class", "--top", 3, "--no-plan", "--pictures", "figures"]
     done = run("select", data.name, *words)
     assert done.exit_code == 0, done.output
-    assert "Wrote 6 files in figures" in done.stdout
+    assert "Wrote 6 files in figures" in done.stderr
     assert (tmp_path / "figures" / "volcano.pdf").is_file()
 
 

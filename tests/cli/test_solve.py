@@ -121,7 +121,7 @@ def test_all_files_are_written(run, tables, tmp_path):
     done = run("solve", "a.csv", "b.csv", "--groups", "prefix", *words)
     assert done.exit_code == 0
     for name in ("r.npz", "page.html", "plan.svg"):
-        assert f"Wrote {name}" in done.stdout
+        assert f"Wrote {name}" in done.stderr
     with np.load(tmp_path / "r.npz") as saved:
         assert str(saved["status"]) == "CONVERGED"
         assert saved["names"].tolist() == ["true", "noise"]

@@ -58,6 +58,8 @@ class FakeMatch:
     seconds: float = 0.25
     phi: dict[str, float] | None = field(default_factory=lambda: dict(COSTS))
 
+    to_dict = Match.to_dict
+
     @cached_property
     def source_ratio(self) -> float:
         return self.side / max(self.source.size)
@@ -168,7 +170,7 @@ def fake_match(stride: float = 8.0, side: int = 240, grow: float = 1.0, **more) 
     data = pytest.importorskip("skimage.data", reason="scikit-image is not installed")
     cat = (data.chelsea() / 255.0).astype(np.float32)[:, 40:400]
     h, w = cat.shape[:2]
-    plate = random_thin_plate((h, w), strength=0.6, seed=2)
+    plate = random_thin_plate((h, w), strength=0.6, random_state=2)
     larger = 1.2 * grow
     warp = Warp(np.diag([larger, larger, 1.0]), plate.anchors, plate.bend)
     bent = warp.apply(cat, size=(int(h * larger), int(w * larger) + 40))
@@ -185,7 +187,7 @@ def bent_match(mode: str = "median") -> tuple[Match, Warp]:
     data = pytest.importorskip("skimage.data", reason="scikit-image is not installed")
     pixels = (data.chelsea() / 255.0).astype(np.float32)[::2, 40:400:2].copy()
     h, w = pixels.shape[:2]
-    plate = random_thin_plate((h, w), strength=0.6, seed=2)
+    plate = random_thin_plate((h, w), strength=0.6, random_state=2)
     warp = Warp(np.diag([1.2, 1.2, 1.0]), plate.anchors, plate.bend)
     bent = warp.apply(pixels, size=(int(1.2 * h), int(1.2 * w) + 20))
     stride, ratio = 8.0, 1.25

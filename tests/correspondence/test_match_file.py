@@ -57,13 +57,11 @@ def test_a_method_without_transport(tmp_path):
 
 
 def test_files_that_are_no_matches(match, tmp_path):
-    with pytest.raises(InputError, match=r"must end in \.npz"):
-        match.save(tmp_path / "cats.pkl")
     with pytest.raises(InputError, match="does not exist"):
         load_match(tmp_path / "none.npz")
     path = match.save(tmp_path / "cats.npz")
     path.write_bytes(path.read_bytes()[:-2000])
-    np.savez(tmp_path / "other.npz", about=np.array('{"format": "frot match 99"}'))
+    np.savez(tmp_path / "other.npz", kind=np.array("result"))
     for name in ("cats.npz", "other.npz"):
-        with pytest.raises(InputError, match="is no match that can be read"):
+        with pytest.raises(InputError, match="is damaged, or no file that frot saved"):
             load_match(tmp_path / name)

@@ -61,8 +61,8 @@ def test_another_size_and_integers():
 
 
 def test_a_thin_plate_goes_through_its_targets_after_a_homography_too():
-    plate = random_thin_plate(SIZE, seed=4)
-    both = Warp(random_homography(SIZE, seed=5).matrix, plate.anchors, plate.bend)
+    plate = random_thin_plate(SIZE, random_state=4)
+    both = Warp(random_homography(SIZE, random_state=5).matrix, plate.anchors, plate.bend)
     p = inside()
     assert both.points(p) == pytest.approx(Warp(both.matrix).points(plate.points(p)))
     assert both.origins(both.points(p)) == pytest.approx(p, abs=1e-6)

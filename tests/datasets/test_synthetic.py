@@ -6,14 +6,14 @@ from frot.datasets.synthetic import PRINTED_SIGMA, toy, toy_covariance
 
 
 def test_shapes_groups_and_seed():
-    X, Y, groups = toy(n=30, seed=3)
+    X, Y, groups = toy(n=30, random_state=3)
     assert X.shape == Y.shape == (30, 10)
     assert groups.names == ("true", "noise")
     assert groups.sizes.tolist() == [2, 8]
-    again = toy(n=30, seed=3)
+    again = toy(n=30, random_state=3)
     assert np.array_equal(again[0], X)
     assert np.array_equal(again[1], Y)
-    assert not np.array_equal(toy(n=30, seed=4)[0], X)
+    assert not np.array_equal(toy(n=30, random_state=4)[0], X)
 
 
 def test_means_and_covariances_are_the_papers():

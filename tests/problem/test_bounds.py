@@ -19,6 +19,7 @@ from frot.plans.feasible import northwest, round_plan
 from frot.problem.bounds import (
     c_transforms,
     cheap_lower_bound,
+    cost_doubt,
     lower_bound,
     refuse_contradiction,
     relative_gap,
@@ -294,3 +295,14 @@ def make_problem_of(X: np.ndarray, Y: np.ndarray, metric: str, p: float) -> Prob
     groups = Groups.parse([2, 2], 4, None)
     costs = build_costs(X, Y, groups, metric, p, MEMORY_BUDGET)
     return Problem(costs, np.full(len(X), 1 / len(X)), np.full(len(Y), 1 / len(Y)))
+
+
+def test_marginals_that_are_off_cost_what_a_plan_earns_too():
+    """Costs of -1 on the diagonal: a plan with too much mass earns more than any feasible one."""
+    n, share = 50, 1e-3
+    weights = np.full(n, 1.0 / n)
+    problem = Problem(StackedCosts(-np.eye(n)[None]), weights, weights)
+    plan = Plan(np.eye(n) * (1.0 + share) / n)
+    phi = problem.costs.inner(plan)
+    assert phi[0] < -1.0  # below the optimum
+    assert phi[0] + cost_doubt(problem, plan, phi)[0] >= -1.0

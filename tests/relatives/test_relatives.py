@@ -242,12 +242,14 @@ def test_transport_along_lines_is_pots(weighted):
 
 def test_sliced_does_not_depend_on_how_many_directions_are_taken_at_a_time(monkeypatch):
     X, Y = hypercube(8, 3)
-    whole = frot.sliced(X, Y, projections=20, seed=3)
+    whole = frot.sliced(X, Y, projections=20, random_state=3)
     monkeypatch.setattr(
         "frot.relatives._sliced.blocks", lambda count, size: [slice(0, 7), slice(7, count)]
     )
-    assert frot.sliced(X, Y, projections=20, seed=3).value == pytest.approx(whole.value, rel=1e-12)
-    assert frot.sliced(X, Y, projections=20, seed=4).value != whole.value
+    assert frot.sliced(X, Y, projections=20, random_state=3).value == pytest.approx(
+        whole.value, rel=1e-12
+    )
+    assert frot.sliced(X, Y, projections=20, random_state=4).value != whole.value
 
 
 def test_all_fit_in_one_table():

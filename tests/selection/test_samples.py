@@ -1,10 +1,12 @@
 import gzip
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas
 import pytest
+from scipy import sparse
 
 import frot
 from frot.selection import FROTSelector, read_samples
@@ -323,3 +325,16 @@ def test_missing_values_name_their_option_in_python(tmp_path):
     with pytest.raises(frot.InputError, match=r"X: contains NaN; missing='impute' puts the mean"):
         FROTSelector(1).fit(samples.X, samples.y)
     FROTSelector(1, missing="impute").fit(samples.X, samples.y)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_a_frame_brings_the_names_to_the_selector(tmp_path, kind):
+    found = read_samples(write(tmp_path / "data.csv"), "class", block="batch")
+    kept = replace(found, X=kind(found.X))
+    table = kept.to_frame()
+    assert table.index.tolist() == list(found.ids or ())
+    assert np.array_equal(table.to_numpy(), found.X)
+    selector = FROTSelector(plan=False).fit(table, found.y)
+    assert tuple(selector.feature_names_in_) == found.names
+    plain = FROTSelector(plan=False).fit(found.X, found.y)
+    assert selector.scores_ == pytest.approx(plain.scores_)

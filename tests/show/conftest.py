@@ -6,7 +6,7 @@ from frot.datasets import toy
 
 @pytest.fixture(scope="session")
 def toy_data():
-    return toy(n=30, seed=0)
+    return toy(n=30, random_state=0)
 
 
 @pytest.fixture(scope="session")

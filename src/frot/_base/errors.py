@@ -31,7 +31,7 @@ class InputError(ValueError):
 
 
 class ConvergenceWarning(UserWarning):
-    """A solver stopped before its tolerance; its bounds hold all the same.
+    """A solver stopped before its tolerance; its bounds still hold.
 
     Examples
     --------
@@ -110,6 +110,17 @@ def brief(value: Any, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
+def how_to_install(extra: str) -> str:
+    """Say how an extra is installed, from a package index or where there is only a clone.
+
+    Examples
+    --------
+    >>> how_to_install("plot")
+    'pip install "frot[plot]", or pip install ".[plot]" in a clone of frot'
+    """
+    return f'pip install "frot[{extra}]", or pip install ".[{extra}]" in a clone of frot'
+
+
 def require(module: str, extra: str) -> ModuleType:
     """Import an optional module, or say which extra of frot brings it.
 
@@ -138,7 +149,7 @@ def require(module: str, extra: str) -> ModuleType:
     >>> require("no_such_module", "plot")
     Traceback (most recent call last):
     ...
-    frot.MissingDependencyError: no_such_module is not installed; pip install "frot[plot]"
+    frot.MissingDependencyError: no_such_module is not installed; pip install "frot[plot]", or ...
     """
     package = module.partition(".")[0]
     try:
@@ -147,7 +158,7 @@ def require(module: str, extra: str) -> ModuleType:
         # An installed library with a broken import of its own must show its own error.
         if error.name is None or error.name.partition(".")[0] != package:
             raise
-        message = f'{package} is not installed; pip install "frot[{extra}]"'
+        message = f"{package} is not installed; {how_to_install(extra)}"
         raise MissingDependencyError(message, name=package) from None
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from frot._base.arrays import Home, find_home, is_foreign, to_numpy
 from frot._base.errors import InputError, brief, warn_caller
 from frot._base.numbers import read_numbers
+from frot._base.spelling import second_names
 from frot._base.stopping import deadline, no_deadline
 from frot._base.validate import (
     check_choice,
@@ -54,6 +55,7 @@ __all__ = [
 ]
 
 
+@second_names
 def solve_batch(
     X: Any,
     Y: Any,

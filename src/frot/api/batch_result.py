@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home, read_only, to_numpy
+from frot._base.errors import require
 from frot.groups.groups import Groups
 from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan
@@ -21,6 +22,9 @@ from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.gibbs import Gibbs
 
 __all__ = ["BatchResult"]
+
+# Rows in a notebook; more would not be read.
+SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,6 +81,54 @@ class BatchResult(Sequence[Result]):
         low, high = float(self.value.min()), float(self.value.max())
         values = f"{low:.4g} to {high:.4g}" if low < high else f"{low:.4g}"
         return f"BatchResult({members}: {ends}; value {values}, largest gap {self.gap.max():.0e})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every member as numbers and text ready for JSON; see `Result.to_dict`."""
+        return {"members": [member.to_dict() for member in self]}
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row a member; weights are in columns ``alpha_NAME``.
+
+        Examples
+        --------
+        >>> import numpy as np, frot
+        >>> X, Y = np.random.default_rng(0).normal(size=(2, 3, 5, 2))
+        >>> list(frot.solve_batch(X, Y, eps=0.1).to_frame().columns)
+        ['value', 'lower', 'upper', 'gap', 'status', 'iterations', 'alpha_x0', 'alpha_x1']
+        """
+        alpha = to_numpy(self.alpha)
+        columns: dict[str, Any] = {
+            **{name: getattr(self, name) for name in ("value", "lower", "upper", "gap")},
+            "status": [status.name for status in self.status],
+            "iterations": self.iterations,
+            **{f"alpha_{name}": alpha[:, at] for at, name in enumerate(self.groups.names)},
+        }
+        return require("pandas", "tables").DataFrame(columns)
+
+    def _repr_html_(self) -> str:
+        from frot.show.notebook import card
+
+        shown = range(min(len(self), SHOWN))
+        alpha, gap = to_numpy(self.alpha), self.gap
+        rows = [
+            [
+                at,
+                *(float(array[at]) for array in (self.value, self.lower, self.upper)),
+                f"{gap[at]:.1e}",
+                str(self.status[at]),
+                self.groups.names[int(alpha[at].argmax())],
+            ]
+            for at in shown
+        ]
+        heads = ["", "value", "lower", "upper", "gap", "status", "heaviest group"]
+        facts = [
+            ("groups", f"{len(self.groups):,}"),
+            ("solver", f"{self.solver}, {self.time:.3g} s"),
+            ("largest gap", f"{gap.max():.1e}"),
+        ]
+        left = len(self) - len(shown)
+        note = f"and {left:,} more" if left else ""
+        return card(f"Batch of {len(self):,} transports", facts, heads, rows, note)
 
     @property
     def value(self) -> np.ndarray:

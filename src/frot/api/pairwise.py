@@ -12,6 +12,7 @@ from frot._base.errors import InputError
 from frot._base.files import check_path
 from frot._base.numbers import read_numbers
 from frot._base.parallel import check_n_jobs
+from frot._base.spelling import second_names
 from frot._base.validate import check_flag, check_metric, check_number
 from frot.api._pairwise_table import (
     Call,
@@ -40,6 +41,7 @@ CALLABLE, ENTROPIC = 15.0, 5.0
 NO_IDENTITY = "russellrao"
 
 
+@second_names
 def pairwise(
     clouds: Any,
     groups: Any = None,

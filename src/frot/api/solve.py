@@ -11,6 +11,7 @@ import numpy as np
 from frot._base.arrays import Home, find_home, to_numpy
 from frot._base.errors import InputError
 from frot._base.numbers import all_finite
+from frot._base.spelling import second_names
 from frot._base.stopping import deadline, finish
 from frot._base.validate import (
     check_costs,
@@ -34,6 +35,7 @@ from frot.solvers.choose import Limits, Solver, choose_solver
 __all__ = ["distance", "solve", "solve_costs"]
 
 
+@second_names
 def solve(
     X: Any,
     Y: Any,
@@ -82,8 +84,8 @@ def solve(
     eps : float or `relative`, optional
         Entropy of the plan, in units of cost, for `Entropic` and for a `Sinkhorn` oracle. Left
         out, it is 0 where "auto" takes `Exact`, and ``relative(0.02)`` where the problem is too
-        large for that or on an accelerator; ``result.eps`` tells, and ``result.unregularised``
-        what is known without it.
+        large for that or on an accelerator. ``result.eps`` is what was used, and
+        ``result.unregularised`` an interval for eps = 0.
     prior : array of shape (L,), optional
         Prior q on the groups: the adversary then pays :math:`\eta\,\mathrm{KL}(\alpha | q)`.
     adversary : optional
@@ -92,9 +94,9 @@ def solve(
         `Polytope`, `Polyhedron`, or your own with ``best(phi)``, ``contains(alpha)`` and
         ``project(alpha)``, for eta = 0 and eps = 0.
     tau : float, `relative` or a pair of these, optional
-        Marginals need not be kept: a plan pays tau a unit of what it does not keep of a and of b
-        (``tau=(tau_a, tau_b)``), and these may sum to anything. ``inf`` keeps a side.
-        ``result.marginals`` and ``result.mass`` tell what was kept.
+        Unbalanced transport: a plan pays tau for each unit of a and of b that it does not keep
+        (``tau=(tau_a, tau_b)``), and these may have any sums. ``inf`` keeps a side.
+        ``result.marginals`` and ``result.mass`` are what was kept.
     penalty : {"kl", "tv"}
         With tau: the divergence :math:`\sum x \log(x / a) - x + a` of what was kept, x; or the
         mass that is left out, of which none is created (partial transport), for eps = 0.
@@ -107,11 +109,12 @@ def solve(
         Make groups comparable: divide by the mean cost, or subtract the group's own optimum.
     normalise_weights : bool
         Divide a and b by their sums.
-    solver : {"auto", "exact", "entropic", "frank_wolfe", "linear_program", "cutting_set"} or a \
-solver
-        "auto" takes `Exact` for eps = 0 and `Entropic` for eps > 0, and with eps left out `Exact`
-        up to 36 million pairs of points on the host; for sets other than the (capped) simplex it
-        takes `CuttingSet`. ``result.solver`` tells.
+    solver : str or a solver
+        "auto", "exact", "entropic", "frank_wolfe", "linear_program", "cutting_set", or an object
+        such as ``frot.FrankWolfe(max_iter=10)``. "auto" takes `Exact` for eps = 0 and `Entropic`
+        for eps > 0, and with eps left out `Exact` up to 36 million pairs of points on the host; for
+        sets other than the (capped) simplex it takes `CuttingSet`. ``result.solver`` is the solver
+        that was used.
     tol, max_iter, time_limit : optional
         Override the solver's own relative gap, iteration limit and seconds.
     start : Result, weights (L,) or plan (n, m), optional
@@ -140,6 +143,13 @@ solver
     -----
     ConvergenceWarning
         If the interval is wider than `tol` at the end.
+
+    Notes
+    -----
+    The worst case weighs the groups that cost most, which need not be those that differ most: in
+    the example eight features with the same distribution on both sides get more weight than two
+    that are shifted. The page "Reading alpha" of the documentation says which `normalise`, `prior`
+    and `adversary` answer which question.
 
     Examples
     --------
@@ -182,6 +192,7 @@ solver
         return finish(lambda: run(problem), lambda result: result.at(home))
 
 
+@second_names
 def solve_costs(
     C: Any,
     a: Any = None,
@@ -264,6 +275,7 @@ def stays(solver: Solver, terms: Terms) -> bool:
     return solver.any_library and terms.normalise != "regret"
 
 
+@second_names
 def distance(
     X: Any, Y: Any, groups: Any = None, *, p: float = 2.0, metric: Any = "euclidean", **options: Any
 ) -> float:

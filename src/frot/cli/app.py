@@ -8,15 +8,17 @@ import typer
 from typer.core import TyperGroup
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError
+from frot.cli.command import CommandWithJson
 from frot.cli.compare import compare
 from frot.cli.console import BAD_INPUT, FAILED, INTERRUPTED, complain
 from frot.cli.demo import demo
 from frot.cli.doctor import doctor
 from frot.cli.evaluate import evaluate
 from frot.cli.match import match
-from frot.cli.reproduce.command import reproduce
+from frot.cli.reproduce.command import Experiments, reproduce
 from frot.cli.select import select
 from frot.cli.solve import solve
+from frot.cli.webapp import webapp
 
 __all__ = ["app"]
 
@@ -43,7 +45,6 @@ app = typer.Typer(
     cls=Commands,
     name="frot",
     no_args_is_help=True,
-    add_completion=False,
     # A traceback is for bugs; users' mistakes are caught above.
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -68,11 +69,7 @@ def root(
     """Feature-robust optimal transport: exact, certified, on named groups of features."""
 
 
-app.command()(demo)
-app.command()(solve)
-app.command()(compare)
-app.command()(select)
-app.command()(match)
-app.command()(evaluate)
-app.command()(reproduce)
-app.command()(doctor)
+for command in (demo, solve, compare, select, match, evaluate, doctor):
+    app.command(cls=CommandWithJson, epilog=getattr(command, "epilog", None))(command)
+app.command("app", cls=CommandWithJson, epilog=vars(webapp)["epilog"])(webapp)
+app.add_typer(reproduce, name="reproduce", cls=Experiments)

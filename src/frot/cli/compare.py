@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from frot.cli import tables
+from frot.cli.command import Writes, command, typed
 from frot.cli.console import (
     FAILED,
     INTERRUPTED,
     NOT_CONVERGED,
-    NUMBERS,
+    PAGES,
     PICTURES,
     check_files,
     complain,
     console,
-    save_json,
+    explain,
+    numbers,
     save_picture,
     say,
+    wrote,
 )
 from frot.cli.options import bar, capped, given, option
 
@@ -37,6 +39,14 @@ WIDE = 92
 COLOURS = {"CONVERGED": "green", "FAILED": "red"}
 
 
+@command(
+    "frot compare a.csv b.csv --methods frot,srw,ot --groups prefix --out compare.html",
+    "frot compare a.csv b.csv --json - | jq '.rows[] | {method, value}'",
+    writes=[
+        Writes("plot", PICTURES, "comparison.png"),
+        Writes("report", PAGES, "report.html"),
+    ],
+)
 def compare(
     a: tables.First,
     b: tables.Second,
@@ -52,21 +62,18 @@ def compare(
     time_limit: Annotated[
         float | None, option("Algorithm", "Seconds at most for each.", "SECONDS")
     ] = None,
-    seed: Annotated[int, option("Algorithm", "Seed.", min=0)] = 0,
+    seed: Annotated[int, option("Algorithm", "Seed.", None, "--seed", "--random-state", min=0)] = 0,
     report: tables.ReportFile = None,
-    numbers: Annotated[
-        Path | None, option("Output", "Write all numbers.", "FILE", "--json")
-    ] = None,
-    out: tables.PictureFile = None,
+    plot: tables.PictureFile = None,
     progress: Annotated[
         bool | None, option("Output", "Say what is running; by default on a terminal.")
     ] = None,
 ) -> None:
-    """Hold feature-robust transport against its relatives, on the points of tables A and B.
+    """Compare feature-robust transport with related methods, on the points of tables A and B.
 
     All values are squared transport costs, so that they can be compared.
 
-    A method that fails says why and loses no other. Ctrl-C keeps what is finished; files are
+    Where a method fails, the others go on. Ctrl-C keeps what is finished; files are
     still written.
 
     Exit codes: 0 all answered, 1 some method failed, 2 bad input, 3 some stopped before the
@@ -75,7 +82,7 @@ def compare(
     import frot
     from frot.comparison.methods import find_methods
 
-    check_files((report, (".html",)), (numbers, NUMBERS), (out, PICTURES))
+    check_files((report, PAGES), (plot, PICTURES))
     find_methods(methods)
     data = tables.read_problem(a, b, groups, weights_a, weights_b)
     options = given(
@@ -85,7 +92,7 @@ def compare(
         tol=(tol, None),
         normalise_weights=(normalise_weights, False),
         time_limit=(time_limit, None),
-        seed=(seed, 0),
+        random_state=(seed, 0),
     )
     try:
         found = frot.compare(
@@ -100,17 +107,16 @@ def compare(
     except frot.Interrupted as stop:
         found = stop.result
     _show(found)
-    call = tables.TablesCall(a, b, groups, weights_a, weights_b, options, methods)
+    call = tables.TablesCall(typed(a), typed(b), groups, weights_a, weights_b, options, methods)
     # The numbers first: they need nothing.
-    save_json({**found.to_dict(), "command": call.command}, numbers)
+    numbers({**found.to_dict(), "command": call.command, "python": call.python})
+    explain(call.python)
     if report is not None:
         title = f"{a.name} to {b.name}, by {len(found.rows)} methods"
         frot.write_comparison_report(found, report, call.python, title, command=call.command)
-    drawn = out if found.answered else None
+    drawn = plot if found.answered else None
     save_picture(found.plot, drawn)
-    for path in (numbers, report, drawn):
-        if path is not None:
-            say(f"Wrote {path}")
+    wrote(report, drawn)
     raise typer.Exit(_code(found))
 
 

@@ -10,6 +10,8 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,24 +31,71 @@ __all__ = [
     "NUMBERS",
     "PAGES",
     "PICTURES",
+    "STREAM",
+    "Voice",
     "check_files",
     "complain",
     "console",
     "exit_code",
+    "explain",
+    "numbers",
     "remark",
     "save_json",
     "save_picture",
     "say",
+    "speaking",
+    "voice",
     "warn",
     "warnings_as_lines",
+    "wrote",
 ]
+
+
+# A path that is stdin or stdout.
+STREAM = "-"
+
+
+@dataclass(frozen=True)
+class Voice:
+    """How a command speaks: where numbers go, and how much it says.
+
+    With numbers on stdout nothing else is: what people read goes to stderr.
+    """
+
+    numbers: Path | None = None
+    quiet: bool = False
+    verbose: bool = False
+
+    @property
+    def streams(self) -> bool:
+        """Whether stdout is for numbers."""
+        return self.numbers is not None and str(self.numbers) == STREAM
+
+
+_VOICE: ContextVar[Voice | None] = ContextVar("voice", default=None)
+
+
+def voice() -> Voice:
+    """Return how the command that runs now speaks."""
+    return _VOICE.get() or Voice()
+
+
+@contextmanager
+def speaking(how: Voice) -> Iterator[None]:
+    """Let a command speak so."""
+    token = _VOICE.set(how)
+    try:
+        yield
+    finally:
+        _VOICE.reset(token)
 
 
 def console(*, stderr: bool = False) -> Console:
     """Make a console for wherever the stream goes now, which tests redirect."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False)
+    how = voice()
+    return Console(stderr=stderr or how.streams, highlight=False, quiet=how.quiet)
 
 
 def say(text: str, style: str = "") -> None:
@@ -57,6 +106,29 @@ def say(text: str, style: str = "") -> None:
 def remark(text: str) -> None:
     """Print a line that is not part of the answer."""
     console(stderr=True).print(text, style="dim", markup=False, soft_wrap=True)
+
+
+def wrote(*paths: Path | None) -> None:
+    """Say which files were written, on stderr; None was not wanted."""
+    for path in paths:
+        if path is not None:
+            remark(f"Wrote {path}")
+
+
+def numbers(content: dict[str, Any]) -> None:
+    """Hand over all numbers: they go where ``--json`` says."""
+    to = voice().numbers
+    if voice().streams:
+        print(_json(content))
+    else:
+        save_json(content, to)
+        wrote(to)
+
+
+def explain(python: str) -> None:
+    """Show the Python that does the same, if the user wants to know more."""
+    if voice().verbose:
+        remark(f"In Python:\n\n{python}\n")
 
 
 def warn(text: str) -> None:
@@ -85,7 +157,10 @@ def _tell(kind: str, colour: str, text: str) -> None:
     from rich.text import Text
 
     line = Text.assemble((f"{kind}: ", f"bold {colour}"), (" ".join(text.split()), colour))
-    console(stderr=True).print(line, soft_wrap=True)
+    from rich.console import Console
+
+    # However quiet the command is.
+    Console(stderr=True, highlight=False).print(line, soft_wrap=True)
 
 
 FAILED = 1
@@ -160,6 +235,9 @@ def save_picture(draw: Callable[[], Any], path: Path | None) -> None:
 def save_json(content: Any, path: Path | None) -> None:
     """Write numbers, if they are wanted."""
     if path is not None:
-        text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
         with replacing(path) as draft:
-            draft.write_text(text + "\n", "utf-8")
+            draft.write_text(_json(content) + "\n", "utf-8")
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)

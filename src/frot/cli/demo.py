@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from frot.cli.console import console, say, warn
+from frot.cli.command import Writes, command
+from frot.cli.console import PICTURES, console, numbers, save_picture, say, warn, wrote
+from frot.cli.options import option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,16 +19,23 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 
+@command(
+    "frot demo",
+    "frot demo -n 200 --seed 1 --out demo.svg",
+    writes=[Writes("plot", PICTURES, "demo.png")],
+    folder="out",
+)
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture; made if needed.")] = Path(
-        "out"
-    ),
-    seed: Annotated[int, typer.Option(help="Seed of the random points.")] = 0,
+    plot: Annotated[
+        Path | None, option("Output", "Write the picture; out/demo.png by default.", "FILE")
+    ] = None,
+    seed: Annotated[
+        int, option(None, "Seed of the random points.", None, "--seed", "--random-state")
+    ] = 0,
     n: Annotated[int, typer.Option("-n", min=2, help="Points in each cloud.")] = 100,
 ) -> None:
     """Show what FROT does: two clouds that differ in two features, hidden among eight of noise."""
     from frot._base.errors import MissingDependencyError
-    from frot._base.files import make_folder, replacing
     from frot.cli.reproduce.fig1 import draw_three, solve_exactly
 
     # The first solve of a process also imports the solvers; their time is not the problem's.
@@ -38,15 +47,13 @@ def demo(
         f"Among the noise FROT finds {found:.1%} of the matching of the true features, "
         f"ordinary transport {missed:.1%}."
     )
+    numbers({name: made.result.to_dict() for name, made in three.runs.items()})
     try:
-        figure = draw_three([("", three)])
+        save_picture(lambda: draw_three([("", three)]), plot)
     except MissingDependencyError as error:
         warn(f"no picture: {error}")
-        return
-    picture = make_folder(out) / "demo.png"
-    with replacing(picture) as draft:
-        figure.savefig(draft, dpi=150)
-    say(f"Picture: {picture}")
+    else:
+        wrote(plot)
 
 
 def _table(three: Three) -> Table:

@@ -7,11 +7,15 @@ import platform
 import shutil
 import subprocess
 from importlib import metadata, util
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from frot.cli.console import FAILED, complain, console, say
+from frot.cli.command import command
+from frot.cli.console import FAILED, complain, console, numbers, say
+
+if TYPE_CHECKING:
+    from frot import Result
 
 __all__ = ["doctor"]
 
@@ -28,11 +32,13 @@ OPTIONAL = {
     "anndata": (".h5ad files", '"frot[anndata]"'),
     "distributed": ("frot.pairwise over a Dask cluster", '"frot[dask]"'),
     "torch": ("tensors on CPU and GPU, frot.torch.FRWDLoss", '"frot[torch]"'),
+    "gradio": ("frot app", '"frot[app]"'),
     "triton": ("kernels on CUDA devices", '"frot[cuda]"'),
 }
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
+@command("frot doctor", "frot doctor --json")
 def doctor() -> None:
     """Check the installation: versions, optional parts, threads, GPU, and a small solve."""
     from rich import box
@@ -55,7 +61,23 @@ def doctor() -> None:
         # As text, so that the brackets of an extra's name are not read as markup.
         table.add_row(name, Text(text))
     console().print(table)
-    _self_test()
+    ours, referee, works = _self_test()
+    versions = {name: _installed(name) for name in (*REQUIRED, *OPTIONAL)}
+    numbers(
+        {
+            **{name: text for name, text in rows if name not in versions},
+            "packages": versions,
+            "self_test": {
+                "works": works,
+                **{name: getattr(ours, name) for name in ("lower", "upper", "gap", "time")},
+                "linear_program": referee.value,
+            },
+        }
+    )
+    if not works:
+        complain("the self-test failed: the exact solver and the linear program disagree")
+        raise typer.Exit(FAILED)
+    say("Everything works.", style="green")
 
 
 def _installed(name: str) -> str | None:
@@ -110,7 +132,8 @@ def _gpu() -> str:
     return f"{names or 'none'} (torch is not installed)"
 
 
-def _self_test() -> None:
+def _self_test() -> tuple[Result, Result, bool]:
+    """Solve a small problem twice; whether the two agree."""
     import frot
     from frot.datasets import toy
 
@@ -122,7 +145,5 @@ def _self_test() -> None:
         f"{ours.time:.2f} s; linear program {referee.value:.12g}"
     )
     slack = 1e-6 * abs(referee.value)
-    if not (ours.status.ok and ours.lower - slack <= referee.value <= ours.upper + slack):
-        complain("the self-test failed: the exact solver and the linear program disagree")
-        raise typer.Exit(FAILED)
-    say("Everything works.", style="green")
+    works = ours.status.ok and ours.lower - slack <= referee.value <= ours.upper + slack
+    return ours, referee, works

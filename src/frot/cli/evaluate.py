@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,8 +13,10 @@ import typer
 
 from frot._base.errors import InputError, require
 from frot._base.files import check_writable
-from frot.cli.console import FAILED, console, remark, say, warn
+from frot.cli.command import Writes, command
+from frot.cli.console import FAILED, console, numbers, remark, say, warn, wrote
 from frot.cli.matching import make_matcher, option, split_options, takes_matcher
+from frot.cli.options import bar
 
 if TYPE_CHECKING:
     from frot.correspondence.evaluation import Evaluation, ResultTable
@@ -41,11 +43,20 @@ class Split(str, Enum):
     trn = "trn"
 
 
-ROOT = "Folder of the data set; by default below FROT_DATA or ../shared/data."
+ROOT = "Folder of the data set; by default looked for below FROT_DATA."
 STORE = "SQLite file of finished pairs; by default named after set, method and settings."
 LIMIT = "Only so many pairs, spread over the set."
 
 
+@command(
+    "frot evaluate pf-willow --verify",
+    "frot evaluate pf-willow --limit 50 --workers 2 --out table.csv",
+    "frot evaluate spair --resume --json - | jq .rows",
+    writes=[
+        Writes("csv", (".csv",), "table.csv"),
+        Writes("latex", (".tex",), "table.tex"),
+    ],
+)
 @takes_matcher
 def evaluate(
     data: Annotated[DataSet, typer.Argument(help="The data set.")],
@@ -119,7 +130,7 @@ def evaluate(
                 resume=resume,
                 retry_failed=retry_failed,
                 limit=limit,
-                progress=sys.stderr.isatty() if progress is None else progress,
+                progress=bar(progress),
             )
         except InputError as error:
             # The fix that the library names is an argument; here it is an option.
@@ -130,10 +141,20 @@ def evaluate(
             raise
     table = found.table(label=label, every=every)
     _show(found, table)
+    numbers(
+        {
+            "title": table.title,
+            "rows": [asdict(row) for row in table.rows],
+            "notes": list(table.notes),
+            "layers": found.alpha,
+            "pairs": len(found.records),
+            "failed": len(found.failed),
+        }
+    )
     if csv is not None:
-        say(f"Wrote {table.write_csv(csv)}")
+        wrote(table.write_csv(csv))
     if latex is not None:
-        say(f"Wrote {table.write_latex(latex)}")
+        wrote(table.write_latex(latex))
     raise typer.Exit(FAILED if found.failed else 0)
 
 

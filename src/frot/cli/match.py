@@ -14,18 +14,20 @@ import typer
 
 from frot._base.errors import InputError
 from frot._base.stopping import Interrupted
+from frot.cli.command import Writes, command, typed
 from frot.cli.console import (
-    NUMBERS,
     PAGES,
     PICTURES,
     check_files,
     console,
     exit_code,
+    explain,
+    numbers,
     remark,
-    save_json,
     save_picture,
     say,
     warnings_as_lines,
+    wrote,
 )
 from frot.cli.matching import make_matcher, option, split_options, takes_matcher
 from frot.cli.options import arguments, option_words
@@ -133,7 +135,6 @@ class MatchFiles:
     photos: tuple[Path, Path]
     picture: Path | None = None
     page: Path | None = None
-    numbers: Path | None = None
     flow: Path | None = None
     warp: Path | None = None
     save: Path | None = None
@@ -142,16 +143,14 @@ class MatchFiles:
         """Refuse what could not be written, before the work."""
         from frot.correspondence.flow import FLOWS, IMAGES
 
-        wanted = (self.picture, PICTURES), (self.page, PAGES), (self.numbers, NUMBERS)
+        wanted = (self.picture, PICTURES), (self.page, PAGES)
         dense = (self.flow, FLOWS), (self.warp, IMAGES), (self.save, (".npz",))
         check_files(*wanted, *dense, inputs=self.photos, called="one of the photographs")
         paths = [path.resolve() for path, _ in (*wanted, *dense) if path is not None]
         if len(set(paths)) < len(paths):
             raise InputError("output: two of the files have one path; give each its own")
 
-    def write(
-        self, match: Matched, points: np.ndarray, moved: Moved, call: MatchCall
-    ) -> list[Path]:
+    def write(self, match: Matched, points: np.ndarray, call: MatchCall) -> list[Path]:
         """Write all that is wanted; returns the paths."""
         if self.picture is not None:
             from frot.correspondence.pictures import plot_matches
@@ -161,40 +160,21 @@ class MatchFiles:
             from frot.correspondence.page import write_match_page
 
             write_match_page(match, self.page, points, call=call.python, command=call.command)
-        save_json(numbers(match, points, moved), self.numbers)
         if self.flow is not None:
             match.flow().save(self.flow)
         if self.warp is not None:
             match.warp(onto="target").save(self.warp)
         if self.save is not None:
             match.save(self.save)
-        written = self.picture, self.page, self.numbers, self.flow, self.warp, self.save
+        written = self.picture, self.page, self.flow, self.warp, self.save
         return [path for path in written if path is not None]
 
 
-def numbers(match: Matched, points: np.ndarray, moved: Moved) -> dict[str, Any]:
+def match_numbers(match: Matched, points: np.ndarray, moved: Moved) -> dict[str, Any]:
     """Return what was found, as JSON has it."""
-    result = match.result
     rows = zip(points.tolist(), moved.points.tolist(), moved.confidence.tolist(), strict=True)
-    return {
-        "source": {"name": match.source.name, "size": list(match.source.size)},
-        "target": {"name": match.target.name, "size": list(match.target.size)},
-        "points": [
-            {"source": point, "target": place, "confidence": sure} for point, place, sure in rows
-        ],
-        "alpha": {name: float(weight) for name, weight in match.alpha.items()},
-        "phi": {name: float(cost) for name, cost in (match.phi or {}).items()},
-        "method": match.method,
-        "seconds": float(match.seconds),
-        "result": None
-        if result is None
-        else {
-            **{name: float(getattr(result, name)) for name in ("value", "lower", "upper", "gap")},
-            **{name: float(getattr(result, name)) for name in ("eta", "eps")},
-            "status": str(result.status),
-            "solver": result.solver,
-        },
-    }
+    places = [{"source": one, "target": place, "confidence": sure} for one, place, sure in rows]
+    return match.to_dict() | {"points": places}
 
 
 def show_match(match: Matched, points: np.ndarray, moved: Moved, rows: int, top: int) -> None:
@@ -230,6 +210,17 @@ def show_match(match: Matched, points: np.ndarray, moved: Moved, rows: int, top:
 POINTS = "Points of A, x,y in pixels; as many as you like."
 
 
+@command(
+    "frot match a.jpg b.jpg --points 120,80 --out match.html",
+    "frot match a.jpg b.jpg --flow a_to_b.flo --warp a_on_b.png --save match.npz",
+    "frot match a.jpg b.jpg --grid 8 --json - | jq .points",
+    writes=[
+        Writes("plot", PICTURES, "matches.png"),
+        Writes("report", PAGES, "report.html"),
+        Writes("save", (".npz",), "match.npz"),
+        Writes("flow", (".flo", ".npy"), "flow.flo"),
+    ],
+)
 @takes_matcher
 def match(
     a: Annotated[Path, typer.Argument(metavar="A", help="Photograph to take points from.")],
@@ -242,13 +233,12 @@ def match(
     ] = None,
     *,
     matching: dict[str, Any],
-    out: Annotated[
+    plot: Annotated[
         Path | None, option("Output", "Write a picture: .png, .svg, .pdf, .jpg or .webp.", "FILE")
     ] = None,
     report: Annotated[
         Path | None, option("Output", "Write a web page to click on, .html.", "FILE")
     ] = None,
-    json: Annotated[Path | None, option("Output", "Write all numbers, .json.", "FILE")] = None,
     flow: Annotated[
         Path | None,
         option("Output", "Write where every pixel of A is in B: .flo, .npy or .npz.", "FILE"),
@@ -258,7 +248,7 @@ def match(
     ] = None,
     save: Annotated[
         Path | None,
-        option("Output", "Write the match, .npz, for frot.correspondence.load_match.", "FILE"),
+        option("Output", "Write the match, .npz, for frot.load.", "FILE"),
     ] = None,
     rows: Annotated[
         int, typer.Option(min=0, help="Points to print.", rich_help_panel="Output")
@@ -270,14 +260,11 @@ def match(
     Without --points and --grid some sixteen points on the object are chosen, or, where no weights
     say where it is, the surest ones.
 
-    Example: frot match a.jpg b.jpg --points 120,80 --report match.html --flow a_to_b.flo --warp
-    a_on_b.png
-
     Exit codes: 0 solved, or the preset's steps taken, 2 bad input, 3 stopped before the tolerance.
     """
     from frot import correspondence
 
-    files = MatchFiles((a, b), out, report, json, flow, warp, save)
+    files = MatchFiles((a, b), plot, report, flow, warp, save)
     files.check()
     words = [*(points or []), *(more or [])]
     if more and not points:
@@ -302,9 +289,12 @@ def match(
         )
     moved = matched.transfer(asked)
     show_match(matched, asked, moved, rows, top)
-    call = MatchCall(a, b, tuple(words), grid, matching)
-    for path in files.write(matched, asked, moved, call):
-        say(f"Wrote {path}")
+    call = MatchCall(typed(a), typed(b), tuple(words), grid, matching)
+    numbers(
+        {**match_numbers(matched, asked, moved), "command": call.command, "python": call.python}
+    )
+    explain(call.python)
+    wrote(*files.write(matched, asked, call))
     raise typer.Exit(_code(matched, steps))
 
 

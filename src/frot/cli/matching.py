@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from frot._base.errors import InputError
+from frot._base.spelling import SECOND_NAMES
 from frot.correspondence.settings import ONNX_OPTIONS, matcher_options
 
 __all__ = ["make_matcher", "option", "split_options", "takes_matcher"]
@@ -18,10 +19,10 @@ __all__ = ["make_matcher", "option", "split_options", "takes_matcher"]
 PANELS = {"Matching": matcher_options(), "ONNX files": ONNX_OPTIONS}
 
 
-def option(panel: str, text: str, metavar: str | None = None, **more: Any) -> Any:
+def option(panel: str, text: str, metavar: str | None = None, *flags: str, **more: Any) -> Any:
     """Return an option without a default to show, in a panel of the help."""
     return typer.Option(
-        help=text, metavar=metavar, show_default=False, rich_help_panel=panel, **more
+        *flags, help=text, metavar=metavar, show_default=False, rich_help_panel=panel, **more
     )
 
 
@@ -58,11 +59,19 @@ def _parameters() -> list[inspect.Parameter]:
             name,
             inspect.Parameter.KEYWORD_ONLY,
             default=None,
-            annotation=Annotated[one.kind | None, option(panel, one.text, one.metavar)],
+            annotation=Annotated[
+                one.kind | None, option(panel, one.text, one.metavar, *_flags(name))
+            ],
         )
         for panel, options in PANELS.items()
         for name, one in options.items()
     ]
+
+
+def _flags(name: str) -> list[str]:
+    """Both spellings of an option that has two."""
+    second = SECOND_NAMES.get(name)
+    return [] if second is None else [f"--{name}", f"--{second}"]
 
 
 def number_or_name(word: str, kind: type = int) -> Any:

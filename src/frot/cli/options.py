@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from frot._base.errors import InputError
+from frot.cli.console import voice
 from frot.problem.adversary import CappedSimplex
 
 __all__ = ["WORST", "Progress", "arguments", "bar", "capped", "given", "option", "option_words"]
@@ -27,8 +28,10 @@ Progress = Annotated[bool | None, option("Output", "Show a bar; by default on a 
 
 
 def bar(progress: bool | None) -> bool:
-    """Whether to show a bar: on a terminal, unless it was said."""
-    return sys.stderr.isatty() if progress is None else progress
+    """Whether to show a bar: on a terminal, or by ``--verbose``, unless it was said."""
+    how = voice()
+    shown = how.verbose or (sys.stderr.isatty() and not how.quiet)
+    return shown if progress is None else progress
 
 
 def capped(worst: int | None, count: int) -> CappedSimplex | None:
@@ -90,7 +93,7 @@ def option_words(options: Mapping[str, Any]) -> list[str]:
     """
     words = []
     for name, value in options.items():
-        flag = name.replace("_", "-")
+        flag = "seed" if name == "random_state" else name.replace("_", "-")
         if isinstance(value, CappedSimplex):
             words += ["--worst", str(value.k)]
         elif isinstance(value, bool):

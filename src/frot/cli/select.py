@@ -16,15 +16,19 @@ import typer
 from frot._base.errors import InputError, require
 from frot._base.files import make_folder, replacing
 from frot._base.stopping import Interrupted
+from frot.cli.command import Writes, command, typed
 from frot.cli.console import (
     PAGES,
     check_files,
     console,
     exit_code,
+    explain,
+    numbers,
     remark,
     say,
     warn,
     warnings_as_lines,
+    wrote,
 )
 from frot.cli.options import WORST, Progress, arguments, bar, capped, given, option, option_words
 from frot.cli.pathways import show_comparisons, show_pathways
@@ -205,6 +209,13 @@ def write_ranking(
     selector: FROTSelector, path: Path, stability: StabilitySelection | None = None
 ) -> None:
     """Write the table of all features, or sets, best first, with whether each is selected."""
+    _write(path, [ranking_columns(selector, stability)])
+
+
+def ranking_columns(
+    selector: FROTSelector, stability: StabilitySelection | None = None
+) -> dict[str, np.ndarray]:
+    """Return the table of all features, or sets, best first, by column."""
     tested = getattr(selector, "pathways_", None)
     order = np.argsort(selector.ranking_) if tested is None else tested.order
     table: Any = selector.table_ if tested is None else tested.table
@@ -212,7 +223,30 @@ def write_ranking(
     columns["selected"] = selector.groups_support_[order].astype(int)
     if stability is not None:
         columns["frequency"] = stability.frequency[order]
-    _write(path, [columns])
+    return columns
+
+
+def selection_numbers(
+    selector: FROTSelector, stability: StabilitySelection | None = None
+) -> dict[str, Any]:
+    """Return the table and the solver's facts of each comparison, ready for JSON."""
+    columns = ranking_columns(selector, stability)
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    results = [(one.name, one.result) for one in selector.comparisons_]
+    return {
+        "table": [
+            {name: None if value != value else value for name, value in zip(columns, row)}  # noqa: B905
+            for row in rows
+        ],
+        "comparisons": [
+            {"name": name}
+            | ({} if result is None else {k: v for k, v in result.to_dict().items() if k in FACTS})
+            for name, result in results
+        ],
+    }
+
+
+FACTS = ("value", "lower", "upper", "gap", "eta", "status", "solver", "time")
 
 
 def write_comparisons(selector: FROTSelector, path: Path) -> None:
@@ -384,6 +418,16 @@ PER_CLASS = "Write the ranks of every comparison, .tsv or .csv."
 CHECKPOINT = "Keep finished permutations here; by default beside --out until done."
 
 
+@command(
+    "frot select genes.csv --label class --top 20 --out genes.tsv --out report.html",
+    "frot select counts.tsv --transpose --labels samples.csv --label condition --log1p",
+    "frot select cells.h5ad --label cell_type --groups sets.gmt --permutations 1000",
+    "zcat genes.csv.gz | frot select - --label class --json - | jq .table",
+    writes=[
+        Writes("table", TABLES, "features.tsv"),
+        Writes("report", PAGES, "report.html"),
+    ],
+)
 def select(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Table of samples, a row each.")],
     label: Annotated[str, option("Data", "Column of the classes.", "COLUMN")],
@@ -422,7 +466,7 @@ def select(
         int | None, option("Selection", "Transport problems at most.", "COUNT")
     ] = None,
     permutations: Annotated[
-        int, option("Inference", "Permute labels so often.", "COUNT", min=0)
+        int, option("Inference", "Number of permutations of the labels.", "COUNT", min=0)
     ] = 0,
     statistic: Annotated[Statistic | None, option("Inference", STATISTIC)] = None,
     block: Annotated[
@@ -431,22 +475,25 @@ def select(
     stability: Annotated[
         int, option("Inference", "Pairs of halves for stability selection.", "COUNT", min=0)
     ] = 0,
-    seed: Annotated[int, option("Inference", "Seed of both.", min=0)] = 0,
+    seed: Annotated[
+        int, option("Inference", "Seed of both.", None, "--seed", "--random-state", min=0)
+    ] = 0,
     workers: Annotated[int, option("Inference", "Processes; -1 for all cores.", "COUNT")] = 1,
     checkpoint: Annotated[Path | None, option("Inference", CHECKPOINT, "FILE")] = None,
-    out: Annotated[Path | None, option("Output", "Write all ranks, .tsv or .csv.", "FILE")] = None,
+    table: Annotated[
+        Path | None, option("Output", "Write all ranks, .tsv or .csv.", "FILE")
+    ] = None,
     per_class: Annotated[Path | None, option("Output", PER_CLASS, "FILE")] = None,
     report: Annotated[Path | None, option("Output", "Write a web page, .html.", "FILE")] = None,
     pictures: Annotated[Path | None, option("Output", PICTURES, "FOLDER")] = None,
     rows: Annotated[int, option("Output", "Rows to print.", "COUNT", min=0)] = 20,
     progress: Progress = None,
 ) -> None:
-    """Select the features that tell classes apart: in which each is higher, and by how much.
+    """Select the features that separate classes: in which class each is higher, and by how much.
 
     DATA is a .csv, .tsv, .txt, .gct (also with .gz), .xlsx, .parquet or .npz file with a column of
     classes, or an .h5ad file with one in obs. Columns of numbers are features; the first column
-    of text names the samples. Genes in rows and classes in another file:
-    frot select counts.tsv --transpose --labels samples.csv --label condition --log1p
+    of text names the samples. A dash is stdin.
 
     A run that is stopped, by Ctrl-C or otherwise, keeps its finished permutations on disk; the
     same command goes on from there.
@@ -460,7 +507,7 @@ def select(
         write_selection_report,
     )
 
-    files = SelectFiles(data, out, report, checkpoint, per_class)
+    files = SelectFiles(data, table, report, checkpoint, per_class)
     files.check()
     if pictures is not None:
         require("matplotlib.figure", "plot")
@@ -504,11 +551,12 @@ def select(
     for chosen in (test, halves):
         chosen.update({"random_state": seed} if chosen and seed else {})
     call = SelectCall(
-        data, number, groups, columns, options, test, halves,
+        typed(data), number, groups, columns, options, test, halves,
         {
             name: path
             for name, path in (
-                ("out", out), ("per-class", per_class), ("report", report), ("pictures", pictures),
+                ("out", table), ("per-class", per_class), ("report", report),
+                ("pictures", pictures),
             )
             if path is not None
         },
@@ -525,12 +573,12 @@ def select(
             selector, test, halves, interrupted = stop.result, {}, {}, True
     found = _infer(selector, samples, files, test, halves, run)
     show_selection(selector, rows, found)
-    if out is not None:
-        write_ranking(selector, out, found)
-        say(f"Wrote {out}")
+    numbers(selection_numbers(selector, found) | {"command": call.command, "python": call.python})
+    explain(call.python)
+    if table is not None:
+        write_ranking(selector, table, found)
     if per_class is not None:
         write_comparisons(selector, per_class)
-        say(f"Wrote {per_class}")
     named = {"feature_names": samples.names, "sample_names": samples.ids}
     if report is not None:
         write_selection_report(
@@ -542,13 +590,13 @@ def select(
             title=f"{data.name} by {label}",
             call=call.python,
             command=call.command,
-            full_table="" if out is None else out.name,
+            full_table="" if table is None else table.name,
             **named,
         )
-        say(f"Wrote {report}")
+    wrote(table, per_class, report)
     if pictures is not None:
         drawn = write_selection_pictures(selector, samples.X, samples.y, pictures, **named)
-        say(f"Wrote {len(drawn)} files in {pictures}")
+        remark(f"Wrote {len(drawn)} files in {pictures}")
     if not interrupted:
         files.finish()
     results = [one.result for one in selector.comparisons_ if one.result is not None]

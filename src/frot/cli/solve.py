@@ -10,16 +10,19 @@ import typer
 
 import frot
 from frot._base.errors import InputError
-from frot._base.files import replacing
 from frot.cli import tables
+from frot.cli.command import Writes, command, typed
 from frot.cli.console import (
+    PAGES,
     PICTURES,
     check_files,
     console,
     exit_code,
+    explain,
+    numbers,
     save_picture,
-    say,
     warnings_as_lines,
+    wrote,
 )
 from frot.cli.options import Progress, bar, capped, given, option
 from frot.costs import METRICS
@@ -49,6 +52,16 @@ METRIC = f"{', '.join(METRICS)}, euclidean, or any other of SciPy's cdist."
 SOLVER = "auto, exact, entropic, frank-wolfe or linear-program."
 
 
+@command(
+    "frot solve a.csv b.csv --groups prefix --out result.npz --out page.html",
+    "frot solve a.csv b.csv --groups sets.gmt --eta 0.5 --json numbers.json",
+    "zcat a.csv.gz | frot solve - b.csv --json - --quiet | jq .value",
+    writes=[
+        Writes("save", (".npz",), "result.npz"),
+        Writes("report", PAGES, "report.html"),
+        Writes("plot", PICTURES, "plan.png"),
+    ],
+)
 def solve(
     a: tables.First,
     b: tables.Second,
@@ -64,7 +77,10 @@ def solve(
     ] = PenaltyName.kl,
     metric: Annotated[str, option("Problem", METRIC, "NAME")] = "sqeuclidean",
     p: Annotated[float, option("Problem", "Power of the metric.", "NUMBER")] = 1.0,
-    normalise: Annotated[str, option("Problem", "none, mean or regret.", "HOW")] = "none",
+    normalise: Annotated[
+        str,
+        option("Problem", "none, mean or regret.", "HOW", "--normalise", "--normalize"),
+    ] = "none",
     weights_a: tables.Weights = None,
     weights_b: tables.Weights = None,
     normalise_weights: tables.NormaliseWeights = False,
@@ -72,7 +88,9 @@ def solve(
     tol: tables.Tol = None,
     max_iter: Annotated[int | None, option("Algorithm", "Iterations at most.", "COUNT")] = None,
     time_limit: Annotated[float | None, option("Algorithm", "Seconds at most.", "SECONDS")] = None,
-    out: Annotated[Path | None, option("Output", "Write the result as .npz.", "FILE")] = None,
+    save: Annotated[
+        Path | None, option("Output", "Write the result, .npz, for frot.load.", "FILE")
+    ] = None,
     report: tables.ReportFile = None,
     plot: tables.PictureFile = None,
     top: Annotated[int, option("Output", "Groups to print.", min=0)] = 10,
@@ -80,13 +98,14 @@ def solve(
 ) -> None:
     """Transport the points of table A to those of table B, robust to the choice of features.
 
-    Tables are .csv, .tsv, .txt (also with .gz), .xlsx, .npy, .npz or .parquet files.
+    Tables are .csv, .tsv, .txt (also with .gz), .xlsx, .npy, .npz or .parquet files; one of them
+    may be a dash, for stdin.
 
     Ctrl-C ends the run with the best certified answer so far; files are still written.
 
     Exit codes: 0 solved, 2 bad input, 3 stopped before the tolerance, 130 interrupted.
     """
-    check_files((out, (".npz",)), (report, ()), (plot, PICTURES))
+    check_files((save, (".npz",)), (report, ()), (plot, PICTURES))
     data = tables.read_problem(a, b, groups, weights_a, weights_b)
     options = given(
         adversary=(capped(worst, len(data.groups)), None),
@@ -103,7 +122,7 @@ def solve(
         max_iter=(max_iter, None),
         time_limit=(time_limit, None),
     )
-    call = tables.TablesCall(a, b, groups, weights_a, weights_b, options)
+    call = tables.TablesCall(typed(a), typed(b), groups, weights_a, weights_b, options)
     try:
         with warnings_as_lines():
             result = frot.solve(
@@ -117,16 +136,15 @@ def solve(
         raise InputError(text) from None
     _show(result, top)
     known: dict[str, Any] = {"groups": data.groups, "feature_names": data.names}
-    if out is not None:
-        with replacing(out) as draft:
-            result.save(draft)
+    numbers({**result.to_dict(), "command": call.command, "python": call.python})
+    explain(call.python)
+    if save is not None:
+        result.save(save)
     if report is not None:
         title = f"{a.name} to {b.name}"
         frot.write_report(result, report, call.python, title, command=call.command, **known)
     save_picture(lambda: result.plot(**known), plot)
-    for path in (out, report, plot):
-        if path is not None:
-            say(f"Wrote {path}")
+    wrote(save, report, plot)
     raise typer.Exit(exit_code(result.status))
 
 

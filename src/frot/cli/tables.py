@@ -41,7 +41,14 @@ GroupsOption = Annotated[str, option("Problem", GROUPS, "GROUPS")]
 Worst = Annotated[int | None, option("Problem", WORST, "COUNT")]
 Weights = Annotated[Path | None, option("Problem", "One weight a point.", "FILE")]
 NormaliseWeights = Annotated[
-    bool, option("Problem", "Divide weights by their sum.", None, "--normalise-weights")
+    bool,
+    option(
+        "Problem",
+        "Divide weights by their sum.",
+        None,
+        "--normalise-weights",
+        "--normalize-weights",
+    ),
 ]
 Tol = Annotated[float | None, option("Algorithm", "Relative gap to stop at.", "GAP")]
 ReportFile = Annotated[Path | None, option("Output", "Write a web page, .html.", "FILE")]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError, hearing
+from frot._base.spelling import second_names
 from frot._base.stopping import Interrupted
 from frot._base.validate import (
     check_callable,
@@ -36,6 +37,7 @@ CUT_SHORT = "interrupted before it had an answer"
 NOT_RUN = "not run: interrupted before its turn"
 
 
+@second_names
 def compare(
     X: Any,
     Y: Any,
@@ -50,17 +52,17 @@ def compare(
     normalise_weights: bool = False,
     tol: float | None = None,
     time_limit: float | None = None,
-    seed: int = 0,
+    random_state: int = 0,
     feature_names: Sequence[str] | None = None,
     callback: Callable[[Row], None] | None = None,
     progress: bool = False,
 ) -> Comparison:
-    r"""Run feature-robust transport and its relatives on the same points.
+    r"""Run feature-robust transport and related methods on the same points.
 
     All values are squared costs, :math:`\min_\Pi \sum_{ij} \pi_{ij} \|x_i - y_j\|^2` for "ot",
-    and for the others whatever part of that their adversary lets count, so that they can be held
-    against each other: ``comparison.relations`` does. A method that fails leaves a row that says
-    why.
+    and for the others the part of it that their adversary counts, so that they can be compared:
+    ``comparison.relations`` checks the inequalities between them. A method that fails leaves a row
+    that says why.
 
     Parameters
     ----------
@@ -84,7 +86,7 @@ def compare(
         Relative gap for the methods that prove one; each method's own if left out.
     time_limit : float, optional
         Seconds, for each method.
-    seed : int
+    random_state : int
         Of random directions.
     feature_names : sequence of str, length d, optional
         Names of the features; those of a DataFrame's columns if left out.
@@ -123,7 +125,7 @@ def compare(
         time_limit = check_number(time_limit, "time_limit", strict=True)
     if tol is not None:
         tol = check_number(tol, "tol")
-    k, seed = check_count(k, "k"), check_seed(seed, "seed")
+    k, seed = check_count(k, "k"), check_seed(random_state, "random_state")
     if not callable(curve):
         check_choice(curve, "curve", CURVES)
     weigher = None if adversary is None else as_adversary(adversary, len(parsed))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._base.errors import InputError
+from frot._base.errors import InputError, require
 from frot.comparison._memory import MEASURES
 from frot.comparison.methods import SQUARED, Method
 from frot.groups.groups import Groups
@@ -247,16 +247,19 @@ def _verdict(one: Row, other: Row) -> str:
 
 HEADS = ("method", "value", "interval", "gap", "status", "seconds", "memory", "chose")
 NOTE = "Values are squared transport costs, in the squared unit of the features."
+# Columns of a DataFrame, besides what was chosen.
+FRAME = ("method", "title", "value", "lower", "upper", "gap", "status", "unit", "seconds")
+FRAME += ("memory_bytes",)
 # Columns of text; the others are numbers.
 TEXTS = ("method", "status", "chose")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Methods held against each other on the same points, as `frot.compare` returns them.
+    """Methods compared on the same points, as `frot.compare` returns them.
 
-    A row for every method, in the order asked for. Not `frot.selection.Comparison`, which holds
-    two classes of samples against each other.
+    A row for every method, in the order asked for. Not `frot.selection.Comparison`, which compares
+    two classes of samples.
 
     Attributes
     ----------
@@ -382,6 +385,33 @@ class Comparison:
             "rows": [row.to_dict() for row in self.rows],
             "relations": [relation.to_dict() for relation in self.relations],
         }
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row a method: value, bounds, status, cost, choice.
+
+        Examples
+        --------
+        >>> import frot
+        >>> frame = frot.compare([[0.0, 0.0]], [[3.0, 4.0]], ["frot", "ot"]).to_frame()
+        >>> frame["value"].tolist(), frame["status"].tolist()
+        ([16.0, 25.0], ['CONVERGED', 'CONVERGED'])
+        """
+        rows = [
+            {
+                **{name: row.to_dict().get(name) for name in FRAME},
+                "chose": row.cells["chose"],
+            }
+            for row in self.rows
+        ]
+        return require("pandas", "tables").DataFrame(rows)
+
+    def _repr_html_(self) -> str:
+        from frot.show.notebook import card
+
+        rows = [[row.cells[head] for head in HEADS] for row in self.rows]
+        (n, d), m = self.points[0].shape, len(self.points[1])
+        title = f"{len(rows)} transports of {n:,} to {m:,} points with {d:,} features"
+        return card(title, [], HEADS, rows, NOTE)
 
     def __repr__(self) -> str:
         return f"Comparison of {', '.join(row.title for row in self.rows)}\n{self.table()}"

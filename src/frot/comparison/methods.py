@@ -121,17 +121,17 @@ def _srw(task: Task) -> Result:
 
 
 def _max_sliced(task: Task) -> Result:
-    limits = {"seed": task.seed, "time_limit": task.time_limit}
+    limits = {"random_state": task.seed, "time_limit": task.time_limit}
     return max_sliced(task.X, task.Y, **task.weights, **limits)
 
 
 def _generalised(task: Task) -> Result:
-    limits = {"seed": task.seed, "time_limit": task.time_limit}
+    limits = {"random_state": task.seed, "time_limit": task.time_limit}
     return generalised_max_sliced(task.X, task.Y, task.curve, **task.weights, **limits)
 
 
 def _sliced(task: Task) -> Result:
-    return sliced(task.X, task.Y, **task.weights, seed=task.seed)
+    return sliced(task.X, task.Y, **task.weights, random_state=task.seed)
 
 
 def _max_min(task: Task) -> Result:

@@ -1,4 +1,4 @@
-"""Semantic correspondence: two photographs, every layer of a network, nothing to pick.
+"""Semantic correspondence: two photographs, all layers of a network, no layer to choose.
 
 Photographs and a network go in, a `Match` comes out: where points of one lie in the other, and how
 much each layer weighed. Section 3.3 of the paper.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home
-from frot._base.errors import InputError
+from frot._base.errors import InputError, how_to_install
 
 __all__ = ["check_room", "find_device", "working_home"]
 
@@ -26,7 +26,7 @@ def find_device(device: str | None) -> Any:
         if device is None:
             return None
         raise InputError(
-            f"device: {device!r} needs PyTorch; pip install 'frot[torch]' or use device='numpy'"
+            f"device: {device!r} needs PyTorch; {how_to_install('torch')}; or use device='numpy'"
         ) from None
     if device is None:
         return "cuda" if torch.cuda.is_available() else "cpu"

@@ -13,6 +13,7 @@ import numpy as np
 
 from frot._base.errors import DataWarning, InputError
 from frot._base.fingerprint import fingerprint
+from frot._base.spelling import second_names
 from frot._base.stopping import finish
 from frot._base.validate import check_choice
 from frot.correspondence._device import check_room, find_device
@@ -47,7 +48,7 @@ PUBLISHED_LAYERS: dict[tuple[str, str], tuple[int, ...]] = {
 
 
 class Matcher:
-    """Match photographs by transport between all layers of a network, with nothing to pick.
+    """Match photographs by transport between all layers of a network; no layer has to be chosen.
 
     Parameters
     ----------
@@ -81,6 +82,7 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
     array([[220., 100.]])
     """
 
+    @second_names
     def __init__(
         self,
         backbone: Any = None,
@@ -317,6 +319,7 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
         moved = self.match(features, outcome).transfer(pair.source_points).points
         return point_errors(moved, pair.target_points, pair.length)
 
+    @second_names
     def having(self, *, layer: str | SupportsIndex | None = None, **changes: Any) -> Matcher:
         """Return a matcher with other settings and the same network.
 

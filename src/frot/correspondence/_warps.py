@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from frot._base.errors import InputError
+from frot._base.spelling import second_names
 
 __all__ = ["Warp", "random_affine", "random_homography", "random_thin_plate"]
 
@@ -140,7 +141,8 @@ class Warp:
         return affine + _plate(p, self.anchors) @ self.bend[:k] if k else affine
 
 
-def random_affine(size: tuple[int, int], strength: float = 0.5, seed: int = 0) -> Warp:
+@second_names
+def random_affine(size: tuple[int, int], strength: float = 0.5, random_state: int = 0) -> Warp:
     """Turn, scale, shear and move a photograph of size (h, w) about its middle.
 
     At strength 1 by up to 30 degrees, a quarter, a fifth and a tenth of the size.
@@ -151,7 +153,7 @@ def random_affine(size: tuple[int, int], strength: float = 0.5, seed: int = 0) -
     True
     """
     _check_strength(strength)
-    draw = np.random.default_rng(seed).uniform(-strength, strength, 6)
+    draw = np.random.default_rng(random_state).uniform(-strength, strength, 6)
     h, w = size
     angle, shear = np.pi / 6 * draw[0], 0.2 * draw[3]
     scale = np.exp(np.log(1.25) * draw[1:3])
@@ -164,20 +166,21 @@ def random_affine(size: tuple[int, int], strength: float = 0.5, seed: int = 0) -
     return Warp(matrix)
 
 
-def random_homography(size: tuple[int, int], strength: float = 0.5, seed: int = 0) -> Warp:
+@second_names
+def random_homography(size: tuple[int, int], strength: float = 0.5, random_state: int = 0) -> Warp:
     """Move the four corners of a photograph of size (h, w), each by up to a fifth of it.
 
     Examples
     --------
     >>> corners = [[0, 0], [299, 0], [299, 199], [0, 199]]
-    >>> moved = random_homography((200, 300), seed=3).points(corners) - corners
+    >>> moved = random_homography((200, 300), random_state=3).points(corners) - corners
     >>> bool((np.abs(moved) <= 0.5 * np.array([60, 40])).all())
     True
     """
     _check_strength(strength)
     h, w = size
     corners = np.array([[0, 0], [w - 1, 0], [w - 1, h - 1], [0, h - 1]], dtype=float)
-    draw = np.random.default_rng(seed).uniform(-strength, strength, (4, 2))
+    draw = np.random.default_rng(random_state).uniform(-strength, strength, (4, 2))
     moved = corners + 0.2 * draw * [w, h]
     rows, right = [], []
     for (x, y), (u, v) in zip(corners, moved, strict=True):
@@ -186,8 +189,9 @@ def random_homography(size: tuple[int, int], strength: float = 0.5, seed: int = 
     return Warp(np.append(np.linalg.solve(rows, right), 1.0).reshape(3, 3))
 
 
+@second_names
 def random_thin_plate(
-    size: tuple[int, int], strength: float = 0.5, seed: int = 0, anchors: int = 4
+    size: tuple[int, int], strength: float = 0.5, random_state: int = 0, anchors: int = 4
 ) -> Warp:
     """Bend a photograph of size (h, w) by moving a grid of anchors at random.
 
@@ -205,7 +209,7 @@ def random_thin_plate(
     x, y = np.linspace(0, w - 1, anchors), np.linspace(0, h - 1, anchors)
     held = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     reach = 0.25 * np.array([w - 1, h - 1]) / (anchors - 1)
-    draw = np.random.default_rng(seed).uniform(-strength, strength, held.shape)
+    draw = np.random.default_rng(random_state).uniform(-strength, strength, held.shape)
     return Warp.thin_plate(held, held + reach * draw)
 
 

@@ -10,12 +10,13 @@ import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.ndimage import map_coordinates
 from scipy.sparse import csr_array
 
+from frot._base.archive import write_archive
 from frot._base.errors import InputError, require
 from frot._base.files import check_path, check_writable, replacing
 from frot.correspondence._interpolation import sampling
@@ -23,7 +24,7 @@ from frot.correspondence._interpolation import sampling
 if TYPE_CHECKING:
     from frot.correspondence.match import Match
 
-__all__ = ["FLOWS", "IMAGES", "Flow", "Warped", "flow_of", "look_up", "read_flow"]
+__all__ = ["FLOWS", "IMAGES", "Flow", "Warped", "flow_of", "look_up", "read_flow", "rebuilt"]
 
 FLOWS = (".flo", ".npy", ".npz")
 IMAGES = (".png", ".webp")
@@ -105,15 +106,10 @@ class Flow:
         """
         path = _check_suffix(path, FLOWS)
         suffix = path.suffix.lower()
+        if suffix == ".npz":
+            return write_archive(path, "flow", vars(self))
         with replacing(path) as draft:
-            if suffix == ".npz":
-                np.savez_compressed(
-                    draft,
-                    displacement=self.displacement,
-                    certainty=self.certainty,
-                    valid=self.valid,
-                )
-            elif suffix == ".npy":
+            if suffix == ".npy":
                 np.save(draft, self._masked(np.nan))
             else:
                 h, w = self.size
@@ -153,7 +149,7 @@ def read_flow(path: str | os.PathLike[str]) -> Flow:
     try:
         if suffix == ".npz":
             with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                return Flow(*(stored[name] for name in ("displacement", "certainty", "valid")))
+                return rebuilt(stored)
         if suffix == ".npy":
             values = np.load(path, allow_pickle=False)
         else:
@@ -169,6 +165,11 @@ def read_flow(path: str | os.PathLike[str]) -> Flow:
     valid = np.all(np.abs(values) < UNKNOWN, axis=2)
     known = np.where(valid[..., None], values, 0.0).astype(np.float32)
     return Flow(known, valid.astype(np.float32), valid)
+
+
+def rebuilt(arrays: Any) -> Flow:
+    """Make the flow that `Flow.save` wrote."""
+    return Flow(*(arrays[name] for name in ("displacement", "certainty", "valid")))
 
 
 def flow_of(match: Match) -> Flow:

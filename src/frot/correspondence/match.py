@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._base.arrays import Home, to_numpy
-from frot._base.errors import InputError
+from frot._base.errors import InputError, require
 from frot._base.validate import check_choice, check_number
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Match"]
 
+# Layers in a notebook; more would not be read.
+SHOWN = 6
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Match:
-    """Two matched photographs: moves points from A to B, and says how sure it is and why.
+    """Two matched photographs: moves points from A to B, with a confidence each.
 
     Attributes
     ----------
@@ -234,6 +237,49 @@ class Match:
         from frot.correspondence.page import write_match_page
 
         return write_match_page(self, path, **options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return layers, sizes and the interval as numbers and text ready for JSON."""
+        result = self.result
+        return {
+            **{
+                side: {"name": photo.name, "size": list(photo.size)}
+                for side, photo in (("source", self.source), ("target", self.target))
+            },
+            "alpha": {name: float(weight) for name, weight in self.alpha.items()},
+            "phi": {name: float(cost) for name, cost in (self.phi or {}).items()},
+            "method": self.method,
+            "seconds": float(self.seconds),
+            "result": None
+            if result is None
+            else {
+                name: value
+                for name, value in result.to_dict().items()
+                if name in ("value", "lower", "upper", "gap", "eta", "eps", "status", "solver")
+            },
+        }
+
+    def to_frame(self) -> Any:
+        """Return the layers as a pandas DataFrame: layer, alpha and phi, in their order."""
+        phi = self.phi or {}
+        rows = [(name, weight, phi.get(name, np.nan)) for name, weight in self.alpha.items()]
+        return require("pandas", "tables").DataFrame(rows, columns=["layer", "alpha", "phi"])
+
+    def _repr_html_(self) -> str:
+        from frot.show.notebook import Bar, card
+
+        n, m = self.source_grid.count, self.target_grid.count
+        facts = [("method", f"{self.method}, {n:,} to {m:,} cells, {self.seconds:.3g} s")]
+        if (result := self.result) is not None:
+            interval = f"[{result.lower:.6g}, {result.upper:.6g}], gap {result.gap:.1e}"
+            facts += [("interval", interval), ("status", str(result.status))]
+        phi = self.phi or {}
+        heaviest = sorted(self.alpha.items(), key=lambda item: -item[1])[:SHOWN]
+        rows = [[name, Bar(weight), phi.get(name, np.nan)] for name, weight in heaviest]
+        left = len(self.alpha) - len(rows)
+        note = f"and {left} more layers" if left else ""
+        title = f"{self.source.name} matched with {self.target.name}"
+        return card(title, facts, ["layer", "alpha", "phi"], rows, note)
 
     def __repr__(self) -> str:
         top = sorted(self.alpha.items(), key=lambda item: -item[1])[:3]

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from frot._base.archive import load, write_archive
 from frot._base.arrays import Home, to_numpy
-from frot._base.errors import InputError
-from frot._base.files import check_path, check_writable, replacing
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
 from frot.correspondence.match import Match
 from frot.correspondence.transfer import Transferring
 from frot.plans.plan import Plan
-from frot.problem.result import Progress, Result
-from frot.problem.status import Status
+from frot.problem import result_file
+from frot.problem.result_file import arrays_of
 
-__all__ = ["load_match", "save_match"]
-
-FORMAT = "frot match 1"
-_NUMBERS = ("value", "lower", "upper", "mean_cost", "solver", "iterations", "time", "eta", "eps")
+__all__ = ["load_match", "rebuilt", "save_match"]
 
 
 def save_match(match: Match, path: str | os.PathLike[str]) -> Path:
@@ -43,13 +39,8 @@ def save_match(match: Match, path: str | os.PathLike[str]) -> Path:
     >>> bool((again.transfer([[220, 100]]).points == match.transfer([[220, 100]]).points).all())
     True
     """
-    path = check_path(path)
-    if path.suffix.lower() != ".npz":
-        raise InputError(f"{path} must end in .npz")
-    check_writable(path)
     read, result = match.transferring, match.result
     about: dict[str, Any] = {
-        "format": FORMAT,
         "names": [match.source.name, match.target.name],
         "grids": [asdict(match.source_grid), asdict(match.target_grid)],
         "ratios": [match.source_ratio, match.target_ratio],
@@ -67,58 +58,27 @@ def save_match(match: Match, path: str | os.PathLike[str]) -> Path:
         "target_cam": match.target_cam,
     }
     if result is not None:
-        about["result"] = {name: getattr(result, name) for name in _NUMBERS}
-        about["result"] |= {"status": result.status.name, "plain": result.plain}
-        about["result"] |= {"names": result.names}
-        f, g = result.potentials
-        arrays |= {"f": to_numpy(f), "g": to_numpy(g)}
-        arrays |= {"alpha": to_numpy(result.alpha), "phi": to_numpy(result.phi)}
-        arrays["history"] = np.array([astuple(one) for one in result.history]).reshape(-1, 5)
+        known = arrays_of(result, plan=False)
+        arrays |= {f"result_{name}": array for name, array in known.items()}
     arrays["about"] = np.array(json.dumps(about, default=float))
-    with replacing(path) as draft:
-        np.savez(draft, **{name: x for name, x in arrays.items() if x is not None})
-    return path
+    return write_archive(path, "match", arrays)
 
 
 def load_match(path: str | os.PathLike[str]) -> Match:
-    """Read a match that `Match.save` wrote.
+    """Read a match that `Match.save` wrote; see `frot.load`.
 
     Its arrays are NumPy's, whatever device it was made on.
     """
-    path = check_path(path)
-    if not path.is_file():
-        raise InputError(f"{path} does not exist; give a file that Match.save wrote")
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        about = json.loads(str(arrays["about"]))
-        if about["format"] != FORMAT:
-            raise ValueError(f"its format is {about['format']!r}")
-        return _rebuilt(about, arrays)
-    except MemoryError:
-        raise
-    except Exception as error:
-        # Damaged files make the decoders of zip, NumPy and JSON raise almost anything.
-        raise InputError(f"{path} is no match that can be read: {error}") from None
+    return load(path, "match")
 
 
-def _rebuilt(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Match:
+def rebuilt(arrays: dict[str, np.ndarray]) -> Match:
+    """Make the match that `save_match` took apart."""
+    about = json.loads(str(arrays["about"]))
     grids = [Grid(**grid) for grid in about["grids"]]
     scores, plan = arrays["scores"], arrays.get("plan")
-    result = None
-    if "result" in about:
-        known = about["result"]
-        result = Result(
-            **{name: known[name] for name in _NUMBERS},
-            status=Status[known["status"]],
-            alpha=arrays["alpha"],
-            phi=arrays["phi"],
-            plan=Plan(plan, copy=False),
-            potentials=(arrays["f"], arrays["g"]),
-            names=tuple(known["names"]),
-            history=tuple(Progress(int(row[0]), *row[1:].tolist()) for row in arrays["history"]),
-            plain=None if known["plain"] is None else tuple(known["plain"]),
-        )
+    known = {name.partition("_")[2]: x for name, x in arrays.items() if name[:7] == "result_"}
+    result = result_file.rebuilt(known, Plan(plan, copy=False)) if known else None
     photos = [
         Photo(_unpacked(arrays[side]), name)
         for side, name in zip(("source", "target"), about["names"], strict=True)

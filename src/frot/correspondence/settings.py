@@ -144,10 +144,10 @@ class Settings:
         Longer side that photographs are resized to; 320 if None, and 400 for EfficientNet-Lite2,
         which was trained on larger images than the others.
     enlarge : bool
-        Whether smaller photographs grow.
+        Whether photographs that are smaller than the side are enlarged.
     antialias : bool
         Whether all pixels of a photograph that shrinks count, and not only those next to where it
-        is sampled; the presets of the literature do without.
+        is sampled; the presets of the literature do not use it.
     stride : float or "first"
         The grid of cells is that of the first layer with this stride or more (of this stride
         where all layers are finer), or of the very first layer.
@@ -190,13 +190,13 @@ class Settings:
         None, "Pixels within which cells are near.", _or_none(check_number), float, "PIXELS"
     )
     side: int | None = _whole(None, "Pixels of the longer side, matched at.", 32)
-    enlarge: bool = _flag(True, "Let smaller photographs grow.")
-    antialias: bool = _flag(True, "Let all pixels count where a photograph shrinks.")
+    enlarge: bool = _flag(True, "Enlarge photographs that are smaller than the side.")
+    antialias: bool = _flag(True, "Antialias photographs that are made smaller.")
     stride: float | str = _setting(
         8, "Pixels between cells, or first, the first layer's.", _check_stride, str, "PIXELS"
     )
     rank: int = _whole(50, "Directions of srw.", 1)
-    edges: bool = _flag(True, "Let cells vote that see beyond the photograph.")
+    edges: bool = _flag(True, "Use cells whose receptive field reaches beyond the photograph.")
 
     def having(self, **changes: Any) -> Settings:
         """Return the settings with those that are not None replaced."""

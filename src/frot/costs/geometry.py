@@ -92,7 +92,7 @@ class Geometry(Protocol):
         ...
 
     def sizes(self, u: Any, v: Any) -> Any:
-        """Return <u v^T, |C_l|>: (B, n) and (B, m) to (B, L)."""
+        """Return ``<u v^T, |C_l|>``: (B, n) and (B, m) to (B, L)."""
         ...
 
     def rescaled(self, factor: Any) -> Geometry:

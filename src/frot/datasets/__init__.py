@@ -1,8 +1,8 @@
 """Two-class gene expression sets and gene sets, checksummed, from disk or their public source.
 
 Files are looked for in `root` where one is given, and otherwise in the folder that the environment
-variable ``FROT_DATA`` names, in ``../shared/data`` (beside a checkout, beside the working folder)
-and in the cache of earlier downloads. Nothing is downloaded unless ``download=True`` is passed.
+variable ``FROT_DATA`` names, in folders beside a checkout, and in the cache of earlier downloads.
+Nothing is downloaded unless ``download=True`` is passed.
 
 >>> from frot import datasets
 >>> datasets.load_breast_cancer().shape

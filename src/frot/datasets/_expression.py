@@ -238,7 +238,7 @@ def load_expression(
         ``"chowdary"``, ``"gravier"``, ``"pomeroy"``, and with gene symbols ``"leukemia_gsea"``.
     root : path, optional
         The only folder to look in (itself, and ``expression`` below it). Without it: the folder
-        that ``FROT_DATA`` names, ``../shared/data``, and the cache of earlier downloads.
+        that ``FROT_DATA`` names, folders beside a checkout, and the cache of earlier downloads.
     download : bool
         Whether a set that is not there is downloaded from its public source, into `root` or the
         cache. Said on stderr. The sets of datamicroarray are R files and cannot be.

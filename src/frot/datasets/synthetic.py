@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from frot._base.spelling import second_names
 from frot._base.validate import check_count, check_seed
 from frot.groups.groups import Groups
 
@@ -16,7 +17,8 @@ MEAN_Y = (5.0, 0.0)
 PRINTED_SIGMA = ((5.0, 4.0), (1.0, 1.0))
 
 
-def toy(n: int = 100, seed: int = 0) -> tuple[np.ndarray, np.ndarray, Groups]:
+@second_names
+def toy(n: int = 100, random_state: int = 0) -> tuple[np.ndarray, np.ndarray, Groups]:
     r"""Draw the paper's toy data: n points each of two clouds in ten features.
 
     .. math::
@@ -28,7 +30,7 @@ def toy(n: int = 100, seed: int = 0) -> tuple[np.ndarray, np.ndarray, Groups]:
     ----------
     n : int
         Points in each cloud.
-    seed : int
+    random_state : int
         Of NumPy's default generator.
 
     Returns
@@ -43,7 +45,7 @@ def toy(n: int = 100, seed: int = 0) -> tuple[np.ndarray, np.ndarray, Groups]:
     >>> X.shape, Y.shape, groups
     ((50, 10), (50, 10), Groups(2 groups of 10 features: 'true' (2), 'noise' (8)))
     """
-    n, seed = check_count(n, "n"), check_seed(seed, "seed")
+    n, seed = check_count(n, "n"), check_seed(random_state, "random_state")
     rng = np.random.default_rng(seed)
     root = np.linalg.cholesky(toy_covariance())
     clouds = [

@@ -320,7 +320,7 @@ class Groups:
     def parse(
         cls, spec: Any, n_features: int, feature_names: Sequence[str] | None = None
     ) -> Groups:
-        """Read any description of groups; the one door that solvers and the command line use.
+        """Read any description of groups, as solvers and the command line do.
 
         Parameters
         ----------

@@ -200,9 +200,10 @@ def marginal_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
     r"""Return an r for which all marginals are between 1 - r and 1 + r times what they should be.
 
     Weights stand for :math:`a / \sum a` and :math:`b / \sum b`, so that the sums need not agree to
-    the last bit. Then a feasible plan is near: shrink the plan to a share 1 - 4 r, and what lacks
-    in rows and columns is at most 4 r a and 4 r b and 2 r in all, so that filling it by the product
-    of the two costs at most :math:`8 r \langle a b^\top, C \rangle` where no cost is negative.
+    the last bit. Then a feasible plan is near: shrink the plan to a share 1 - 3 r, and what lacks
+    in rows and columns is at most 4 r a and 4 r b and at least 2 r in all, so that filling it by
+    the product of the two costs at most :math:`8 r \langle a b^\top, C \rangle` where no cost is
+    negative. Shrinking costs up to 3 r of the plan's own cost where one is.
 
     Sums are taken number by number where they are not too many, so that what is exact is seen to
     be.
@@ -372,7 +373,9 @@ def _forest_moves(
     heaviest = np.argsort(-mass, kind="stable")
     rank = np.empty(len(mass))
     rank[heaviest] = np.arange(1.0, len(mass) + 1.0)
-    graph = sparse.csr_array((rank, (rows, n + cols)), shape=(size, size))
+    # SciPy 1.12 takes no wider indices here.
+    ends = (rows.astype(np.int32), (n + cols).astype(np.int32))
+    graph = sparse.csr_array((rank, ends), shape=(size, size))
     forest = csgraph.minimum_spanning_tree(graph).tocoo()
     count, part = csgraph.connected_components(forest, directed=False)
     if not _balanced(part, count, a, b, units):

@@ -213,7 +213,12 @@ def cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray) -> np.ndarray:
 
 def _cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray, share: float) -> np.ndarray:
     doubt = problem.costs.doubt(phi, plan)
-    return doubt + 8.0 * share * problem.sizes if share > 0.0 else doubt
+    if share > 0.0:
+        doubt = doubt + 8.0 * share * problem.sizes
+        if not problem.costs.nonnegative:
+            # The plan is shrunk to a share 1 - 3 r before it is filled, and earns less.
+            doubt = doubt + 3.0 * share * np.abs(phi)
+    return doubt
 
 
 def _along_its_arcs(problem: Problem, plan: Plan, units: float) -> Upper | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from frot._base.arrays import Home, read_only, to_numpy
-from frot._base.files import check_path
+from frot._base.errors import require
 from frot.groups.groups import Groups
 from frot.plans.at import PlanAt
 from frot.plans.plan import Plan
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Chosen", "Progress", "Result"]
 
-# Entries named in a line; more would not be read.
-NAMED = 3
+# Entries named in a line, and rows in a notebook; more would not be read.
+NAMED, SHOWN = 3, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class Progress:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    r"""A certified answer: ``lower <= truth <= upper``, always.
+    r"""A certified answer: the optimum is proven to be between ``lower`` and ``upper``.
 
     Arrays are of the library and on the device of the arguments, and no part of these: NumPy's are
     read-only (``np.array(result.alpha)`` is a copy to work on), other libraries' copies.
@@ -166,11 +166,11 @@ class Result:
     points, groups :
         The points and the groups of their features, where the costs came from points.
     chosen : Chosen, optional
-        What the adversary chose, in the relatives of feature-robust transport (`srw`, ...).
+        What the adversary chose, in related methods (`srw`, ...).
     rate : callable, optional
-        What proposition 3 says how far the plan of step t may be from the optimum, of `FrankWolfe`
-        with the paper's steps or a line search: ``rate(t)``. It needs the costs, which it keeps;
-        a result read from a pickle has none.
+        Of `FrankWolfe` with the paper's steps or a line search: ``rate(t)`` is the bound of
+        proposition 3 on how far the plan of step t is from the optimum. It needs the costs, which
+        it keeps; a result read from a pickle has none.
 
     Examples
     --------
@@ -230,9 +230,11 @@ class Result:
         """
         return (self.lower, self.upper) if self.plain is None else self.plain
 
+    unregularized = unregularised
+
     @property
     def mass(self) -> float:
-        """The mass that the plan moves: one, unless `tau` lets some go."""
+        """The mass that the plan moves: one, unless `tau` allows less."""
         return float(self.plan.sum())
 
     @property
@@ -372,8 +374,81 @@ class Result:
 
         return plot_result(self.numpy(), kind, **options)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but arrays of points, as numbers and text ready for JSON.
+
+        Infinite numbers are None.
+
+        Examples
+        --------
+        >>> import frot
+        >>> found = frot.solve([[0.0, 0.0]], [[1.0, 2.0]], groups="each").to_dict()
+        >>> found["value"], found["status"], found["groups"][1]
+        (4.0, 'CONVERGED', {'name': 'x1', 'alpha': 1.0, 'phi': 4.0})
+        """
+        n, m = self.plan.shape
+        alpha, phi = to_numpy(self.alpha).tolist(), to_numpy(self.phi).tolist()
+        numbers = ("value", "lower", "upper", "gap", "eta", "eps", "mass", "mean_cost", "time")
+        low, high = self.unregularised
+        return {
+            **{name: _finite(getattr(self, name)) for name in numbers},
+            "status": self.status.name,
+            "sentence": self.status.sentence,
+            "solver": self.solver,
+            "iterations": self.iterations,
+            "points": [n, m],
+            "arcs": int(self.plan.nnz),
+            "unregularised": [_finite(low), _finite(high)],
+            "tau": [_finite(price) for price in self.tau],
+            "penalty": self.penalty,
+            "chosen": None if self.chosen is None else self.chosen.describe(),
+            "groups": [
+                {"name": name, "alpha": weight, "phi": _finite(cost)}
+                for name, weight, cost in zip(self.names, alpha, phi, strict=True)
+            ],
+        }
+
+    def to_frame(self) -> Any:
+        """Return the groups as a pandas DataFrame: name, alpha and phi, heaviest first.
+
+        Examples
+        --------
+        >>> import frot
+        >>> print(frot.solve([[0.0, 0.0]], [[1.0, 2.0]], groups="each").to_frame())
+          group  alpha  phi
+        1    x1    1.0  4.0
+        0    x0    0.0  1.0
+        """
+        order = self.ranking()
+        columns = {"group": self.names, "alpha": to_numpy(self.alpha), "phi": to_numpy(self.phi)}
+        return require("pandas", "tables").DataFrame(columns).iloc[order]
+
+    def _repr_html_(self) -> str:
+        from frot.show.notebook import Bar, card
+
+        n, m = self.plan.shape
+        alpha, phi = to_numpy(self.alpha), to_numpy(self.phi)
+        facts = [
+            ("value", f"{self.value:.8g}"),
+            ("interval", f"[{self.lower:.8g}, {self.upper:.8g}], gap {self.gap:.1e}"),
+            ("status", f"{self.status}: {self.status.sentence}"),
+            ("solver", f"{self.solver}, {self.iterations} iterations, {self.time:.3g} s"),
+        ]
+        title = f"Feature-robust transport of {n:,} to {m:,} points in {len(alpha):,} groups"
+        if self.chosen is not None:
+            facts.append(("chosen", self.chosen.describe()))
+            return card(f"Transport of {n:,} to {m:,} points", facts)
+        shown = self.ranking()[:SHOWN]
+        rows = [[self.names[at], Bar(alpha[at]), float(phi[at])] for at in shown]
+        left = len(alpha) - len(shown)
+        return card(
+            title, facts, ["group", "alpha", "phi"], rows, f"and {left:,} more" if left else ""
+        )
+
     def save(self, path: str | Path) -> Path:
         """Write the answer to an .npz file: arrays by their names here, the plan as arcs.
+
+        A plan that is dense is one array. `frot.load` reads all of it back but `rate`.
 
         Examples
         --------
@@ -384,40 +459,18 @@ class Result:
         ...     float(data["value"])
         1.0
         """
-        path = check_path(path)
-        if path.suffix != ".npz":
-            path = path.with_name(path.name + ".npz")
-        host = self.numpy()
-        rows, cols, mass = host.plan.arcs()
-        np.savez_compressed(
-            path,
-            value=self.value,
-            lower=self.lower,
-            upper=self.upper,
-            gap=self.gap,
-            status=str(self.status),
-            alpha=host.alpha,
-            phi=host.phi,
-            names=np.array(self.names, dtype=str),
-            plan_rows=rows,
-            plan_cols=cols,
-            plan_mass=mass,
-            plan_shape=self.plan.shape,
-            f=host.potentials[0],
-            g=host.potentials[1],
-            solver=self.solver,
-            iterations=self.iterations,
-            time=self.time,
-            eta=self.eta,
-            eps=self.eps,
-            tau=self.tau,
-            penalty=self.penalty,
-            totals=self.totals,
-        )
-        return path
+        from frot._base.archive import write_archive
+        from frot.problem.result_file import arrays_of
+
+        return write_archive(path, "result", arrays_of(self))
 
     def __repr__(self) -> str:
         return (
             f"Result(value={self.value:.10g}, lower={self.lower:.10g}, upper={self.upper:.10g}, "
             f"gap={self.gap:.1e}, status={self.status!r}, solver={self.solver!r})"
         )
+
+
+def _finite(value: float) -> float | None:
+    """Return a number as JSON has it: None where it is infinite."""
+    return float(value) if isfinite(value) else None

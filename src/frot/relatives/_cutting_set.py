@@ -9,6 +9,7 @@ from typing import Any
 
 from frot._base.arrays import find_home, to_numpy
 from frot._base.errors import InputError
+from frot._base.spelling import second_names
 from frot._base.stopping import finish
 from frot._base.validate import check_costs, check_names
 from frot.api.prepare import make_problem
@@ -24,6 +25,7 @@ from frot.solvers.drive import Callback
 __all__ = ["cutting_set"]
 
 
+@second_names
 def cutting_set(
     C: Any,
     a: Any = None,

@@ -12,6 +12,7 @@ import numpy as np
 
 from frot._base.arrays import find_home, to_numpy
 from frot._base.errors import InputError, SolverError
+from frot._base.spelling import second_names
 from frot._base.stopping import finish
 from frot._base.validate import check_callable, check_costs, check_flag, check_names
 from frot.api.prepare import make_problem
@@ -40,6 +41,7 @@ LAST_PIVOTS, LAST_GROUPS = 150, 20
 REFINEMENTS = 6
 
 
+@second_names
 def equitable(
     C: Any,
     a: Any = None,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._base.spelling import second_names
 from frot._base.validate import check_metric, check_number
 from frot.api.prepare import make_problem
 from frot.api.run import on_support
@@ -29,6 +30,7 @@ from frot.solvers.drive import NOTHING
 __all__ = ["max_min"]
 
 
+@second_names
 def max_min(
     X: Any,
     Y: Any,

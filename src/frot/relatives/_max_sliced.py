@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frot._base.errors import InputError, brief
+from frot._base.spelling import second_names
 from frot._base.validate import check_count, check_seed
 from frot.costs import FactoredCosts
 from frot.costs.protocol import UNIT, summation
@@ -36,6 +37,7 @@ class Slice(NamedTuple):
     cost: float
 
 
+@second_names
 def max_sliced(
     X: Any,
     Y: Any,
@@ -44,7 +46,7 @@ def max_sliced(
     b: Any = None,
     normalise_weights: bool = False,
     restarts: int = 10,
-    seed: int = 0,
+    random_state: int = 0,
     tol: float = 1e-9,
     max_iter: int = 200,
     time_limit: float | None = None,
@@ -68,7 +70,7 @@ def max_sliced(
         As in `solve`.
     restarts : int
         Random directions to begin from, besides the two that are not random.
-    seed : int
+    random_state : int
         Of these directions.
     tol : float
         Relative improvement at which a search ends.
@@ -92,7 +94,7 @@ def max_sliced(
     (25.0, array([0.6, 0.8]), Status.CONVERGED)
     """
     pair = check_pair(X, Y, a, b, normalise_weights)
-    tries, seed = check_count(restarts, "restarts"), check_seed(seed, "seed")
+    tries, seed = check_count(restarts, "restarts"), check_seed(random_state, "random_state")
     limits = check_limits(tol, max_iter, time_limit)
     begin = time.perf_counter()
     x, y, turned = reduce_points(pair.costs.X, pair.costs.Y)
@@ -115,6 +117,7 @@ def max_sliced(
     return _finish(pair, sides, chosen, direction**2, upper, name, history, begin)
 
 
+@second_names
 def generalised_max_sliced(
     X: Any,
     Y: Any,
@@ -125,7 +128,7 @@ def generalised_max_sliced(
     b: Any = None,
     normalise_weights: bool = False,
     restarts: int = 5,
-    seed: int = 0,
+    random_state: int = 0,
     tol: float = 1e-6,
     max_iter: int = 100,
     time_limit: float | None = None,
@@ -137,7 +140,7 @@ def generalised_max_sliced(
         \sum_{ij} \pi_{ij} \big( g(x_i, \theta) - g(y_j, \theta) \big)^2
 
     Not convex: a lower bound with restarts, and `status` says so. With "linear" it is
-    `max_sliced`. A function of the user's is climbed by differences, so it need not know its
+    `max_sliced`. A function of the user's is maximised by finite differences, so it need not have a
     derivative; no upper bound is known, and ``upper`` is infinite.
 
     Parameters
@@ -149,7 +152,7 @@ def generalised_max_sliced(
         ``g(points, theta)`` that returns one number a point.
     parameters : int, optional
         Length of theta; the number of features if left out.
-    restarts, seed, tol, max_iter, time_limit :
+    restarts, random_state, tol, max_iter, time_limit :
         As in `max_sliced`.
 
     Returns
@@ -167,7 +170,7 @@ def generalised_max_sliced(
     pair = check_pair(X, Y, a, b, normalise_weights)
     project = _defining(defining_function)
     size = pair.X.shape[1] if parameters is None else check_count(parameters, "parameters")
-    tries, seed = check_count(restarts, "restarts"), check_seed(seed, "seed")
+    tries, seed = check_count(restarts, "restarts"), check_seed(random_state, "random_state")
     limits = check_limits(tol, max_iter, time_limit)
     rng = np.random.default_rng(seed)
     begin = time.perf_counter()

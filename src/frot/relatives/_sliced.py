@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._base.spelling import second_names
 from frot._base.validate import check_count, check_seed
 from frot.costs import FactoredCosts
 from frot.costs.protocol import UNIT, blocks
@@ -24,6 +25,7 @@ __all__ = ["costs_along", "sliced"]
 EXACT_UP_TO = 1_000_000
 
 
+@second_names
 def sliced(
     X: Any,
     Y: Any,
@@ -32,7 +34,7 @@ def sliced(
     b: Any = None,
     normalise_weights: bool = False,
     projections: int = 200,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Result:
     r"""Sliced transport: the mean over directions of the transport along them.
 
@@ -50,7 +52,7 @@ def sliced(
         As in `solve`.
     projections : int
         Random directions.
-    seed : int
+    random_state : int
 
     Returns
     -------
@@ -66,7 +68,7 @@ def sliced(
     """
     pair = check_pair(X, Y, a, b, normalise_weights)
     count = check_count(projections, "projections")
-    seed = check_seed(seed, "seed")
+    seed = check_seed(random_state, "random_state")
     begin = time.perf_counter()
     costs = pair.costs
     n, m, d = len(costs.X), len(costs.Y), costs.X.shape[1]

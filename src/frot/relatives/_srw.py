@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh, qr
 
+from frot._base.spelling import second_names
 from frot._base.stopping import finish
 from frot._base.validate import check_callable, check_count, check_flag
 from frot.costs import FactoredCosts
@@ -66,6 +67,7 @@ PROVEN_EVERY = 10
 ROOM = 0.05
 
 
+@second_names
 def srw(
     X: Any,
     Y: Any,

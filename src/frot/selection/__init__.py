@@ -1,4 +1,4 @@
-"""Feature selection by feature-robust optimal transport, in scikit-learn's manner.
+"""Feature selection by feature-robust optimal transport, with scikit-learn's interface.
 
 Samples of two or more classes go in; features or groups by weight come out, with permutation tests
 and stability. The feature selection of the paper's appendix.

@@ -38,9 +38,9 @@ def rank_genes(
     checkpoint: str | os.PathLike[str] | None = None,
     random_state: int | None = 0,
 ) -> None:
-    """Rank genes by how they tell groups of cells apart, and write it where scanpy looks.
+    """Rank genes by how well they separate groups of cells, in the layout that scanpy reads.
 
-    Each group is held against the reference; `adata.uns[key_added]` then has the layout of
+    Each group is compared with the reference; `adata.uns[key_added]` then has the layout of
     ``scanpy.tl.rank_genes_groups``, so that ``scanpy.get.rank_genes_groups_df`` and scanpy's
     plots read it. As there, genes are in the order of their signed scores: the first ones are
     higher in the group, and the last ones lower. ``logfoldchanges`` are computed as scanpy does,

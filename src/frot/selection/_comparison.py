@@ -170,7 +170,7 @@ DEFAULTS = Settings()
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two classes of samples held against each other, as `FROTSelector` keeps them.
+    """Two classes of samples compared, as `FROTSelector` keeps them.
 
     Not `frot.Comparison`, which holds methods against each other.
 

@@ -202,7 +202,7 @@ def pathway_test(
     feature_names : sequence of str, length d, optional
         By default the columns of X.
     stability : int
-        Pairs of half-samples that tell how surely the robust plan weighs a set; 0 for none.
+        Pairs of half-samples for the stability of the plan's weight of a set; 0 for none.
     random_state : int, optional
 
     Returns

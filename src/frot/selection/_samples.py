@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from frot._base.cells import kind_of
-from frot._base.errors import InputError, brief
+from frot._base.errors import InputError, brief, require
 from frot._base.files import check_path
 from frot._base.names import first_repeated, quote_some
 from frot._base.validate import check_flag
@@ -32,6 +33,9 @@ from frot.selection._sample_files import (
     read_file,
 )
 from frot.selection._sample_labels import Labels
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["Samples", "read_samples"]
 
@@ -80,6 +84,22 @@ class Samples:
         """(N, d)."""
         n, d = self.X.shape
         return n, d
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the features as pandas has them, so that a selector knows their names.
+
+        Rows are named by `ids` where there are some; a sparse table stays sparse.
+
+        Examples
+        --------
+        >>> y, names = np.array(["a", "b"]), ("u", "v")
+        >>> samples = Samples(np.eye(2), y, names, None, None, (), Path("x"))
+        >>> samples.to_frame().columns.tolist()
+        ['u', 'v']
+        """
+        pandas: Any = require("pandas", "tables")
+        make = pandas.DataFrame.sparse.from_spmatrix if issparse(self.X) else pandas.DataFrame
+        return make(self.X, index=self.ids, columns=self.names)
 
     def groups(self, spec: Any = "each") -> Groups:
         """Read a description of groups, members being named as the features are.

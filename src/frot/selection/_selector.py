@@ -168,7 +168,7 @@ def _class_means(each: Sequence[Comparison]) -> dict[str, np.ndarray]:
 
 
 class FROTSelector(SelectorMixin, BaseEstimator):
-    r"""Select the features, or groups of features, that tell classes apart.
+    r"""Select the features, or groups of features, that separate classes.
 
     The samples of two classes are transported onto each other by the plan that is best against
     the worst weights on the features,
@@ -203,10 +203,10 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         the number to select, at most half of the groups, and never less than 1.5 % of the mean
         cost: where classes hardly differ, the best plan makes many costs equal, and no larger
         eta would give so small a perplexity.
-    score : {"auto", "moderated", "t", "shift", "shape", "combined", "alpha", "phi", \
-"misalignment", "set"}
-        What to rank by. "auto" is "moderated" for single features and "set" for groups of them.
-        "t" is :math:`|t|` of Welch's test, which does not trust the classes to vary alike, and
+    score : str
+        What to rank by: "auto", "moderated", "t", "shift", "shape", "combined", "alpha", "phi",
+        "misalignment" or "set". "auto" is "moderated" for single features and "set" for groups.
+        "t" is :math:`|t|` of Welch's test, which does not assume equal variances, and
         "moderated" the same with the variance of each class drawn towards that of both, as if by
         ten more samples; of a group the root of the mean (or sum) of the squares. "set" is how far
         a group's members differ beyond what random groups of the same size and correlation do, in
@@ -267,7 +267,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         where there is no plan. With three or more classes, tuples in the order of
         `comparisons_`.
     comparisons_ : tuple of Comparison
-        What was held against what, with all of the above, the signed effects and the rows behind
+        The comparisons of classes, with all of the above, the signed effects and the rows behind
         each plan.
     table_ : DataFrame, or dict of arrays where pandas is not installed
         A row a feature (group), best first: feature, rank, score, signed_score, up_in (the class

@@ -35,15 +35,15 @@ BUILD_SECONDS = 1e-7
 class LinearProgram(Driven):
     r"""Solve the paper's equation for eta = 0 as one linear program with n m + 1 columns.
 
-    With a `CappedSimplex` it has L more: see `frot.solvers.exact.vertex`.
+    With a `CappedSimplex` it has L more.
 
     .. math::
         \min_{\Pi \in U(a, b),\, t} t \quad \text{s.t.} \quad \langle \Pi, C_l \rangle \le t,
         \quad l = 1, \dots, L
 
-    Slow and plain on purpose: it shares nothing with the other solvers but the bounds, so it can
-    judge them. Only where HiGHS cannot tell, as with costs from 1 to 1e15, do small problems end on
-    the exact pivots of `Exact`.
+    The reference for small problems: it shares nothing with the other solvers but the bounds. Only
+    where HiGHS cannot decide, as with costs from 1 to 1e15, exact pivots of `Exact` finish small
+    problems.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class LinearProgram(Driven):
 
     @property
     def end(self) -> Status:
-        """A referee that cannot tell says so."""
+        """The program was solved, but not well enough."""
         return Status.UNDECIDED
 
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:

@@ -1,14 +1,24 @@
-"""Progress bars: of the certified gap of one problem, and of the count of many."""
+"""Progress bars: of the certified gap of one problem, and of the count of many.
+
+In a terminal they are Rich's, on stderr. In a notebook they are HTML that is shown in place:
+Rich's would need ipywidgets there, and warns without them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from html import escape
+from typing import Any
 
 from frot.problem.result import Progress
 
 __all__ = ["counting_bar", "progress_bar"]
+
+# Seconds between two pictures of a bar in a notebook.
+PAUSE = 0.1
 
 
 @contextmanager
@@ -20,24 +30,12 @@ def progress_bar(tol: float, *, enabled: bool) -> Iterator[Callable[[Progress], 
     if not enabled:
         yield lambda now: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("gap {task.fields[gap]}"),
-        TimeElapsedColumn(),
-    )
     digits = max(1.0, -math.log10(max(tol, 1e-15)))
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("solving", total=digits, gap="?")
+    with _bar("solving", digits, "gap ?") as move:
 
         def show(now: Progress) -> None:
             done = -math.log10(min(1.0, max(now.gap, 1e-15)))
-            text = f"{now.gap:.1e} (to {tol:.0e})"
-            bar.update(task, completed=min(done, digits), gap=text)
+            move(min(done, digits), f"gap {now.gap:.1e} (to {tol:.0e})")
 
         yield show
 
@@ -59,26 +57,72 @@ def counting_bar(
     if not enabled:
         yield lambda more, done: None
         return
+    so_far, spent = before
+    with _bar(what, effort, f"{so_far}/{count}", spent, left=True) as move:
+
+        def show(more: int, done: float) -> None:
+            nonlocal so_far, spent
+            so_far, spent = so_far + more, spent + done
+            move(spent, f"{so_far}/{count}")
+
+        yield show
+
+
+Move = Callable[[float, str], None]
+
+
+@contextmanager
+def _bar(
+    what: str, total: float, text: str, begun: float = 0.0, *, left: bool = False
+) -> Iterator[Move]:
+    """Yield a function that moves a bar to where it says, with a text beside it."""
     from rich.console import Console
+
+    console = Console(stderr=True)
+    if console.is_jupyter:
+        yield from _in_notebook(what, total, text, begun)
+        return
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[count]}/" + str(count)),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        so_far, done_before = before
-        task = bar.add_task(what, total=effort, count=so_far)
-        bar.update(task, completed=done_before)
+    ends: Sequence[Any] = [TextColumn("left"), TimeRemainingColumn()] if left else []
+    beside = TextColumn("{task.fields[beside]}")
+    columns = TextColumn("{task.description}"), BarColumn(), beside, TimeElapsedColumn(), *ends
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=total, beside=text)
+        bar.update(task, completed=begun)
+        yield lambda done, said: bar.update(task, completed=done, beside=said)
 
-        def show(more: int, done: float) -> None:
-            nonlocal so_far
-            so_far += more
-            bar.update(task, advance=done, count=so_far)
 
-        yield show
+def _in_notebook(what: str, total: float, text: str, begun: float) -> Iterator[Move]:
+    """Yield the function; the picture changes ten times a second, and goes at the end."""
+    from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
+
+    start = last = time.monotonic()
+    handle: Any = display(HTML(_html(what, begun, total, text, 0.0)), display_id=True)
+
+    def move(done: float, said: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= PAUSE:
+            last = now
+            handle.update(HTML(_html(what, done, total, said, now - start)))
+
+    try:
+        yield move
+    finally:
+        handle.update(HTML(""))
+
+
+def _html(what: str, done: float, total: float, text: str, seconds: float) -> str:
+    """Return a bar as HTML.
+
+    Examples
+    --------
+    >>> _html("pairs", 1, 4, "1/4", 61.0)
+    '<div>pairs <progress value="0.2500" max="1"></progress> 1/4 · 1:01</div>'
+    """
+    share = min(1.0, done / total) if total > 0.0 else 1.0
+    clock = f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+    bar = f'<progress value="{share:.4f}" max="1"></progress>'
+    return f"<div>{escape(what)} {bar} {escape(text)} · {clock}</div>"

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from frot._base.arrays import find_home, refuse_odd_tensor
 from frot._base.errors import InputError, brief
+from frot._base.spelling import second_names
 from frot._base.validate import check_choice, check_flag, check_number
 from frot.api.batch import batch_weights, with_objectives
 from frot.api.batch_result import BatchResult
@@ -108,6 +109,7 @@ class FRWDLoss(nn.Module):
     tensor([True, True])
     """
 
+    @second_names
     def __init__(
         self,
         groups: Any = None,

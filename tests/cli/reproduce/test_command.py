@@ -1,5 +1,4 @@
 import dataclasses
-import inspect
 import json
 import re
 import sys
@@ -147,10 +146,8 @@ def test_an_experiment_that_fails_costs_no_other(run, registry):
 
 
 def test_the_registry_has_what_the_command_takes():
-    names = [name.value for name in command.Name]
-    assert [*registry_module.EXPERIMENTS, "all"] == names
     fields = {field.name for field in dataclasses.fields(Asked)}
-    options = set(inspect.signature(command.reproduce).parameters)
+    options = set(command.OPTIONS)
     for experiment in registry_module.EXPERIMENTS.values():
         assert set(experiment.takes) <= fields & options
         assert set(experiment.sized_by) <= set(experiment.takes)
@@ -181,4 +178,4 @@ def test_robustness_has_its_own_claims(run, monkeypatch, tmp_path):
     assert (tmp_path / "made" / "robustness.json").exists()
     refused = run("reproduce", "robustness", "--splits", 3)
     assert refused.exit_code == 2
-    assert "--splits is for selection; leave it out for robustness" in refused.stderr
+    assert "No such option: --splits" in refused.stderr

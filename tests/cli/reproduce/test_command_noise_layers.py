@@ -67,18 +67,9 @@ def test_a_stopped_run_says_how_to_go_on(run, monkeypatch):
 @pytest.mark.parametrize(
     ("figure", "words", "text"),
     [
-        ("noise-layers", ["-n", 5], "-n is for other figures; noise-layers takes --pairs"),
-        ("noise-layers", ["--splits", 3], "--splits is for selection; leave it out for noise-lay"),
-        (
-            "fig1",
-            ["--pairs", 3],
-            "--pairs is for noise-layers and correspondence; leave it out for fig1",
-        ),
-        (
-            "fig1",
-            ["--data", "x"],
-            "--data is for selection and noise-layers and correspondence; leave it out",
-        ),
+        ("noise-layers", ["-n", 5], "No such option: -n"),
+        ("noise-layers", ["--splits", 3], "No such option: --splits"),
+        ("fig1", ["--pairs", 3], "No such option: --pairs"),
         ("noise-layers", ["--data", "."], "PF-WILLOW is not in"),
     ],
 )

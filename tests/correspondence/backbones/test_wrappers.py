@@ -42,7 +42,7 @@ def test_noise_is_the_same_for_a_photograph_and_independent_between_two():
     np.testing.assert_array_equal(first, again)
     for other in (
         noisy.extract(OTHER)[-1].values.ravel(),
-        NoisyBackbone(inner, count=1, seed=1).extract(ONE)[-1].values.ravel(),
+        NoisyBackbone(inner, count=1, random_state=1).extract(ONE)[-1].values.ravel(),
     ):
         assert abs(np.corrcoef(first, other)[0, 1]) < 4.0 / np.sqrt(first.size)
     assert abs(first.std() - 1.0) < 4.0 / np.sqrt(first.size)
@@ -50,11 +50,11 @@ def test_noise_is_the_same_for_a_photograph_and_independent_between_two():
 
 def test_names_are_passed_on_and_it_travels():
     inner = ArrayBackbone({"cat.jpg": {"patches": np.ones((5, 4, 6))}})
-    noisy = pickle.loads(pickle.dumps(NoisyBackbone(inner, seed=2)))
+    noisy = pickle.loads(pickle.dumps(NoisyBackbone(inner, random_state=2)))
     assert [one.name for one in noisy.extract_named("cat.jpg", ONE)] == list(noisy.layers)
-    assert noisy.fingerprint == NoisyBackbone(inner, seed=2).fingerprint
-    assert noisy.fingerprint != NoisyBackbone(inner, seed=3).fingerprint
-    assert noisy.fingerprint != NoisyBackbone(inner, count=2, seed=2).fingerprint
+    assert noisy.fingerprint == NoisyBackbone(inner, random_state=2).fingerprint
+    assert noisy.fingerprint != NoisyBackbone(inner, random_state=3).fingerprint
+    assert noisy.fingerprint != NoisyBackbone(inner, count=2, random_state=2).fingerprint
     with pytest.raises(InputError, match="no classifier"):
         noisy.class_maps(ONE)
 
@@ -74,7 +74,7 @@ def test_bad_input():
     inner = arrays()
     bad: tuple[tuple[dict[str, Any], str], ...] = (
         ({"count": 0}, "count"),
-        ({"seed": -1}, "seed"),
+        ({"random_state": -1}, "random_state"),
         ({"count": 1.5}, "count"),
     )
     for options, what in bad:

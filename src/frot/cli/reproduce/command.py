@@ -5,141 +5,163 @@ All experiments of a run end on one web page: every claim with its verdict, then
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError
-from frot.cli.console import FAILED, complain, console, remark, say
+from frot.cli.command import CommandWithJson, command
+from frot.cli.console import FAILED, complain, console, numbers, remark, say, wrote
 from frot.cli.options import Progress, bar, option, option_words
-from frot.cli.reproduce.experiment import Experiment, Reproduction, Table, Verdict
+from frot.cli.reproduce.experiment import Asked, Experiment, Reproduction, Table, Verdict
 from frot.show import Cell, Claim, Column, PageTable, Section, picture, write_page
 
-if TYPE_CHECKING:
-    from frot.cli.reproduce.experiment import Asked, Experiment, Reproduction
-
-__all__ = ["Entry", "reproduce", "write_experiments"]
-
-
-class Name(str, Enum):
-    """What can be reproduced: the names of the registry, which is loaded when one is run."""
-
-    fig1 = "fig1"
-    fig2 = "fig2"
-    selection = "selection"
-    calibration = "calibration"
-    robustness = "robustness"
-    noise_layers = "noise-layers"
-    correspondence = "correspondence"
-    all = "all"
+__all__ = ["Entry", "Experiments", "reproduce", "write_experiments"]
 
 
 COLOURS = {"reproduced": "green", "partly reproduced": "yellow", "not reproduced": "red"}
 PAGE = "reproduction.html"
+ALL = "all of them that there is data for, on one web page"
+NETWORKS = (
+    "Such as efficientnet-lite2,resnet50-thin,mobilenetv2; the first for noise-layers, all there "
+    "otherwise."
+)
+REGRET = "Also costs less their own optima, which takes longer than all the rest."
 
-
-def reproduce(
-    figure: Annotated[
-        Name,
-        typer.Argument(
-            help="Which figure of the paper, or all that there is data for. Selection takes "
-            "minutes and needs real data (see frot.datasets); calibration, of permutation tests on "
-            "simulated tables, and robustness, under noise and beside "
-            "other robust transports, takes minutes too. Noise-layers plants layers of noise in a "
-            "network that matches photographs; correspondence scores every way to match with "
-            "every network, hours for all pairs. Both need PF-WILLOW."
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="Folder for pictures and numbers.")] = Path("out"),
-    seed: Annotated[int, typer.Option(help="Seed of the random points, or splits.", min=0)] = 0,
-    n: Annotated[
+# The fields of `Asked` as options; an experiment has those that it `takes`.
+OPTIONS: dict[str, Any] = {
+    "n": Annotated[
         int | None,
         typer.Option("-n", min=2, help="Points in each cloud, 100 by default; or tables, 200."),
-    ] = None,
-    splits: Annotated[
-        int | None,
-        option("Selection", "Splits into training and test; 50 by default.", "N", min=2),
-    ] = None,
-    sets: Annotated[
+    ],
+    "splits": Annotated[
+        int | None, option(None, "Splits into training and test; 50 by default.", "N", min=2)
+    ],
+    "sets": Annotated[
         str | None,
-        option("Selection", "Data sets, such as colon,leukemia; all there by default.", "NAMES"),
-    ] = None,
-    workers: Annotated[
-        int | None, option("Selection", "Processes; 1 by default.", "N", min=1)
-    ] = None,
-    data: Annotated[Path | None, option(None, "Folder with the data sets.", "FOLDER")] = None,
-    pairs: Annotated[
-        int | None,
-        option("Photographs", "Pairs; 20 for noise-layers, all 900 otherwise.", "N", min=1),
-    ] = None,
-    networks: Annotated[
-        str | None,
-        option(
-            "Photographs",
-            "Such as efficientnet-lite2,resnet50-thin,mobilenetv2; the first for noise-layers, "
-            "all there otherwise.",
-            "NAMES",
-        ),
-    ] = None,
-    regret: Annotated[
-        bool | None,
-        option(
-            "Photographs",
-            "Also costs less their own optima, which takes longer than all the rest.",
-        ),
-    ] = None,
-    progress: Progress = None,
-) -> None:
-    """Compute figures of the paper anew: a picture, all numbers as JSON, and a verdict each.
-
-    What takes minutes or hours goes on where it was, when stopped and started again. All ends with
-    a table of the claims and one web page; what lacks its data is skipped, and it says why.
-
-    Exit codes: 0 computed, whatever the verdicts, 1 some experiment failed, 2 bad input, 130
-    interrupted.
-    """
-    from frot.cli.reproduce.experiment import Asked
-    from frot.cli.reproduce.registry import EXPERIMENTS
-
-    given = {
-        "n": n, "splits": splits, "sets": _names(sets), "workers": workers, "data": data,
-        "pairs": pairs, "networks": _names(networks), "regret": regret,
-    }  # fmt: skip
-    given = {name: value for name, value in given.items() if value is not None}
-    asked = Asked(seed=seed, progress=bar(progress), **given)
-    if figure is Name.all:
-        words = option_words({"seed": seed, "out": out} | given)
-        command = shlex.join(["frot", "reproduce", "all", *words]).replace("--n ", "-n ")
-        raise typer.Exit(_run_all(EXPERIMENTS, asked, out, command))
-    experiment = EXPERIMENTS[figure.value]
-    _check_options(experiment, given, EXPERIMENTS)
-    _show(experiment, _run(experiment, asked, out), out)
+        option(None, "Data sets, such as colon,leukemia; all there by default.", "NAMES"),
+    ],
+    "workers": Annotated[int | None, option(None, "Processes; 1 by default.", "N", min=1)],
+    "data": Annotated[Path | None, option(None, "Folder with the data sets.", "FOLDER")],
+    "pairs": Annotated[
+        int | None, option(None, "Pairs; 20 for noise-layers, all 900 otherwise.", "N", min=1)
+    ],
+    "networks": Annotated[str | None, option(None, NETWORKS, "NAMES")],
+    "regret": Annotated[bool | None, option(None, REGRET)],
+}
+# Options that are lists of names.
+LISTS = ("sets", "networks")
+COMMON: dict[str, tuple[Any, Any]] = {
+    "out": (
+        Annotated[Path, option("Output", "Folder for pictures and numbers.", "FOLDER")],
+        Path("out"),
+    ),
+    "seed": (
+        Annotated[
+            int,
+            option(
+                None, "Seed of points, splits or noise.", None, "--seed", "--random-state", min=0
+            ),
+        ],
+        0,
+    ),
+    "progress": (Progress, None),
+}
 
 
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",")]
+class Experiments(TyperGroup):
+    """A command for each experiment of the registry, which is loaded when one is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the registry, and ``all``."""
+        from frot.cli.reproduce.registry import EXPERIMENTS
+
+        return [*EXPERIMENTS, "all"]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Make the command of an experiment, with the options that it takes."""
+        from frot.cli.reproduce.registry import EXPERIMENTS
+
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        made = _command(EXPERIMENTS.get(cmd_name), EXPERIMENTS)
+        one = typer.Typer(add_completion=False)
+        one.command(cmd_name, cls=CommandWithJson, epilog=vars(made)["epilog"])(made)
+        return typer.main.get_command(one)
 
 
-def _check_options(
-    experiment: Experiment, given: dict[str, Any], experiments: dict[str, Experiment]
-) -> None:
-    """Refuse options that an experiment has no use for, and say which ones have."""
-    for name in given:
-        if name in experiment.takes:
-            continue
-        if name == "n":
-            sizes = " and ".join(f"--{one}" for one in experiment.sized_by)
-            raise InputError(f"-n is for other figures; {experiment.name} takes {sizes}")
-        takers = " and ".join(one.name for one in experiments.values() if name in one.takes)
-        raise InputError(f"--{name} is for {takers}; leave it out for {experiment.name}")
+reproduce = typer.Typer(
+    no_args_is_help=True,
+    help="Compute figures of the paper and our own claims again: a picture, all numbers as JSON, "
+    "and a verdict each.",
+    epilog="Examples:\n\nfrot reproduce fig1\n\nfrot reproduce all --out results",
+)
+
+
+def _command(
+    experiment: Experiment | None, experiments: dict[str, Experiment]
+) -> Callable[..., None]:
+    """Return the command of an experiment, or of all for None."""
+    takes = [name for name in OPTIONS if experiment is None or name in experiment.takes]
+
+    def run(**given: Any) -> None:
+        out, seed, progress = (given.pop(name) for name in COMMON)
+        asked_for: dict[str, Any] = {
+            name: _names(value) if name in LISTS else value
+            for name, value in given.items()
+            if value is not None
+        }
+        asked = Asked(seed=seed, progress=bar(progress), **asked_for)
+        if experiment is None:
+            words = option_words({"seed": seed, "out": out} | asked_for)
+            line = shlex.join(["frot", "reproduce", "all", *words]).replace("--n ", "-n ")
+            raise typer.Exit(_run_all(experiments, asked, out, line))
+        made = _run(experiment, asked, out)
+        _show(experiment, made, out)
+        numbers(made.content)
+
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in {
+            **{name: (OPTIONS[name], None) for name in takes},
+            **COMMON,
+        }.items()
+    ]
+    vars(run)["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__doc__ = _help(experiment)
+    name = "all" if experiment is None else experiment.name
+    sized = [] if experiment is None else [f"frot reproduce {name} {_sized(experiment)} --out made"]
+    return command(f"frot reproduce {name}", *sized)(run)
+
+
+def _sized(experiment: Experiment) -> str:
+    name = experiment.sized_by[0]
+    return f"{'-n' if name == 'n' else f'--{name}'} 20"
+
+
+def _help(experiment: Experiment | None) -> str:
+    about = ALL if experiment is None else experiment.about
+    lines = [f"{about[0].upper()}{about[1:].rstrip('.')}."]
+    if experiment is not None and experiment.needs:
+        lines.append(f"Needs {experiment.needs}.")
+    if experiment is None or experiment.pieces:
+        lines.append("What takes minutes or hours goes on where it was, when started again.")
+    codes = "0 computed, whatever the verdicts, 1 some experiment failed, 2 bad input, 130"
+    return "\n\n".join([*lines, f"Exit codes: {codes} interrupted."])
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
 
 
 def _run(experiment: Experiment, asked: Asked, out: Path) -> Reproduction:
@@ -171,14 +193,12 @@ def _show(experiment: Experiment, made: Reproduction, out: Path) -> None:
             say(f"  {'yes' if check.holds else 'no':<5}  {check.figures}")
     for note in made.notes:
         say(f"  note   {note}")
-    for path in made.write(out):
-        say(f"  {path}")
+    wrote(*made.write(out))
 
 
-def _run_all(experiments: dict[str, Experiment], asked: Asked, out: Path, command: str) -> int:
+def _run_all(experiments: dict[str, Experiment], asked: Asked, out: Path, line: str) -> int:
     """Run every experiment that there is data for; one that fails costs no other."""
     from frot._base.files import make_folder
-    from frot.cli.reproduce.command import Entry, write_experiments
     from frot.show.page import check_page
 
     page = check_page(make_folder(out) / PAGE)
@@ -199,7 +219,8 @@ def _run_all(experiments: dict[str, Experiment], asked: Asked, out: Path, comman
                 complain(f"{experiment.name}: {failed}")
         entries.append(Entry(experiment, made, skipped, failed))
     _summarise(entries)
-    say(f"Wrote {write_experiments(entries, page, command)}")
+    numbers({entry.experiment.name: entry.content for entry in entries})
+    wrote(write_experiments(entries, page, line))
     return FAILED if any(entry.failed for entry in entries) else 0
 
 
@@ -232,6 +253,13 @@ class Entry:
     made: Reproduction | None = None
     skipped: str = ""
     failed: str = ""
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        if self.made is not None:
+            return self.made.content
+        return {"skipped": self.skipped} if self.skipped else {"failed": self.failed}
 
     @property
     def claims(self) -> list[Claim]:

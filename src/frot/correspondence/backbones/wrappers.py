@@ -11,6 +11,7 @@ import numpy as np
 
 from frot._base.errors import InputError
 from frot._base.fingerprint import fingerprint
+from frot._base.spelling import second_names
 from frot.correspondence._features import (
     Backbone,
     Classifying,
@@ -165,7 +166,7 @@ class NoisyBackbone(Wrapper):
         The network.
     count : int
         Layers of noise.
-    seed : int
+    random_state : int
 
     Examples
     --------
@@ -179,11 +180,12 @@ class NoisyBackbone(Wrapper):
     [(3, 9, 9), (5, 3, 3), (3, 9, 9), (5, 3, 3)]
     """
 
-    def __init__(self, backbone: Backbone, count: int = 3, seed: int = 0) -> None:
-        for value, name, least in ((count, "count", 1), (seed, "seed", 0)):
+    @second_names
+    def __init__(self, backbone: Backbone, count: int = 3, random_state: int = 0) -> None:
+        for value, name, least in ((count, "count", 1), (random_state, "random_state", 0)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InputError(f"{name}: must be a whole number >= {least}, got {value!r}")
-        self.seed = seed
+        self.seed = random_state
         self.real: tuple[str, ...] = tuple(backbone.layers)
         self.noise: tuple[str, ...] = tuple(f"noise_{k}" for k in range(count))
         if taken := set(self.real) & set(self.noise):

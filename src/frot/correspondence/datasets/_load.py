@@ -39,7 +39,7 @@ def load_pairs(
     name : {"pf-willow", "spair", "pf-pascal", "caltech"}
     root : path, optional
         The data set's folder, or one above it. Without it: the folder that ``FROT_DATA`` names,
-        ``../shared/data``, and the cache. Nothing is downloaded.
+        folders beside a checkout, and the cache. Nothing is downloaded.
     split : {"test", "val", "trn"}
         PF-WILLOW and Caltech-101 have "test" alone.
 

@@ -137,7 +137,7 @@ def pf_willow(root: str | os.PathLike[str] | None = None, split: str = "test") -
     ----------
     root : path, optional
         The data set's folder, or one above it. Without it: the folder that ``FROT_DATA`` names,
-        ``../shared/data`` and the cache; what is found there has to be the release, by its SHA-256.
+        folders beside a checkout and the cache; it has to be the release, by its SHA-256.
     split : {"test"}
 
     Raises

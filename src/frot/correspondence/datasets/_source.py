@@ -103,7 +103,7 @@ class Source:
     def locate(self, root: str | os.PathLike[str] | None) -> Path:
         """Return the folder of the data set: `root`, or a folder of its usual names below.
 
-        Without `root`: below the folder that ``FROT_DATA`` names, ``../shared/data``, or the cache.
+        Without `root`: below the folder that ``FROT_DATA`` names, beside a checkout, or the cache.
 
         Raises
         ------

@@ -72,7 +72,7 @@ def grid_points(size: tuple[int, int], count: int, box: Any = None) -> np.ndarra
 def object_points(match: Match, count: int = 16) -> np.ndarray:
     """Return about so many points of the source's object, evenly spread, from top to bottom.
 
-    The object is where the cells have most weight. Where all weigh the same it is anybody's guess:
+    The object is where the cells have most weight. Where all weigh the same, it is not known:
     then these are the surest of eight times as many points away from the edges, kept apart from
     each other. No two points are at the same height, so that lines from one photograph to the
     other do not lie on each other.

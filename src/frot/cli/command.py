@@ -1,0 +1,244 @@
+"""What all commands share: ``--out``, ``--json``, ``--quiet``, ``--verbose``, stdin and examples.
+
+`command` gives them to a function that Typer makes a command of; `console` does as they say.
+"""
+
+from __future__ import annotations
+
+import gzip
+import inspect
+import sys
+import tempfile
+import time
+import traceback
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from io import BytesIO
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand
+
+from frot._base.errors import InputError
+from frot._base.files import make_folder
+from frot.cli.console import NUMBERS, STREAM, Voice, check_files, remark, speaking
+from frot.cli.options import option
+
+__all__ = ["CommandWithJson", "Writes", "command", "spooled", "typed"]
+
+
+class Writes(NamedTuple):
+    """A file that a command can write.
+
+    Attributes
+    ----------
+    parameter : str
+        Of the function, that takes the path.
+    endings : tuple of str
+        By which ``--out`` knows it.
+    name : str
+        What it is called in a folder.
+    """
+
+    parameter: str
+    endings: tuple[str, ...]
+    name: str
+
+
+JSON = "Write all numbers as JSON to FILE, or to stdout: --json - (or a bare --json)."
+OUT = "Write to a file what its ending says ({}), or all of that into a folder; repeatable."
+Json = Annotated[Path | None, option("Output", JSON, "FILE", "--json")]
+Quiet = Annotated[bool, option("Output", "Print warnings and errors only.", None, "--quiet", "-q")]
+Verbose = Annotated[
+    bool,
+    option(
+        "Output",
+        "Show a bar, the time, the same in Python, and where an error comes from.",
+        None,
+        "--verbose",
+        "-v",
+    ),
+]
+
+
+class CommandWithJson(TyperCommand):
+    """A command whose ``--json`` without a file means stdout."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put a dash where ``--json`` has no file."""
+        words: list[str] = []
+        for at, word in enumerate(args):
+            words.append(word)
+            after = args[at + 1 : at + 2]
+            if word == "--json" and (not after or (after[0][:1] == "-" and after[0] != STREAM)):
+                words.append(STREAM)
+        return super().parse_args(ctx, words)
+
+
+def command(
+    *examples: str,
+    writes: Sequence[Writes] = (),
+    folder: str | None = None,
+    json: bool = True,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options that all have, and examples at the end of its help.
+
+    A path that is a dash is read from stdin, and the command gets the path of what was read.
+
+    Parameters
+    ----------
+    *examples : str
+        Command lines.
+    writes : sequence of Writes
+        What ``--out`` can write besides numbers; the command takes each path as a parameter.
+    folder : str, optional
+        Where files go if nobody says.
+    json : bool
+        Whether there are numbers to hand over.
+    """
+
+    def decorate(work: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(work, eval_str=True).parameters
+        files = (*writes, Writes("json", NUMBERS, "numbers.json"))
+        added: dict[str, Any] = {"json": Json} if json else {}
+        added |= {"quiet": Quiet, "verbose": Verbose}
+        if writes:
+            endings = " ".join(one.endings[0] for one in files)
+            out = option("Output", OUT.format(endings), "FILE|FOLDER", "--out")
+            added = {"out": Annotated[list[Path] | None, out], **added}
+        parameters = [
+            *(one.replace(kind=one.KEYWORD_ONLY) for one in own.values()),
+            *(
+                inspect.Parameter(
+                    name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=False if name in ("quiet", "verbose") else None,
+                    annotation=kind,
+                )
+                for name, kind in added.items()
+            ),
+        ]
+
+        @wraps(work)
+        def run(**given: Any) -> None:
+            said = {name: given.pop(name) for name in added}
+            given["json"] = said.get("json")
+            outs = said.get("out") or []
+            if folder is not None and not outs and not any(given[one.parameter] for one in writes):
+                outs = [Path(folder)]
+            _put(given, files, outs)
+            to = given.pop("json")
+            if to is None or str(to) != STREAM:
+                check_files((to, NUMBERS))
+            with ExitStack() as stack:
+                for name, value in given.items():
+                    if isinstance(value, Path) and str(value) == STREAM:
+                        given[name] = stack.enter_context(spooled())
+                voice = Voice(to, bool(said["quiet"]), bool(said["verbose"]))
+                stack.enter_context(speaking(voice))
+                stack.enter_context(_clock(voice.verbose))
+                work(**given)
+
+        # Typer reads both.
+        vars(run)["__signature__"] = inspect.Signature(parameters)
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        head = "Examples:" if len(examples) > 1 else "Example:"
+        vars(run)["epilog"] = "\n\n".join([head, *examples]) if examples else None
+        return run
+
+    return decorate
+
+
+def _put(given: dict[str, Any], files: Sequence[Writes], outs: Sequence[Path]) -> None:
+    """Set the parameters that ``--out`` stands for."""
+    for path in outs:
+        ending = path.suffix.lower()
+        if path.is_dir() or not ending:
+            make_folder(path)
+            for one in files:
+                if given.get(one.parameter) is None:
+                    given[one.parameter] = path / one.name
+            continue
+        found = [one.parameter for one in files if ending in one.endings]
+        if not found:
+            known = " or ".join(end for one in files for end in one.endings)
+            raise InputError(f"{path} must end in {known}, or be a folder")
+        if given.get(found[0]) is not None:
+            raise InputError(f"out: {path} and {given[found[0]]} hold the same; give one of them")
+        given[found[0]] = path
+
+
+@contextmanager
+def _clock(verbose: bool) -> Iterator[None]:
+    start = time.perf_counter()
+    try:
+        yield
+    except Exception as error:
+        if verbose and not isinstance(error, typer.Exit):
+            traceback.print_exc()
+        raise
+    finally:
+        if verbose:
+            remark(f"{time.perf_counter() - start:.2f} s")
+
+
+def typed(path: Path) -> Path:
+    """Return a path as it was typed: a dash for what was read from stdin.
+
+    Examples
+    --------
+    >>> [typed(Path(name)).name for name in ("/tmp/frot-x/stdin.csv", "b.csv")]
+    ['-', 'b.csv']
+    """
+    spool = path.name.startswith("stdin.") and path.parent.name.startswith(PREFIX)
+    return Path(STREAM) if spool else path
+
+
+PREFIX = "frot-"
+
+
+@contextmanager
+def spooled() -> Iterator[Path]:
+    """Yield the path of a file with what is on stdin, named by what it looks like."""
+    content = sys.stdin.buffer.read()
+    if not content:
+        raise InputError("stdin: is empty; give a table or a photograph there, or a path")
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
+        path = Path(folder) / f"stdin{ending_of(content)}"
+        path.write_bytes(content)
+        yield path
+
+
+# What files begin with.
+MAGIC = {
+    b"\x93NUMPY": ".npy",
+    b"PAR1": ".parquet",
+    b"\x89HDF": ".h5ad",
+    b"\x89PNG": ".png",
+    b"\xff\xd8\xff": ".jpg",
+    b"RIFF": ".webp",
+    b"#1.2": ".gct",
+}
+
+
+def ending_of(content: bytes) -> str:
+    r"""Return the ending that a file of this content has.
+
+    Examples
+    --------
+    >>> ending_of(b"a,b\n1,2\n"), ending_of(b"a\tb\n"), ending_of(gzip.compress(b"a,b"))
+    ('.csv', '.tsv', '.csv.gz')
+    """
+    for magic, ending in MAGIC.items():
+        if content.startswith(magic):
+            return ending
+    if content.startswith(b"\x1f\x8b"):
+        with gzip.open(BytesIO(content)) as file:
+            return f"{ending_of(file.read(65536))}.gz"
+    if content.startswith(b"PK\x03\x04"):
+        with zipfile.ZipFile(BytesIO(content)) as file:
+            return ".npz" if any(name.endswith(".npy") for name in file.namelist()) else ".xlsx"
+    return ".tsv" if b"\t" in content.partition(b"\n")[0] else ".csv"
