@@ -22,7 +22,7 @@ GROUPS, FEATURES, CENTRES = 8, 64, 20
 
 def watch(module, counter: Counter, seconds: dict, synchronize) -> None:
     """Count the kernels' calls, and their time."""
-    for name in ("log_sums", "column_sums", "apply"):
+    for name in ("log_sums", "column_sums", "apply", "products"):
         kernel = getattr(module, name)
 
         def counted(*arguments, inner=kernel, name=name, **options):
@@ -30,7 +30,7 @@ def watch(module, counter: Counter, seconds: dict, synchronize) -> None:
             begin = time.perf_counter()
             found = inner(*arguments, **options)
             synchronize()
-            fine = options.get("precise", name != "log_sums")
+            fine = options.get("precise", name not in ("log_sums", "products"))
             counter[name, fine] += 1
             seconds[name, fine] += time.perf_counter() - begin
             return found

@@ -3,6 +3,8 @@ import types
 from dataclasses import replace
 from importlib import metadata
 
+import pytest
+
 import frot
 from frot.cli import doctor as _doctor
 
@@ -33,7 +35,8 @@ def test_what_is_missing_is_named_with_the_remedy(run, monkeypatch):
     assert 'pip install "frot[torch]"' in done.output
 
 
-def test_a_gpu_by_torch(monkeypatch):
+@pytest.mark.parametrize("triton", [True, False])
+def test_a_gpu_by_torch(monkeypatch, triton):
     cuda = types.SimpleNamespace(
         is_available=lambda: True, device_count=lambda: 1, get_device_name=lambda i: f"card {i}"
     )
@@ -41,7 +44,10 @@ def test_a_gpu_by_torch(monkeypatch):
     module.__spec__ = types.SimpleNamespace()  # type: ignore[assignment]
     module.cuda = cuda  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch", module)
-    assert _doctor._gpu() == "card 0"
+    there = {"torch": module.__spec__, "triton": module.__spec__ if triton else None}
+    monkeypatch.setattr(_doctor.util, "find_spec", there.get)
+    road = "Triton kernels" if triton else "plain PyTorch, no Triton"
+    assert _doctor._gpu() == f"card 0 ({road})"
 
 
 def test_neither_torch_nor_nvidia_smi_is_no_error(monkeypatch):

@@ -46,7 +46,7 @@ from frot.costs.points import PointGeometry
 from frot.costs.protocol import Rounding
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn._stream import StreamEngine
-from frot.solvers.sinkhorn.aggregate import Clusters
+from frot.solvers.sinkhorn.aggregate import Clusters, cluster_points
 from frot.solvers.sinkhorn.engine import FirstPass, Point
 from frot.solvers.sinkhorn.terms import Terms
 
@@ -61,7 +61,7 @@ FUSED_TO = 2.5e-4
 FINE = 2e-4
 # Rows that one product is tried on, and how far it may be off: on average as a share of f, which
 # dual values are compared to, and in size in units of log 2.
-TRIED, ROUGH_BIAS, ROUGH_SCORE = 4_096, 3e-5, 2e-2
+TRIED, ROUGH_BIAS, ROUGH_SCORE = 4_096, 2e-4, 2e-2
 # What an addition of eight products is off by, and one number of single precision.
 ADDED, SINGLE = 2.0**-20, 2.0**-23
 # Tiles whose sums are added in single precision, and additions, pair by pair, within a tile.
@@ -114,8 +114,8 @@ class FusedEngine(StreamEngine):
 
     @property
     def noise(self) -> float:
-        """What TF32 moves dual values by; those of three products are compared with them."""
-        return 1e-4
+        """What one product moves dual values by; those of three are compared with them."""
+        return max(1e-4, 2.0 * self._memory.get("bias", 0.0))
 
     def passes(self, alpha: Any) -> FusedPasses:
         """Passes with three products."""
@@ -153,8 +153,9 @@ class FusedEngine(StreamEngine):
                 for precise in (False, True)
             )
             off, size = one - three, float(xp.mean(xp.abs(points.x_norms[::step] - three)))
-            biased = abs(float(xp.mean(off))) > ROUGH_BIAS * (size + 1.0)
-            self._memory["rough"] = not biased and float(xp.mean(xp.abs(off))) <= ROUGH_SCORE
+            bias = abs(float(xp.mean(off))) / (size + 1.0)
+            serves = bias <= ROUGH_BIAS and float(xp.mean(xp.abs(off))) <= ROUGH_SCORE
+            self._memory.update(rough=serves, bias=bias if serves else 0.0)
         return self._memory["rough"]
 
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
@@ -217,9 +218,18 @@ class FusedEngine(StreamEngine):
         values = xp.asarray(xp.astype(values, xp.float32), copy=True)
         found = 0.0
         for part in _parts(points.x.shape[0]):
-            moved = self.kernels.products(points.x[part, :], points.y, u[part], cols, values)
+            moved = self.kernels.products(
+                points.x[part, :], points.y, u[part], cols, values, precise=self.fine
+            )
             found = found + xp.matrix_transpose(mine[part, :]) @ xp.astype(moved, mine.dtype)
         return to_numpy(found)
+
+    def clusters(self) -> Clusters | None:
+        """Found once for all sweeps, fine or not."""
+        if "clusters" not in self._memory:
+            found = cluster_points(self.geometry, self.terms, self.terms.prior)
+            self._memory["clusters"] = found
+        return self._memory["clusters"]
 
     @cached_property
     def _some(self) -> Any:

@@ -73,7 +73,7 @@ def apply(
     return torch.cat(sums), moments
 
 
-def products(x: Any, y: Any, rows: Any, cols: Any, values: Any) -> Any:
-    """Return the products of the plan and values (k, m), (n, k) in single precision, roughly."""
+def products(x: Any, y: Any, rows: Any, cols: Any, values: Any, precise: bool = False) -> Any:
+    """Return the products of the plan and values (k, m), (n, k) in single precision."""
     parts = [((tile + cols) + rows[part, None]).exp2_() @ values.T for part, tile in _blocks(x, y)]
     return torch.cat(parts)

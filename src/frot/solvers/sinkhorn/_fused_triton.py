@@ -215,13 +215,14 @@ def apply(
     return sums, moments.sum(dim=1).reshape(-1)[: len(values)]
 
 
-def products(x: Any, y: Any, rows: Any, cols: Any, values: Any) -> Any:
-    """Return the products of the plan and values (k, m), (n, k) in single precision, roughly."""
+def products(x: Any, y: Any, rows: Any, cols: Any, values: Any, precise: bool = False) -> Any:
+    """Return the products of the plan and values (k, m), (n, k) in single precision."""
     (n, width), (count, m) = x.shape, values.shape
     moved = _room(x, n, count, dtype=torch.float32)
     _times[(_tiles(n, ROWS),)](
         x, y, rows, cols, values, moved, n, m, width, count,
-        ROWS, COLS, width // WIDTH, WIDTH, triton.next_power_of_2(count), "tf32",
+        ROWS, COLS, width // WIDTH, WIDTH, triton.next_power_of_2(count),
+        "tf32x3" if precise else "tf32",
         num_warps=WARPS, num_stages=STAGES,
     )  # fmt: skip
     return moved

@@ -168,9 +168,10 @@ class StreamEngine:
         None where there are no points to find clusters of, or marginals need not be kept.
         """
         terms = self.terms
-        if terms.soft or self._clusters is None:
+        clusters = None if terms.soft else self.clusters()
+        if clusters is None:
             return None
-        home, clusters = terms.home, self._clusters
+        home = terms.home
         masses = self.cluster_masses(alpha, g, clusters)
         sums = (
             to_numpy(weights @ clusters.one_hot(home, side))[0].astype(float)
@@ -178,6 +179,10 @@ class StreamEngine:
         )
         scalings = home.bring(cluster_scalings(masses, *sums))
         return terms.eps * home.xp.take(scalings, clusters.cols)[None, :]
+
+    def clusters(self) -> Clusters | None:
+        """Clusters of the points, found once."""
+        return self._clusters
 
     @cached_property
     def _clusters(self) -> Clusters | None:
