@@ -31,6 +31,7 @@ class DataSet(str, Enum):
     spair = "spair"
     pf_pascal = "pf-pascal"
     caltech = "caltech"
+    birds = "birds"
 
 
 class Split(str, Enum):
