@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -15,6 +14,7 @@ from frot._base.errors import InputError, require
 from frot._base.files import check_writable
 from frot.cli.console import FAILED, console, remark, say, warn
 from frot.cli.matching import make_matcher, option, split_options, takes_matcher
+from frot.cli.options import Progress, bar
 
 if TYPE_CHECKING:
     from frot.correspondence.evaluation import Evaluation, ResultTable
@@ -78,9 +78,7 @@ def evaluate(
         bool,
         typer.Option("--every", help="Show every published row.", rich_help_panel="Output"),
     ] = False,
-    progress: Annotated[
-        bool | None, option("Output", "Show a bar; by default on a terminal.")
-    ] = None,
+    progress: Progress = None,
 ) -> None:
     """Match every pair of a data set and score them by class, beside the published figures.
 
@@ -120,7 +118,7 @@ def evaluate(
                 resume=resume,
                 retry_failed=retry_failed,
                 limit=limit,
-                progress=sys.stderr.isatty() if progress is None else progress,
+                progress=bar(progress),
             )
         except InputError as error:
             # The fix that the library names is an argument; here it is an option.

@@ -23,11 +23,13 @@ def option(
     return typer.Option(*flags, help=text, metavar=metavar, rich_help_panel=panel, **more)
 
 
-Progress = Annotated[bool | None, option("Output", "Show a bar; by default on a terminal.")]
+Progress = Annotated[
+    bool | None, option("Output", "Show a bar, or lines in a file; by default on a terminal.")
+]
 
 
 def bar(progress: bool | None) -> bool:
-    """Whether to show a bar: on a terminal, unless it was said."""
+    """Whether to show progress: on a terminal, unless it was said."""
     return sys.stderr.isatty() if progress is None else progress
 
 
