@@ -107,13 +107,12 @@ def test_a_search_that_was_stopped_goes_on(pairs, tmp_path, monkeypatch, capsys)
     calls.clear()
     assert search_layers(pairs, matcher("nn"), most=2, store=store) == whole
     assert calls == []
-    assert search_layers(pairs, matcher("uniform"), most=1, store=store).best
+    assert search_layers(pairs, matcher("hpf"), most=1, store=store).best
     assert len(calls) == first
     calls.clear()
-    assert best_layer(pairs, matcher("ot"), store=store) == best_layer(
-        pairs, matcher("ot"), store=store
-    )
-    assert len(calls) == first
+    found = [best_layer(pairs.first(1), matcher("ot"), store=store) for _ in range(2)]
+    assert found[0] == found[1]
+    assert len(calls) == len(planted.Planted().layers)
 
 
 def test_a_narrow_beam_is_a_greedy_search(pairs):
