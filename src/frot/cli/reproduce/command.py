@@ -70,7 +70,12 @@ def reproduce(
     ] = None,
     sets: Annotated[
         str | None,
-        option("Selection", "Data sets, such as colon,leukemia; all there by default.", "NAMES"),
+        option(
+            "Selection",
+            "Data sets, such as colon,leukemia, or pf-willow,birds for correspondence; all there "
+            "by default.",
+            "NAMES",
+        ),
     ] = None,
     workers: Annotated[
         int | None, option("Selection", "Processes; 1 by default.", "N", min=1)
@@ -273,7 +278,10 @@ def _section(entry: Entry) -> Section:
         name,
         [about] if about not in [claim.text for claim in claims] else [],
         claims=claims,
-        pictures=[picture(made.draw, about)],
+        pictures=[
+            picture(made.draw, about),
+            *(picture(draw, f"{name}: {word}") for word, draw in made.more.items()),
+        ],
         tables=[_table(table, f"{name}-{i}") for i, table in enumerate(made.tables)],
         notes=made.notes,
         key=name,
