@@ -15,6 +15,7 @@ __all__ = [
     "FeatureMap",
     "Grid",
     "extract_named",
+    "innermost",
     "knows_names",
     "refuse_classes",
     "state_of",
@@ -184,7 +185,7 @@ def extract_named(backbone: Backbone, name: str, image: np.ndarray) -> list[Feat
 
 def knows_names(backbone: Any) -> bool:
     """Whether a backbone, or the one inside it, may know images by name."""
-    return hasattr(_innermost(backbone), "extract_named")
+    return hasattr(innermost(backbone), "extract_named")
 
 
 def state_of(backbone: Any) -> Any:
@@ -195,10 +196,11 @@ def state_of(backbone: Any) -> Any:
     >>> state_of(object()) is None
     True
     """
-    return getattr(_innermost(backbone), "state", None)
+    return getattr(innermost(backbone), "state", None)
 
 
-def _innermost(backbone: Any) -> Any:
+def innermost(backbone: Any) -> Any:
+    """Return the backbone inside all others around it."""
     while (inside := getattr(backbone, "backbone", None)) is not None:
         backbone = inside
     return backbone
