@@ -17,7 +17,7 @@ from frot.correspondence.datasets.annotation import (
 )
 from frot.correspondence.datasets.pair_set import Pair
 
-__all__ = ["CLASSES", "COUNTS", "SPair"]
+__all__ = ["CLASSES", "COUNTS", "FLAGS", "SPair"]
 
 # With the names of their columns in the paper's tables.
 CLASSES = {
@@ -41,7 +41,15 @@ CLASSES = {
     "tvmonitor": "tv",
 }
 COUNTS = {"trn": 53340, "val": 5384, "test": 12234}
-FLAGS = ("viewpoint_variation", "scale_variation", "truncation", "occlusion")
+# What the data set says of a pair, and what its numbers stand for.
+_HARD = {"0": "easy", "1": "medium", "2": "hard"}
+_CUT = {"0": "none", "1": "source", "2": "target", "3": "both"}
+FLAGS = {
+    "viewpoint_variation": _HARD,
+    "scale_variation": _HARD,
+    "truncation": _CUT,
+    "occlusion": _CUT,
+}
 
 
 class SPair(Source):
