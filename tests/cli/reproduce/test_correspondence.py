@@ -109,8 +109,8 @@ def test_all_methods_on_all_pairs_with_tables_pictures_and_verdicts(small, data,
     weights, scores = made.more["layers"]().axes[2:]
     assert len(weights.lines) == len(ETAS)
     # With the prior the layer of noise is never used.
-    assert max(line.get_ydata()[2] for line in weights.lines) < 0.1
-    assert list(scores.lines[0].get_xdata()) == list(ETAS)
+    assert max(np.asarray(line.get_ydata())[2] for line in weights.lines) < 0.1
+    assert np.asarray(scores.lines[0].get_xdata()).tolist() == list(ETAS)
 
 
 def test_finished_pairs_are_not_matched_again(small, willow, tmp_path, monkeypatch):

@@ -278,7 +278,9 @@ def _picked(
         # From the last axis backwards, before and behind.
         before = [args[1][2 * (3 - axis)] if len(args[1]) > 2 * (3 - axis) else 0 for axis in axes]
         return replace(seen, grid=grid, start=seen.start - seen.stride * sum(before) / 2)
-    dim, begin, _, step = (*args[1:], *(0, 0, None, 1)[len(args) - 1 :])
+    # What a slice leaves out: all of the first axis.
+    given: list[Any] = [*args[1:], *(0, 0, None, 1)[len(args) - 1 :]]
+    dim, begin, _, step = given
     if dim % 4 not in axes:
         return None
     gaps = [
