@@ -37,6 +37,8 @@ class FeatureMap:
         Pixels of the network's input between neighbouring cells.
     receptive_field : float
         Pixels of the network's input, across, that a cell sees.
+    finite : bool
+        Whether it is known already that all values are numbers.
 
     Examples
     --------
@@ -48,6 +50,7 @@ class FeatureMap:
     values: Any
     stride: float
     receptive_field: float
+    finite: bool = False
 
     @property
     def channels(self) -> int:
@@ -124,6 +127,8 @@ class Backbone(Protocol):
 
     One whose weights may change while it is used can have a `state` as well: a key that costs
     little and is another after a change, so that no features are remembered that are out of date.
+    A vision transformer may have `patch`, the side of its patches in pixels, and `most_side`, the
+    longest side of a photograph that it takes; photographs are resized to suit them.
     """
 
     @property
