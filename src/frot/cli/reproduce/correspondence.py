@@ -273,6 +273,7 @@ def correspondence(
     """
     whole = pf_willow(root)
     chosen = {key: all_.first(pairs) for key, all_ in _sets(whole, sets, root).items()}
+    absent = [name for name in SETS if sets is None and name not in chosen]
     names = _available() if networks is None else list(networks)
     runs: dict[str, list[Runs]] = {key: [] for key in chosen}
     choices = {}
@@ -312,7 +313,7 @@ def correspondence(
         numbers,
         (*claims(rows, tests), *sweep_verdicts(rows, swept)),
         partial(draw_correspondence, rows, tests[0]),
-        NOTES,
+        (*NOTES, *(f"{name} is not there, and left out." for name in absent)),
         (*score_tables(rows, AGAINST), *(sweep_table(rows, test, swept[test]) for test in tests)),
         {
             **{
