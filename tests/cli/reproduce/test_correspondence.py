@@ -18,7 +18,7 @@ from frot.cli.reproduce.pair_runs import (
 )
 from frot.cli.reproduce.pairs import Choice
 from frot.cli.reproduce.resume import kept_in
-from frot.correspondence import Matcher, pf_willow
+from frot.correspondence import Matcher, load_pairs, pf_willow
 from tests.correspondence import generated, planted
 
 LAYERS = ("x", "y", "noise_of_its_own")
@@ -90,7 +90,8 @@ def test_all_methods_on_all_pairs_with_tables_pictures_and_verdicts(small, data,
     paths = made.write(tmp_path / "out")
     assert [path.name for path in paths] == [
         "correspondence.png", "correspondence.json", "correspondence.md",
-        "correspondence-birds.png", "correspondence-layers.png", "correspondence-matches.png",
+        "correspondence-birds.png", "correspondence-layers-pf-willow.png",
+        "correspondence-layers-birds.png", "correspondence-matches.png",
     ]  # fmt: skip
     content = json.loads(paths[1].read_text(encoding="utf-8"))
     assert [verdict["figure"] for verdict in content["verdicts"]] == [
@@ -106,7 +107,7 @@ def test_all_methods_on_all_pairs_with_tables_pictures_and_verdicts(small, data,
     used = [float(line[2].split(";")[0]) for line in swept.rows]
     assert used == sorted(used)
     assert used[0] < used[-1]
-    weights, scores = made.more["layers"]().axes[2:]
+    weights, scores = made.more["layers-pf-willow"]().axes[2:]
     assert len(weights.lines) == len(ETAS)
     # With the prior the layer of noise is never used.
     assert max(np.asarray(line.get_ydata())[2] for line in weights.lines) < 0.1
@@ -205,11 +206,20 @@ def test_scores_and_their_errors():
     assert frot["difference_standard_error"] == pytest.approx(100 / 3)
 
 
-def test_pairs_with_fewer_points_than_others(small, data):
-    few = correspondence(["planted"], 2, sets=["birds"], root=data)
-    errors = few.numbers["scores"][0]
-    assert errors["pairs_of"] == "2 pairs of birds"
-    assert 0.0 <= errors["pck"] <= 100.0
+def test_pairs_with_fewer_points_than_others(data):
+    pair = load_pairs("birds", data).pairs[0]
+    matcher = Matcher(planted.Planted(LAYERS), side=64, stride=4)
+    some = {"nn": CHOICES["nn"]}
+    (own,), (filled,) = (match_pair(matcher, pair, some, most=most) for most in (None, 6))
+    errors = filled[: 6 * len(READINGS)].reshape(len(READINGS), 6)
+    assert np.isnan(errors[:, 4:]).all()
+    assert errors[:, :4].ravel() == pytest.approx(own[: 4 * len(READINGS)])
+    runs = Runs("net", LAYERS, ("nn",), errors[None, None], np.ones((1, 1, 3)), np.ones((1, 1)))
+    row = score_rows(runs, some, {"all": np.ones(1, dtype=bool)}, "nn")[0]
+    assert row["pck"] == pytest.approx(100 * np.mean(own[:4] <= 0.1))
+
+
+def test_sets_that_are_not_known(data):
     with pytest.raises(InputError, match="'colon' is not known; give some of pf-willow, birds"):
         correspondence(["planted"], 2, sets=["colon"], root=data)
 

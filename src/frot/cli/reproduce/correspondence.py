@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -297,7 +298,10 @@ def correspondence(
     ]
     # What nothing was chosen on is the last part of each set.
     tests = [list(own)[-1] for own in parts.values()]
-    swept = {test: runs[key] for test, key in zip(tests, runs, strict=True)}
+    swept = {
+        test: [_of(one, parts[key][test]) for one in runs[key]]
+        for test, key in zip(tests, runs, strict=True)
+    }
     numbers = {
         "data": [some.name for some in chosen.values()],
         "pairs": {key: len(some) for key, some in chosen.items()},
@@ -320,10 +324,19 @@ def correspondence(
                 key: partial(draw_correspondence, rows, test)
                 for key, test in list(zip(chosen, tests, strict=True))[1:]
             },
-            "layers": partial(draw_layer_weights, rows, swept),
+            **{
+                f"layers-{key}": partial(draw_layer_weights, rows, test, swept[test])
+                for key, test in zip(chosen, tests, strict=True)
+            },
             "matches": lambda: draw_one_to_one(matcher_of(names[0]), shown),
         },
     )
+
+
+def _of(runs: Runs, some: np.ndarray) -> Runs:
+    """The runs of some of the pairs."""
+    own = {name: getattr(runs, name)[some] for name in ("errors", "alpha", "seconds")}
+    return replace(runs, **own)
 
 
 SETS = ("pf-willow", "birds")
