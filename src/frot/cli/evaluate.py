@@ -16,7 +16,7 @@ from frot._base.files import check_writable
 from frot.cli.command import Writes, command
 from frot.cli.console import FAILED, console, numbers, remark, say, warn, wrote
 from frot.cli.matching import make_matcher, option, split_options, takes_matcher
-from frot.cli.options import bar
+from frot.cli.options import Progress, bar
 
 if TYPE_CHECKING:
     from frot.correspondence.evaluation import Evaluation, ResultTable
@@ -33,6 +33,7 @@ class DataSet(str, Enum):
     spair = "spair"
     pf_pascal = "pf-pascal"
     caltech = "caltech"
+    birds = "birds"
 
 
 class Split(str, Enum):
@@ -88,9 +89,7 @@ def evaluate(
         bool,
         typer.Option("--every", help="Show every published row.", rich_help_panel="Output"),
     ] = False,
-    progress: Annotated[
-        bool | None, option("Output", "Show a bar; by default on a terminal.")
-    ] = None,
+    progress: Progress = None,
 ) -> None:
     """Match every pair of a data set and score them by class, beside the published figures.
 

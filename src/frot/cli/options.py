@@ -24,7 +24,9 @@ def option(
     return typer.Option(*flags, help=text, metavar=metavar, rich_help_panel=panel, **more)
 
 
-Progress = Annotated[bool | None, option("Output", "Show a bar; by default on a terminal.")]
+Progress = Annotated[
+    bool | None, option("Output", "Show a bar, or lines in a file; by default on a terminal.")
+]
 
 
 def bar(progress: bool | None) -> bool:

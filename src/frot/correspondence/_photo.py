@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ MIN_SIDE = 32
 MAX_PIXELS = 89_000_000  # just under what Pillow itself calls a decompression bomb
 # Of colours; what JPEG does to a wall of one colour is less.
 _LEAST_CONTRAST = 2.0 / 255.0
+_COLOURS = (1, 3, 4)  # grey, red green blue, and with opacity
 _SHORTEST = 8  # cells at stride 4 would be fewer than two below it
 
 
@@ -155,12 +157,14 @@ def read_photo(source: Any, name: str | None = None) -> Photo:
 
     Parameters
     ----------
-    source : path, PIL image, array or Photo
+    source : path, PIL image, array, torch tensor or Photo
         Files and PIL images may be grey, RGB, with a palette or a transparent background (laid
         over white), CMYK or of 16 bits, and are turned upright as their EXIF data say. Whole
         numbers in Pillow's mode "I" are of 8 bits if none is over 255, and of 16 otherwise; in
         mode "I;16" they always are of 16. Arrays are (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), of
         uint8, uint16, bool, or floats. Floats, also in mode "F", are in [0, 1]; others are refused.
+        Tensors of torch, on any device, may have their colours first, as (3, H, W) or
+        (1, 3, H, W), with 1, 3 or 4 of them.
     name : str, optional
         What to call it; by default the name of the file, or "image".
 
@@ -184,6 +188,8 @@ def read_photo(source: Any, name: str | None = None) -> Photo:
         called = name or Path(str(getattr(source, "filename", "") or "image")).name
         return _finish(_from_pil(source, called), called)
     called = name or "image"
+    if (torch := sys.modules.get("torch")) is not None and torch.is_tensor(source):
+        source = _from_tensor(source)
     return _finish(_from_array(source, called), called)
 
 
@@ -235,6 +241,18 @@ def _from_pil(image: Any, name: str) -> np.ndarray:
     return _from_array(np.asarray(image), name)
 
 
+def _from_tensor(tensor: Any) -> np.ndarray:
+    """Return the array of a tensor of torch, the colours of which may come first."""
+    tensor = tensor.detach().cpu()
+    if tensor.ndim == 4 and tensor.shape[0] == 1:
+        tensor = tensor[0]
+    if tensor.is_floating_point():
+        # NumPy has no bfloat16.
+        tensor = tensor.float()
+    first = tensor.ndim == 3 and tensor.shape[0] in _COLOURS and tensor.shape[2] not in _COLOURS
+    return (tensor.permute(1, 2, 0) if first else tensor).numpy()
+
+
 def _from_array(source: Any, name: str) -> np.ndarray:
     try:
         values = np.asarray(source)
@@ -247,7 +265,7 @@ def _from_array(source: Any, name: str) -> np.ndarray:
         )
     if values.ndim == 2:
         values = values[:, :, None]
-    if values.ndim != 3 or values.shape[2] not in (1, 3, 4):
+    if values.ndim != 3 or values.shape[2] not in _COLOURS:
         hint = "; move the colours to the last axis" if values.shape[:1] in ((1,), (3,)) else ""
         raise InputError(
             f"{name} has shape {np.shape(source)}; give (H, W), (H, W, 3) or (H, W, 4){hint}"

@@ -52,25 +52,35 @@ def common_grid(maps: Sequence[FeatureMap], stride: float | None) -> int:
 
 
 def with_cells(
-    maps: Sequence[FeatureMap], stride: float | None
+    maps: Sequence[FeatureMap], stride: float | None, exact: bool = False
 ) -> tuple[tuple[FeatureMap, ...], int]:
     """Return the layers and the number of the one whose grid all others are brought to.
 
     Where a stride is asked for and all layers are finer, the last one is brought to that stride:
-    a choice of early layers shall not match more cells than all layers together.
+    a choice of early layers shall not match more cells than all layers together. Where the stride
+    is meant to the pixel (`exact`), the layer is brought to it whatever its own.
 
     Examples
     --------
     >>> maps, number = with_cells([FeatureMap("fine", np.zeros((1, 9, 16)), 4, 11)], 8)
     >>> maps[number].values.shape, maps[number].stride
     ((1, 5, 8), 8)
+    >>> patches = [FeatureMap("block", np.zeros((1, 5, 8)), 16, 16)]
+    >>> with_cells(patches, 8)[0][0].stride, with_cells(patches, 8, exact=True)[0][0].grid
+    (16, Grid(h=9, w=15, stride=8.0, receptive_field=16.0))
     """
     number = common_grid(maps, stride)
     layer = maps[number]
-    if stride is None or layer.stride >= stride:
+    if stride is None or layer.stride == stride or (layer.stride > stride and not exact):
         return tuple(maps), number
-    h, w = (math.ceil(side * layer.stride / stride) for side in (layer.grid.h, layer.grid.w))
-    brought = at_most(layer, Grid(h, w, stride, layer.receptive_field))
+    if layer.stride < stride:
+        h, w = (math.ceil(side * layer.stride / stride) for side in (layer.grid.h, layer.grid.w))
+        brought = at_most(layer, Grid(h, w, stride, layer.receptive_field))
+    else:
+        # The last cell lies where it lay.
+        h, w = (round((side - 1) * layer.stride / stride) + 1 for side in layer.values.shape[1:])
+        values = resize(layer.values, h, w, align_corners=True)
+        brought = FeatureMap(layer.name, values, stride, layer.receptive_field)
     return (*maps[:number], brought, *maps[number + 1 :]), number
 
 

@@ -21,13 +21,25 @@ from frot.correspondence.methods import METHODS
 from frot.correspondence.transfer import TRANSFERS
 from frot.problem.terms import NORMALISATIONS
 
-__all__ = ["NETWORK_OPTIONS", "ONNX_OPTIONS", "PRESETS", "Option", "Settings", "matcher_options"]
+__all__ = [
+    "NETWORK_OPTIONS",
+    "ONNX_OPTIONS",
+    "PRESETS",
+    "Option",
+    "Settings",
+    "at_least",
+    "matcher_options",
+]
 
 PRIORS = ("coherence", "uniform")
 # Longer sides of photographs: a little more than what most networks were trained on, and for those
 # that were trained on larger images more. Chosen on pairs of cars.
 SIDE = 320
 SIDES = {"efficientnet-lite2": 400}
+# Patches along the longer side of a vision transformer's photographs.
+PATCHES = 60
+# Pixels between cells, of the first layer that has this stride or a larger one.
+STRIDE = "8+"
 
 Check = Callable[[Any, str], Any]
 
@@ -82,7 +94,30 @@ def _or_none(check: Check) -> Check:
 
 
 def _check_stride(value: Any, name: str) -> Any:
-    return value if value == "first" else check_number(value, name, strict=True)
+    if not isinstance(value, str):
+        return check_number(value, name, strict=True)
+    if value == "first" or at_least(value) is not None:
+        return value
+    raise InputError(
+        f"{name}: {value!r} is no stride; give pixels such as 8, '8+' for the first layer of 8 or "
+        "more, or 'first' for the first layer"
+    )
+
+
+def at_least(stride: float | str) -> float | None:
+    """Return the number in a stride such as ``"8+"``; None for others.
+
+    Examples
+    --------
+    >>> at_least("8+"), at_least("first"), at_least(8.0)
+    (8.0, None, None)
+    """
+    if isinstance(stride, str) and stride.endswith("+"):
+        try:
+            return check_number(float(stride[:-1]), "stride", strict=True)
+        except ValueError:
+            return None
+    return None
 
 
 def _check_prior(prior: Any, name: str) -> str | tuple[float, ...]:
@@ -141,16 +176,18 @@ class Settings:
         Pixels of the resized photograph within which cells are near; a stride if None (for
         "median" the standard deviation of their weights; one and a half strides).
     side : int, optional
-        Longer side that photographs are resized to; 320 if None, and 400 for EfficientNet-Lite2,
-        which was trained on larger images than the others.
+        Longer side that photographs are resized to; 320 if None, 400 for EfficientNet-Lite2,
+        which was trained on larger images than the others, and 60 patches for vision transformers
+        (840 pixels where patches have 14).
     enlarge : bool
         Whether photographs that are smaller than the side are enlarged.
     antialias : bool
         Whether all pixels of a photograph that shrinks count, and not only those next to where it
         is sampled; the presets of the literature do not use it.
-    stride : float or "first"
-        The grid of cells is that of the first layer with this stride or more (of this stride
-        where all layers are finer), or of the very first layer.
+    stride : float or str
+        Pixels between cells. A number is obeyed: where no layer has that stride, one is
+        interpolated to it. ``"8+"``, the default, is the first layer with this stride or more (of
+        this stride where all layers are finer), and ``"first"`` the very first layer.
     rank : int
         Directions of "srw".
     edges : bool
@@ -193,7 +230,11 @@ class Settings:
     enlarge: bool = _flag(True, "Enlarge photographs that are smaller than the side.")
     antialias: bool = _flag(True, "Antialias photographs that are made smaller.")
     stride: float | str = _setting(
-        8, "Pixels between cells, or first, the first layer's.", _check_stride, str, "PIXELS"
+        STRIDE,
+        "Pixels between cells; 8+ (default): of the first layer with 8 or more; or first.",
+        _check_stride,
+        str,
+        "PIXELS",
     )
     rank: int = _whole(50, "Directions of srw.", 1)
     edges: bool = _flag(True, "Use cells whose receptive field reaches beyond the photograph.")
@@ -227,12 +268,25 @@ class Settings:
             )
         return self
 
-    def sized(self, network: str) -> Settings:
-        """Return the settings with the side that suits a network, where none is given."""
+    def sized(self, network: str, patch: int | None = None, side: int | None = None) -> Settings:
+        """Return the settings with the side that suits a network, where none is given.
+
+        Parameters
+        ----------
+        network : str
+            Its name.
+        patch : int, optional
+            Pixels of its patches, where it has some.
+        side : int, optional
+            The longest side that it takes.
+        """
+        if side is not None and self.side is not None and self.side > side:
+            raise InputError(f"side: {network} takes {side} pixels at most, not {self.side}")
         if self.side is not None:
             return self
-        known = [side for name, side in SIDES.items() if network.startswith(name)]
-        return replace(self, side=known[0] if known else SIDE)
+        known = [pixels for name, pixels in SIDES.items() if network.startswith(name)]
+        suited = known[0] if known else SIDE if patch is None else PATCHES * patch
+        return replace(self, side=suited if side is None else side)
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -248,7 +302,7 @@ def _declared() -> dict[str, Option]:
 # "frot-paper": the paper's reading; "scot": the framework it builds on, its OT-HPF; "hpf":
 # hyperpixel flow, which that extends. They match the cells of the first layer of a ResNet, whose
 # stride is 4; that of other networks may be 2, and four times as many cells sixteen times the work.
-_BOXES: dict[str, Any] = {"transfer": "boxes", "side": 300, "stride": 4, "antialias": False}
+_BOXES: dict[str, Any] = {"transfer": "boxes", "side": 300, "stride": "4+", "antialias": False}
 PRESETS: dict[str, Settings] = {
     "frot": Settings(),
     "frot-paper": Settings(
@@ -260,8 +314,10 @@ PRESETS: dict[str, Settings] = {
 
 # Which network, which of its layers and where it runs; the others say how they are matched.
 NETWORK_OPTIONS: dict[str, Option] = {
-    "backbone": Option("Network: efficientnet-lite2 by default, resnet101, an .onnx file, ..."),
-    "weights": Option("File of the network's weights.", Path, "FILE"),
+    "backbone": Option(
+        "Network: efficientnet-lite2 by default, resnet101, dinov2, an .onnx file, ..."
+    ),
+    "weights": Option("File, or folder, of the network's weights.", Path, "FILE"),
     "layers": Option("Only these layers, names with commas.", metavar="NAMES"),
     "layer": Option("The layer of --method best-layer."),
     "preset": Option("Settings by name: frot-paper, scot or hpf."),

@@ -1,15 +1,18 @@
 """Progress bars: of the certified gap of one problem, and of the count of many.
 
 In a terminal they are Rich's, on stderr. In a notebook they are HTML that is shown in place:
-Rich's would need ipywidgets there, and warns without them.
+Rich's would need ipywidgets there, and warns without them. Where stderr is a file or a pipe they
+are lines of text, one every ten seconds.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from html import escape
 from typing import Any
 
@@ -19,6 +22,8 @@ __all__ = ["counting_bar", "progress_bar"]
 
 # Seconds between two pictures of a bar in a notebook.
 PAUSE = 0.1
+# And between two lines of text.
+LINE_PAUSE = 10.0
 
 
 @contextmanager
@@ -82,6 +87,9 @@ def _bar(
     if console.is_jupyter:
         yield from _in_notebook(what, total, text, begun)
         return
+    if not console.is_terminal:
+        yield from _in_lines(what, total, text, begun, left)
+        return
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
@@ -112,6 +120,42 @@ def _in_notebook(what: str, total: float, text: str, begun: float) -> Iterator[M
         yield move
     finally:
         handle.update(HTML(""))
+
+
+def _in_lines(what: str, total: float, text: str, begun: float, left: bool) -> Iterator[Move]:
+    """Yield the function; a line says what is done, and how long the rest takes where asked."""
+    start, when, last = time.monotonic(), -math.inf, ""
+    now_at = (begun, text)
+
+    def write(final: bool) -> None:
+        nonlocal when, last
+        done, said = now_at
+        now = time.monotonic()
+        line = f"{what}: {said}"
+        if line == last or not (final or now - when >= LINE_PAUSE):
+            return
+        when, last = now, line
+        share = (done - begun) / (total - begun) if total > begun else 1.0
+        if left and 0.0 < share < 1.0:
+            line += f", {_clock((now - start) * (1.0 - share) / share)} left"
+        print(f"{line}, {_clock(now - start)}", file=sys.stderr, flush=True)
+
+    def move(done: float, said: str) -> None:
+        nonlocal now_at
+        now_at = (done, said)
+        write(final=False)
+
+    if left:
+        write(final=False)
+    try:
+        yield move
+    finally:
+        if left or now_at[1] != text:
+            write(final=True)
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
 
 
 def _html(what: str, done: float, total: float, text: str, seconds: float) -> str:

@@ -6,23 +6,27 @@ import pytest
 import frot
 from frot._base.errors import InputError
 from frot.cli.reproduce import correspondence as module
-from frot.cli.reproduce.correspondence import (
+from frot.cli.reproduce import layer_weights, pair_runs
+from frot.cli.reproduce.correspondence import correspondence, score_rows
+from frot.cli.reproduce.pair_runs import (
     CHOICES,
     PICKED,
-    RARE,
     READINGS,
     SEARCHED,
     Runs,
-    correspondence,
     match_pair,
-    score_rows,
 )
 from frot.cli.reproduce.pairs import Choice
 from frot.cli.reproduce.resume import kept_in
-from frot.correspondence import Matcher, pf_willow
+from frot.correspondence import Matcher, load_pairs, pf_willow
 from tests.correspondence import generated, planted
 
 LAYERS = ("x", "y", "noise_of_its_own")
+ETAS = (0.2, 1.0, 5.0)
+SWEEP = {
+    key: choice for key, choice in layer_weights.SWEEP.items() if choice.overrides["eta"] in ETAS
+}
+RARE = ("max-min", "srw", *SWEEP)
 
 
 @pytest.fixture(scope="module")
@@ -30,32 +34,47 @@ def willow(tmp_path_factory):
     return generated.pf_willow(tmp_path_factory.mktemp("willow"), ("car(G)", "duck(S)"))
 
 
+@pytest.fixture(scope="module")
+def data(tmp_path_factory, willow):
+    root = tmp_path_factory.mktemp("data")
+    (root / "pf-willow").symlink_to(willow)
+    (root / "birds").mkdir()
+    generated.birds(root / "birds")
+    return root
+
+
 @pytest.fixture
 def small(monkeypatch):
     """A network that knows the answer, on small grids; what it extracted is counted."""
     backbone = planted.Planted(LAYERS)
     matcher = Matcher(backbone, side=64, stride=4)
-    monkeypatch.setattr(module, "matcher_of", lambda name: matcher)
+    for place in (module, pair_runs):
+        monkeypatch.setattr(place, "matcher_of", lambda name: matcher)
+    # Three eta are enough.
+    monkeypatch.setattr(layer_weights, "ETAS", ETAS)
+    monkeypatch.setattr(pair_runs, "SWEEP", SWEEP)
+    monkeypatch.setattr(pair_runs, "RARE", RARE)
     return backbone
 
 
-def test_all_methods_on_all_pairs_with_a_table_a_picture_and_verdicts(small, willow, tmp_path):
-    made = correspondence(["planted"], root=willow, folder=tmp_path / "kept")
+def test_all_methods_on_all_pairs_with_tables_pictures_and_verdicts(small, data, tmp_path):
+    made = correspondence(["planted"], root=data, folder=tmp_path / "kept")
     rows = made.numbers["scores"]
-    assert {row["choice"] for row in rows} == set(CHOICES)
-    assert {row["pairs_of"] for row in rows} == {"all 12 pairs", "6 pairs without cars"}
+    assert {row["choice"] for row in rows} == {*CHOICES, *SWEEP}
+    parts = {row["pairs_of"]: row["pairs"] for row in rows if row["choice"] == "frot"}
+    assert parts == {"all 12 pairs": 12, "6 pairs without cars": 6, "12 pairs of birds": 12}
     by = {
         (row["choice"], row["transfer"], row["hough"]): row
         for row in rows
         if row["pairs_of"] == "all 12 pairs"
     }
-    assert len(by) == len(CHOICES) * len(READINGS)
+    assert len(by) == len([*CHOICES, *SWEEP]) * len(READINGS)
     assert by["uniform", "median", True]["difference"] == 0.0
     assert by["frot", "median", False]["pairs"] == 12
     # Indices 0 and 10.
     assert all(by[name, "near", True]["pairs"] == 2 for name in RARE)
     assert by["frot", "median", False]["pck"] > by["nn", "near", False]["pck"]
-    about = made.numbers["networks"]["planted"]
+    about = made.numbers["networks"]["pf-willow"]["planted"]
     assert about["best_layer"] in ("x", "y")
     assert sum(about["alpha"]["frot"]) == pytest.approx(1.0)
     assert about["alpha"][PICKED][LAYERS.index(about["best_layer"])] == 1.0
@@ -69,54 +88,71 @@ def test_all_methods_on_all_pairs_with_a_table_a_picture_and_verdicts(small, wil
         assert [layer for layer in LAYERS if alpha[layer] > 0.0] == searched
 
     paths = made.write(tmp_path / "out")
-    assert [path.suffix for path in paths] == [".png", ".json", ".md"]
+    assert [path.name for path in paths] == [
+        "correspondence.png", "correspondence.json", "correspondence.md",
+        "correspondence-birds.png", "correspondence-layers-pf-willow.png",
+        "correspondence-layers-birds.png", "correspondence-matches.png",
+    ]  # fmt: skip
     content = json.loads(paths[1].read_text(encoding="utf-8"))
     assert [verdict["figure"] for verdict in content["verdicts"]] == [
-        "FROT", "picked", "prior", "labels", "searched"
+        "FROT", "picked", "prior", "labels", "searched", "layers", "eta"
     ]  # fmt: skip
     table = paths[2].read_text(encoding="utf-8")
     assert "| FROT, coherence prior (default) |" in table
     assert "; 2 pairs)" in table
     assert [axes.get_title() for axes in made.draw().axes] == ["planted"]
+    swept = next(one for one in made.tables if one.title.startswith("Over eta, 6 pairs"))
+    assert [line[0] for line in swept.rows] == [f"{eta:g}" for eta in ETAS]
+    # Of the optimum this is a theorem; three steps may end anywhere.
+    used = [float(line[2].split(";")[0]) for line in swept.rows]
+    assert used == sorted(used)
+    assert used[0] < used[-1]
+    weights, scores = made.more["layers-pf-willow"]().axes[2:]
+    assert len(weights.lines) == len(ETAS)
+    # With the prior the layer of noise is never used.
+    assert max(np.asarray(line.get_ydata())[2] for line in weights.lines) < 0.1
+    assert np.asarray(scores.lines[0].get_xdata()).tolist() == list(ETAS)
 
 
 def test_finished_pairs_are_not_matched_again(small, willow, tmp_path, monkeypatch):
-    real, calls = module.match_pair, []
+    real, calls = pair_runs.match_pair, []
 
-    def counted(matcher, pair, choices, skipped=()):
+    def counted(matcher, pair, choices, skipped=(), most=None):
         if len(calls) == 3:
             raise KeyboardInterrupt
         calls.append(pair.id)
-        return real(matcher, pair, choices, skipped)
+        return real(matcher, pair, choices, skipped, most)
 
-    monkeypatch.setattr(module, "match_pair", counted)
+    monkeypatch.setattr(pair_runs, "match_pair", counted)
     with pytest.raises(KeyboardInterrupt):
         correspondence(["planted"], 6, root=willow, folder=tmp_path)
     first = list(calls)
     calls[:] = []
     for pick in ("best_layer", "search_layers"):  # what they picked is kept as well
-        monkeypatch.setattr(module, pick, None)
-    assert correspondence(["planted"], 6, root=willow, folder=tmp_path).numbers["pairs"] == 6
+        monkeypatch.setattr(pair_runs, pick, None)
+    assert correspondence(["planted"], 6, root=willow, folder=tmp_path).numbers["pairs"] == {
+        "pf-willow": 6
+    }
     assert len(calls) == 3
     assert not set(first) & set(calls)
 
 
 def test_pairs_of_another_version_are_matched_again(small, willow, tmp_path, monkeypatch):
-    real, calls = module.match_pair, []
+    real, calls = pair_runs.match_pair, []
 
-    def counted(matcher, pair, choices, skipped=()):
+    def counted(matcher, pair, choices, skipped=(), most=None):
         calls.append(pair.id)
-        return real(matcher, pair, choices, skipped)
+        return real(matcher, pair, choices, skipped, most)
 
-    monkeypatch.setattr(module, "match_pair", counted)
+    monkeypatch.setattr(pair_runs, "match_pair", counted)
     some = {key: CHOICES[key] for key in ("nn", "uniform", "frot")}
     pairs = pf_willow(willow).first(2)
-    monkeypatch.setattr(module, "RARE", ())
+    monkeypatch.setattr(pair_runs, "RARE", ())
 
     def go():
         calls.clear()
         with kept_in(tmp_path) as kept:
-            module.run_network("planted", pairs, some, kept)
+            pair_runs.run_network("planted", pairs, some, kept)
         return len(calls)
 
     assert [go(), go()] == [2, 0]
@@ -168,6 +204,24 @@ def test_scores_and_their_errors():
     assert (frot["pck"], frot["pairs"]) == (pytest.approx(200 / 3), 3)
     assert frot["difference"] == pytest.approx(50 / 3)
     assert frot["difference_standard_error"] == pytest.approx(100 / 3)
+
+
+def test_pairs_with_fewer_points_than_others(data):
+    pair = load_pairs("birds", data).pairs[0]
+    matcher = Matcher(planted.Planted(LAYERS), side=64, stride=4)
+    some = {"nn": CHOICES["nn"]}
+    (own,), (filled,) = (match_pair(matcher, pair, some, most=most) for most in (None, 6))
+    errors = filled[: 6 * len(READINGS)].reshape(len(READINGS), 6)
+    assert np.isnan(errors[:, 4:]).all()
+    assert errors[:, :4].ravel() == pytest.approx(own[: 4 * len(READINGS)])
+    runs = Runs("net", LAYERS, ("nn",), errors[None, None], np.ones((1, 1, 3)), np.ones((1, 1)))
+    row = score_rows(runs, some, {"all": np.ones(1, dtype=bool)}, "nn")[0]
+    assert row["pck"] == pytest.approx(100 * np.mean(own[:4] <= 0.1))
+
+
+def test_sets_that_are_not_known(data):
+    with pytest.raises(InputError, match="'colon' is not known; give some of pf-willow, birds"):
+        correspondence(["planted"], 2, sets=["colon"], root=data)
 
 
 def test_networks_that_are_not_known(willow):

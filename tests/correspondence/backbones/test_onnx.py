@@ -6,7 +6,8 @@ import warnings
 import numpy as np
 import pytest
 
-from frot._base.errors import InputError
+from frot._base.errors import DataWarning, InputError
+from frot.correspondence import Matcher
 from frot.correspondence.backbones._onnx import OnnxBackbone
 from frot.correspondence.backbones._torch import TorchBackbone
 
@@ -153,3 +154,76 @@ def test_files_that_torch_wrote(tmp_path, kind):
         np.testing.assert_allclose(
             ours.class_maps(IMAGE, 2), wanted.class_maps(IMAGE, 2), atol=1e-5
         )
+
+
+class Hidden(torch.nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, image):
+        return self.model(image).last_hidden_state
+
+
+def vit(path, kind, any_size):
+    """A small vision transformer of three blocks, as torch writes it."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{kind}Config")(
+        hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32,
+        image_size=56, patch_size=14, hidden_act="gelu",
+        **({"num_register_tokens": 4} if kind == "DINOv3ViT" else {}),
+    )  # fmt: skip
+    module = getattr(transformers, f"{kind}Model")(config).eval()
+    axes = {"dynamic_axes": {"image": {0: "n", 2: "h", 3: "w"}}} if any_size else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            Hidden(module), (torch.zeros(1, 3, 56, 56),), str(path), dynamo=False,
+            input_names=["image"], **axes,
+        )  # fmt: skip
+    return module
+
+
+@pytest.mark.parametrize(
+    ("kind", "any_size"),
+    [("Dinov2", False), ("Dinov2", True), ("DINOv3ViT", True), ("CLIPVision", False)],
+)
+def test_every_block_of_a_vision_transformer(tmp_path, kind, any_size):
+    path = tmp_path / "vit.onnx"
+    module = vit(path, kind, any_size)
+    call = {"interpolate_pos_encoding": True} if kind == "CLIPVision" else {}
+    backbone, wanted = OnnxBackbone(path), TorchBackbone(module, call=call)
+    assert backbone.layers == ("sum_1", "sum_2", "sum_3")
+    assert backbone.patch == wanted.patch == 14
+    assert backbone.most_side == (None if any_size else 49)
+    # 49 pixels and half a patch before them are the file's own 56.
+    square = np.tile(IMAGE, (2, 1, 1))[:49, :49]
+    for image in (square, IMAGE[:40, :49], IMAGE[:30, :35])[: 3 if any_size else 1]:
+        for one, other in zip(backbone.extract(image), wanted.extract(image), strict=True):
+            assert (one.stride, one.receptive_field) == (other.stride, other.receptive_field)
+            np.testing.assert_allclose(one.values, other.values, atol=1e-4)
+    again = pickle.loads(pickle.dumps(backbone)).extract(square)
+    np.testing.assert_array_equal(again[2].values, backbone.extract(square)[2].values)
+
+
+def test_a_transformer_of_one_size_frames_smaller_images(tmp_path):
+    vit(tmp_path / "vit.onnx", "CLIPVision", False)
+    backbone = OnnxBackbone(tmp_path / "vit.onnx", layers=[0, 2])
+    assert [one.values.shape for one in backbone.extract(IMAGE[:32, :49])] == 2 * [(16, 3, 4)]
+    with pytest.raises(InputError, match="takes images of 49 pixels a side at most, not of 56 x 4"):
+        backbone.extract(IMAGE)
+    assert Matcher(backbone).settings.side == 49
+    with pytest.raises(InputError, match="side: vit takes 49 pixels at most, not 320"):
+        Matcher(backbone, side=320)
+
+
+def test_few_layers_of_many_matrices_are_a_warning(tmp_path):
+    many = [torch.nn.Linear(64, 64) for _ in range(20)]
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 6, 4, 4), torch.nn.Flatten(2), *many)
+    path = tmp_path / "few.onnx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(module.eval(), (torch.zeros(1, 3, 32, 32),), str(path), dynamo=False)
+    with pytest.warns(DataWarning, match="few: few of its layers were found, 1, and it applies 21"):
+        assert OnnxBackbone(path).layers == ("convolution_1",)

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from frot._base.errors import InputError
+from frot._base.errors import DataWarning, InputError
 from frot.correspondence.backbones._torch import TorchBackbone
 
 torch = pytest.importorskip("torch")
@@ -364,3 +364,84 @@ def test_a_gpu_gives_the_same_maps(network):
     np.testing.assert_allclose(
         there.class_maps(IMAGE, 2), here.class_maps(IMAGE, 2), rtol=1e-2, atol=1e-2
     )
+
+
+class Mixing(torch.nn.Module):
+    """A residual block with the channels last."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.inside = torch.nn.Sequential(torch.nn.LayerNorm(width), torch.nn.Linear(width, width))
+
+    def forward(self, x):
+        return x + self.inside(x)
+
+
+class Merging(torch.nn.Module):
+    """Two by two cells become one: picked as torchvision's Swin does, or folded as timm's."""
+
+    def __init__(self, width, folds):
+        super().__init__()
+        self.folds = folds
+        self.reduce = torch.nn.Linear(4 * width, 2 * width)
+
+    def forward(self, x):
+        _, h, w, c = x.shape
+        x = torch.nn.functional.pad(x, (0, 0, 0, w % 2, 0, h % 2))
+        if self.folds:
+            x = x.reshape(1, x.shape[1] // 2, 2, x.shape[2] // 2, 2, c)
+            return self.reduce(x.permute(0, 1, 3, 4, 2, 5).flatten(3))
+        picked = [x[..., i::2, j::2, :] for j in (0, 1) for i in (0, 1)]
+        return self.reduce(torch.cat(picked, dim=-1))
+
+
+class Last(torch.nn.Module):
+    def forward(self, x):
+        return x.permute(0, 2, 3, 1)
+
+
+@pytest.mark.parametrize("folds", [False, True])
+def test_blocks_behind_merged_patches_are_found(folds):
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 6, 4, 4), Last(), Mixing(6),
+        Merging(6, folds), Mixing(12), Mixing(12), Merging(12, folds), Mixing(24),
+    ).eval()  # fmt: skip
+    backbone = TorchBackbone(network)
+    assert backbone.layers == ("2", "4", "5", "7")
+    # Rows that are odd in number are filled up before they are merged.
+    maps = backbone.extract(IMAGE[:44, :56])
+    assert [one.values.shape for one in maps] == [(6, 11, 14), (12, 6, 7), (12, 6, 7), (24, 3, 4)]
+    assert [one.stride for one in maps] == [4, 8, 8, 16]
+    assert [one.receptive_field for one in maps] == [4, 8, 8, 16]
+    x = torch.from_numpy(backbone._prepare(IMAGE[:44, :56]).transpose(2, 0, 1)[None].copy())
+    with torch.no_grad():
+        wanted = network(x)[0].permute(2, 0, 1).numpy()
+    np.testing.assert_allclose(maps[-1].values, wanted, atol=1e-5)
+
+
+def test_few_layers_of_many_matrices_are_a_warning():
+    torch.manual_seed(0)
+    many = [torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(20)))]
+    network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 4, 4), Last(), Mixing(4), *many)
+    with pytest.warns(DataWarning, match="few of its layers were found, 1, and it applies 22"):
+        assert TorchBackbone(network).layers == ("2",)
+    # Whoever names layers knows.
+    assert TorchBackbone(network, ["2", "3.4"]).layers == ("2", "3.4")
+
+
+def test_a_network_of_timm_that_takes_one_size_is_told_apart():
+    class Fixed(torch.nn.Module):
+        def __init__(self, dynamic_img_size=False):
+            super().__init__()
+            self.conv = torch.nn.Conv2d(3, 4, 4, 4)
+
+        def forward(self, x):
+            assert x.shape[2] == 128, "Input height doesn't match model."
+            return self.conv(x)
+
+    Fixed.__module__ = "timm.models.vision_transformer"
+    backbone = TorchBackbone(Fixed())
+    said = r"doesn't match model; make it with timm.create_model\(..., dynamic_img_size=True\)"
+    with pytest.raises(InputError, match=said):
+        backbone.extract(IMAGE)

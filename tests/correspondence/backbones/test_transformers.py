@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from frot._base.errors import InputError
+from frot.correspondence import Matcher
 from frot.correspondence.backbones._resolve import resolve_backbone
-from frot.correspondence.backbones._torch import TorchBackbone, transformers_backbone
+from frot.correspondence.backbones._torch import TorchBackbone
+from frot.correspondence.backbones._transformers import transformers_backbone
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -142,3 +144,156 @@ def test_resnet_of_transformers_itself():
 def test_only_models_of_transformers():
     with pytest.raises(InputError, match="give a model of transformers"):
         transformers_backbone(torch.nn.Linear(2, 2))
+
+
+WIDE = {**SMALL, "hidden_size": 128, "num_hidden_layers": 2, "intermediate_size": 256}
+FOUR = {"patch_size": 16, "num_register_tokens": 4}
+GATED = {"use_gated_mlp": True, "hidden_act": "silu"}
+TEXT = {key: value for key, value in WIDE.items() if key != "image_size"}
+# Models whose weights say all: heads have 64 channels.
+KINDS = {
+    "dinov2": ("Dinov2", {"patch_size": 14}),
+    "dinov2 with gates": ("Dinov2", {"patch_size": 14, "use_swiglu_ffn": True}),
+    "dinov2 with registers": ("Dinov2WithRegisters", FOUR),
+    "dinov3": ("DINOv3ViT", FOUR),
+    "dinov3 with gates": ("DINOv3ViT", {**FOUR, **GATED}),
+    "clip": ("CLIPVision", {"patch_size": 16}),
+    "clip with text": (
+        "CLIP",
+        {
+            "vision_config": {**WIDE, "patch_size": 16},
+            "text_config": {**TEXT, "vocab_size": 50},
+        },
+    ),
+}
+
+
+def wide(kind):
+    torch.manual_seed(0)
+    name, settings = KINDS[kind]
+    config = getattr(transformers, f"{name}Config")
+    made = config(**settings) if name == "CLIP" else config(**WIDE, **settings)
+    return getattr(transformers, f"{name}Model")(made)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_folder_and_a_file_by_name(kind, tmp_path):
+    network = wide(kind).eval()
+    wanted = resolve_backbone(network).extract(IMAGE)
+    network.save_pretrained(tmp_path)
+    name = kind.split(" ")[0]
+    for weights in (tmp_path, tmp_path / "model.safetensors"):
+        found = resolve_backbone(name, weights).extract(IMAGE)
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one.values, other.values)
+    # Without the file that says what it is, its shapes do.
+    (tmp_path / "config.json").unlink()
+    found = resolve_backbone(name, tmp_path / "model.safetensors", layers=[1]).extract(IMAGE)
+    np.testing.assert_array_equal(found[0].values, wanted[1].values)
+
+
+class Authors(torch.nn.Module):
+    """DINOv2 in the names of its authors, at the size of its places, and what leaves its blocks."""
+
+    def __init__(self, width=128, heads=2, places=17):
+        super().__init__()
+        nn = torch.nn
+        self.cls_token = nn.Parameter(torch.randn(1, 1, width))
+        self.pos_embed = nn.Parameter(torch.randn(1, places, width))
+        self.patch_embed = nn.ModuleDict({"proj": nn.Conv2d(3, width, 14, 14)})
+        self.heads = heads
+        self.blocks = nn.ModuleList(
+            nn.ModuleDict(
+                {
+                    "norm1": nn.LayerNorm(width, eps=1e-6),
+                    "attn": nn.ModuleDict(
+                        {"qkv": nn.Linear(width, 3 * width), "proj": nn.Linear(width, width)}
+                    ),
+                    "ls1": nn.ParameterDict({"gamma": torch.randn(width)}),
+                    "norm2": nn.LayerNorm(width, eps=1e-6),
+                    "mlp": nn.ModuleDict(
+                        {"fc1": nn.Linear(width, 4 * width), "fc2": nn.Linear(4 * width, width)}
+                    ),
+                    "ls2": nn.ParameterDict({"gamma": torch.randn(width)}),
+                }
+            )
+            for _ in range(2)
+        )
+        self.norm = nn.LayerNorm(width, eps=1e-6)
+
+    def forward(self, image):
+        cells = self.patch_embed["proj"](image).flatten(2).transpose(1, 2)
+        x = torch.cat([self.cls_token, cells], dim=1) + self.pos_embed
+        found = []
+        for block in self.blocks:
+            n, c = x.shape[1:]
+            q, k, v = (
+                block["attn"]["qkv"](block["norm1"](x))
+                .reshape(1, n, 3, self.heads, c // self.heads)
+                .permute(2, 0, 3, 1, 4)
+            )
+            y = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+            y = block["attn"]["proj"](y.transpose(1, 2).reshape(1, n, c))
+            x = x + block["ls1"]["gamma"] * y
+            y = torch.nn.functional.gelu(block["mlp"]["fc1"](block["norm2"](x)))
+            x = x + block["ls2"]["gamma"] * block["mlp"]["fc2"](y)
+            found.append(x)
+        return found
+
+
+def test_a_file_of_the_authors_of_dinov2(tmp_path):
+    torch.manual_seed(0)
+    network = Authors().eval()
+    path = tmp_path / "dinov2_vits14_pretrain.pth"
+    torch.save({**network.state_dict(), "mask_token": torch.zeros(1, 128)}, path)
+    backbone = resolve_backbone("dinov2", path)
+    assert isinstance(backbone, TorchBackbone)
+    # With half a patch before it, this is four by four patches.
+    image = np.random.default_rng(1).random((49, 49, 3), dtype=np.float32)
+    ready = torch.from_numpy(backbone._ready(image).transpose(2, 0, 1)[None].copy())
+    with torch.no_grad():
+        wanted = network(ready)
+    for one, other in zip(backbone.extract(image), wanted, strict=True):
+        grid = other[0, 1:].numpy().T.reshape(128, 4, 4)
+        np.testing.assert_allclose(one.values, grid, atol=2e-4)
+
+
+def test_weights_that_are_not_what_they_are_called(tmp_path):
+    network = wide("dinov2")
+    network.save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    for name, weights, said in (
+        ("dinov3", tmp_path, "holds a dinov2, not dinov3"),
+        ("dinov2", tmp_path / "none", "does not exist; .* nothing is downloaded"),
+        ("dinov2", None, "needs weights, the path of a folder or file"),
+    ):
+        with pytest.raises(InputError, match=said):
+            resolve_backbone(name, weights)
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(InputError, match=r"has no config\.json"):
+        resolve_backbone("dinov2", tmp_path)
+    with pytest.raises(InputError, match=r"no fitting weights for .*; is it a clip_vision_model"):
+        resolve_backbone("clip", file)
+    names = {f"blocks.{k}.attn.qkv.weight": torch.zeros(6, 2) for k in range(2)}
+    torch.save(names, tmp_path / "authors.pth")
+    with pytest.raises(InputError, match="the names of the authors' code; give the folder"):
+        resolve_backbone("dinov3", tmp_path / "authors.pth")
+    torch.save({"fc.weight": torch.zeros(2, 2)}, tmp_path / "fc.pth")
+    with pytest.raises(InputError, match="has no patches and blocks of a clip"):
+        resolve_backbone("clip", tmp_path / "fc.pth")
+
+
+def test_a_matcher_with_patches():
+    matcher = Matcher(model("dinov2"))
+    assert matcher.settings.side == 60 * 14
+    assert repr(matcher) == "Matcher(dinov2)"
+    matcher = Matcher(model("dinov2"), side=112)
+    photo = (255 * IMAGE).astype(np.uint8)
+    assert matcher.pair_features(photo, photo).layers.source_grid.stride == 14
+    # A stride is obeyed: features are interpolated.
+    finer = matcher.having(stride=7).pair_features(photo, photo).layers.source_grid
+    own = matcher.pair_features(photo, photo).layers.source_grid
+    assert (finer.stride, finer.h, finer.w) == (7, 2 * own.h - 1, 2 * own.w - 1)
+    match = matcher.having(stride=7, method="nn", hough=False, transfer="argmax")(photo, photo)
+    points = [[40.0, 30.0], [70.0, 50.0]]
+    np.testing.assert_allclose(match.transfer(points).points, points, atol=1e-6)

@@ -15,6 +15,7 @@ MADE = {
     "spair": generated.spair,
     "pf-pascal": generated.pf_pascal,
     "caltech": generated.caltech,
+    "birds": generated.birds,
 }
 
 
@@ -39,6 +40,27 @@ def test_spair(tmp_path):
     assert pair.length == 40.0  # the longer side of the box, not the extent of the points
     assert pair.tags["viewpoint_variation"] == "1"
     np.testing.assert_allclose(pair.target_points, generated.move(pair.source_points))
+
+
+def test_birds(tmp_path):
+    root = generated.birds(tmp_path)
+    pairs = load_pairs("birds", root)
+    assert pairs.counts == {"Gray Kingbird": 6, "Marsh Wren": 6}
+    pair = pairs.pairs[1]
+    assert pair.id == "000-002"
+    # Parts 1 and 3 are missing in one of the two; the box is x, y, w, h.
+    assert (len(pair.source_points), pair.length) == (4, 40.0)
+    np.testing.assert_allclose(pair.target_points, generated.move(pair.source_points, 2))
+    assert "12 of the 240 published pairs" in pairs.notes[0]
+    content = json.loads((root / "pairs.json").read_text())
+    del content["images"]["000.jpg"]["box"]
+    (root / "pairs.json").write_text(json.dumps(content))
+    assert len(load_pairs("birds", root)) == 10
+    (root / "002.jpg").unlink()
+    assert any("002.jpg is missing" in text for text in verify_pairs("birds", root).missing)
+    (root / "pairs.json").write_text("[]")
+    with pytest.raises(InputError, match="no JSON object with images and pairs"):
+        load_pairs("birds", root)
 
 
 def test_pf_pascal(tmp_path):

@@ -74,7 +74,9 @@ class TestTable:
             f"PCK {t} per {per}" for per in ("image", "point") for t in (0.05, 0.1, 0.15)
         ]
         assert {row.source for row in table.rows[:6]} == {"measured"}
-        assert all(row.measure == "PCK 0.1 per image" for row in table.rows[6:])
+        others = {row.measure for row in table.rows[6:]}
+        assert others == {"PCK 0.1 per image", "PCK 0.1 as reported"}
+        assert all(row.source.count(";") == 1 for row in table.rows[6:])
 
     def test_figures_are_the_evaluations(self):
         found = made()
@@ -92,7 +94,7 @@ class TestTable:
     def test_csv_can_be_read_back(self, tmp_path):
         path = made().table(every=True).write_csv(tmp_path / "table.csv")
         rows = list(csv.DictReader(io.StringIO(path.read_text())))
-        assert len(rows) == 6 + 39
+        assert len(rows) == 6 + 44
         hpf = next(row for row in rows if row["method"] == "HPF")
         assert (hpf["tvmonitor"], hpf["all"], hpf["standard error"]) == ("35.6", "28.2", "")
         assert rows[0]["pairs"] == "72"
@@ -104,7 +106,7 @@ class TestTable:
         text = found.table().write_latex(tmp_path / "table.tex").read_text()
         assert r"a\_b (ValueError: 100 \% \& more)" in text
         lines = [line for line in text.splitlines() if line.endswith(r"\\")]
-        assert len(lines) == 1 + 6 + 11
+        assert len(lines) == 1 + 6 + 16
         assert {line.replace(r"\&", "").count("&") for line in lines} == {21}
         assert r"\begin{tabular}{ll" + "r" * 20 + "}" in text
 
@@ -187,6 +189,37 @@ class TestTable:
         found = Evaluation("made", (Record("a", "cat", failure="ValueError: no weights"),))
         with pytest.raises(InputError, match=r"no pair of made was matched; the first, a: Value"):
             found.table()
+
+
+def test_of_the_photograph_and_by_difficulty():
+    records = [
+        Record(str(i), "cat", errors=np.array([0.05, error]), tags=tags, image_share=0.5)
+        for i, (error, tags) in enumerate(
+            [
+                (0.15, {"viewpoint_variation": "0", "occlusion": "3"}),
+                (0.25, {"viewpoint_variation": "2", "occlusion": "0"}),
+                (0.15, {"viewpoint_variation": "0", "occlusion": "0"}),
+            ]
+        )
+    ]
+    found = Evaluation("SPair-71k test", tuple(records))
+    assert found.pck(0.1).value == 0.5
+    # Objects are half as large as their photographs.
+    assert found.pck(0.1, of="image").value == pytest.approx((1.0 + 0.5 + 1.0) / 3)
+    rows = {row.measure: row for row in found.table(others=False).rows}
+    assert rows["PCK 0.1 of the photograph per image"].all == pytest.approx(250 / 3)
+    by = {key.split(", ")[1]: row for key, row in rows.items() if "," in key}
+    assert {key: row.pairs for key, row in by.items()} == {
+        "viewpoint variation easy": 2, "viewpoint variation hard": 1,
+        "occlusion none": 2, "occlusion both": 1,
+    }  # fmt: skip
+    assert by["viewpoint variation easy"].values == {"cat": 50.0}
+    older = Evaluation("SPair-71k test", (Record("a", "cat", errors=np.array([0.1])),))
+    assert len(older.table(others=False).rows) == 6
+    with pytest.raises(InputError, match="of: this store has no sizes of photographs"):
+        older.pck(of="image")
+    with pytest.raises(InputError, match="of: 'box' is none of"):
+        older.pck(of="box")  # type: ignore[arg-type]
 
 
 def test_differences_are_of_the_pairs_that_both_matched():

@@ -48,7 +48,12 @@ OPTIONS: dict[str, Any] = {
     ],
     "sets": Annotated[
         str | None,
-        option(None, "Data sets, such as colon,leukemia; all there by default.", "NAMES"),
+        option(
+            None,
+            "Data sets, such as colon,leukemia, or pf-willow,birds for correspondence; all there "
+            "by default.",
+            "NAMES",
+        ),
     ],
     "workers": Annotated[int | None, option(None, "Processes; 1 by default.", "N", min=1)],
     "data": Annotated[Path | None, option(None, "Folder with the data sets.", "FOLDER")],
@@ -301,7 +306,10 @@ def _section(entry: Entry) -> Section:
         name,
         [about] if about not in [claim.text for claim in claims] else [],
         claims=claims,
-        pictures=[picture(made.draw, about)],
+        pictures=[
+            picture(made.draw, about),
+            *(picture(draw, f"{name}: {word}") for word, draw in made.more.items()),
+        ],
         tables=[_table(table, f"{name}-{i}") for i, table in enumerate(made.tables)],
         notes=made.notes,
         key=name,

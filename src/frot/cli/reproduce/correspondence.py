@@ -1,10 +1,10 @@
-"""Correspondence on PF-WILLOW: every network at hand, every method, with and without Hough."""
+"""Correspondence on PF-WILLOW and birds: every network at hand, every method, their scores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._base.errors import InputError, how_to_install
-from frot._base.store import Store
 from frot.cli.reproduce.experiment import (
     Asked,
     Check,
@@ -21,9 +20,26 @@ from frot.cli.reproduce.experiment import (
     Table,
     Verdict,
 )
-from frot.cli.reproduce.pairs import NETWORKS, Choice, features_of, network, solve_way
-from frot.cli.reproduce.resume import finish, kept_in, work_of
-from frot.correspondence import Matcher, Pair, PairSet, best_layer, pf_willow, search_layers
+from frot.cli.reproduce.layer_weights import (
+    draw_layer_weights,
+    draw_one_to_one,
+    sweep_table,
+    sweep_verdicts,
+)
+from frot.cli.reproduce.pair_runs import (
+    CHOICES,
+    PICKED,
+    PROPOSED,
+    READINGS,
+    SEARCHED,
+    Runs,
+    matcher_of,
+    run_network,
+    with_picks,
+)
+from frot.cli.reproduce.pairs import NETWORKS, Choice
+from frot.cli.reproduce.resume import kept_in
+from frot.correspondence import Pair, PairSet, load_pairs, pf_willow
 from frot.show.style import BLUE, GREY, ORANGE, new_figure, tidy
 from frot.solvers.progress import counting_bar
 
@@ -31,196 +47,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["EXPERIMENT", "correspondence"]
-
-# How points are read off: by the mean of the cells within a stride, or by the library's median;
-# without and with Hough matching.
-READINGS: tuple[tuple[str, bool], ...] = (
-    ("near", False),
-    ("near", True),
-    ("median", False),
-    ("median", True),
-)
-PROPOSED = "frot"
-PICKED = "best-layer"
-# Methods whose layers are searched for with the labels of cars, as their authors search theirs.
-SEARCHED = ("hpf-picked", "scot-picked")
-# Run on one pair in so many: they take seconds a pair.
-RARE, EVERY = ("max-min", "srw"), 10
-
-CHOICES: dict[str, Choice] = {
-    "nn": Choice("nearest neighbour, mean of layers", "nn"),
-    "hpf": Choice("HPF, all layers end to end", "hpf"),
-    "hpf-picked": Choice("HPF, layers searched on the cars", "hpf"),
-    "uniform": Choice("OT, mean of layers", "uniform"),
-    "ot": Choice("OT, layers end to end", "ot"),
-    "scot": Choice("OT-HPF (SCOT), all layers", "scot", {"eps": 0.05}),
-    "scot-picked": Choice("OT-HPF (SCOT), layers searched on the cars", "scot", {"eps": 0.05}),
-    PICKED: Choice("OT, best layer (picked on the cars)", "best-layer"),
-    "max-min": Choice("max-min FROT", "max-min"),
-    "srw": Choice("SRW, k = 50", "srw"),
-    "paper": Choice("FROT, the paper's", "frot", {"steps": 3, "prior": "uniform", "eta": 0.3}),
-    "solved": Choice("FROT, solved, eta = .1", "frot", {"prior": "uniform", "eta": 0.1}),
-    "weighted": Choice("OT, mean weighted by coherence", "weighted"),
-    PROPOSED: Choice("FROT, coherence prior (default)", "frot"),
-}
-
-
-# Car pairs at most, spread over the folders, that single layers are picked on, and sets of layers
-# searched on, which takes ten times as long.
-PICKED_ON, SEARCHED_ON = 30, 20
-# Hyperpixel flow's search: choices that are kept, and layers at most.
-BEAM, MOST = 4, 6
-
-
-def with_picks(
-    matcher: Matcher, pairs: PairSet, kept: Store, most: int = PICKED_ON
-) -> dict[str, Choice]:
-    """Return all choices, those that need layers with the ones that are best on cars.
-
-    Parameters
-    ----------
-    matcher : Matcher
-        With the network.
-    pairs : PairSet
-        All pairs; those of cars are taken.
-    kept : Store
-        Where what was picked is kept: it takes minutes to find.
-    most : int
-        Pairs of cars at most.
-    """
-    categories = [category for category in pairs.counts if category.startswith("car")]
-    cars = pairs.only(categories)
-    found = dict(CHOICES)
-    for key in (PICKED, *SEARCHED):
-        choice = CHOICES[key]
-        # Alone a layer is judged by its transport; the others are meant with Hough matching.
-        way = choice.of(matcher).having(hough=key != PICKED)
-        some = cars.first(min(most, PICKED_ON if key == PICKED else SEARCHED_ON))
-        work = work_of(picks=way.fingerprint, cars=some.fingerprint, search=(BEAM, MOST))
-        pick = partial(_picked, some, way, key == PICKED)
-        layers = tuple(finish(kept, work, ["layers"], pick)["layers"])
-        picked = {"layer": layers[0]} if key == PICKED else {"layers": layers}
-        found[key] = Choice(choice.label, choice.method, {**choice.overrides, **picked})
-    return found
-
-
-def _picked(cars: PairSet, way: Matcher, alone: bool, key: str) -> tuple[str, list[str]]:
-    if alone:
-        return key, [best_layer(cars, way)]
-    return key, list(search_layers(cars, way, beam=BEAM, most=MOST).best)
-
-
-@dataclass(frozen=True, eq=False)
-class Runs:
-    """What all choices made of all pairs with one network.
-
-    Attributes
-    ----------
-    errors : array of shape (pairs, choices, readings, points)
-        In units of the object's size; NaN where a choice was not run.
-    alpha : array of shape (pairs, choices, L)
-    seconds : array of shape (pairs, choices)
-        For solving; features and costs are shared.
-    """
-
-    network: str
-    layers: tuple[str, ...]
-    choices: tuple[str, ...]
-    errors: np.ndarray
-    alpha: np.ndarray
-    seconds: np.ndarray
-
-
-def match_pair(
-    matcher: Matcher, pair: Pair, choices: Mapping[str, Choice], skipped: Sequence[str] = ()
-) -> np.ndarray:
-    """Return errors, weights and seconds of every choice, (choices, 4 k + L + 1) for k points."""
-    features = matcher.pair_features(pair.source, pair.target)
-    _ = features.layers.costs
-    count, names = len(pair.source_points), features.layers.names
-    found = np.full((len(choices), len(READINGS) * count + len(names) + 1), np.nan)
-    for row, (name, choice) in zip(found, choices.items(), strict=True):
-        if name in skipped:
-            continue
-        way = choice.of(matcher)
-        own = features_of(way, features)
-        outcome = solve_way(way, own)
-        errors = [
-            way.having(transfer=transfer, hough=hough).errors(own, outcome, pair)
-            for transfer, hough in READINGS
-        ]
-        alpha = dict(zip(own.layers.names, outcome.alpha, strict=True))
-        row[:-1] = np.concatenate([*errors, [alpha.get(layer, 0.0) for layer in names]])
-        row[-1] = 0.0 if outcome.result is None else outcome.result.time
-    return found
-
-
-def run_network(
-    name: str,
-    pairs: PairSet,
-    choices: Mapping[str, Choice],
-    kept: Store,
-    *,
-    workers: int = 1,
-    tick: Callable[[int], None] = lambda count: None,
-) -> Runs:
-    """Match all pairs in every way, taking up a run that was stopped.
-
-    Parameters
-    ----------
-    name : str
-        Of the network.
-    pairs : PairSet
-        Pairs of the same number of points.
-    choices : mapping of str to Choice
-    kept : Store
-        Where finished pairs are kept.
-    workers : int
-        Processes.
-    tick : callable
-        Called with the number of pairs that became available, old ones at once.
-    """
-    matcher = matcher_of(name)
-    work = work_of(
-        ways={key: choice.of(matcher).fingerprint for key, choice in choices.items()},
-        pairs=pairs.fingerprint,
-        readings=READINGS,
-        rare=(RARE, EVERY),
-    )
-    do = partial(_numbered, name, pairs.pairs, dict(choices))
-    found = finish(
-        kept, work, range(len(pairs.pairs)), do, workers=workers, prepare=_prepare, tick=tick
-    )
-    layers = matcher.backbone.layers
-    rows = np.stack(list(found.values()))
-    points = (rows.shape[2] - len(layers) - 1) // len(READINGS)
-    errors = rows[:, :, : points * len(READINGS)]
-    shape = (len(rows), len(choices), len(READINGS), points)
-    return Runs(
-        name, layers, tuple(choices), errors.reshape(shape),
-        rows[:, :, points * len(READINGS) : -1], rows[:, :, -1],
-    )  # fmt: skip
-
-
-def _prepare() -> None:
-    """One thread a worker: they share the processors."""
-    import torch
-
-    torch.set_num_threads(1)
-
-
-@cache
-def matcher_of(name: str) -> Matcher:
-    """The process's own matcher: a network is too large to send with every pair, or load twice."""
-    return Matcher(network(name))
-
-
-def _numbered(
-    name: str, pairs: Sequence[Pair], choices: Mapping[str, Choice], index: int
-) -> tuple[int, np.ndarray]:
-    skipped = RARE if index % EVERY else ()
-    return index, match_pair(matcher_of(name), pairs[index], choices, skipped)
-
 
 THRESHOLD = 0.1
 
@@ -236,7 +62,8 @@ def score_rows(
     """
     rows = []
     hits = np.where(np.isnan(runs.errors), np.nan, runs.errors <= THRESHOLD)
-    scores = 100.0 * hits.mean(axis=3)
+    points = (~np.isnan(hits)).sum(axis=3)
+    scores = np.where(points > 0, 100.0 * np.nansum(hits, axis=3) / np.maximum(points, 1), np.nan)
     base = scores[:, runs.choices.index(against)]
     for k, key in enumerate(runs.choices):
         for r, (transfer, hough) in enumerate(READINGS):
@@ -264,6 +91,7 @@ def score_rows(
 
 def score_tables(rows: Sequence[Mapping[str, Any]], against: str) -> tuple[Table, ...]:
     """Return the scores, one table a reading and part of the pairs."""
+    rows = [row for row in rows if row["choice"] in CHOICES]
     networks = list(dict.fromkeys(row["network"] for row in rows))
     note = (
         "PCK at .1 per image in percent, without / with Hough matching; in brackets the difference "
@@ -310,8 +138,8 @@ FIRST = {"resnet50-thin": (57.4, 69.7), "mobilenetv2": (57.0, 70.7)}
 WORDS = {False: "without Hough", True: "with Hough"}
 
 
-def claims(rows: Sequence[Mapping[str, Any]], test: str) -> tuple[Verdict, ...]:
-    """Hold the scores against the paper's claims and this library's own."""
+def claims(rows: Sequence[Mapping[str, Any]], tests: Sequence[str]) -> tuple[Verdict, ...]:
+    """Hold the scores of some parts of the pairs against the paper's claims and this library's."""
     networks = list(dict.fromkeys(row["network"] for row in rows))
     by = {
         (r["network"], r["choice"], r["transfer"], r["hough"], r["pairs_of"]): r
@@ -325,12 +153,12 @@ def claims(rows: Sequence[Mapping[str, Any]], test: str) -> tuple[Verdict, ...]:
     def versus(choice: str, other: str) -> tuple[Check, ...]:
         """A paired difference needs the pairs; means over the same pairs do for the sign."""
         checks = []
-        for name, hough in product(networks, both):
+        for test, name, hough in product(tests, networks, both):
             ways = [(name, key, "median", hough, test) for key in (choice, other)]
             # A few pairs may all be of cars.
             if all(way in by for way in ways):
                 here, there = (by[way]["pck"] for way in ways)
-                text = f"{name}, {WORDS[hough]}: {here:.1f} against {there:.1f}"
+                text = f"{name}, {test}, {WORDS[hough]}: {here:.1f} against {there:.1f}"
                 checks.append(Check(text, here >= there))
         return tuple(checks)
 
@@ -364,7 +192,10 @@ def draw_correspondence(rows: Sequence[Mapping[str, Any]], part: str) -> Figure:
     shown = [
         row
         for row in rows
-        if row["transfer"] == "median" and row["pairs_of"] == part and row["pck"] is not None
+        if row["transfer"] == "median"
+        and row["pairs_of"] == part
+        and row["pck"] is not None
+        and row["choice"] in CHOICES
     ]
     networks = list(dict.fromkeys(row["network"] for row in shown))
     labels = list(dict.fromkeys(row["label"] for row in shown))
@@ -396,7 +227,7 @@ def draw_correspondence(rows: Sequence[Mapping[str, Any]], part: str) -> Figure:
     panels[0].invert_yaxis()
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=10)
-    figure.suptitle(f"PF-WILLOW, {part}", fontsize=12)
+    figure.suptitle(part, fontsize=12)
     return figure
 
 
@@ -405,7 +236,8 @@ NOTES = (
     "The defaults were chosen on car pairs only, none on the others.",
     "The best layer, and the layers of HPF and SCOT where it says so, were picked with the labels "
     "of car pairs; nothing else uses a label.",
-    "Rows with fewer pairs were run on one pair in ten; their differences are on these pairs.",
+    "Rows with fewer pairs, and all over eta, were run on one pair in ten; their differences are "
+    "on these pairs.",
 )
 
 
@@ -413,12 +245,13 @@ def correspondence(
     networks: Sequence[str] | None = None,
     pairs: int | None = None,
     *,
+    sets: Sequence[str] | None = None,
     root: Path | str | None = None,
     workers: int = 1,
     folder: Path | None = None,
     progress: bool = False,
 ) -> Reproduction:
-    """Score every method on the pairs of PF-WILLOW, those of cars apart.
+    """Score every method on the pairs of PF-WILLOW, those of cars apart, and of birds.
 
     Parameters
     ----------
@@ -426,9 +259,12 @@ def correspondence(
         "resnet50-thin", "mobilenetv2", "efficientnet-lite2"; those whose weights are found if
         left out.
     pairs : int, optional
-        How many pairs, spread over the folders; all 900 if left out.
+        How many pairs of each set, spread over its classes; all if left out.
+    sets : sequence of str, optional
+        "pf-willow" and "birds"; those that are there if left out. Layers are picked on cars of
+        PF-WILLOW in any case.
     root : path, optional
-        Folder of PF-WILLOW; looked for in the usual places if left out.
+        Folder of the data sets; looked for in the usual places if left out.
     workers : int
         Processes.
     folder : path, optional
@@ -437,39 +273,105 @@ def correspondence(
         Show a bar.
     """
     whole = pf_willow(root)
-    chosen = whole if pairs is None else whole.first(pairs)
+    chosen = {key: all_.first(pairs) for key, all_ in _sets(whole, sets, root).items()}
+    absent = [name for name in SETS if sets is None and name not in chosen]
     names = _available() if networks is None else list(networks)
-    runs: list[Runs] = []
+    runs: dict[str, list[Runs]] = {key: [] for key in chosen}
     choices = {}
     with kept_in(folder) as kept:
         for name in names:
-            count = len(chosen.pairs)
-            choices[name] = with_picks(matcher_of(name), whole, kept, count)
-            with counting_bar(name, count, count, enabled=progress) as show:
-                tick = partial(_shown, show)
-                runs.append(
-                    run_network(name, chosen, choices[name], kept, workers=workers, tick=tick)
-                )
-    cars = np.array([pair.category.startswith("car") for pair in chosen.pairs])
-    parts = {
-        f"all {len(cars)} pairs": np.ones(len(cars), dtype=bool),
-        f"{int((~cars).sum())} pairs without cars": ~cars,
+            most = max(map(len, chosen.values()))
+            choices[name] = with_picks(matcher_of(name), whole, kept, most, progress)
+            for key, some in chosen.items():
+                bar = counting_bar(f"{name}, {key}", len(some), len(some), enabled=progress)
+                with bar as show:
+                    tick = partial(_shown, show)
+                    runs[key].append(
+                        run_network(name, some, choices[name], kept, workers=workers, tick=tick)
+                    )
+    parts = {key: _parts(key, some) for key, some in chosen.items()}
+    rows = [
+        row
+        for key, those in runs.items()
+        for one in those
+        for row in score_rows(one, choices[one.network], parts[key], AGAINST)
+    ]
+    # What nothing was chosen on is the last part of each set.
+    tests = [list(own)[-1] for own in parts.values()]
+    swept = {
+        test: [_of(one, parts[key][test]) for one in runs[key]]
+        for test, key in zip(tests, runs, strict=True)
     }
-    rows = [row for one in runs for row in score_rows(one, choices[one.network], parts, AGAINST)]
     numbers = {
-        "data": "PF-WILLOW",
-        "pairs": len(cars),
-        "networks": {one.network: _about(one, choices[one.network]) for one in runs},
+        "data": [some.name for some in chosen.values()],
+        "pairs": {key: len(some) for key, some in chosen.items()},
+        "networks": {
+            key: {one.network: _about(one, choices[one.network]) for one in those}
+            for key, those in runs.items()
+        },
         "scores": rows,
     }
+    shown = [next((p for p in some if not _is_car(p)), some.pairs[0]) for some in chosen.values()]
     return Reproduction(
         "correspondence",
         numbers,
-        claims(rows, list(parts)[-1]),
-        partial(draw_correspondence, rows, list(parts)[-1]),
-        NOTES,
-        score_tables(rows, AGAINST),
+        (*claims(rows, tests), *sweep_verdicts(rows, swept)),
+        partial(draw_correspondence, rows, tests[0]),
+        (*NOTES, *(f"{name} is not there, and left out." for name in absent)),
+        (*score_tables(rows, AGAINST), *(sweep_table(rows, test, swept[test]) for test in tests)),
+        {
+            **{
+                key: partial(draw_correspondence, rows, test)
+                for key, test in list(zip(chosen, tests, strict=True))[1:]
+            },
+            **{
+                f"layers-{key}": partial(draw_layer_weights, rows, test, swept[test])
+                for key, test in zip(chosen, tests, strict=True)
+            },
+            "matches": lambda: draw_one_to_one(matcher_of(names[0]), shown),
+        },
     )
+
+
+def _of(runs: Runs, some: np.ndarray) -> Runs:
+    """The runs of some of the pairs."""
+    own = {name: getattr(runs, name)[some] for name in ("errors", "alpha", "seconds")}
+    return replace(runs, **own)
+
+
+SETS = ("pf-willow", "birds")
+
+
+def _sets(
+    whole: PairSet, asked: Sequence[str] | None, root: Path | str | None
+) -> dict[str, PairSet]:
+    """The sets by name: those asked for, or those that are there."""
+    if unknown := [name for name in asked or () if name not in SETS]:
+        raise InputError(f"sets: {unknown[0]!r} is not known; give some of {', '.join(SETS)}")
+    found = {}
+    for name in asked or SETS:
+        try:
+            found[name] = whole if name == SETS[0] else load_pairs(name, root)
+        except InputError:
+            if asked:
+                raise
+    return found
+
+
+def _is_car(pair: Pair) -> bool:
+    return pair.category.startswith("car")
+
+
+def _parts(name: str, pairs: PairSet) -> dict[str, np.ndarray]:
+    """Which pairs make up each part of a set, the last being what no setting was chosen on."""
+    everything = np.ones(len(pairs), dtype=bool)
+    if name != SETS[0]:
+        return {f"{len(pairs)} pairs of {name}": everything}
+    cars = np.array([_is_car(pair) for pair in pairs])
+    return {
+        f"all {len(cars)} pairs": everything,
+        f"{int((~cars).sum())} pairs without cars": ~cars,
+    }
 
 
 def _shown(show: Callable[[int, float], None], count: int) -> None:
@@ -511,7 +413,7 @@ def _about(runs: Runs, choices: dict[str, Choice]) -> dict[str, Any]:
 
 
 def _check(asked: Asked) -> None:
-    pf_willow(asked.data)
+    _sets(pf_willow(asked.data), asked.sets, asked.data)
     if asked.networks is None:
         _available()
 
@@ -520,6 +422,7 @@ def _run(asked: Asked) -> Reproduction:
     return correspondence(
         asked.networks,
         asked.pairs,
+        sets=asked.sets,
         root=asked.data,
         workers=asked.workers,
         folder=asked.folder,
@@ -532,8 +435,8 @@ EXPERIMENT = Experiment(
     "FROT matches photographs at least as well as transport on layers that were picked with labels",
     _run,
     _check,
-    needs="PF-WILLOW, and the weights of a network",
-    takes=("pairs", "networks", "workers", "data"),
+    needs="PF-WILLOW (birds where they are there), and the weights of a network",
+    takes=("pairs", "networks", "sets", "workers", "data"),
     sized_by=("pairs",),
     pieces="pairs",
     papers=False,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ class Asked:
     n : int, optional
         Points in each cloud.
     splits, sets : int, and sequence of str, optional
-        Of gene expression.
+        Of gene expression; sets of photographs, too.
     pairs, networks, regret : int, sequence of str and bool, optional
         Of photographs.
     workers : int
@@ -194,6 +194,8 @@ class Reproduction:
     notes : tuple of str
         What a reader of the verdicts should know about the data.
     tables : tuple of Table
+    more : mapping of str to callable
+        What makes further pictures, by what is added to the name of their files.
     """
 
     name: str
@@ -202,6 +204,7 @@ class Reproduction:
     draw: Callable[[], Figure]
     notes: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
+    more: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
 
     @property
     def markdown(self) -> str:
@@ -220,7 +223,10 @@ class Reproduction:
         return {**self.numbers, "notes": list(self.notes), "verdicts": verdicts}
 
     def write(self, folder: Path) -> tuple[Path, ...]:
-        """Write NAME.png, NAME.json and, with tables, NAME.md into `folder`; returns the paths."""
+        """Write NAME.png, NAME.json and, with tables, NAME.md into `folder`; returns the paths.
+
+        Further pictures are NAME-WORD.png.
+        """
         folder = make_folder(folder)
         picture, numbers = folder / f"{self.name}.png", folder / f"{self.name}.json"
         # The numbers first: they were dear, and a missing matplotlib shall not lose them.
@@ -231,6 +237,9 @@ class Reproduction:
             paths.append(folder / f"{self.name}.md")
             with replacing(paths[-1]) as draft:
                 draft.write_text(self.markdown, "utf-8")
-        with replacing(picture) as draft:
-            self.draw().savefig(draft, dpi=150)
-        return tuple(paths)
+        drawn = {picture: self.draw}
+        drawn |= {folder / f"{self.name}-{word}.png": draw for word, draw in self.more.items()}
+        for path, draw in drawn.items():
+            with replacing(path) as draft:
+                draw().savefig(draft, dpi=150)
+        return (*paths, *list(drawn)[1:])

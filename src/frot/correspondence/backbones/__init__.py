@@ -6,7 +6,8 @@ from frot.correspondence.backbones._mobile import default_backbone, efficientnet
 from frot.correspondence.backbones._onnx import OnnxBackbone
 from frot.correspondence.backbones._resnet import resnet
 from frot.correspondence.backbones._resolve import BACKBONES, resolve_backbone
-from frot.correspondence.backbones._torch import TorchBackbone, transformers_backbone
+from frot.correspondence.backbones._torch import TorchBackbone
+from frot.correspondence.backbones._transformers import transformers_backbone, vision_transformer
 from frot.correspondence.backbones._weights import find_weights
 from frot.correspondence.backbones.arrays import ArrayBackbone, image_key
 from frot.correspondence.backbones.wrappers import NoisyBackbone, SomeLayers
@@ -26,4 +27,5 @@ __all__ = [
     "resnet",
     "resolve_backbone",
     "transformers_backbone",
+    "vision_transformer",
 ]

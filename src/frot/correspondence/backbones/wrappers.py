@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import operator
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from frot._base.errors import InputError
+from frot._base.errors import DataWarning, InputError
 from frot._base.fingerprint import fingerprint
 from frot._base.spelling import second_names
 from frot.correspondence._features import (
@@ -21,7 +22,7 @@ from frot.correspondence._features import (
 )
 from frot.correspondence.backbones.arrays import image_key
 
-__all__ = ["NoisyBackbone", "SomeLayers", "Wrapper", "choose_layers", "whole"]
+__all__ = ["NoisyBackbone", "SomeLayers", "Wrapper", "choose_layers", "warn_of_few", "whole"]
 
 
 def choose_layers(
@@ -66,6 +67,27 @@ def choose_layers(
     if not wanted:
         raise InputError("layers is empty; name at least one, or leave it out to take all")
     return tuple(name for name in available if name in wanted)
+
+
+# Matrices and filters that a layer has at most where all are found: a block of attention with gates
+# has seven, one of inverted residuals between two that are no sums twice as many.
+FEW = 16
+
+
+def warn_of_few(network: str, found: int, weights: int) -> None:
+    """Warn where few layers were found in a network of many matrices and filters.
+
+    Examples
+    --------
+    >>> warn_of_few("resnet50", 17, 54)
+    """
+    if weights > FEW * found:
+        warnings.warn(
+            f"{network}: few of its layers were found, {found}, and it applies {weights} matrices "
+            "and filters; name more of its parts by `layers`",
+            DataWarning,
+            stacklevel=2,
+        )
 
 
 def whole(value: Any) -> int | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from frot._base.errors import InputError
 from frot._base.names import quote_some
+from frot.correspondence.datasets._birds import Birds
 from frot.correspondence.datasets._caltech import Caltech
 from frot.correspondence.datasets._pf_pascal import PfPascal
 from frot.correspondence.datasets._pf_willow import PF_WILLOW
@@ -25,6 +26,7 @@ SOURCES: dict[str, Source] = {
     "spair": SPair(),
     "pf-pascal": PfPascal(),
     "caltech": Caltech(),
+    "birds": Birds(),
 }
 PAIR_SETS: tuple[str, ...] = tuple(SOURCES)
 
@@ -36,12 +38,12 @@ def load_pairs(
 
     Parameters
     ----------
-    name : {"pf-willow", "spair", "pf-pascal", "caltech"}
+    name : {"pf-willow", "spair", "pf-pascal", "caltech", "birds"}
     root : path, optional
         The data set's folder, or one above it. Without it: the folder that ``FROT_DATA`` names,
         folders beside a checkout, and the cache. Nothing is downloaded.
     split : {"test", "val", "trn"}
-        PF-WILLOW and Caltech-101 have "test" alone.
+        PF-WILLOW, Caltech-101 and birds have "test" alone.
 
     Returns
     -------

@@ -18,6 +18,7 @@ __all__ = [
     "check_points",
     "collect",
     "extent",
+    "longer_side",
     "matched_points",
     "photo_size",
     "read_mat",
@@ -125,6 +126,24 @@ def extent(points: np.ndarray) -> float:
     length = float((points.max(axis=0) - points.min(axis=0)).max())
     if length <= 0.0:
         raise BrokenAnnotationError("its target points are all one, so that nothing has a size")
+    return length
+
+
+def longer_side(box: Any) -> float:
+    """Return the longer side of a box (left, top, right, bottom).
+
+    Examples
+    --------
+    >>> longer_side([10, 20, 40, 25])
+    30.0
+    """
+    try:
+        left, top, right, bottom = (float(side) for side in box)
+    except (TypeError, ValueError):
+        raise BrokenAnnotationError(f"its box is {box}, not four numbers") from None
+    length = max(right - left, bottom - top)
+    if not np.isfinite(length) or length <= 0.0:
+        raise BrokenAnnotationError(f"its box {box} is empty")
     return length
 
 

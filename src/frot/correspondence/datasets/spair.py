@@ -8,17 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from frot.correspondence.datasets._source import Source
 from frot.correspondence.datasets.annotation import (
     BrokenAnnotationError,
+    longer_side,
     matched_points,
     photo_size,
 )
 from frot.correspondence.datasets.pair_set import Pair
 
-__all__ = ["CLASSES", "COUNTS", "SPair"]
+__all__ = ["CLASSES", "COUNTS", "FLAGS", "SPair"]
 
 # With the names of their columns in the paper's tables.
 CLASSES = {
@@ -42,7 +41,15 @@ CLASSES = {
     "tvmonitor": "tv",
 }
 COUNTS = {"trn": 53340, "val": 5384, "test": 12234}
-FLAGS = ("viewpoint_variation", "scale_variation", "truncation", "occlusion")
+# What the data set says of a pair, and what its numbers stand for.
+_HARD = {"0": "easy", "1": "medium", "2": "hard"}
+_CUT = {"0": "none", "1": "source", "2": "target", "3": "both"}
+FLAGS = {
+    "viewpoint_variation": _HARD,
+    "scale_variation": _HARD,
+    "truncation": _CUT,
+    "occlusion": _CUT,
+}
 
 
 class SPair(Source):
@@ -115,7 +122,7 @@ def _read(folder: Path, split: str, line: str) -> Pair:
             raise BrokenAnnotationError(
                 f"it has {len(ours)} points and {len(annotation['kps_ids'])} names for them"
             )
-        length = _longer_side(annotation["trg_bndbox"])
+        length = longer_side(annotation["trg_bndbox"])
     except KeyError as missing:
         raise BrokenAnnotationError(f"it has no {missing.args[0]}") from None
     except TypeError:
@@ -147,14 +154,3 @@ def _check_size(photo: Path, stated: Any) -> None:
     h, w = photo_size(photo)
     if list(stated[:2]) != [w, h]:
         raise BrokenAnnotationError(f"{photo.name} is {w} x {h}, and annotated as {stated}")
-
-
-def _longer_side(box: Any) -> float:
-    try:
-        left, top, right, bottom = (float(side) for side in box)
-    except (TypeError, ValueError):
-        raise BrokenAnnotationError(f"its box is {box}, not four numbers") from None
-    length = max(right - left, bottom - top)
-    if not np.isfinite(length) or length <= 0.0:
-        raise BrokenAnnotationError(f"its box {box} is empty")
-    return length

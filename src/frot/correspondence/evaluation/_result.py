@@ -13,6 +13,7 @@ from frot._base.errors import InputError
 from frot._base.files import check_path
 from frot._base.fingerprint import fingerprint
 from frot._base.store import Store
+from frot._base.validate import check_choice
 from frot.correspondence._score import Estimate, Per, mean_of, pck, pck_difference
 from frot.correspondence.datasets import PairSet
 from frot.correspondence.evaluation._table import THRESHOLDS, ResultTable, result_table
@@ -56,6 +57,10 @@ class Record:
     lt_acc, iou : float or None
         Of the transferred mask, where masks are scored.
     warnings : tuple of str
+    tags : dict
+        What the data set says of the pair.
+    image_share : float or None
+        The object's size over the longer side of the target photograph.
     """
 
     id: str
@@ -72,6 +77,8 @@ class Record:
     lt_acc: float | None = None
     iou: float | None = None
     warnings: tuple[str, ...] = ()
+    tags: dict[str, str] = field(default_factory=dict)
+    image_share: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Everything, as JSON can hold it."""
@@ -259,14 +266,36 @@ class Evaluation:
         return float(np.mean([record.seconds for record in self.done])) if self.done else np.nan
 
     def pck(
-        self, threshold: float = 0.1, per: Per = "image", category: str | None = None
+        self,
+        threshold: float = 0.1,
+        per: Per = "image",
+        category: str | None = None,
+        of: Literal["object", "image"] = "object",
     ) -> Estimate:
         """Return the share of points within `threshold`, of all pairs or of a class.
 
-        See `frot.correspondence.pck`.
+        The threshold is a share of the object's size, or of the longer side of the target
+        photograph (the literature's alpha_img). See `frot.correspondence.pck`.
         """
         self._needs("points")
-        return pck([one.errors for one in self._of(category)], threshold, per)
+        check_choice(of, "of", ("object", "image"))
+        found = self._of(category)
+        if of == "object":
+            return pck([one.errors for one in found], threshold, per)
+        shares = [one.image_share for one in found]
+        if None in shares:
+            raise InputError("of: this store has no sizes of photographs; evaluate anew")
+        both = zip(found, shares, strict=True)
+        return pck([one.errors * share for one, share in both if share], threshold, per)
+
+    @property
+    def tags(self) -> dict[str, tuple[str, ...]]:
+        """Tags of the pairs that were matched, with their values in order."""
+        found: dict[str, set[str]] = {}
+        for record in self.done:
+            for name, value in record.tags.items():
+                found.setdefault(name, set()).add(value)
+        return {name: tuple(sorted(values)) for name, values in found.items()}
 
     def mean(self, what: Literal["lt_acc", "iou"], category: str | None = None) -> Estimate:
         """Return the mean over pairs of a score of masks."""

@@ -21,7 +21,7 @@ from frot._base.parallel import check_n_jobs, spread
 from frot._base.store import Store
 from frot.correspondence._score import mask_score, outline_mask, point_errors
 from frot.correspondence.datasets import PairSet
-from frot.correspondence.datasets.annotation import photo_size
+from frot.correspondence.datasets.annotation import BrokenAnnotationError, photo_size
 from frot.correspondence.datasets.pair_set import Pair
 from frot.correspondence.evaluation._result import (
     Evaluation,
@@ -207,6 +207,8 @@ def match_pair(task: Task) -> Record:
             lower=_number(result, "lower"),
             upper=_number(result, "upper"),
             warnings=tuple(dict.fromkeys(heard)),
+            tags=pair.tags,
+            image_share=_image_share(pair),
             **scored,
         )
     except MissingDependencyError:
@@ -226,6 +228,14 @@ def _scored(pair: Pair, found: np.ndarray, masks: bool) -> dict[str, Any]:
         truth = outline_mask(pair.target_points, *photo_size(pair.target))
     score = mask_score(outline_mask(found, *truth.shape), truth)
     return {"lt_acc": score.lt_acc, "iou": score.iou}
+
+
+def _image_share(pair: Pair) -> float | None:
+    """The object's size over the longer side of its photograph, where that can be read."""
+    try:
+        return float(pair.length) / max(photo_size(pair.target))
+    except BrokenAnnotationError:
+        return None
 
 
 def _number(result: Any, name: str) -> float | None:
