@@ -8,9 +8,9 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 from frot.correspondence._cosines import inverse, lengths
-from frot.correspondence._features import FeatureMap
+from frot.correspondence._features import FeatureMap, Grid
 
-__all__ = ["coherence"]
+__all__ = ["coherence", "kept_neighbours"]
 
 # Layers that are no better than chance keep this much, so that logarithms exist.
 LEAST = 1e-6
@@ -46,8 +46,8 @@ def coherence(source: FeatureMap, target: FeatureMap, home: Home | None = None) 
     xp = home.xp
     F, G = (_unit_vectors(home, layer) for layer in (source, target))
     cosines = F @ xp.matrix_transpose(G)
-    there = _one_way(to_numpy(xp.argmax(cosines, axis=1)), source, target)
-    back = _one_way(to_numpy(xp.argmax(cosines, axis=0)), target, source)
+    there = kept_neighbours(to_numpy(xp.argmax(cosines, axis=1)), source.grid, target.grid)
+    back = kept_neighbours(to_numpy(xp.argmax(cosines, axis=0)), target.grid, source.grid)
     return float(np.sqrt(there * back))
 
 
@@ -58,12 +58,25 @@ def _unit_vectors(home: Home, layer: FeatureMap) -> Any:
     return flat * inverse(xp, lengths(xp, flat))[:, None]
 
 
-def _one_way(matches: np.ndarray, source: FeatureMap, target: FeatureMap) -> float:
-    """The share of neighbours that stay neighbours, beyond chance."""
-    grid, other = source.grid, target.grid
+def kept_neighbours(
+    matches: np.ndarray, grid: Grid, other: Grid, some: np.ndarray | None = None
+) -> float:
+    """Return the share of neighbours that stay neighbours, beyond chance, at least 1e-6.
+
+    Parameters
+    ----------
+    matches : integer array of shape (n,)
+        For each cell of a grid the number of a cell of the other.
+    grid, other : Grid
+    some : bool array of shape (n,), optional
+        The cells that are asked; all if left out.
+    """
     y, x = np.divmod(matches.reshape(grid.h, grid.w), other.w)
     across = (np.abs(np.diff(x, axis=1) - 1) <= 1) & (np.abs(np.diff(y, axis=1)) <= 1)
     down = (np.abs(np.diff(y, axis=0) - 1) <= 1) & (np.abs(np.diff(x, axis=0)) <= 1)
+    if some is not None:
+        asked = some.reshape(grid.h, grid.w)
+        across, down = across[asked[:, 1:] & asked[:, :-1]], down[asked[1:] & asked[:-1]]
     count = across.size + down.size
     chance = min(9.0 / other.count, 0.99)
     share = (across.sum() + down.sum()) / count if count else 0.0

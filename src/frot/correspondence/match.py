@@ -15,6 +15,7 @@ from frot._base.validate import check_choice, check_number
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
 from frot.correspondence.flow import Flow, Warped, flow_of, look_up
+from frot.correspondence.poses import Pose
 from frot.correspondence.transfer import Transfer, Transferring
 from frot.problem.result import Result
 
@@ -49,6 +50,10 @@ class Match:
         For everything, features included.
     source_cam, target_cam : arrays of shape (H, W), optional
         Where the network's classifier looks, from 0 to 1, over the photographs' own pixels.
+    agreement : float
+        The strength of Hough matching that the scores were made with; 0 where there was none.
+    pose : Pose
+        How A was turned before it was matched. Everything here is in A's own frame all the same.
     """
 
     source: Photo
@@ -69,6 +74,8 @@ class Match:
     target_cam: np.ndarray | None
     transferring: Transferring
     raw_plan: Any
+    agreement: float = 0.0
+    pose: Pose = Pose()
 
     @property
     def home(self) -> Home:
@@ -124,6 +131,7 @@ class Match:
             self.target_ratio, self.source_ratio, self.b, self.a,
             self.alpha, self.phi, self.prior, result, self.method, self.seconds,
             self.target_cam, self.source_cam, self.transferring.inverse, plan,
+            self.agreement, self.pose,
         )  # fmt: skip
         vars(turned)["inverse"] = self
         return turned
