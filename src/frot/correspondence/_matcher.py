@@ -21,7 +21,7 @@ from frot.correspondence._mass import check_mask, class_activation, mask_mass, s
 from frot.correspondence._memory import FeatureMemory
 from frot.correspondence._photo import Photo, is_blank, read_photo
 from frot.correspondence._score import point_errors
-from frot.correspondence.agreement import AUTO, Agreement, fitting_strength, rigidity
+from frot.correspondence.agreement import AUTO, fitting_strength, hough, rigidity
 from frot.correspondence.backbones import SomeLayers, resolve_backbone
 from frot.correspondence.backbones.cache import CachedBackbone, FeatureCache
 from frot.correspondence.backbones.wrappers import whole
@@ -489,11 +489,12 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         """Return votes after Hough matching, and how strong that is."""
         layers, asked = pair.layers, self.settings.agreement
         seen, grid, size = _seen_frame(pair, votes)
-        found = Agreement.of(seen, grid, layers.target_grid, size, pair.target.size, layers.home)
-        strength = fitting_strength(rigidity(found)) if asked == AUTO else float(asked)
+        grids = (grid, layers.target_grid)
+        strength = asked if asked != AUTO else fitting_strength(rigidity(seen, *grids, layers.home))
+        strength = float(strength)
         if not strength:
             return votes, strength
-        scores = found.weighed(strength)
+        scores = hough(seen, *grids, size, pair.target.size, layers.home, strength)
         if pair.source.seen is not None:
             own = pair.source.seen.frame.seen(layers.source_grid, grid)
             scores = Taps.of(own, grid, edges=True).rows(scores, layers.home)
