@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -185,6 +185,13 @@ def numbers(match: Matched, points: np.ndarray, moved: Moved) -> dict[str, Any]:
         "alpha": {name: float(weight) for name, weight in match.alpha.items()},
         "phi": {name: float(cost) for name, cost in (match.phi or {}).items()},
         "method": match.method,
+        "agreement": float(match.agreement),
+        "pose": {
+            "name": str(match.pose),
+            **asdict(match.pose.turn),
+            **{name: float(getattr(match.pose, name)) for name in ("statistic", "margin")},
+            "tried": dict(match.pose.tried),
+        },
         "seconds": float(match.seconds),
         "result": None
         if result is None
@@ -218,6 +225,8 @@ def show_match(match: Matched, points: np.ndarray, moved: Moved, rows: int, top:
         say(f"Heaviest of {len(match.alpha)} layers: {text}")
     n, m = match.source_grid.count, match.target_grid.count
     say(f"{match.method}: {n:,} to {m:,} cells in {match.seconds:.3g} s")
+    if match.pose.tried:
+        say(f"A is matched {match.pose.told}")
     result = match.result
     if result is not None:
         say(

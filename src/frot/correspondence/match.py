@@ -14,6 +14,7 @@ from frot._base.errors import InputError
 from frot._base.validate import check_choice, check_number
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
+from frot.correspondence.chance import chance
 from frot.correspondence.flow import Flow, Warped, flow_of, look_up
 from frot.correspondence.poses import Pose
 from frot.correspondence.transfer import Transfer, Transferring
@@ -103,12 +104,14 @@ class Match:
         Returns
         -------
         Transfer
-            ``points``, (k, 2), in pixels of B, within it; ``confidence``, (k,).
+            ``points``, (k, 2), in pixels of B, within it; ``confidence``, (k,), the chance that
+            they are within a tenth of the object's size of where they belong; ``share``, (k,), of
+            the votes.
         """
         moved = self.transferring(self.source_ratio * self.source.check_points(points))
         height, width = self.target.size
         inside = np.clip(moved.points / self.target_ratio, 0.0, [width - 1.0, height - 1.0])
-        return Transfer(inside, moved.confidence)
+        return Transfer(inside, chance(moved.confidence, self.agreement), moved.confidence)
 
     def heatmap(self, point: Any) -> np.ndarray:
         """Return how strongly every pixel of B is matched with a point of A, (H, W), at most 1."""

@@ -106,6 +106,21 @@ class Pose:
     margin: float = 0.0
     tried: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def told(self) -> str:
+        """The pose with its evidence, in words.
+
+        Examples
+        --------
+        >>> Pose(Turn(mirror=True), 3.21, 1.5, {"mirrored": 3.21}).told
+        'mirrored (better than as is by 3.2, and 1.5 is asked for)'
+        """
+        if not self.tried:
+            return str(self)
+        best = max(self.tried, key=lambda name: self.tried[name])
+        found = "better than as is" if self.turn != AS_IS else f"{best}: better"
+        return f"{self} ({found} by {self.statistic:.1f}, and {self.margin:g} is asked for)"
+
     def __str__(self) -> str:
         return str(self.turn)
 

@@ -41,12 +41,16 @@ class Transfer:
     points : array of shape (k, 2)
         x and y in pixels of the target.
     confidence : array of shape (k,)
+        Of `Match.transfer` the chance that a point is right, see `frot.correspondence.chance`;
+        of `Transferring` the share.
+    share : array of shape (k,), optional
         Share of the votes of the cells within a stride of a point that lie within two cells of
         the answer.
     """
 
     points: np.ndarray
     confidence: np.ndarray
+    share: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,12 +72,12 @@ def test_a_stopped_run_says_how_to_go_on(run, monkeypatch):
         (
             "fig1",
             ["--pairs", 3],
-            "--pairs is for noise-layers and correspondence; leave it out for fig1",
+            "--pairs is for noise-layers and poses and correspondence; leave it out",
         ),
         (
             "fig1",
             ["--data", "x"],
-            "--data is for selection and noise-layers and correspondence; leave it out",
+            "--data is for selection and noise-layers and poses and correspondence; leave",
         ),
         ("noise-layers", ["--data", "."], "PF-WILLOW is not in"),
     ],

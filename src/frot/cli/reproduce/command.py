@@ -38,6 +38,7 @@ class Name(str, Enum):
     calibration = "calibration"
     robustness = "robustness"
     noise_layers = "noise-layers"
+    poses = "poses"
     correspondence = "correspondence"
     all = "all"
 
@@ -54,8 +55,9 @@ def reproduce(
             "minutes and needs real data (see frot.datasets); calibration, of permutation tests on "
             "simulated tables, and robustness, under noise and beside "
             "other robust transports, takes minutes too. Noise-layers plants layers of noise in a "
-            "network that matches photographs; correspondence scores every way to match with "
-            "every network, hours for all pairs. Both need PF-WILLOW."
+            "network that matches photographs; poses matches birds that face either way and "
+            "photographs turned by known angles; correspondence scores every way to match with "
+            "every network, hours for all pairs. These need PF-WILLOW, and poses birds too."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for pictures and numbers.")] = Path("out"),
