@@ -19,7 +19,7 @@ from frot.correspondence._device import check_room, find_device
 from frot.correspondence._features import FeatureMap, Grid, extract_named, knows_names, state_of
 from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
 from frot.correspondence._memory import FeatureMemory
-from frot.correspondence._photo import Photo, is_blank, read_photo
+from frot.correspondence._photo import MIN_SIDE, Photo, is_blank, read_photo
 from frot.correspondence._score import point_errors
 from frot.correspondence.agreement import AUTO, fitting_strength, hough, rigidity
 from frot.correspondence.backbones import SomeLayers, resolve_backbone
@@ -63,6 +63,8 @@ PUBLISHED_LAYERS: dict[tuple[str, str], tuple[int, ...]] = {
 }
 # Poses are told apart long before plans are as sharp as they will be.
 COARSE_TOL = 1e-2
+# Of many poses so many are compared by their plans.
+FEW_TURNS = 3
 
 
 class Matcher:
@@ -234,19 +236,30 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             method="frot", stride=stride, steps=0, tol=COARSE_TOL, prior="coherence",
             eta=Settings.eta, eps=Settings.eps, normalise="none",
         )  # fmt: skip
-        try:
-            found = {turn: coarse._evidence(self.turned(pair.source, turn), pair) for turn in turns}
-            found[AS_IS] = coarse._evidence(pair.source, pair)
-        except Interrupted:
-            # Nothing that was solved so far is an answer.
-            raise KeyboardInterrupt from None
+        found = {AS_IS: coarse._evidence(pair.source, pair)}
+        best, one = -np.inf, pair.source
+        for turn in self._promising(pair, turns):
+            seen = self.turned(pair.source, turn)
+            found[turn] = coarse._evidence(seen, pair)
+            if (total := sum(found[turn].values())) > best:
+                best, one = total, seen
         pose = choose(found, which)
         if pose.turn == AS_IS:
             return pair, pose
-        # B as the network sees it with the same margin, so that cells of both lie alike.
-        one, other = self.turned(pair.source, pose.turn), self.turned(pair.target, AS_IS)
-        layers = self.layer_pair(one, other)
-        return replace(pair, source=one, target=other, layers=layers), pose
+        return replace(pair, source=one, layers=self.layer_pair(one, pair.target)), pose
+
+    def _promising(self, pair: PairFeatures, turns: Sequence[Turn]) -> Sequence[Turn]:
+        """The turns worth a look: where there are many, those most coherent at half the side."""
+        if len(turns) <= FEW_TURNS:
+            return turns
+        assert self.settings.side is not None
+        small = self.having(side=max(self.settings.side // 2, MIN_SIDE))
+        one, other = small.features(pair.source.photo), small.features(pair.target.photo)
+        coherent = {
+            turn: small.layer_pair(small.turned(one, turn), other).coherences.mean()
+            for turn in turns
+        }
+        return sorted(turns, key=lambda turn: -coherent[turn])[:FEW_TURNS]
 
     def _evidence(self, one: PhotoFeatures, pair: PairFeatures) -> dict[str, float]:
         """What speaks for seeing A as it is seen here; the pair has finer cells."""
@@ -255,7 +268,12 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         grids = (layers.source_grid, layers.target_grid)
         a, b = (_coarser(*side, grid) for side, grid in zip(fine, grids, strict=True))
         coarse = PairFeatures(one, pair.target, layers, a, b)
-        votes, grid, _ = _seen_frame(coarse, self.solve(coarse).votes)
+        try:
+            solved = self.solve(coarse).votes
+        except Interrupted:
+            # Nothing that was solved so far is an answer.
+            raise KeyboardInterrupt from None
+        votes, grid, _ = _seen_frame(coarse, solved)
         return evidence(layers.coherences, votes, grid, layers.target_grid, layers.home)
 
     def turned(self, one: PhotoFeatures, turn: Turn) -> PhotoFeatures:
@@ -267,8 +285,6 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         assert settings.side is not None
         side = settings.side
         frame = frame_of(one.size, turn, [layer.stride for layer in one.maps])
-        if turn == AS_IS and frame.size == one.size:
-            return one
 
         def look() -> PhotoFeatures:
             image, _ = one.photo.resized(side, settings.enlarge, settings.antialias)

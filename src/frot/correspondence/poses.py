@@ -175,9 +175,9 @@ def frame_of(size: tuple[int, int], turn: Turn, strides: Sequence[float]) -> Fra
     """Return the frame that an image of size (h, w) is turned into.
 
     A network whose layers have several strides has its cells at multiples of these, from the first
-    pixel on, if there is one pixel more than a multiple of all: networks that pad unevenly do so
-    then on neither side. So the image gets a margin, and the cells of one that was mirrored or
-    turned by quarters lie on those of the image itself. Patches have one stride, and no margin.
+    pixel on. So the image gets a margin, until there is one pixel more than a multiple of all, and
+    the cells of one that was mirrored or turned by quarters lie on those of the image itself.
+    Patches have one stride, and no margin.
 
     Examples
     --------
