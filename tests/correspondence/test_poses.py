@@ -125,6 +125,7 @@ def test_a_turned_photograph_is_matched_in_its_own_frame(backbone, poses, turn, 
     # The plan is one between A's own cells and B's.
     assert match.result is not None
     assert match.result.lower <= match.result.value <= match.result.upper
+    assert match.plan is not None
     np.testing.assert_allclose(match.plan.sum(axis=1), match.a, atol=1e-6)
     again = load_match(match.save(tmp_path / "turned.npz"))
     assert again.pose == match.pose

@@ -198,7 +198,8 @@ def turned_image(image: np.ndarray, frame: Frame) -> np.ndarray:
     """Return an image, (h, w, 3), in a frame; what lies beyond its edges is its reflection."""
     inverse = np.linalg.inv(frame.turn.matrix)
     # Rows come first in images.
-    matrix, shift = inverse[::-1, ::-1], (-inverse @ frame.shift)[::-1]
+    matrix = inverse[::-1, ::-1]
+    shift: Any = (-inverse @ frame.shift)[::-1]
     channels = [
         affine_transform(image[..., c], matrix, shift, frame.size, order=1, mode="mirror")
         for c in range(image.shape[2])
@@ -228,7 +229,8 @@ class Taps:
         cells = (y[:, :, None] * grid.w + x[:, None, :]).reshape(-1, 4)
         weights = (v[:, :, None] * u[:, None, :]).reshape(-1, 4)
         if not edges:
-            weights *= ((places > -0.5) & (places < ends + 0.5)).all(axis=1)[:, None]
+            inside = np.all((places > -0.5) & (places < ends + 0.5), axis=1)
+            weights = weights * inside[:, None]
         return cls(cells, weights, grid.count)
 
     @cached_property
