@@ -33,6 +33,7 @@ from frot.correspondence.layers import (
     Turned,
     with_cells,
 )
+from frot.correspondence.many import match_many
 from frot.correspondence.match import Match
 from frot.correspondence.methods import METHODS, MatchProblem, Outcome, votes_between
 from frot.correspondence.poses import (
@@ -159,7 +160,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         self.layer = _layer_number(layer, self.backbone.layers)
         self._check_prior()
         self._check_poses()
-        self._seen = FeatureMemory()
+        self._seen = FeatureMemory(self.device)
 
     def _check_prior(self) -> None:
         prior, count = self.settings.prior, len(self.backbone.layers)
@@ -184,7 +185,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers make their own features.
-        return {**self.__dict__, "_seen": FeatureMemory()}
+        return {**self.__dict__, "_seen": FeatureMemory(self.device)}
 
     def __call__(
         self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None
@@ -208,6 +209,36 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             source, target, source_mask=source_mask, target_mask=target_mask
         )
         return self.matched(features, began)
+
+    def many(
+        self, pairs: Iterable[tuple[Any, Any]], *, ahead: int = 8, progress: bool = False
+    ) -> Iterator[Match]:
+        """Match one pair after another, in their order, with the next ones read meanwhile.
+
+        The network sees a photograph once as long as it is remembered: pairs that share
+        photographs should follow each other.
+
+        Parameters
+        ----------
+        pairs : iterable of pairs of paths, PIL images or arrays
+        ahead : int
+            Pairs that are read and decoded in threads before they are needed.
+        progress : bool
+            Show a bar, where `pairs` has a length.
+
+        Yields
+        ------
+        Match
+
+        Examples
+        --------
+        >>> from skimage.data import chelsea
+        >>> cat = chelsea()
+        >>> matches = Matcher(side=96).many([(cat, cat[:, :400]), (cat, cat[:, 50:])])
+        >>> [match.transfer([[220, 100]]).points.shape for match in matches]
+        [(1, 2), (1, 2)]
+        """
+        return match_many(self, pairs, ahead, progress)
 
     def matched(self, features: PairFeatures, began: float) -> Match:
         """Return the match of two photographs' features, with the seconds since it began.
@@ -420,7 +451,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         mine, its = self.settings, other.settings
         look = ("side", "enlarge", "antialias", "mass")
         alike = all(getattr(mine, name) == getattr(its, name) for name in look)
-        other._seen = self._seen if alike else FeatureMemory()
+        other._seen = self._seen if alike else FeatureMemory(self.device)
         return other
 
     def with_layers(self, layers: Sequence[str | int]) -> Matcher:

@@ -260,7 +260,7 @@ def own_maps(
 def _own_map(turned: FeatureMap, own: FeatureMap, frame: Frame) -> FeatureMap:
     grid = own.grid
     taps = Taps.of(frame.seen(grid, turned.grid), turned.grid, edges=True)
-    flat = np.asarray(turned.values, dtype=np.float32).reshape(turned.channels, -1)
+    flat = to_numpy(turned.values).astype(np.float32).reshape(turned.channels, -1)
     values = (taps.matrix.astype(np.float32) @ flat.T).T.reshape(-1, grid.h, grid.w)
     return FeatureMap(own.name, np.ascontiguousarray(values), own.stride, own.receptive_field)
 
