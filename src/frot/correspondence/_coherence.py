@@ -65,8 +65,8 @@ def coherences(
         for way, sides in enumerate(((source, target), (target, source))):
             parts = np.split(found[2 * group + way], len(layers))
             for layer, part in zip(layers, parts, strict=True):
-                grids = (maps[layer].grid for maps in sides)
-                shares[way].append(kept_neighbours(part, *grids))
+                here, there = (maps[layer].grid for maps in sides)
+                shares[way].append(kept_neighbours(part, here, there))
     result = np.empty(len(places))
     result[places] = np.sqrt(np.multiply(shares[0], shares[1]))
     return result
