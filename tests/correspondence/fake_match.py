@@ -14,7 +14,7 @@ from scipy.ndimage import map_coordinates
 import frot
 from frot import InputError
 from frot._base.arrays import Home
-from frot.correspondence import Match, Photo, Warped
+from frot.correspondence import Match, Photo, Pose, Warped
 from frot.correspondence._features import Grid
 from frot.correspondence._warps import Warp, random_thin_plate
 from frot.correspondence.transfer import Transferring
@@ -57,6 +57,8 @@ class FakeMatch:
     method: str = "frot"
     seconds: float = 0.25
     phi: dict[str, float] | None = field(default_factory=lambda: dict(COSTS))
+    agreement: float = 0.5
+    pose: Pose = Pose()
 
     to_dict = Match.to_dict
 

@@ -33,7 +33,8 @@ def shifted(**more):
 
 @pytest.fixture(scope="module")
 def shift():
-    return shifted()
+    # At full strength, so that what is beyond B is taken to be there.
+    return shifted(agreement=1.0)
 
 
 @pytest.mark.parametrize("mode", TRANSFERS)

@@ -16,8 +16,9 @@ from frot.correspondence import (
     TorchBackbone,
     _memory,
 )
+from frot.correspondence.agreement import fitting_strength, hough, rigidity
 from frot.correspondence.methods import METHODS
-from frot.correspondence.transfer import TRANSFERS, hough
+from frot.correspondence.transfer import TRANSFERS
 from tests.correspondence.small import SIDE, Counting, cat, classifier, convolutions, places
 
 
@@ -172,7 +173,7 @@ def test_votes_and_hough_matching(backbone):
     assert plain.scores == pytest.approx(np.sqrt(n * plain.plan), rel=1e-4, abs=1e-6)
     linear = matcher(backbone, hough=False, exponent=1.0)(cat(), cat(x=80))
     assert linear.scores == pytest.approx(n * linear.plan, rel=1e-4, abs=1e-6)
-    voted = matcher(backbone, hough=True)(cat(), cat(x=80))
+    voted = matcher(backbone, hough=True, agreement=1)(cat(), cat(x=80))
     assert voted.plan == pytest.approx(plain.plan)
     assert np.abs(voted.scores / voted.scores.max() - plain.scores / plain.scores.max()).max() > 0.1
 
@@ -184,8 +185,15 @@ def test_hough_matching_knows_the_sizes_of_both_photographs(backbone):
         for agreeing in (False, True)
     )
     grids = plain.source_grid, plain.target_grid
-    expected = hough(plain.scores, *grids, (64, 128), (128, 96), plain.home)
-    assert voted.scores == pytest.approx(expected, rel=1e-5)
+    sizes = (64, 128), (128, 96)
+    fits = fitting_strength(rigidity(plain.scores, *grids, plain.home))
+    assert (plain.agreement, voted.agreement) == (0.0, fits)
+    if fits:
+        expected = hough(plain.scores, *grids, *sizes, plain.home, fits)
+        assert voted.scores == pytest.approx(expected, rel=1e-5)
+    full = matcher(backbone, side=128, device="numpy", agreement=1.0)(wide, tall)
+    assert full.agreement == 1.0
+    assert full.scores == pytest.approx(hough(plain.scores, *grids, *sizes, plain.home), rel=1e-5)
 
 
 def test_photographs_are_seen_once(monkeypatch):

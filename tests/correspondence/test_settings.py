@@ -69,7 +69,8 @@ def test_published_layers_are_taken_unless_told_otherwise(monkeypatch, preset, g
 @pytest.mark.parametrize("preset", PRESETS)
 def test_arguments_override_presets(preset):
     given = {
-        "method": "frot", "hough": False, "eta": 0.7, "eps": 0.2, "steps": 5, "tol": 1e-4,
+        "method": "frot", "hough": False, "agreement": 0.3, "poses": "mirror",
+        "eta": 0.7, "eps": 0.2, "steps": 5, "tol": 1e-4,
         "prior": "uniform", "power": 3.0, "normalise": "mean", "mass": "uniform",
         "exponent": 0.8, "transfer": "argmax", "radius": 5.0, "side": 96, "enlarge": False,
         "antialias": False, "stride": 4.0, "rank": 7, "edges": False,
@@ -119,6 +120,9 @@ def test_numbers_are_made_plain():
         ({"rank": 0}, "rank: must be a whole number >= 1"),
         ({"stride": 0}, "stride: must be finite and > 0"),
         ({"stride": "last"}, "stride: .last. is no stride; give pixels such as 8"),
+        ({"agreement": "much"}, "agreement: 'much' is not a number"),
+        ({"agreement": -0.1}, "agreement: must be finite and >= 0"),
+        ({"poses": "some"}, "poses: 'some' is none of 'none', 'mirror', 'all'"),
         ({"hough": "no"}, "hough: is 'no'; use True or False"),
         ({"enlarge": 2}, "enlarge: is 2; use True or False"),
     ],

@@ -198,6 +198,8 @@ def show_match(match: Matched, points: np.ndarray, moved: Moved, rows: int, top:
         say(f"Heaviest of {len(match.alpha)} layers: {text}")
     n, m = match.source_grid.count, match.target_grid.count
     say(f"{match.method}: {n:,} to {m:,} cells in {match.seconds:.3g} s")
+    if match.pose.tried:
+        say(f"A is matched {match.pose.told}")
     result = match.result
     if result is not None:
         say(

@@ -112,6 +112,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "weights": str,
     "layers": lambda text: [number_or_name(word) for word in text.split(",")],
     "layer": number_or_name,
+    "agreement": lambda word: number_or_name(word, float),
     "stride": lambda word: number_or_name(word, float),
     "mean": lambda text: three_numbers(text, "mean"),
     "std": lambda text: three_numbers(text, "std"),

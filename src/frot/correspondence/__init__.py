@@ -82,6 +82,7 @@ from frot.correspondence.pictures import (
     plot_warp,
     plot_weights,
 )
+from frot.correspondence.poses import Pose, Turn
 from frot.correspondence.settings import PRESETS, Settings
 from frot.correspondence.tracking import Tracked
 from frot.correspondence.transfer import Transfer
@@ -107,6 +108,7 @@ __all__ = [
     "Pair",
     "PairSet",
     "Photo",
+    "Pose",
     "Record",
     "ResultTable",
     "ScoredLayers",
@@ -114,6 +116,7 @@ __all__ = [
     "TorchBackbone",
     "Tracked",
     "Transfer",
+    "Turn",
     "Verification",
     "Warp",
     "Warped",

@@ -9,9 +9,9 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 from frot.correspondence._cosines import inverse
-from frot.correspondence._features import FeatureMap
+from frot.correspondence._features import FeatureMap, Grid
 
-__all__ = ["coherence", "coherences"]
+__all__ = ["coherence", "coherences", "kept_neighbours"]
 
 # Layers that are no better than chance keep this much, so that logarithms exist.
 LEAST = 1e-6
@@ -65,7 +65,8 @@ def coherences(
         for way, sides in enumerate(((source, target), (target, source))):
             parts = np.split(found[2 * group + way], len(layers))
             for layer, part in zip(layers, parts, strict=True):
-                shares[way].append(_one_way(part, sides[0][layer], sides[1][layer]))
+                here, there = (maps[layer].grid for maps in sides)
+                shares[way].append(kept_neighbours(part, here, there))
     result = np.empty(len(places))
     result[places] = np.sqrt(np.multiply(shares[0], shares[1]))
     return result
@@ -101,12 +102,25 @@ def _unit_vectors(home: Home, layers: Sequence[FeatureMap]) -> Any:
     return flat * inverse(xp, xp.sqrt(xp.sum(flat * flat, axis=2)))[:, :, None]
 
 
-def _one_way(matches: np.ndarray, source: FeatureMap, target: FeatureMap) -> float:
-    """The share of neighbours that stay neighbours, beyond chance."""
-    grid, other = source.grid, target.grid
+def kept_neighbours(
+    matches: np.ndarray, grid: Grid, other: Grid, some: np.ndarray | None = None
+) -> float:
+    """Return the share of neighbours that stay neighbours, beyond chance, at least 1e-6.
+
+    Parameters
+    ----------
+    matches : integer array of shape (n,)
+        For each cell of a grid the number of a cell of the other.
+    grid, other : Grid
+    some : bool array of shape (n,), optional
+        The cells that are asked; all if left out.
+    """
     y, x = np.divmod(matches.reshape(grid.h, grid.w), other.w)
     across = (np.abs(np.diff(x, axis=1) - 1) <= 1) & (np.abs(np.diff(y, axis=1)) <= 1)
     down = (np.abs(np.diff(y, axis=0) - 1) <= 1) & (np.abs(np.diff(x, axis=0)) <= 1)
+    if some is not None:
+        asked = some.reshape(grid.h, grid.w)
+        across, down = across[asked[:, 1:] & asked[:, :-1]], down[asked[1:] & asked[:-1]]
     count = across.size + down.size
     chance = min(9.0 / other.count, 0.99)
     share = (across.sum() + down.sum()) / count if count else 0.0

@@ -14,7 +14,7 @@ import numpy as np
 from frot._base.errors import DataWarning, InputError
 from frot._base.fingerprint import fingerprint
 from frot._base.spelling import second_names
-from frot._base.stopping import finish
+from frot._base.stopping import Interrupted, finish
 from frot._base.validate import check_choice
 from frot.correspondence._device import check_room, find_device
 from frot.correspondence._features import (
@@ -27,20 +27,38 @@ from frot.correspondence._features import (
 )
 from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
 from frot.correspondence._memory import FeatureMemory
-from frot.correspondence._photo import Photo, is_blank, read_photo
+from frot.correspondence._photo import MIN_SIDE, Photo, is_blank, read_photo
 from frot.correspondence._score import point_errors
+from frot.correspondence.agreement import AUTO, fitting_strength, hough, rigidity
 from frot.correspondence.backbones import SomeLayers, resolve_backbone
 from frot.correspondence.backbones.cache import CachedBackbone, FeatureCache
 from frot.correspondence.backbones.wrappers import whole
 from frot.correspondence.datasets.pair_set import Pair
-from frot.correspondence.layers import LayerPair, PairFeatures, PhotoFeatures, with_cells
+from frot.correspondence.layers import (
+    LayerPair,
+    PairFeatures,
+    PhotoFeatures,
+    Turned,
+    with_cells,
+)
 from frot.correspondence.many import match_many
 from frot.correspondence.match import Match
 from frot.correspondence.methods import METHODS, MatchProblem, Outcome, votes_between
+from frot.correspondence.poses import (
+    AS_IS,
+    POSES,
+    Pose,
+    Taps,
+    Turn,
+    choose,
+    evidence,
+    frame_of,
+    own_maps,
+    turned_image,
+)
 from frot.correspondence.settings import PRESETS, Settings, at_least
 from frot.correspondence.tracking import Tracked, track_points
 from frot.correspondence.transfer import Transferring
-from frot.correspondence.transfer import hough as hough_votes
 
 __all__ = ["Matcher"]
 
@@ -52,6 +70,10 @@ PUBLISHED_LAYERS: dict[tuple[str, str], tuple[int, ...]] = {
     ("hpf", "resnet50"): (0, 9, 10, 11, 12, 13),
     ("scot", "resnet50"): (0, 11, 12, 13),
 }
+# Poses are told apart long before plans are as sharp as they will be.
+COARSE_TOL = 1e-2
+# Of many poses so many are compared by their plans.
+FEW_TURNS = 3
 
 
 class Matcher:
@@ -77,8 +99,8 @@ class Matcher:
         "numpy", "cpu" or "cuda" (both by PyTorch). The default is "cuda" where there is one.
     cache : path or FeatureCache, optional
         Keep features on disk.
-    method, hough, eta, eps, steps, tol, prior, power, normalise, mass, exponent, transfer, \
-radius, side, enlarge, antialias, stride, rank, edges : optional
+    method, hough, agreement, poses, eta, eps, steps, tol, prior, power, normalise, mass, \
+exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : optional
         See `Settings`.
 
     Examples
@@ -103,6 +125,8 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
         cache: Any = None,
         method: str | None = None,
         hough: bool | None = None,
+        agreement: float | str | None = None,
+        poses: str | None = None,
         eta: float | None = None,
         eps: float | None = None,
         steps: int | None = None,
@@ -125,8 +149,9 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
         self.settings: Settings = (
             PRESETS[preset]
             .having(
-                method=method, hough=hough, eta=eta, eps=eps, steps=steps, tol=tol, prior=prior,
-                power=power, normalise=normalise, mass=mass, exponent=exponent,
+                method=method, hough=hough, agreement=agreement, poses=poses,
+                eta=eta, eps=eps, steps=steps, tol=tol, prior=prior, power=power,
+                normalise=normalise, mass=mass, exponent=exponent,
                 transfer=transfer, radius=radius, side=side, enlarge=enlarge,
                 antialias=antialias, stride=stride, rank=rank, edges=edges,
             )
@@ -144,6 +169,7 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
         self.settings = self._sized(self.settings)
         self.layer = _layer_number(layer, self.backbone.layers)
         self._check_prior()
+        self._check_poses()
         self._seen = FeatureMemory(self.device)
 
     def _check_prior(self) -> None:
@@ -151,6 +177,13 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
         if not isinstance(prior, str) and len(prior) != count:
             raise InputError(
                 f"prior: has {len(prior)} weights, but {self.backbone.name} has {count} layers"
+            )
+
+    def _check_poses(self) -> None:
+        if self.settings.poses != "none" and knows_names(self.backbone):
+            raise InputError(
+                f"poses: {self.settings.poses!r} needs a network that can look at a turned "
+                f"photograph; {self.backbone.name} knows photographs by their names, use 'none'"
             )
 
     @property
@@ -218,13 +251,90 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
         return match_many(self, pairs, ahead, progress)
 
     def matched(self, features: PairFeatures, began: float) -> Match:
-        """Return the match of two photographs' features, with the seconds since it began."""
+        """Return the match of two photographs' features, with the seconds since it began.
+
+        Where poses are asked for, A is seen in the one that is chosen.
+        """
+        features, pose = self.posed(features)
         return finish(
             lambda: self.solve(features),
             lambda outcome: replace(
-                self.match(features, outcome), seconds=time.perf_counter() - began
+                self.match(features, outcome), pose=pose, seconds=time.perf_counter() - began
             ),
         )
+
+    def posed(self, pair: PairFeatures) -> tuple[PairFeatures, Pose]:
+        """Return two photographs' features with A in the pose that suits B best, and that pose.
+
+        Poses are compared on cells twice as far apart, which takes a sixteenth of the work.
+        """
+        turns, which = POSES[self.settings.poses], self.settings.poses
+        if not turns or pair.source.blank or pair.target.blank:
+            return pair, Pose()
+        # How A lies does not depend on the method.
+        stride = 2.0 * pair.layers.source_grid.stride
+        coarse = self.having(
+            method="frot", stride=stride, steps=0, tol=COARSE_TOL, prior="coherence",
+            eta=Settings.eta, eps=Settings.eps, normalise="none",
+        )  # fmt: skip
+        found = {AS_IS: coarse._evidence(pair.source, pair)}
+        best, one = -np.inf, pair.source
+        for turn in self._promising(pair, turns):
+            seen = self.turned(pair.source, turn)
+            found[turn] = coarse._evidence(seen, pair)
+            if (total := sum(found[turn].values())) > best:
+                best, one = total, seen
+        pose = choose(found, which)
+        if pose.turn == AS_IS:
+            return pair, pose
+        return replace(pair, source=one, layers=self.layer_pair(one, pair.target)), pose
+
+    def _promising(self, pair: PairFeatures, turns: Sequence[Turn]) -> Sequence[Turn]:
+        """The turns worth a look: where there are many, those most coherent at half the side."""
+        if len(turns) <= FEW_TURNS:
+            return turns
+        assert self.settings.side is not None
+        small = self.having(side=max(self.settings.side // 2, MIN_SIDE))
+        one, other = small.features(pair.source.photo), small.features(pair.target.photo)
+        coherent = {
+            turn: small.layer_pair(small.turned(one, turn), other).coherences.mean()
+            for turn in turns
+        }
+        return sorted(turns, key=lambda turn: -coherent[turn])[:FEW_TURNS]
+
+    def _evidence(self, one: PhotoFeatures, pair: PairFeatures) -> dict[str, float]:
+        """What speaks for seeing A as it is seen here; the pair has finer cells."""
+        layers = self.layer_pair(one, pair.target)
+        fine = (pair.layers.source_grid, pair.a), (pair.layers.target_grid, pair.b)
+        grids = (layers.source_grid, layers.target_grid)
+        a, b = (_coarser(*side, grid) for side, grid in zip(fine, grids, strict=True))
+        coarse = PairFeatures(one, pair.target, layers, a, b)
+        try:
+            solved = self.solve(coarse).votes
+        except Interrupted:
+            # Nothing that was solved so far is an answer.
+            raise KeyboardInterrupt from None
+        votes, grid, _ = _seen_frame(coarse, solved)
+        return evidence(layers.coherences, votes, grid, layers.target_grid, layers.home)
+
+    def turned(self, one: PhotoFeatures, turn: Turn) -> PhotoFeatures:
+        """Return a photograph's features with the network looking at it turned.
+
+        The maps are those of the photograph's own cells.
+        """
+        settings = self.settings
+        assert settings.side is not None
+        side = settings.side
+        frame = frame_of(one.size, turn, [layer.stride for layer in one.maps])
+
+        def look() -> PhotoFeatures:
+            image, _ = one.photo.resized(side, settings.enlarge, settings.antialias)
+            maps = self.backbone.extract(turned_image(image, frame))
+            return replace(one, maps=tuple(maps), size=frame.size)
+
+        key = self._key(one.photo, turn)
+        maps = self._seen.get(key, one.photo, look).maps
+        return replace(one, maps=own_maps(maps, one.maps, frame), seen=Turned(frame, maps))
 
     def track(
         self, frames: Iterable[Any], points: Any, *, follow: str = "first", progress: bool = False
@@ -308,6 +418,7 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
     def match(self, pair: PairFeatures, outcome: Outcome) -> Match:
         """Return the match that an outcome amounts to, after Hough matching where asked."""
         one, other, layers = pair.source, pair.target, pair.layers
+        transferring, strength = self._transferring(pair, outcome.votes)
         return Match(
             one.photo, other.photo, layers.source_grid, layers.target_grid,
             one.ratio, other.ratio, pair.a, pair.b,
@@ -318,8 +429,9 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
             method=self.settings.method,
             seconds=0.0,
             source_cam=one.cam, target_cam=other.cam,
-            transferring=self._transferring(pair, outcome.votes),
+            transferring=transferring,
             raw_plan=outcome.plan,
+            agreement=strength,
         )  # fmt: skip
 
     def errors(self, features: PairFeatures, outcome: Outcome, pair: Pair) -> np.ndarray:
@@ -344,6 +456,7 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
         other.settings = self.settings.having(**changes).check()
         other.settings.refuse(normalise=changes.get("normalise"), layer=layer)
         other._check_prior()
+        other._check_poses()
         if layer is not None:
             other.layer = _layer_number(layer, self.backbone.layers)
         mine, its = self.settings, other.settings
@@ -377,11 +490,14 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
     def features(self, source: Any) -> PhotoFeatures:
         """Return a photograph's features, from memory where it was seen lately."""
         photo = read_photo(source)
+        return self._seen.get(self._key(photo), photo, lambda: self._extracted(photo))
+
+    def _key(self, photo: Photo, turn: Turn | None = None) -> str:
         # Some backbones know photographs by their names.
         name = photo.name if knows_names(self.backbone) else None
         # Networks may be trained between two photographs.
-        key = fingerprint(pixels=photo.pixels, name=name, state=state_of(self.backbone))
-        return self._seen.get(key, photo, lambda: self._extracted(photo))
+        state = state_of(self.backbone)
+        return fingerprint(pixels=photo.pixels, name=name, state=state, turn=str(turn))
 
     def _extracted(self, photo: Photo) -> PhotoFeatures:
         settings = self.settings
@@ -398,9 +514,10 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
     def layer_pair(self, one: PhotoFeatures, other: PhotoFeatures) -> LayerPair:
         """Return the layers of two photographs, cell against cell."""
         (source, grid_of), (target, _) = self.with_cells(one.maps), self.with_cells(other.maps)
+        turned = None if one.seen is None else self.with_cells(one.seen.maps)[0]
         if not str(self.device).startswith("cuda"):
             check_room(source[grid_of].grid.count, target[grid_of].grid.count)
-        return LayerPair(source, target, grid_of, self.device)
+        return LayerPair(source, target, grid_of, self.device, turned)
 
     def with_cells(self, maps: Sequence[FeatureMap]) -> tuple[tuple[FeatureMap, ...], int]:
         """Return layers, and the place of the one whose cells are matched."""
@@ -409,18 +526,39 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
             return with_cells(maps, at_least(stride))
         return with_cells(maps, stride, exact=True)
 
-    def _transferring(self, pair: PairFeatures, scores: Any) -> Transferring:
-        """Return the scores, after Hough matching where asked, ready to be read off."""
+    def _transferring(self, pair: PairFeatures, scores: Any) -> tuple[Transferring, float]:
+        """Return the scores, ready to be read off, and the strength of Hough matching."""
         settings, layers = self.settings, pair.layers
         grids = (layers.source_grid, layers.target_grid)
-        sizes = (pair.source.size, pair.target.size)
+        strength = 0.0
         if not settings.edges:
+            sizes = (pair.source.size, pair.target.size)
             inside = grids[0].inside(sizes[0]), grids[1].inside(sizes[1])
             scores = votes_between(scores, *inside, layers.home)
         if settings.hough:
-            scores = hough_votes(scores, *grids, *sizes, layers.home)
+            scores, strength = self._agreeing(pair, scores)
         blank = pair.source.blank or pair.target.blank
-        return Transferring(scores, *grids, layers.home, settings.transfer, settings.radius, blank)
+        seen = pair.source.seen
+        ready = Transferring(
+            scores, *grids, layers.home, settings.transfer, settings.radius, blank,
+            None if seen is None else seen.frame.affine(),
+        )  # fmt: skip
+        return ready, strength
+
+    def _agreeing(self, pair: PairFeatures, votes: Any) -> tuple[Any, float]:
+        """Return votes after Hough matching, and how strong that is."""
+        layers, asked = pair.layers, self.settings.agreement
+        seen, grid, size = _seen_frame(pair, votes)
+        grids = (grid, layers.target_grid)
+        strength = asked if asked != AUTO else fitting_strength(rigidity(seen, *grids, layers.home))
+        strength = float(strength)
+        if not strength:
+            return votes, strength
+        scores = hough(seen, *grids, size, pair.target.size, layers.home, strength)
+        if pair.source.seen is not None:
+            own = pair.source.seen.frame.seen(layers.source_grid, grid)
+            scores = Taps.of(own, grid, edges=True).rows(scores, layers.home)
+        return scores, strength
 
     def _mass(self, seen: PhotoFeatures, mask: Any, grid: Grid, name: str) -> np.ndarray:
         if mask is not None:
@@ -439,6 +577,24 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
         standard = self._sized(Settings()).parts
         given = [f"{k}={v!r}" for k, v in self.settings.parts.items() if v != standard[k]]
         return f"Matcher({', '.join([self.backbone.name, *given])})"
+
+
+def _seen_frame(pair: PairFeatures, votes: Any) -> tuple[Any, Grid, tuple[int, int]]:
+    """Return votes of A's cells as the network saw A, the cells there, and the size in pixels."""
+    layers, seen = pair.layers, pair.source.seen
+    if seen is None or layers.turned is None:
+        return votes, layers.source_grid, pair.source.size
+    grid = layers.turned[layers.grid_of].grid
+    own = layers.source_grid
+    taps = Taps.of(seen.frame.back(grid, own), own, edges=False)
+    return taps.rows(votes, layers.home), grid, seen.frame.size
+
+
+def _coarser(fine: Grid, mass: np.ndarray, grid: Grid) -> np.ndarray:
+    """Weights of a coarser grid's cells, sampled from those of a finer one."""
+    found = Taps.of(grid.centres / fine.stride, fine, edges=True).matrix @ mass
+    total = found.sum()
+    return found / total if total > 0.0 else np.full(grid.count, 1.0 / grid.count)
 
 
 def _named(names: Sequence[str], values: Any) -> dict[str, float]:

@@ -18,12 +18,14 @@ from frot.correspondence._features import FeatureMap, Grid
 from frot.correspondence._interpolation import interpolation, resize
 from frot.correspondence._layer_costs import GridGeometry, layer_costs
 from frot.correspondence._photo import Photo
+from frot.correspondence.poses import Frame
 
 __all__ = [
     "LayerPair",
     "LayerTable",
     "PairFeatures",
     "PhotoFeatures",
+    "Turned",
     "at_most",
     "common_grid",
     "inverse",
@@ -111,12 +113,16 @@ class LayerPair:
         The layer whose cells are matched.
     device : str or torch device, optional
         Where to work; NumPy if left out.
+    turned : tuple of FeatureMap, optional
+        The source's layers in a turned frame, where neighbours in both images lie alike; the
+        source's own if left out.
     """
 
     source: tuple[FeatureMap, ...]
     target: tuple[FeatureMap, ...]
     grid_of: int = 0
     device: Any = None
+    turned: tuple[FeatureMap, ...] | None = None
 
     @cached_property
     def costs(self) -> GridGeometry:
@@ -126,7 +132,10 @@ class LayerPair:
     @cached_property
     def coherences(self) -> np.ndarray:
         """The coherence of every layer, (L,), finer layers on the common grids."""
-        return coherences(*self._no_finer, self.home)
+        source, target = self._no_finer
+        if self.turned is not None:
+            source = [at_most(one, self.turned[self.grid_of].grid) for one in self.turned]
+        return coherences(source, target, self.home)
 
     @cached_property
     def _no_finer(self) -> tuple[list[FeatureMap], list[FeatureMap]]:
@@ -304,10 +313,19 @@ class _Chosen(LayerPair):
 
 
 @dataclass(frozen=True, eq=False)
+class Turned:
+    """A turned photograph: its frame, and the layers of a network there."""
+
+    frame: Frame
+    maps: tuple[FeatureMap, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class PhotoFeatures:
     """A photograph with the features that a network has of it, at the size it was matched at.
 
-    `blank` is whether it has no content that could be matched.
+    `blank` is whether it has no content that could be matched. Where the network saw it turned,
+    `maps` are still those of its own cells, and `seen` is what it saw.
     """
 
     photo: Photo
@@ -316,6 +334,7 @@ class PhotoFeatures:
     maps: tuple[FeatureMap, ...]
     activation: np.ndarray | None
     blank: bool = False
+    seen: Turned | None = None
 
     @property
     def cam(self) -> np.ndarray | None:

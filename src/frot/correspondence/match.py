@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,9 @@ from frot._base.errors import InputError, require
 from frot._base.validate import check_choice, check_number
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
+from frot.correspondence.chance import chance
 from frot.correspondence.flow import Flow, Warped, flow_of, look_up
+from frot.correspondence.poses import Pose
 from frot.correspondence.transfer import Transfer, Transferring
 from frot.problem.result import Result
 
@@ -52,6 +54,10 @@ class Match:
         For everything, features included.
     source_cam, target_cam : arrays of shape (H, W), optional
         Where the network's classifier looks, from 0 to 1, over the photographs' own pixels.
+    agreement : float
+        The strength of Hough matching that the scores were made with; 0 where there was none.
+    pose : Pose
+        How A was turned before it was matched. Everything here is in A's own frame all the same.
     """
 
     source: Photo
@@ -72,6 +78,8 @@ class Match:
     target_cam: np.ndarray | None
     transferring: Transferring
     raw_plan: Any
+    agreement: float = 0.0
+    pose: Pose = Pose()
 
     @property
     def home(self) -> Home:
@@ -99,12 +107,14 @@ class Match:
         Returns
         -------
         Transfer
-            ``points``, (k, 2), in pixels of B, within it; ``confidence``, (k,).
+            ``points``, (k, 2), in pixels of B, within it; ``confidence``, (k,), the chance that
+            they are within a tenth of the object's size of where they belong; ``share``, (k,), of
+            the votes.
         """
         moved = self.transferring(self.source_ratio * self.source.check_points(points))
         height, width = self.target.size
         inside = np.clip(moved.points / self.target_ratio, 0.0, [width - 1.0, height - 1.0])
-        return Transfer(inside, moved.confidence)
+        return Transfer(inside, chance(moved.confidence, self.agreement), moved.confidence)
 
     def heatmap(self, point: Any) -> np.ndarray:
         """Return how strongly every pixel of B is matched with a point of A, (H, W), at most 1."""
@@ -127,6 +137,7 @@ class Match:
             self.target_ratio, self.source_ratio, self.b, self.a,
             self.alpha, self.phi, self.prior, result, self.method, self.seconds,
             self.target_cam, self.source_cam, self.transferring.inverse, plan,
+            self.agreement, self.pose,
         )  # fmt: skip
         vars(turned)["inverse"] = self
         return turned
@@ -249,6 +260,13 @@ class Match:
             "alpha": {name: float(weight) for name, weight in self.alpha.items()},
             "phi": {name: float(cost) for name, cost in (self.phi or {}).items()},
             "method": self.method,
+            "agreement": float(self.agreement),
+            "pose": {
+                "name": str(self.pose),
+                **asdict(self.pose.turn),
+                **{name: float(getattr(self.pose, name)) for name in ("statistic", "margin")},
+                "tried": dict(self.pose.tried),
+            },
             "seconds": float(self.seconds),
             "result": None
             if result is None

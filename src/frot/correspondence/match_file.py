@@ -15,6 +15,7 @@ from frot._base.arrays import Home, to_numpy
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
 from frot.correspondence.match import Match
+from frot.correspondence.poses import Pose, Turn
 from frot.correspondence.transfer import Transferring
 from frot.plans.plan import Plan
 from frot.problem import result_file
@@ -45,7 +46,10 @@ def save_match(match: Match, path: str | os.PathLike[str]) -> Path:
         "grids": [asdict(match.source_grid), asdict(match.target_grid)],
         "ratios": [match.source_ratio, match.target_ratio],
         "transfer": [read.mode, read.radius, read.blank],
+        "turned": None if read.turned is None else read.turned.tolist(),
         **{name: getattr(match, name) for name in ("alpha", "phi", "prior", "method", "seconds")},
+        "agreement": match.agreement,
+        "pose": asdict(match.pose),
     }
     arrays = {
         "source": _packed(match.source.pixels),
@@ -84,13 +88,19 @@ def rebuilt(arrays: dict[str, np.ndarray]) -> Match:
         for side, name in zip(("source", "target"), about["names"], strict=True)
     ]
     ratios, (mode, radius, blank) = about["ratios"], about["transfer"]
+    turned = None if about.get("turned") is None else np.array(about["turned"])
     return Match(
         photos[0], photos[1], grids[0], grids[1], ratios[0], ratios[1], arrays["a"], arrays["b"],
         about["alpha"], about["phi"], about["prior"], result, about["method"], about["seconds"],
         arrays.get("source_cam"), arrays.get("target_cam"),
-        Transferring(scores, grids[0], grids[1], Home.of(scores), mode, radius, blank),
-        plan,
+        Transferring(scores, grids[0], grids[1], Home.of(scores), mode, radius, blank, turned),
+        plan, about.get("agreement", 0.0), _pose(about.get("pose")),
     )  # fmt: skip
+
+
+def _pose(known: dict[str, Any] | None) -> Pose:
+    # The first files have none.
+    return Pose() if known is None else Pose(**{**known, "turn": Turn(**known["turn"])})
 
 
 def _packed(pixels: np.ndarray) -> np.ndarray:

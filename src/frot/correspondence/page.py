@@ -116,6 +116,8 @@ def _facts(match: Match) -> list[tuple[str, str]]:
     facts = [
         ("Method", match.method),
         ("Cells", f"{len(match.a):,} of A to {len(match.b):,} of B"),
+        ("Pose of A", match.pose.told),
+        ("Strength of Hough matching", f"{match.agreement:.2g}"),
         ("Time", f"{match.seconds:.3g} s"),
     ]
     result = match.result

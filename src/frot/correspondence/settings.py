@@ -17,7 +17,9 @@ import numpy as np
 from frot._base.errors import InputError
 from frot._base.validate import check_choice, check_count, check_flag, check_number
 from frot.correspondence._mass import MASSES
+from frot.correspondence.agreement import AUTO
 from frot.correspondence.methods import METHODS
+from frot.correspondence.poses import POSES
 from frot.correspondence.transfer import TRANSFERS
 from frot.problem.terms import NORMALISATIONS
 
@@ -120,6 +122,10 @@ def at_least(stride: float | str) -> float | None:
     return None
 
 
+def _check_agreement(value: Any, name: str) -> Any:
+    return value if value == AUTO else check_number(value, name)
+
+
 def _check_prior(prior: Any, name: str) -> str | tuple[float, ...]:
     """Return the name of a prior, or a user's weights as plain numbers, which can be compared."""
     if isinstance(prior, str):
@@ -151,6 +157,13 @@ class Settings:
         "best-layer", "hpf", "scot", "srw", "max-min".
     hough : bool
         Whether votes are weighed by regularised Hough matching.
+    agreement : float or "auto"
+        How strongly: votes are multiplied by the agreement on their displacement to this power.
+        1 is the original's; "auto" takes from 0 to 0.5, by how well the surest matches of a
+        pair agree.
+    poses : {"none", "mirror", "all"}
+        Whether A is also tried mirrored, or also turned by eighths, mirrored or not, and at 0.7
+        and 1.4 times its size; see `Match.pose`.
     eta : float
         What the adversary pays for leaving the prior, in units of cost (from 0 to 4).
     eps : float
@@ -200,6 +213,13 @@ class Settings:
         tuple(METHODS),
     )
     hough: bool = _flag(True, "Let displacements vote (regularised Hough matching).")
+    agreement: float | str = _setting(
+        AUTO, "Strength of that: auto (default), by pair, or a power; 1 is full.",
+        _check_agreement, str, "POWER",
+    )  # fmt: skip
+    poses: str = _choice(
+        "none", "Try A turned: none (default), mirror or all.", tuple(POSES), "WHICH"
+    )
     eta: float = _number(0.6, "Entropy of the layers' weights.", "COST", strict=False)
     eps: float = _number(0.1, "Entropy of the plan.", "COST")
     steps: int = _whole(0, "Steps of the paper's Frank-Wolfe; 0 (default) solves instead.", 0)
@@ -302,7 +322,9 @@ def _declared() -> dict[str, Option]:
 # "frot-paper": the paper's reading; "scot": the framework it builds on, its OT-HPF; "hpf":
 # hyperpixel flow, which that extends. They match the cells of the first layer of a ResNet, whose
 # stride is 4; that of other networks may be 2, and four times as many cells sixteen times the work.
-_BOXES: dict[str, Any] = {"transfer": "boxes", "side": 300, "stride": "4+", "antialias": False}
+_BOXES: dict[str, Any] = {
+    "agreement": 1.0, "transfer": "boxes", "side": 300, "stride": "4+", "antialias": False,
+}  # fmt: skip
 PRESETS: dict[str, Settings] = {
     "frot": Settings(),
     "frot-paper": Settings(

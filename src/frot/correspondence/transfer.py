@@ -1,4 +1,4 @@
-"""From votes between cells to where a point lies: Hough matching, then reading off."""
+"""From scores between cells to where a point lies."""
 
 from __future__ import annotations
 
@@ -13,99 +13,7 @@ from frot._base.arrays import Home, to_numpy
 from frot.correspondence._features import Grid
 from frot.correspondence._interpolation import sampling
 
-__all__ = ["TRANSFERS", "Transfer", "Transferring", "hough", "hough_bins"]
-
-# Bins of displacement in all, as in the original; and the width of the smoothing, in bins.
-BINS = 8192
-WINDOW = 7
-SIGMA = WINDOW / 2.0 / 2.354
-
-
-def hough_bins(
-    source_size: tuple[int, int], target_size: tuple[int, int]
-) -> tuple[float, int, int]:
-    """Return the size of a bin in pixels, and the numbers of bins down and across.
-
-    Examples
-    --------
-    >>> size, down, across = hough_bins((225, 300), (225, 300))
-    >>> round(size, 5), across, down
-    (5.74099, 105, 79)
-    """
-    tall = source_size[0] + target_size[0]
-    wide = source_size[1] + target_size[1]
-    size = float(np.sqrt(tall * wide / BINS))
-    return size, int(tall / size) + 1, int(wide / size) + 1
-
-
-def hough(
-    votes: Any,
-    source_grid: Grid,
-    target_grid: Grid,
-    source_size: tuple[int, int],
-    target_size: tuple[int, int],
-    home: Home,
-) -> Any:
-    r"""Weigh votes by how much others agree on their displacement.
-
-    .. math::
-        \mathrm{score}_{ij} = V_{ij}\, (k * h)(\mathrm{bin}_{ij}), \qquad
-        h(\beta) = \sum_{\mathrm{bin}_{ij} = \beta} V_{ij}, \qquad
-        \mathrm{bin}_{ij} = \Big\lfloor \frac{s - c_i + c_j}{\mathrm{cell}} \Big\rfloor
-
-    with s the size of the source image, c the centres of the cells and k a 7 x 7 Gaussian.
-
-    Parameters
-    ----------
-    votes : array of shape (n, m)
-    source_grid, target_grid : Grid
-    source_size, target_size : (h, w)
-        Sizes of the images in pixels of the grids.
-    home : Home
-        Where the votes live.
-
-    Returns
-    -------
-    array of shape (n, m)
-    """
-    xp = home.xp
-    size, count_y, count_x = hough_bins(source_size, target_size)
-    # Grids are regular, so the bins of x and of y are found apart, and sums over bins are two
-    # products with zeros and ones: no scattering, the same in every library.
-    strides = (source_grid.stride, target_grid.stride)
-    bins_y = _line_bins(strides, (source_grid.h, target_grid.h), source_size[0], size)
-    bins_x = _line_bins(strides, (source_grid.w, target_grid.w), source_size[1], size)
-    one_y, one_x = (
-        home.bring(np.eye(count)[np.clip(bins, 0, count - 1)])
-        for count, bins in ((count_y, bins_y), (count_x, bins_x))
-    )
-    shape = (source_grid.h, source_grid.w, target_grid.h, target_grid.w)
-    turned = xp.permute_dims(xp.reshape(votes, shape), (0, 2, 1, 3))
-    turned = xp.reshape(turned, (len(bins_y), len(bins_x)))
-    counts = xp.matrix_transpose(one_y) @ turned @ one_x
-    smooth_y, smooth_x = (home.bring(_smoothing(count)) for count in (count_y, count_x))
-    agreed = smooth_y @ counts @ smooth_x
-    scored = turned * (one_y @ agreed @ xp.matrix_transpose(one_x))
-    scored = xp.reshape(scored, (shape[0], shape[2], shape[1], shape[3]))
-    return xp.reshape(xp.permute_dims(scored, (0, 2, 1, 3)), votes.shape)
-
-
-def _line_bins(
-    strides: tuple[float, float], counts: tuple[int, int], length: int, size: float
-) -> np.ndarray:
-    """Bins along one side of all pairs of rows (or columns), flat."""
-    here, there = (stride * np.arange(count) for stride, count in zip(strides, counts, strict=True))
-    return np.floor((length - here[:, None] + there[None, :]) / size).astype(int).ravel()
-
-
-def _smoothing(count: int) -> np.ndarray:
-    """The Gaussian along one side as a banded matrix; beyond the ends there is nothing."""
-    reach = WINDOW // 2
-    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / SIGMA) ** 2)
-    kernel = kernel / kernel.sum()
-    apart = np.arange(count)[:, None] - np.arange(count)[None, :]
-    return np.where(np.abs(apart) <= reach, kernel[np.clip(apart + reach, 0, WINDOW - 1)], 0.0)
-
+__all__ = ["TRANSFERS", "Transfer", "Transferring"]
 
 TRANSFERS = ("median", "near", "boxes", "argmax", "soft")
 # The windows, in cells, within which a match is a centre of gravity rather than the best cell.
@@ -133,12 +41,16 @@ class Transfer:
     points : array of shape (k, 2)
         x and y in pixels of the target.
     confidence : array of shape (k,)
+        Of `Match.transfer` the chance that a point is right, see `frot.correspondence.chance`;
+        of `Transferring` the share.
+    share : array of shape (k,), optional
         Share of the votes of the cells within a stride of a point that lie within two cells of
         the answer.
     """
 
     points: np.ndarray
     confidence: np.ndarray
+    share: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +79,9 @@ class Transferring:
         Pixels instead of one stride; the standard deviation of "median" instead of one and a half.
     blank : bool
         Whether one of the images has no content: then nothing is known, and no place is sure.
+    turned : array of shape (2, 3), optional
+        Matrix and shift that the source was turned by, in pixels of the grid: displacements are
+        those from the turned places. Without it the source is as it is.
     """
 
     scores: Any
@@ -176,6 +91,13 @@ class Transferring:
     mode: str = "median"
     radius: float | None = None
     blank: bool = False
+    turned: np.ndarray | None = None
+
+    def _placed(self, points: np.ndarray) -> np.ndarray:
+        """Where points, (k, 2), are when the source is turned."""
+        if self.turned is None:
+            return points
+        return points @ self.turned[:, :2].T + self.turned[:, 2]
 
     @cached_property
     def voting(self) -> np.ndarray:
@@ -193,7 +115,7 @@ class Transferring:
         best = to_numpy(self.home.xp.argmax(self.scores, axis=1))
         centres = self.target.centres
         if self.mode not in WINDOWS:
-            return centres[best] - self._centres
+            return centres[best] - self._placed(self._centres)
         y, x = np.divmod(best, self.target.w)
         cells, inside = _window(x, y, WINDOWS[self.mode] // 2, self.target)
         rows = np.arange(self.source.count)[:, None]
@@ -201,7 +123,8 @@ class Transferring:
         # A cell without any score stays where the first of equals is.
         alone = near.sum(axis=1) <= 0.0
         near[alone] = cells[alone] == best[alone, None]
-        return np.einsum("nk,nkc->nc", _shares(near), centres[cells]) - self._centres
+        places = np.einsum("nk,nkc->nc", _shares(near), centres[cells])
+        return places - self._placed(self._centres)
 
     def _taken(self, values: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """What an array, (n, m), has for some pairs of cells, in double precision."""
@@ -303,7 +226,11 @@ class Transferring:
         turned = xp.matrix_transpose(self.scores)
         # Row after row in memory, as they are read.
         turned = xp.reshape(xp.reshape(turned, (-1,)), turned.shape)
-        return replace(self, scores=turned, source=self.target, target=self.source)
+        back = self.turned
+        if back is not None:
+            matrix = np.linalg.inv(back[:, :2])
+            back = np.column_stack([matrix, -matrix @ back[:, 2]])
+        return replace(self, scores=turned, source=self.target, target=self.source, turned=back)
 
     def moved(self, points: np.ndarray) -> np.ndarray:
         """Return where points, (k, 2), go, and not how sure that is."""
@@ -315,7 +242,7 @@ class Transferring:
                 found[some] = _medians(weights, moves)
             else:
                 found[some] = self._around(here, cells) @ moves
-        return points + found
+        return self._placed(points) + found
 
     def _close(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Cells with votes within a stride of each point, or else the closest: numbers, weights."""

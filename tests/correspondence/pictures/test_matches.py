@@ -9,6 +9,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from frot import InputError
+from frot.correspondence import Pose, Turn
 from frot.correspondence.pictures import grid_points, object_points, plot_matches
 from frot.correspondence.pictures._matches import RED, SideBySide, place_labels
 from frot.show.style import GREEN
@@ -156,7 +157,8 @@ def test_labels_of_close_points_are_not_on_one_another(match, axes):
 def test_of_two_points_in_one_place_the_surer_is_labelled_first(match):
     sure = np.array([0.2, 0.9, 0.4, 0.6, 0.3, 0.5])
     places = np.full((6, 2), 150.0)
-    fixed = SimpleNamespace(**{name: getattr(match, name) for name in ("source", "target")})
+    shown = ("source", "target", "pose")
+    fixed = SimpleNamespace(**{name: getattr(match, name) for name in shown})
     fixed.transfer = lambda points: SimpleNamespace(points=places, confidence=sure)
     figure = plot_matches(fixed, places)  # type: ignore[arg-type]
     # There is room on four sides of a marker.
@@ -265,3 +267,8 @@ def test_who_comes_first_has_the_best_spot():
     # Boxes that only touch are not on one another.
     assert place_labels(spots, NOTHING, EVERYWHERE, [2, 0, 1]) == [1, None, 0]
     assert place_labels(spots[:0], NOTHING, EVERYWHERE, []) == []
+
+
+def test_a_turned_photograph_is_called_so(match):
+    turned = replace(match, pose=Pose(Turn(mirror=True), 3.0, 1.5, {"mirrored": 3.0}))
+    assert ", mirrored →" in plot_matches(turned, POINTS).axes[0].get_title("left")

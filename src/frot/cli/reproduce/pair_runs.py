@@ -224,7 +224,8 @@ def _prepare() -> None:
 @cache
 def matcher_of(name: str) -> Matcher:
     """The process's own matcher: a network is too large to send with every pair, or load twice."""
-    return Matcher(network(name))
+    # Hough matching as published, for all methods alike.
+    return Matcher(network(name), agreement=1.0)
 
 
 def _numbered(

@@ -8,6 +8,7 @@ from frot.cli.reproduce import (
     fig1,
     fig2,
     noise_layers,
+    poses,
     robustness,
     selection,
 )
@@ -15,7 +16,16 @@ from frot.cli.reproduce.experiment import Experiment
 
 __all__ = ["EXPERIMENTS"]
 
+_MODULES = (
+    fig1,
+    fig2,
+    selection,
+    calibration,
+    robustness,
+    noise_layers,
+    poses,
+    correspondence,
+)
 EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (fig1, fig2, selection, calibration, robustness, noise_layers, correspondence)
+    module.EXPERIMENT.name: module.EXPERIMENT for module in _MODULES
 }

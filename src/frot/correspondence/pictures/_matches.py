@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._base.errors import InputError, require
+from frot.correspondence.poses import AS_IS
 from frot.show.style import GREEN, INK, new_figure, plain, shorten
 
 if TYPE_CHECKING:
@@ -197,7 +198,9 @@ def plot_matches(
         note = "fainter lines: less sure"
     else:
         note = _draw_errors(axes, chosen, found, both, moved.points, truth, threshold)
-    names = (plain(shorten(photo.name)) for photo in (match.source, match.target))
+    names = [plain(shorten(photo.name)) for photo in (match.source, match.target)]
+    if match.pose.turn != AS_IS:
+        names[0] += f", {match.pose}"
     axes.set_title(f"{' → '.join(names)}   ({note})", loc="left", fontsize=10, color=INK)
     if truth is None and len(chosen) <= _MAX_NUMBERS:
         # The surest first; with the title there, the photographs are where they will be.

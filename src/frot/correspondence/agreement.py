@@ -1,0 +1,159 @@
+"""Hough matching: votes weighed by how many others agree, as strongly as the pair of images bears.
+
+What stands still in both photographs moves by the same displacement all over, and votes for that
+one are worth more. Birds bend and turn: there the same weighing does harm. How well the mutual best
+matches of a pair agree says, without labels, which of the two it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from frot._base.arrays import Home, to_numpy
+from frot.correspondence._features import Grid
+
+__all__ = ["AUTO", "fitting_strength", "hough", "hough_bins", "rigidity"]
+
+# Bins of displacement in all, as in the original; and the width of the smoothing, in bins.
+BINS = 8192
+WINDOW = 7
+SIGMA = WINDOW / 2.0 / 2.354
+
+AUTO = "auto"
+# The share of the longer side within which two displacements are alike, at least a cell; and the
+# matches that are compared.
+ALIKE, MOST = 0.05, 1_000
+# Chosen on pairs of cars and of four species of birds with two networks: no Hough matching up to
+# this rigidity, and from the other on this strength.
+LEAST_RIGID, RIGID, STRONGEST = 0.07, 0.10, 0.5
+
+
+def hough_bins(
+    source_size: tuple[int, int], target_size: tuple[int, int]
+) -> tuple[float, int, int]:
+    """Return the size of a bin in pixels, and the numbers of bins down and across.
+
+    Examples
+    --------
+    >>> size, down, across = hough_bins((225, 300), (225, 300))
+    >>> round(size, 5), across, down
+    (5.74099, 105, 79)
+    """
+    tall = source_size[0] + target_size[0]
+    wide = source_size[1] + target_size[1]
+    size = float(np.sqrt(tall * wide / BINS))
+    return size, int(tall / size) + 1, int(wide / size) + 1
+
+
+def hough(
+    votes: Any,
+    source_grid: Grid,
+    target_grid: Grid,
+    source_size: tuple[int, int],
+    target_size: tuple[int, int],
+    home: Home,
+    strength: float = 1.0,
+) -> Any:
+    r"""Weigh votes by how much others agree on their displacement.
+
+    .. math::
+        \mathrm{score}_{ij} = V_{ij}\, (k * h)(\mathrm{bin}_{ij})^\lambda, \qquad
+        h(\beta) = \sum_{\mathrm{bin}_{ij} = \beta} V_{ij}, \qquad
+        \mathrm{bin}_{ij} = \Big\lfloor \frac{s - c_i + c_j}{\mathrm{cell}} \Big\rfloor
+
+    with s the size of the source image, c the centres of the cells and k a 7 x 7 Gaussian.
+
+    Parameters
+    ----------
+    votes : array of shape (n, m)
+    source_grid, target_grid : Grid
+    source_size, target_size : (h, w)
+        Sizes of the images in pixels of the grids.
+    home : Home
+        Where the votes live.
+    strength : float
+        The power lambda; 1 is the original's.
+
+    Returns
+    -------
+    array of shape (n, m)
+    """
+    xp = home.xp
+    size, count_y, count_x = hough_bins(source_size, target_size)
+    # Grids are regular, so the bins of x and of y are found apart, and sums over bins are two
+    # products with zeros and ones: no scattering, the same in every library.
+    strides = (source_grid.stride, target_grid.stride)
+    bins_y = _line_bins(strides, (source_grid.h, target_grid.h), source_size[0], size)
+    bins_x = _line_bins(strides, (source_grid.w, target_grid.w), source_size[1], size)
+    one_y, one_x = (
+        home.bring(np.eye(count)[np.clip(bins, 0, count - 1)])
+        for count, bins in ((count_y, bins_y), (count_x, bins_x))
+    )
+    shape = (source_grid.h, source_grid.w, target_grid.h, target_grid.w)
+    turned = xp.permute_dims(xp.reshape(votes, shape), (0, 2, 1, 3))
+    turned = xp.reshape(turned, (len(bins_y), len(bins_x)))
+    counts = xp.matrix_transpose(one_y) @ turned @ one_x
+    smooth_y, smooth_x = (home.bring(_smoothing(count)) for count in (count_y, count_x))
+    agreed = smooth_y @ counts @ smooth_x
+    if strength != 1.0:
+        agreed = xp.clip(agreed, 0.0, None) ** strength
+    scored = turned * (one_y @ agreed @ xp.matrix_transpose(one_x))
+    scored = xp.reshape(scored, (shape[0], shape[2], shape[1], shape[3]))
+    return xp.reshape(xp.permute_dims(scored, (0, 2, 1, 3)), votes.shape)
+
+
+def rigidity(votes: Any, source_grid: Grid, target_grid: Grid, home: Home) -> float:
+    r"""Return the chance that two of the mutual best matches move alike, from 0 to 1.
+
+    .. math:: \Pr_{i, i' \in \mathcal{M}} \big[\, \|d_i - d_{i'}\|_\infty \le r \,\big],
+        \qquad d_i = c_{j(i)} - c_i
+
+    with j(i) the best match of cell i, M the cells that their match leads back to within a cell,
+    and r a twentieth of the source's longer side. It needs no label; 0 where nothing is mutual.
+    """
+    xp = home.xp
+    there, back = (to_numpy(xp.argmax(votes, axis=axis)) for axis in (1, 0))
+    centres = source_grid.centres
+    apart = np.abs(centres[back[there]] - centres).max(axis=1)
+    mutual = np.flatnonzero(apart <= source_grid.stride)
+    # So many say as much as all.
+    mutual = mutual[:: -(-len(mutual) // MOST) or 1]
+    moves = target_grid.centres[there[mutual]] - centres[mutual]
+    if not len(moves):
+        return 0.0
+    reach = source_grid.stride * max(ALIKE * max(source_grid.h, source_grid.w), 1.0)
+    alike = np.ones((len(moves), len(moves)), dtype=bool)
+    for line in moves.T:
+        alike &= np.abs(line[:, None] - line[None, :]) <= reach
+    return float(alike.mean())
+
+
+def fitting_strength(found: float) -> float:
+    """Return the strength of Hough matching that a rigidity bears.
+
+    Examples
+    --------
+    >>> fitting_strength(0.05), fitting_strength(0.2)
+    (0.0, 0.5)
+    """
+    share = (found - LEAST_RIGID) / (RIGID - LEAST_RIGID)
+    return STRONGEST * float(np.clip(share, 0.0, 1.0))
+
+
+def _line_bins(
+    strides: tuple[float, float], counts: tuple[int, int], length: int, size: float
+) -> np.ndarray:
+    """Bins along one side of all pairs of rows (or columns), flat."""
+    here, there = (stride * np.arange(count) for stride, count in zip(strides, counts, strict=True))
+    return np.floor((length - here[:, None] + there[None, :]) / size).astype(int).ravel()
+
+
+def _smoothing(count: int) -> np.ndarray:
+    """The Gaussian along one side as a banded matrix; beyond the ends there is nothing."""
+    reach = WINDOW // 2
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / SIGMA) ** 2)
+    kernel = kernel / kernel.sum()
+    apart = np.arange(count)[:, None] - np.arange(count)[None, :]
+    return np.where(np.abs(apart) <= reach, kernel[np.clip(apart + reach, 0, WINDOW - 1)], 0.0)

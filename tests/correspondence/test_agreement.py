@@ -1,0 +1,121 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.ndimage import gaussian_filter
+
+from frot._base.arrays import Home, to_numpy
+from frot.correspondence._features import Grid
+from frot.correspondence.agreement import (
+    SIGMA,
+    STRONGEST,
+    fitting_strength,
+    hough,
+    hough_bins,
+    rigidity,
+)
+
+HOUGH_SOURCE, HOUGH_TARGET = Grid(6, 8, 8.0, 19.0), Grid(7, 5, 8.0, 19.0)
+HOUGH = HOUGH_SOURCE, HOUGH_TARGET
+SIZES = (45, 60), (52, 40)
+
+
+NUMPY = Home.of(np.zeros(1))
+
+
+def plain_hough(votes, source, target, source_size, target_size):
+    """Every pair of cells by itself."""
+    cell = np.sqrt((source_size[1] + target_size[1]) * (source_size[0] + target_size[0]) / 8192)
+    counts = np.zeros([int((source_size[k] + target_size[k]) / cell) + 1 for k in (0, 1)])  # y, x
+    places = np.empty((*votes.shape, 2), dtype=int)
+    for i, one in enumerate(source.centres):
+        for j, other in enumerate(target.centres):
+            place = (np.array(source_size) - one[::-1] + other[::-1]) / cell
+            places[i, j] = np.floor(place)
+    np.add.at(counts, (places[..., 0], places[..., 1]), votes)
+    smooth = gaussian_filter(counts, 3.5 / 2.354, radius=3, mode="constant")
+    return votes * smooth[places[..., 0], places[..., 1]]
+
+
+@pytest.mark.parametrize("home", [NUMPY, Home.of(torch.zeros(1, dtype=torch.float64))])
+@pytest.mark.parametrize(
+    ("stride", "sizes"),
+    # Bins smaller than the stride, and larger, so that several displacements share one.
+    [(8.0, SIZES), (4.0, ((225, 300), (200, 280)))],
+)
+def test_pair_by_pair(home, stride, sizes):
+    source, target = (replace(grid, stride=stride) for grid in (HOUGH_SOURCE, HOUGH_TARGET))
+    votes = np.random.default_rng(0).random((source.count, target.count)) ** 4
+    found = hough(home.bring(votes), source, target, sizes[0], sizes[1], home)
+    assert to_numpy(found) == pytest.approx(plain_hough(votes, source, target, *sizes), rel=1e-10)
+
+
+def test_bins_of_the_original():
+    size, down, across = hough_bins((225, 300), (225, 300))
+    assert size == pytest.approx(5.74099, abs=5e-6)
+    assert (across, down) == (105, 79)
+    assert pytest.approx(1.4868, abs=1e-4) == SIGMA
+    assert hough_bins((30, 40), (50, 60))[0] == pytest.approx(np.sqrt(80 * 100 / 8192))
+
+
+def test_votes_that_agree_win_over_a_stronger_one_alone():
+    grid = Grid(8, 8, 8.0, 19.0)
+    votes = np.zeros((64, 64))
+    # All cells but those at the right vote for one column further; one is surer of a corner.
+    for cell in range(64):
+        if cell % 8 < 7:
+            votes[cell, cell + 1] = 1.0
+    votes[0, 63] = 1.5
+    scores = hough(votes, grid, grid, (64, 64), (64, 64), NUMPY)
+    assert votes[0].argmax() == 63
+    assert scores[0].argmax() == 1
+    assert (scores[votes == 0.0] == 0.0).all()
+
+
+def test_scaling_votes_scales_scores_by_the_square():
+    votes = np.random.default_rng(1).random((HOUGH_SOURCE.count, HOUGH_TARGET.count))
+    once = hough(votes, HOUGH_SOURCE, HOUGH_TARGET, *SIZES, NUMPY)
+    assert hough(3.0 * votes, HOUGH_SOURCE, HOUGH_TARGET, *SIZES, NUMPY) == pytest.approx(
+        9.0 * once
+    )
+
+
+def test_cells_beyond_the_edge_fall_into_the_last_bins():
+    # A grid that reaches well over the picture, as those of padded images do.
+    grid = Grid(9, 9, 8.0, 19.0)
+    votes = np.ones((81, 81))
+    scores = hough(votes, grid, grid, (40, 40), (40, 40), NUMPY)
+    assert np.isfinite(scores).all()
+    assert (scores > 0.0).all()
+
+
+def test_tempered_agreement_is_a_power_of_it():
+    votes = np.random.default_rng(2).random((HOUGH_SOURCE.count, HOUGH_TARGET.count))
+    half, full = (hough(votes, *HOUGH, *SIZES, NUMPY, strength) for strength in (0.5, 1.0))
+    assert (half / votes) ** 2 == pytest.approx(full / votes)
+
+
+def rigid(scatter, scale=1.0, home=NUMPY):
+    """Rigidity where a share of 100 cells go anywhere, and the others all one cell to the right."""
+    grid, rng = Grid(10, 10, 8.0, 19.0), np.random.default_rng(0)
+    goes = np.roll(np.arange(100).reshape(10, 10), -1, axis=1).ravel()
+    some = rng.random(100) < scatter
+    goes[some] = rng.permutation(goes[some])
+    return rigidity(home.bring(scale * (np.eye(100)[goes] + 0.01)), grid, grid, home)
+
+
+def test_what_moves_alike_is_rigid():
+    found = [rigid(scatter) for scatter in (0.0, 0.3, 0.6, 1.0)]
+    # The cells at the right end go to the left one.
+    assert found[0] == pytest.approx(0.9**2 + 0.1**2)
+    assert (np.diff(found) < 0.0).all()
+    assert fitting_strength(found[0]) == STRONGEST
+    assert fitting_strength(found[-1]) == 0.0
+    assert rigid(0.3, scale=7.0) == rigid(0.3, home=Home.of(torch.zeros(1))) == found[1]
+
+
+def test_strength_grows_with_rigidity():
+    found = [fitting_strength(rigid) for rigid in np.linspace(0.0, 1.0, 40)]
+    assert (found[0], found[-1]) == (0.0, STRONGEST)
+    assert (np.diff(found) >= 0.0).all()
