@@ -1,0 +1,15 @@
+"""Cells through time: the cells of two days coupled by transport with pathways as groups.
+
+An AnnData goes in, with a column that has the days, and sets of genes; certified couplings come
+out: where cells go, where they come from, and which pathways decide.
+
+`import frot` does not load it. AnnData itself is not needed: `Cells` holds plain arrays.
+"""
+
+from __future__ import annotations
+
+from frot.cells._couple import couple
+from frot.cells._coupling import Coupling
+from frot.cells._input import Cells
+
+__all__ = ["Cells", "Coupling", "couple"]
