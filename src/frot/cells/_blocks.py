@@ -48,6 +48,8 @@ class Block:
         The mean cost that the costs were divided by.
     spread : array of shape (p,)
         What genes were divided by.
+    signal : int
+        Leading coordinates that tell more than unrelated genes would.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Block:
     share: float
     unit: float
     spread: np.ndarray
+    signal: int
 
     @property
     def size(self) -> int:
@@ -211,11 +214,16 @@ def _components(
     wide = values.shape[1] > values.shape[0]
     gram = values @ values.T if wide else values.T @ values
     powers, vectors = np.linalg.eigh(gram)
-    keep = np.flatnonzero(powers[::-1] > ROUNDING * powers[-1])[:components]
-    powers, vectors = powers[::-1], vectors[:, ::-1][:, keep]
+    powers, vectors = powers[::-1], vectors[:, ::-1]
+    # Where genes have nothing to do with each other no component is beyond this edge, but for
+    # chance (Marchenko and Pastur).
+    edge = float(powers.sum()) / len(spread) * (1.0 + np.sqrt(len(spread) / len(values))) ** 2
+    keep = np.flatnonzero(powers > ROUNDING * powers[0])[:components]
+    signal = max(1, int(np.count_nonzero(powers[keep] > edge)))
+    vectors = vectors[:, keep]
     loadings = values.T @ vectors / np.sqrt(powers[keep]) if wide else vectors
     share = float(powers[keep].sum() / powers[powers > 0.0].sum())
-    return _scaled(name, values @ loadings, n, weights, genes, loadings, share, spread)
+    return _scaled(name, values @ loadings, n, weights, genes, loadings, share, spread, signal)
 
 
 def _scaled(
@@ -227,6 +235,7 @@ def _scaled(
     loadings: np.ndarray | None = None,
     share: float = 1.0,
     spread: np.ndarray | None = None,
+    signal: int | None = None,
 ) -> Block | str:
     """Divide coordinates by the root of their mean cost."""
     first, second = values[:n], values[n:]
@@ -249,4 +258,5 @@ def _scaled(
         share,
         unit,
         np.ones(k) if spread is None else spread,
+        k if signal is None else signal,
     )

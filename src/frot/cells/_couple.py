@@ -39,7 +39,7 @@ def couple(
     layer: str | None = None,
     components: int = 10,
     scale: bool = True,
-    gate: float | None = 4.0,
+    gate: float | None = 3.0,
     solver: str | Solver = "auto",
     tol: float | None = None,
     max_iter: int | None = None,

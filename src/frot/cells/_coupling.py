@@ -194,7 +194,7 @@ class Coupling:
             those of the groups that passed.
         """
         if basis is None:
-            points = np.hstack([block.target for block in self.blocks])
+            points = self._coordinates()
         elif isinstance(basis, str):
             if basis not in self.data.obsm:
                 known = quote_some([str(one) for one in self.data.obsm]) or "none"
@@ -240,7 +240,9 @@ class Coupling:
         frame = pandas.DataFrame(likely, index=taker.names, columns=labels)
         probability = np.where(known, likely[np.arange(len(best)), best], np.nan)
         frame.insert(0, "probability", probability)
-        frame.insert(0, "label", np.where(known, np.array(labels, dtype=object)[best], None))
+        given = np.array(labels, dtype=object)[best]
+        given[~known] = None
+        frame.insert(0, "label", given)
         return frame
 
     def drivers(self, top: int | None = 10) -> Any:
@@ -262,7 +264,7 @@ class Coupling:
             of what coupled cells gain in the gene, in the units of the table.
         """
         weight = dict(zip(self.result.names, self.result.alpha, strict=True))
-        parts = [_displacement(block, self.result.plan, self.marginals) for block in self.blocks]
+        parts = self._displacements()
         costs = np.array([float(np.trace(second)) for _, second in parts])
         alpha = np.array([float(weight[block.name]) for block in self.blocks])
         total = float(alpha @ costs)
@@ -280,6 +282,25 @@ class Coupling:
                 for name, value in zip(DRIVERS, row, strict=True):
                     columns[name].append(value)
         return make_table({name: np.array(values) for name, values in columns.items()})
+
+    def _displacements(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Of each block, the mean of displacements of coupled cells and their second moment."""
+        rows, cols = self.marginals
+        mass = max(float(rows.sum()), 1e-300)
+        # One pass over the plan for all blocks.
+        there = self.result.plan @ self._coordinates()
+        found, start = [], 0
+        for block in self.blocks:
+            X, Y = block.source, block.target
+            cross = X.T @ there[:, start : start + block.size]
+            second = (X.T * rows) @ X + (Y.T * cols) @ Y - cross - cross.T
+            found.append(((cols @ Y - rows @ X) / mass, second))
+            start += block.size
+        return found
+
+    def _coordinates(self) -> np.ndarray:
+        """Coordinates of the target cells in the groups that passed, one after the other."""
+        return np.hstack([block.target for block in self.blocks])
 
     def categories(self, side: Side, column: str) -> tuple[list[Any], np.ndarray]:
         """Return the categories that a side's cells have, and each cell's as a number, or -1."""
@@ -352,17 +373,6 @@ class Coupling:
 
 
 DRIVERS = ("group", "weight", "group_share", "gene", "gene_share", "change")
-
-
-def _displacement(
-    block: Block, plan: Any, marginals: tuple[np.ndarray, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean of displacements of coupled cells, (k,), and their second moment, (k, k)."""
-    (rows, cols), X, Y = marginals, block.source, block.target
-    cross = X.T @ (plan @ Y)
-    second = (X.T * rows) @ X + (Y.T * cols) @ Y - cross - cross.T
-    mass = max(float(rows.sum()), 1e-300)
-    return (cols @ Y - rows @ X) / mass, second
 
 
 def _indicator(codes: np.ndarray, count: int) -> np.ndarray:

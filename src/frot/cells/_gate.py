@@ -25,7 +25,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from frot.cells._blocks import Block
 
@@ -33,7 +33,7 @@ __all__ = ["coherence", "mantel_z"]
 
 NEIGHBOURS = 10
 # Cells of a day that are looked at: z of groups that belong together is beyond any threshold then.
-LOOKED_AT = 2_000
+LOOKED_AT = 1_000
 # Groups that share more of the genes of the smaller one do not bear witness for each other: what
 # they have in common may be the noise of those genes.
 IN_COMMON = 0.2
@@ -51,7 +51,7 @@ def coherence(blocks: Sequence[Block], seed: int = 0) -> np.ndarray:
     >>> cells, noise = rng.normal(size=(2, 300, 2)), rng.normal(size=(2, 300, 2))
     >>> def block(name, values):
     ...     noisy = values + 0.1 * rng.normal(size=values.shape)
-    ...     return Block(name, *noisy, (name,), None, 1.0, 1.0, np.ones(1))
+    ...     return Block(name, *noisy, (name,), None, 1.0, 1.0, np.ones(1), 2)
     >>> z = coherence([block("a", cells), block("b", cells), block("c", noise)])
     >>> z.max(axis=1) > 4.0
     array([ True,  True, False])
@@ -61,8 +61,11 @@ def coherence(blocks: Sequence[Block], seed: int = 0) -> np.ndarray:
     some, others = (
         np.sort(rng.choice(size, min(size, LOOKED_AT), replace=False)) for size in (n, m)
     )
-    sides = [(block.source[some], block.target[others]) for block in blocks]
-    trees = [(cKDTree(first), cKDTree(second)) for first, second in sides]
+    sides = [
+        (block.source[some][:, : block.signal], block.target[others][:, : block.signal])
+        for block in blocks
+    ]
+    trees = [(KDTree(first), KDTree(second)) for first, second in sides]
     there = [tree[1].query(side[0])[1] for tree, side in zip(trees, sides, strict=True)]
     back = [tree[0].query(side[1])[1] for tree, side in zip(trees, sides, strict=True)]
     z = np.empty((len(blocks), len(blocks)))
@@ -82,7 +85,7 @@ def _share_genes(blocks: Sequence[Block]) -> np.ndarray:
     )
 
 
-def _neighbours(tree: cKDTree) -> sparse.csr_array:
+def _neighbours(tree: KDTree) -> sparse.csr_array:
     """Return the symmetric graph of nearest neighbours."""
     n = int(tree.n)
     k = min(NEIGHBOURS + 1, n)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -45,8 +45,8 @@ class Cells:
 
     X: Any
     obs: Any
-    var_names: Sequence[str] | None = None
-    obs_names: Sequence[str] | None = None
+    var_names: Any = None
+    obs_names: Any = None
     obsm: Mapping[str, Any] = field(default_factory=dict)
     layers: Mapping[str, Any] = field(default_factory=dict)
     uns: dict[str, Any] = field(default_factory=dict)
@@ -57,10 +57,9 @@ class Cells:
         if values.ndim != 2:
             raise InputError(f"X: has shape {values.shape}; give cells in rows, genes in columns")
         N, d = values.shape
-        genes = columns if self.var_names is None else self.var_names
-        genes = tuple(map(str, range(d) if genes is None else genes))
-        names = getattr(self.X, "index", None) if self.obs_names is None else self.obs_names
-        names = tuple(map(str, range(N) if names is None or callable(names) else names))
+        given = columns if self.var_names is None else self.var_names
+        genes = tuple(map(str, range(d) if given is None else given))
+        names = tuple(map(str, range(N) if self.obs_names is None else self.obs_names))
         if len(genes) != d or len(names) != N:
             raise InputError(
                 f"var_names, obs_names: {len(genes)} and {len(names)} names for {d} genes and {N} "
