@@ -107,12 +107,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import `frot.torch` when it is first used, so that nobody else waits for PyTorch."""
-    if name == "torch":
-        from frot._base.errors import require
-
-        require("torch", "torch")
+    """Import `frot.cells` and `frot.torch` when they are first used, so that nobody else waits."""
+    if name in ("cells", "torch"):
         import importlib
 
-        return importlib.import_module("frot.torch")
+        from frot._base.errors import require
+
+        if name == "torch":
+            require("torch", "torch")
+        return importlib.import_module(f"frot.{name}")
     raise AttributeError(f"module 'frot' has no attribute {name!r}")

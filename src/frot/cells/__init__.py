@@ -1,11 +1,17 @@
 """Cells through time: the cells of two days coupled by transport with pathways as groups.
 
-Expression, days and sets of genes go in; couplings come out: where cells go, where they come from,
-and which pathways decide. `simulate` draws cells whose fates are known.
+An AnnData goes in, with a column that has the days, and sets of genes; certified couplings come
+out: where cells go, where they come from, and which pathways decide. `simulate` draws cells whose
+fates are known.
+
+`import frot` does not load it. AnnData itself is not needed: `Cells` holds plain arrays.
 """
 
 from __future__ import annotations
 
+from frot.cells._couple import couple
+from frot.cells._coupling import Coupling
+from frot.cells._input import Cells
 from frot.cells._simulate import Simulation, simulate
 
-__all__ = ["Simulation", "simulate"]
+__all__ = ["Cells", "Coupling", "Simulation", "couple", "simulate"]
