@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from frot._base.errors import InputError, require
 from frot._base.validate import check_choice, check_count, check_flag, check_number, check_seed
+from frot.cells._input import Cells
+from frot.cells._network import commit
 from frot.groups.groups import Groups
 
 __all__ = ["Simulation", "simulate"]
@@ -80,20 +83,27 @@ class Simulation:
         plan = np.asarray(plan)
         return float((plan * same).sum() / plan.sum())
 
+    @cached_property
+    def obs(self) -> dict[str, np.ndarray]:
+        """What is known of each cell: ``day``, ``fate`` and ``growth``."""
+        return {"day": self.day, "fate": self.fate, "growth": self.growth}
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The cells as `couple` takes them."""
+        layers = {} if self.counts is None else {"counts": self.counts}
+        return Cells(self.X, self.obs, self.names, layers=layers)
+
     def to_adata(self) -> Any:
-        """Return an AnnData with ``day``, ``fate`` and ``growth`` in ``obs``, counts in a layer."""
+        """Return the cells as an AnnData; needs anndata."""
         require("anndata", "anndata")
         import anndata
         import pandas
 
-        obs = pandas.DataFrame(
-            {"day": self.day, "fate": self.fate, "growth": self.growth},
-            index=[f"cell{i}" for i in range(len(self.day))],
-        )
-        adata = anndata.AnnData(self.X, obs=obs, var=pandas.DataFrame(index=list(self.names)))
-        if self.counts is not None:
-            adata.layers["counts"] = self.counts
-        return adata
+        cells = self.cells
+        obs = pandas.DataFrame(self.obs, index=pandas.Index(cells.obs_names))
+        var = pandas.DataFrame(index=pandas.Index(self.names))
+        return anndata.AnnData(self.X, obs=obs, var=var, layers=dict(cells.layers))
 
 
 def simulate(
@@ -122,8 +132,10 @@ def simulate(
     ----------
     n_cells : int
         Cells a day.
-    generator : {"tree"}
-        ``"tree"``: a trunk that forks and forks again.
+    generator : {"tree", "network"}
+        ``"tree"``: a trunk that forks and forks again. ``"network"``: the eleven regulators of
+        myeloid differentiation of Krumsiek et al. (2011), their Boolean rules made continuous,
+        with noise.
     noise : float
         Share of the pathways that are nuisance, from 0 to below 1.
     shared : bool
@@ -145,6 +157,11 @@ def simulate(
     -------
     Simulation
 
+    References
+    ----------
+    J. Krumsiek, C. Marr, T. Schroeder, F. J. Theis (2011). Hierarchical differentiation of myeloid
+    progenitors is encoded in the transcription factor network. PLoS ONE 6(8): e22649.
+
     Examples
     --------
     >>> cells = simulate(100, noise=0.75)
@@ -152,7 +169,7 @@ def simulate(
     ((200, 200), 5, Groups(20 groups of 200 features: 'signal0' (10), ...))
     """
     n, days = check_count(n_cells, "n_cells"), check_count(n_days, "n_days", least=2)
-    check_choice(generator, "generator", ("tree",))
+    check_choice(generator, "generator", ("tree", "network"))
     noise = check_number(noise, "noise")
     dropout = check_number(dropout, "dropout")
     for name, share in (("noise", noise), ("dropout", dropout)):
@@ -171,19 +188,22 @@ def simulate(
     fate = np.concatenate([rng.choice(4, size=n, p=share) for share in shares])
     ends = np.linspace(FIRST, LAST, days)[day]
     progress = rng.uniform(ends[:, 0], ends[:, 1])
-    states, fates = _tree(fate, progress, rng), TREE_FATES
+    if generator == "tree":
+        states, fates = _tree(fate, progress, rng), TREE_FATES
+    else:
+        states, fates = commit(fate, progress, rng)
 
     n_signal = max(1, round(n_groups * (1 - noise)))
     blocks, names = [], []
-    for l in range(n_groups):
-        if l < n_signal:
+    for group in range(n_groups):
+        if group < n_signal:
             latent, strength = states, 1.0
-            names.append(f"signal{l}")
+            names.append(f"signal{group}")
         else:
-            if l == n_signal or not shared:
+            if group == n_signal or not shared:
                 nuisance = rng.standard_normal((n * days, 2))
             latent, strength = nuisance, NUISANCE
-            names.append(f"nuisance{l - n_signal}")
+            names.append(f"nuisance{group - n_signal}")
         loadings = rng.standard_normal((latent.shape[1], group_size))
         noise_of_genes = GENE_NOISE * rng.standard_normal((n * days, group_size))
         blocks.append(strength * latent @ loadings + noise_of_genes)
