@@ -13,5 +13,14 @@ from frot.cells._couple import couple
 from frot.cells._coupling import Coupling
 from frot.cells._input import Cells
 from frot.cells._simulate import Simulation, simulate
+from frot.cells._trajectory import Trajectory, trajectory
 
-__all__ = ["Cells", "Coupling", "Simulation", "couple", "simulate"]
+__all__ = [
+    "Cells",
+    "Coupling",
+    "Simulation",
+    "Trajectory",
+    "couple",
+    "simulate",
+    "trajectory",
+]
