@@ -1,8 +1,8 @@
 """Cells through time: the cells of two days coupled by transport with pathways as groups.
 
 An AnnData goes in, with a column that has the days, and sets of genes; certified couplings come
-out: where cells go, where they come from, and which pathways decide. `simulate` draws cells whose
-fates are known.
+out: where cells go, where they come from, and which pathways decide. `simulate` makes cells whose
+fates are known, to measure on.
 
 `import frot` does not load it. AnnData itself is not needed: `Cells` holds plain arrays.
 """

@@ -36,7 +36,8 @@ class Kept:
     share : float
         Of its genes' variance that these keep.
     z : float
-        Coherence with the other groups, in standard deviations; NaN without a gate.
+        How well its best witness among the other groups is predicted, in standard deviations;
+        NaN without a gate.
     passed : bool
     """
 

@@ -53,7 +53,7 @@ class Cells:
 
     def __post_init__(self) -> None:
         values, columns = frame_like(self.X)
-        values = sparse.csr_array(values) if sparse.issparse(values) else np.asarray(values)
+        values: Any = sparse.csr_array(values) if sparse.issparse(values) else np.asarray(values)
         if values.ndim != 2:
             raise InputError(f"X: has shape {values.shape}; give cells in rows, genes in columns")
         N, d = values.shape
