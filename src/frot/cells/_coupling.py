@@ -141,14 +141,14 @@ class Coupling:
         column : str, optional
             The column of ``adata.obs`` that has the category.
         """
-        return _shares(self.result.plan.T @ self._weights(self.source, cells, column))
+        return _shares(self.result.plan.T @ self.weights(self.source, cells, column))
 
     def pull(self, cells: Any = None, column: str | None = None) -> np.ndarray:
         r"""Return where ancestors of some target cells are: shares of the source cells, (n,).
 
         As `push`, with :math:`\Pi w / \sum \Pi w`.
         """
-        return _shares(self.result.plan @ self._weights(self.target, cells, column))
+        return _shares(self.result.plan @ self.weights(self.target, cells, column))
 
     def transition_matrix(
         self, column: str, target_column: str | None = None, *, share: str = "source"
@@ -335,7 +335,7 @@ class Coupling:
             f"status={self.result.status!r}, gap={self.result.gap:.1e})"
         )
 
-    def _weights(self, side: Side, cells: Any, column: str | None) -> np.ndarray:
+    def weights(self, side: Side, cells: Any, column: str | None) -> np.ndarray:
         """Return the weights of a side's cells that a user chose."""
         if cells is None:
             return np.ones(len(side))
