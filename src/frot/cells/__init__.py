@@ -16,11 +16,13 @@ from frot.cells._input import Cells
 from frot.cells._plots import plot_flow, plot_push, plot_transitions, plot_weights
 from frot.cells._report import write_coupling_report
 from frot.cells._simulate import Simulation, simulate
+from frot.cells._trajectory import Trajectory, trajectory
 
 __all__ = [
     "Cells",
     "Coupling",
     "Simulation",
+    "Trajectory",
     "couple",
     "plot_flow",
     "plot_push",
@@ -28,5 +30,6 @@ __all__ = [
     "plot_weights",
     "read_cells",
     "simulate",
+    "trajectory",
     "write_coupling_report",
 ]

@@ -26,7 +26,7 @@ from frot.problem.terms import check_amount
 from frot.solvers import Callback
 from frot.solvers.choose import Solver
 
-__all__ = ["Settings", "couple"]
+__all__ = ["Settings", "couple", "make_coupling"]
 
 
 def couple(
@@ -180,7 +180,7 @@ class Settings:
             about = _judged(blocks, self.gate)
             passed = tuple(block for block, one in zip(blocks, about, strict=True) if one.passed)
             about += [Kept(name, 0, 0, np.nan, np.nan, False) for name in flat]
-            coupling = partial(_coupling, key, first, second, tuple(about), passed, data)
+            coupling = partial(make_coupling, key, first, second, tuple(about), passed, data, self)
             return finish(lambda: self.solve(passed, weights, **run), coupling)
 
     def weights(self, data: Any, side: Side) -> np.ndarray:
@@ -234,17 +234,20 @@ class Settings:
 SIDES = ("source", "target")
 
 
-def _coupling(
+def make_coupling(
     key: str,
     first: Side,
     second: Side,
     about: tuple[Kept, ...],
     blocks: tuple[Block, ...],
     data: Any,
+    settings: Settings,
     result: Result,
 ) -> Coupling:
-    # Blocks have the points, and what else is made of them is on the host.
-    return Coupling(replace(result.numpy(), points=None), key, first, second, about, blocks, data)
+    """Return the coupling of a result, on the host; the blocks have its points."""
+    return Coupling(
+        replace(result.numpy(), points=None), key, first, second, about, blocks, data, settings
+    )
 
 
 def _two_days(days: Days, source: Any, target: Any) -> tuple[Side, Side]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ from frot.cells._blocks import Block
 from frot.cells._input import Side
 from frot.problem.result import Result
 
-__all__ = ["Coupling", "Kept"]
+__all__ = ["Coupling", "Kept", "between_types", "shares_of"]
 
 # What `transition_matrix` can divide by.
 SHARES = ("source", "target", "none")
@@ -67,6 +68,8 @@ class Coupling:
         Coordinates of the groups that passed.
     data : AnnData or Cells
         What the cells are from; columns of its ``obs`` are read when they are asked for.
+    settings : Settings
+        The arguments of `couple`.
 
     Examples
     --------
@@ -91,6 +94,7 @@ class Coupling:
     about: tuple[Kept, ...]
     blocks: tuple[Block, ...]
     data: Any
+    settings: Any
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -141,14 +145,14 @@ class Coupling:
         column : str, optional
             The column of ``adata.obs`` that has the category.
         """
-        return _shares(self.result.plan.T @ self.weights(self.source, cells, column))
+        return shares_of(self.result.plan.T @ self.weights(self.source, cells, column))
 
     def pull(self, cells: Any = None, column: str | None = None) -> np.ndarray:
         r"""Return where ancestors of some target cells are: shares of the source cells, (n,).
 
         As `push`, with :math:`\Pi w / \sum \Pi w`.
         """
-        return _shares(self.result.plan @ self.weights(self.target, cells, column))
+        return shares_of(self.result.plan @ self.weights(self.target, cells, column))
 
     def transition_matrix(
         self, column: str, target_column: str | None = None, *, share: str = "source"
@@ -165,23 +169,7 @@ class Coupling:
             Whether rows sum to one (where a type goes to), columns do (where it comes from), or
             all is mass as it is.
         """
-        if share not in SHARES:
-            raise InputError(f"share: {brief(share)} is not known; give {quote_some(SHARES)}")
-        pandas = require("pandas", "anndata")
-        target_column = column if target_column is None else target_column
-        rows, first = self.categories(self.source, column)
-        columns, second = self.categories(self.target, target_column)
-        # Cells without a category are in no row and no column.
-        there = self.result.plan @ _indicator(second, len(columns))
-        mass = _indicator(first, len(rows)).T @ there
-        if share != "none":
-            total = mass.sum(axis=1 if share == "source" else 0, keepdims=True)
-            mass = np.divide(mass, total, out=np.zeros_like(mass), where=total > 0.0)
-        return pandas.DataFrame(
-            mass,
-            index=pandas.Index(rows, name=column),
-            columns=pandas.Index(columns, name=target_column),
-        )
+        return between_types([self], column, target_column, share)
 
     def barycentric_map(self, basis: Any = None) -> np.ndarray:
         r"""Return where each source cell is expected on the target's day, shape (n, k).
@@ -303,6 +291,45 @@ class Coupling:
         """Coordinates of the target cells in the groups that passed, one after the other."""
         return np.hstack([block.target for block in self.blocks])
 
+    def to_adata(
+        self, adata: Any = None, *, labels: str | None = None, key_added: str = "frot"
+    ) -> None:
+        """Write the coupling into an AnnData, where scanpy and CellRank users look.
+
+        - ``obsp[key_added]``: transition probabilities of all cells, (N, N) and sparse: each source
+          cell's row sums to one, cells without a target stay; as
+          ``cellrank.kernels.PrecomputedKernel`` takes it. Entries that together are less than a
+          thousandth of a row are left out.
+        - ``uns[key_added]``: settings, weights, table of groups, interval and potentials, of which
+          `from_adata` makes the same coupling, proven anew.
+        - with `labels`, ``obsm[f"{key_added}_{labels}"]``: probabilities of the source cells'
+          fates, and the likeliest in the column of ``obs`` of the same name.
+
+        Parameters
+        ----------
+        adata : AnnData, optional
+            Of the same cells; that of `couple` by default.
+        labels : str, optional
+            Column of ``adata.obs`` with labels of the target cells.
+        key_added : str
+        """
+        from frot.cells._adata import write
+
+        write([self], self.data if adata is None else adata, labels, key_added)
+
+    @classmethod
+    def from_adata(cls, adata: Any, key_added: str = "frot") -> Coupling:
+        """Read what `to_adata` wrote; the interval is proven anew from the potentials."""
+        from frot.cells._adata import read
+
+        found = read(adata, key_added)
+        if len(found) != 1:
+            raise InputError(
+                f"key_added: adata.uns[{key_added!r}] has {len(found)} couplings; read them by "
+                "frot.cells.Trajectory.from_adata"
+            )
+        return found[0]
+
     def categories(self, side: Side, column: str) -> tuple[list[Any], np.ndarray]:
         """Return the categories that a side's cells have, and each cell's as a number, or -1."""
         values = obs_column(self.data, column, "column")[side.rows].tolist()
@@ -373,6 +400,33 @@ class Coupling:
         return weights
 
 
+def between_types(
+    couplings: Sequence[Coupling], column: str, target_column: str | None, share: str
+) -> Any:
+    """Return the mass between categories of the first and the last day of couplings in a row."""
+    if share not in SHARES:
+        raise InputError(f"share: {brief(share)} is not known; give {quote_some(SHARES)}")
+    pandas = require("pandas", "anndata")
+    first, last = couplings[0], couplings[-1]
+    target_column = column if target_column is None else target_column
+    rows, here = first.categories(first.source, column)
+    columns, there = last.categories(last.target, target_column)
+    # Cells without a category are in no row and no column.
+    mass = _indicator(there, len(columns))
+    for coupling in reversed(couplings):
+        # Cells of a day in between weigh the same where they are reached.
+        mass = coupling.result.plan @ mass * (1 if coupling is first else len(coupling.source))
+    mass = _indicator(here, len(rows)).T @ mass
+    if share != "none":
+        total = mass.sum(axis=1 if share == "source" else 0, keepdims=True)
+        mass = np.divide(mass, total, out=np.zeros_like(mass), where=total > 0.0)
+    return pandas.DataFrame(
+        mass,
+        index=pandas.Index(rows, name=column),
+        columns=pandas.Index(columns, name=target_column),
+    )
+
+
 DRIVERS = ("group", "weight", "group_share", "gene", "gene_share", "change")
 
 
@@ -387,6 +441,6 @@ def _rows_over(values: np.ndarray, totals: np.ndarray) -> np.ndarray:
     return np.divide(values, totals[:, None], out=out, where=totals[:, None] > 0.0)
 
 
-def _shares(mass: np.ndarray) -> np.ndarray:
+def shares_of(mass: np.ndarray) -> np.ndarray:
     total = float(mass.sum())
     return mass / total if total > 0.0 else mass

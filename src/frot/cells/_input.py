@@ -34,7 +34,8 @@ class Cells:
     obsm : mapping of str to arrays of shape (N, k)
         Latent coordinates, such as "X_pca".
     layers : mapping of str to tables of shape (N, d)
-    uns : dict
+    uns, obsp : dict
+        Where results are written to.
 
     Examples
     --------
@@ -50,6 +51,7 @@ class Cells:
     obsm: Mapping[str, Any] = field(default_factory=dict)
     layers: Mapping[str, Any] = field(default_factory=dict)
     uns: dict[str, Any] = field(default_factory=dict)
+    obsp: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         values, columns = frame_like(self.X)
