@@ -47,7 +47,7 @@ test: lint .venv-anndata/.ready
 	$(MAKE) --no-print-directory test-anndata
 
 test-anndata: .venv-anndata/.ready
-	$(CELLS) -m pytest -q tests/selection/test_anndata.py tests/selection/test_h5ad.py
+	$(CELLS) -m pytest -q tests/selection/test_anndata.py tests/selection/test_h5ad.py tests/cells/test_adata.py
 
 lint: .venv/.test
 	$(BIN)/ruff check .

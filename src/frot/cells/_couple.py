@@ -135,9 +135,9 @@ def couple(
     )  # fmt: skip
     data = as_cells(adata)
     first, second = _two_days(read_days(data, key), source, target)
-    began = None if start is None else start.result
-    if start is not None and not isinstance(start, Coupling):
+    if not isinstance(start, Coupling | None):
         raise InputError(f"start: {brief(start)} is no Coupling; pass one of the same cells")
+    began = None if start is None else start.result
     run = {"time_limit": time_limit, "callback": callback, "progress": progress}
     return settings.couple(data, key, first, second, start=began, **run)
 
@@ -198,7 +198,7 @@ class Settings:
         if len(bad):
             raise InputError(
                 f"growth: must be > 0 and finite, but {self.growth!r} is {rates[bad[0]]:.6g} for "
-                f"cell {side.names[bad[0]]!r}; leave cells without descendants out"
+                f"cell {brief(str(side.names[bad[0]]))}; leave cells without descendants out"
             )
         return rates / rates.sum()
 
