@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import frot
-from frot.cells import simulate
+from frot.cells import Simulation, simulate
 from frot.cells._network import FATES, REGULATORS, commit, rules
 
 
@@ -16,7 +16,7 @@ def correlated(X: np.ndarray, Y: np.ndarray) -> float:
     return float(np.abs(np.corrcoef(X.T, Y.T)[:d, d:]).mean())
 
 
-def block(cells: frot.cells.Simulation, name: str, day: int) -> np.ndarray:
+def block(cells: Simulation, name: str, day: int) -> np.ndarray:
     return cells.X[cells.day == day][:, cells.groups.indices[cells.groups.names.index(name)]]
 
 

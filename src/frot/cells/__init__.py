@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from frot.cells._couple import couple
 from frot.cells._coupling import Coupling
+from frot.cells._files import read_cells
 from frot.cells._input import Cells
+from frot.cells._plots import plot_flow, plot_push, plot_transitions, plot_weights
+from frot.cells._report import write_coupling_report
 from frot.cells._simulate import Simulation, simulate
 from frot.cells._trajectory import Trajectory, trajectory
 
@@ -21,6 +24,12 @@ __all__ = [
     "Simulation",
     "Trajectory",
     "couple",
+    "plot_flow",
+    "plot_push",
+    "plot_transitions",
+    "plot_weights",
+    "read_cells",
     "simulate",
     "trajectory",
+    "write_coupling_report",
 ]

@@ -97,7 +97,7 @@ class Simulation:
     def to_adata(self) -> Any:
         """Return the cells as an AnnData; needs anndata."""
         require("anndata", "anndata")
-        import anndata
+        import anndata  # pyright: ignore[reportMissingImports]
         import pandas
 
         cells = self.cells
@@ -194,13 +194,14 @@ def simulate(
         states, fates = commit(fate, progress, rng)
 
     n_signal = max(1, round(n_groups * (1 - noise)))
+    nuisance = rng.standard_normal((n * days, 2))
     blocks, names = [], []
     for group in range(n_groups):
         if group < n_signal:
             latent, strength = states, 1.0
             names.append(f"signal{group}")
         else:
-            if group == n_signal or not shared:
+            if not shared:
                 nuisance = rng.standard_normal((n * days, 2))
             latent, strength = nuisance, NUISANCE
             names.append(f"nuisance{group - n_signal}")

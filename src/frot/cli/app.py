@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from frot._base.errors import InputError, MissingDependencyError, SolverError
 from frot.cli.compare import compare
 from frot.cli.console import BAD_INPUT, FAILED, INTERRUPTED, complain
+from frot.cli.couple import couple
 from frot.cli.demo import demo
 from frot.cli.doctor import doctor
 from frot.cli.evaluate import evaluate
@@ -72,6 +73,7 @@ app.command()(demo)
 app.command()(solve)
 app.command()(compare)
 app.command()(select)
+app.command()(couple)
 app.command()(match)
 app.command()(evaluate)
 app.command()(reproduce)

@@ -36,6 +36,7 @@ class Name(str, Enum):
     fig2 = "fig2"
     selection = "selection"
     calibration = "calibration"
+    cells = "cells"
     robustness = "robustness"
     noise_layers = "noise-layers"
     correspondence = "correspondence"
@@ -52,8 +53,8 @@ def reproduce(
         typer.Argument(
             help="Which figure of the paper, or all that there is data for. Selection takes "
             "minutes and needs real data (see frot.datasets); calibration, of permutation tests on "
-            "simulated tables, and robustness, under noise and beside "
-            "other robust transports, takes minutes too. Noise-layers plants layers of noise in a "
+            "simulated tables, cells, coupled by every method, and robustness, under noise and "
+            "beside other robust transports, takes minutes too. Noise-layers plants layers of noise in a "
             "network that matches photographs; correspondence scores every way to match with "
             "every network, hours for all pairs. Both need PF-WILLOW."
         ),
@@ -62,7 +63,11 @@ def reproduce(
     seed: Annotated[int, typer.Option(help="Seed of the random points, or splits.", min=0)] = 0,
     n: Annotated[
         int | None,
-        typer.Option("-n", min=2, help="Points in each cloud, 100 by default; or tables, 200."),
+        typer.Option(
+            "-n",
+            min=2,
+            help="Points in each cloud, 100 by default; or tables, 200; or draws of cells, 20.",
+        ),
     ] = None,
     splits: Annotated[
         int | None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from frot.cli.reproduce import (
     calibration,
+    cells,
     correspondence,
     fig1,
     fig2,
@@ -15,7 +16,9 @@ from frot.cli.reproduce.experiment import Experiment
 
 __all__ = ["EXPERIMENTS"]
 
+MODULES = (
+    fig1, fig2, selection, calibration, cells, robustness, noise_layers, correspondence,
+)  # fmt: skip
 EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (fig1, fig2, selection, calibration, robustness, noise_layers, correspondence)
+    module.EXPERIMENT.name: module.EXPERIMENT for module in MODULES
 }
