@@ -12,7 +12,7 @@ so that a plan that couples at random costs one in every group, whatever its num
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from frot._base.errors import InputError, brief
 from frot._base.names import quote_some
 from frot.groups.groups import Groups
 
-__all__ = ["Block", "latent_keys", "make_blocks"]
+__all__ = ["Block", "join", "latent_keys", "make_blocks", "parse_genes"]
 
 # Components of less than this share of a group's variance are rounding.
 ROUNDING = 1e-10
@@ -66,6 +66,24 @@ class Block:
     def size(self) -> int:
         """Number of coordinates."""
         return self.source.shape[1]
+
+
+def join(blocks: Sequence[Block]) -> tuple[np.ndarray, np.ndarray, tuple[Block, ...]]:
+    """Return all coordinates side by side, (n, D) and (m, D), and the blocks as parts of them.
+
+    Large sets of cells are in memory once, then.
+    """
+    X, Y = (np.hstack([getattr(one, side) for one in blocks]) for side in ("source", "target"))
+    ends = np.cumsum([one.size for one in blocks])
+    parts = [slice(end - one.size, end) for one, end in zip(blocks, ends, strict=True)]
+    return (
+        X,
+        Y,
+        tuple(
+            replace(one, source=X[:, part], target=Y[:, part])
+            for one, part in zip(blocks, parts, strict=True)
+        ),
+    )
 
 
 def latent_keys(data: Any, groups: Any) -> list[str] | None:
