@@ -48,8 +48,6 @@ class Block:
         The mean cost that the costs were divided by.
     spread : array of shape (p,)
         What genes were divided by.
-    signal : int
-        Leading coordinates that tell more than unrelated genes would.
     """
 
     name: str
@@ -60,7 +58,6 @@ class Block:
     share: float
     unit: float
     spread: np.ndarray
-    signal: int
 
     @property
     def size(self) -> int:
@@ -235,15 +232,11 @@ def _components(
     gram = values @ values.T if wide else values.T @ values
     powers, vectors = np.linalg.eigh(gram)
     powers, vectors = powers[::-1], vectors[:, ::-1]
-    # Where genes have nothing to do with each other no component is beyond this edge, but for
-    # chance (Marchenko and Pastur).
-    edge = float(powers.sum()) / len(spread) * (1.0 + np.sqrt(len(spread) / len(values))) ** 2
     keep = np.flatnonzero(powers > ROUNDING * powers[0])[:components]
-    signal = max(1, int(np.count_nonzero(powers[keep] > edge)))
     vectors = vectors[:, keep]
     loadings = values.T @ vectors / np.sqrt(powers[keep]) if wide else vectors
     share = float(powers[keep].sum() / powers[powers > 0.0].sum())
-    return _scaled(name, values @ loadings, n, weights, genes, loadings, share, spread, signal)
+    return _scaled(name, values @ loadings, n, weights, genes, loadings, share, spread)
 
 
 def _scaled(
@@ -255,7 +248,6 @@ def _scaled(
     loadings: np.ndarray | None = None,
     share: float = 1.0,
     spread: np.ndarray | None = None,
-    signal: int | None = None,
 ) -> Block | str:
     """Divide coordinates by the root of their mean cost."""
     first, second = values[:n], values[n:]
@@ -278,5 +270,4 @@ def _scaled(
         share,
         unit,
         np.ones(k) if spread is None else spread,
-        k if signal is None else signal,
     )
