@@ -38,9 +38,10 @@ def test_costs_of_ones_own_run():
         assert (DOCS.parent / "src" / "frot" / file).is_file()
 
 
-def test_mass_that_may_go_runs():
+@pytest.mark.parametrize("page", ["cells.md", "unbalanced.md"])
+def test_mass_that_may_go_and_cells_run(page):
     """Blocks check themselves."""
-    text = (DOCS / "unbalanced.md").read_text(encoding="utf-8")
+    text = (DOCS / page).read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     exec(block, {})
     for file in re.findall(r"`(\w+/[\w/]+\.py)`", text):

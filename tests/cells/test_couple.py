@@ -72,6 +72,23 @@ def test_latent_blocks_need_no_genes():
     assert only.about[0].passed
 
 
+def test_gene_sets_of_a_file_are_told_with_those_that_have_no_gene(tmp_path):
+    sets = GROUPS | {"empty": ["MYC", "TP53"]}
+    lines = ("\t".join([name, "-", *genes]) for name, genes in sets.items())
+    (tmp_path / "sets.gmt").write_text("\n".join(lines))
+    found = couple(cells(), groups=tmp_path / "sets.gmt")
+    assert found.names == ("one", "two", "noise", "empty")
+    assert found.about[3].genes == 0
+    np.testing.assert_allclose(found.alpha, [*couple(cells(), groups=GROUPS).alpha, 0.0])
+
+
+def test_a_device_gives_the_same():
+    pytest.importorskip("torch")
+    found, expected = (couple(cells(), groups=GROUPS, device=one) for one in ("cpu", None))
+    np.testing.assert_allclose(found.alpha, expected.alpha, atol=1e-6)
+    np.testing.assert_allclose(found.push(), expected.push(), atol=1e-6)
+
+
 def test_the_first_and_the_last_of_three_days():
     X, obs, names = planted(days=3)
     found = couple(Cells(X, obs, names), "day", 5, 3, groups=GROUPS)

@@ -48,8 +48,8 @@ def test_two_groups_of_one_signal_pass_among_noise():
 def test_groups_that_share_genes_do_not_vouch_for_each_other():
     rng = np.random.default_rng(2)
     noise = rng.normal(size=(2, 200, 2))
-    first = block("one", *noise, ("a", "b", "c"))
-    second = block("two", *noise, ("b", "c", "d"))
+    first = block("one", noise[0], noise[1], ("a", "b", "c"))
+    second = block("two", noise[0], noise[1], ("b", "c", "d"))
     z = coherence([first, second, *noise_blocks(3, 200, 4)])
     assert z[0, 1] == z[1, 0] == -np.inf
     assert (chance(z) > 0.01).all()

@@ -11,7 +11,7 @@ so that a plan that couples at random costs one in every group, whatever its num
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,7 +131,7 @@ def _of_genes(
     layer: str | None,
     components: int,
     scale: bool,
-) -> Any:
+) -> Iterator[Block | str]:
     table, names = values_of(data, layer)
     parsed = parse_genes(groups, [str(name) for name in names])
     # Columns are taken one group after the other, and so sparse tables are turned once.
@@ -144,6 +144,8 @@ def _of_genes(
         yield _components(
             name, values, tuple(map(str, names[members])), len(rows[0]), weights, components, scale
         )
+    # Sets of a file that have no gene here.
+    yield from parsed.dropped
 
 
 def parse_genes(groups: Any, names: list[str]) -> Groups:

@@ -179,6 +179,8 @@ class Settings:
             blocks, flat = self.blocks(data, first, second, weights)
             about = _judged(blocks, self.gate)
             passed = tuple(block for block, one in zip(blocks, about, strict=True) if one.passed)
+            # What did not pass may be large.
+            del blocks
             about += [Kept(name, 0, 0, np.nan, np.nan, False) for name in flat]
             coupling = partial(make_coupling, key, first, second, tuple(about), passed, data, self)
             return finish(lambda: self.solve(passed, weights, **run), coupling)

@@ -110,7 +110,8 @@ class Coupling:
     @property
     def groups(self) -> Any:
         """What is told of each group, as a table, the heaviest first."""
-        order = sorted(range(len(self.about)), key=lambda at: (-self.alpha[at], -self.about[at].z))
+        z = np.nan_to_num([one.z for one in self.about])
+        order = np.lexsort((-z, -self.alpha)).tolist()
         fields = {"group": "name", "genes": "genes", "components": "components"}
         fields |= {"share": "share", "z": "z", "passed": "passed"}
         columns = {

@@ -53,13 +53,13 @@ def unpack(
     found = {block.name: block for block in settings.blocks(data, first, second, weights)[0]}
     blocks = tuple(found[one.name] for one in about if one.passed)
     shape = (len(first), len(second))
-    arcs = tuple(arrays.get(name, np.empty(0)) for name in ("rows", "cols", "mass"))
+    rows, cols, mass = (arrays.get(name, np.empty(0)) for name in ("rows", "cols", "mass"))
     result = Result(
         **{name: told[name] for name in NUMBERS},
         status=Status[told["status"]],
         alpha=arrays["alpha"],
         phi=arrays["phi"],
-        plan=Plan.from_arcs(*arcs, shape),
+        plan=Plan.from_arcs(rows, cols, mass, shape),
         potentials=(arrays["f"], arrays["g"]),
         names=tuple(block.name for block in blocks),
         solver=told["solver"],
