@@ -1,6 +1,6 @@
 """Couplings of simulated cells beside moscot's own: mass on the right fate, and seconds.
 
-    python benchmarks/moscot.py [--seeds 5]
+    python benchmarks/cells_moscot.py [--seeds 5]
 
 Needs moscot, in an environment of its own (`pip install moscot` and frot): its libraries do not go
 with those of the other benchmarks. moscot couples 30 principal components of all genes, with the
