@@ -73,8 +73,8 @@ SETTINGS = (
     *(Setting("network", noise, shared=True) for noise in (0.5, 0.75)),
     *(Setting("network", noise, counts=True) for noise in (0.0, 0.5, 0.75)),
     *(Setting("tree", noise, growth=4.0) for noise in (0.5, 0.75)),
-    *(Setting("pbmc", noise) for noise in (0.0, 0.5, 0.75)),
-    *(Setting("pbmc", noise, shared=True) for noise in (0.5, 0.75)),
+    *(Setting("pbmc", noise) for noise in (0.0, 0.5)),
+    Setting("pbmc", 0.5, shared=True),
 )
 
 
@@ -285,7 +285,7 @@ def cells(
         "draws", len(keys), len(keys), enabled=progress
     ) as show:  # fmt: skip
         done = finish(
-            kept, work_of(settings=chosen, seed=seed), keys,
+            kept, work_of(cells=CELLS, seed=seed), keys,
             partial(_do, {one.name: one for one in chosen}, seed), workers=workers,
             tick=lambda count: show(count, count),
         )  # fmt: skip
