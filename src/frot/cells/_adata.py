@@ -31,7 +31,8 @@ def write(couplings: Sequence[Coupling], adata: Any, labels: str | None, key_add
     if not hasattr(adata, "obsp") or len(read_days(adata, couplings[0].key).codes) != total:
         raise InputError(f"adata: {brief(adata)} is no AnnData of the {total} cells coupled")
     fates = None if labels is None else [one.transfer_labels(labels) for one in couplings]
-    adata.obsp[key_added] = transitions(couplings, total)
+    # A matrix, not an array: so do scanpy and CellRank, in all versions.
+    adata.obsp[key_added] = sparse.csr_matrix(transitions(couplings, total))
     adata.uns[key_added] = {
         "params": _params(couplings[0]),
         "couplings": {str(at): _noted(one) for at, one in enumerate(couplings)},
