@@ -73,8 +73,8 @@ SETTINGS = (
     *(Setting("network", noise, shared=True) for noise in (0.5, 0.75)),
     *(Setting("network", noise, counts=True) for noise in (0.0, 0.5, 0.75)),
     *(Setting("tree", noise, growth=4.0) for noise in (0.5, 0.75)),
-    *(Setting("pbmc", noise) for noise in (0.0, 0.5, 0.75)),
-    *(Setting("pbmc", noise, shared=True) for noise in (0.5, 0.75)),
+    *(Setting("pbmc", noise) for noise in (0.0, 0.5)),
+    Setting("pbmc", 0.5, shared=True),
 )
 
 
@@ -264,10 +264,9 @@ def measure(setting: Setting, seed: int) -> dict[str, list[float]]:
     return found
 
 
-def _do(seed: int, key: str) -> tuple[str, dict[str, list[float]]]:
+def _do(settings: dict[str, Setting], seed: int, key: str) -> tuple[str, dict[str, list[float]]]:
     name, index = key.rsplit("/", 1)
-    setting = next(one for one in SETTINGS if one.name == name)
-    return key, measure(setting, 1000 * seed + int(index))
+    return key, measure(settings[name], 1000 * seed + int(index))
 
 
 def cells(
@@ -286,7 +285,8 @@ def cells(
         "draws", len(keys), len(keys), enabled=progress
     ) as show:  # fmt: skip
         done = finish(
-            kept, work_of(settings=chosen, seed=seed), keys, partial(_do, seed), workers=workers,
+            kept, work_of(cells=CELLS, seed=seed), keys,
+            partial(_do, {one.name: one for one in chosen}, seed), workers=workers,
             tick=lambda count: show(count, count),
         )  # fmt: skip
     found = {one.name: [done[f"{one.name}/{index}"] for index in range(seeds)] for one in chosen}
@@ -438,7 +438,6 @@ EXPERIMENT = Experiment(
     "cells",
     "couplings of cells find true descendants where nuisance pathways drown them for others",
     _run,
-    needs="no data; scanpy and the Hallmark gene sets for real cells",
     takes=("n", "workers"),
     pieces="draws",
     papers=False,

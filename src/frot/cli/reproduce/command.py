@@ -54,8 +54,8 @@ def reproduce(
             help="Which figure of the paper, or all that there is data for. Selection takes "
             "minutes and needs real data (see frot.datasets); calibration, of permutation tests on "
             "simulated tables, cells, coupled by every method, and robustness, under noise and "
-            "beside other robust transports, takes minutes too. Noise-layers plants layers of noise in a "
-            "network that matches photographs; correspondence scores every way to match with "
+            "beside other robust transports, take minutes too. Noise-layers plants layers of noise "
+            "in a network that matches photographs; correspondence scores every way to match with "
             "every network, hours for all pairs. Both need PF-WILLOW."
         ),
     ],
