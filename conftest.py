@@ -11,6 +11,6 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Kernels for CUDA devices import Triton; the code that calls them asks for it first.
-collect_ignore_glob = [] if find_spec("triton") else ["src/frot/correspondence/cuda/_triton.py"]
+collect_ignore_glob = [] if find_spec("triton") else ["src/frot/**/*_triton.py"]
 # anndata and scanpy have an environment of their own, which `make test` makes and runs.
 collect_ignore_glob += [] if find_spec("anndata") else ["tests/selection/test_h5ad.py"]

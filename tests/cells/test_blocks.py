@@ -76,18 +76,6 @@ def test_units_of_genes_do_not_matter_where_genes_are_scaled(X):
     )
 
 
-def test_components_beyond_those_of_unrelated_genes_are_counted():
-    rng = np.random.default_rng(3)
-    signal = rng.normal(size=(400, 2)) @ rng.normal(size=(2, 20))
-    (block, noise), _ = made(
-        np.hstack([signal + rng.normal(size=(400, 20)), rng.normal(size=(400, 20))]),
-        [20, 20],
-        n=200,
-    )
-    assert block.signal == 2
-    assert noise.signal == 1
-
-
 def test_groups_that_tell_nothing_are_named(X):
     X[:, 0] = 7.0
     blocks, flat = made(X, {"constant": [0], "rest": [1, 2]})

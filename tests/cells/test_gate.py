@@ -9,7 +9,7 @@ from frot.cells._gate import agreement, chance, coherence
 
 def block(name, source, target, genes=None):
     k = source.shape[1]
-    return Block(name, source, target, genes or (name,), None, 1.0, 1.0, np.ones(k), k)
+    return Block(name, source, target, genes or (name,), None, 1.0, 1.0, np.ones(k))
 
 
 def noise_blocks(count, n, seed):
@@ -53,6 +53,16 @@ def test_groups_that_share_genes_do_not_vouch_for_each_other():
     z = coherence([first, second, *noise_blocks(3, 200, 4)])
     assert z[0, 1] == z[1, 0] == -np.inf
     assert (chance(z) > 0.01).all()
+
+
+def test_a_group_that_is_silent_on_a_day_teaches_nothing():
+    rng = np.random.default_rng(5)
+    signal = rng.normal(size=(2, 100, 2))
+    silent = block("silent", signal[0], np.zeros((100, 2)))
+    z = coherence([block("one", *signal), block("two", *signal), silent])
+    assert (z[2, :2] <= 0.0).all()
+    assert (z[:2, 2] <= 0.0).all()
+    assert z[0, 1] > 4.0
 
 
 def test_a_relation_that_turns_round_between_the_days_is_none():

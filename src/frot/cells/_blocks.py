@@ -12,7 +12,7 @@ so that a plan that couples at random costs one in every group, whatever its num
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from frot._base.errors import InputError, brief
 from frot._base.names import quote_some
 from frot.groups.groups import Groups
 
-__all__ = ["Block", "latent_keys", "make_blocks"]
+__all__ = ["Block", "join", "latent_keys", "make_blocks", "parse_genes"]
 
 # Components of less than this share of a group's variance are rounding.
 ROUNDING = 1e-10
@@ -48,8 +48,6 @@ class Block:
         The mean cost that the costs were divided by.
     spread : array of shape (p,)
         What genes were divided by.
-    signal : int
-        Leading coordinates that tell more than unrelated genes would.
     """
 
     name: str
@@ -60,12 +58,29 @@ class Block:
     share: float
     unit: float
     spread: np.ndarray
-    signal: int
 
     @property
     def size(self) -> int:
         """Number of coordinates."""
         return self.source.shape[1]
+
+
+def join(blocks: Sequence[Block]) -> tuple[np.ndarray, np.ndarray, tuple[Block, ...]]:
+    """Return all coordinates side by side, (n, D) and (m, D), and the blocks as parts of them.
+
+    Large sets of cells are in memory once, then.
+    """
+    X, Y = (np.hstack([getattr(one, side) for one in blocks]) for side in ("source", "target"))
+    ends = np.cumsum([one.size for one in blocks])
+    parts = [slice(end - one.size, end) for one, end in zip(blocks, ends, strict=True)]
+    return (
+        X,
+        Y,
+        tuple(
+            replace(one, source=X[:, part], target=Y[:, part])
+            for one, part in zip(blocks, parts, strict=True)
+        ),
+    )
 
 
 def latent_keys(data: Any, groups: Any) -> list[str] | None:
@@ -217,15 +232,11 @@ def _components(
     gram = values @ values.T if wide else values.T @ values
     powers, vectors = np.linalg.eigh(gram)
     powers, vectors = powers[::-1], vectors[:, ::-1]
-    # Where genes have nothing to do with each other no component is beyond this edge, but for
-    # chance (Marchenko and Pastur).
-    edge = float(powers.sum()) / len(spread) * (1.0 + np.sqrt(len(spread) / len(values))) ** 2
     keep = np.flatnonzero(powers > ROUNDING * powers[0])[:components]
-    signal = max(1, int(np.count_nonzero(powers[keep] > edge)))
     vectors = vectors[:, keep]
     loadings = values.T @ vectors / np.sqrt(powers[keep]) if wide else vectors
     share = float(powers[keep].sum() / powers[powers > 0.0].sum())
-    return _scaled(name, values @ loadings, n, weights, genes, loadings, share, spread, signal)
+    return _scaled(name, values @ loadings, n, weights, genes, loadings, share, spread)
 
 
 def _scaled(
@@ -237,7 +248,6 @@ def _scaled(
     loadings: np.ndarray | None = None,
     share: float = 1.0,
     spread: np.ndarray | None = None,
-    signal: int | None = None,
 ) -> Block | str:
     """Divide coordinates by the root of their mean cost."""
     first, second = values[:n], values[n:]
@@ -260,5 +270,4 @@ def _scaled(
         share,
         unit,
         np.ones(k) if spread is None else spread,
-        k if signal is None else signal,
     )

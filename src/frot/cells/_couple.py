@@ -13,7 +13,7 @@ from frot._base.errors import DataWarning, InputError, brief, require, warn_call
 from frot._base.stopping import deadline, finish
 from frot._base.validate import check_count, check_flag, check_number
 from frot.api.solve import solve
-from frot.cells._blocks import Block, make_blocks
+from frot.cells._blocks import Block, join, make_blocks
 from frot.cells._coupling import Coupling, Kept
 from frot.cells._gate import chance, coherence
 from frot.cells._input import Days, Side, as_cells, read_days
@@ -178,12 +178,14 @@ class Settings:
         with deadline(run.pop("time_limit", None)):
             blocks, flat = self.blocks(data, first, second, weights)
             about = _judged(blocks, self.gate)
-            passed = tuple(block for block, one in zip(blocks, about, strict=True) if one.passed)
-            # What did not pass may be large.
+            X, Y, passed = join(
+                [block for block, one in zip(blocks, about, strict=True) if one.passed]
+            )
+            # Many cells take memory, which is needed now.
             del blocks
             about += [Kept(name, 0, 0, np.nan, np.nan, False) for name in flat]
             coupling = partial(make_coupling, key, first, second, tuple(about), passed, data, self)
-            return finish(lambda: self.solve(passed, weights, **run), coupling)
+            return finish(lambda: self.solve(X, Y, passed, weights, **run), coupling)
 
     def weights(self, data: Any, side: Side) -> np.ndarray:
         """Return the weights of the source cells, in proportion to their growth."""
@@ -213,10 +215,14 @@ class Settings:
         return make_blocks(data, rows, weights, self.groups, *how)
 
     def solve(
-        self, blocks: tuple[Block, ...], weights: tuple[np.ndarray, np.ndarray], **run: Any
+        self,
+        X: Any,
+        Y: Any,
+        blocks: tuple[Block, ...],
+        weights: tuple[np.ndarray, np.ndarray],
+        **run: Any,
     ) -> Result:
-        """Solve transport between the blocks of two days."""
-        X, Y = (np.hstack([getattr(block, side) for block in blocks]) for side in SIDES)
+        """Solve transport between the coordinates of two days, of which the blocks are parts."""
         a, b = weights
         if self.device is not None:
             import torch
@@ -231,9 +237,6 @@ class Settings:
             eta=self.eta, eps=self.eps, tau=self.tau, solver=self.solver, tol=self.tol,
             max_iter=self.max_iter, memory_budget=self.memory_budget, start=start, **run,
         )  # fmt: skip
-
-
-SIDES = ("source", "target")
 
 
 def make_coupling(

@@ -1,7 +1,7 @@
 r"""The gate: which groups tell something that holds on both days, without labels.
 
 Group l predicts the coordinates of another group k, its witness: the prediction :math:`z_i` of
-cell i is the mean, in k, of the cells of the *other* day that are nearest to i in l. Where l and k
+cell i is by ridge regression of k on l, learnt from the cells of the *other* day. Where l and k
 follow something that both days have in common, predictions agree with the coordinates :math:`x_i`
 that the cell has in k; noise, or a nuisance of l alone, agrees no more than permuted predictions
 do. With both centred,
@@ -20,16 +20,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from scipy import sparse
-from scipy.spatial import KDTree
 from scipy.stats import norm
 
 from frot.cells._blocks import Block
 
 __all__ = ["agreement", "chance", "coherence"]
 
-# Cells of the other day that make a prediction; no more than one in ten.
-NEIGHBOURS = 30
 # Cells of a day that are looked at. Groups of weak signals pass with more of them, but so do those
 # that have next to nothing in common.
 LOOKED_AT = 1_000
@@ -49,7 +45,7 @@ def coherence(blocks: Sequence[Block], seed: int = 0) -> np.ndarray:
     >>> cells, noise = rng.normal(size=(2, 300, 2)), rng.normal(size=(2, 300, 2))
     >>> def block(name, values):
     ...     noisy = values + 0.5 * rng.normal(size=values.shape)
-    ...     return Block(name, *noisy, (name,), None, 1.0, 1.0, np.ones(1), 2)
+    ...     return Block(name, *noisy, (name,), None, 1.0, 1.0, np.ones(1))
     >>> z = coherence([block("a", cells), block("b", cells), block("c", noise)])
     >>> z.max(axis=1) > 4.0
     array([ True,  True, False])
@@ -59,7 +55,7 @@ def coherence(blocks: Sequence[Block], seed: int = 0) -> np.ndarray:
     for values in ([block.source for block in blocks], [block.target for block in blocks]):
         count = len(values[0])
         some = np.sort(rng.choice(count, min(count, LOOKED_AT), replace=False))
-        sides.append([one[some, : block.signal] for one, block in zip(values, blocks, strict=True)])
+        sides.append([one[some] - one[some].mean(axis=0) for one in values])
     z = np.minimum(_one_way(*sides), _one_way(*sides[::-1]))
     z[_share_genes(blocks)] = -np.inf
     return z
@@ -83,15 +79,13 @@ def _one_way(here: list[np.ndarray], there: list[np.ndarray]) -> np.ndarray:
     """Return z of predictions for the cells here from those there, of groups for groups."""
     starts = np.cumsum([0, *(one.shape[1] for one in there)])
     taught = np.hstack(there)
-    n, k = len(here[0]), max(1, min(NEIGHBOURS, len(taught) // 10))
     found = np.empty((len(here), len(here)))
     for at, (own, other) in enumerate(zip(here, there, strict=True)):
-        near = KDTree(other).query(own, k=k)[1]
-        mean = sparse.csr_array(
-            (np.full(n * k, 1.0 / k), np.ravel(near), np.arange(0, n * k + 1, k)),
-            shape=(n, len(taught)),
-        )
-        predicted = mean @ taught
+        gram = other.T @ other
+        # As much as one more cell of the mean size in every direction; something, where a group is
+        # the same in all cells of a day.
+        gram += (np.trace(gram) / len(other) or 1.0) * np.eye(len(gram))
+        predicted = own @ np.linalg.solve(gram, other.T @ taught)
         found[at] = [
             agreement(predicted[:, begin:end], one)
             for one, (begin, end) in zip(here, pairwise(starts), strict=True)

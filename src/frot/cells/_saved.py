@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from frot.cells._blocks import join
 from frot.cells._couple import Settings, make_coupling
 from frot.cells._coupling import Coupling, Kept
 from frot.cells._input import Side
@@ -51,7 +52,7 @@ def unpack(
     about = tuple(Kept(**one) for one in told["about"])
     weights = (settings.weights(data, first), np.full(len(second), 1.0 / len(second)))
     found = {block.name: block for block in settings.blocks(data, first, second, weights)[0]}
-    blocks = tuple(found[one.name] for one in about if one.passed)
+    X, Y, blocks = join([found[one.name] for one in about if one.passed])
     shape = (len(first), len(second))
     rows, cols, mass = (arrays.get(name, np.empty(0)) for name in ("rows", "cols", "mass"))
     result = Result(
@@ -70,7 +71,7 @@ def unpack(
         again = replace(
             settings, eta=result.eta, eps=result.eps, tau=result.tau, tol=SLACK * result.gap
         )
-        proven = again.solve(blocks, weights, start=result)
+        proven = again.solve(X, Y, blocks, weights, start=result)
         result = replace(
             proven, status=result.status, iterations=result.iterations, time=result.time
         )

@@ -28,7 +28,7 @@ OPTIONAL = {
     "anndata": (".h5ad files", '"frot[anndata]"'),
     "distributed": ("frot.pairwise over a Dask cluster", '"frot[dask]"'),
     "torch": ("tensors on CPU and GPU, frot.torch.FRWDLoss", '"frot[torch]"'),
-    "flash-sinkhorn": ("streaming on tensor cores", '"frot[cuda]"'),
+    "triton": ("kernels on CUDA devices", '"frot[cuda]"'),
 }
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -96,7 +96,8 @@ def _gpu() -> str:
 
         if torch.cuda.is_available():
             names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-            return ", ".join(names)
+            road = "Triton kernels" if util.find_spec("triton") else "plain PyTorch, no Triton"
+            return f"{', '.join(names)} ({road})"
         return "none that torch can use"
     if shutil.which("nvidia-smi") is None:
         return "none found (neither torch nor nvidia-smi)"

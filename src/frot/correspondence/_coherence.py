@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from frot._base.arrays import Home, to_numpy
-from frot.correspondence._cosines import inverse, lengths
+from frot.correspondence._cosines import inverse
 from frot.correspondence._features import FeatureMap
 
-__all__ = ["coherence"]
+__all__ = ["coherence", "coherences"]
 
 # Layers that are no better than chance keep this much, so that logarithms exist.
 LEAST = 1e-6
@@ -43,19 +44,61 @@ def coherence(source: FeatureMap, target: FeatureMap, home: Home | None = None) 
     1.0
     """
     home = Home.of(np.zeros(1)) if home is None else home
-    xp = home.xp
-    F, G = (_unit_vectors(home, layer) for layer in (source, target))
-    cosines = F @ xp.matrix_transpose(G)
-    there = _one_way(to_numpy(xp.argmax(cosines, axis=1)), source, target)
-    back = _one_way(to_numpy(xp.argmax(cosines, axis=0)), target, source)
-    return float(np.sqrt(there * back))
+    return float(coherences([source], [target], home)[0])
 
 
-def _unit_vectors(home: Home, layer: FeatureMap) -> Any:
+def coherences(
+    source: Sequence[FeatureMap], target: Sequence[FeatureMap], home: Home
+) -> np.ndarray:
+    """Return the coherence of every layer, (L,): layers alike together, and one wait for all."""
+    xp, matches, places = home.xp, [], []
+    for layers in alike(source, target, home):
+        F, G = (_unit_vectors(home, [maps[k] for k in layers]) for maps in (source, target))
+        cosines = F @ xp.matrix_transpose(G)
+        for axis in (2, 1):
+            matches.append(xp.reshape(xp.argmax(cosines, axis=axis), (-1,)))
+        places += layers
+    ends = np.cumsum([len(part) for part in matches])[:-1]
+    found = np.split(to_numpy(xp.concat(matches)), ends)
+    shares: list[list[float]] = [[], []]
+    for group, layers in enumerate(alike(source, target, home)):
+        for way, sides in enumerate(((source, target), (target, source))):
+            parts = np.split(found[2 * group + way], len(layers))
+            for layer, part in zip(layers, parts, strict=True):
+                shares[way].append(_one_way(part, sides[0][layer], sides[1][layer]))
+    result = np.empty(len(places))
+    result[places] = np.sqrt(np.multiply(shares[0], shares[1]))
+    return result
+
+
+def alike(
+    source: Sequence[FeatureMap], target: Sequence[FeatureMap], home: Home
+) -> list[list[int]]:
+    """Return the numbers of layers that have the same sizes; on the host each is alone.
+
+    A device has as much work with one layer as with many, the host has no room for many.
+
+    Examples
+    --------
+    >>> maps = [FeatureMap(str(k), np.zeros((2, k // 2, 3)), 8, 43) for k in (2, 3, 4)]
+    >>> alike(maps, maps, Home.of(np.zeros(1)))
+    [[0], [1], [2]]
+    """
+    if home.on_host:
+        return [[layer] for layer in range(len(source))]
+    found: dict[Any, list[int]] = {}
+    for layer, (one, other) in enumerate(zip(source, target, strict=True)):
+        found.setdefault((one.values.shape, other.values.shape), []).append(layer)
+    return list(found.values())
+
+
+def _unit_vectors(home: Home, layers: Sequence[FeatureMap]) -> Any:
+    """Return the vectors of layers alike at unit length, (layers, cells, channels)."""
     xp = home.xp
-    values = home.bring(layer.values)
-    flat = xp.matrix_transpose(xp.reshape(values, (layer.channels, layer.grid.count)))
-    return flat * inverse(xp, lengths(xp, flat))[:, None]
+    values = xp.stack([home.bring(layer.values) for layer in layers])
+    count, channels = values.shape[:2]
+    flat = xp.matrix_transpose(xp.reshape(values, (count, channels, -1)))
+    return flat * inverse(xp, xp.sqrt(xp.sum(flat * flat, axis=2)))[:, :, None]
 
 
 def _one_way(matches: np.ndarray, source: FeatureMap, target: FeatureMap) -> float:

@@ -36,6 +36,8 @@ class FeatureMap:
         Pixels of the network's input between neighbouring cells.
     receptive_field : float
         Pixels of the network's input, across, that a cell sees.
+    finite : bool
+        Whether it is known already that all values are numbers.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class FeatureMap:
     values: Any
     stride: float
     receptive_field: float
+    finite: bool = False
 
     @property
     def channels(self) -> int:

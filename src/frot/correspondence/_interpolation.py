@@ -79,8 +79,8 @@ def shrinking(old: int, new: int) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def resize(maps: np.ndarray, h: int, w: int, align_corners: bool) -> np.ndarray:
-    """Return maps of shape (..., old h, old w) at another size, in their own precision.
+def resize(maps: Any, h: int, w: int, align_corners: bool) -> Any:
+    """Return maps of shape (..., old h, old w) at another size, in their own precision and place.
 
     Examples
     --------
@@ -90,8 +90,10 @@ def resize(maps: np.ndarray, h: int, w: int, align_corners: bool) -> np.ndarray:
     old_h, old_w = maps.shape[-2:]
     if (old_h, old_w) == (h, w):
         return maps
-    down = interpolation(old_h, h, align_corners).astype(maps.dtype)
-    across = interpolation(old_w, w, align_corners).astype(maps.dtype)
+    home = Home.of(maps)
+    down, across = (
+        home.bring(interpolation(old, new, align_corners)) for old, new in ((old_h, h), (old_w, w))
+    )
     return down @ (maps @ across.T)
 
 

@@ -314,8 +314,14 @@ def _by_torch(
 
     n, m = source[grid_of].grid.count, target[grid_of].grid.count
     values = home.xp.empty((len(source), n, m), dtype=home.dtype, device=home.device)
-    for layer, X, Y in cosine_factors(source, target, grid_of, home.device, home.dtype):
-        values[layer, :, :] = X[:n, :] @ Y[:m, :].mT
+    for layers, X, Y in cosine_factors(source, target, grid_of, home.device, home.dtype):
+        first, last = layers[0], layers[-1] + 1
+        if layers == tuple(range(first, last)):
+            # Blocks of a network follow each other: all products at once, where they are kept.
+            home.xp.matmul(X[:, :n, :], Y[:, :m, :].mT, out=values[first:last, :, :])
+            continue
+        for layer, left, right in zip(layers, X, Y, strict=True):
+            values[layer, :, :] = left[:n, :] @ right[:m, :].mT
     return values
 
 
@@ -337,11 +343,16 @@ def check_maps(source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_
         for maps, name in ((one, "source"), (other, "target")):
             if 0 in maps.values.shape:
                 raise InputError(f"{name}: layer {maps.name!r} has no cells; use a larger image")
-            if not bool(namespace(maps.values).isfinite(maps.values).all()):
+            if not (maps.finite or all_finite(maps.values)):
                 raise InputError(
                     f"{name}: layer {maps.name!r} has values that are infinite or NaN; check the "
                     "network's input"
                 )
+
+
+def all_finite(values: Any) -> bool:
+    """Whether all numbers of an array of any library are finite."""
+    return bool(namespace(values).isfinite(values).all())
 
 
 def _sorted_layers(

@@ -26,6 +26,7 @@ from frot.correspondence.backbones.cache import CachedBackbone, FeatureCache
 from frot.correspondence.backbones.wrappers import whole
 from frot.correspondence.datasets.pair_set import Pair
 from frot.correspondence.layers import LayerPair, PairFeatures, PhotoFeatures, with_cells
+from frot.correspondence.many import match_many
 from frot.correspondence.match import Match
 from frot.correspondence.methods import METHODS, MatchProblem, Outcome, votes_between
 from frot.correspondence.settings import PRESETS, Settings
@@ -133,7 +134,7 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
         self.settings = self.settings.sized(self.backbone.name)
         self.layer = _layer_number(layer, self.backbone.layers)
         self._check_prior()
-        self._seen = FeatureMemory()
+        self._seen = FeatureMemory(self.device)
 
     def _check_prior(self) -> None:
         prior, count = self.settings.prior, len(self.backbone.layers)
@@ -151,7 +152,7 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers make their own features.
-        return {**self.__dict__, "_seen": FeatureMemory()}
+        return {**self.__dict__, "_seen": FeatureMemory(self.device)}
 
     def __call__(
         self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None
@@ -175,6 +176,36 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
             source, target, source_mask=source_mask, target_mask=target_mask
         )
         return self.matched(features, began)
+
+    def many(
+        self, pairs: Iterable[tuple[Any, Any]], *, ahead: int = 8, progress: bool = False
+    ) -> Iterator[Match]:
+        """Match one pair after another, in their order, with the next ones read meanwhile.
+
+        The network sees a photograph once as long as it is remembered: pairs that share
+        photographs should follow each other.
+
+        Parameters
+        ----------
+        pairs : iterable of pairs of paths, PIL images or arrays
+        ahead : int
+            Pairs that are read and decoded in threads before they are needed.
+        progress : bool
+            Show a bar, where `pairs` has a length.
+
+        Yields
+        ------
+        Match
+
+        Examples
+        --------
+        >>> from skimage.data import chelsea
+        >>> cat = chelsea()
+        >>> matches = Matcher(side=96).many([(cat, cat[:, :400]), (cat, cat[:, 50:])])
+        >>> [match.transfer([[220, 100]]).points.shape for match in matches]
+        [(1, 2), (1, 2)]
+        """
+        return match_many(self, pairs, ahead, progress)
 
     def matched(self, features: PairFeatures, began: float) -> Match:
         """Return the match of two photographs' features, with the seconds since it began."""
@@ -307,7 +338,7 @@ radius, side, enlarge, antialias, stride, rank, edges : optional
         mine, its = self.settings, other.settings
         look = ("side", "enlarge", "antialias", "mass")
         alike = all(getattr(mine, name) == getattr(its, name) for name in look)
-        other._seen = self._seen if alike else FeatureMemory()
+        other._seen = self._seen if alike else FeatureMemory(self.device)
         return other
 
     def with_layers(self, layers: Sequence[str | int]) -> Matcher:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Container
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from frot.correspondence._features import FeatureMap
+from frot._base.arrays import Home, namespace
+from frot.correspondence._device import working_home
+from frot.correspondence._layer_costs import all_finite
 from frot.correspondence._photo import Photo
 from frot.correspondence.backbones.cache import halved
 from frot.correspondence.layers import PhotoFeatures
@@ -17,17 +20,26 @@ __all__ = ["FeatureMemory"]
 
 # Data sets come in runs of the same photographs; twenty of a ResNet-101's at a side of 300.
 MAX_BYTES = 500_000_000
+# On a device the features of a data set's photographs stay.
+MAX_DEVICE_BYTES = 4_000_000_000
 _NOTHING = Photo(np.zeros((0, 0, 3), dtype=np.float32), "")
 
 
 class FeatureMemory:
     """The features of the photographs that were seen last, without their pixels.
 
-    They are kept in half precision. What comes out is always what was kept, so that it does not
-    depend on whether a photograph had been seen before.
+    They are kept in half precision, on the device where matching is done if that is not the host.
+    What comes out is always what was kept, so that it does not depend on whether a photograph had
+    been seen before.
+
+    Parameters
+    ----------
+    device : str or torch device, optional
+        Where photographs are matched.
 
     Examples
     --------
+    >>> from frot.correspondence._features import FeatureMap
     >>> memory = FeatureMemory()
     >>> maps = (FeatureMap("stem", np.ones((4, 6, 8), dtype="float32"), 4, 11),)
     >>> seen = PhotoFeatures(_NOTHING, (24, 32), 0.5, maps, None)
@@ -35,7 +47,9 @@ class FeatureMemory:
     (dtype('float32'), 384)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, device: Any = None) -> None:
+        home = working_home(device)
+        self._home = None if home.on_host else home
         # With each photograph what its layers have to be multiplied with.
         self._kept: OrderedDict[str, tuple[PhotoFeatures, tuple[int, ...]]] = OrderedDict()
 
@@ -53,19 +67,18 @@ class FeatureMemory:
             self._kept.move_to_end(key)
             kept, powers = self._kept[key]
         else:
-            kept, powers = _packed(work())
+            kept, powers = _packed(work(), self._home)
             self._kept[key] = kept, powers
-            while self.size > MAX_BYTES:
+            while self.size > (MAX_BYTES if self._home is None else MAX_DEVICE_BYTES):
                 self._kept.popitem(last=False)
-        maps = (
-            _with(one, np.ldexp(one.values.astype(np.float32), power))
-            for one, power in zip(kept.maps, powers, strict=True)
-        )
+        both = zip(kept.maps, powers, strict=True)
+        maps = (replace(one, values=_single(one.values, power)) for one, power in both)
         return replace(kept, photo=photo, maps=tuple(maps))
 
     def only(self, layers: Container[str]) -> FeatureMemory:
         """Return a memory with some of the layers of everything in this one."""
         other = FeatureMemory()
+        other._home = self._home
         for key, (seen, powers) in self._kept.items():
             both = zip(seen.maps, powers, strict=True)
             chosen = [(one, power) for one, power in both if one.name in layers]
@@ -74,14 +87,24 @@ class FeatureMemory:
         return other
 
 
-def _packed(seen: PhotoFeatures) -> tuple[PhotoFeatures, tuple[int, ...]]:
-    packed = [halved(np.asarray(one.values, dtype=np.float32)) for one in seen.maps]
-    maps = tuple(_with(one, values) for one, (values, _) in zip(seen.maps, packed, strict=True))
-    return replace(seen, photo=_NOTHING, maps=maps), tuple(power for _, power in packed)
+def _packed(seen: PhotoFeatures, home: Home | None) -> tuple[PhotoFeatures, tuple[int, ...]]:
+    """Return features in half precision, and what they have to be multiplied with."""
+    maps, powers = [], []
+    for one in seen.maps:
+        finite = one.finite or all_finite(one.values)
+        values, power = halved(np.asarray(one.values, dtype=np.float32))
+        if home is not None:
+            values = home.xp.asarray(values, device=home.device)
+        maps.append(replace(one, values=values, finite=finite))
+        powers.append(power)
+    return replace(seen, photo=_NOTHING, maps=tuple(maps)), tuple(powers)
 
 
-def _with(layer: FeatureMap, values: np.ndarray) -> FeatureMap:
-    return FeatureMap(layer.name, values, layer.stride, layer.receptive_field)
+def _single(values: Any, power: int) -> Any:
+    """Return values of half precision times a power of two."""
+    if isinstance(values, np.ndarray):
+        return np.ldexp(values.astype(np.float32), power)
+    return namespace(values).astype(values, namespace(values).float32) * 2.0**power
 
 
 def _size(seen: PhotoFeatures) -> int:

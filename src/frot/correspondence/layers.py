@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from frot._base.arrays import Home
-from frot.correspondence._coherence import coherence
+from frot.correspondence._coherence import coherences
 from frot.correspondence._cosines import DenseLayers, inverse, lengths
 from frot.correspondence._device import working_home
 from frot.correspondence._features import FeatureMap, Grid
@@ -86,7 +86,7 @@ def at_most(layer: FeatureMap, grid: Grid) -> FeatureMap:
     if layer.grid.count <= grid.count:
         return layer
     values = resize(layer.values, grid.h, grid.w, align_corners=True)
-    return FeatureMap(layer.name, values, grid.stride, layer.receptive_field)
+    return replace(layer, values=values, stride=grid.stride)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ class LayerPair:
     @cached_property
     def coherences(self) -> np.ndarray:
         """The coherence of every layer, (L,), finer layers on the common grids."""
-        return np.array([coherence(*both, self.home) for both in zip(*self._no_finer, strict=True)])
+        return coherences(*self._no_finer, self.home)
 
     @cached_property
     def _no_finer(self) -> tuple[list[FeatureMap], list[FeatureMap]]:

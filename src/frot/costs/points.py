@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,6 +26,8 @@ CACHE_BYTES = 1_000_000
 PRECISE_UP_TO = 1_000_000
 # Up to so many coordinates features are sorted one by one to bound what plans cost: some 50 ms.
 LINES_UP_TO = 500_000
+# Entries of points that are worked on at a time.
+PART = 8_000_000
 # What groups pay for features is a dense matrix in sweeps, of so many entries at most.
 DENSE_MEMBERSHIP = 4_000_000
 
@@ -87,7 +90,8 @@ class PointGeometry:
         """Return w, (B, d)."""
         return alpha if self.membership is None else alpha @ self.membership
 
-    def _pool(self, per_feature: Any) -> Any:
+    def pool(self, per_feature: Any) -> Any:
+        """Return what groups pay, (B, L), for what features cost, (B, d)."""
         if self.membership is None:
             return per_feature
         return per_feature @ self.home.xp.matrix_transpose(self.membership)
@@ -110,15 +114,19 @@ class PointGeometry:
 
     def from_moments(self, rows: Any, cols: Any, cross: Any) -> Any:
         """Return phi from a plan's marginals and the sums of x_i * y_j over it, (B, d)."""
-        return self._pool(self._positive(self._squares(rows, cols) - 2.0 * cross))
+        return self.from_features(self.squares(rows, cols) - 2.0 * cross)
+
+    def from_features(self, per_feature: Any) -> Any:
+        """Return phi from what features cost, (B, d); rounding may have left less than zero."""
+        return self.pool(self._positive(per_feature))
 
     def _positive(self, per_feature: Any) -> Any:
         xp = self.home.xp
         return xp.where(per_feature > 0.0, per_feature, xp.zeros_like(per_feature))
 
-    def _squares(self, rows: Any, cols: Any) -> Any:
-        X2, Y2 = self.X * self.X, self.Y * self.Y
-        return (rows[:, None, :] @ X2)[:, 0, :] + (cols[:, None, :] @ Y2)[:, 0, :]
+    def squares(self, rows: Any, cols: Any) -> Any:
+        """Return the sums of x_i^2 and y_j^2 over a plan with these marginals, (B, d)."""
+        return _sum_of_squares(self.X, rows) + _sum_of_squares(self.Y, cols)
 
     def _means(self, u: Any, v: Any) -> tuple[Any, Any]:
         return (u[:, None, :] @ self.X)[:, 0, :], (v[:, None, :] @ self.Y)[:, 0, :]
@@ -131,13 +139,11 @@ class PointGeometry:
         # Seen from a point, a feature that is the same for all costs nothing, not what rounding
         # leaves.
         first = self.X[:, :1, :]
-        near = replace(self, X=self.X - first, Y=self.Y - first)
-        mean_x, mean_y = near._means(u, v)
-        mean_x = mean_x / xp.where(total_u > 0.0, total_u, one)
-        mean_y = mean_y / xp.where(total_v > 0.0, total_v, one)
-        around = replace(near, X=near.X - mean_x[:, None, :], Y=near.Y - mean_y[:, None, :])
-        apart = total_u * total_v * (mean_x - mean_y) ** 2
-        return self._pool(around._squares(u * total_v, v * total_u) + apart)
+        mean_x = _sum_from(self.X, u, first) / xp.where(total_u > 0.0, total_u, one)
+        mean_y = _sum_from(self.Y, v, first) / xp.where(total_v > 0.0, total_v, one)
+        around = _sum_of_squares(self.X, u * total_v, first, mean_x[:, None, :])
+        around = around + _sum_of_squares(self.Y, v * total_u, first, mean_y[:, None, :])
+        return self.pool(around + total_u * total_v * (mean_x - mean_y) ** 2)
 
     def least(self, u: Any, v: Any) -> Any:
         """Return the squared distances of the means: no plan brings two clouds closer (Jensen)."""
@@ -146,7 +152,7 @@ class PointGeometry:
         unit = (self.X.shape[1] + self.Y.shape[1] + self.error + 8.0) * unit_of(self.home)
         sizes = PointGeometry(xp.abs(self.X), xp.abs(self.Y))._means(u, v)
         gap = self._positive(xp.abs(mean_x - mean_y) - unit * (sizes[0] + sizes[1]))
-        return self._pool(gap * gap) * (1.0 - (self.X.shape[2] + 8.0) * unit_of(self.home))
+        return self.pool(gap * gap) * (1.0 - (self.X.shape[2] + 8.0) * unit_of(self.home))
 
     def least_potentials(self, alpha: Any, u: Any, v: Any) -> tuple[Any, Any]:
         r"""Return affine potentials, which leave a square to every cost.
@@ -237,7 +243,7 @@ class PointGeometry:
         """Bound the error of sums over the plan, where the square is expanded too."""
         count = self.X.shape[1] + self.Y.shape[1] + self.X.shape[2]
         share = (count + 12.0 + 4.0 * self.error) * unit_of(self.home)
-        return share * self._pool(self._squares(u, v))
+        return share * self.pool(self.squares(u, v))
 
     def _as(self, dtype: Any) -> PointGeometry:
         if self.home.dtype == dtype:
@@ -253,6 +259,33 @@ class PointGeometry:
     def single(self) -> PointGeometry:
         """The same points in single precision."""
         return self._as(self.home.xp.float32)
+
+
+def _parts(points: Any) -> Iterator[slice]:
+    """Cut points (B, n, d) so that a copy of a part takes little memory next to all of them."""
+    batch, count, features = points.shape
+    step = max(1, PART // (batch * features))
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))
+
+
+def _sum_from(points: Any, weights: Any, first: Any) -> Any:
+    """Return weighted sums of points as seen from another, (B, d)."""
+    found = 0.0
+    for part in _parts(points):
+        found = found + (weights[:, None, part] @ (points[:, part, :] - first))[:, 0, :]
+    return found
+
+
+def _sum_of_squares(points: Any, weights: Any, *origins: Any) -> Any:
+    """Return weighted sums of the squares of points less some others, (B, d)."""
+    found = 0.0
+    for part in _parts(points):
+        some = points[:, part, :]
+        for origin in origins:
+            some = some - origin
+        found = found + (weights[:, None, part] @ (some * some))[:, 0, :]
+    return found
 
 
 @dataclass(frozen=True, eq=False)

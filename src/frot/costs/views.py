@@ -233,5 +233,5 @@ class DeviceCosts(Costs):
 
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the rounding of a plan's costs, on the host."""
-        marginals = (np.asarray(plan.sum(axis=axis)) for axis in (1, 0))
+        marginals = (to_numpy(plan.sum(axis=axis)) for axis in (1, 0))
         return to_numpy(self.base.inner_error(*self._bring(phi, *marginals)))[0]

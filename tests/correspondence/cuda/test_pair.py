@@ -123,7 +123,8 @@ def test_factors_give_the_cosines_in_any_precision(dtype, close):
     stack = plain_stack(source, target)
     found = {
         layer: 2.0 - 2.0 * (X[:63] @ Y[:88].mT)
-        for layer, X, Y in cosine_factors(source, target, 0, "cpu", dtype)
+        for layers, *factors in cosine_factors(source, target, 0, "cpu", dtype)
+        for layer, X, Y in zip(layers, *factors, strict=True)
     }
     assert max(np.abs(found[k].numpy() - stack[k]).max() for k in range(7)) <= close
 

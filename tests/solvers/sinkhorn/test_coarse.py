@@ -12,6 +12,7 @@ from frot.costs.points import PointGeometry
 from frot.costs.views import CostsGeometry
 from frot.solvers.sinkhorn import _coarse
 from frot.solvers.sinkhorn._coarse import coarse_start, coarse_weights
+from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.terms import Terms
 
@@ -29,7 +30,7 @@ def test_the_potential_is_nearly_right(geometry, size, monkeypatch):
     monkeypatch.setattr(_coarse, "SAMPLE_ON_HOST", size)
     engine = DenseEngine(geometry, TERMS)
     from_nothing = engine.sweep(ALPHA, np.zeros((1, 90)), np.inf)
-    started = engine.sweep(ALPHA, coarse_start(geometry, TERMS, ALPHA), np.inf)
+    started = engine.sweep(ALPHA, coarse_start(StreamEngine(geometry, TERMS), ALPHA), np.inf)
     # With all points in the sample it is right; with a third of them it is a good start.
     assert started.error[0] <= (0.02 if size == 1000 else 0.5 * from_nothing.error[0])
 
@@ -37,8 +38,8 @@ def test_the_potential_is_nearly_right(geometry, size, monkeypatch):
 @pytest.mark.parametrize("geometry", [POINTS, STACK], ids=["points", "stack"])
 def test_weights_come_too(geometry, monkeypatch):
     monkeypatch.setattr(_coarse, "SAMPLE_ON_HOST", 60)
-    alpha, g = coarse_weights(geometry, TERMS, ALPHA)
-    again, _ = coarse_weights(geometry, TERMS, ALPHA)
+    alpha, g = coarse_weights(StreamEngine(geometry, TERMS), ALPHA)
+    again, _ = coarse_weights(StreamEngine(geometry, TERMS), ALPHA)
     assert np.array_equal(alpha, again)
     assert alpha.sum() == pytest.approx(1.0)
     assert g.shape == (1, 90)

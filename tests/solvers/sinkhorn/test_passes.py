@@ -9,9 +9,8 @@ from scipy.special import logsumexp
 from frot import Simplex
 from frot._base.arrays import Home
 from frot.costs.stack import StackGeometry
-from frot.solvers.sinkhorn._passes import second_pass, settled_pass
+from frot.solvers.sinkhorn._passes import settled_pass
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.scores import scores_at
 from frot.solvers.sinkhorn.terms import Terms
 
 RNG = np.random.default_rng(0)
@@ -31,7 +30,7 @@ def engine_of(b: np.ndarray) -> DenseEngine:
 @pytest.mark.parametrize("b", [np.full(5, 0.2), RNG.dirichlet(np.ones(5))], ids=["even", "uneven"])
 def test_a_pass_is_the_softmin_and_its_plan(b: np.ndarray):
     engine, g = engine_of(b), RNG.normal(size=(1, 5))
-    first = settled_pass(engine, scores_at(engine.geometry, engine.terms, ALPHA), g)
+    first = settled_pass(engine.terms, engine.passes(ALPHA), g)
     shifted = g[0] - b @ g[0]
     f = -EPS * np.asarray(logsumexp((shifted - MIXED) / EPS, b=b[None], axis=1))
     plan = A[:, None] * b * np.exp((f[:, None] + shifted - MIXED) / EPS)
@@ -43,7 +42,7 @@ def test_a_pass_is_the_softmin_and_its_plan(b: np.ndarray):
 @pytest.mark.parametrize("b", [np.full(5, 0.2), RNG.dirichlet(np.ones(5))], ids=["even", "uneven"])
 def test_plain_potentials_leave_no_cost_negative_and_bind(b: np.ndarray):
     engine, g = engine_of(b), RNG.normal(size=(1, 5))
-    first = settled_pass(engine, scores_at(engine.geometry, engine.terms, ALPHA), g)
+    first = settled_pass(engine.terms, engine.passes(ALPHA), g)
     reduced = MIXED - first.plain_f[0][:, None] - first.plain_g[0]
     assert reduced.min() >= -1e-14
     assert np.abs(reduced).min(axis=0) == pytest.approx(0.0, abs=1e-14)
@@ -52,9 +51,9 @@ def test_plain_potentials_leave_no_cost_negative_and_bind(b: np.ndarray):
 def test_thinned_columns_are_counted():
     b = RNG.dirichlet(np.ones(5))
     engine, thin = engine_of(b), RNG.random((1, 5))
-    scores = scores_at(engine.geometry, engine.terms, ALPHA)
-    first = settled_pass(engine, scores, RNG.normal(size=(1, 5)))
-    rows, phi = second_pass(engine, scores, first, thin)
+    passes = engine.passes(ALPHA)
+    first = settled_pass(engine.terms, passes, RNG.normal(size=(1, 5)))
+    rows, phi = passes.second(first, thin)
     f, g = first.f[0], first.g[0]
     plan = A[:, None] * b * np.exp((f[:, None] + g - MIXED) / EPS) * thin
     assert rows[0] * A == pytest.approx(plan.sum(axis=1), rel=1e-12)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,12 @@ class Side:
         self.weights = torch.tensor(np.stack(weights, axis=1), dtype=dtype, device=device)
 
 
+@lru_cache(maxsize=64)
+def _side(coarse: tuple[int, int], fine: tuple[int, int], device: Any, dtype: torch.dtype) -> Side:
+    """The same for all photographs of a size."""
+    return Side(coarse, fine, device, dtype)
+
+
 def products(unit: torch.Tensor) -> torch.Tensor:
     """Return the products of the cells of each layer, in more than their own precision."""
     if unit.is_cuda and unit.dtype == torch.float16:
@@ -163,8 +170,8 @@ class Operands:
         self.side_stream = side_stream or SideStream(device)
         exact = torch.promote_types(dtype, torch.float32)
         self.sides = (
-            Side(group.source, source, device, exact),
-            Side(group.target, target, device, exact),
+            _side(group.source, source, device, exact),
+            _side(group.target, target, device, exact),
         )
 
     def __call__(self, F: torch.Tensor, G: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

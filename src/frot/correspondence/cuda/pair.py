@@ -38,8 +38,8 @@ def cosine_factors(
     grid_of: int,
     device: Any,
     dtype: torch.dtype,
-) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-    """Yield every layer with the two factors of its cosines, padded, in any precision."""
+) -> Iterator[tuple[tuple[int, ...], torch.Tensor, torch.Tensor]]:
+    """Yield layers alike with the two factors of their cosines, padded, in any precision."""
     shapes = [[tuple(one.values.shape) for one in maps] for maps in (source, target)]
     (_, h, w), (_, H, W) = (side[grid_of] for side in shapes)
     for group in make_groups(*shapes):
@@ -48,7 +48,7 @@ def cosine_factors(
             for maps in (source, target)
         )
         X, Y = Operands(group, (h, w), (H, W), device, dtype)(F.to(dtype), G.to(dtype))
-        yield from zip(group.layers, X, Y, strict=True)
+        yield group.layers, X, Y
 
 
 class PairSteps:

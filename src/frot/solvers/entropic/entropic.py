@@ -71,8 +71,8 @@ class Entropic(Driven):
     weights finish the work, so that a tolerance of 1e-9 costs little more than one of 1e-4.
 
     Points may be NumPy arrays or those of any library with the array API, on any device; kernels
-    that do not fit the memory budget are streamed in blocks of rows, on CUDA by flash-sinkhorn
-    where it is installed.
+    that do not fit the memory budget are streamed in blocks of rows, on CUDA by fused
+    kernels where Triton is installed.
 
     ``result.lower`` and ``result.upper`` hold the optimum of this problem,
     ``result.unregularised`` that of the problem without eps.
@@ -277,7 +277,7 @@ class Entropic(Driven):
             except DeadlineError:
                 if at is not None and reserve > 0.0:
                     with no_deadline():
-                        offer = Offer(*run.certify(at))
+                        offer = Offer(*run.certify(at, engine))
                     yield offer
                 raise
             if ahead is None:
@@ -290,7 +290,7 @@ class Entropic(Driven):
             if gap > self.tol and not (early or due):
                 yield Offer()
             else:
-                upper, lower = run.certify(at)
+                upper, lower = run.certify(at, engine)
                 since, width = 0, upper.bound - lower.bound
                 rounded = width <= 4.0 * (upper.bound - upper.value + lower.slack)
                 if rounded and single and relative_gap(lower.bound, upper.bound) > self.tol:
@@ -304,7 +304,7 @@ class Entropic(Driven):
                 # What is still missing, single precision cannot see.
                 return at
         if at is not None and bool(terms.home.xp.all(terms.home.xp.isfinite(at.dual))):
-            yield Offer(*run.certify(at))
+            yield Offer(*run.certify(at, engine))
         return at
 
 

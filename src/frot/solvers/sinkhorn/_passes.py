@@ -1,17 +1,18 @@
-"""Passes over the plan that a proof needs."""
+"""Passes over the plan that a proof needs, and what rounding they leave."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from frot._base.arrays import quiet
-from frot.costs.geometry import unit_of
-from frot.solvers.sinkhorn.engine import Engine
-from frot.solvers.sinkhorn.forming import Block, form_rows, score_rows, softmax_below, softmax_block
-from frot.solvers.sinkhorn.scores import Scores
+from frot.costs.geometry import Geometry, unit_of
+from frot.costs.protocol import Rounding
+from frot.solvers.sinkhorn.engine import FirstPass, Passes
+from frot.solvers.sinkhorn.forming import form_rows, score_rows, softmax_below, softmax_block
+from frot.solvers.sinkhorn.scores import Scores, scores_at
 from frot.solvers.sinkhorn.terms import Terms
 
-__all__ = ["SCORE", "FirstPass", "second_pass", "settled_pass"]
+__all__ = ["SCORE", "BlockPasses", "settled_pass"]
 
 # Units in the last place that a score takes on its way: some operations, each off by one.
 SCORE = 6.0
@@ -19,70 +20,105 @@ SCORE = 6.0
 COARSE, LOWERINGS = 1e-2, 3
 
 
-class FirstPass(NamedTuple):
-    """What is known once the plan has been formed.
-
-    Attributes
-    ----------
-    g, f : arrays of shape (B, m) and (B, n)
-        Potentials; rows are exact.
-    masses : array of shape (B, m)
-        What the columns weigh.
-    plain_f, plain_g : arrays of shape (B, n) and (B, m)
-        Minima of the reduced costs: potentials of the problem without eps.
-    kept : list of Block
-        The plan over a, where there is room for it.
-    """
-
-    g: Any
-    f: Any
-    masses: Any
-    plain_f: Any
-    plain_g: Any
-    kept: list[Block]
-
-
-def settled_pass(engine: Engine, scores: Scores, g: Any) -> FirstPass:
+def settled_pass(terms: Terms, passes: Passes, g: Any) -> FirstPass:
     """Form the plan of g, lowered where it cannot be told to a fraction of eps."""
-    terms = engine.terms
     if terms.soft:
         # What f and g share is no constant: it decides how much mass there is.
-        return _form(engine, scores, g)
+        return passes.first(g)
     # The constant that f and g share costs digits: on average, g is zero.
     g = g - terms.home.xp.vecdot(terms.b, g)[:, None]
-    first = _form(engine, scores, g)
+    first = passes.first(g)
     for _ in range(LOWERINGS):
-        lowered = _lowered(terms, g, terms.over_b(first.masses))
+        lowered = _lowered(terms, passes.unit, g, terms.over_b(first.masses))
         if lowered is None:
             break
         g = lowered
-        first = _form(engine, scores, g)
+        first = passes.first(g)
     return first
 
 
-def _form(engine: Engine, scores: Scores, g: Any) -> FirstPass:
-    """Form the plan once, and take the minima of the reduced costs on the way."""
-    terms = engine.terms
-    xp, kept, potentials, plain = terms.home.xp, [], [], []
-    masses, most = 0.0, None
-    for part, block in score_rows(scores, terms, g, engine.parts):
-        if terms.even:
-            top = xp.max(block, axis=2)
-            block -= top[:, :, None]
-            best = xp.max(block, axis=1)
-            formed = softmax_below(scores, terms, part, block, top)
-        else:
-            best, top = _minima(scores, terms, g, part, block)
-            formed = softmax_block(scores, terms, part, block)
-        plain.append(terms.eps * (scores.offset(part) - top))
-        most = best if most is None else xp.maximum(most, best)
-        potentials.append(formed.f)
-        left = terms.a[:, part] / formed.total
-        masses = masses + (left[:, None, :] @ formed.kernel)[:, 0, :]
-        if engine.keeps:
-            kept.append(formed)
-    f, plain_f = (xp.concat(each, axis=1) for each in (potentials, plain))
-    return FirstPass(g, f, masses, plain_f, g - terms.eps * most, kept)
+def _lowered(terms: Terms, unit: float, g: Any, columns: Any) -> Any:
+    """Return g with potentials lowered that are too large for their last place to be less than eps.
+
+    The columns of such, far points of next to no weight, get all or nothing of what they should,
+    and too much would take rows from the others. None where no column does.
+    """
+    xp = terms.home.xp
+    place = 4.0 * unit * xp.abs(g)
+    coarse = (place > COARSE * terms.eps) & (columns > 1.0)
+    if not bool(xp.any(coarse)):
+        return None
+    with quiet():
+        less = g - terms.eps * xp.log(xp.where(coarse, columns, xp.ones_like(columns))) - place
+    return xp.where(coarse, less, g)
+
+
+class BlockPasses:
+    """Passes over blocks of rows of the plan at the weights alpha, (B, L).
+
+    The blocks of the first are kept for the second where there is room.
+    """
+
+    def __init__(
+        self, geometry: Geometry, terms: Terms, alpha: Any, parts: list[slice], keeps: bool
+    ) -> None:
+        self.terms, self.alpha, self.parts, self.keeps = terms, alpha, parts, keeps
+        self.geometry = geometry
+        self.scores: Scores = scores_at(geometry, terms, alpha)
+
+    @property
+    def unit(self) -> float:
+        """What a number is off by, of itself."""
+        return unit_of(self.terms.home)
+
+    @property
+    def sums(self) -> float:
+        """What a sum over points is off by: k terms err by k / 2 units at most, in any order."""
+        _, _, n, m = self.geometry.shape
+        return (8.0 + 0.5 * (n + m)) * self.unit
+
+    def mix_error(self) -> Rounding:
+        """Bound the rounding of the mixed costs."""
+        return self.geometry.mix_error(self.alpha)
+
+    def inner_error(self, phi: Any, u: Any, v: Any) -> Any:
+        """Bound the rounding of group costs, (B, L), of a plan with marginals u and v."""
+        return self.geometry.inner_error(phi, u, v)
+
+    def first(self, g: Any) -> FirstPass:
+        """Form the plan once, and take the minima of the reduced costs on the way."""
+        scores, terms = self.scores, self.terms
+        xp, kept, potentials, plain = terms.home.xp, [], [], []
+        masses, most = 0.0, None
+        for part, block in score_rows(scores, terms, g, self.parts):
+            if terms.even:
+                top = xp.max(block, axis=2)
+                block -= top[:, :, None]
+                best = xp.max(block, axis=1)
+                formed = softmax_below(scores, terms, part, block, top)
+            else:
+                best, top = _minima(scores, terms, g, part, block)
+                formed = softmax_block(scores, terms, part, block)
+            plain.append(terms.eps * (scores.offset(part) - top))
+            most = best if most is None else xp.maximum(most, best)
+            potentials.append(formed.f)
+            left = terms.a[:, part] / formed.total
+            masses = masses + (left[:, None, :] @ formed.kernel)[:, 0, :]
+            if self.keeps:
+                kept.append(formed)
+        f, plain_f = (xp.concat(each, axis=1) for each in (potentials, plain))
+        return FirstPass(g, f, masses, plain_f, g - terms.eps * most, kept)
+
+    def second(self, first: FirstPass, thin: Any) -> tuple[Any, Any]:
+        """Return row sums over a and group costs of the plan with its columns times `thin`."""
+        terms, scores = self.terms, self.scores
+        sums, partials = [], 0.0
+        for block in first.kept or form_rows(scores, terms, first.g, self.parts):
+            sums.append((block.kernel @ thin[:, :, None])[:, :, 0] / block.total)
+            left = terms.a[:, block.part] / block.total
+            partials = partials + scores.partial(block.part, block.kernel, left, thin)
+        rows = terms.home.xp.concat(sums, axis=1)
+        return rows, scores.total(partials, terms.a * rows, first.masses * thin)
 
 
 def _minima(scores: Scores, terms: Terms, g: Any, part: slice, block: Any) -> tuple[Any, Any]:
@@ -97,31 +133,3 @@ def _minima(scores: Scores, terms: Terms, g: Any, part: slice, block: Any) -> tu
         top = xp.max(bare, axis=2)
     bare -= top[:, :, None]
     return xp.max(bare, axis=1), top
-
-
-def _lowered(terms: Terms, g: Any, columns: Any) -> Any:
-    """Return g with potentials lowered that are too large for their last place to be less than eps.
-
-    The columns of such, far points of next to no weight, get all or nothing of what they should,
-    and too much would take rows from the others. None where no column does.
-    """
-    xp = terms.home.xp
-    place = 4.0 * unit_of(terms.home) * xp.abs(g)
-    coarse = (place > COARSE * terms.eps) & (columns > 1.0)
-    if not bool(xp.any(coarse)):
-        return None
-    with quiet():
-        less = g - terms.eps * xp.log(xp.where(coarse, columns, xp.ones_like(columns))) - place
-    return xp.where(coarse, less, g)
-
-
-def second_pass(engine: Engine, scores: Scores, first: FirstPass, thin: Any) -> tuple[Any, Any]:
-    """Return row sums over a and group costs of the plan with its columns times `thin`."""
-    terms = engine.terms
-    sums, partials = [], 0.0
-    for block in first.kept or form_rows(scores, terms, first.g, engine.parts):
-        sums.append((block.kernel @ thin[:, :, None])[:, :, 0] / block.total)
-        left = terms.a[:, block.part] / block.total
-        partials = partials + scores.partial(block.part, block.kernel, left, thin)
-    rows = terms.home.xp.concat(sums, axis=1)
-    return rows, scores.total(partials, terms.a * rows, first.masses * thin)

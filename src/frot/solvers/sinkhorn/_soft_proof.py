@@ -27,9 +27,8 @@ from typing import Any, NamedTuple
 
 from frot._base.arrays import quiet
 from frot.costs.geometry import unit_of
-from frot.solvers.sinkhorn._passes import SCORE, second_pass, settled_pass
+from frot.solvers.sinkhorn._passes import SCORE, settled_pass
 from frot.solvers.sinkhorn.engine import Engine
-from frot.solvers.sinkhorn.scores import scores_at
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = ["SoftProof", "prove_soft", "soft_product"]
@@ -56,16 +55,16 @@ def prove_soft(engine: Engine, alpha: Any, g: Any) -> SoftProof:
     """Prove an interval from weights (B, L) and potentials of the columns (B, m)."""
     terms, geometry = engine.terms, engine.geometry
     xp, dot, eps = terms.home.xp, terms.home.xp.vecdot, terms.eps[:, 0]
-    scores = scores_at(geometry, terms, alpha)
+    passes = engine.passes(alpha)
     # A search that ran out of range proves no less than one that has not begun.
     g = xp.where(xp.isfinite(g), g, xp.zeros_like(g))
-    first = settled_pass(engine, scores, g)
+    first = settled_pass(terms, passes, g)
     f, g, cols = first.f, first.g, first.masses
     thin = xp.ones_like(cols)
     if terms.cols is None:
         columns = terms.over_b(cols)
         thin = 1.0 / xp.where(columns > 0.0, columns, thin)
-    ratio, phi = second_pass(engine, scores, first, thin)
+    ratio, phi = passes.second(first, thin)
     rows, kept, moved_rows = terms.row_masses(f), cols * thin, terms.a * ratio
     mass = xp.sum(kept, axis=1)
     with quiet():

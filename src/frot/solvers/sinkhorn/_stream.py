@@ -13,17 +13,20 @@ second-order scheme for a spectrum in [0, r]:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from frot._base.arrays import quiet
-from frot.costs.geometry import Geometry
-from frot.solvers.sinkhorn._coarse import coarse_start
+from frot.costs.geometry import Geometry, unit_of
+from frot.solvers.sinkhorn._coarse import coarse_start, coarse_weights
+from frot.solvers.sinkhorn._passes import BlockPasses
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.blocks import row_blocks
-from frot.solvers.sinkhorn.engine import Point, make_point
-from frot.solvers.sinkhorn.forming import form_rows
+from frot.solvers.sinkhorn.engine import Passes, Point, make_point
+from frot.solvers.sinkhorn.forming import column_potentials, form_rows
 from frot.solvers.sinkhorn.scores import scores_at
 from frot.solvers.sinkhorn.terms import Terms
 
@@ -50,18 +53,31 @@ class StreamEngine:
         return 0.5
 
     @property
-    def keeps(self) -> bool:
-        """There is no room."""
-        return False
+    def noise(self) -> float:
+        """Some units in the last place."""
+        return 8.0 * unit_of(self.terms.home)
+
+    def passes(self, alpha: Any) -> Passes:
+        """Passes that form the plan anew, and keep nothing."""
+        return BlockPasses(self.geometry, self.terms, alpha, self.parts, keeps=False)
+
+    @property
+    def prover(self) -> StreamEngine:
+        """Double precision."""
+        return self.double()
 
     @property
     def parts(self) -> list[slice]:
         """Blocks of rows that kernels are formed in."""
         return row_blocks(self.geometry)
 
+    def first_weights(self, alpha: Any) -> tuple[Any, Any]:
+        """Those of the same problem between a sample of the points, with its potentials."""
+        return coarse_weights(self, alpha)
+
     def start(self, alpha: Any, closeness: Any = 0.5) -> Point:
         """Solve between a sample of the points first, and extend its potential to all."""
-        g = coarse_start(self.geometry, self.terms, alpha)
+        g = coarse_start(self, alpha)
         return self.sweep(alpha, g, closeness)
 
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
@@ -82,6 +98,8 @@ class StreamEngine:
             momentum.update(float(error[0]))
             step = self._step(f, g, columns)
             previous, g = g, momentum.ahead(g, step, previous)
+        if phi is None:
+            phi = self.group_costs(alpha, f, g, columns)
         return make_point(terms, alpha, f, g, phi, columns, error, work=count)
 
     def _error(self, g: Any, columns: Any) -> Any:
@@ -104,7 +122,10 @@ class StreamEngine:
             return ahead - terms.shift(f, ahead) - g
 
     def sweep_once(self, alpha: Any, g: Any) -> tuple[Any, Any, Any]:
-        """Return f, the columns over b and phi of the plan of g with rows exact, in one pass."""
+        """Return f, the columns over b and phi of the plan of g with rows exact, in one pass.
+
+        An engine that needs a pass more for phi returns None, and has `group_costs`.
+        """
         xp, terms = self.terms.home.xp, self.terms
         scores = scores_at(self.geometry, terms, alpha)
         parts, masses, partials = [], 0.0, 0.0
@@ -116,6 +137,20 @@ class StreamEngine:
         f = xp.concat(parts, axis=1)
         phi = scores.total(partials, terms.row_masses(f), masses)
         return f, terms.over_b(masses), phi
+
+    def group_costs(self, alpha: Any, f: Any, g: Any, columns: Any) -> Any:
+        """Return phi, (B, L), of the plan of potentials."""
+        return self.sweep_once(alpha, g)[2]
+
+    def extend(self, alpha: Any, rows: np.ndarray, weights: Any, f: Any) -> Any:
+        """Return the potentials of all columns, (B, m), that f on some rows leaves them.
+
+        `rows` are numbers of rows on the host, with `weights` (B, r).
+        """
+        _, _, _, m = self.geometry.shape
+        strip = self.geometry.take(rows, np.arange(m))
+        terms = replace(self.terms, a=weights)
+        return column_potentials(scores_at(strip, terms, alpha), terms, f, row_blocks(strip))
 
     def double(self) -> StreamEngine:
         """The same in double precision, on the costs as they were given."""

@@ -87,8 +87,7 @@ class Ascent:
     def tighten(self, tol: float) -> None:
         """Sweep for another gap from now on."""
         # Sweeps that get closer than rounding does are for nothing.
-        home = self.engine.terms.home
-        self.floor = max(0.1 * tol, 8.0 * float(home.xp.finfo(home.dtype).eps))
+        self.floor = max(0.1 * tol, self.engine.noise)
 
     def keep(self, index: Any) -> None:
         """Go on with some members only, which do not notice."""
@@ -137,7 +136,7 @@ class Ascent:
         """Step on the weights, each member by its own length, and sweep there."""
         engine, terms, at = self.engine, self.engine.terms, self.at
         xp = terms.home.xp
-        noise = 8.0 * float(xp.finfo(terms.home.dtype).eps)
+        noise = engine.noise
         if self.alone:
             self.closeness = Near(0.3 * self.closeness.share, self.floor)
         else:

@@ -38,10 +38,10 @@ from typing import Any, NamedTuple
 
 from frot._base.arrays import at_least, quiet
 from frot.costs.geometry import unit_of
-from frot.solvers.sinkhorn._passes import SCORE, second_pass, settled_pass
+from frot.solvers.sinkhorn._passes import SCORE, settled_pass
 from frot.solvers.sinkhorn._soft_proof import prove_soft, soft_product
 from frot.solvers.sinkhorn._surplus import kernel_surplus
-from frot.solvers.sinkhorn.engine import Engine
+from frot.solvers.sinkhorn.engine import Engine, Passes
 from frot.solvers.sinkhorn.forming import column_potentials, form_rows
 from frot.solvers.sinkhorn.scores import scores_at
 from frot.solvers.sinkhorn.terms import Terms
@@ -87,7 +87,7 @@ def certify(engine: Engine, alpha: Any, g: Any, enough: float = 0.0) -> Certific
     A relative gap that is `enough` makes it the last proof: the objective of its plan will be asked
     for, and what a kernel is needed for is done while there is one.
     """
-    precise = engine.double()
+    precise = engine.prover
     home = precise.terms.home
     # Only weights that the adversary may choose prove anything.
     alpha = precise.terms.project(home.xp.astype(alpha, home.dtype))
@@ -118,11 +118,11 @@ def _prove(engine: Engine, alpha: Any, g: Any, enough: float) -> Certificate:
     terms, geometry = engine.terms, engine.geometry
     xp, a, b, eps = terms.home.xp, terms.a, terms.b, terms.eps[:, 0]
     dot = xp.vecdot
-    scores = scores_at(geometry, terms, alpha)
-    first = settled_pass(engine, scores, g)
+    passes = engine.passes(alpha)
+    first = settled_pass(terms, passes, g)
     f, g, columns, one = first.f, first.g, terms.over_b(first.masses), xp.ones_like(b)
     thin = 1.0 / xp.maximum(columns, one)
-    rows, phi = second_pass(engine, scores, first, thin)
+    rows, phi = passes.second(first, thin)
     # Rounding may leave rows or columns too heavy still: all shrink alike.
     columns = columns * thin
     excess = xp.maximum(xp.max(rows, axis=1), xp.max(columns, axis=1))
@@ -136,9 +136,9 @@ def _prove(engine: Engine, alpha: Any, g: Any, enough: float) -> Certificate:
         entropy = entropy + dot(kept, g + terms.eps * xp.log(thin * weight))
         entropy = entropy + eps * _mixing(terms, xp.sum(rows, axis=1), left, right, total)
     dual = dot(a, f) + dot(b, g)
-    margin = _margins(engine, alpha, first.masses)
+    margin = _margins(terms, passes, geometry.shape[1], first.masses)
     scored = margin.scores(terms, f, g, entropy)
-    doubt = geometry.inner_error(whole, a, b) + margin.moved * terms.sizes
+    doubt = passes.inner_error(whole, a, b) + margin.moved * terms.sizes
     worst = terms.worst(whole + doubt) + terms.worst_error(whole)
     reward = terms.reward(alpha) - terms.reward_error(alpha)
     plain = dot(a, first.plain_f) + dot(b, first.plain_g)
@@ -257,11 +257,13 @@ def _mixing(terms: Terms, mass: Any, left: Any, right: Any, total: Any) -> Any:
 class _Margins(NamedTuple):
     """What rounding may have done: see the head of this file.
 
-    `costs` to a dual value by the costs' own errors, `share` relative to it; `sums` is what a sum
+    `unit` is what scores are off by, relative to their parts, `costs` what the costs' own errors do
+    to a dual value, `share` the same relative to it; `sums` is what a sum
     over points is off by, `moved` the mass that marginals may be, `masses` what columns weigh at
     most and `light` the mean size of their weights' logarithms.
     """
 
+    unit: float
     costs: Any
     share: Any
     sums: float
@@ -271,7 +273,7 @@ class _Margins(NamedTuple):
 
     def scores(self, terms: Terms, f: Any, g: Any, entropy: Any) -> Any:
         """Bound the rounding of f, and of the plan's entropy, by its potentials, (B,)."""
-        eps, unit = terms.eps[:, 0], SCORE * unit_of(terms.home)
+        eps, unit = terms.eps[:, 0], SCORE * self.unit
         off = unit * (abs(entropy) + eps * (2.0 + self.light)) + eps * (self.sums + self.moved)
         return off + self.minima(terms, f, g)
 
@@ -280,21 +282,18 @@ class _Margins(NamedTuple):
         xp = terms.home.xp
         rows, cols = xp.vecdot(terms.a, xp.abs(f)), xp.vecdot(self.masses, xp.abs(g))
         size = rows + 2.0 * cols + (0.0 if terms.bare else terms.eps[:, 0] * self.light)
-        return SCORE * unit_of(terms.home) * size + self.sums * (rows + cols)
+        return SCORE * self.unit * size + self.sums * (rows + cols)
 
 
-def _margins(engine: Engine, alpha: Any, masses: Any) -> _Margins:
-    terms, geometry = engine.terms, engine.geometry
+def _margins(terms: Terms, passes: Passes, count: int, masses: Any) -> _Margins:
     xp = terms.home.xp
-    unit, (_, count, n, m) = unit_of(terms.home), geometry.shape
-    off = geometry.mix_error(alpha)
+    unit, off, sums = passes.unit, passes.mix_error(), passes.sums
     heavy = xp.maximum(masses, terms.b)
-    # Sums of k terms err by k / 2 units at most, whatever their order.
-    sums = (8.0 + 0.5 * (n + m)) * unit
     return _Margins(
+        unit=unit,
         costs=xp.vecdot(terms.a, off.rows) + xp.vecdot(terms.b, off.cols),
         # The simplex is met to L units, and the objective is linear in alpha.
-        share=off.relative + (count + 4.0 + SCORE) * unit,
+        share=off.relative + SCORE * unit + (count + 4.0) * unit_of(terms.home),
         sums=sums,
         # A plan whose marginals are off by k units is near one whose are not: nine times k of a b^T
         # make up for what it lacks.

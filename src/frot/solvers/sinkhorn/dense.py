@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from frot._base.arrays import quiet
-from frot.costs.geometry import Geometry
+from frot.costs.geometry import Geometry, unit_of
+from frot.solvers.sinkhorn._passes import BlockPasses
 from frot.solvers.sinkhorn._scaling import Scaling, sweep_to
 from frot.solvers.sinkhorn.blocks import row_blocks
 from frot.solvers.sinkhorn.engine import Point, make_point
@@ -57,9 +58,22 @@ class DenseEngine:
         return 0.1
 
     @property
-    def keeps(self) -> bool:
-        """There is room."""
-        return True
+    def noise(self) -> float:
+        """Some units in the last place."""
+        return 8.0 * unit_of(self.terms.home)
+
+    def passes(self, alpha: Any) -> BlockPasses:
+        """Passes that keep the plan."""
+        return BlockPasses(self.geometry, self.terms, alpha, self.parts, keeps=True)
+
+    @property
+    def prover(self) -> DenseEngine:
+        """Double precision."""
+        return self.double()
+
+    def first_weights(self, alpha: Any) -> tuple[Any, Any]:
+        """None better: steps on the weights are cheap."""
+        return alpha, None
 
     def start(self, alpha: Any, closeness: Any = 1e-2, limit: int = FIRST_SWEEPS) -> Point:
         """Come down from a large eps; every problem of a batch has its own and comes down to it."""

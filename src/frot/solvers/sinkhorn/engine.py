@@ -8,13 +8,26 @@ With rows exact, potentials (f, g) and weights alpha make the plan
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from frot._base.arrays import quiet
 from frot.costs.geometry import Geometry
+from frot.costs.protocol import Rounding
+from frot.solvers.sinkhorn.forming import Block
 from frot.solvers.sinkhorn.terms import Terms
 
-__all__ = ["Engine", "Point", "distances", "gaps", "make_point", "regrets", "select", "take"]
+__all__ = [
+    "Engine",
+    "FirstPass",
+    "Passes",
+    "Point",
+    "distances",
+    "gaps",
+    "make_point",
+    "regrets",
+    "select",
+    "take",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +69,59 @@ class Point:
         return self.left[:, :, None] * self.kernel * self.right[:, None, :]
 
 
+class FirstPass(NamedTuple):
+    """What is known once the plan has been formed.
+
+    Attributes
+    ----------
+    g, f : arrays of shape (B, m) and (B, n)
+        Potentials; rows are exact.
+    masses : array of shape (B, m)
+        What the columns weigh.
+    plain_f, plain_g : arrays of shape (B, n) and (B, m)
+        Minima of the reduced costs: potentials of the problem without eps.
+    kept : list of Block
+        The plan over a, where there is room for it.
+    """
+
+    g: Any
+    f: Any
+    masses: Any
+    plain_f: Any
+    plain_g: Any
+    kept: list[Block]
+
+
+class Passes(Protocol):
+    """What a proof asks of the plan at some weights, and how far off the answers may be."""
+
+    @property
+    def unit(self) -> float:
+        """What a score is off by, relative to its parts."""
+        ...
+
+    @property
+    def sums(self) -> float:
+        """What a sum over points is off by, relative to that of the sizes."""
+        ...
+
+    def mix_error(self) -> Rounding:
+        """Bound the rounding of the mixed costs."""
+        ...
+
+    def inner_error(self, phi: Any, u: Any, v: Any) -> Any:
+        """Bound the rounding of group costs, (B, L), of a plan with marginals u and v."""
+        ...
+
+    def first(self, g: Any) -> FirstPass:
+        """Form the plan of g."""
+        ...
+
+    def second(self, first: FirstPass, thin: Any) -> tuple[Any, Any]:
+        """Return row sums over a and group costs of that plan with its columns times `thin`."""
+        ...
+
+
 class Engine(Protocol):
     """Sinkhorn at given weights, for one way of keeping the kernel."""
 
@@ -75,13 +141,17 @@ class Engine(Protocol):
         ...
 
     @property
-    def keeps(self) -> bool:
-        """Whether there is room for a kernel."""
+    def noise(self) -> float:
+        """What dual values are off by, of themselves."""
         ...
 
     @property
     def parts(self) -> list[slice]:
         """Blocks of rows that kernels are formed in."""
+        ...
+
+    def first_weights(self, alpha: Any) -> tuple[Any, Any]:
+        """Better weights than these to start from, and potentials g where they come with them."""
         ...
 
     def start(self, alpha: Any, closeness: Any = 1e-2) -> Point:
@@ -92,8 +162,17 @@ class Engine(Protocol):
         """Potentials for the weights, from the potential g."""
         ...
 
+    def passes(self, alpha: Any) -> Passes:
+        """The passes that a proof at these weights takes."""
+        ...
+
     def double(self) -> Engine:
-        """The same engine in double precision, for certificates."""
+        """The same engine in double precision."""
+        ...
+
+    @property
+    def prover(self) -> Engine:
+        """The engine that proofs are left to; its terms are in double precision."""
         ...
 
 

@@ -11,14 +11,12 @@ from frot._base.arrays import Home, to_numpy
 from frot._base.stopping import no_deadline, seconds_left
 from frot.costs import DeviceCosts, StackedCosts
 from frot.costs.geometry import Geometry, stand_ins, standing_in
-from frot.costs.points import PointGeometry
 from frot.costs.stack import stack_of
 from frot.plans.lazy import LazyPlan
 from frot.problem.adversary import simplex_of
 from frot.problem.bounds import Lower, Upper, cheap_lower_bound
 from frot.problem.problem import Problem
-from frot.solvers.sinkhorn._coarse import coarse_weights
-from frot.solvers.sinkhorn._flash import FlashEngine
+from frot.solvers.sinkhorn._fused import FusedEngine
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.absent import potentials_at
 from frot.solvers.sinkhorn.certificate import (
@@ -57,8 +55,8 @@ class EntropicRun:
     """One entropic problem and the engine for it.
 
     Matrices that fit the problem's memory budget are kept; beyond it the kernel is streamed, by
-    flash-sinkhorn's kernels where the points are on a CUDA device and it is installed. Points
-    without weight stand where others do.
+    fused kernels where the points are on a CUDA device and Triton is installed. Points without
+    weight stand where others do.
     """
 
     def __init__(self, problem: Problem, tol: float) -> None:
@@ -71,17 +69,18 @@ class EntropicRun:
             problem.eps, problem.sizes[None],
             tau=(problem.marginals.tau_a, problem.marginals.tau_b),
         )  # fmt: skip
-        search = _search(geometry, problem, tol) if terms.single_safe else geometry
-        terms = terms.at(search.home)
         self.streams = dense_bytes(n, m) > problem.memory_budget
-        self.engine: Engine
-        if not self.streams:
-            self.engine = DenseEngine(search, terms, geometry)
-        elif FlashEngine.suits(search) and not terms.soft:
-            assert isinstance(search, PointGeometry)
-            self.engine = FlashEngine(search, terms, geometry)
-        else:
-            self.engine = StreamEngine(search, terms, geometry)
+        self.engine: Engine = self._engine(geometry, terms)
+
+    def _engine(self, geometry: Geometry, terms: Terms) -> Engine:
+        """Return the engine to search with, from costs and terms in double precision."""
+        if self.streams and self.tol >= SINGLE_TO:
+            fused = FusedEngine.of(geometry, terms, self.tol)
+            if fused is not None:
+                return fused
+        search = _search(geometry, self.problem, self.tol) if terms.single_safe else geometry
+        kind = StreamEngine if self.streams else DenseEngine
+        return kind(search, terms.at(search.home), geometry)
 
     def start(self, alpha: np.ndarray | None, g: Any) -> tuple[Any, Any]:
         """Return the first weights, and the potential g where one is known or can be had."""
@@ -91,9 +90,7 @@ class EntropicRun:
         first = home.bring(first[None])
         if g is not None and np.isfinite(g[self.problem.b > 0.0]).all():
             return first, home.bring(self._standing(g[None]))
-        if self.streams and alpha is None:
-            return coarse_weights(self.engine.geometry, self.engine.terms, first)
-        return first, None
+        return self.engine.first_weights(first) if alpha is None else (first, None)
 
     def _standing(self, g: np.ndarray) -> np.ndarray:
         """Give points without weight the potentials, (1, m), of those at whose places they are."""
@@ -106,9 +103,10 @@ class EntropicRun:
         _, n, m = self.problem.shape
         return (2 if self.streams else 1) * n * m
 
-    def certify(self, at: Point) -> tuple[Upper, Lower]:
-        """Prove bounds from a point of an ascent."""
-        return self.prove(at.alpha, at.g)
+    def certify(self, at: Point, engine: Engine) -> tuple[Upper, Lower]:
+        """Prove bounds from a point of an ascent with an engine, in its way of proving."""
+        proof = certify(engine, at.alpha, at.g, self.tol)
+        return self.upper(proof), self.lower(proof)
 
     @property
     def forbidden(self) -> bool:
@@ -176,8 +174,11 @@ class EntropicRun:
         )
 
     def objective(self, proof: Certificate) -> float:
-        """The objective of the plan; a bound of it if a pass over the costs takes too long now."""
-        if not time_for_objective(self.entries):
+        """The objective of the plan; a bound of it if a pass over the costs takes too long now.
+
+        Fused kernels prove in less time than a pass in double precision takes.
+        """
+        if self.engine.prover is not self.engine.double() or not time_for_objective(self.entries):
             return float(proof.value[0])
         with no_deadline():
             return float(plan_objective(self.engine, proof)[0])

@@ -1,0 +1,73 @@
+"""Many pairs of photographs, read and decoded in threads while others are matched."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sized
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from frot._base.errors import InputError
+from frot._base.validate import check_count, check_flag
+from frot.correspondence._photo import Photo, read_photo
+from frot.solvers.progress import counting_bar
+
+if TYPE_CHECKING:
+    from frot.correspondence._matcher import Matcher
+    from frot.correspondence.match import Match
+
+__all__ = ["match_many"]
+
+# Decoding leaves the interpreter's lock; more threads would wait for the network anyway.
+THREADS = 4
+
+
+def match_many(
+    matcher: Matcher, pairs: Iterable[tuple[Any, Any]], ahead: int, progress: bool
+) -> Iterator[Match]:
+    """Match pairs in their order; see `Matcher.many`."""
+    check_flag(progress, "progress")
+    check_count(ahead, "ahead")
+    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+        raise InputError(
+            f"pairs: {type(pairs).__name__} is no list or iterator of pairs; give (source, target) "
+            "tuples of paths or arrays"
+        )
+    count = len(pairs) if isinstance(pairs, Sized) else 0
+    return _matched(matcher, enumerate(pairs), count, ahead, progress)
+
+
+def _matched(
+    matcher: Matcher, pairs: Iterator[tuple[int, Any]], count: int, ahead: int, progress: bool
+) -> Iterator[Match]:
+    with (
+        ThreadPoolExecutor(THREADS) as threads,
+        counting_bar("pairs", count, count, enabled=progress and count > 0) as show,
+    ):
+        waiting: deque[Future[tuple[Photo, Photo]]] = deque()
+
+        def fill(most: int) -> None:
+            waiting.extend(threads.submit(_read, *one) for one in islice(pairs, most))
+
+        fill(ahead)
+        try:
+            while waiting:
+                both = waiting.popleft().result()
+                fill(1)
+                found = matcher(*both)
+                show(1, 1.0)
+                yield found
+        finally:
+            # Whoever stops early does not wait for photographs that nobody will see.
+            for one in waiting:
+                one.cancel()
+
+
+def _read(number: int, pair: Any) -> tuple[Photo, Photo]:
+    if isinstance(pair, str | bytes) or not hasattr(pair, "__len__") or len(pair) != 2:
+        raise InputError(
+            f"pairs: number {number} is no pair; give (source, target) tuples of paths or arrays"
+        )
+    source, target = map(read_photo, pair)
+    return source, target

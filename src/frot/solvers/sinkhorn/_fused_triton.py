@@ -1,0 +1,192 @@
+# pyright: reportMissingImports=false, reportIndexIssue=false
+"""Triton kernels of the passes over scores that are never written; their twin is `_fused_plain`.
+
+Tiles of points are multiplied on tensor cores, exponentiated and summed where they are. Sums of a
+tile and of `SEGMENT` tiles are in single precision, those of segments in double, so that rounding
+does not grow with the number of points.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+__all__ = ["apply", "column_sums", "log_sums"]
+
+# Rows and columns of a tile, features that are multiplied at a time, warps, and tiles a segment.
+ROWS, COLS, WIDTH = 128, 64, 64
+SEGMENT = 16
+WARPS, STAGES = 8, 2
+# Where only logarithms of sums are asked for there is room for more columns.
+WIDE_COLS = 128
+LOWEST = tl.constexpr(-3.0e38)
+
+
+@triton.jit
+def _products(
+    x, y, i, j, n, m, width,
+    PARTS: tl.constexpr, WIDTH: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A tile of x y^T."""
+    k = tl.arange(0, WIDTH)
+    rows = i.to(tl.int64)[:, None] * width + k[None, :]
+    cols = j.to(tl.int64)[:, None] * width + k[None, :]
+    left = tl.load(x + rows, mask=(i < n)[:, None], other=0.0)
+    right = tl.load(y + cols, mask=(j < m)[:, None], other=0.0)
+    found = tl.dot(left, tl.trans(right), input_precision=PRECISION)
+    for part in tl.static_range(1, PARTS):
+        left = tl.load(x + rows + part * WIDTH, mask=(i < n)[:, None], other=0.0)
+        right = tl.load(y + cols + part * WIDTH, mask=(j < m)[:, None], other=0.0)
+        found = tl.dot(left, tl.trans(right), acc=found, input_precision=PRECISION)
+    return found
+
+
+@triton.jit
+def _log_sums(
+    x, y, bias, other, found, top, n, m, width,
+    ROWS: tl.constexpr, COLS: tl.constexpr, PARTS: tl.constexpr, WIDTH: tl.constexpr,
+    SEGMENT: tl.constexpr, PRECISION: tl.constexpr, HARD: tl.constexpr,
+):  # fmt: skip
+    """Rows of log2 sum_j 2^(x_i y_j + bias_j), and of max_j (x_i y_j + other_j)."""
+    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    level = tl.full((ROWS,), LOWEST, dtype=tl.float32)
+    whole = tl.zeros((ROWS,), dtype=tl.float64)
+    most = tl.full((ROWS,), LOWEST, dtype=tl.float32)
+    for first in range(0, m, COLS * SEGMENT):
+        peak = level
+        total = tl.zeros((ROWS,), dtype=tl.float32)
+        for start in range(first, tl.minimum(first + COLS * SEGMENT, m), COLS):
+            j = start + tl.arange(0, COLS)
+            tile = _products(x, y, i, j, n, m, width, PARTS, WIDTH, PRECISION)
+            if HARD:
+                beside = tl.load(other + j, mask=j < m, other=float("-inf"))
+                most = tl.maximum(most, tl.max(tile + beside[None, :], axis=1))
+            tile += tl.load(bias + j, mask=j < m, other=float("-inf"))[None, :]
+            ahead = tl.maximum(peak, tl.max(tile, axis=1))
+            total = total * tl.exp2(peak - ahead) + tl.sum(tl.exp2(tile - ahead[:, None]), axis=1)
+            peak = ahead
+        whole = whole * tl.exp2(level - peak).to(tl.float64) + total.to(tl.float64)
+        level = peak
+    tl.store(found + i, tl.log2(whole) + level.to(tl.float64), mask=i < n)
+    if HARD:
+        tl.store(top + i, most, mask=i < n)
+
+
+@triton.jit
+def _column_sums(
+    x, y, rows, cols, weights, other, found, top, n, m, width,
+    ROWS: tl.constexpr, COLS: tl.constexpr, PARTS: tl.constexpr, WIDTH: tl.constexpr,
+    SEGMENT: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Columns of sum_i weights_i p_ij, and of max_i (x_i y_j + other_i)."""
+    j = tl.program_id(0) * COLS + tl.arange(0, COLS)
+    across = tl.load(cols + j, mask=j < m, other=float("-inf"))
+    whole = tl.zeros((COLS,), dtype=tl.float64)
+    most = tl.full((COLS,), LOWEST, dtype=tl.float32)
+    for first in range(0, n, ROWS * SEGMENT):
+        total = tl.zeros((COLS,), dtype=tl.float32)
+        for start in range(first, tl.minimum(first + ROWS * SEGMENT, n), ROWS):
+            i = start + tl.arange(0, ROWS)
+            tile = _products(x, y, i, j, n, m, width, PARTS, WIDTH, PRECISION)
+            beside = tl.load(other + i, mask=i < n, other=float("-inf"))
+            most = tl.maximum(most, tl.max(tile + beside[:, None], axis=0))
+            down = tl.load(rows + i, mask=i < n, other=float("-inf"))
+            plan = tl.exp2((tile + across[None, :]) + down[:, None])
+            weight = tl.load(weights + i, mask=i < n, other=0.0)
+            total += tl.sum(plan * weight[:, None], axis=0)
+        whole += total.to(tl.float64)
+    tl.store(found + j, whole, mask=j < m)
+    tl.store(top + j, most, mask=j < m)
+
+
+@triton.jit
+def _apply(
+    x, y, rows, cols, thin, values, points, weights, sums, moments, n, m, width, features, tiles,
+    ROWS: tl.constexpr, COLS: tl.constexpr, PARTS: tl.constexpr, WIDTH: tl.constexpr,
+    SEGMENT: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Row sums of p_ij thin_j, and moments of points and values over some rows of it."""
+    block, part = tl.program_id(0), tl.program_id(1)
+    i = block * ROWS + tl.arange(0, ROWS)
+    k = part * WIDTH + tl.arange(0, WIDTH)
+    down = tl.load(rows + i, mask=i < n, other=float("-inf"))
+    whole = tl.zeros((ROWS,), dtype=tl.float64)
+    moment = tl.zeros((WIDTH,), dtype=tl.float64)
+    weight = tl.load(weights + i, mask=i < n, other=0.0)
+    place = i.to(tl.int64)[:, None] * features + k[None, :]
+    there = (k < features)[None, :]
+    for first in range(0, m, COLS * SEGMENT):
+        moved = tl.zeros((ROWS, WIDTH), dtype=tl.float32)
+        total = tl.zeros((ROWS,), dtype=tl.float32)
+        for start in range(first, tl.minimum(first + COLS * SEGMENT, m), COLS):
+            j = start + tl.arange(0, COLS)
+            tile = _products(x, y, i, j, n, m, width, PARTS, WIDTH, PRECISION)
+            across = tl.load(cols + j, mask=j < m, other=float("-inf"))
+            plan = tl.exp2((tile + across[None, :]) + down[:, None])
+            total += tl.sum(plan * tl.load(thin + j, mask=j < m, other=0.0)[None, :], axis=1)
+            # Values lie feature by feature, as tensor cores want them.
+            on = (k < features)[:, None] & (j < m)[None, :]
+            value = tl.load(values + k.to(tl.int64)[:, None] * m + j[None, :], mask=on, other=0.0)
+            moved += tl.dot(plan, tl.trans(value), input_precision=PRECISION)
+        whole += total.to(tl.float64)
+        mine = tl.load(points + place, mask=(i < n)[:, None] & there, other=0.0).to(tl.float64)
+        moment += tl.sum(moved.to(tl.float64) * mine * weight[:, None], axis=0)
+    if part == 0:
+        tl.store(sums + i, whole, mask=i < n)
+    tl.store(moments + (part * tiles + block).to(tl.int64) * WIDTH + tl.arange(0, WIDTH), moment)
+
+
+def _room(like: torch.Tensor, *shape: int, dtype: Any = torch.float64) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype, device=like.device)
+
+
+def _tiles(count: int, size: int) -> int:
+    return -(-count // size)
+
+
+def log_sums(
+    x: Any, y: Any, bias: Any, other: Any = None, precise: bool = False
+) -> tuple[Any, Any]:
+    """Return log2 sums of rows, (n,) in double, and largest scores with another bias, (n,)."""
+    (n, width), m = x.shape, len(y)
+    found = _room(x, n)
+    top = found if other is None else _room(x, n, dtype=torch.float32)
+    _log_sums[(_tiles(n, ROWS),)](
+        x, y, bias, bias if other is None else other, found, top, n, m, width,
+        ROWS, WIDE_COLS, width // WIDTH, WIDTH, SEGMENT, "tf32x3" if precise else "tf32",
+        other is not None, num_warps=WARPS, num_stages=STAGES,
+    )  # fmt: skip
+    return found, None if other is None else top
+
+
+def column_sums(
+    x: Any, y: Any, rows: Any, cols: Any, weights: Any, other: Any, precise: bool = True
+) -> tuple[Any, Any]:
+    """Return sums of columns, (m,) in double, and largest scores with another bias, (m,)."""
+    (n, width), m = x.shape, len(y)
+    found, top = _room(x, m), _room(x, m, dtype=torch.float32)
+    _column_sums[(_tiles(m, COLS),)](
+        x, y, rows, cols, weights, other, found, top, n, m, width,
+        ROWS, COLS, width // WIDTH, WIDTH, SEGMENT, "tf32x3" if precise else "tf32",
+        num_warps=WARPS, num_stages=STAGES,
+    )  # fmt: skip
+    return found, top
+
+
+def apply(
+    x: Any, y: Any, rows: Any, cols: Any, thin: Any, values: Any, points: Any, weights: Any,
+    precise: bool = True,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Return row sums of the plan, (n,), and its moments, (d,), both in double."""
+    (n, width), m = x.shape, len(y)
+    tiles, parts = _tiles(n, ROWS), width // WIDTH
+    sums, moments = _room(x, n), _room(x, parts, tiles, WIDTH)
+    _apply[(tiles, parts)](
+        x, y, rows, cols, thin, values, points, weights, sums, moments, n, m, width,
+        len(values), tiles, ROWS, COLS, parts, WIDTH, SEGMENT, "tf32x3" if precise else "tf32",
+        num_warps=WARPS, num_stages=STAGES,
+    )  # fmt: skip
+    return sums, moments.sum(dim=1).reshape(-1)[: len(values)]

@@ -1,0 +1,101 @@
+"""Tensors of a device are brought to the host on purpose: NumPy cannot read them there by itself.
+
+Those of a CUDA device raise where NumPy tries. CI has none, so tensors of the host do it here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import frot
+from frot._base.arrays import Home
+from frot.correspondence import FeatureMap, Matcher
+from frot.torch import FRWDLoss
+
+RNG = np.random.default_rng(0)
+X, Y = (torch.asarray(RNG.normal(size=(n, 6)), dtype=torch.float32) for n in (30, 25))
+
+
+@pytest.fixture(autouse=True)
+def _no_arrays(monkeypatch):
+    """Let tensors behave as those of a device do."""
+
+    def refuse(self, *arguments):
+        raise TypeError("can't convert a tensor of a device to numpy")
+
+    monkeypatch.setattr(torch.Tensor, "__array__", refuse)
+
+
+def test_the_fixture_refuses():
+    with pytest.raises(TypeError, match="can't convert"):
+        np.asarray(torch.zeros(2))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"eps": 0.3},
+        {"eps": 0.3, "memory_budget": 1e3},
+        {"eps": 0.3, "tau": 1.0},
+        {"eps": 0.3, "solver": frot.FrankWolfe(frot.Sinkhorn(), tol=1.0, max_iter=500)},
+        {},
+    ],
+    ids=["dense", "streamed", "unbalanced", "paper", "exact"],
+)
+def test_a_result_can_be_read(options):
+    result = frot.solve(X, Y, [2, 2, 2], eta=0.1, **options)
+    assert result.lower <= result.upper
+    assert float(result.plan.sum()) > 0.0
+    assert result.plan.sum(axis=1).shape == (30,)
+    assert (result.plan @ Y).shape == (30, 6)
+    assert "interval" in result.summary() or str(round(result.lower, 3)) in result.summary()
+    result.plot()
+
+
+def test_batches_and_losses():
+    batch = frot.solve_batch([X, X], [Y, Y], [2, 2, 2], eta=0.1, eps=0.3)
+    assert len(batch) == 2
+    leaf = X.clone().requires_grad_()
+    FRWDLoss(groups=[2, 2, 2], eta=0.1, eps=0.3)(leaf, Y).backward()
+    assert leaf.grad is not None
+
+
+class Network:
+    """Noise of two sizes, by the first pixel."""
+
+    name, layers, fingerprint = "noise", ("fine", "coarse"), "1"
+
+    def extract(self, image: np.ndarray) -> list[FeatureMap]:
+        rng = np.random.default_rng(int(image[0, 0, 0] * 255))
+        sizes = ((6, 8, 10, 8), (6, 4, 5, 16))
+        return [
+            FeatureMap(name, rng.normal(size=size).astype(np.float32), stride, 11)
+            for name, (*size, stride) in zip(self.layers, sizes, strict=True)
+        ]
+
+
+PHOTOGRAPHS = [RNG.integers(0, 255, (64, 80, 3), dtype=np.uint8) for _ in range(2)]
+POINTS = RNG.random((5, 2)) * 60.0
+
+
+def matched(preset: str, device: str):
+    """Match twice, so that the features come from memory."""
+    matcher = Matcher(Network(), side=80, preset=preset, device=device, mass="uniform", stride=8)
+    matcher(*PHOTOGRAPHS)
+    return matcher(*PHOTOGRAPHS)
+
+
+@pytest.mark.parametrize("preset", ["frot", "frot-paper", "scot", "hpf"])
+def test_photographs_are_matched_as_on_the_host(preset: str, monkeypatch):
+    host = matched(preset, "numpy").transfer(POINTS)
+    # PyTorch's arrays pass for those of a device, and take its ways.
+    on_host = property(lambda home: home.library == "numpy")
+    monkeypatch.setattr(Home, "on_host", on_host)
+    match = matched(preset, "cpu")
+    found = match.transfer(POINTS)
+    assert found.points == pytest.approx(host.points, abs=0.5)
+    assert found.confidence == pytest.approx(host.confidence, abs=1e-3)
+    match.flow()
+    match.inverse.transfer(POINTS)
