@@ -13,7 +13,7 @@ import argparse
 import logging
 import time
 import warnings
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -27,7 +27,7 @@ SHOWN = [
 FROT = ("OT, 30 components", "couple", "couple, tau")
 
 
-def moscot_plan(drawn: Drawn, tau_b: float = 1.0, growth: bool = False) -> np.ndarray:
+def moscot_plan(drawn: Drawn, tau_b: float = 1.0) -> np.ndarray:
     """Couple by moscot's TemporalProblem."""
     import anndata  # pyright: ignore[reportMissingImports]
     from moscot.problems.time import TemporalProblem  # pyright: ignore[reportMissingImports]
@@ -37,28 +37,20 @@ def moscot_plan(drawn: Drawn, tau_b: float = 1.0, growth: bool = False) -> np.nd
     adata.obs["day"] = drawn.day.astype(float)
     adata.obsm["X_pca"] = points
     problem = TemporalProblem(adata)
-    options: dict[str, Any] = {"time_key": "day", "joint_attr": "X_pca"}
-    if growth:
-        adata.obs["growth"] = np.where(drawn.day == 0, drawn.growth, 1.0)
-        options["a"] = "growth"
-    problem = problem.prepare(**options)
+    problem = problem.prepare(time_key="day", joint_attr="X_pca")
     problem = problem.solve(epsilon=0.02, tau_b=tau_b, scale_cost="mean", max_iterations=20_000)
     return np.asarray(problem[(0.0, 1.0)].solution.transport_matrix)
 
 
-PEERS = {
-    "moscot": lambda drawn: moscot_plan(drawn),
-    "moscot, tau_b .98": lambda drawn: moscot_plan(drawn, tau_b=0.98),
-}
+PEERS = {"moscot": moscot_plan, "moscot, tau_b .98": partial(moscot_plan, tau_b=0.98)}
 
 
 def measure(setting: Setting, seed: int) -> dict[str, tuple[float, float]]:
     """Return mass on the right fate and processor seconds, by method."""
     drawn, done, found = setting.draw(seed), {}, {}
     first, second = (drawn.fate[drawn.day == d] for d in (0, 1))
-    runs = {name: (lambda name=name: METHODS[name](drawn, done)) for name in FROT}
-    runs |= {name: (lambda run=run: run(drawn)) for name, run in PEERS.items()}
-    for name, run in runs.items():
+    runs = {name: partial(METHODS[name], drawn, done) for name in FROT}
+    for name, run in (runs | {name: partial(peer, drawn) for name, peer in PEERS.items()}).items():
         begin = time.process_time()
         plan = run()
         found[name] = scores(plan, first, second)[0], time.process_time() - begin

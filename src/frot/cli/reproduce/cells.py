@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,6 +138,7 @@ def _split_pbmc(setting: Setting, seed: int) -> Drawn:
     return Drawn(np.hstack(blocks), day, kinds, np.ones(len(X)), sizes)
 
 
+@cache
 def _pbmc() -> tuple[np.ndarray, np.ndarray, Groups]:
     """Return scanpy's bundled 700 blood cells, their types, and Hallmark gene sets of them."""
     import warnings
