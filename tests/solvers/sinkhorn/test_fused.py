@@ -154,11 +154,15 @@ for n, m, d in ((140, 90, 10), (70, 150, 70)):
     calls = [
         ("log_sums", (x, y, bias, other)),
         ("column_sums", (x, y, rows, bias, weights, down)),
+        ("products", (x, y, rows, bias, normal(20, m))),
         ("apply", (x, y, rows, bias, thin, normal(d, m), normal(n, d).double(), weights.double())),
     ]
     for name, arguments in calls:
-        for one, two in zip(getattr(plain, name)(*arguments), getattr(fused, name)(*arguments)):
+        found = [getattr(kernels, name)(*arguments) for kernels in (plain, fused)]
+        found = [part if isinstance(part, tuple) else (part,) for part in found]
+        for one, two in zip(*found, strict=True):
             assert torch.allclose(one, two.to(one.dtype), rtol=1e-4, atol=1e-4), name
 """
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT / "src")}
+    paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": paths}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)

@@ -39,13 +39,14 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from frot._base.arrays import quiet
+from frot._base.arrays import quiet, to_numpy
 from frot._base.stopping import check_deadline
 from frot.costs.geometry import Geometry
 from frot.costs.points import PointGeometry
 from frot.costs.protocol import Rounding
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn._stream import StreamEngine
+from frot.solvers.sinkhorn.aggregate import Clusters
 from frot.solvers.sinkhorn.engine import FirstPass, Point
 from frot.solvers.sinkhorn.terms import Terms
 
@@ -204,6 +205,21 @@ class FusedEngine(StreamEngine):
         spread = mine - cross[None, :] / xp.sum(sums * weights)
         goes = geometry.squares(0.0 * terms.a, terms.b * columns)
         return geometry.from_features(goes - squares + 2.0 * spread)
+
+    def cluster_masses(self, alpha: Any, g: Any, clusters: Clusters) -> np.ndarray:
+        """Rows first, then their products with the columns' clusters, some rows at a time."""
+        points, terms = self.operands(alpha), self.terms
+        xp, cols = terms.home.xp, points.cols(g[0, :])
+        sums, _ = self.kernels.log_sums(points.x, points.y, cols, precise=self.fine)
+        u = xp.astype(-sums, xp.float32)
+        mine = clusters.one_hot(terms.home, clusters.rows) * terms.a[0, :, None]
+        values = xp.matrix_transpose(clusters.one_hot(terms.home, clusters.cols))
+        values = xp.asarray(xp.astype(values, xp.float32), copy=True)
+        found = 0.0
+        for part in _parts(points.x.shape[0]):
+            moved = self.kernels.products(points.x[part, :], points.y, u[part], cols, values)
+            found = found + xp.matrix_transpose(mine[part, :]) @ xp.astype(moved, mine.dtype)
+        return to_numpy(found)
 
     @cached_property
     def _some(self) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["WIDTH", "apply", "column_sums", "log_sums"]
+__all__ = ["WIDTH", "apply", "column_sums", "log_sums", "products"]
 
 # Features are padded to a multiple of this.
 WIDTH = 64
@@ -71,3 +71,9 @@ def apply(
         moved = (plan @ values.T).double()
         moments += (moved * points[part] * weights[part, None]).sum(dim=0)
     return torch.cat(sums), moments
+
+
+def products(x: Any, y: Any, rows: Any, cols: Any, values: Any) -> Any:
+    """Return the products of the plan and values (k, m), (n, k) in single precision, roughly."""
+    parts = [((tile + cols) + rows[part, None]).exp2_() @ values.T for part, tile in _blocks(x, y)]
+    return torch.cat(parts)

@@ -14,7 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
-__all__ = ["apply", "column_sums", "log_sums"]
+__all__ = ["apply", "column_sums", "log_sums", "products"]
 
 # Rows and columns of a tile, features that are multiplied at a time, warps, and tiles a segment.
 ROWS, COLS, WIDTH = 128, 64, 64
@@ -139,6 +139,29 @@ def _apply(
     tl.store(moments + (part * tiles + block).to(tl.int64) * WIDTH + tl.arange(0, WIDTH), moment)
 
 
+@triton.jit
+def _times(
+    x, y, rows, cols, values, moved, n, m, width, count,
+    ROWS: tl.constexpr, COLS: tl.constexpr, PARTS: tl.constexpr, WIDTH: tl.constexpr,
+    COUNT: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Some rows of the plan times values."""
+    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    k = tl.arange(0, COUNT)
+    down = tl.load(rows + i, mask=i < n, other=float("-inf"))
+    found = tl.zeros((ROWS, COUNT), dtype=tl.float32)
+    for start in range(0, m, COLS):
+        j = start + tl.arange(0, COLS)
+        tile = _products(x, y, i, j, n, m, width, PARTS, WIDTH, PRECISION)
+        across = tl.load(cols + j, mask=j < m, other=float("-inf"))
+        plan = tl.exp2((tile + across[None, :]) + down[:, None])
+        on = (k < count)[:, None] & (j < m)[None, :]
+        value = tl.load(values + k.to(tl.int64)[:, None] * m + j[None, :], mask=on, other=0.0)
+        found += tl.dot(plan, tl.trans(value), input_precision=PRECISION)
+    place = i.to(tl.int64)[:, None] * count + k[None, :]
+    tl.store(moved + place, found, mask=(i < n)[:, None] & (k < count)[None, :])
+
+
 def _room(like: torch.Tensor, *shape: int, dtype: Any = torch.float64) -> torch.Tensor:
     return torch.empty(shape, dtype=dtype, device=like.device)
 
@@ -190,3 +213,15 @@ def apply(
         num_warps=WARPS, num_stages=STAGES,
     )  # fmt: skip
     return sums, moments.sum(dim=1).reshape(-1)[: len(values)]
+
+
+def products(x: Any, y: Any, rows: Any, cols: Any, values: Any) -> Any:
+    """Return the products of the plan and values (k, m), (n, k) in single precision, roughly."""
+    (n, width), (count, m) = x.shape, values.shape
+    moved = _room(x, n, count, dtype=torch.float32)
+    _times[(_tiles(n, ROWS),)](
+        x, y, rows, cols, values, moved, n, m, width, count,
+        ROWS, COLS, width // WIDTH, WIDTH, triton.next_power_of_2(count), "tf32",
+        num_warps=WARPS, num_stages=STAGES,
+    )  # fmt: skip
+    return moved

@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import quiet
+from frot._base.arrays import quiet, to_numpy
 from frot.costs.geometry import Geometry, unit_of
 from frot.solvers.sinkhorn._coarse import coarse_start, coarse_weights
 from frot.solvers.sinkhorn._passes import BlockPasses
 from frot.solvers.sinkhorn._scaling import Near
+from frot.solvers.sinkhorn.aggregate import Clusters, cluster_points, cluster_scalings
 from frot.solvers.sinkhorn.blocks import row_blocks
 from frot.solvers.sinkhorn.engine import Passes, Point, make_point
 from frot.solvers.sinkhorn.forming import column_potentials, form_rows
@@ -35,6 +36,8 @@ __all__ = ["StreamEngine"]
 # Passes between two steps on the weights at most, and over how many the rate is read.
 PASSES = 200
 WINDOW = 3
+# Sweeps that contract the error by no more are slow, and moving clusters has to bring so much.
+SLOW, HELPED = 0.8, 0.7
 # Column sums this small are not trusted: the block's exponentials have underflown.
 FLOOR = 1e-30
 
@@ -83,7 +86,7 @@ class StreamEngine:
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
         """Pass over the kernel until the columns are right."""
         xp, terms = self.terms.home.xp, self.terms
-        momentum = _Momentum()
+        momentum, slow = _Momentum(), _Slow()
         limit = PASSES if limit is None else limit
         previous, count = g, 0
         while True:
@@ -97,6 +100,13 @@ class StreamEngine:
             count += 1
             momentum.update(float(error[0]))
             step = self._step(f, g, columns)
+            if slow.due(float(error[0])):
+                moved = self.between_clusters(alpha, g + step)
+                slow.useful = moved is not None
+                if moved is not None:
+                    momentum = _Momentum()
+                    previous = g = g + step + moved
+                    continue
             previous, g = g, momentum.ahead(g, step, previous)
         if phi is None:
             phi = self.group_costs(alpha, f, g, columns)
@@ -152,6 +162,37 @@ class StreamEngine:
         terms = replace(self.terms, a=weights)
         return column_potentials(scores_at(strip, terms, alpha), terms, f, row_blocks(strip))
 
+    def between_clusters(self, alpha: Any, g: Any) -> Any:
+        """Return what to add to g, (1, m), so that clusters of points have the mass they should.
+
+        None where there are no points to find clusters of, or marginals need not be kept.
+        """
+        terms = self.terms
+        if terms.soft or self._clusters is None:
+            return None
+        home, clusters = terms.home, self._clusters
+        masses = self.cluster_masses(alpha, g, clusters)
+        sums = (
+            to_numpy(weights @ clusters.one_hot(home, side))[0].astype(float)
+            for weights, side in ((terms.a, clusters.rows), (terms.b, clusters.cols))
+        )
+        scalings = home.bring(cluster_scalings(masses, *sums))
+        return terms.eps * home.xp.take(scalings, clusters.cols)[None, :]
+
+    @cached_property
+    def _clusters(self) -> Clusters | None:
+        return cluster_points(self.geometry, self.terms, self.terms.prior)
+
+    def cluster_masses(self, alpha: Any, g: Any, clusters: Clusters) -> np.ndarray:
+        """Return the masses of the plan of g between clusters, (K, K) on the host."""
+        xp, terms = self.terms.home.xp, self.terms
+        rows, cols = (clusters.one_hot(terms.home, side) for side in clusters)
+        found = 0.0
+        for block in form_rows(scores_at(self.geometry, terms, alpha), terms, g, self.parts):
+            left = rows[block.part, :] * (terms.a[:, block.part] / block.total)[0, :, None]
+            found = found + xp.matrix_transpose(left) @ (block.kernel[0, :, :] @ cols)
+        return to_numpy(found).astype(float)
+
     def double(self) -> StreamEngine:
         """The same in double precision, on the costs as they were given."""
         return self if self.terms.home.dtype == self.terms.home.xp.float64 else self._doubled
@@ -160,6 +201,27 @@ class StreamEngine:
     def _doubled(self) -> StreamEngine:
         geometry = self.exact or self.geometry.double()
         return StreamEngine(geometry, self.terms.at(geometry.home))
+
+
+class _Slow:
+    """When to move clusters: where sweeps are slow, as long as that brings something."""
+
+    def __init__(self) -> None:
+        self.useful = True
+        self._errors: list[float] = []
+        self._last = float("inf")
+
+    def due(self, error: float) -> bool:
+        """Whether to do it now, given the error before the next sweep."""
+        self._errors.append(error)
+        seen = self._errors
+        # Where it has helped before, one slow sweep says enough.
+        window = WINDOW if self._last == float("inf") else 1
+        if not self.useful or len(seen) <= window or error < SLOW**window * seen[-1 - window]:
+            return False
+        self.useful = error <= HELPED * self._last
+        self._last, self._errors = error, []
+        return self.useful
 
 
 class _Momentum:

@@ -1,0 +1,108 @@
+r"""Clusters of points that move together: the slow part of Sinkhorn's sweeps, solved at once.
+
+Between clusters that little mass connects, sweeps move potentials by next to nothing at a time.
+With clusters R of rows and S of columns, and A the mass of the plan between them, the best
+potentials that differ from f and g by a constant on each cluster are
+
+.. math:: f_i + \varepsilon \log r_{R(i)}, \qquad g_j + \varepsilon \log s_{S(j)} ,
+
+where :math:`r_k A_{kl} s_l` has the masses of the clusters as its marginals: a problem of
+Sinkhorn's again, of some dozens of points. The dual value cannot fall by it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.cluster.vq import kmeans2
+
+from frot._base.arrays import Home, quiet, to_numpy
+from frot.costs.geometry import Geometry
+from frot.costs.points import PointGeometry
+from frot.solvers.sinkhorn.terms import Terms
+
+__all__ = ["CLUSTERS", "Clusters", "cluster_points", "cluster_scalings"]
+
+CLUSTERS = 64
+# Points that centres are found from, and how often they move.
+SAMPLE, MOVES = 4_096, 20
+# Points that are assigned at a time.
+AT_ONCE = 1 << 16
+# Sweeps between clusters at most, and how near to come.
+SWEEPS, NEAR = 5_000, 1e-10
+
+
+class Clusters(NamedTuple):
+    """The numbers of the clusters that rows (n,) and columns (m,) are in."""
+
+    rows: Any
+    cols: Any
+
+    def one_hot(self, home: Home, side: Any) -> Any:
+        """Return which points of a side are in which cluster, (points, clusters)."""
+        eye = home.xp.eye(CLUSTERS, dtype=home.dtype, device=home.device)
+        return home.xp.take(eye, side, axis=0)
+
+
+def cluster_points(geometry: Geometry, terms: Terms, alpha: Any) -> Clusters | None:
+    """Return clusters of the points as the mixed cost sees them; None of costs without points."""
+    if not isinstance(geometry, PointGeometry):
+        return None
+    home = terms.home
+    root = home.xp.sqrt(geometry.feature_weights(alpha)[0, :])
+    sides = geometry.X[0, :, :], geometry.Y[0, :, :]
+    seen = [to_numpy(some(points) * root).astype(float) for points in sides]
+    sample = np.concatenate(seen)
+    if len(np.unique(sample, axis=0)) < CLUSTERS:
+        return None
+    found, _ = kmeans2(sample, CLUSTERS, iter=MOVES, minit="++", rng=np.random.default_rng(0))
+    centres, root = home.bring(np.asarray(found)), home.xp.astype(root, home.dtype)
+    return Clusters(*(_nearest(home, points, root, centres) for points in sides))
+
+
+def some(points: Any) -> Any:
+    """Return points evenly spread over the rows, (k, d)."""
+    return points[:: max(1, points.shape[0] // (SAMPLE // 2)), :]
+
+
+def _nearest(home: Home, points: Any, root: Any, centres: Any) -> Any:
+    """Return the number of the closest centre, (n,)."""
+    xp = home.xp
+    half = 0.5 * xp.sum(centres * centres, axis=1)
+    parts = [
+        xp.argmax(
+            (points[at : at + AT_ONCE, :] * root) @ xp.matrix_transpose(centres) - half, axis=1
+        )
+        for at in range(0, points.shape[0], AT_ONCE)
+    ]
+    return xp.concat(parts)
+
+
+def cluster_scalings(masses: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return log s, (K,), of clusters with masses between them, (K, K), that should sum to a and b.
+
+    Zero where a cluster has no column, or nothing reaches it.
+
+    Examples
+    --------
+    >>> masses = np.array([[0.4, 0.1], [0.0, 0.5]])
+    >>> s = np.exp(cluster_scalings(masses, np.array([0.5, 0.5]), np.array([0.3, 0.7])))
+    >>> r = 0.5 / (masses @ s)
+    >>> (r[:, None] * masses * s).sum(axis=0).round(6)
+    array([0.3, 0.7])
+    """
+    rows, cols = (a > 0.0) & (masses.sum(axis=1) > 0.0), (b > 0.0) & (masses.sum(axis=0) > 0.0)
+    inner, left, right = masses[np.ix_(rows, cols)], a[rows], b[cols]
+    found, s = np.zeros(len(b)), np.ones(len(right))
+    with quiet():
+        for _ in range(SWEEPS):
+            ahead = right / ((left / (inner @ s)) @ inner)
+            done = np.abs(ahead - s) <= NEAR * s
+            if not np.isfinite(ahead).all() or not (ahead > 0.0).all():
+                break
+            s = ahead
+            if done.all():
+                break
+    found[cols] = np.log(s)
+    return found
