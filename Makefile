@@ -54,7 +54,7 @@ test: lint .venv-anndata/.ready
 	$(MAKE) --no-print-directory test-anndata
 
 test-anndata: .venv-anndata/.ready
-	$(CELLS) -m pytest -q tests/selection/test_anndata.py tests/selection/test_h5ad.py
+	$(CELLS) -m pytest -q tests/selection/test_anndata.py tests/selection/test_h5ad.py tests/cells/test_adata.py
 
 # The lower bounds of pyproject.toml, with the oldest Python there is (make test-minimum OLDEST=...).
 OLDEST ?= python3.10

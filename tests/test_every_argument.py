@@ -294,7 +294,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             **{"others": {**ARRAYS, "a bad one": [X, "Y"]}, "weights": WEIGHTS},
             **{"other_weights": WEIGHTS, "p": NUMBERS, "metric": METRICS, **SOLVE},
             **{"normalise_weights": FLAGS, "memory_budget": NUMBERS, "n_jobs": JOBS},
-            **{"progress": FLAGS, "checkpoint": PATHS},
+            **{"progress": FLAGS, "checkpoint": PATHS, "tau": PRICES, "penalty": CHOICES},
         },
     ),
     "compare": (
@@ -304,7 +304,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             **{**PAIR, "methods": {**NONSENSE, "unknown": "nonsense", "none": [], "a number": 5}},
             **{"groups": GROUPS, "k": COUNTS, "curve": CHOICES, "tol": NUMBERS},
             **{"time_limit": NUMBERS, "random_state": SEEDS, "feature_names": NAMES, **WATCHED},
-            "adversary": SETS,
+            **{"adversary": SETS, "tau": PRICES, "penalty": CHOICES},
         },
     ),
     "relative": (frot.relative, {}, {"share": NUMBERS}),

@@ -462,3 +462,30 @@ def test_killed_and_interrupted_again_and_again(tmp_path, solved, small_tiles):
     D = frot.pairwise(clouds, [3, 3], checkpoint=path)
     assert len(solved) == PAIRS - kept
     assert np.array_equal(D, frot.pairwise(clouds, [3, 3]))
+
+
+@pytest.mark.parametrize("penalty", ["kl", "tv"])
+def test_with_tau_entries_are_what_solve_finds_and_masses_may_differ(penalty):
+    rng = np.random.default_rng(4)
+    clouds = [rng.normal(size=(n, 3)) for n in (4, 5, 6)]
+    weights = [rng.random(len(cloud)) for cloud in clouds]
+    found = frot.pairwise(clouds, [1, 2], weights=weights, tau=0.7, penalty=penalty)
+    options = {"metric": "euclidean", "p": 2.0, "penalty": penalty}
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        ab = {"a": weights[i], "b": weights[j]}
+        value = frot.solve(clouds[i], clouds[j], [1, 2], **ab, tau=0.7, **options).value
+        assert found[i, j] == pytest.approx(np.sqrt(value), rel=1e-7)
+    np.testing.assert_array_equal(found, found.T)
+    np.testing.assert_array_equal(np.diag(found), 0.0)
+    # Far from each other everything is destroyed, which is an answer like any other.
+    far = frot.pairwise([clouds[0], clouds[1] + 99.0], "all", tau=0.7, penalty="tv")
+    assert far[0, 1] == pytest.approx(np.sqrt(2 * 0.7))
+
+
+def test_two_prices_need_two_sides():
+    clouds = [np.zeros((2, 1)), np.ones((3, 1))]
+    with pytest.raises(frot.InputError, match="tau: the prices of the two sides differ"):
+        frot.pairwise(clouds, tau=(1.0, 2.0))
+    table = frot.pairwise(clouds, others=clouds, tau=(1.0, np.inf), p=1.0)
+    value = frot.solve(*clouds, tau=(1.0, np.inf), metric="euclidean").value
+    assert table[0, 1] == pytest.approx(value)

@@ -307,3 +307,18 @@ def test_memory_of_an_array_is_measured(kernel, monkeypatch, tmp_path):
         pass
     assert peak.size < 30e6
     assert not tracemalloc.is_tracing()
+
+
+def test_with_tau_only_those_that_take_it_are_compared():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(6, 3)), rng.normal(size=(8, 3)) + 1.0
+    a = rng.random(6)
+    with pytest.raises(frot.InputError, match=r"tau: srw, max_sliced, max_min keep all mass"):
+        frot.compare(X, Y, tau=1.0)
+    with pytest.raises(frot.InputError, match="tau: a share is of each method's own mean cost"):
+        frot.compare(X, Y, "frot,ot", tau=frot.relative(1.0))
+    found = frot.compare(X, Y, "frot,ot", a=a, tau=(2.0, np.inf))
+    assert found["frot"].value == frot.solve(X, Y, a=a, tau=(2.0, np.inf)).value
+    assert found["ot"].marginals[1].sum() == pytest.approx(1.0)
+    assert [one.verdict for one in found.relations] == ["proven"]
+    assert any("paid" in note for note in found.notes)

@@ -141,3 +141,14 @@ def test_unknown_groups_fall_back_to_all_features(clouds):
     shown = project(frot.solve(X, Y, "3,3"))
     assert shown.x.shape == (15, 2)
     assert "component 2" in shown.labels[1]
+
+
+def test_points_that_keep_nothing_are_hollow():
+    X, Y = np.zeros((3, 2)), np.array([[0.0, 0.1], [0.1, 0.0], [9.0, 9.0]])
+    kept = plot_plan(frot.solve(X, Y, tau=1.0, penalty="tv")).axes[0]
+    hollow = [c for c in kept.collections if c.get_label() not in ("X", "Y")][1:]
+    # One of Y's by name, and one of X's that was to have it.
+    offsets = np.vstack([np.asarray(c.get_offsets()) for c in hollow])
+    assert {tuple(at) for at in offsets} == {(0.0, 0.0), (9.0, 9.0)}
+    assert "keeps 67% of X" in kept.get_title("left")
+    assert "keeps" not in plot_plan(frot.solve(X, Y)).axes[0].get_title("left")

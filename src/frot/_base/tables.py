@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import zipfile
 from collections.abc import Callable, Iterator
@@ -30,7 +31,15 @@ from frot._base.errors import InputError, brief, require
 from frot._base.files import check_path
 from frot._base.names import first_repeated, quote_some
 
-__all__ = ["Table", "frame_like", "parse_text", "read_frame", "read_pair", "read_table"]
+__all__ = [
+    "Table",
+    "frame_like",
+    "make_table",
+    "parse_text",
+    "read_frame",
+    "read_pair",
+    "read_table",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +194,23 @@ def frame_like(x: Any) -> tuple[Any, tuple[str, ...] | None]:
     if hasattr(x, "columns") and callable(getattr(x, "to_numpy", None)):
         return x.to_numpy(), tuple(str(name) for name in x.columns)
     return x, None
+
+
+def make_table(columns: dict[str, Any]) -> Any:
+    """Return the columns as a DataFrame, or as they are where pandas is not installed.
+
+    Examples
+    --------
+    >>> make_table({"feature": np.array(["a", "b"], dtype=object), "rank": np.array([1, 2])})
+      feature  rank
+    0       a     1
+    1       b     2
+    """
+    if importlib.util.find_spec("pandas") is None:
+        return columns
+    import pandas as pd
+
+    return pd.DataFrame(columns)
 
 
 def _reorder(table: Table, columns: tuple[str, ...], owner: Path) -> Table:

@@ -68,7 +68,12 @@ class Clouds(NamedTuple):
 
 
 def check_clouds(
-    clouds: Any, weights: Any, normalise: bool, name: str = "clouds", weights_name: str = "weights"
+    clouds: Any,
+    weights: Any,
+    normalise: bool,
+    name: str = "clouds",
+    weights_name: str = "weights",
+    any_mass: bool = False,
 ) -> Clouds:
     """Check every cloud and its weights; the message names the one that cannot be used.
 
@@ -93,7 +98,7 @@ def check_clouds(
     model: Clouds | None = None
     for number, (one, weight) in enumerate(zip(listed, given, strict=True)):
         points, columns = check_points(one, f"{name}[{number}]")
-        check_weights(weight, len(points), f"{weights_name}[{number}]", normalise)
+        check_weights(weight, len(points), f"{weights_name}[{number}]", normalise, any_mass)
         # As they came, so that they are made to sum to one only once.
         weight = None if weight is None else np.asarray(weight, dtype=float)
         members.append(Cloud(f"{name}[{number}]", points, weight))
@@ -288,13 +293,15 @@ def _total(up_to: np.ndarray, where: range) -> float:
 class Call:
     """What every pair is solved with; goes to the workers.
 
-    `diagonal` is whether clouds are solved against themselves too.
+    `diagonal` is whether clouds are solved against themselves too, and `any_mass` whether weights
+    need not sum to one.
     """
 
     groups: Groups
     options: dict[str, Any]
     memory_budget: float
     diagonal: bool
+    any_mass: bool = False
 
 
 class _Job(NamedTuple):
@@ -416,7 +423,7 @@ def _solve_pair(one: Cloud, other: Cloud, call: Call) -> tuple[float, float, boo
                 b=other.weights,
                 # They were checked at the door; here two that are just within bounds may not
                 # be within bounds of one another.
-                normalise_weights=True,
+                normalise_weights=not call.any_mass,
                 memory_budget=call.memory_budget,
                 **call.options,
             )
@@ -425,7 +432,8 @@ def _solve_pair(one: Cloud, other: Cloud, call: Call) -> tuple[float, float, boo
     except Interrupted:
         # The answer of one pair is none of the whole.
         raise KeyboardInterrupt from None
-    return result.value, result.gap, bool(heard)
+    # Clouds too far apart to keep mass at their tau are heard of too, and are no news in a table.
+    return result.value, result.gap, bool(heard) and not result.status.ok
 
 
 def _warn(table: Table, gaps: np.ndarray, short: np.ndarray, count: int) -> None:

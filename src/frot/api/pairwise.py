@@ -27,6 +27,7 @@ from frot.costs import MEMORY_BUDGET, METRICS
 from frot.groups.groups import Groups
 from frot.problem.adversary import SimplexFamily
 from frot.problem.amounts import Relative
+from frot.problem.marginals import check_tau
 from frot.problem.terms import check_terms
 from frot.solvers.choose import Limits, Solver, choose_solver
 
@@ -55,6 +56,8 @@ def pairwise(
     eps: float | Relative = 0.0,
     prior: Any = None,
     adversary: Any = None,
+    tau: Any = None,
+    penalty: str = "kl",
     normalise: str = "none",
     normalise_weights: bool = False,
     solver: str | Solver = "auto",
@@ -79,7 +82,8 @@ def pairwise(
     With `eta` or `eps` the entries are the optimal values *with their entropies*, to the power
     1/p (values below zero count as zero), and so they are with sets of weights other than the
     (capped) simplex. That is no distance: the diagonal, which is computed,
-    is not zero, and the triangle inequality may fail.
+    is not zero, and the triangle inequality may fail. With `tau` the entries include the price of
+    mass that is not kept; a cloud keeps all of itself.
 
     Parameters
     ----------
@@ -95,6 +99,9 @@ def pairwise(
         The order, at least 1.
     metric : str or callable
         The distance d within a group, as in `solve`.
+    tau, penalty :
+        As in `solve`: weights may then sum to anything. Among `clouds` alone both sides have one
+        price, so that the matrix is symmetric.
     eta, eps, prior, adversary, normalise_weights, solver, tol, max_iter, memory_budget :
         As in `solve`. A `relative` eta or eps is a share of each pair's own mean cost, and the
         budget is for each worker.
@@ -141,13 +148,22 @@ def pairwise(
            [5.   ],
            [2.236]])
     """
-    first = check_clouds(clouds, weights, normalise_weights)
+    prices = check_tau(tau, penalty)
+    any_mass = prices is not None and not normalise_weights
+    first = check_clouds(clouds, weights, normalise_weights, any_mass=any_mass)
     if others is None:
         if other_weights is not None:
             raise InputError("other_weights: are of no clouds; pass others, or use weights")
+        if prices is not None and prices[0] != prices[1]:
+            raise InputError(
+                "tau: the prices of the two sides differ, and so would the matrix and its "
+                "transpose; pass one price, or others=clouds"
+            )
         second = None
     else:
-        second = check_clouds(others, other_weights, normalise_weights, "others", "other_weights")
+        second = check_clouds(
+            others, other_weights, normalise_weights, "others", "other_weights", any_mass
+        )
         check_same_features(first, second)
     columns = first.columns or (second.columns if second is not None else None)
     parsed = Groups.parse(groups, first.width, columns)
@@ -159,8 +175,9 @@ def pairwise(
     shape = (len(parsed), int(first.sizes.max()), int((second or first).sizes.max()))
     refuse_normalised_distance(normalise)
     terms = check_terms(
-        shape, None, None, eta, eps, prior, normalise, normalise_weights, adversary=adversary
-    )
+        shape, None, None, eta, eps, prior, normalise, normalise_weights, adversary=adversary,
+        tau=tau, penalty=penalty,
+    )  # fmt: skip
     chosen = choose_solver(solver, shape, terms, Limits(tol, max_iter, time_limit))
     options = {
         "metric": metric,
@@ -175,8 +192,11 @@ def pairwise(
         "max_iter": None if max_iter is None else chosen.max_iter,
         "time_limit": None if time_limit is None else chosen.time_limit,
     }
+    # Only what is asked for is added, for checkpoints that are there.
+    if prices is not None:
+        options |= {"tau": prices, "penalty": penalty}
     if adversary is not None:
-        # Eta is among the options; only what is new is added, for checkpoints that are there.
+        # Eta is among the options.
         options["adversary"] = adversary
         if isinstance(adversary, SimplexFamily):
             options["adversary"] = adversary.having(0.0, adversary.log_prior)
@@ -190,7 +210,7 @@ def pairwise(
     apart = callable(metric) or metric == NO_IDENTITY or any(terms.regularisation)
     apart = apart or not terms.adversary.on_simplex
     budget = check_number(memory_budget, "memory_budget")
-    call = Call(parsed, options, budget, diagonal=apart)
+    call = Call(parsed, options, budget, diagonal=apart, any_mass=any_mass)
     table = Table(first, second, call, effort)
     values = fill_table(table, n_jobs, progress, checkpoint)
     return np.maximum(values, 0.0) ** (1.0 / p)

@@ -11,6 +11,7 @@ from frot._base.errors import InputError, MissingDependencyError, SolverError
 from frot.cli.command import CommandWithJson
 from frot.cli.compare import compare
 from frot.cli.console import BAD_INPUT, FAILED, INTERRUPTED, complain
+from frot.cli.couple import couple
 from frot.cli.demo import demo
 from frot.cli.doctor import doctor
 from frot.cli.evaluate import evaluate
@@ -69,7 +70,7 @@ def root(
     """Feature-robust optimal transport: exact, certified, on named groups of features."""
 
 
-for command in (demo, solve, compare, select, match, evaluate, doctor):
+for command in (demo, solve, compare, select, couple, match, evaluate, doctor):
     app.command(cls=CommandWithJson, epilog=getattr(command, "epilog", None))(command)
 app.command("app", cls=CommandWithJson, epilog=vars(webapp)["epilog"])(webapp)
 app.add_typer(reproduce, name="reproduce", cls=Experiments)

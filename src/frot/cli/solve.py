@@ -27,7 +27,7 @@ from frot.cli.console import (
 from frot.cli.options import Progress, bar, capped, given, option
 from frot.costs import METRICS
 
-__all__ = ["solve"]
+__all__ = ["TAU", "prices", "solve"]
 
 
 class SolverName(str, Enum):
@@ -111,7 +111,7 @@ def solve(
         adversary=(capped(worst, len(data.groups)), None),
         eta=(eta, 0.0),
         eps=(eps, None),
-        tau=(None if tau is None else _prices(tau), None),
+        tau=(None if tau is None else prices(tau), None),
         penalty=(penalty.value, "kl"),
         solver=(solver.value.replace("-", "_"), "auto"),
         metric=(metric, "sqeuclidean"),
@@ -148,12 +148,12 @@ def solve(
     raise typer.Exit(exit_code(result.status))
 
 
-def _prices(text: str) -> float | tuple[float, float]:
+def prices(text: str) -> float | tuple[float, float]:
     """Read one price of mass, or one for each side.
 
     Examples
     --------
-    >>> _prices("0.5"), _prices("inf,2")
+    >>> prices("0.5"), prices("inf,2")
     (0.5, (inf, 2.0))
     """
     try:

@@ -22,9 +22,11 @@ from frot._base.validate import (
 )
 from frot.comparison._comparison import Comparison, Row
 from frot.comparison._memory import peak_memory
-from frot.comparison.methods import CURVES, DEFAULT, Method, Task, find_methods
+from frot.comparison.methods import CURVES, DEFAULT, METHODS, Method, Task, find_methods
 from frot.groups.groups import Groups
 from frot.problem.adversary import as_adversary
+from frot.problem.amounts import Relative
+from frot.problem.marginals import check_tau
 from frot.problem.result import Result
 from frot.problem.status import Status
 from frot.relatives.pair import check_pair
@@ -47,6 +49,8 @@ def compare(
     k: int = 2,
     curve: Any = "circular",
     adversary: Any = None,
+    tau: Any = None,
+    penalty: str = "kl",
     a: Any = None,
     b: Any = None,
     normalise_weights: bool = False,
@@ -80,6 +84,9 @@ def compare(
     adversary : optional
         The weights that FROT's adversary may choose, as in `solve`, without eta: with
         ``frot.CappedSimplex(k)`` the k worst groups share the weight.
+    tau, penalty : optional
+        As in `solve`, and then only "frot" and "ot" are compared, both with the price paid: the
+        others keep all mass. A number, since shares are of each method's own mean cost.
     a, b, normalise_weights :
         As in `solve`.
     tol : float, optional
@@ -118,7 +125,10 @@ def compare(
     True
     """
     chosen = find_methods(methods)
-    pair = check_pair(X, Y, a, b, normalise_weights)
+    prices = check_tau(tau, penalty)
+    if prices is not None:
+        _refuse_with_tau(chosen, prices)
+    pair = check_pair(X, Y, a, b, normalise_weights, any_mass=prices is not None)
     names = check_feature_names(feature_names, pair.X.shape[1]) or pair.columns
     parsed = Groups.parse(groups, pair.X.shape[1], names)
     if time_limit is not None:
@@ -137,7 +147,10 @@ def compare(
     points = (pair.X, pair.Y)
     # Bars are for terminals; elsewhere they would leave empty lines.
     bars = progress and sys.stderr.isatty()
-    task = Task(X, Y, points, parsed, k, curve, weights, tol, time_limit, seed, bars, adversary)
+    task = Task(
+        X, Y, points, parsed, k, curve, weights, tol, time_limit, seed, bars, adversary, tau,
+        penalty,
+    )  # fmt: skip
     if weigher is not None:
         counts = f"the worst mix of groups, {weigher.name}"
         chosen = [replace(one, counts=counts) if one.name == "frot" else one for one in chosen]
@@ -156,10 +169,24 @@ def compare(
         interrupted = _was_interrupted(row)
         if callback is not None:
             callback(row)
-    found = Comparison(tuple(rows), points, parsed, tuple(names), k, measure, interrupted, weigher)
+    found = Comparison(
+        tuple(rows), points, parsed, tuple(names), k, measure, interrupted, weigher,
+        paid=prices is not None,
+    )  # fmt: skip
     if interrupted:
         raise Interrupted(found)
     return found
+
+
+def _refuse_with_tau(methods: Sequence[Method], prices: tuple[Any, Any]) -> None:
+    """Refuse methods that keep all mass, and prices that are not the same for all."""
+    if keep := [method.name for method in methods if not method.takes_tau]:
+        raise InputError(
+            f"tau: {', '.join(keep)} keep all mass; leave tau out, or compare "
+            f"methods={','.join(name for name, one in METHODS.items() if one.takes_tau)!r}"
+        )
+    if any(isinstance(price, Relative) for price in prices):
+        raise InputError("tau: a share is of each method's own mean cost; pass a number")
 
 
 def _measured(method: Method, task: Task, names: Sequence[str]) -> tuple[Row, str | None]:

@@ -250,6 +250,7 @@ NOTE = "Values are squared transport costs, in the squared unit of the features.
 # Columns of a DataFrame, besides what was chosen.
 FRAME = ("method", "title", "value", "lower", "upper", "gap", "status", "unit", "seconds")
 FRAME += ("memory_bytes",)
+PAID = "They include what was paid for mass that was not kept."
 # Columns of text; the others are numbers.
 TEXTS = ("method", "status", "chose")
 
@@ -276,6 +277,8 @@ class Comparison:
         Whether Ctrl-C ended it; methods whose turn never came are in `missing`.
     adversary : optional
         The weights that FROT's adversary could choose, where they were not all.
+    paid : bool
+        Whether mass could go at a price, which the values then include.
 
     Examples
     --------
@@ -295,6 +298,7 @@ class Comparison:
     measure: str = "resident"
     interrupted: bool = False
     adversary: SimplexFamily | GivenSet | None = None
+    paid: bool = False
 
     def __getitem__(self, method: str) -> Result:
         """Return the result of a method by its name."""
@@ -330,7 +334,8 @@ class Comparison:
             if not row.comparable
         ]
         warned = [f"{row.title}: {text}" for row in self.rows for text in row.warnings]
-        return (NOTE, f"Memory is the {MEASURES[self.measure]}.", *other, *warned)
+        paid = [PAID] if self.paid else []
+        return (NOTE, *paid, f"Memory is the {MEASURES[self.measure]}.", *other, *warned)
 
     def table(self) -> str:
         """Return the rows as text in columns.

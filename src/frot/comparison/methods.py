@@ -48,6 +48,8 @@ class Task:
     seed: int = 0
     progress: bool = False
     adversary: Any = None
+    tau: Any = None
+    penalty: str = "kl"
 
     @property
     def tolerance(self) -> dict[str, Any]:
@@ -65,6 +67,8 @@ class Method:
     run: Callable[[Task], Result]
     # Whether its adversary chooses among features (or directions of them), not among groups.
     of_features: bool = False
+    # Whether mass may go, at a price.
+    takes_tau: bool = False
 
     def warm_up(self) -> None:
         """Run on next to nothing, so that libraries loaded on first use are not measured."""
@@ -107,11 +111,13 @@ def _frot(task: Task) -> Result:
     options = {**task.weights, **task.tolerance, "time_limit": task.time_limit}
     # No entropy anywhere: regularised values could not be held against the others.
     options |= {"adversary": task.adversary, "progress": task.progress}
+    options |= {"tau": task.tau, "penalty": task.penalty}
     return solve(task.X, task.Y, task.groups, eps=0.0, **options)
 
 
 def _ot(task: Task) -> Result:
     options = {**task.weights, **task.tolerance, "time_limit": task.time_limit}
+    options |= {"tau": task.tau, "penalty": task.penalty}
     return wasserstein(task.X, task.Y, eps=0.0, progress=task.progress, **options)
 
 
@@ -159,7 +165,7 @@ def _equitable(task: Task) -> Result:
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("frot", "FROT", "the worst mix of groups", _frot),
+        Method("frot", "FROT", "the worst mix of groups", _frot, takes_tau=True),
         Method("srw", "SRW", "the worst k directions together", _srw, of_features=True),
         Method("max_sliced", "max-sliced", "one direction, chosen first", _max_sliced, True),
         Method(
@@ -171,7 +177,7 @@ METHODS: dict[str, Method] = {
         ),
         Method("sliced", "sliced", "the mean over all directions", _sliced, of_features=True),
         Method("max_min", "max-min", "one group, chosen first", _max_min),
-        Method("ot", "OT", "all features", _ot),
+        Method("ot", "OT", "all features", _ot, takes_tau=True),
         Method("equitable", "equitable", "the most that any group pays of its part", _equitable),
     )
 }

@@ -72,8 +72,10 @@ def check_limits(tol: Any, max_iter: Any, time_limit: Any) -> Limits:
     return Limits(check_number(tol, "tol"), check_count(max_iter, "max_iter"), seconds)
 
 
-def check_pair(X: Any, Y: Any, a: Any, b: Any, normalise_weights: bool = False) -> Pair:
-    """Check points and weights as `frot.solve` does.
+def check_pair(
+    X: Any, Y: Any, a: Any, b: Any, normalise_weights: bool = False, any_mass: bool = False
+) -> Pair:
+    """Check points and weights as `frot.solve` does; of `any_mass` where tau lets some go.
 
     Examples
     --------
@@ -89,9 +91,9 @@ def check_pair(X: Any, Y: Any, a: Any, b: Any, normalise_weights: bool = False) 
     home = find_home(X=X, Y=Y, a=a, b=b)
     X, Y, columns = check_two_clouds(X, Y)
     check_flag(normalise_weights, "normalise_weights")
-    check_masses(a, b, normalise_weights)
-    a = check_weights(a, X.shape[0], "a", normalise_weights)
-    b = check_weights(b, Y.shape[0], "b", normalise_weights)
+    check_masses(a, b, normalise_weights or any_mass)
+    a = check_weights(a, X.shape[0], "a", normalise_weights, any_mass)
+    b = check_weights(b, Y.shape[0], "b", normalise_weights, any_mass)
     names = columns or tuple(str(feature) for feature in range(X.shape[1]))
     X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
     with np.errstate(over="ignore"):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from frot._base.annotated import natural, obs_column, values_of
 from frot._base.errors import InputError
 from frot._base.names import quote_some
 from frot._base.stopping import Interrupted
@@ -102,8 +101,8 @@ def rank_genes(
     """
     labels, present = _labels(adata, groupby)
     wanted = _wanted(group, reference, present, groupby)
-    table, names = _values(adata, layer, use_raw)
-    blocks = None if block is None else _column(adata, block, "block")
+    table, names = values_of(adata, layer, use_raw)
+    blocks = None if block is None else obs_column(adata, block, "block")
     model = _model(selector)
     prepared = prepare(model, table, labels)
     rows = {one: np.flatnonzero(labels == one) for one in present}
@@ -195,7 +194,7 @@ def _model(selector: FROTSelector | None) -> FROTSelector:
 
 def _labels(adata: Any, groupby: str) -> tuple[np.ndarray, list[str]]:
     """Return each cell's group, and the groups that have cells, in order."""
-    column = _column(adata, groupby, "groupby")
+    column = obs_column(adata, groupby, "groupby")
     missing = np.asarray(adata.obs[groupby].isna())
     if missing.any():
         raise InputError(
@@ -211,25 +210,6 @@ def _labels(adata: Any, groupby: str) -> tuple[np.ndarray, list[str]]:
     return labels, sorted(present, key=natural)
 
 
-def natural(text: str) -> list[tuple[int, int, str]]:
-    """Return a key that sorts numbers in text by what they are worth.
-
-    Examples
-    --------
-    >>> sorted(["10", "2", "T1", "T02"], key=natural)
-    ['2', '10', 'T1', 'T02']
-    """
-    parts = re.findall(r"\d+|\D+", text)
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
-
-
-def _column(adata: Any, name: str, argument: str) -> np.ndarray:
-    if name not in adata.obs:
-        known = quote_some(list(map(str, adata.obs.columns)))
-        raise InputError(f"{argument}: adata.obs has no column {name!r}; it has {known or 'none'}")
-    return np.asarray(adata.obs[name])
-
-
 def _wanted(group: Any, reference: str, present: list[str], groupby: str) -> list[str]:
     wanted = [group] if isinstance(group, str) else group
     wanted = list(present) if wanted is None else [str(one) for one in wanted]
@@ -242,21 +222,3 @@ def _wanted(group: Any, reference: str, present: list[str], groupby: str) -> lis
         )
     # A group is not held against itself.
     return [one for one in wanted if one != reference]
-
-
-def _values(adata: Any, layer: str | None, use_raw: bool) -> tuple[Any, np.ndarray]:
-    if use_raw:
-        if layer is not None:
-            raise InputError("layer, use_raw: give one of them")
-        if adata.raw is None:
-            raise InputError("use_raw: adata.raw is not set; leave use_raw out")
-        source, names = adata.raw.X, adata.raw.var_names
-    elif layer is None:
-        source, names = adata.X, adata.var_names
-    elif layer in adata.layers:
-        source, names = adata.layers[layer], adata.var_names
-    else:
-        known = quote_some(list(adata.layers)) or "none"
-        raise InputError(f"layer: adata has no layer {layer!r}; it has {known}")
-    table = sparse.csr_array(source) if sparse.issparse(source) else np.asarray(source)
-    return table, np.asarray(names, dtype=object)

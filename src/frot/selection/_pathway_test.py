@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.errors import InputError
+from frot._base.tables import make_table
 from frot._base.validate import check_count, check_feature_names
 from frot.groups.groups import Groups
 from frot.selection._comparison import Contrast
@@ -21,7 +22,7 @@ from frot.selection._gene_sets import (
 )
 from frot.selection._inputs import Prepared, prepare
 from frot.selection._permutation import check_blocks, permutation_p
-from frot.selection._selector import FROTSelector, make_table, unfitted
+from frot.selection._selector import FROTSelector, unfitted
 from frot.selection._stability import stability_selection
 from frot.selection._tasks import check_run
 

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from frot._base.errors import ConvergenceWarning, InputError, warn_caller
 from frot._base.fingerprint import fingerprint
+from frot._base.tables import make_table
 from frot._base.validate import check_choice, check_count
 from frot.groups.groups import Groups
 from frot.selection._class_sums import OF_SUMS, ClassSums
@@ -22,7 +23,7 @@ from frot.selection._comparison import WITHOUT_PLAN, statistic_of
 from frot.selection._false_discovery import benjamini_hochberg, max_t, permutation_p, pooled_q
 from frot.selection._inputs import SCORES, Prepared, prepare
 from frot.selection._relabel import permuted_labels, weighted_only
-from frot.selection._selector import FROTSelector, make_table, unfitted
+from frot.selection._selector import FROTSelector, unfitted
 from frot.selection._tasks import CHUNK, check_run, run_chunks
 
 __all__ = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from frot._base.errors import InputError, brief
 from frot._base.stopping import Interrupted
+from frot._base.tables import make_table
 from frot.selection._comparison import (
     OF_PLAN,
     PAIRS,
@@ -29,24 +29,7 @@ from frot.selection._gene_sets import set_scores
 from frot.selection._inputs import SCORES, Prepared, prepare
 from frot.solvers import Callback
 
-__all__ = ["FROTSelector", "compare_all", "make_table", "unfitted"]
-
-
-def make_table(columns: dict[str, np.ndarray]) -> Any:
-    """Return the columns as a table.
-
-    Examples
-    --------
-    >>> make_table({"feature": np.array(["a", "b"], dtype=object), "rank": np.array([1, 2])})
-      feature  rank
-    0       a     1
-    1       b     2
-    """
-    if importlib.util.find_spec("pandas") is None:
-        return columns
-    import pandas as pd
-
-    return pd.DataFrame(columns)
+__all__ = ["FROTSelector", "compare_all", "unfitted"]
 
 
 # Columns of tables: what costs are made of, and what a permutation test tells.

@@ -13,10 +13,11 @@ import numpy as np
 from frot._base.errors import ConvergenceWarning, InputError
 from frot._base.fingerprint import fingerprint
 from frot._base.stopping import Interrupted
+from frot._base.tables import make_table
 from frot._base.validate import check_count, check_number
 from frot.selection._inputs import Prepared, prepare
 from frot.selection._permutation import describe
-from frot.selection._selector import FROTSelector, make_table, unfitted
+from frot.selection._selector import FROTSelector, unfitted
 from frot.selection._tasks import check_run, generator_of, run_tasks
 
 __all__ = ["StabilitySelection", "stability_selection"]

@@ -45,6 +45,8 @@ __all__ = [
 MAX_ARCS = 4_000
 # A cell smaller than two pixels cannot be seen.
 MAX_CELLS = 200
+# A point that keeps less than this share of what points keep on average is drawn hollow.
+LEFT_OUT = 0.01
 
 
 def plot_plan(
@@ -99,7 +101,7 @@ def draw_plan(
         axes.locator_params(integer=True)
         axes.set_xlabel("column j")
         axes.set_ylabel("row i")
-        axes.set_title("Transport plan", loc="left", fontsize=11)
+        axes.set_title(f"Transport plan{_kept(result, 'rows', 'columns')}", loc="left", fontsize=11)
         colour_bar(image, axes, "mass", shrink=0.85)
         return
     shown = project(result, features, groups, feature_names)
@@ -110,8 +112,17 @@ def draw_plan(
     if not shown.labels[1]:
         axes.set_yticks([])
     part = "" if share > 0.9995 else f" ({share:.0%} of the mass)"
-    axes.set_title(f"Transport plan{part}", loc="left", fontsize=11)
+    kept = _kept(result, "X", "Y; hollow points keep nothing")
+    axes.set_title(f"Transport plan{part}{kept}", loc="left", fontsize=11)
     legend_above(axes, 2)
+
+
+def _kept(result: Result, a: str, b: str) -> str:
+    """What moves of both masses, where that need not be all: a line more in a title."""
+    if result.tau == (np.inf, np.inf):
+        return ""
+    of_a, of_b = (result.mass / total for total in result.totals)
+    return f"\nkeeps {of_a:.0%} of {a}, {of_b:.0%} of {b}"
 
 
 def draw_arcs(
@@ -124,7 +135,8 @@ def draw_arcs(
 ) -> float:
     """Draw points of shapes (n, 2) and (m, 2) and the plan's arcs between them.
 
-    Returns the share of the mass that the drawn arcs carry: all of it unless they are too many.
+    Points are as large as what they keep, and hollow where that is next to nothing. Returns the
+    share of the mass that the drawn arcs carry: all of it unless they are too many.
     """
     collections = require("matplotlib.collections", "plot")
     rows, cols, mass = plan.arcs()
@@ -152,8 +164,14 @@ def draw_arcs(
         (x, plan.sum(axis=1), BLUE, "o", names[0]),
         (y, plan.sum(axis=0), ORANGE, "s", names[1]),
     ):
-        sizes = size * np.clip(weights / max(float(np.mean(weights)), 1e-300), 0.2, 5.0)
-        axes.scatter(*points.T, s=sizes, color=colour, marker=marker, label=name, **style)
+        relative = weights / max(float(np.mean(weights)), 1e-300)
+        gone, sizes = relative < LEFT_OUT, size * np.clip(relative, 0.2, 5.0)
+        axes.scatter(
+            *points[~gone].T, s=sizes[~gone], color=colour, marker=marker, label=name, **style
+        )
+        if gone.any():
+            hollow = {"facecolors": "none", "edgecolors": colour, "linewidths": 0.8, "zorder": 3}
+            axes.scatter(*points[gone].T, s=0.7 * size, marker=marker, **hollow)
     axes.margins(0.05)
     return float(mass.sum()) / total if total > 0.0 else 1.0
 

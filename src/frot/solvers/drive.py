@@ -261,9 +261,11 @@ def drive(
     if interrupt is not None:
         raise Interrupted(result) from interrupt
     # An optimum of zero cannot be had to a relative tolerance, and is right all the same.
-    zero = status is Status.PRECISION and upper.bound - lower.bound <= NOTHING * max(
-        problem.typical_cost, problem.adversary.eta, problem.eps
-    )
+    scale = max(problem.typical_cost, problem.adversary.eta, problem.eps)
+    if scale == 0.0 and not problem.marginals.kept:
+        # All costs are zero: mass alone has a price.
+        scale = min(problem.marginals.tau_a, problem.marginals.tau_b)
+    zero = status is Status.PRECISION and upper.bound - lower.bound <= NOTHING * scale
     if not status.ok and not zero:
         _warn(result, tol)
     return result

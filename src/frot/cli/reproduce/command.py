@@ -41,7 +41,11 @@ REGRET = "Also costs less their own optima, which takes longer than all the rest
 OPTIONS: dict[str, Any] = {
     "n": Annotated[
         int | None,
-        typer.Option("-n", min=2, help="Points in each cloud, 100 by default; or tables, 200."),
+        typer.Option(
+            "-n",
+            min=2,
+            help="Points in each cloud, 100 by default; or tables, 200; or draws of cells, 20.",
+        ),
     ],
     "splits": Annotated[
         int | None, option(None, "Splits into training and test; 50 by default.", "N", min=2)

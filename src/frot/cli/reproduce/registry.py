@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from frot.cli.reproduce import (
     calibration,
+    cells,
     correspondence,
     fig1,
     fig2,
@@ -16,16 +17,17 @@ from frot.cli.reproduce.experiment import Experiment
 
 __all__ = ["EXPERIMENTS"]
 
-_MODULES = (
+MODULES = (
     fig1,
     fig2,
     selection,
     calibration,
+    cells,
     robustness,
     noise_layers,
     poses,
     correspondence,
 )
 EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT for module in _MODULES
+    module.EXPERIMENT.name: module.EXPERIMENT for module in MODULES
 }

@@ -143,7 +143,10 @@ class Ascent:
             aim = xp.clip(engine.patience * gap, self.floor, None)
             self.closeness = xp.minimum(self.closeness, aim)
         ahead = engine.sweep(mirror_step(terms, at.alpha, at.phi, self.step), at.g, self.closeness)
-        rose = ahead.dual >= at.dual - noise * xp.abs(at.dual)
+        rise, unseen = ahead.dual - at.dual, noise * xp.abs(at.dual)
+        # What the dual cannot tell for rounding the gap does, or steps grow until they overshoot.
+        closer = gaps(xp, ahead) <= gap
+        rose = (rise > unseen) | ((rise >= -unseen) & closer)
         self.at = select(xp, rose, ahead, at)
         step = self.step * terms.pick(rose, GROW, SHRINK)
         self.step = xp.minimum(step, LARGEST_STEP / terms.scale)

@@ -1,0 +1,62 @@
+"""What is read of an AnnData, or of anything that has its attributes: columns, values, names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from frot._base.errors import InputError, brief
+from frot._base.names import quote_some
+
+__all__ = ["natural", "obs_column", "values_of"]
+
+
+def natural(text: str) -> list[tuple[int, int, str]]:
+    """Return a key that sorts numbers in text by what they are worth.
+
+    Examples
+    --------
+    >>> sorted(["10", "2", "T1", "T02"], key=natural)
+    ['2', '10', 'T1', 'T02']
+    """
+    parts = re.findall(r"\d+|\D+", text)
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
+
+
+def obs_column(adata: Any, name: str, argument: str) -> np.ndarray:
+    """Return a column of ``adata.obs``, or say which there are.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> obs_column(SimpleNamespace(obs={"day": [3, 4]}), "day", "key")
+    array([3, 4])
+    """
+    if not isinstance(name, str) or name not in adata.obs:
+        known = quote_some([str(one) for one in adata.obs])
+        raise InputError(
+            f"{argument}: adata.obs has no column {brief(name)}; it has {known or 'none'}"
+        )
+    return np.asarray(adata.obs[name])
+
+
+def values_of(adata: Any, layer: str | None, use_raw: bool = False) -> tuple[Any, np.ndarray]:
+    """Return a table of cells in rows, sparse where it is, and the names of its genes."""
+    if use_raw:
+        if layer is not None:
+            raise InputError("layer, use_raw: give one of them")
+        if adata.raw is None:
+            raise InputError("use_raw: adata.raw is not set; leave use_raw out")
+        source, names = adata.raw.X, adata.raw.var_names
+    elif layer is None:
+        source, names = adata.X, adata.var_names
+    elif layer in adata.layers:
+        source, names = adata.layers[layer], adata.var_names
+    else:
+        known = quote_some(list(adata.layers)) or "none"
+        raise InputError(f"layer: adata has no layer {layer!r}; it has {known}")
+    table = sparse.csr_array(source) if sparse.issparse(source) else np.asarray(source)
+    return table, np.asarray(names, dtype=object)

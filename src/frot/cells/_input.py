@@ -1,0 +1,162 @@
+"""Cells and their annotation: of an AnnData, or plain arrays; the cells of each day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from frot._base.annotated import natural, obs_column
+from frot._base.errors import InputError, brief
+from frot._base.names import quote_some
+from frot._base.tables import frame_like
+
+__all__ = ["Cells", "Days", "Side", "as_cells", "read_days"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells as plain arrays, with the attributes of an AnnData, for whoever has none.
+
+    Parameters
+    ----------
+    X : array, sparse array or DataFrame of shape (N, d)
+        Expression, normalised and log-transformed as for a principal component analysis.
+    obs : mapping of str to arrays of shape (N,), or DataFrame
+        What is known of each cell: its day, its type, its growth.
+    var_names : sequence of str, length d, optional
+        Genes; by default the names of a DataFrame's columns, or numbers.
+    obs_names : sequence of str, length N, optional
+        Names of the cells; numbers by default.
+    obsm : mapping of str to arrays of shape (N, k)
+        Latent coordinates, such as "X_pca".
+    layers : mapping of str to tables of shape (N, d)
+    uns, obsp : dict
+        Where results are written to.
+
+    Examples
+    --------
+    >>> cells = Cells([[1.0, 0.0], [0.0, 2.0]], {"day": [1, 2]}, ["GATA1", "SPI1"])
+    >>> cells.X.shape, cells.obs_names
+    ((2, 2), ('0', '1'))
+    """
+
+    X: Any
+    obs: Any
+    var_names: Any = None
+    obs_names: Any = None
+    obsm: Mapping[str, Any] = field(default_factory=dict)
+    layers: Mapping[str, Any] = field(default_factory=dict)
+    uns: dict[str, Any] = field(default_factory=dict)
+    obsp: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        values, columns = frame_like(self.X)
+        values: Any = sparse.csr_array(values) if sparse.issparse(values) else np.asarray(values)
+        if values.ndim != 2:
+            raise InputError(f"X: has shape {values.shape}; give cells in rows, genes in columns")
+        N, d = values.shape
+        given = columns if self.var_names is None else self.var_names
+        genes = tuple(map(str, range(d) if given is None else given))
+        names = tuple(map(str, range(N) if self.obs_names is None else self.obs_names))
+        if len(genes) != d or len(names) != N:
+            raise InputError(
+                f"var_names, obs_names: {len(genes)} and {len(names)} names for {d} genes and {N} "
+                "cells"
+            )
+        if not hasattr(self.obs, "__getitem__") or not hasattr(self.obs, "__iter__"):
+            raise InputError(f"obs: {brief(self.obs)} is no table; give a DataFrame or a mapping")
+        for column in self.obs:
+            if len(self.obs[column]) != N:
+                raise InputError(
+                    f"obs: column {brief(str(column))} has {len(self.obs[column])} entries for "
+                    f"{N} cells"
+                )
+        for name, value in (("X", values), ("var_names", genes), ("obs_names", names)):
+            object.__setattr__(self, name, value)
+
+
+def as_cells(data: Any) -> Any:
+    """Return what has an AnnData's attributes: an AnnData as it is, a pair (X, obs) as `Cells`.
+
+    Examples
+    --------
+    >>> as_cells(([[1.0], [2.0]], {"day": [1, 2]})).var_names
+    ('0',)
+    """
+    if isinstance(data, tuple) and len(data) == 2:
+        return Cells(*data)
+    missing = [name for name in ("X", "obs", "var_names", "obsm") if not hasattr(data, name)]
+    if missing:
+        raise InputError(
+            f"adata: {brief(data)} has no {missing[0]}; give an AnnData, frot.cells.Cells, or "
+            "(X, obs)"
+        )
+    return data
+
+
+class Side(NamedTuple):
+    """The cells of one day: what the day is called, and their rows in the table."""
+
+    day: Any
+    rows: np.ndarray
+    names: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class Days(NamedTuple):
+    """All days in order, and the day of each cell as a number in that order; -1 for no day."""
+
+    key: str
+    order: tuple[Any, ...]
+    codes: np.ndarray
+    names: np.ndarray
+
+    def side(self, day: Any, argument: str) -> Side:
+        """Return the cells of a day, or say which days there are."""
+        # 3, 3.0 and "3" are the same day.
+        written = [_written(one) for one in self.order]
+        if _written(day) not in written:
+            raise InputError(
+                f"{argument}: {self.key} has no {brief(day)}; it has {quote_some(written, 20)}"
+            )
+        at = written.index(_written(day))
+        rows = np.flatnonzero(self.codes == at)
+        return Side(self.order[at], rows, self.names[rows])
+
+
+def read_days(data: Any, key: str) -> Days:
+    """Return the days of cells: numbers and ordered categories in order, and day2 before day10.
+
+    Examples
+    --------
+    >>> read_days(Cells(np.zeros((3, 1)), {"day": ["d10", "d2", "d10"]}), "day")[1:3]
+    (('d2', 'd10'), array([1, 0, 1]))
+    """
+    column = obs_column(data, key, "key")
+    categories = getattr(getattr(data.obs[key], "cat", None), "categories", None)
+    known = np.array([one is not None and one == one for one in column.tolist()], dtype=bool)
+    present = {one: None for one in column[known].tolist()}
+    numbers = all(isinstance(one, int | float) for one in present)
+    if categories is not None and getattr(data.obs[key].cat, "ordered", False):
+        order = tuple(one for one in categories.tolist() if one in present)
+    else:
+        order = tuple(sorted(present, key=None if numbers else lambda one: natural(str(one))))
+    if len(order) < 2:
+        only = f"all cells are of {brief(order[0])}" if order else "no cell has a value"
+        raise InputError(f"key: {brief(key)} has to tell two days at least; {only}")
+    place = {one: at for at, one in enumerate(order)}
+    codes = np.array([place.get(one, -1) for one in column.tolist()])
+    names = getattr(data, "obs_names", None)
+    names = np.arange(len(codes)) if names is None else names
+    return Days(key, order, codes, np.asarray(names, dtype=object).astype(str))
+
+
+def _written(day: Any) -> str:
+    number = isinstance(day, float | np.floating) and float(day).is_integer()
+    return str(int(day) if number else day)
