@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +76,9 @@ class NetworkSimplex:
         limit = self.max_iter or max(1_000_000, 500 * (n + m))
         hurry = _pivots_in_time(n, m)
         reduced, f, g = _reduce(M)
-        *cuts, cap = _caps(reduced, float(a @ np.abs(f) + b @ np.abs(g)))
+        top = float(reduced.max())
+        forbidden = top == np.inf
+        *cuts, cap = _caps(reduced, top, float(a @ np.abs(f) + b @ np.abs(g)))
         pivots = int(min(limit, hurry))
         for cut in cuts:
             flow = _cut_flow(reduced, cut, a, b, pivots)
@@ -98,10 +101,15 @@ class NetworkSimplex:
                 break
             flow, reduced, (more_f, more_g) = finer
             f, g = f + more_f, g + more_g
-        # Rounding may leave next to nothing on forbidden arcs.
-        where = np.flatnonzero((flow.plan > 0.0) & (np.inf > M))
-        rows, cols = np.divmod(where, m)
-        plan = Plan.from_arcs(rows, cols, flow.plan.ravel()[where], (n, m), in_order=True)
+        used = flow.plan > 0.0
+        if forbidden:
+            # Rounding may leave next to nothing on these.
+            used &= np.inf > M
+        where = used.ravel().nonzero()[0]
+        rows = where // m
+        plan = Plan.from_arcs(
+            rows, where - m * rows, flow.plan.ravel()[where], (n, m), in_order=True
+        )
         if min(a.min(), b.min()) < LIGHT / max(n, m):
             plan = _relative_to_weights(plan, M, a, b)
         return Transport(plan, f, g, flow.solved)
@@ -130,14 +138,14 @@ def _relative_to_weights(plan: Plan, M: np.ndarray, a: np.ndarray, b: np.ndarray
     return plan if np.isinf(M).any() else round_plan(plan, a, b)
 
 
-def _caps(reduced: np.ndarray, paid: float) -> list[float]:
+def _caps(reduced: np.ndarray, top: float, paid: float) -> list[float]:
     """Costs to cut off at, one after another until the plan uses none that was cut.
 
     POT compares costs to an absolute tolerance: it is given numbers in [0, 1]. A few that stand for
     forbidden arcs, or the distance of pairs that are nowhere near, would leave nothing of the
     others. Cut costs only lower the optimum, so that a plan that uses none of them is optimal.
     """
-    top = most = float(reduced.max())
+    most = top
     if top == np.inf:
         top = float(reduced.max(where=reduced < np.inf, initial=0.0))
         # Dearer than any way around that uses allowed arcs.
@@ -195,4 +203,4 @@ def _pivots_in_time(n: int, m: int) -> float:
     left = seconds_left() - SETUP_SECONDS * n * m
     if left <= 0.0:
         raise DeadlineError
-    return left / (PIVOT_SECONDS * float(np.sqrt(n * m)))
+    return left / (PIVOT_SECONDS * sqrt(n * m))
