@@ -28,7 +28,15 @@ import numpy as np
 from frot.costs.protocol import UNIT
 from frot.plans.plan import Plan
 from frot.problem.adversary import simplex_of
-from frot.problem.bounds import Lower, Upper, lower_bound, relative_gap, upper_bound, yielding
+from frot.problem.bounds import (
+    Lower,
+    Upper,
+    cost_doubt,
+    lower_bound,
+    relative_gap,
+    upper_bound,
+    yielding,
+)
 from frot.problem.problem import Problem
 from frot.solvers.drive import Offer
 from frot.solvers.oracles import NetworkSimplex, Transport
@@ -50,6 +58,8 @@ MOST_GROUPS = 8
 MOST_PIVOTS = 150
 # Reduced costs below this share of the value are zero but for rounding, and so are moves below it.
 ZERO = 1e-13
+# What sums over the arcs of several plans are off by, over those of one, at most.
+MIXED_DOUBT = 4.0
 # Where potentials are what keeps the bounds apart, costs are cut at so many times the value.
 CUTS = (1e1, 1e3, 1e5)
 # Plans that are added at the end to a program solved exactly, and exact pivots of one at most.
@@ -183,6 +193,10 @@ class _Pricing:
         mixed = problem.costs.mix(alpha)
         transport = self.oracle(mixed, problem.a, problem.b)
         phi = problem.costs.inner(transport.plan)
+        if not problem.costs.nonnegative:
+            # Costs that cancel are known no better than this, and a mixture pays for it: one that
+            # is best but for rounding may be nowhere near with it.
+            phi = phi + MIXED_DOUBT * cost_doubt(problem, transport.plan, phi)
         return Priced(alpha, mixed, transport, phi, float(alpha @ phi))
 
     def upper(self, plans: list[Priced], weights: np.ndarray) -> Upper:

@@ -28,8 +28,14 @@ CAP_DIGITS = 4.0
 # Points are light below this share of a uniform weight; units in the last place that marginals may
 # be off by.
 LIGHT, UNITS = 0.25, 16.0
+# What it pays to take off less for.
+MUCH_LESS = 1e-3
 # How much lower costs are cut each time they are seen closer.
 CLOSER = 1e-6
+
+
+# Costs that are left, what was taken off rows and columns, and what plans pay for that in size.
+_Reduced = tuple[np.ndarray, np.ndarray, np.ndarray, float]
 
 
 @dataclass(frozen=True)
@@ -75,10 +81,14 @@ class NetworkSimplex:
         n, m = M.shape
         limit = self.max_iter or max(1_000_000, 500 * (n + m))
         hurry = _pivots_in_time(n, m)
+        light = min(a.min(), b.min()) < LIGHT / max(n, m)
         reduced, f, g = _reduce(M)
+        paid = float(a @ np.abs(f) + b @ np.abs(g))
+        if light and f.min() < 0.0:
+            reduced, f, g, paid = _reduce_by_weight(M, a, b, (reduced, f, g, paid))
         top = float(reduced.max())
         forbidden = top == np.inf
-        *cuts, cap = _caps(reduced, top, float(a @ np.abs(f) + b @ np.abs(g)))
+        *cuts, cap = _caps(reduced, top, paid)
         pivots = int(min(limit, hurry))
         for cut in cuts:
             flow = _cut_flow(reduced, cut, a, b, pivots)
@@ -110,7 +120,7 @@ class NetworkSimplex:
         plan = Plan.from_arcs(
             rows, where - m * rows, flow.plan.ravel()[where], (n, m), in_order=True
         )
-        if min(a.min(), b.min()) < LIGHT / max(n, m):
+        if light:
             plan = _relative_to_weights(plan, M, a, b)
         return Transport(plan, f, g, flow.solved)
 
@@ -126,6 +136,26 @@ def _reduce(M: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     g = reduced.min(axis=0)
     reduced -= g
     return reduced, f, g
+
+
+def _reduce_by_weight(M: np.ndarray, a: np.ndarray, b: np.ndarray, plain: _Reduced) -> _Reduced:
+    """Take off rows and columns what those that weigh as much leave them, if that is less in all.
+
+    The least cost of a heavy row may be that of a light column, far below zero: taken off, it would
+    leave nothing of the digits of the others. Entries may stay below zero here.
+    """
+    g = np.zeros(len(b))
+    for _ in range(2):
+        f = _held(M - g, b >= a[:, None], axis=1)
+        g = _held(M - f[:, None], a[:, None] >= b, axis=0)
+    paid = float(a @ np.abs(f) + b @ np.abs(g))
+    return (M - f[:, None] - g, f, g, paid) if paid < MUCH_LESS * plain[3] else plain
+
+
+def _held(left: np.ndarray, by: np.ndarray, axis: int) -> np.ndarray:
+    """Return the least entries that count, or of all where none does."""
+    least = np.where(by, left, np.inf).min(axis=axis)
+    return np.where(np.isfinite(least), least, left.min(axis=axis))
 
 
 def _relative_to_weights(plan: Plan, M: np.ndarray, a: np.ndarray, b: np.ndarray) -> Plan:
