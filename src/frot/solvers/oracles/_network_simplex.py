@@ -144,7 +144,7 @@ def _reduce_by_weight(M: np.ndarray, a: np.ndarray, b: np.ndarray, plain: _Reduc
     The least cost of a heavy row may be that of a light column, far below zero: taken off, it would
     leave nothing of the digits of the others. Entries may stay below zero here.
     """
-    g = np.zeros(len(b))
+    f, g = np.zeros(len(a)), np.zeros(len(b))
     for _ in range(2):
         f = _held(M - g, b >= a[:, None], axis=1)
         g = _held(M - f[:, None], a[:, None] >= b, axis=0)
