@@ -1,9 +1,15 @@
-"""What pytest must not import where an optional library is absent, and how workers share cores."""
+"""What pytest must not import where an optional library is absent, and who shares a worker."""
 
 from __future__ import annotations
 
 import os
+import re
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 # Workers are one a core: threads of theirs would be in each other's way.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -14,3 +20,28 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 collect_ignore_glob = [] if find_spec("triton") else ["src/frot/**/*_triton.py"]
 # anndata and scanpy have an environment of their own, which `make test` makes and runs.
 collect_ignore_glob += [] if find_spec("anndata") else ["tests/selection/test_h5ad.py"]
+
+
+@cache
+def group_of(file: str) -> str:
+    """The ``xdist_group`` that a file says it is in, or the file itself.
+
+    Read from its text: pytest 9.2 keeps the names of tests where xdist 3.8 does not look, so that
+    its own groups are none.
+    """
+    path = Path(__file__).parent / file
+    text = path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
+    found = re.search(r'xdist_group\("(\w+)"\)', text)
+    return file if found is None else found[1]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests of a file, or of a group, share a worker and what is made once for them."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid.partition("::")[0])
+
+    return ByGroup(config, log)

@@ -5,6 +5,9 @@ import pytest
 
 import frot
 
+# One browser for all pages.
+pytestmark = pytest.mark.xdist_group("browser")
+
 
 @pytest.fixture(scope="module")
 def found():

@@ -11,6 +11,9 @@ from frot.cli.reproduce.fig1 import EXPERIMENT, fig1
 from frot.datasets import toy
 from frot.show import Cell, Claim, Column, PageTable, Section, number, picture, write_page
 
+# One browser for all pages.
+pytestmark = pytest.mark.xdist_group("browser")
+
 KINDS = ["result", "comparison", "selection", "match", "sections", "experiments"]
 
 

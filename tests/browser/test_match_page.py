@@ -9,6 +9,9 @@ from tests.correspondence.fake_match import fake_match
 from tests.correspondence.heat import drawn_heat
 from tests.correspondence.small import SIDE, cat, convolutions
 
+# One browser for all pages.
+pytestmark = pytest.mark.xdist_group("browser")
+
 LISTED = np.array([[100.25, 80.5], [220.5, 140.0], [30.0, 290.0]])
 # How opaque the cells of the heat map are.
 CELLS = """const c = document.getElementById("heat");

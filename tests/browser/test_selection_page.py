@@ -7,6 +7,9 @@ import pytest
 from frot.selection import FROTSelector, write_selection_report
 from tests.selection.planted import planted
 
+# One browser for all pages.
+pytestmark = pytest.mark.xdist_group("browser")
+
 GENES = 60
 
 

@@ -20,14 +20,29 @@ WORDS += ["--tol", "0.1"]
 WORDS += ["--out", "genes.tsv", "--no-progress"]
 
 
-@pytest.fixture
-def data(tmp_path):
+def save(folder):
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b"], 20)
     X = rng.normal(size=(40, 200))
     X[y == "b", :5] += 1.0
-    np.savez(tmp_path / "data.npz", X=X, y=y)
-    return tmp_path
+    np.savez(folder / "data.npz", X=X, y=y)
+    return folder
+
+
+@pytest.fixture
+def data(tmp_path):
+    return save(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def unstopped(tmp_path_factory):
+    """The p-values of a run that nobody stops, by feature."""
+    samples = read_samples(save(tmp_path_factory.mktemp("whole")) / "data.npz", "y")
+    model = FROTSelector(5, tol=0.1)
+    whole = permutation_test(
+        samples.X, samples.y, selector=model, statistic="phi", n_permutations=COUNT
+    )
+    return dict(zip(whole.names, whole.p, strict=True))
 
 
 def start(folder):
@@ -55,7 +70,7 @@ def wait_for_some(process, path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals to a single process")
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])
-def test_a_stopped_run_goes_on_where_it_was(data, how):
+def test_a_stopped_run_goes_on_where_it_was(data, unstopped, how):
     checkpoint = data / "genes.tsv.permutations"
     process = start(data)
     wait_for_some(process, checkpoint)
@@ -74,11 +89,5 @@ def test_a_stopped_run_goes_on_where_it_was(data, how):
     assert again.returncode == 0, complaints
     assert not checkpoint.exists()
     resumed = read_tsv(data / "genes.tsv")
-    samples = read_samples(data / "data.npz", "y")
-    model = FROTSelector(5, tol=0.1)
-    whole = permutation_test(
-        samples.X, samples.y, selector=model, statistic="phi", n_permutations=COUNT
-    )
-    p = dict(zip(whole.names, whole.p, strict=True))
-    assert {row["feature"]: float(row["p"]) for row in resumed} == pytest.approx(p)
+    assert {row["feature"]: float(row["p"]) for row in resumed} == pytest.approx(unstopped)
     assert f"{COUNT} permutations of phi" in output

@@ -50,7 +50,9 @@ def test_the_kind_and_its_costs(groups, metric, p, kind):
     for group, row in enumerate(np.eye(len(groups))):
         columns = groups.indices[group]
         expected = cdist(X[:, columns], Y[:, columns], metric) ** p
-        assert costs.mix(row) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        # Of arrays this large NumPy asks in a thousandth of pytest.approx's time.
+        off = np.abs(costs.mix(row) - expected)
+        assert (off <= np.maximum(1e-9 * np.abs(expected), 1e-12)).all()
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ def read_numbers(values: Any, name: str) -> np.ndarray:
     ...
     frot.InputError: a: holds <U32, not numbers; use a.astype(float)
     """
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        # What nearly all are; small problems would wait for the questions below.
+        return values
     _refuse_containers(values, name)
     array = _as_array(values, name)
     kind = array.dtype.kind
@@ -59,6 +62,8 @@ def all_finite(array: Any) -> bool:
     >>> all_finite(np.array([1.0, np.inf]))
     False
     """
+    if isinstance(array, np.ndarray):
+        return bool(np.isfinite(array).all())
     xp = namespace(array) if is_foreign(array) else np
     return bool(xp.all(xp.isfinite(array)))
 

@@ -339,11 +339,11 @@ def check_count(
     ...
     frot.InputError: max_iter: must be a whole number >= 1, got 2.5
     """
-    limit = f">= {least}" if most is None else f"from {least} to {most}{of}"
     # Whole numbers may be beyond floats, so that they are not made floats first.
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    whole = type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
     number: float = int(value) if whole else _single(value, name)
     if number % 1 != 0 or number < least or (most is not None and number > most):
+        limit = f">= {least}" if most is None else f"from {least} to {most}{of}"
         raise InputError(f"{name}: must be a whole number {limit}, got {brief(value)}")
     return int(number)
 

@@ -174,7 +174,9 @@ def make_problem(
             check_allowed(costs.forbidden, a, b)
         elif costs.forbidden is not None and terms.penalty == "kl":
             raise InputError("C: infinite costs are taken with penalty='tv' or without tau")
-        plain = Problem(costs, a, b, names=names, marginals=terms.marginals())
+        plain = Problem(
+            costs, a, b, terms.adversary, names=names, marginals=terms.marginals(), **known
+        )
         level = plain.mean_cost
     if not np.isfinite(level) or level > LARGEST_COST:
         raise InputError("costs: are infinite or NaN; scale the points down, or check the metric")
@@ -183,5 +185,6 @@ def make_problem(
         adversary = adversary.having(amount_at(terms.eta, level), terms.log_prior)
     # Where nothing costs anything every eps gives a b^T, but it has to be one.
     eps = amount_at(terms.eps, level or 1.0)
-    marginals = terms.marginals(level or 1.0)
-    return plain.having(adversary=adversary, eps=eps, marginals=marginals, **known)
+    if adversary is plain.adversary and eps == 0.0 and terms.tau is None:
+        return plain
+    return plain.having(adversary=adversary, eps=eps, marginals=terms.marginals(level or 1.0))

@@ -85,6 +85,8 @@ def negligible(problem: Problem) -> Light | None:
     Weights of 1e-300, from exponentials, on points far away would otherwise ask an algorithm for
     costs and masses of six hundred digits' range.
     """
+    if problem.a.min() >= TINY and problem.b.min() >= TINY:
+        return None
     light_a, light_b = (
         (problem.a > 0.0) & (problem.a < TINY),
         (problem.b > 0.0) & (problem.b < TINY),

@@ -54,7 +54,7 @@ def write_comparison_report(
         raise InputError(
             f"comparison: {brief(comparison)} is no Comparison; pass what frot.compare returned"
         )
-    path = check_page(path)
+    path = check_page(path, title=title, call=call, command=command)
     (n, d), m = comparison.points[0].shape, len(comparison.points[1])
     drawn: dict[str, Any] = {}
     if comparison.answered:

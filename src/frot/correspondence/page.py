@@ -76,7 +76,8 @@ def write_match_page(
     pathlib.Path
         The file written.
     """
-    path = check_page(path)
+    given = {"call": call, "command": command} | ({} if title is None else {"title": title})
+    path = check_page(path, **given)
     chosen = as_points(match, points)
     moved = match.transfer(chosen)
     ways = [

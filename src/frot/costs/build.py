@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 # A stack may take this much; beyond it costs are recomputed.
-MEMORY_BUDGET = 2_000_000_000
+MEMORY_BUDGET = 2e9
 
 # A stack reads 8 bytes per group and entry, a factored mix does 2 d_l flops: they tie where
 # memory bandwidth and BLAS tie, at about this many features per group.

@@ -229,10 +229,9 @@ class StackedCosts(Costs):
         """Return sum_l alpha_l C_l, reading only the groups that have weight."""
         if len(alpha) == 1:
             return alpha[0] * self.stack[0]
-        on = np.flatnonzero(alpha)
-        if len(on) * 3 < len(alpha):
+        if np.count_nonzero(alpha) * 3 < len(alpha):
             mixed = np.zeros(self._flat.shape[1])
-            for group in on:
+            for group in np.flatnonzero(alpha):
                 mixed += alpha[group] * self._flat[group]
         else:
             mixed = alpha @ self._flat
@@ -251,7 +250,7 @@ class StackedCosts(Costs):
         """Return the costs at the arcs, shape (groups, K)."""
         where = np.asarray(rows, dtype=np.intp) * self.shape[2] + cols
         if groups is None:
-            return np.take(self._flat, where, axis=1)
+            return self._flat.take(where, axis=1)
         return np.stack([self._flat[group][where] for group in groups])
 
     def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:

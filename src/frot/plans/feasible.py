@@ -242,9 +242,9 @@ def sum_error(plan: Plan) -> float:
 
 
 def _share(off: np.ndarray, weights: np.ndarray) -> float:
-    if not off.any():
+    if not np.count_nonzero(off):
         return 0.0
-    if weights.all():
+    if np.count_nonzero(weights) == len(weights):
         return float((np.abs(off) / weights).max())
     some = weights > 0.0
     return np.inf if off[~some].any() else float((np.abs(off[some]) / weights[some]).max())

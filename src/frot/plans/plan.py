@@ -72,15 +72,20 @@ class Plan(NDArrayOperatorsMixin):
     ) -> Plan:
         """Build a sparse plan from arcs (i, j, mass); equal arcs add up, empty ones drop.
 
-        Arcs that are `in_order` are all different, and sorted by row, then by column.
+        Arcs that are `in_order` are all different, sorted by row, then by column, none is empty,
+        and their arrays are the plan's from now on.
         """
         plan = cls.__new__(cls)
-        mass = np.asarray(mass, dtype=float)
-        keep = np.flatnonzero(mass > 0.0)
-        # Taking entries copies, so that the caller's arrays stay the caller's; an empty list is one
-        # of floats to NumPy.
-        i, j = (np.take(part, keep) if len(keep) else np.empty(0, np.intp) for part in (rows, cols))
-        plan._arcs = (i, j, mass[keep])
+        if not in_order:
+            mass = np.asarray(mass, dtype=float)
+            keep = np.flatnonzero(mass > 0.0)
+            # Taking entries copies, so that the caller's arrays stay the caller's; an empty list is
+            # one of floats to NumPy.
+            rows, cols = (
+                np.take(part, keep) if len(keep) else np.empty(0, np.intp) for part in (rows, cols)
+            )
+            mass = mass[keep]
+        plan._arcs = (rows, cols, mass)
         plan._dense, plan._csr, plan._merged = None, None, in_order
         plan._shape = (int(shape[0]), int(shape[1]))
         return plan
@@ -335,8 +340,9 @@ class Plan(NDArrayOperatorsMixin):
 
 def refuse(what: str, *given: Any) -> None:
     """Refuse the arguments that NumPy's functions pass on and plans have no use for."""
-    if any(one is not None for one in given):
-        raise TypeError(f"a plan's {what} takes no dtype and no out; use np.asarray(plan)")
+    for one in given:
+        if one is not None:
+            raise TypeError(f"a plan's {what} takes no dtype and no out; use np.asarray(plan)")
 
 
 @runtime_checkable

@@ -185,6 +185,8 @@ class SimplexFamily:
 
     def having(self, eta: float, log_prior: np.ndarray | None) -> SimplexFamily:
         """Return the same set with other entropy."""
+        if eta == self.eta and log_prior is self.log_prior:
+            return self
         return replace(self, eta=eta, log_prior=log_prior)  # type: ignore[type-var]
 
     def check(self, count: int) -> None:
@@ -214,6 +216,12 @@ class SimplexFamily:
 
     def best(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
         r"""Return :math:`G_\eta(\phi)` and the weights that attain it."""
+        if self.k == 1 and self.eta == 0.0:
+            top = int(phi.argmax())
+            if abs(value := float(phi[top])) != np.inf:
+                alpha = np.zeros(len(phi))
+                alpha[top] = 1.0
+                return value, alpha
         if np.isinf(phi).any():
             # What costs infinity has the weight, however much there is.
             return float(phi.max()), np.where(phi == phi.max(), 1.0, 0.0) / (phi == phi.max()).sum()
@@ -234,11 +242,6 @@ class SimplexFamily:
         return level + float(alpha @ below) + self.reward(alpha), alpha
 
     def _softmax(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
-        if self.eta == 0.0:
-            alpha = np.zeros(len(phi))
-            top = int(np.argmax(phi))
-            alpha[top] = 1.0
-            return float(phi[top]), alpha
         level = float(phi.max())
         with np.errstate(over="ignore", under="ignore"):
             # Taken from the maximum, so that no eta is too small.
@@ -269,7 +272,7 @@ class SimplexFamily:
         (True, False)
         """
         alpha = np.asarray(alpha)
-        inside = bool((alpha >= 0.0).all()) and bool((alpha <= self.cap).all() or self.k == 1)
+        inside = bool(alpha.min() >= 0.0) and (self.k == 1 or bool((alpha <= self.cap).all()))
         return inside and abs(float(alpha.sum()) - 1.0) <= (len(alpha) + 8.0) * UNIT
 
     def project(self, alpha: np.ndarray) -> np.ndarray:
@@ -350,6 +353,10 @@ class Simplex(SimplexFamily):
 
     def __post_init__(self) -> None:
         self._read()
+
+
+# What is meant where no set is given.
+EVERYTHING = Simplex()
 
 
 @dataclass(frozen=True, eq=False)
@@ -565,7 +572,7 @@ def check_adversary(
 
     `eta` is a number or a share of a mean cost, zero where none was given.
     """
-    found = as_adversary(Simplex() if adversary is None else adversary, count)
+    found = as_adversary(EVERYTHING if adversary is None else adversary, count)
     if isinstance(found, GivenSet):
         given = eta.share if isinstance(eta, Relative) else eta
         if log_prior is not None or given != 0.0:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import fsum
+from math import fsum, isinf
 
 import numpy as np
 
@@ -49,6 +49,8 @@ UNDERFLOW = float(np.finfo(float).smallest_subnormal)
 FAINT = 1e-250
 # Costs that are looked at for underflow at a time.
 FEW_BYTES = 500_000
+# Entries whose temporaries stay in the cache.
+BLOCK = 500_000
 
 # Rounding is looked into where it is more than this share of a bound, and by so many arcs a point
 # at most.
@@ -239,7 +241,7 @@ def _upper(problem: Problem, plan: Plan, phi: np.ndarray, doubt: np.ndarray) -> 
     value, _ = problem.adversary.best(phi)
     # Masses sum to one but for their last places, which scale all costs alike.
     doubt = doubt + (problem.mass_error + UNIT) * np.abs(phi)
-    faint = np.flatnonzero(np.abs(phi) + doubt < FAINT)
+    faint = (np.abs(phi) + doubt < FAINT).nonzero()[0]
     if len(faint) and (lost := _underflow(problem, plan, faint)).any():
         doubt = doubt.copy()
         doubt[faint] += lost
@@ -402,7 +404,7 @@ def _feasible_potentials(
     if not np.isfinite(g).all():
         g = np.zeros_like(g)
     # The heaviest point's is zero: what the others weigh against it is what a plan costs.
-    g = g - g[int(np.argmax(b))]
+    g = g - g[b.argmax()]
     f, better = c_transforms(mixed, g, shrink + 4.0 * UNIT, signed)
     return f, np.maximum(g, better - 4.0 * UNIT * np.abs(better))
 
@@ -468,25 +470,34 @@ def c_transforms(
     >>> c_transforms(np.array([[0.0, 2.0], [2.0, 0.0]]), np.array([0.0, 1.0]))
     (array([ 0., -1.]), array([0., 1.]))
     """
+    if mixed.size <= BLOCK:
+        check_deadline()
+        return _block_transforms(mixed, g, shrink, signed)
     f = np.empty(len(mixed))
     best = np.full(mixed.shape[1], np.inf)
     for part in _row_blocks(mixed):
-        block = mixed[part]
-        if shrink > 0.0:
-            # Of either sign, the smaller one; infinite costs stay infinite.
-            less = block * (1.0 - shrink)
-            block = np.minimum(less, block * (1.0 + shrink)) if signed else less
-        row = (block - g).min(axis=1)
-        if shrink > 0.0:
-            row -= 2.0 * UNIT * np.abs(row)
-        f[part] = row
-        np.minimum(best, (block - row[:, None]).min(axis=0), out=best)
+        f[part], below = _block_transforms(mixed[part], g, shrink, signed)
+        np.minimum(best, below, out=best)
     return f, best
+
+
+def _block_transforms(
+    block: np.ndarray, g: np.ndarray, shrink: float, signed: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The transforms of some rows: what they have, and what they leave each column."""
+    if shrink > 0.0:
+        # Of either sign, the smaller one; infinite costs stay infinite.
+        less = block * (1.0 - shrink)
+        block = np.minimum(less, block * (1.0 + shrink)) if signed else less
+    row = (block - g).min(axis=1)
+    if shrink > 0.0:
+        row -= 2.0 * UNIT * np.abs(row)
+    return row, (block - row[:, None]).min(axis=0)
 
 
 def _row_blocks(mixed: np.ndarray) -> Iterator[slice]:
     """Cut rows so that temporaries stay in the cache instead of being (n, m) matrices again."""
-    step = max(1, 500_000 // max(1, mixed.shape[1]))
+    step = max(1, BLOCK // max(1, mixed.shape[1]))
     for start in range(0, len(mixed), step):
         check_deadline()
         yield slice(start, start + step)
@@ -525,6 +536,6 @@ def relative_gap(lower: float, upper: float) -> float:
     if upper <= lower:
         return 0.0
     # Against a bound that is not known, all of the interval is open.
-    if np.isinf(upper) or np.isinf(lower):
+    if isinf(upper) or isinf(lower):
         return 1.0
     return float((upper - lower) / max(abs(upper), abs(lower), TINY))

@@ -110,7 +110,7 @@ class Problem:
     @cached_property
     def mean_cost(self) -> float:
         """Mean size of the costs over points and groups: the unit that tolerances are meant in."""
-        return float(self.sizes.mean())
+        return float(self.sizes.sum()) / len(self.sizes)
 
     @cached_property
     def mass_error(self) -> float:
@@ -158,9 +158,10 @@ class Problem:
 
     def support(self) -> tuple[Problem, np.ndarray, np.ndarray]:
         """Return the problem without points of zero weight, and the rows and columns it kept."""
+        n, m = len(self.a), len(self.b)
+        if np.count_nonzero(self.a) == n and np.count_nonzero(self.b) == m:
+            return self, np.arange(n), np.arange(m)
         rows, cols = np.flatnonzero(self.a), np.flatnonzero(self.b)
-        if len(rows) == len(self.a) and len(cols) == len(self.b):
-            return self, rows, cols
         return self.part(rows, cols), rows, cols
 
     def part(self, rows: np.ndarray, cols: np.ndarray) -> Problem:

@@ -133,7 +133,7 @@ def write_selection_report(
     True
     """
     check_is_fitted(selector)
-    path = check_page(path)
+    path = check_page(path, title=title, call=call, command=command)
     folder = None if pictures is None else check_path(pictures, "pictures")
     for name, found in (("permutation", permutation), ("stability", stability)):
         if found is not None and found.names != selector.groups_.names:

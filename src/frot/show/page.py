@@ -294,7 +294,7 @@ def write_page(
     >>> "16 ≤ 25" in text
     True
     """
-    path = check_page(path)
+    path = check_page(path, title=title, call=call, command=command)
     page = render(
         "sections.html", title=title, subtitle=subtitle, intro=intro, sections=sections, call=call,
         command=command,
@@ -322,8 +322,6 @@ def render(
     >>> "<h1>A &amp; B</h1>" in text, "<p>&lt;script&gt;</p>" in text
     (True, True)
     """
-    for name, text in (("title", title), ("call", call), ("command", command)):
-        check_text(text, name)
     jinja = require("jinja2", "plot")
     rooms = dict.fromkeys((room, "frot.show"))
     environment = jinja.Environment(
@@ -351,14 +349,22 @@ def render(
     )
 
 
-def check_page(path: Any) -> Path:
-    """Refuse, before any work, a path that no page can be written to; and say if Jinja2 is missing.
+def check_page(path: Any, **texts: Any) -> Path:
+    """Refuse, before any work, a path that no page can be written to, and texts that are none.
+
+    It also says if Jinja2 is missing.
 
     Examples
     --------
-    >>> check_page("page.html").name
+    >>> check_page("page.html", title="A page").name
     'page.html'
+    >>> check_page("page.html", title=3)
+    Traceback (most recent call last):
+    ...
+    frot.InputError: title: is 3; use text
     """
+    for name, text in texts.items():
+        check_text(text, name)
     path = check_path(path)
     check_writable(path)
     require("jinja2", "plot")

@@ -84,7 +84,7 @@ def write_report(
     features = None if result.points is None else result.points[0].shape[1]
     if feature_names is not None and features is not None:
         feature_names = check_feature_names(feature_names, features)
-    path = check_page(path)
+    path = check_page(path, title=title, call=call, command=command)
     result = result.numpy()
     if groups is None:
         groups = result.groups

@@ -6,6 +6,7 @@ upper and the best lower bound seen, and ends the run.
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -64,6 +65,9 @@ class Offer(NamedTuple):
     upper: Upper | None = None
     lower: Lower | None = None
     problem: Problem | None = None
+
+
+NOTHING_NEW = Offer()
 
 
 class Driven(ABC):
@@ -202,7 +206,7 @@ def drive(
                 if known.complete:
                     now = known.progress(iteration, time.perf_counter() - begin)
                     now = now if view is None else view.tell(now)
-                    if offer != Offer():
+                    if offer != NOTHING_NEW:
                         history.append(now)
                     show(now)
                     stopped = callback is not None and _is_true(callback(now))
@@ -319,7 +323,7 @@ class _Known:
     def plain(self) -> tuple[float, float] | None:
         """The interval of the problem without eps, where one was offered."""
         low, high = self._plain
-        return (low, high) if np.isfinite(low) or np.isfinite(high) else None
+        return (low, high) if math.isfinite(low) or math.isfinite(high) else None
 
     @property
     def is_rounding(self) -> bool:

@@ -10,9 +10,11 @@ import pytest
 from frot import Simplex
 from frot._base.arrays import Home
 from frot.costs.stack import StackGeometry
-from frot.solvers.sinkhorn._scaling import Relaxation, _exp_normal
+from frot.solvers.sinkhorn import _scaling
+from frot.solvers.sinkhorn._scaling import FORMING, Relaxation, _exp_normal
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point
+from frot.solvers.sinkhorn.scores import scores_at
 from frot.solvers.sinkhorn.terms import Terms
 from tests.reference import sinkhorn_plan
 
@@ -173,3 +175,20 @@ def test_kernels_hold_no_subnormal_numbers(dtype):
     assert ((plain > 0.0) & (plain < least)).any()
     found = _exp_normal(Home.of(scores), scores.copy())
     np.testing.assert_array_equal(found, np.where(plain < least, 0.0, plain))
+
+
+def test_kernels_formed_again_and_again_count_as_sweeps(monkeypatch):
+    # Far light points need potentials a hundred million eps away: each look finds scalings out of
+    # range, and a limit of sweeps alone would allow a kernel for every few of them.
+    formed, form = [], _scaling._keep
+    monkeypatch.setattr(_scaling, "_keep", lambda *args: formed.append(1) or form(*args))
+    x, y = np.array([0.0, 1e4]), np.array([1.0, 2.0, 1.1e4, 1.2e4])
+    a, b = np.array([[1.0 - 1e-9, 1e-9]]), np.array([[0.5, 0.5 - 2e-6, 1e-6, 1e-6]])
+    terms = Terms.of(Home.of(a), a, b, Simplex(), 1.0, np.ones((1, 1)))
+    costs = StackGeometry(((x[:, None] - y) ** 2)[None, None])
+    limit = 2_000
+    found = _scaling.sweep_to(
+        scores_at(costs, terms, np.ones((1, 1))), terms, np.zeros((1, 4)), 1e-12, limit, [slice(2)]
+    )
+    assert len(formed) > 10
+    assert FORMING * (len(formed) - 1) <= found.sweeps <= limit + FORMING

@@ -28,7 +28,15 @@ import numpy as np
 from frot.costs.protocol import UNIT
 from frot.plans.plan import Plan
 from frot.problem.adversary import simplex_of
-from frot.problem.bounds import Lower, Upper, lower_bound, relative_gap, upper_bound, yielding
+from frot.problem.bounds import (
+    Lower,
+    Upper,
+    cost_doubt,
+    lower_bound,
+    relative_gap,
+    upper_bound,
+    yielding,
+)
 from frot.problem.problem import Problem
 from frot.solvers.drive import Offer
 from frot.solvers.oracles import NetworkSimplex, Transport
@@ -50,6 +58,8 @@ MOST_GROUPS = 8
 MOST_PIVOTS = 150
 # Reduced costs below this share of the value are zero but for rounding, and so are moves below it.
 ZERO = 1e-13
+# What sums over the arcs of several plans are off by, over those of one, at most.
+MIXED_DOUBT = 4.0
 # Where potentials are what keeps the bounds apart, costs are cut at so many times the value.
 CUTS = (1e1, 1e3, 1e5)
 # Plans that are added at the end to a program solved exactly, and exact pivots of one at most.
@@ -183,6 +193,10 @@ class _Pricing:
         mixed = problem.costs.mix(alpha)
         transport = self.oracle(mixed, problem.a, problem.b)
         phi = problem.costs.inner(transport.plan)
+        if not problem.costs.nonnegative:
+            # Costs that cancel are known no better than this, and a mixture pays for it: one that
+            # is best but for rounding may be nowhere near with it.
+            phi = phi + MIXED_DOUBT * cost_doubt(problem, transport.plan, phi)
         return Priced(alpha, mixed, transport, phi, float(alpha @ phi))
 
     def upper(self, plans: list[Priced], weights: np.ndarray) -> Upper:
@@ -242,6 +256,7 @@ class Game:
         top = int(np.argmax(phi))
         self.basis = [("level", 0), ("plan", 0)]
         self.basis += [("slack", group) for group in range(groups) if group != top]
+        self._fill()
         self._solve()
 
     def _column(self, kind: str, at: int) -> np.ndarray:
@@ -257,14 +272,22 @@ class Game:
             column[:groups], column[groups] = self.columns[at], 1.0
         return column
 
+    def _fill(self) -> None:
+        """Write the basis as a matrix."""
+        self._matrix = np.empty((len(self.basis), len(self.basis)))
+        for at, one in enumerate(self.basis):
+            self._matrix[:, at] = self._column(*one)
+
     def _solve(self) -> None:
-        self.inverse = np.linalg.inv(np.column_stack([self._column(*one) for one in self.basis]))
+        self.inverse = np.linalg.inv(self._matrix)
         self.values = self.inverse[:, -1]
 
     @property
     def _duals(self) -> np.ndarray:
         """Duals of the groups, negative, and of the sum of the weights."""
         duals = self.inverse[0]
+        if self.k == 1:
+            return duals
         over = [at for at, (kind, _) in enumerate(self.basis) if kind == "over"]
         return duals + self.inverse[over].sum(axis=0) / self.k if over else duals
 
@@ -274,6 +297,7 @@ class Game:
         Weights of 1e-13 on costs of 1e12 need it.
         """
         self.basis, inverse = exact_simplex(self.columns, self.k)
+        self._fill()
         self.inverse = np.array([[float(entry) for entry in row] for row in inverse])
         self.values = self.inverse[:, -1]
 
@@ -297,8 +321,8 @@ class Game:
         """Let slacks in while a group would have a negative weight, or one above the cap."""
         for _ in range(2 * len(self.basis)):
             alpha = -self._duals[:-1]
-            entering = ("slack", int(np.argmin(alpha)))
-            price = float(alpha.min())
+            least = int(alpha.argmin())
+            entering, price = ("slack", least), float(alpha[least])
             if self.k > 1 and 1.0 / self.k - float(alpha.max()) < price:
                 entering = ("over", int(np.argmax(alpha)))
                 price = 1.0 / self.k - float(alpha.max())
@@ -306,7 +330,8 @@ class Game:
                 return
 
     def _pivot(self, entering: tuple[str, int]) -> bool:
-        direction = self.inverse @ self._column(*entering)
+        column = self._column(*entering)
+        direction = self.inverse @ column
         # The level is free; all other variables stay positive. Slacks are costs, weights are not.
         units = [1.0 if kind == "plan" else self.scale for kind, _ in self.basis[1:]]
         falls = direction[1:] > ZERO * np.array(units)
@@ -314,14 +339,16 @@ class Game:
             return False
         ratios = np.full(len(falls), np.inf)
         ratios[falls] = np.maximum(self.values[1:][falls], 0.0) / direction[1:][falls]
-        before = list(self.basis)
-        self.basis[1 + int(np.argmin(ratios))] = entering
+        leaving = 1 + int(ratios.argmin())
+        before = self._matrix[:, leaving].copy()
+        self._matrix[:, leaving] = column
         try:
             self._solve()
         except np.linalg.LinAlgError:
-            self.basis = before
+            self._matrix[:, leaving] = before
             self._solve()
             return False
+        self.basis[leaving] = entering
         return True
 
     def has(self, phi: np.ndarray) -> bool:

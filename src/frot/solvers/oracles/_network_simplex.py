@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -27,8 +28,14 @@ CAP_DIGITS = 4.0
 # Points are light below this share of a uniform weight; units in the last place that marginals may
 # be off by.
 LIGHT, UNITS = 0.25, 16.0
+# What it pays to take off less for.
+MUCH_LESS = 1e-3
 # How much lower costs are cut each time they are seen closer.
 CLOSER = 1e-6
+
+
+# Costs that are left, what was taken off rows and columns, and what plans pay for that in size.
+_Reduced = tuple[np.ndarray, np.ndarray, np.ndarray, float]
 
 
 @dataclass(frozen=True)
@@ -74,8 +81,14 @@ class NetworkSimplex:
         n, m = M.shape
         limit = self.max_iter or max(1_000_000, 500 * (n + m))
         hurry = _pivots_in_time(n, m)
+        light = min(a.min(), b.min()) < LIGHT / max(n, m)
         reduced, f, g = _reduce(M)
-        *cuts, cap = _caps(reduced, float(a @ np.abs(f) + b @ np.abs(g)))
+        paid = float(a @ np.abs(f) + b @ np.abs(g))
+        if light and f.min() < 0.0:
+            reduced, f, g, paid = _reduce_by_weight(M, a, b, (reduced, f, g, paid))
+        top = float(reduced.max())
+        forbidden = top == np.inf
+        *cuts, cap = _caps(reduced, top, paid)
         pivots = int(min(limit, hurry))
         for cut in cuts:
             flow = _cut_flow(reduced, cut, a, b, pivots)
@@ -98,11 +111,16 @@ class NetworkSimplex:
                 break
             flow, reduced, (more_f, more_g) = finer
             f, g = f + more_f, g + more_g
-        # Rounding may leave next to nothing on forbidden arcs.
-        where = np.flatnonzero((flow.plan > 0.0) & (np.inf > M))
-        rows, cols = np.divmod(where, m)
-        plan = Plan.from_arcs(rows, cols, flow.plan.ravel()[where], (n, m), in_order=True)
-        if min(a.min(), b.min()) < LIGHT / max(n, m):
+        used = flow.plan > 0.0
+        if forbidden:
+            # Rounding may leave next to nothing on these.
+            used &= np.inf > M
+        where = used.ravel().nonzero()[0]
+        rows = where // m
+        plan = Plan.from_arcs(
+            rows, where - m * rows, flow.plan.ravel()[where], (n, m), in_order=True
+        )
+        if light:
             plan = _relative_to_weights(plan, M, a, b)
         return Transport(plan, f, g, flow.solved)
 
@@ -120,6 +138,26 @@ def _reduce(M: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return reduced, f, g
 
 
+def _reduce_by_weight(M: np.ndarray, a: np.ndarray, b: np.ndarray, plain: _Reduced) -> _Reduced:
+    """Take off rows and columns what those that weigh as much leave them, if that is less in all.
+
+    The least cost of a heavy row may be that of a light column, far below zero: taken off, it would
+    leave nothing of the digits of the others. Entries may stay below zero here.
+    """
+    f, g = np.zeros(len(a)), np.zeros(len(b))
+    for _ in range(2):
+        f = _held(M - g, b >= a[:, None], axis=1)
+        g = _held(M - f[:, None], a[:, None] >= b, axis=0)
+    paid = float(a @ np.abs(f) + b @ np.abs(g))
+    return (M - f[:, None] - g, f, g, paid) if paid < MUCH_LESS * plain[3] else plain
+
+
+def _held(left: np.ndarray, by: np.ndarray, axis: int) -> np.ndarray:
+    """Return the least entries that count, or of all where none does."""
+    least = np.where(by, left, np.inf).min(axis=axis)
+    return np.where(np.isfinite(least), least, left.min(axis=axis))
+
+
 def _relative_to_weights(plan: Plan, M: np.ndarray, a: np.ndarray, b: np.ndarray) -> Plan:
     """Make the marginals of light points right, too: POT's are to units of the whole mass."""
     if seen_error(plan, a, b) <= UNITS * UNIT:
@@ -130,14 +168,14 @@ def _relative_to_weights(plan: Plan, M: np.ndarray, a: np.ndarray, b: np.ndarray
     return plan if np.isinf(M).any() else round_plan(plan, a, b)
 
 
-def _caps(reduced: np.ndarray, paid: float) -> list[float]:
+def _caps(reduced: np.ndarray, top: float, paid: float) -> list[float]:
     """Costs to cut off at, one after another until the plan uses none that was cut.
 
     POT compares costs to an absolute tolerance: it is given numbers in [0, 1]. A few that stand for
     forbidden arcs, or the distance of pairs that are nowhere near, would leave nothing of the
     others. Cut costs only lower the optimum, so that a plan that uses none of them is optimal.
     """
-    top = most = float(reduced.max())
+    most = top
     if top == np.inf:
         top = float(reduced.max(where=reduced < np.inf, initial=0.0))
         # Dearer than any way around that uses allowed arcs.
@@ -195,4 +233,4 @@ def _pivots_in_time(n: int, m: int) -> float:
     left = seconds_left() - SETUP_SECONDS * n * m
     if left <= 0.0:
         raise DeadlineError
-    return left / (PIVOT_SECONDS * float(np.sqrt(n * m)))
+    return left / (PIVOT_SECONDS * sqrt(n * m))

@@ -38,6 +38,8 @@ WINDOW = 4
 LOOK = 8
 LARGEST_OMEGA = 1.99
 BACK = 0.9
+# Sweeps that take as long as a kernel does to be formed, roughly.
+FORMING = 16
 # Steps of a symmetric problem between two looks at its error.
 HALVINGS = 4
 # Exponents of light columns that are nearer than the others are cut off here.
@@ -51,7 +53,7 @@ LIFTED = 1e-30
 class Scaling(NamedTuple):
     """Potentials of a plan with exact rows, ``left_i kernel_ij right_j``, and what it lacks.
 
-    `columns` are the plan's over b, `error` is the mass in wrong columns.
+    `columns` are the plan's over b, `error` is the mass in wrong columns, `sweeps` what it took.
     """
 
     f: Any
@@ -216,14 +218,18 @@ class _Sweeps:
         return (vector[:, None, :] @ self.kernel)[:, 0, :]
 
     def run(self, tol: Any, limit: int) -> Scaling:
-        """Sweep until the columns are right, or as often as is allowed."""
-        sweeps = 0
+        """Sweep until the columns are right, or as often as is allowed.
+
+        Kernels that are formed on the way count as so many sweeps: potentials of far points may be
+        so many eps away that each look finds scalings out of range.
+        """
+        sweeps = formed = 0
         if not isinstance(tol, float | Near):
             tol = self.number(self.inside(tol))
         x, columns, error = self.look()
-        while sweeps < limit and not self.near(x, error, tol):
+        while sweeps + formed < limit and not self.near(x, error, tol):
             check_deadline()
-            every = min(self.every, limit - sweeps)
+            every = min(self.every, limit - sweeps - formed)
             for _ in range(every):
                 self.sweep()
             sweeps += every
@@ -231,6 +237,7 @@ class _Sweeps:
             # A look now and then is enough, unless nothing is left to look at.
             if sweeps % LOOK == 0 or not self.holds(error >= 0.0):
                 if self.absorb():
+                    formed += FORMING
                     x, columns, error = self.look()
                 if self.holds(error != error):
                     break
@@ -238,7 +245,7 @@ class _Sweeps:
                 self.relaxation.update(error + 0.0 * self.relaxation.omega, sweeps)
         if not self.in_range(x) and self.absorb():
             x, columns, error = self.look()
-        return self.found(x, columns, error, sweeps)
+        return self.found(x, columns, error, sweeps + formed)
 
     def number(self, array: Any) -> Any:
         """A number of Python's where that costs no wait: hundreds of looks at it are cheaper."""

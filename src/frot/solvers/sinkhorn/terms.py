@@ -99,6 +99,11 @@ class Terms:
         scale = np.maximum(sizes.mean(axis=1, keepdims=True), np.maximum(eta, eps))
         bring, weights = home.double().bring, to_numpy(b)
         lightest, heaviest = weights.min(axis=1), weights.max(axis=1)
+        prices = {
+            name: bring(np.reshape(price, (-1, 1)) * column)
+            for name, price in zip(("tau_a", "tau_b"), tau, strict=True)
+            if np.isfinite(price).all()
+        }
         exact = cls(
             home.double(),
             *map(bring, (a, b, eta, eps, scale, sizes)),
@@ -109,11 +114,7 @@ class Terms:
             gaps=bool((lightest == 0.0).any()),
             even=bool((lightest == heaviest).all()),
             symmetric=symmetric and not any(np.isfinite(price).any() for price in tau),
-            **{
-                name: bring(np.reshape(price, (-1, 1)) * column)
-                for name, price in zip(("tau_a", "tau_b"), tau, strict=True)
-                if np.isfinite(price).all()
-            },
+            **prices,
         )
         return exact.at(home)
 
@@ -163,7 +164,9 @@ class Terms:
     def single_safe(self) -> bool:
         """Whether weights, costs and their products are numbers in single precision too."""
         a, b, scale, eps = (to_numpy(part) for part in (self.a, self.b, self.scale, self.eps))
-        light = any(bool((side[side > 0.0] <= LIGHTEST).any()) for side in (a, b))
+        light = any(
+            side.min() <= LIGHTEST and bool((side[side > 0.0] <= LIGHTEST).any()) for side in (a, b)
+        )
         within = (scale < SINGLE_RANGE) & (np.minimum(scale, eps) > 1.0 / SINGLE_RANGE)
         return not light and bool(within.all())
 
