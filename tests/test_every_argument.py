@@ -350,6 +350,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {"C": ARRAYS, **MASSES, "names": NAMES, **LIMITS, **WATCHED},
     ),
     "toy": (frot.toy, {}, {"n": COUNTS, "random_state": SEEDS}),
+    "load": (frot.load, {}, {"path": PATHS}),
     "read_table": (frot.read_table, {}, {"path": PATHS}),
     "read_pair": (
         frot.read_pair,

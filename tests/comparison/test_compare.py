@@ -181,7 +181,7 @@ def test_the_best_answer_of_an_interrupted_solver_is_kept(monkeypatch):
         ({"groups": [3, 3]}, "the sizes add up to 6"),
         ({"tol": -1.0}, "tol"),
         ({"time_limit": 0.0}, "time_limit"),
-        ({"seed": -1}, "seed"),
+        ({"random_state": -1}, "random_state"),
         ({"feature_names": ["a"]}, "feature_names: 1 names for 4 features"),
         ({"a": [1.0]}, "a"),
     ],

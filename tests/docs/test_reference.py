@@ -13,6 +13,7 @@ MODULES = {
     "frot": "frot",
     "costs": "frot.costs",
     "selection": "frot.selection",
+    "cells": "frot.cells",
     "correspondence": "frot.correspondence",
     "torch": "frot.torch",
     "datasets": "frot.datasets",

@@ -77,7 +77,8 @@ def second_names(call: Call) -> Call:
         name: first for first, name in SECOND_NAMES.items() if passes_on or first in parameters
     }
 
-    other = OTHER_WORDS.keys() - parameters.keys()
+    # Whoever passes keywords on has the last word on what they are called.
+    other = set() if passes_on else OTHER_WORDS.keys() - parameters.keys()
 
     @wraps(call)
     def run(*args: Any, **given: Any) -> Any:

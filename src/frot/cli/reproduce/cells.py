@@ -73,8 +73,8 @@ SETTINGS = (
     *(Setting("network", noise, shared=True) for noise in (0.5, 0.75)),
     *(Setting("network", noise, counts=True) for noise in (0.0, 0.5, 0.75)),
     *(Setting("tree", noise, growth=4.0) for noise in (0.5, 0.75)),
-    *(Setting("pbmc", noise) for noise in (0.0, 0.5)),
-    Setting("pbmc", 0.5, shared=True),
+    *(Setting("pbmc", noise) for noise in (0.0, 0.5, 0.75)),
+    *(Setting("pbmc", noise, shared=True) for noise in (0.5, 0.75)),
 )
 
 

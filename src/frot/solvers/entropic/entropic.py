@@ -292,7 +292,9 @@ class Entropic(Driven):
             else:
                 upper, lower = run.certify(at, engine)
                 since, width = 0, upper.bound - lower.bound
-                rounded = width <= 4.0 * (upper.bound - upper.value + lower.slack)
+                margins = upper.bound - upper.value + lower.slack
+                # Single precision is left where nothing else is left to gain by it.
+                rounded = width <= (1.5 if single else 4.0) * margins
                 if rounded and single and relative_gap(lower.bound, upper.bound) > self.tol:
                     # That may be what single precision made of potentials: it is no last word.
                     return at

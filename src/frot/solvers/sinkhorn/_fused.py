@@ -114,8 +114,8 @@ class FusedEngine(StreamEngine):
 
     @property
     def noise(self) -> float:
-        """What one product moves dual values by once its mean error is taken off."""
-        return 1e-4
+        """What is left of dual values' errors once the mean error of one product is taken off."""
+        return 1e-5 if self._memory.get("rough", True) else 1e-6
 
     def passes(self, alpha: Any) -> FusedPasses:
         """Passes with three products."""
