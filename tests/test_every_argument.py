@@ -99,6 +99,7 @@ CHOICES: dict[str, Any] = {
     "bytes": b"none",
     "huge": HUGE,
 }
+KINDS = {name: value for name, value in CHOICES.items() if value is not None}
 CALLABLES: dict[str, Any] = {**NONSENSE, "text": "print", "a number": 5, "an array": np.ones(3)}
 TEXTS: dict[str, Any] = {**NONSENSE, "None": None, "a number": 5, "a list": ["a"], "bytes": b"a"}
 PATHS: dict[str, Any] = {**NONSENSE, "a number": 5, "a list": ["a.csv"], "bytes": b"a.csv"}
@@ -350,7 +351,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {"C": ARRAYS, **MASSES, "names": NAMES, **LIMITS, **WATCHED},
     ),
     "toy": (frot.toy, {}, {"n": COUNTS, "random_state": SEEDS}),
-    "load": (frot.load, {}, {"path": PATHS}),
+    "load": (frot.load, {"path": "nowhere.npz"}, {"path": PATHS, "kind": KINDS}),
     "read_table": (frot.read_table, {}, {"path": PATHS}),
     "read_pair": (
         frot.read_pair,

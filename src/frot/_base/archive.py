@@ -16,6 +16,7 @@ import numpy as np
 
 from frot._base.errors import InputError, MissingDependencyError, brief
 from frot._base.files import check_path, check_writable, replacing
+from frot._base.validate import check_choice
 
 __all__ = ["load", "write_archive"]
 
@@ -80,6 +81,8 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     1.0
     """
     path = check_path(path)
+    if kind is not None:
+        check_choice(kind, "kind", tuple(READERS))
     if not path.is_file():
         raise InputError(f"{path} does not exist; give a file that a save of frot wrote")
     if path.suffix.lower() in FLOWS and kind in (None, "flow"):
