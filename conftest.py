@@ -22,6 +22,18 @@ collect_ignore_glob = [] if find_spec("triton") else ["src/frot/**/*_triton.py"]
 collect_ignore_glob += [] if find_spec("anndata") else ["tests/selection/test_h5ad.py"]
 
 
+# Groups of few tests that take minutes.
+LONG = (
+    "browser",
+    "alone",
+    "site",
+    "app",
+    "tests/selection/test_permutation.py",
+    "tests/test_memory.py",
+    "tests/app/test_genes.py",
+)
+
+
 @cache
 def group_of(file: str) -> str:
     """The ``xdist_group`` that a file says it is in, or the file itself.
@@ -43,5 +55,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByGroup(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return group_of(nodeid.partition("::")[0])
+
+        def _assign_work_unit(self, node: Any) -> None:
+            # By their numbers of tests these would be last, and one worker would wait for them.
+            for name in LONG:
+                if name in self.workqueue:
+                    self.workqueue.move_to_end(name, last=False)
+                    break
+            super()._assign_work_unit(node)
 
     return ByGroup(config, log)
