@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 
 import frot
 from _common import table
+from frot._base.arrays import has_triton
 from frot.solvers.sinkhorn import _fused
 
 GROUPS, FEATURES, CENTRES = 8, 64, 20
@@ -68,7 +69,7 @@ def main() -> None:
         print("no CUDA device here; nothing to measure")
         return
     counter, seconds = Counter(), defaultdict(float)
-    if options.plain or not _fused.has_triton():
+    if options.plain or not has_triton():
         _fused.FusedEngine.of = classmethod(lambda cls, *rest: None)  # type: ignore[method-assign]
     else:
         from frot.solvers.sinkhorn import _fused_triton

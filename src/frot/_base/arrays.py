@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +17,7 @@ __all__ = [
     "Home",
     "at_least",
     "find_home",
+    "has_triton",
     "is_foreign",
     "namespace",
     "quiet",
@@ -113,6 +115,11 @@ def at_least(xp: Any, array: Any, least: float) -> Any:
     array([0.5, 2. ])
     """
     return xp.maximum(array, 0.0 * array + least)
+
+
+def has_triton() -> bool:
+    """Whether there are kernels for CUDA devices."""
+    return importlib.util.find_spec("triton") is not None
 
 
 def quiet() -> Any:

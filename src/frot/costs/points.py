@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -261,12 +260,10 @@ class PointGeometry:
         return self._as(self.home.xp.float32)
 
 
-def _parts(points: Any) -> Iterator[slice]:
+def _parts(points: Any) -> list[slice]:
     """Cut points (B, n, d) so that a copy of a part takes little memory next to all of them."""
     batch, count, features = points.shape
-    step = max(1, PART // (batch * features))
-    for start in range(0, count, step):
-        yield slice(start, min(start + step, count))
+    return blocks(count, batch * features, PART)
 
 
 def _sum_from(points: Any, weights: Any, first: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from frot._base.arrays import has_triton
 from frot._base.errors import InputError
 from frot._base.validate import check_prior, check_weights
 from frot.correspondence._features import FeatureMap
@@ -24,12 +24,7 @@ from frot.correspondence._transport import (
 from frot.correspondence.cuda import _plain
 from frot.correspondence.cuda._operands import Operands, SideStream, make_groups, padded
 
-__all__ = ["PairPlanner", "PairSteps", "cosine_factors", "has_triton"]
-
-
-def has_triton() -> bool:
-    """Whether Triton can be imported."""
-    return importlib.util.find_spec("triton") is not None
+__all__ = ["PairPlanner", "PairSteps", "cosine_factors"]
 
 
 def cosine_factors(

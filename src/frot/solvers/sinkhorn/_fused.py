@@ -28,9 +28,7 @@ precision, all others in double.
 
 from __future__ import annotations
 
-import importlib.util
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
@@ -39,18 +37,18 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from frot._base.arrays import quiet, to_numpy
+from frot._base.arrays import has_triton, quiet, to_numpy
 from frot._base.stopping import check_deadline
 from frot.costs.geometry import Geometry
 from frot.costs.points import PointGeometry
-from frot.costs.protocol import Rounding
+from frot.costs.protocol import Rounding, blocks
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.aggregate import Clusters, cluster_points
 from frot.solvers.sinkhorn.engine import FirstPass, Point
 from frot.solvers.sinkhorn.terms import Terms
 
-__all__ = ["FUSED_TO", "FusedEngine", "has_triton"]
+__all__ = ["ADDED_TILES", "COLS", "FUSED_TO", "WIDTH", "FusedEngine"]
 
 # Features are padded to a multiple of this, and there may be so many at most: every further
 # multiple is another product of each tile.
@@ -71,11 +69,6 @@ COLS = 64
 ROWS = 1 << 16
 # Rows that group costs are taken from while the search goes on, where there are many more.
 SAMPLE = 1 << 17
-
-
-def has_triton() -> bool:
-    """Whether Triton can be imported."""
-    return importlib.util.find_spec("triton") is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +213,7 @@ class FusedEngine(StreamEngine):
         values = xp.matrix_transpose(clusters.one_hot(terms.home, clusters.cols))
         values = xp.asarray(xp.astype(values, xp.float32), copy=True)
         found = 0.0
-        for part in _parts(points.x.shape[0]):
+        for part in blocks(points.x.shape[0], 1, ROWS):
             moved = self.kernels.products(
                 points.x[part, :], points.y, u[part], cols, values, precise=self.fine
             )
@@ -296,15 +289,10 @@ class Operands:
         """Return the columns' points, feature by feature, (d, m), times `thin`."""
         xp, Y = self.terms.home.xp, self.geometry.Y[0, :, :]
         found = xp.empty((Y.shape[1], Y.shape[0]), dtype=xp.float32, device=Y.device)
-        for part in _parts(Y.shape[0]):
+        for part in blocks(Y.shape[0], 1, ROWS):
             some = Y[part, :] if thin is None else Y[part, :] * thin[part, None]
             found[:, part] = xp.matrix_transpose(xp.astype(some, xp.float32))
         return found
-
-
-def _parts(count: int) -> Iterator[slice]:
-    for start in range(0, count, ROWS):
-        yield slice(start, min(start + ROWS, count))
 
 
 def _scaled(xp: Any, points: Any, root: Any, weights: Any) -> tuple[Any, Any]:
@@ -313,7 +301,7 @@ def _scaled(xp: Any, points: Any, root: Any, weights: Any) -> tuple[Any, Any]:
     width = -(-features // WIDTH) * WIDTH
     found = xp.zeros((count, width), dtype=xp.float32, device=points.device)
     norms = xp.empty((count,), dtype=points.dtype, device=points.device)
-    for part in _parts(count):
+    for part in blocks(count, 1, ROWS):
         some = points[part, :]
         found[part, :features] = xp.astype(some * root, xp.float32)
         norms[part] = (some * some) @ weights

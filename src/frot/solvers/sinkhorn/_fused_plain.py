@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
+from frot.solvers.sinkhorn._fused import WIDTH
+
 __all__ = ["WIDTH", "apply", "column_sums", "log_sums", "products"]
 
-# Features are padded to a multiple of this.
-WIDTH = 64
 # Entries of a block.
 ENTRIES = 8_000_000
 

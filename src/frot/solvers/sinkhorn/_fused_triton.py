@@ -14,11 +14,12 @@ import torch
 import triton
 import triton.language as tl
 
+from frot.solvers.sinkhorn._fused import ADDED_TILES, COLS, WIDTH
+
 __all__ = ["apply", "column_sums", "log_sums", "products"]
 
 # Rows and columns of a tile, features that are multiplied at a time, warps, and tiles a segment.
-ROWS, COLS, WIDTH = 128, 64, 64
-SEGMENT = 16
+ROWS, SEGMENT = 128, ADDED_TILES
 WARPS, STAGES = 8, 2
 # Where only logarithms of sums are asked for there is room for more columns.
 WIDE_COLS = 128

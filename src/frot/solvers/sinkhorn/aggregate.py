@@ -20,6 +20,7 @@ from scipy.cluster.vq import kmeans2
 from frot._base.arrays import Home, quiet, to_numpy
 from frot.costs.geometry import Geometry
 from frot.costs.points import PointGeometry
+from frot.costs.protocol import blocks
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = ["CLUSTERS", "Clusters", "cluster_points", "cluster_scalings"]
@@ -71,10 +72,8 @@ def _nearest(home: Home, points: Any, root: Any, centres: Any) -> Any:
     xp = home.xp
     half = 0.5 * xp.sum(centres * centres, axis=1)
     parts = [
-        xp.argmax(
-            (points[at : at + AT_ONCE, :] * root) @ xp.matrix_transpose(centres) - half, axis=1
-        )
-        for at in range(0, points.shape[0], AT_ONCE)
+        xp.argmax((points[part, :] * root) @ xp.matrix_transpose(centres) - half, axis=1)
+        for part in blocks(points.shape[0], 1, AT_ONCE)
     ]
     return xp.concat(parts)
 
