@@ -1,4 +1,5 @@
 import dataclasses
+import inspect
 import json
 import re
 import sys
@@ -35,18 +36,18 @@ def registry(monkeypatch):
     """Two experiments that answer at once, one that lacks its data, and one that fails."""
 
     def made(name, holds):
-        def run(asked):
-            checks = (Check(f"{asked.n} points of seed {asked.seed}", holds),)
+        def run(n=None, seed=None):
+            checks = (Check(f"{n} points of seed {seed}", holds),)
             verdicts = (Verdict(name, f"the claim of {name}", checks),)
             table = Table("Numbers & more", ["a", "b"], [["<x>", "1.5"]])
-            return Reproduction(name, {"n": asked.n}, verdicts, figure, ("a note",), (table,))
+            return Reproduction(name, {"n": n}, verdicts, figure, ("a note",), (table,))
 
         return run
 
     def lacking(asked):
         raise InputError("the photographs are not there; get them")
 
-    def broken(asked):
+    def broken():
         raise SolverError("it broke")
 
     experiments = [
@@ -151,6 +152,8 @@ def test_the_registry_has_what_the_command_takes():
     for experiment in registry_module.EXPERIMENTS.values():
         assert set(experiment.takes) <= fields & options
         assert set(experiment.sized_by) <= set(experiment.takes)
+        known = set(inspect.signature(experiment.run).parameters)
+        assert fields & known - {"seed", "folder", "progress"} == set(experiment.takes)
         assert experiment.about
         assert bool(experiment.needs) == (experiment.check is not bool)
     taken = {name for one in registry_module.EXPERIMENTS.values() for name in one.takes}

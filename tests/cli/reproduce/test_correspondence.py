@@ -58,7 +58,7 @@ def small(monkeypatch):
 
 
 def test_all_methods_on_all_pairs_with_tables_pictures_and_verdicts(small, data, tmp_path):
-    made = correspondence(["planted"], root=data, folder=tmp_path / "kept")
+    made = correspondence(["planted"], data=data, folder=tmp_path / "kept")
     rows = made.numbers["scores"]
     assert {row["choice"] for row in rows} == {*CHOICES, *SWEEP}
     parts = {row["pairs_of"]: row["pairs"] for row in rows if row["choice"] == "frot"}
@@ -125,12 +125,12 @@ def test_finished_pairs_are_not_matched_again(small, willow, tmp_path, monkeypat
 
     monkeypatch.setattr(pair_runs, "match_pair", counted)
     with pytest.raises(KeyboardInterrupt):
-        correspondence(["planted"], 6, root=willow, folder=tmp_path)
+        correspondence(["planted"], 6, data=willow, folder=tmp_path)
     first = list(calls)
     calls[:] = []
     for pick in ("best_layer", "search_layers"):  # what they picked is kept as well
         monkeypatch.setattr(pair_runs, pick, None)
-    assert correspondence(["planted"], 6, root=willow, folder=tmp_path).numbers["pairs"] == {
+    assert correspondence(["planted"], 6, data=willow, folder=tmp_path).numbers["pairs"] == {
         "pf-willow": 6
     }
     assert len(calls) == 3
@@ -221,9 +221,9 @@ def test_pairs_with_fewer_points_than_others(data):
 
 def test_sets_that_are_not_known(data):
     with pytest.raises(InputError, match="'colon' is not known; give some of pf-willow, birds"):
-        correspondence(["planted"], 2, sets=["colon"], root=data)
+        correspondence(["planted"], 2, sets=["colon"], data=data)
 
 
 def test_networks_that_are_not_known(willow):
     with pytest.raises(InputError, match="'vgg' is not known"):
-        correspondence(["vgg"], root=willow)
+        correspondence(["vgg"], data=willow)

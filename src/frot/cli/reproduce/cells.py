@@ -14,7 +14,7 @@ import numpy as np
 from frot._base.errors import InputError, hearing
 from frot.api.solve import solve
 from frot.cells import Cells, couple, simulate
-from frot.cli.reproduce.experiment import Asked, Check, Experiment, Reproduction, Table, Verdict
+from frot.cli.reproduce.experiment import Check, Experiment, Reproduction, Table, Verdict
 from frot.cli.reproduce.resume import finish, kept_in, work_of
 from frot.groups.groups import Groups
 from frot.problem.amounts import relative
@@ -271,7 +271,7 @@ def _do(settings: dict[str, Setting], seed: int, key: str) -> tuple[str, dict[st
 
 
 def cells(
-    seeds: int = SEEDS,
+    n: int = SEEDS,
     seed: int = 0,
     *,
     settings: Sequence[Setting] | None = None,
@@ -279,9 +279,9 @@ def cells(
     folder: Path | None = None,
     progress: bool = False,
 ) -> Reproduction:
-    """Couple simulated and real cells of known fate by every method."""
+    """Couple simulated and real cells of known fate by every method, in n draws a setting."""
     chosen = [one for one in settings or SETTINGS if one.generator != "pbmc" or has_pbmc()]
-    keys = [f"{one.name}/{index}" for one in chosen for index in range(seeds)]
+    keys = [f"{one.name}/{index}" for one in chosen for index in range(n)]
     with kept_in(folder) as kept, counting_bar(
         "draws", len(keys), len(keys), enabled=progress
     ) as show:  # fmt: skip
@@ -290,9 +290,9 @@ def cells(
             partial(_do, {one.name: one for one in chosen}, seed), workers=workers,
             tick=lambda count: show(count, count),
         )  # fmt: skip
-    found = {one.name: [done[f"{one.name}/{index}"] for index in range(seeds)] for one in chosen}
+    found = {one.name: [done[f"{one.name}/{index}"] for index in range(n)] for one in chosen}
     notes = [
-        f"{seeds} draws of {CELLS} cells a day in each setting; ± is a standard error. The "
+        f"{n} draws of {CELLS} cells a day in each setting; ± is a standard error. The "
         "percentage is the share of pathways that are nuisance.",
         "eps is 2 % of the mean cost throughout. tau = (inf, 1 of the mean cost): the target's "
         "marginal need not be kept.",
@@ -304,7 +304,7 @@ def cells(
         notes.append("The real cells need scanpy and the Hallmark gene sets, and were left out.")
     return Reproduction(
         "cells",
-        {"seeds": seeds, "seed": seed, "measures": list(MEASURES), "settings": found},
+        {"seeds": n, "seed": seed, "measures": list(MEASURES), "settings": found},
         _verdicts(found),
         partial(_draw, found),
         tuple(notes),
@@ -425,20 +425,10 @@ def _draw(found: Found) -> Figure:
     return figure
 
 
-def _run(asked: Asked) -> Reproduction:
-    return cells(
-        asked.n or SEEDS,
-        asked.seed,
-        workers=asked.workers,
-        folder=asked.folder,
-        progress=asked.progress,
-    )
-
-
 EXPERIMENT = Experiment(
     "cells",
     "couplings of cells find true descendants where nuisance pathways drown them for others",
-    _run,
+    cells,
     takes=("n", "workers"),
     pieces="draws",
     papers=False,

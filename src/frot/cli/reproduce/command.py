@@ -177,7 +177,7 @@ def _run(experiment: Experiment, asked: Asked, out: Path) -> Reproduction:
     remark(f"{experiment.name}: computing ...")
     folder = out / experiment.name if experiment.pieces else None
     with _kept(folder, experiment.pieces):
-        return experiment.run(replace(asked, folder=folder))
+        return experiment(replace(asked, folder=folder))
 
 
 @contextmanager

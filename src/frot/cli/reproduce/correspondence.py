@@ -246,7 +246,7 @@ def correspondence(
     pairs: int | None = None,
     *,
     sets: Sequence[str] | None = None,
-    root: Path | str | None = None,
+    data: Path | str | None = None,
     workers: int = 1,
     folder: Path | None = None,
     progress: bool = False,
@@ -263,7 +263,7 @@ def correspondence(
     sets : sequence of str, optional
         "pf-willow" and "birds"; those that are there if left out. Layers are picked on cars of
         PF-WILLOW in any case.
-    root : path, optional
+    data : path, optional
         Folder of the data sets; looked for in the usual places if left out.
     workers : int
         Processes.
@@ -272,8 +272,8 @@ def correspondence(
     progress : bool
         Show a bar.
     """
-    whole = pf_willow(root)
-    chosen = {key: all_.first(pairs) for key, all_ in _sets(whole, sets, root).items()}
+    whole = pf_willow(data)
+    chosen = {key: all_.first(pairs) for key, all_ in _sets(whole, sets, data).items()}
     absent = [name for name in SETS if sets is None and name not in chosen]
     names = _available() if networks is None else list(networks)
     runs: dict[str, list[Runs]] = {key: [] for key in chosen}
@@ -418,22 +418,10 @@ def _check(asked: Asked) -> None:
         _available()
 
 
-def _run(asked: Asked) -> Reproduction:
-    return correspondence(
-        asked.networks,
-        asked.pairs,
-        sets=asked.sets,
-        root=asked.data,
-        workers=asked.workers,
-        folder=asked.folder,
-        progress=asked.progress,
-    )
-
-
 EXPERIMENT = Experiment(
     "correspondence",
     "FROT matches photographs at least as well as transport on layers that were picked with labels",
-    _run,
+    correspondence,
     _check,
     needs="PF-WILLOW (birds where they are there), and the weights of a network",
     takes=("pairs", "networks", "sets", "workers", "data"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,7 +65,8 @@ class Experiment:
     about : str
         What it puts to the test, in a sentence.
     run : callable
-        From what is asked to what was found. It resumes from `Asked.folder`.
+        Finds it. It takes fields of `Asked` by name, has defaults for those that may be None, and
+        resumes from `folder`.
     check : callable
         Raises `InputError` or `MissingDependencyError` with the reason where data or a library is
         lacking, before any work.
@@ -83,13 +85,19 @@ class Experiment:
 
     name: str
     about: str
-    run: Callable[[Asked], Reproduction]
+    run: Callable[..., Reproduction]
     check: Callable[[Asked], object] = bool
     needs: str = ""
     takes: tuple[str, ...] = ("n",)
     sized_by: tuple[str, ...] = ("n",)
     pieces: str = ""
     papers: bool = True
+
+    def __call__(self, asked: Asked) -> Reproduction:
+        """Run it with what is asked for; what is None is left to its own defaults."""
+        known = inspect.signature(self.run).parameters
+        given = {k: v for k, v in vars(asked).items() if k in known and v is not None}
+        return self.run(**given)
 
 
 @dataclass(frozen=True)

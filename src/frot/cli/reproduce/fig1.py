@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot.cli.reproduce.experiment import Asked, Check, Experiment, Reproduction, Verdict
+from frot.cli.reproduce.experiment import Check, Experiment, Reproduction, Verdict
 from frot.cli.reproduce.transports import (
     FW_SINKHORN,
     Run,
@@ -167,8 +167,4 @@ def _checks(way: str, three: Three) -> list[Check]:
     ]
 
 
-def _run(asked: Asked) -> Reproduction:
-    return fig1(asked.n or POINTS, asked.seed)
-
-
-EXPERIMENT = Experiment("fig1", CLAIM, _run)
+EXPERIMENT = Experiment("fig1", CLAIM, fig1)

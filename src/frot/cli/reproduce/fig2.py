@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot.cli.reproduce.experiment import Asked, Check, Experiment, Reproduction, Verdict
+from frot.cli.reproduce.experiment import Check, Experiment, Reproduction, Verdict
 from frot.cli.reproduce.transports import (
     FW_EMD,
     FW_SINKHORN,
@@ -243,8 +243,4 @@ def draw_fig2(numbers: dict[str, Any]) -> Figure:
     return figure
 
 
-def _run(asked: Asked) -> Reproduction:
-    return fig2(asked.n or POINTS, asked.seed)
-
-
-EXPERIMENT = Experiment("fig2", "Frank-Wolfe finds value and plan of the linear program", _run)
+EXPERIMENT = Experiment("fig2", "Frank-Wolfe finds value and plan of the linear program", fig2)

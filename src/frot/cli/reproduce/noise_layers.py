@@ -348,7 +348,7 @@ def noise_layers(
     *,
     networks: Sequence[str] = DEFAULT_NETWORKS,
     regret: bool = False,
-    root: str | os.PathLike[str] | None = None,
+    data: str | os.PathLike[str] | None = None,
     folder: Path | None = None,
     progress: bool = False,
 ) -> Reproduction:
@@ -364,7 +364,7 @@ def noise_layers(
         Of `frot.cli.reproduce.pairs.NETWORKS`.
     regret : bool
         Whether costs less their own optima are tried too, which takes longer than all the rest.
-    root : path, optional
+    data : path, optional
         Where PF-WILLOW is, as for `frot.correspondence.pf_willow`.
     folder : path, optional
         Where finished pairs are kept, so that a stopped run can be taken up.
@@ -378,17 +378,17 @@ def noise_layers(
     names = list(dict.fromkeys(networks))
     if not names:
         raise InputError("networks: is empty; name at least one")
-    data = pf_willow(root)
+    willow = pf_willow(data)
     # All of them first: a missing file is told before an hour's work.
-    backbones = {name: network(name, root) for name in names}
+    backbones = {name: network(name, data) for name in names}
     keys = [key for key in CHOICES if regret or key != "regret"]
-    count = len(data.first(pairs))
+    count = len(willow.first(pairs))
     made: dict[str, Any] = {}
     with counting_bar("pairs", count * len(names), count * len(names), enabled=progress) as show:
         for name, backbone in backbones.items():
             found = run_noisy(
                 backbone,
-                data,
+                willow,
                 count,
                 keys,
                 noise=NOISE,
@@ -400,7 +400,7 @@ def noise_layers(
     numbers: dict[str, Any] = {
         "figure": "noise-layers",
         "pairs": count,
-        "classes": data.first(count).counts,
+        "classes": willow.first(count).counts,
         "seed": seed,
         "noise_layers": NOISE,
         "threshold": THRESHOLD,
@@ -492,22 +492,10 @@ def _check(asked: Asked) -> None:
         network(name, asked.data)
 
 
-def _run(asked: Asked) -> Reproduction:
-    return noise_layers(
-        asked.pairs or PAIRS,
-        asked.seed,
-        networks=asked.networks or DEFAULT_NETWORKS,
-        regret=bool(asked.regret),
-        root=asked.data,
-        folder=asked.folder,
-        progress=asked.progress,
-    )
-
-
 EXPERIMENT = Experiment(
     "noise-layers",
     "layers of noise trap the adversary, and a prior by coherence keeps it off them",
-    _run,
+    noise_layers,
     _check,
     needs="PF-WILLOW",
     takes=("pairs", "networks", "regret", "data"),

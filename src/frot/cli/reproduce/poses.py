@@ -134,7 +134,7 @@ def poses(
     networks: Sequence[str] = ("efficientnet-lite2",),
     pairs: int | None = None,
     *,
-    root: Path | None = None,
+    data: Path | None = None,
     workers: int = 1,
     folder: Path | None = None,
     progress: bool = False,
@@ -146,7 +146,7 @@ def poses(
     networks : sequence of str
     pairs : int, optional
         How many of birds, and of PF-WILLOW, spread over these; all 240 and 900 if left out.
-    root : path, optional
+    data : path, optional
         Folder that has ``birds`` and PF-WILLOW.
     workers : int
         Processes.
@@ -155,7 +155,7 @@ def poses(
     progress : bool
         Show a bar.
     """
-    chosen = [*bird_pairs(root).first(pairs), *pf_willow(root).first(pairs)]
+    chosen = [*bird_pairs(data).first(pairs), *pf_willow(data).first(pairs)]
     photos = list({pair.source: pair for pair in chosen if "." not in pair.category}.values())
     photos = photos[:: max(1, len(photos) // TURNED)][:TURNED]
     sets = {pair.id: pair for pair in chosen}
@@ -313,21 +313,10 @@ def _check(asked: Asked) -> None:
     pf_willow(asked.data)
 
 
-def _run(asked: Asked) -> Reproduction:
-    return poses(
-        asked.networks or ("efficientnet-lite2",),
-        asked.pairs,
-        root=asked.data,
-        workers=asked.workers,
-        folder=asked.folder,
-        progress=asked.progress,
-    )
-
-
 EXPERIMENT = Experiment(
     "poses",
     "birds that face the other way are matched mirrored, turned photographs turned back",
-    _run,
+    poses,
     _check,
     needs="birds with their parts, and PF-WILLOW",
     takes=("pairs", "networks", "workers", "data"),

@@ -14,7 +14,7 @@ from scipy.stats import ortho_group
 
 from frot._base.errors import hearing
 from frot.api.solve import solve
-from frot.cli.reproduce.experiment import Asked, Check, Experiment, Reproduction, Verdict
+from frot.cli.reproduce.experiment import Check, Experiment, Reproduction, Verdict
 from frot.cli.reproduce.resume import finish, kept_in, work_of
 from frot.cli.reproduce.transports import relative_excess
 from frot.problem.result import Result
@@ -535,14 +535,10 @@ def _unsolved(found: dict[str, dict[str, list[dict[str, Any]]]]) -> list[str]:
     ]
 
 
-def _run(asked: Asked) -> Reproduction:
-    return robustness(asked.n or POINTS, asked.seed, folder=asked.folder, progress=asked.progress)
-
-
 EXPERIMENT = Experiment(
     "robustness",
     "values, choices and plans of robust transports stay as they are when features of noise come",
-    _run,
+    robustness,
     pieces="draws",
     papers=False,
 )

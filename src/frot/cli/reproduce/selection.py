@@ -490,7 +490,7 @@ def selection(
     splits: int = SPLITS,
     seed: int = 0,
     *,
-    root: Path | None = None,
+    data: Path | None = None,
     workers: int = 1,
     folder: Path | None = None,
     progress: bool = False,
@@ -500,13 +500,13 @@ def selection(
     Where ``gli_85`` is not there, ``chowdary``, measured on the same chip, takes its place in the
     verdicts.
     """
-    names = _names(sets, root)
-    data = [load_expression(name, root=root) for name in names]
+    names = _names(sets, data)
+    tables = [load_expression(name, root=data) for name in names]
     made: dict[str, Any] = {}
     # A split takes about as long as its set has features.
-    effort = float(splits * sum(each.shape[1] for each in data))
-    with counting_bar("splits", splits * len(data), effort, enabled=progress) as show:
-        for each in data:
+    effort = float(splits * sum(each.shape[1] for each in tables))
+    with counting_bar("splits", splits * len(tables), effort, enabled=progress) as show:
+        for each in tables:
             found = run_splits(
                 each,
                 splits,
@@ -516,7 +516,7 @@ def selection(
                 tick=lambda count, size=each.shape[1]: show(count, count * size),
             )
             made[each.name] = _numbers(each, found, "gli_85" in names)
-        for each in data:
+        for each in tables:
             made[each.name]["seconds"] = seconds(each.X, each.y, seed)
             made[each.name]["agreement"] = agreement(each.X, each.y, seed)
     numbers = {"figure": "selection", "splits": splits, "seed": seed, "ks": list(KS), "sets": made}
@@ -614,22 +614,10 @@ def _check(asked: Asked) -> None:
     _names(asked.sets, asked.data)
 
 
-def _run(asked: Asked) -> Reproduction:
-    return selection(
-        asked.sets,
-        asked.splits or SPLITS,
-        asked.seed,
-        root=asked.data,
-        workers=asked.workers,
-        folder=asked.folder,
-        progress=asked.progress,
-    )
-
-
 EXPERIMENT = Experiment(
     "selection",
     "FROT selects features as well as the Wasserstein distance, and faster",
-    _run,
+    selection,
     _check,
     needs="data sets of gene expression (see frot.datasets)",
     takes=("splits", "sets", "workers", "data"),

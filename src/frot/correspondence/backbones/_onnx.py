@@ -26,7 +26,7 @@ from frot.correspondence.backbones.wrappers import choose_layers, warn_of_few
 
 __all__ = [
     "Classifier",
-    "Geometry",
+    "GraphCells",
     "OnnxBackbone",
     "find_classifier",
     "find_sums",
@@ -48,7 +48,7 @@ _RESHAPES = frozenset(("Reshape", "Flatten", "Squeeze", "Dropout", "Identity", "
 
 
 @dataclass(frozen=True)
-class Geometry:
+class GraphCells:
     """How the cells of a tensor lie over the network's input.
 
     Parameters
@@ -91,13 +91,13 @@ class Classifier:
     bias: np.ndarray
 
 
-def geometries(graph: Any, source: str, axis: int) -> dict[str, Geometry]:
+def geometries(graph: Any, source: str, axis: int) -> dict[str, GraphCells]:
     """Return the geometry of every tensor that is still a map over the image.
 
     Along a sum the larger receptive field counts: the longer path through the block.
     """
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
-    known = {source: Geometry(1, 1, axis)}
+    known = {source: GraphCells(1, 1, axis)}
     cellwise = set(_CELLWISE.split())
     for node in graph.node:
         inputs = [known[name] for name in node.input if name in known]
@@ -118,7 +118,7 @@ def geometries(graph: Any, source: str, axis: int) -> dict[str, Geometry]:
                 (size - 1) * gap
                 for size, gap in zip(window, attributes.get("dilations") or [1, 1], strict=True)
             )
-            known[node.output[0]] = Geometry(
+            known[node.output[0]] = GraphCells(
                 widest.stride * stride,
                 widest.receptive_field + spread * widest.stride,
                 1,
@@ -132,7 +132,7 @@ def geometries(graph: Any, source: str, axis: int) -> dict[str, Geometry]:
     return known
 
 
-def find_sums(graph: Any, known: Mapping[str, Geometry]) -> list[str]:
+def find_sums(graph: Any, known: Mapping[str, GraphCells]) -> list[str]:
     """Return the stem (the first pooled tensor, if pooled before any sum) and the residual sums.
 
     A graph without residuals gives the outputs of its convolutions, after their batch
@@ -163,7 +163,7 @@ def find_sums(graph: Any, known: Mapping[str, Geometry]) -> list[str]:
     return sums
 
 
-def find_classifier(graph: Any, known: Mapping[str, Geometry]) -> Classifier | None:
+def find_classifier(graph: Any, known: Mapping[str, GraphCells]) -> Classifier | None:
     """Return the last matrix that is applied to averages over the cells, if there is one."""
     numpy_helper = require("onnx.numpy_helper", "correspondence")
     constants = {tensor.name: tensor for tensor in graph.initializer}
@@ -378,7 +378,7 @@ class OnnxBackbone:
         return None if patch is None else -(-(side + patch // 2) // patch)
 
     def _find_blocks(
-        self, model: Any, source: Any, known: dict[str, Geometry], axis: int
+        self, model: Any, source: Any, known: dict[str, GraphCells], axis: int
     ) -> list[str]:
         """Return the sums that leave the blocks of a transformer; none where it is no transformer.
 

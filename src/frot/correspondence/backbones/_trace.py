@@ -15,7 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-__all__ = ["Geometry", "Trace", "as_map", "evaluating", "watching"]
+__all__ = ["Trace", "TracedCells", "as_map", "evaluating", "watching"]
 
 _ATEN = torch.ops.aten
 _SUMS = (_ATEN.add.Tensor, _ATEN.add_.Tensor)
@@ -43,7 +43,7 @@ _NORMS = (
 
 
 @dataclass(frozen=True)
-class Geometry:
+class TracedCells:
     """What the cells of a tensor see of the input.
 
     Parameters
@@ -98,8 +98,8 @@ class Trace(TorchDispatchMode):
     def __init__(self, keep: Collection[str] = ()) -> None:
         super().__init__()
         self.inside: list[str] = []
-        self.sums: dict[str, tuple[Geometry, torch.Tensor | None]] = {}
-        self.stem: tuple[str, Geometry, torch.Tensor | None] | None = None
+        self.sums: dict[str, tuple[TracedCells, torch.Tensor | None]] = {}
+        self.stem: tuple[str, TracedCells, torch.Tensor | None] | None = None
         self.convolutions: list[str] = []
         self.weights = 0
         self.head: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = None
@@ -111,9 +111,9 @@ class Trace(TorchDispatchMode):
 
     def start(self, image: torch.Tensor) -> None:
         """Say which tensor is the image, of shape (1, 3, h, w)."""
-        self._geometries[image] = Geometry(1, 1, (image.shape[2], image.shape[3]))
+        self._geometries[image] = TracedCells(1, 1, (image.shape[2], image.shape[3]))
 
-    def geometry(self, tensor: torch.Tensor) -> Geometry | None:
+    def geometry(self, tensor: torch.Tensor) -> TracedCells | None:
         """Return what the cells of a tensor see, where that is known."""
         return self._geometries.get(tensor)
 
@@ -163,7 +163,7 @@ class Trace(TorchDispatchMode):
             self.head = None
         self._follow_head(func, args, first, output)
 
-    def _record_sum(self, output: torch.Tensor, seen: Geometry | None) -> None:
+    def _record_sum(self, output: torch.Tensor, seen: TracedCells | None) -> None:
         if seen is None or not _is_map(output, seen):
             return
         name = self._here() or f"sum_{len(self.sums) + 1}"
@@ -208,7 +208,7 @@ class Trace(TorchDispatchMode):
             self.head = (maps, args[1], output)
 
 
-def as_map(tensor: torch.Tensor, seen: Geometry | None) -> torch.Tensor:
+def as_map(tensor: torch.Tensor, seen: TracedCells | None) -> torch.Tensor:
     """Return a tensor of one image as a map (channels, h, w); tokens before the cells' are cut."""
     if tensor.ndim == 4:
         last = seen is not None and _channels_last(tensor, seen)
@@ -220,29 +220,29 @@ def as_map(tensor: torch.Tensor, seen: Geometry | None) -> torch.Tensor:
     raise ValueError(f"a tensor of shape {tuple(tensor.shape)} is no map")
 
 
-def _cells(seen: Geometry) -> int:
+def _cells(seen: TracedCells) -> int:
     return seen.grid[0] * seen.grid[1]
 
 
-def _is_map(tensor: torch.Tensor, seen: Geometry) -> bool:
+def _is_map(tensor: torch.Tensor, seen: TracedCells) -> bool:
     if tensor.ndim == 3:
         first = tensor.shape[0] == 1 and tensor.shape[1] >= _cells(seen)
         return first or _tokens_first(tensor, seen)
     return tensor.ndim == 4 and seen.grid in (tuple(tensor.shape[2:]), tuple(tensor.shape[1:3]))
 
 
-def _tokens_first(tensor: torch.Tensor, seen: Geometry) -> bool:
+def _tokens_first(tensor: torch.Tensor, seen: TracedCells) -> bool:
     """Whether tokens come before the batch, (tokens, 1, channels), as in older transformers."""
     return tensor.shape[1] == 1 and tensor.shape[0] >= max(_cells(seen), 2)
 
 
 def _through(
-    seen: Geometry | None, window: Sequence[int], stride: Any, padding: Any, output: torch.Tensor
-) -> Geometry | None:
+    seen: TracedCells | None, window: Sequence[int], stride: Any, padding: Any, output: torch.Tensor
+) -> TracedCells | None:
     """Return what is seen through windows of `window` + 1 cells, a stride apart."""
     if seen is None or output.ndim != 4:
         return None
-    return Geometry(
+    return TracedCells(
         seen.stride * max(_two(stride)),
         seen.receptive_field + max(window) * seen.stride,
         (output.shape[2], output.shape[3]),
@@ -251,8 +251,8 @@ def _through(
 
 
 def _picked(
-    func: Any, args: Sequence[Any], known: Sequence[Geometry | None], output: torch.Tensor
-) -> Geometry | None:
+    func: Any, args: Sequence[Any], known: Sequence[TracedCells | None], output: torch.Tensor
+) -> TracedCells | None:
     """Return what is seen where cells are added, left out or merged; None for all else.
 
     Patches are merged either by picking every second cell four times, and putting those side by
@@ -289,25 +289,25 @@ def _picked(
     # What the two axes are off by is half of the way each.
     start = seen.start + seen.stride * max(begin or 0, 0) / 2
     if gaps[0] == gaps[1]:
-        return Geometry(seen.stride * gaps[0], seen.receptive_field, grid, start)
+        return TracedCells(seen.stride * gaps[0], seen.receptive_field, grid, start)
     return replace(seen, grid=grid, start=start, gaps=(gaps[0], gaps[1]))
 
 
-def _folded(seen: Geometry, before: torch.Tensor, output: torch.Tensor) -> Geometry | None:
+def _folded(seen: TracedCells, before: torch.Tensor, output: torch.Tensor) -> TracedCells | None:
     """Return what is seen where k x k neighbours have become channels, which are last."""
     h, w = output.shape[1], output.shape[2]
     k = seen.grid[0] // max(h, 1)
     if before.ndim < 5 or output.shape[0] != 1 or k < 2 or seen.grid != (k * h, k * w):
         return None
     more = (k - 1) * seen.stride
-    return Geometry(k * seen.stride, seen.receptive_field + more, (h, w), seen.start + more / 2)
+    return TracedCells(k * seen.stride, seen.receptive_field + more, (h, w), seen.start + more / 2)
 
 
-def _channels_last(tensor: torch.Tensor, seen: Geometry) -> bool:
+def _channels_last(tensor: torch.Tensor, seen: TracedCells) -> bool:
     return tuple(tensor.shape[1:3]) == seen.grid != tuple(tensor.shape[2:])
 
 
-def _along(known: Sequence[Geometry | None], output: torch.Tensor) -> Geometry | None:
+def _along(known: Sequence[TracedCells | None], output: torch.Tensor) -> TracedCells | None:
     """Return what is seen along the longest of the paths that end in `output`."""
     fitting = [
         seen for seen in known if seen is not None and (output.ndim != 4 or _is_map(output, seen))
