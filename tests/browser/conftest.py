@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import shutil
 
+import numpy as np
+import pandas
 import pytest
+
+import frot
+from tests.selection.planted import planted
+
+GENES = 60
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +32,31 @@ def browser():
     browser.set_page_load_timeout(60)
     yield browser
     browser.quit()
+
+
+@pytest.fixture(scope="session")
+def genes_page(tmp_path_factory):
+    """A selector of three classes, tested, and its page."""
+    from frot.selection import FROTSelector, write_selection_report
+
+    X, y = planted(d=GENES, classes=3)
+    frame = pandas.DataFrame(X, columns=pandas.Index([f"GENE{i}" for i in range(GENES)]))
+    selector = FROTSelector(5).fit(frame, y)
+    selector.permutation_test(frame, y, n_permutations=49)
+    path = tmp_path_factory.mktemp("page") / "genes.html"
+    return selector, write_selection_report(selector, frame, y, path, call="selector.fit(X, y)")
+
+
+@pytest.fixture(scope="session")
+def methods_page(tmp_path_factory):
+    """A comparison of which one method fails, and its page."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(2, 12, 6))
+    Y[:, :2] += 2.0 * np.sign(Y[:, :2])
+    methods = "frot,srw,max_sliced,generalised_max_sliced,sliced,max_min,ot,equitable"
+    found = frot.compare(X, Y, methods, k=7)
+    path = tmp_path_factory.mktemp("page") / "compare.html"
+    return found, frot.write_comparison_report(found, path, call="frot.compare(X, Y)")
 
 
 @pytest.fixture

@@ -54,7 +54,9 @@ class App:
             return False
 
     def end(self) -> None:
-        """Interrupt it, as Ctrl-C does."""
+        """Interrupt it, as Ctrl-C does, unless it has ended."""
+        if self.process.poll() is not None:
+            return
         self.process.send_signal(signal.SIGINT)
         try:
             self.process.wait(60)
@@ -269,10 +271,8 @@ def test_files_that_are_too_large_are_refused(app):
     assert upload(2_000_000) == 413
 
 
-def test_the_server_knows_its_name_and_leaves_nothing(browser, tmp_path):
-    folder = tmp_path / "own"
-    folder.mkdir()
-    app = App(folder)
+def test_the_server_knows_its_name_and_leaves_nothing(app):
+    """The last test of all, since it ends the server."""
     request = urllib.request.Request(app.address, headers={"Host": "elsewhere.example"})
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(request, timeout=30)
@@ -281,6 +281,6 @@ def test_the_server_knows_its_name_and_leaves_nothing(browser, tmp_path):
         other.settimeout(5)
         name = socket.gethostbyname(socket.gethostname())
         assert name.startswith("127.") or other.connect_ex((name, app.port)) != 0
-    assert any(folder.iterdir())
+    assert any(app.folder.iterdir())
     app.end()
-    assert list(folder.iterdir()) == []
+    assert list(app.folder.iterdir()) == []

@@ -3,30 +3,18 @@
 import numpy as np
 import pytest
 
-import frot
-
 # One browser for all pages.
 pytestmark = pytest.mark.xdist_group("browser")
 
 
-@pytest.fixture(scope="module")
-def found():
-    rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(2, 25, 6))
-    Y[:, :2] += 2.0 * np.sign(Y[:, :2])
-    methods = "frot,srw,max_sliced,generalised_max_sliced,sliced,max_min,ot,equitable"
-    return frot.compare(X, Y, methods, k=7)
-
-
-@pytest.fixture(scope="module")
-def address(found, tmp_path_factory):
-    path = tmp_path_factory.mktemp("page") / "compare.html"
-    return frot.write_comparison_report(found, path, call="frot.compare(X, Y)").as_uri()
+@pytest.fixture
+def found(methods_page):
+    return methods_page[0]
 
 
 @pytest.fixture
-def page(visit, address):
-    return visit(address)
+def page(visit, methods_page):
+    return visit(methods_page[1].as_uri())
 
 
 def column(page, number):

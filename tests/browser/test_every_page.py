@@ -22,14 +22,6 @@ def write(kind, folder):
     X, Y, groups = toy(15)
     if kind == "result":
         return frot.write_report(frot.solve(X, Y, groups), path, "frot.solve(X, Y)")
-    if kind == "comparison":
-        return frot.write_comparison_report(frot.compare(X, Y, "frot,ot"), path, "frot.compare()")
-    if kind == "selection":
-        from frot.selection import FROTSelector, write_selection_report
-        from tests.selection.planted import planted
-
-        data = planted(d=12, classes=3)
-        return write_selection_report(FROTSelector(3).fit(*data), *data, path)
     if kind == "match":
         from frot.correspondence import write_match_page
         from tests.correspondence.fake_match import fake_match
@@ -58,8 +50,8 @@ def write(kind, folder):
 
 
 @pytest.fixture(scope="module")
-def addresses(tmp_path_factory):
-    made = {}
+def addresses(tmp_path_factory, genes_page, methods_page):
+    made = {"selection": genes_page[1].as_uri(), "comparison": methods_page[1].as_uri()}
 
     def address(kind):
         if kind not in made:
@@ -78,7 +70,7 @@ def test_it_loads_everything_from_itself(visit, addresses, kind):
     assert {url for url in urls if not url.startswith("data:")} == {addresses(kind)}
     script = "return Array.from(document.images, i => [i.complete, i.naturalWidth, i.alt.length]);"
     pictures = page.execute_script(script)
-    assert len(pictures) == {"selection": 18, "match": 4, "sections": 1, "experiments": 1}.get(
+    assert len(pictures) == {"selection": 19, "match": 4, "sections": 1, "experiments": 1}.get(
         kind, 3
     )
     assert all(complete and width >= 360 and words for complete, width, words in pictures)

@@ -1,37 +1,17 @@
 """The report of a selection as Chromium sees it."""
 
 import numpy as np
-import pandas
 import pytest
 
-from frot.selection import FROTSelector, write_selection_report
-from tests.selection.planted import planted
+from tests.browser.conftest import GENES
 
 # One browser for all pages.
 pytestmark = pytest.mark.xdist_group("browser")
 
-GENES = 60
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    X, y = planted(d=GENES, classes=3)
-    frame = pandas.DataFrame(X, columns=pandas.Index([f"GENE{i}" for i in range(GENES)]))
-    selector = FROTSelector(5).fit(frame, y)
-    selector.permutation_test(frame, y, n_permutations=49)
-    return selector, frame, y
-
-
-@pytest.fixture(scope="module")
-def address(fitted, tmp_path_factory):
-    selector, X, y = fitted
-    path = tmp_path_factory.mktemp("page") / "genes.html"
-    return write_selection_report(selector, X, y, path, call="selector.fit(X, y)").as_uri()
-
 
 @pytest.fixture
-def page(visit, address):
-    return visit(address)
+def page(visit, genes_page):
+    return visit(genes_page[1].as_uri())
 
 
 def column(page, number, table="ranking"):
@@ -54,8 +34,8 @@ def place_of(page, text):
     return page.execute_script(script, text)
 
 
-def test_clicking_a_heading_sorts(page, fitted):
-    selector = fitted[0]
+def test_clicking_a_heading_sorts(page, genes_page):
+    selector = genes_page[0]
     assert [int(float(value)) for value in column(page, 0)] == list(range(1, GENES + 1))
     shape, q = place_of(page, "shape"), place_of(page, "q")
     assert click_head(page, "shape") == "descending"

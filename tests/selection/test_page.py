@@ -40,6 +40,12 @@ def undrawn(monkeypatch):
         )
 
 
+@pytest.fixture
+def unrendered(monkeypatch):
+    """Have pictures drawn, but not turned into files."""
+    monkeypatch.setattr("frot.show.page.png", lambda figure, *rest, **more: b"")
+
+
 @pytest.fixture(scope="module")
 def evil():
     """Names of features, classes and samples that would break out of a careless page."""
@@ -116,7 +122,8 @@ def test_interval_perplexity_and_notes(page, evil):
 @pytest.mark.usefixtures("undrawn")
 def test_p_values_of_the_plan_come_with_what_they_mean(evil, tmp_path):
     selector, X, y = evil
-    test = permutation_test(X, y, selector=selector, statistic="alpha", n_permutations=99)
+    quick = FROTSelector(3, max_iter=3)
+    test = permutation_test(X, y, selector=quick, statistic="alpha", n_permutations=99)
     path = write_selection_report(selector, X, y, tmp_path / "p.html", permutation=test)
     assert "hold only for the hypothesis that nothing differs" in text_of(path.read_text("utf-8"))
 
@@ -165,6 +172,7 @@ def test_a_panel_for_each_comparison(tmp_path):
         assert f"{one.solved.lower:.6g}" in page
 
 
+@pytest.mark.usefixtures("unrendered")
 def test_groups_sparse_tables_and_missing_values(tmp_path):
     X, y = planted()
     X = np.where(X > 0.5, X, 0.0)
@@ -180,6 +188,7 @@ def test_groups_sparse_tables_and_missing_values(tmp_path):
     assert write_selection_report(selector, X, y, path).is_file()
 
 
+@pytest.mark.usefixtures("unrendered")
 def test_a_single_feature(tmp_path):
     X, y = planted(d=3)
     X = X[:, :1]
@@ -253,6 +262,7 @@ def test_sets_that_were_tested(tmp_path):
     assert "Ranked by set score" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_pictures_for_a_paper(tmp_path):
     X, y = planted(d=6)
     y = np.where(y == "control", "../a/b $ <x>", y)
@@ -364,6 +374,7 @@ def test_without_matplotlib_the_page_says_so(evil, tmp_path, monkeypatch):
     assert "<img" not in page
 
 
+@pytest.mark.usefixtures("unrendered")
 def test_features_without_a_fold_change_are_counted_below_the_volcano(tmp_path):
     rng = np.random.default_rng(0)
     # Intensities less a background: the means of two features are negative.

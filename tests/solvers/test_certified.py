@@ -8,7 +8,7 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from scipy.optimize import minimize
 from scipy.special import softmax
 
@@ -17,6 +17,8 @@ from frot import Exact, FrankWolfe, LinearProgram, Sinkhorn
 from tests.reference import linear_program, quiet, smooth_max
 from tests.strategies import Given, cost_problems
 
+# Each solver on its own problems; all together are hundreds.
+FEW = settings(max_examples=40)
 STEPS: Any = ("paper", "line_search", "fully_corrective")
 HARD: dict[str, Any] = {
     "Exact": Exact(),
@@ -74,18 +76,21 @@ def check_interval(problem: Given, solver: Any) -> None:
 
 
 @pytest.mark.parametrize("name", HARD)
+@FEW
 @given(problem=cost_problems())
 def test_highs_is_in_the_interval(name, problem: Given):
     check_interval(problem, HARD[name])
 
 
 @pytest.mark.parametrize("name", HARD)
+@FEW
 @given(problem=cost_problems(negative=True))
 def test_and_where_costs_are_negative(name, problem: Given):
     check_interval(problem, HARD[name])
 
 
 @pytest.mark.parametrize("name", SMOOTH)
+@FEW
 @given(problem=cost_problems(), share=st.sampled_from([0.01, 0.1, 1.0, 10.0]))
 def test_entropy_moves_the_truth_by_at_most_eta_log_of_the_groups(name, problem: Given, share):
     reach = float(np.abs(problem.stack).max())

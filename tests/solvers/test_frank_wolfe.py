@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import entr
 
@@ -168,6 +168,7 @@ class TestBetterSteps:
         paper, search, corrective = map(calls, ("paper", "line_search", "fully_corrective"))
         assert corrective < search <= paper
 
+    @settings(max_examples=40)
     @given(seeds, st.sampled_from([0.0, 0.02, 0.5]))
     def test_fully_corrective_converges(self, seed, eta):
         rng = np.random.default_rng(seed)

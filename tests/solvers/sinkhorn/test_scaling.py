@@ -140,7 +140,7 @@ class TestSymmetric:
         assert errors[1] <= max(errors[0] * 0.5**8 * 4.0, floor)
         assert errors[2] <= max(errors[1] * 0.5**8 * 4.0, floor)
 
-    @pytest.mark.parametrize("eps", [0.2, 1.0])
+    @pytest.mark.parametrize("eps", [0.5, 2.0])
     def test_it_is_the_plan_of_plain_sweeps(self, eps):
         both = engine(self.costs[None], self.a[None], self.a[None], eps, symmetric=True)
         found = both.sweep(ONE, np.zeros((1, 40)), 1e-12, 200)
