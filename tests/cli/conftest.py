@@ -6,6 +6,12 @@ from frot.cli.app import app
 from frot.datasets import toy
 
 
+@pytest.fixture(autouse=True)
+def _unrendered(monkeypatch):
+    """Have pictures of pages drawn, but not turned into files, which takes most of the time."""
+    monkeypatch.setattr("frot.show.page.png", lambda figure, *rest, **more: b"")
+
+
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """Run frot in an empty folder, as a terminal too wide to wrap anything would."""

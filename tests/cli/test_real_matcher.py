@@ -35,7 +35,7 @@ def test_match(run, tmp_path):
 
 def test_evaluate(run, tmp_path):
     root = generated.pf_willow(tmp_path / "data")
-    words = ["--root", root, "--limit", 2, "--store", "s.sqlite", "--device", "cpu"]
+    words = ["--root", root, "--limit", 2, "--store", "s.sqlite", "--device", "cpu", "--side", 160]
     done = run("evaluate", "pf-willow", *words)
     assert done.exit_code == 0, done.output
     assert "2 pairs of PF-WILLOW, kept in s.sqlite" in done.stderr

@@ -54,24 +54,25 @@ def small(monkeypatch):
     monkeypatch.setattr(layer_weights, "ETAS", ETAS)
     monkeypatch.setattr(pair_runs, "SWEEP", SWEEP)
     monkeypatch.setattr(pair_runs, "RARE", RARE)
+    monkeypatch.setattr(pair_runs, "EVERY", 4)
     return backbone
 
 
 def test_all_methods_on_all_pairs_with_tables_pictures_and_verdicts(small, data, tmp_path):
-    made = correspondence(["planted"], data=data, folder=tmp_path / "kept")
+    made = correspondence(["planted"], 6, data=data, folder=tmp_path / "kept")
     rows = made.numbers["scores"]
     assert {row["choice"] for row in rows} == {*CHOICES, *SWEEP}
     parts = {row["pairs_of"]: row["pairs"] for row in rows if row["choice"] == "frot"}
-    assert parts == {"all 12 pairs": 12, "6 pairs without cars": 6, "12 pairs of birds": 12}
+    assert parts == {"all 6 pairs": 6, "3 pairs without cars": 3, "6 pairs of birds": 6}
     by = {
         (row["choice"], row["transfer"], row["hough"]): row
         for row in rows
-        if row["pairs_of"] == "all 12 pairs"
+        if row["pairs_of"] == "all 6 pairs"
     }
     assert len(by) == len([*CHOICES, *SWEEP]) * len(READINGS)
     assert by["uniform", "median", True]["difference"] == 0.0
-    assert by["frot", "median", False]["pairs"] == 12
-    # Indices 0 and 10.
+    assert by["frot", "median", False]["pairs"] == 6
+    # Indices 0 and 4.
     assert all(by[name, "near", True]["pairs"] == 2 for name in RARE)
     assert by["frot", "median", False]["pck"] > by["nn", "near", False]["pck"]
     about = made.numbers["networks"]["pf-willow"]["planted"]
@@ -101,7 +102,7 @@ def test_all_methods_on_all_pairs_with_tables_pictures_and_verdicts(small, data,
     assert "| FROT, coherence prior (default) |" in table
     assert "; 2 pairs)" in table
     assert [axes.get_title() for axes in made.draw().axes] == ["planted"]
-    swept = next(one for one in made.tables if one.title.startswith("Over eta, 6 pairs"))
+    swept = next(one for one in made.tables if one.title.startswith("Over eta, 3 pairs"))
     assert [line[0] for line in swept.rows] == [f"{eta:g}" for eta in ETAS]
     # Of the optimum this is a theorem; three steps may end anywhere.
     used = [float(line[2].split(";")[0]) for line in swept.rows]
