@@ -112,7 +112,7 @@ def test_what_kills_every_worker_it_meets_is_an_error_and_no_wait(client):
 
 
 def test_large_clouds_are_sent_without_complaint(client):
-    clouds = [RNG.normal(size=(4, 500_000)) for _ in range(2)]
+    clouds = [RNG.normal(size=(4, 330_000)) for _ in range(2)]
     assert clouds[0].nbytes > 10e6
     with joblib.parallel_config(backend="dask"):
         D = frot.pairwise(clouds, "all")
