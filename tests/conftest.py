@@ -13,7 +13,7 @@ CALM = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too
 
 settings.register_profile(
     "ci",
-    max_examples=100,
+    max_examples=60,
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],

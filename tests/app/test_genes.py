@@ -35,8 +35,10 @@ def test_two_jobs_at_once_find_what_frot_select_finds(samples, tmp_path, monkeyp
     names = [f"g{j}" for j in range(12)]
     sets.write_text(f"SIGNAL\t\t{chr(9).join(names[:5])}\nREST\t\t{chr(9).join(names[4:])}\n")
     jobs = [
-        start_selection(samples, "arm", sets, {"top": 1, "permutations": 50}, tmp_path),
-        start_selection(other, "arm", None, {"top": 2}, tmp_path),
+        start_selection(
+            samples, "arm", sets, {"top": 1, "permutations": 50, "no_plan": True}, tmp_path
+        ),
+        start_selection(other, "arm", None, {"top": 2, "no_plan": True}, tmp_path),
     ]
     found = [job.process.wait(200) or job.answer() for job in jobs]
     first, second = found

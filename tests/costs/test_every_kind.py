@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 import ot
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from scipy.spatial.distance import cdist
 
 from frot import Groups, Plan
@@ -124,8 +124,13 @@ def close(expected: np.ndarray) -> Any:
     return pytest.approx(expected, rel=1e-10, abs=1e-12)
 
 
+# Only the coordinates of the points differ from seed to seed.
+FEW = settings(max_examples=20)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 class TestAgainstTheStack:
+    @FEW
     @given(seeds)
     def test_mix(self, kind, seed):
         rng, costs, stack = made(kind, seed)
@@ -135,6 +140,7 @@ class TestAgainstTheStack:
             assert costs.mix(alpha) == close(expected)
         assert costs.shape == stack.shape
 
+    @FEW
     @given(seeds)
     def test_inner(self, kind, seed):
         rng, costs, stack = made(kind, seed)
@@ -144,6 +150,7 @@ class TestAgainstTheStack:
         sparse = Plan.from_arcs(*Plan(dense).arcs(), (N, M))
         assert costs.inner(sparse) == close(expected)
 
+    @FEW
     @given(seeds)
     def test_at(self, kind, seed):
         rng, costs, stack = made(kind, seed)
@@ -153,6 +160,7 @@ class TestAgainstTheStack:
         found = costs.at(rows, cols, some)
         assert found == close(stack[some][:, rows, cols])
 
+    @FEW
     @given(seeds)
     def test_independent(self, kind, seed):
         rng, costs, stack = made(kind, seed)
@@ -160,6 +168,7 @@ class TestAgainstTheStack:
         expected = np.einsum("i,lij,j->l", a, stack, b)
         assert costs.independent(a, b) == close(expected)
 
+    @FEW
     @given(seeds)
     def test_magnitudes_are_the_scale_of_the_costs(self, kind, seed):
         rng, costs, stack = made(kind, seed)
@@ -169,6 +178,7 @@ class TestAgainstTheStack:
         if costs.nonnegative or "metric" in kind:
             assert costs.magnitudes(a, b) == close(size)
 
+    @FEW
     @given(seeds)
     def test_take(self, kind, seed):
         rng, costs, stack = made(kind, seed)
@@ -179,6 +189,7 @@ class TestAgainstTheStack:
         found = np.stack([part.mix(row) for row in eye])
         assert found == close(expected)
 
+    @FEW
     @given(seeds)
     def test_no_plan_pays_less_than_the_least(self, kind, seed):
         rng, costs, stack = made(kind, seed)
@@ -188,6 +199,7 @@ class TestAgainstTheStack:
             best: Any = ot.emd2(a, b, np.ascontiguousarray(cost))
             assert bound <= best + 1e-14
 
+    @FEW
     @given(seeds)
     def test_nonnegative_only_where_it_is(self, kind, seed):
         _, costs, stack = made(kind, seed)
