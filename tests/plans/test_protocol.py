@@ -153,18 +153,23 @@ class Kind:
             assert to_numpy(found).tolist() == expected.tolist()
 
 
-@pytest.fixture(params=["one block", "blocks of a row or two"])
-def blocks(request, monkeypatch) -> None:
-    if request.param != "one block":
-        monkeypatch.setattr(row_blocks_module, "BLOCK_BYTES_ON_HOST", 2 * 8 * M)
+# Only these are formed block by block.
+LAZY = [name for name in MAKERS if isinstance(MAKERS[name][1](), LazyPlan | TransposedPlan)]
+kind_of = cache(Kind)
 
 
-@pytest.fixture(params=MAKERS, scope="module")
-def kind(request) -> Kind:
-    return Kind(request.param)
+def cut_blocks(monkeypatch) -> None:
+    """Have blocks of a row or two."""
+    monkeypatch.setattr(row_blocks_module, "BLOCK_BYTES_ON_HOST", 2 * 8 * M)
 
 
-pytestmark = pytest.mark.usefixtures("blocks")
+@pytest.fixture(params=[*MAKERS, *(f"in blocks: {name}" for name in LAZY)])
+def kind(request, monkeypatch) -> Kind:
+    name = request.param.removeprefix("in blocks: ")
+    if request.param != name:
+        cut_blocks(monkeypatch)
+    return kind_of(name)
+
 
 KEYS: dict[str, Any] = {
     "a row": 2,
@@ -419,11 +424,11 @@ class TestItCannotBeChanged:
             assert np.array_equal(np.asarray(plan), SPARSE)
 
 
-LAZY = [name for name in MAKERS if isinstance(MAKERS[name][1](), LazyPlan | TransposedPlan)]
-
-
+@pytest.mark.parametrize("in_blocks", [False, True])
 @pytest.mark.parametrize("name", LAZY)
-def test_what_is_asked_of_a_part_does_not_form_the_whole(name, monkeypatch):
+def test_what_is_asked_of_a_part_does_not_form_the_whole(name, in_blocks, monkeypatch):
+    if in_blocks:
+        cut_blocks(monkeypatch)
     plan = MAKERS[name][1]()
     monkeypatch.setattr(LazyPlan, "_form", lambda self: pytest.fail("it was formed"))
     n, m = plan.shape
