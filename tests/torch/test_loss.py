@@ -32,12 +32,16 @@ def masses(seed: int, size: int, zeros: int = 0) -> Tensor:
 
 
 def slope(loss: Any, parts: list[Tensor], ways: list[Tensor], h: float = 1e-4) -> float:
-    """The derivative along some directions, by central differences of fourth order."""
+    """The derivative along some directions, by central differences of fourth order.
 
-    def at(t: float) -> float:
-        return float(loss(*(part + t * way for part, way in zip(parts, ways, strict=True))).sum())
-
-    return (8.0 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12.0 * h)
+    The four values are those of one batch, which costs little more than one of them.
+    """
+    steps = h * torch.tensor([1.0, -1.0, 2.0, -2.0], dtype=torch.float64)
+    moved = [
+        part + steps.view(-1, *[1] * part.ndim) * way for part, way in zip(parts, ways, strict=True)
+    ]
+    ahead, back, far_ahead, far_back = loss(*moved).tolist()
+    return (8.0 * (ahead - back) - (far_ahead - far_back)) / (12.0 * h)
 
 
 def gradient(loss: Any, parts: list[Tensor]) -> list[Tensor]:
@@ -72,19 +76,22 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("tol", "wanted"), [(1e-4, 1e-4), (1e-9, 1e-6)])
 @pytest.mark.parametrize("name", CASES)
-def test_gradients_are_finite_differences(name, tol, wanted):
+def test_gradients_are_finite_differences(name):
     parts = [*points(), masses(1, N, zeros=1), masses(2, M)]
     closest = FRWDLoss(GROUPS, tol=1e-9, **CASES[name])
-    grads = gradient(FRWDLoss(GROUPS, tol=tol, **CASES[name]), parts)
+    found = {
+        wanted: gradient(FRWDLoss(GROUPS, tol=tol, **CASES[name]), parts)
+        for tol, wanted in ((1e-4, 1e-4), (1e-9, 1e-6))
+    }
     ways = directions(parts)
     for at, part in enumerate(parts):
         alone = [way if at == k else torch.zeros_like(way) for k, way in enumerate(ways)]
         exact = slope(closest, parts, alone)
-        size = float(grads[at].norm() * alone[at].norm()) / part.numel() ** 0.5
-        got = float((grads[at] * alone[at]).sum())
-        assert got == pytest.approx(exact, rel=wanted, abs=wanted * size)
+        for wanted, grads in found.items():
+            size = float(grads[at].norm() * alone[at].norm()) / part.numel() ** 0.5
+            got = float((grads[at] * alone[at]).sum())
+            assert got == pytest.approx(exact, rel=wanted, abs=wanted * size)
 
 
 @pytest.mark.parametrize("side", [2, 3])
@@ -184,20 +191,25 @@ def clouds(kind: str, seed: int) -> tuple[Tensor, Tensor]:
     return kinds[kind]
 
 
+KINDS = ("apart", "over each other", "scales", "clusters", "tails")
+
+
 @pytest.mark.parametrize("debias", [False, True])
 @pytest.mark.parametrize("eps", [0.3, 0.02])
-@pytest.mark.parametrize("kind", ["apart", "over each other", "scales", "clusters", "tails"])
-def test_the_tolerance_is_that_of_the_gradient(kind, eps, debias):
-    x, y = clouds(kind, 0)
-    for eta in (0.0, 0.1):
-        given: dict[str, Any] = {"eta": eta, "eps": frot.relative(eps), "debias": debias}
-        exact = gradient(FRWDLoss(GROUPS, tol=1e-8, **given), [x, y])
+@pytest.mark.parametrize("eta", [0.0, 0.1])
+def test_the_tolerance_is_that_of_the_gradient(eta, eps, debias):
+    given: dict[str, Any] = {"eta": eta, "eps": frot.relative(eps), "debias": debias}
+    pairs = [clouds(kind, 0) for kind in KINDS]
+    both = [torch.stack(sides) for sides in zip(*pairs, strict=True)]
+    # Together they are as exact, and cost little more than one.
+    exact = gradient(FRWDLoss(GROUPS, tol=1e-8, **given), both)
+    for kind, pair, *closest in zip(KINDS, pairs, *exact, strict=True):
         for tol in (5e-3, 5e-2):
             loss = FRWDLoss(GROUPS, tol=tol, **given)
-            found = gradient(loss, [x, y])
+            found = gradient(loss, list(pair))
             assert loss.result.gap <= tol
-            for got, want in zip(found, exact, strict=True):
-                assert float((got - want).norm()) <= tol * float(want.norm())
+            for got, want in zip(found, closest, strict=True):
+                assert float((got - want).norm()) <= tol * float(want.norm()), kind
 
 
 def test_points_of_no_weight_that_are_far_away_change_nothing():
@@ -382,7 +394,7 @@ def test_an_unchanged_problem_is_not_solved_again():
 
 def test_other_shapes_and_other_points_start_anew():
     loss = FRWDLoss(GROUPS, eta=0.1, eps=0.2)
-    for seed, batch in ((0, ()), (1, (2,)), (2, (3,)), (3, ())):
+    for seed, batch in ((0, ()), (1, (2,)), (2, ())):
         x, y = points(seed, batch)
         for parts in ((x, y), (y, x), (x.float(), y.float()), (100.0 * x, y)):
             fresh = FRWDLoss(GROUPS, eta=0.1, eps=0.2, warm_start=False)
@@ -603,18 +615,19 @@ class TestMassThatMayGo:
         points = self.points()
         value = loss(*points)
         value.backward()
-        step = 1e-5
-        for part in points:
+        step, found, moved = 1e-5, [], []
+        for index, part in enumerate(points):
             assert part.grad is not None
-            flat, grad = part.detach().view(-1), part.grad.view(-1)
-            for at in (0, len(flat) // 2):
-                ends = []
+            for at in (0, part.numel() // 2):
+                found.append(float(part.grad.view(-1)[at]))
                 for sign in (1.0, -1.0):
-                    flat[at] += sign * step
-                    ends.append(float(loss(*points).detach()))
-                    flat[at] -= sign * step
-                wanted = (ends[0] - ends[1]) / (2 * step)
-                assert float(grad[at]) == pytest.approx(wanted, rel=2e-3, abs=2e-4)
+                    copies = [one.detach().clone() for one in points]
+                    copies[index].view(-1)[at] += sign * step
+                    moved.append(copies)
+        # All ends in one batch, which costs little more than one of them.
+        ends = loss(*(torch.stack(parts) for parts in zip(*moved, strict=True))).numpy()
+        wanted = (ends[::2] - ends[1::2]) / (2 * step)
+        assert np.array(found) == pytest.approx(wanted, rel=2e-3, abs=2e-4)
 
     def test_relative_eps_and_prices_are_differentiated(self):
         options = {**self.options, "eps": frot.relative(0.05), "tau": frot.relative(0.5)}
