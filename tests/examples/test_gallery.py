@@ -20,6 +20,7 @@ EXAMPLES = sorted(GALLERY.glob("*/plot_*.py"))
 # Those of some three seconds or more run when the site is built, and here where FROT_SLOW is set.
 SLOW = {
     "plot_breast_cancer",
+    "plot_eps",
     "plot_mask_transfer",
     "plot_noise_layers",
     "plot_own_network",
@@ -27,6 +28,7 @@ SLOW = {
     "plot_ten_thousand_points",
     "plot_training",
     "plot_warped_cat",
+    "plot_when_frot_fails",
 }
 
 
