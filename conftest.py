@@ -22,15 +22,16 @@ collect_ignore_glob = [] if find_spec("triton") else ["src/frot/**/*_triton.py"]
 collect_ignore_glob += [] if find_spec("anndata") else ["tests/selection/test_h5ad.py"]
 
 
-# Groups of few tests that take minutes.
+# Groups of few tests that take long, the longest first.
 LONG = (
-    "browser",
     "alone",
-    "site",
     "app",
-    "tests/selection/test_permutation.py",
-    "tests/test_memory.py",
+    "browser",
+    "site",
     "tests/app/test_genes.py",
+    "tests/cli/reproduce/test_correspondence.py",
+    "tests/cli/reproduce/test_robustness.py",
+    "tests/benchmarks/test_fuzz.py",
 )
 
 
