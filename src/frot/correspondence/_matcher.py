@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from frot._base.fingerprint import fingerprint
 from frot._base.spelling import second_names
 from frot._base.stopping import Interrupted, finish
 from frot._base.validate import check_choice
-from frot.correspondence._device import check_room, find_device
+from frot.correspondence._device import check_room, find_device, working_home
 from frot.correspondence._features import (
     FeatureMap,
     Grid,
@@ -59,6 +59,9 @@ from frot.correspondence.poses import (
 from frot.correspondence.settings import PRESETS, Settings, at_least
 from frot.correspondence.tracking import Tracked, track_points
 from frot.correspondence.transfer import Transferring
+
+if TYPE_CHECKING:
+    from frot.correspondence.cuda.pair import PairPlanner
 
 __all__ = ["Matcher"]
 
@@ -171,6 +174,22 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         self._check_prior()
         self._check_poses()
         self._seen = FeatureMemory(self.device)
+        self._plans: Any = None
+
+    def _planner(self) -> PairPlanner | None:
+        """What plans pairs on a device; None on the host, and for what its kernels cannot do."""
+        given = self.settings
+        suits = given.eta > 0.0 and given.normalise == "none" and len(self.backbone.layers) > 1
+        if not suits or working_home(self.device).on_host:
+            return None
+        if self._plans is None:
+            from frot.correspondence.cuda.pair import PairPlanner
+
+            tol = {} if given.steps else {"tol": given.tol}
+            self._plans = PairPlanner(
+                eta=given.eta, eps=given.eps, steps=given.steps, device=self.device, **tol
+            )
+        return self._plans
 
     def _check_prior(self) -> None:
         prior, count = self.settings.prior, len(self.backbone.layers)
@@ -412,7 +431,9 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
 
     def solve(self, pair: PairFeatures) -> Outcome:
         """Return what the method makes of two photographs."""
-        problem = MatchProblem(pair.layers, pair.a, pair.b, self.settings, self.layer)
+        problem = MatchProblem(
+            pair.layers, pair.a, pair.b, self.settings, self.layer, self._planner()
+        )
         return METHODS[self.settings.method](problem)
 
     def match(self, pair: PairFeatures, outcome: Outcome) -> Match:
@@ -425,7 +446,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             alpha=_named(layers.names, outcome.alpha),
             phi=None if outcome.phi is None else _named(layers.names, outcome.phi),
             prior=None if outcome.prior is None else _named(layers.names, outcome.prior),
-            result=outcome.result,
+            transport=outcome.transport,
             method=self.settings.method,
             seconds=0.0,
             source_cam=one.cam, target_cam=other.cam,
@@ -463,6 +484,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         look = ("side", "enlarge", "antialias", "mass")
         alike = all(getattr(mine, name) == getattr(its, name) for name in look)
         other._seen = self._seen if alike else FeatureMemory(self.device)
+        other._plans = None
         return other
 
     def with_layers(self, layers: Sequence[str | int]) -> Matcher:
