@@ -65,11 +65,11 @@ def streamed_loss(
     options = Options(eta, eps, table, tol, log_prior, debias)
     if not options.suits:
         return None, None
-    clouds = Clouds(kernels, x, y, a, b, options)
     # A cloud and itself have a loss of zero, which three searches would not find.
-    if debias and len(x) == len(y) and torch.equal(clouds.points[: len(x)], clouds.points[len(x) :]):
+    if debias and torch.equal(x, y) and torch.equal(a, b):
         return None, None
-    found = solve_clouds(clouds, before)
+    with torch.cuda.device_of(x):
+        found = solve_clouds(Clouds(kernels, x, y, a, b, options), before)
     if found is None:
         return None, None
     loss: Any = _Streamed.apply(*points, *amounts, found)

@@ -107,8 +107,14 @@ class FRWDLoss(nn.Module):
     Notes
     -----
     `torch.compile` runs the loss as it is, between compiled parts. Autocast does not reach into it:
-    half-precision points are refused, ``x.float()`` is not. There are no second derivatives, and
-    none inside `torch.func`; batches take the place of `torch.vmap`.
+    points that come in half precision are taken in single there, as by PyTorch's own losses, and
+    refused elsewhere. There are no second derivatives, and none inside `torch.func`; batches take
+    the place of `torch.vmap`.
+
+    On CUDA with Triton all three costs of a debiased loss are solved together, by fused kernels
+    that keep no matrix (`eps` > 0, no `tau`, one pair of clouds, at least 1e-4 of `tol`, and `eta`
+    > 0 with several groups; all else is solved as on a CPU). Its interval is proven when
+    ``self.result`` is asked for.
 
     Examples
     --------
@@ -215,7 +221,7 @@ class FRWDLoss(nn.Module):
         return self._loss(x, y, a, b)
 
     def _loss(self, x: Tensor, y: Tensor, a: Tensor | None, b: Tensor | None) -> Tensor:
-        x, y, a, b = check_tensors(x, y, a, b)
+        x, y, a, b = check_tensors(*map(_from_autocast, (x, y, a, b)))
         alone = x.ndim == 2
         if alone:
             x, y = x[None], y[None]
@@ -443,6 +449,13 @@ def refuse_recording() -> None:
             "FRWDLoss cannot be traced or exported: how it gets to its value depends on the "
             "numbers. Trace or export the model without its loss; torch.compile takes both"
         )
+
+
+def _from_autocast(part: Any) -> Any:
+    """Return what autocast has made half precision in single, as its own losses take it."""
+    if not isinstance(part, Tensor) or part.dtype not in (torch.float16, torch.bfloat16):
+        return part
+    return part.float() if torch.is_autocast_enabled(part.device.type) else part
 
 
 def _refuse_transform(part: Tensor, name: str) -> None:

@@ -107,7 +107,8 @@ def updates(
         scores -= level[:, None]
         found = -(scores.exp2_().sum(dim=1, dtype=torch.float64).log2() + level.double())
         old = (now if tile[5] else before)[rows]
-        errors.append(((torch.exp2(old - found) - 1.0).abs() * weights[rows]).sum())
+        off = (torch.exp2((old - found).clamp(max=60.0)) - 1.0).abs()
+        errors.append((off * weights[rows]).sum())
         ahead[rows] = 0.5 * (found + old) if tile[5] else found
     return torch.stack(errors).float()
 

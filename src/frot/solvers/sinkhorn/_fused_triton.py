@@ -26,6 +26,8 @@ WARPS, STAGES = 8, 2
 # Where only logarithms of sums are asked for there is room for more columns.
 WIDE_COLS = 128
 LOWEST = tl.constexpr(-3.0e38)
+# Errors in units of log 2 beyond which they are wrong anyway.
+MOST = tl.constexpr(60.0)
 
 
 @triton.jit
@@ -200,7 +202,7 @@ def _updates(
     found = -(tl.log2(whole) + level.to(tl.float64))
     old = tl.load(before + i, mask=on, other=0.0)
     old = tl.where(alone != 0, tl.load(now + i, mask=on, other=0.0), old)
-    off = tl.abs(tl.exp2((old - found).to(tl.float32)) - 1.0)
+    off = tl.abs(tl.exp2(tl.minimum((old - found).to(tl.float32), MOST)) - 1.0)
     weight = tl.load(weights + i, mask=on, other=0.0).to(tl.float32)
     tl.store(errors + tl.program_id(0), tl.sum(tl.where(on, off * weight, 0.0), axis=0))
     tl.store(ahead + i, tl.where(alone != 0, 0.5 * (found + old), found), mask=on)

@@ -51,7 +51,7 @@ LEAD, LEAD_FROM = 2e-2, 1 << 24
 # eps comes down from this share of the mean cost by a factor, some sweeps at each.
 FIRST_EPS, EPS_FACTOR, EPS_SWEEPS = 0.25, 4.0, 2
 # Points of a sample that leads the way, where there are so many times as many.
-SAMPLE, MANY = 4_096, 3
+SAMPLE, MANY = 2_048, 3
 # Points have moved little by this share of the mean cost, in squares.
 MOVED = 0.1
 ROWS = 1 << 16
@@ -163,9 +163,7 @@ class Clouds:
         weights = torch.cat([a, b]).double()
         self.weights = weights.repeat(2) if options.debias else weights
         self.logs = torch.log2(self.weights)
-        self.squares = torch.empty(
-            n + m, len(options.member), dtype=torch.float64, device=x.device
-        )
+        self.squares = torch.empty(n + m, len(options.member), dtype=torch.float64, device=x.device)
         for part in blocks(n + m, 1, ROWS):
             self.squares[part] = points[part, :d].double() ** 2 @ options.member.T
         self.problems = 3 if options.debias else 1
@@ -333,7 +331,7 @@ class Search:
             self.sweeps += 1
             own = tuple(at + 1 for at in (1, 2) if at in left)
             whole = 0 in left
-            rows, cols = (((0, *own), (1, *own)) if whole else (own, own))
+            rows, cols = ((0, *own), (1, *own)) if whole else (own, own)
             kernels.updates(
                 self.z, now, now, clouds.logs, clouds.weights, clouds.tiles(rows)[0], ahead,
                 precise=not lead,
