@@ -90,7 +90,7 @@ class _Streamed(Envelope):
     @staticmethod
     def envelope(ctx: Any, grad: Tensor) -> list[Any]:
         """Return the derivatives by all arguments, plans and weights held fixed."""
-        x, y, a, b = ctx.saved_tensors
+        x, _, a, b = ctx.saved_tensors
         found: Found = ctx.found
         needs, result = ctx.needs_input_grad, [None] * 7
         clouds, options = found.clouds, found.clouds.options

@@ -13,7 +13,7 @@ from frot.costs.geometry import Geometry
 from frot.costs.points import PointGeometry
 from frot.costs.views import CostsGeometry
 from frot.solvers.sinkhorn import blocks as row_blocks_module
-from frot.solvers.sinkhorn._stream import StreamEngine, Momentum
+from frot.solvers.sinkhorn._stream import Momentum, StreamEngine
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.terms import Terms

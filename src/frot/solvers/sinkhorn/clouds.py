@@ -1,7 +1,8 @@
 r"""Two clouds of points with each other, and each with itself, by fused kernels: for losses.
 
 A debiased loss is three problems on two clouds. In units of log 2, with scaled points z (see
-`_fused`) and potentials without the points' norms, :math:`s_j = u\, g_j - |z_j|^2 / 2`, an update is
+`_fused`) and potentials without the points' norms, :math:`s_j = u\, g_j - |z_j|^2 / 2`, an update
+is
 
 .. math:: s_i \leftarrow -\log_2 \sum_j b_j\, 2^{z_i \cdot z_j + s_j} ,
 
