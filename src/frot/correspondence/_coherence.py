@@ -15,6 +15,8 @@ __all__ = ["coherence", "coherences", "kept_neighbours"]
 
 # Layers that are no better than chance keep this much, so that logarithms exist.
 LEAST = 1e-6
+# Vectors of unit length that differ by less are the same but for rounding.
+SAME = 1e-5
 
 
 def coherence(source: FeatureMap, target: FeatureMap, home: Home | None = None) -> float:
@@ -27,7 +29,8 @@ def coherence(source: FeatureMap, target: FeatureMap, home: Home | None = None) 
     .. math:: \frac{s - c}{1 - c}, \qquad
         s = \operatorname{mean}_{i \sim i'} \,[\, \|j(i') - j(i) - (i' - i)\|_\infty \le 1 \,]
 
-    and the geometric mean of both directions; each direction counts at least 1e-6.
+    and the geometric mean of both directions; each direction counts at least 1e-6. A layer whose
+    vectors are all the same in one image matches nothing, and has the least.
 
     Parameters
     ----------
@@ -55,18 +58,20 @@ def coherences(
     for layers in alike(source, target, home):
         F, G = (_unit_vectors(home, [maps[k] for k in layers]) for maps in (source, target))
         cosines = F @ xp.matrix_transpose(G)
-        for axis in (2, 1):
-            matches.append(xp.reshape(xp.argmax(cosines, axis=axis), (-1,)))
+        nearest = [xp.reshape(xp.argmax(cosines, axis=axis), (-1,)) for axis in (2, 1)]
+        # The nearest of equals is the first, and neighbours would seem to match neighbours.
+        alive = (_spread(xp, F) > SAME) & (_spread(xp, G) > SAME)
+        matches += [*nearest, xp.astype(alive, nearest[0].dtype)]
         places += layers
     ends = np.cumsum([len(part) for part in matches])[:-1]
     found = np.split(to_numpy(xp.concat(matches)), ends)
     shares: list[list[float]] = [[], []]
     for group, layers in enumerate(alike(source, target, home)):
         for way, sides in enumerate(((source, target), (target, source))):
-            parts = np.split(found[2 * group + way], len(layers))
-            for layer, part in zip(layers, parts, strict=True):
+            parts = np.split(found[3 * group + way], len(layers))
+            for layer, part, alive in zip(layers, parts, found[3 * group + 2], strict=True):
                 here, there = (maps[layer].grid for maps in sides)
-                shares[way].append(kept_neighbours(part, here, there))
+                shares[way].append(kept_neighbours(part, here, there) if alive else LEAST)
     result = np.empty(len(places))
     result[places] = np.sqrt(np.multiply(shares[0], shares[1]))
     return result
@@ -100,6 +105,11 @@ def _unit_vectors(home: Home, layers: Sequence[FeatureMap]) -> Any:
     count, channels = values.shape[:2]
     flat = xp.matrix_transpose(xp.reshape(values, (count, channels, -1)))
     return flat * inverse(xp, xp.sqrt(xp.sum(flat * flat, axis=2)))[:, :, None]
+
+
+def _spread(xp: Any, vectors: Any) -> Any:
+    """Return how far the vectors of each layer, (layers, cells, channels), differ, (layers,)."""
+    return xp.max(xp.max(vectors, axis=1) - xp.min(vectors, axis=1), axis=1)
 
 
 def kept_neighbours(
