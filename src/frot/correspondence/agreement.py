@@ -114,13 +114,15 @@ def rigidity(votes: Any, source_grid: Grid, target_grid: Grid, home: Home) -> fl
     and r a twentieth of the source's longer side. It needs no label; 0 where nothing is mutual.
     """
     xp = home.xp
-    there, back = (to_numpy(xp.argmax(votes, axis=axis)) for axis in (1, 0))
+    # One wait for both.
+    best = to_numpy(xp.concat([xp.argmax(votes, axis=axis) for axis in (1, 0)]))
+    there, back = best[: source_grid.count], best[source_grid.count :]
     centres = source_grid.centres
     apart = np.abs(centres[back[there]] - centres).max(axis=1)
     mutual = np.flatnonzero(apart <= source_grid.stride)
     # So many say as much as all.
     mutual = mutual[:: -(-len(mutual) // MOST) or 1]
-    moves = target_grid.centres[there[mutual]] - centres[mutual]
+    moves = (target_grid.centres[there[mutual]] - centres[mutual]).astype(np.float32)
     if not len(moves):
         return 0.0
     reach = source_grid.stride * max(ALIKE * max(source_grid.h, source_grid.w), 1.0)
