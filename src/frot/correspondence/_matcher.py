@@ -26,8 +26,8 @@ from frot.correspondence._features import (
     state_of,
 )
 from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
-from frot.correspondence._memory import FeatureMemory
-from frot.correspondence._photo import MIN_SIDE, Photo, is_blank, read_photo
+from frot.correspondence._memory import FeatureMemory, PhotoMemory
+from frot.correspondence._photo import MIN_SIDE, Photo, is_blank
 from frot.correspondence._score import point_errors
 from frot.correspondence.agreement import AUTO, fitting_strength, hough, rigidity
 from frot.correspondence.backbones import SomeLayers, resolve_backbone
@@ -174,6 +174,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         self._check_prior()
         self._check_poses()
         self._seen = FeatureMemory(self.device)
+        self._photos = PhotoMemory()
         self._plans: Any = None
 
     def _planner(self) -> PairPlanner | None:
@@ -185,10 +186,9 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         if self._plans is None:
             from frot.correspondence.cuda.pair import PairPlanner
 
-            tol = {} if given.steps else {"tol": given.tol}
-            self._plans = PairPlanner(
-                eta=given.eta, eps=given.eps, steps=given.steps, device=self.device, **tol
-            )
+            # The paper's steps have a tolerance of their own.
+            tol = PairPlanner.tol if given.steps else given.tol
+            self._plans = PairPlanner(given.eta, given.eps, given.steps, tol, device=self.device)
         return self._plans
 
     def _check_prior(self) -> None:
@@ -214,7 +214,12 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers make their own features.
-        return {**self.__dict__, "_seen": FeatureMemory(self.device)}
+        return {
+            **self.__dict__,
+            "_seen": FeatureMemory(self.device),
+            "_photos": PhotoMemory(),
+            "_plans": None,
+        }
 
     def __call__(
         self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None
@@ -395,7 +400,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
     ) -> PairFeatures:
         """Return what matching two photographs starts from, whatever the method."""
         # Everything is read and checked before the network sees anything.
-        photos = read_photo(source), read_photo(target)
+        photos = self.photo(source), self.photo(target)
         names = ("source_mask", "target_mask")
         masks = [
             None if mask is None else check_mask(mask, photo.size, name)
@@ -509,9 +514,13 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         other._seen = self._seen.only(names)
         return other
 
+    def photo(self, source: Any) -> Photo:
+        """Return a photograph, from memory where its file was read lately."""
+        return self._photos.read(source)
+
     def features(self, source: Any) -> PhotoFeatures:
         """Return a photograph's features, from memory where it was seen lately."""
-        photo = read_photo(source)
+        photo = self.photo(source)
         return self._seen.get(self._key(photo), photo, lambda: self._extracted(photo))
 
     def _key(self, photo: Photo, turn: Turn | None = None) -> str:
@@ -519,7 +528,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         name = photo.name if knows_names(self.backbone) else None
         # Networks may be trained between two photographs.
         state = state_of(self.backbone)
-        return fingerprint(pixels=photo.pixels, name=name, state=state, turn=str(turn))
+        return fingerprint(pixels=photo.digest, name=name, state=state, turn=str(turn))
 
     def _extracted(self, photo: Photo) -> PhotoFeatures:
         settings = self.settings

@@ -99,6 +99,8 @@ class MatchProblem:
 
     def planned(self, prior: np.ndarray | None) -> Outcome | None:
         """The same by a device's kernels, proven when it is asked for; None where they cannot."""
+        if self.planner is None:
+            return None
         found = self.layers.planned(self.planner, self.a, self.b, prior)
         if found is None:
             return None
@@ -178,7 +180,7 @@ def feature_robust(problem: MatchProblem) -> Outcome:
     """The plan that is best against the worst mix of layers that is plausible under the prior."""
     # Without eta the adversary takes the worst layer, whatever the prior.
     q = problem.q if problem.settings.eta > 0.0 else None
-    if problem.planner is not None and (planned := problem.planned(q)) is not None:
+    if (planned := problem.planned(q)) is not None:
         return planned
     return finish(
         lambda: problem.solve(q),

@@ -328,16 +328,14 @@ class PairPlanner:
         """The plan whose gap is closed, as far as can be seen."""
         work.cosines()
         sizes = work.phi.double().cpu().numpy()[np.argsort(work.order)]
-        home = Home.of(work.a).double()
-        terms = Terms.of(home, weights[0][None], weights[1][None], adversary, self.eps, sizes[None])
-        first = home.bring(adversary.best(sizes)[1][None])
-        at = search(work, terms, first, self.tol)
+        home, (a, b) = Home.of(sizes), weights
+        terms = Terms.of(home, a[None], b[None], adversary, self.eps, sizes[None])
+        at = search(work, terms, adversary.best(sizes)[1][None], self.tol)
         if at is None:
             return None
         plan = torch.empty_like(work.plan)
         work.work.blend(work.K, work.a, work.b, work.u, work.v, plan)
-        alpha, phi = (x[0].cpu().numpy() for x in (at.alpha, at.phi))
-        return LayerPlan(plan, alpha, phi, float(at.error[0]), at.work)
+        return LayerPlan(plan, at.alpha[0], at.phi[0], float(at.error[0]), at.work)
 
     def _steps(
         self, source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_of: int

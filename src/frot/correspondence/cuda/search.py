@@ -14,9 +14,9 @@ prove nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from frot._base.stopping import check_deadline
@@ -39,7 +39,11 @@ SAFE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class StackEngine:
-    """Sweeps at given weights on the buffers of one pair; terms in double precision."""
+    """Sweeps at given weights on the buffers of one pair.
+
+    Terms, weights and potentials are on the host in double precision: a sum over cells takes a
+    processor less time than it takes to launch one on a device.
+    """
 
     work: PairSteps
     terms: Terms
@@ -54,21 +58,17 @@ class StackEngine:
         """Single precision, on average over the cells."""
         return 1e-6
 
-    @cached_property
-    def _order(self) -> torch.Tensor:
-        return torch.tensor(self.work.order, device=self.work.device)
-
     def start(self, alpha: Any, closeness: Any = 1e-2) -> Point:
         """Potentials for the weights, from nothing."""
-        return self.sweep(alpha, torch.zeros_like(self.terms.b), closeness)
+        return self.sweep(alpha, np.zeros_like(self.terms.b), closeness)
 
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
         """Potentials for the weights, from the potential g."""
         work, terms, kernels = self.work, self.terms, self.work.work
         (n, m), eps = work.shape, work.eps
         K, u, v = work.K[0], work.u[0], work.v[0]
-        work.alpha.copy_(alpha[0, self._order])
-        work.h[:m] = g[0] / eps
+        work.alpha.copy_(torch.from_numpy(alpha[0, work.order]))
+        work.h[:m].copy_(torch.from_numpy(g[0] / eps))
         v.fill_(1.0)
         kernels.absorb(work.stack, work.alpha, work.h, work.b, 2.0 / eps, K, work.levels)
         count, limit = 0, MOST_SWEEPS if limit is None else limit
@@ -77,19 +77,23 @@ class StackEngine:
             for update in min(LOOK, limit - count) * (True,) + (False,):
                 kernels.sweep(K, work.a, work.b, u, v, work.totals, work.errors[0], update)
             count += min(LOOK, limit - count)
-            error = work.errors[:1].sum(dim=1).double()
-            if count >= limit or bool(error <= closeness):
+            error = float(work.errors[0].sum())
+            if count >= limit or error <= float(np.max(closeness)):
                 break
         kernels.weigh(
             work.stack, K, work.a, work.b, u, v,
             work.phi, work.log_prior, work.alpha, 1.0, work.eta,
         )  # fmt: skip
-        phi = torch.zeros_like(terms.sizes)
-        phi[0, self._order] = work.phi.double()
-        f = 2.0 + eps * (u[:n].log() - work.levels[:n]).double()
-        columns = torch.where(work.b > 0.0, v * work.totals, 1.0)[:m].double()
-        ahead = g + eps * v[:m].log().double()
-        return make_point(terms, alpha, f[None], ahead, phi, columns[None], error, work=count)
+        parts = [u[:n].log() - work.levels[:n], v[:m].log(), v[:m] * work.totals[:m], work.phi]
+        found = torch.cat(parts).cpu().numpy().astype(float)
+        logs, moved, columns, known = np.split(found, np.cumsum([n, m, m]))
+        phi = np.empty((1, len(known)))
+        phi[0, work.order] = known
+        columns = np.where(terms.b[0] > 0.0, columns, 1.0)
+        f, ahead = 2.0 + eps * logs, g + eps * moved
+        return make_point(
+            terms, alpha, f[None], ahead, phi, columns[None], np.array([error]), work=count
+        )
 
     def double(self) -> StackEngine:
         """Itself: there is no other stack."""
@@ -103,8 +107,8 @@ def search(work: PairSteps, terms: Terms, alpha: Any, tol: float) -> Point | Non
     """
     engine = StackEngine(work, terms)
     for count, at in enumerate(Ascent(engine, alpha, tol=tol)):
-        if bool(distances(terms, at)[0] <= SAFE * tol):
-            return engine.sweep(at.alpha, at.g, torch.inf, limit=0)
+        if distances(terms, at)[0] <= SAFE * tol:
+            return engine.sweep(at.alpha, at.g, np.inf, limit=0)
         if count == MOST_WEIGHTS:
             break
     return None
