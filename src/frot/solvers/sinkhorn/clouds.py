@@ -51,6 +51,8 @@ SWEEPS, STEPS, MOST_SWEEPS = 200, 60, 600
 LEAD, LEAD_FROM = 2e-2, 1 << 24
 # eps comes down from this share of the mean cost by a factor, some sweeps at each.
 FIRST_EPS, EPS_FACTOR, EPS_SWEEPS = 0.25, 4.0, 2
+# What sweeps are asked for before the first step on the weights.
+FIRST_NEAR = 2e-2
 # Points of a sample that leads the way, where there are so many times as many.
 SAMPLE, MANY = 2_048, 3
 # Points have moved little by this share of the mean cost, in squares.
@@ -312,10 +314,10 @@ class Search:
             entropy = entropy + alpha * options.log_prior
         return self.linear() + options.eta * entropy.sum(axis=1)
 
-    def sweep(self, share: float, limit: int) -> np.ndarray:
+    def sweep(self, share: float, limit: int, some: set[int] | None = None) -> np.ndarray:
         """Sweep until the mass in wrong columns times s / F is no more than `share`, (P,).
 
-        Infinite where that was not reached.
+        Infinite where that was not reached, or which is none of `some` problems.
         """
         clouds = self.clouds
         n, m = clouds.sizes
@@ -323,10 +325,10 @@ class Search:
         cross = slice(n, n + m)
         lead = n * m >= LEAD_FROM
         now, ahead, after = self.state, torch.empty_like(self.state), torch.empty_like(self.state)
-        left, momentum = set(range(clouds.problems)), Momentum()
+        left, momentum = set(range(clouds.problems) if some is None else some), Momentum()
         found = np.full(clouds.problems, np.inf)
         previous = now[cross]
-        final = torch.empty_like(self.state)
+        final = self.state.clone()
         for _ in range(limit):
             check_deadline()
             self.sweeps += 1
@@ -547,29 +549,32 @@ def _climb(search: Search) -> Found | None:
             return None
         return _found(search, error, np.zeros(1), [])
     log_prior = 0.0 if options.log_prior is None else options.log_prior
-    ways, near = [Secants() for _ in range(clouds.problems)], max(share, 2e-2)
+    ways, near = [Secants() for _ in range(clouds.problems)], max(share, FIRST_NEAR)
+    error, regret = np.full((2, clouds.problems), np.inf)
+    left, plans = set(range(clouds.problems)), None
     for _ in range(STEPS):
-        error = search.sweep(near, SWEEPS)
+        found = search.sweep(near, SWEEPS, left)
         search.steps += 1
-        if search.sweeps > MOST_SWEEPS or not np.isfinite(error).all():
+        if search.sweeps > MOST_SWEEPS or not np.isfinite(found[list(left)]).all():
             return None
-        plans = search.transport((0, 2, 3)[: clouds.problems])
-        phi = search.group_costs(*plans)
-        logs = np.log(search.alpha)
+        plans = search.transport(tuple(at + 1 if at else 0 for at in sorted(left)), plans)
+        values = np.maximum(np.abs(search.values()), 1e-300)
+        phi, logs, ahead = search.group_costs(*plans), np.log(search.alpha), search.alpha.copy()
         best = phi / options.eta + log_prior
         best = best - np.logaddexp.reduce(best, axis=1, keepdims=True)
-        values = np.maximum(np.abs(search.values()), 1e-300)
-        regret = options.eta * (search.alpha * (logs - best)).sum(axis=1).clip(0.0) / values
-        if (regret <= most).all() and near <= share:
-            return _found(search, error, regret, [plans])
-        ahead = []
-        for at, way in enumerate(ways):
-            z = logs[at]
+        for at in sorted(left):
+            error[at] = found[at]
+            off = best[at] - logs[at]
+            regret[at] = max(0.0, -options.eta * float(search.alpha[at] @ off)) / values[at]
             if regret[at] > most:
-                z = way.ahead(z, best[at] - z, search.alpha[at], float(regret[at]))
-            ahead.append(np.exp(z - np.logaddexp.reduce(z)))
-        near = max(0.5 * share, min(near, 0.3 * float(np.sqrt(regret.max()))))
-        search.go_to(np.stack(ahead))
+                z = ways[at].ahead(logs[at], off, search.alpha[at], float(regret[at]))
+                ahead[at] = np.exp(z - np.logaddexp.reduce(z))
+            elif error[at] <= share:
+                left.discard(at)
+        if not left:
+            return _found(search, error, regret, [plans])
+        near = max(0.5 * share, min(near, 0.3 * float(np.sqrt(max(regret[list(left)])))))
+        search.go_to(ahead)
     return None
 
 
