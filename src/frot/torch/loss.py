@@ -27,13 +27,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from frot._base.arrays import find_home, refuse_odd_tensor
+from frot._base.arrays import device_room, find_home, refuse_odd_tensor
 from frot._base.errors import InputError, brief
 from frot._base.spelling import second_names
 from frot._base.validate import check_choice, check_flag, check_number, check_prior
 from frot.api.batch import batch_weights, with_objectives
 from frot.api.batch_result import BatchResult
-from frot.costs import METRICS, FactoredMetric
+from frot.costs import MEMORY_BUDGET, METRICS, FactoredMetric
 from frot.costs.metrics import map_points
 from frot.groups.groups import Groups
 from frot.problem.adversary import Simplex, SimplexFamily, given_once
@@ -43,6 +43,7 @@ from frot.problem.terms import amount_at, check_amount, refuse_idle_prior
 from frot.solvers import Entropic
 from frot.solvers.choose import check_limits
 from frot.solvers.sinkhorn.clouds import Found
+from frot.solvers.sinkhorn.dense import dense_bytes, stream_bytes
 from frot.torch._once import Envelope
 from frot.torch._solved import (
     SQUARED,
@@ -230,7 +231,7 @@ class FRWDLoss(nn.Module):
         groups = Groups.parse(self.groups, x.shape[2], None)
         self.adversary.check(len(groups))
         # Autocast would have sweeps multiply in half precision.
-        with torch.autocast(x.device.type, enabled=False):
+        with torch.autocast(x.device.type, enabled=False), device_room("x, y", *_needs(x, y)):
             metric, costs = METRICS[self.metric], SQUARED
             if metric.maps or metric.scale != 1.0:
                 # In double precision: the costs of single precision's points, not of their images.
@@ -449,6 +450,16 @@ def refuse_recording() -> None:
             "FRWDLoss cannot be traced or exported: how it gets to its value depends on the "
             "numbers. Trace or export the model without its loss; torch.compile takes both"
         )
+
+
+def _needs(x: Tensor, y: Tensor) -> tuple[float, str]:
+    """Return the bytes that batches x and y need about, and the way out where they are missing."""
+    (count, n, d), m = x.shape, y.shape[1]
+    dense = dense_bytes(n, m)
+    if dense <= MEMORY_BUDGET:
+        held = min(count * dense, MEMORY_BUDGET)
+        return float(held), "pass fewer members at once, or fewer points"
+    return float(stream_bytes(n, m, d)), "pass fewer points"
 
 
 def _from_autocast(part: Any) -> Any:
