@@ -14,6 +14,7 @@ from frot._base.arrays import Home
 from frot.correspondence import FeatureMap, Matcher
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.dense import DenseEngine
+from frot.solvers.sinkhorn.run import EntropicRun
 from frot.torch import FRWDLoss
 from frot.torch._solved import Solved
 
@@ -77,7 +78,7 @@ def test_too_little_memory_is_said_with_the_bytes_and_the_way_out(where: str, mo
 
     for owner, name in (
         (DenseEngine, "sweep"), (DenseEngine, "start"), (StreamEngine, "sweep"),
-        (DenseEngine, "passes"), (StreamEngine, "first_weights"), (Solved, "products"),
+        (DenseEngine, "passes"), (EntropicRun, "prove_from_rows"), (Solved, "products"),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, fail)
     calls = {

@@ -202,8 +202,9 @@ def test_training_starts_from_the_last_step_and_holds_no_more():
     assert again._clouds is None
     assert off(warm, cold) <= loss.tol
     # Elsewhere it starts anew.
-    loss(10.0 * x, y)
-    assert loss._clouds is None or loss._clouds.sweeps > min(sweeps)
+    loss(x + 2.0, y)
+    assert loss._clouds is not None
+    assert loss._clouds.sweeps >= sweeps[0]
 
 
 def test_autocast_and_graphs():
