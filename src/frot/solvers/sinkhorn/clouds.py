@@ -184,6 +184,11 @@ class Clouds:
         """Whether all problems have the same scaled points: there is one group."""
         return len(self.options.member) == 1
 
+    @property
+    def even(self) -> bool:
+        """Whether both clouds are multiples of what kernels load together."""
+        return all(size % self.kernels.EVEN == 0 for size in self.sizes)
+
     def _mean_costs(self) -> np.ndarray:
         """The mean costs of the problems, (P,)."""
         n, _ = self.sizes
@@ -323,7 +328,7 @@ class Search:
         n, m = clouds.sizes
         ends, kernels = clouds.ends, clouds.kernels
         cross = slice(n, n + m)
-        lead = n * m >= LEAD_FROM
+        lead, even = n * m >= LEAD_FROM, clouds.even
         now, ahead, after = self.state, torch.empty_like(self.state), torch.empty_like(self.state)
         left, momentum = set(range(clouds.problems) if some is None else some), Momentum()
         found = np.full(clouds.problems, np.inf)
@@ -337,15 +342,19 @@ class Search:
             rows, cols = ((0, *own), (1, *own)) if whole else (own, own)
             kernels.updates(
                 self.z, now, now, clouds.logs, clouds.weights, clouds.tiles(rows)[0], ahead,
-                precise=not lead,
+                precise=not lead, even=even,
             )  # fmt: skip
             tiles, problems = clouds.tiles(cols)
             off = kernels.updates(
-                self.z, ahead, now, clouds.logs, clouds.weights, tiles, after, precise=not lead
-            )
-            errors = np.bincount(
-                problems, weights=off.cpu().numpy().astype(float), minlength=clouds.problems
-            )
+                self.z, ahead, now, clouds.logs, clouds.weights, tiles, after,
+                precise=not lead, even=even,
+            )  # fmt: skip
+            if share == 0.0:
+                errors = np.ones(clouds.problems)
+            else:
+                errors = np.bincount(
+                    problems, weights=off.cpu().numpy().astype(float), minlength=clouds.problems
+                )
             if not np.isfinite(errors).all():
                 break
             if lead and max(errors[list(left)]) <= max(LEAD, share):
@@ -359,7 +368,6 @@ class Search:
                 self.state = final
                 size = np.abs(self.values()) / np.maximum(clouds.level, self.eps)
                 for at in tuple(left):
-                    # What is nothing next to the others' need not be known as a share of itself.
                     error = errors[at] / max(size[at], 1e-300)
                     if error <= share:
                         found[at] = error
@@ -394,7 +402,9 @@ class Search:
             shape, device = (len(self.state), clouds.features), values.device
             room = torch.empty(shape[0], device=device), torch.empty(shape, device=device)
         tiles, _ = clouds.tiles(segments)
-        clouds.kernels.transport(self.z, values, self.state, clouds.logs, tiles, *room)
+        clouds.kernels.transport(
+            self.z, values, self.state, clouds.logs, tiles, *room, even=clouds.even
+        )
         return room
 
     def group_costs(self, sums: Tensor, moved: Tensor) -> np.ndarray:
