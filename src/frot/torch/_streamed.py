@@ -75,9 +75,8 @@ def streamed_loss(
     eta, eps = (float(part.detach() if isinstance(part, Tensor) else part) for part in amounts)
     shape = (len(groups), x.shape[1])
     flat, offsets = (part.astype(np.int64).tobytes() for part in (groups.flat, groups.offsets))
-    options = Options(
-        eta, eps, *_member(flat, offsets, *shape, str(x.device)), tol, log_prior, debias
-    )
+    table, member = _member(flat, offsets, *shape, str(x.device))
+    options = Options(eta, eps, table, member, tol, log_prior, debias)
     # A cloud and itself have a loss of zero, which three searches would not find.
     if not options.suits or (debias and torch.equal(x, y) and torch.equal(a, b)):
         return None, None

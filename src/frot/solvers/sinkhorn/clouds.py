@@ -45,7 +45,7 @@ CLOSEST, OFF = 1e-4, 2.0**-20
 # Lightest weights, and costs and eps that single precision holds.
 LIGHTEST, RANGE = 1e-25, 1e15
 # Sweeps at a time, steps on the weights, and both in sum.
-SWEEPS, STEPS, MOST_SWEEPS = 200, 60, 600
+SWEEPS, STEPS, MOST_SWEEPS = 500, 60, 1_000
 # One product leads to this error where there are so many pairs of points.
 LEAD, LEAD_FROM = 2e-2, 1 << 24
 # eps comes down from this share of the mean cost by a factor, some sweeps at each.
@@ -180,12 +180,14 @@ class Clouds:
         points[:n, :d] = x - self.centre
         points[n:, :d] = y - self.centre
         self.points, self.features = points, d
-        self.weights = torch.cat([a, b, a, b] if options.debias else [a, b]).double()
+        weights = torch.cat([a, b]).double()
+        self.weights = weights.repeat(2) if options.debias else weights
         self.logs = torch.log2(self.weights)
         self.squares = torch.empty(n + m, len(options.member), dtype=torch.float64, device=x.device)
         for part in blocks(n + m, 1, ROWS):
             self.squares[part] = points[part, :d].double() ** 2 @ options.member.T
         self.problems = 3 if options.debias else 1
+        self.wrong = self._wrong(weights)
         self._look(before)
 
     @property
@@ -204,6 +206,17 @@ class Clouds:
     def even(self) -> bool:
         """Whether both clouds are multiples of what kernels load together."""
         return all(size % self.kernels.EVEN == 0 for size in self.sizes)
+
+    def _wrong(self, weights: Tensor) -> Tensor:
+        """Return what points count where they are wrong, (T,): more where they are far away.
+
+        Mass that is misplaced there moves gradients by as much as it is far.
+        """
+        n, far = self.sizes[0], weights * self.squares.sum(dim=1)
+        sides = (slice(0, n), slice(n, len(far)))
+        shares = [far[side] / far[side].sum().clamp(min=1.0 / RANGE) for side in sides]
+        found = 0.5 * (weights + torch.cat(shares))
+        return found.repeat(2) if self.options.debias else found
 
     def _look(self, before: Clouds | None) -> None:
         """Read off what decides on the host, in one go."""
@@ -373,12 +386,12 @@ class Search:
             whole = 0 in left
             rows, cols = ((0, *own), (1, *own)) if whole else (own, own)
             kernels.updates(
-                self.z, now, now, clouds.logs, clouds.weights, clouds.tiles(rows)[0], ahead,
+                self.z, now, now, clouds.logs, clouds.wrong, clouds.tiles(rows)[0], ahead,
                 precise=not lead, even=even,
             )  # fmt: skip
             tiles, problems = clouds.tiles(cols)
             off = kernels.updates(
-                self.z, ahead, now, clouds.logs, clouds.weights, tiles, after,
+                self.z, ahead, now, clouds.logs, clouds.wrong, tiles, after,
                 precise=not lead, even=even,
             )  # fmt: skip
             if whole:
