@@ -26,6 +26,21 @@ def test_shape_and_independent_costs():
     assert problem.mean_cost == pytest.approx(expected.mean(), rel=1e-15)
 
 
+def test_the_typical_cost_looks_at_every_arc_once_and_away_from_huge_ones():
+    seen = []
+
+    class Watched(StackedCosts):
+        def at(self, rows, cols, groups=None):
+            seen.append(len(rows))
+            return super().at(rows, cols, groups)
+
+    stack = STACK + 1.0
+    stack[:, 0, 0] = 1e9
+    problem = Problem(Watched(stack), np.full(3, 1 / 3), np.full(4, 0.25), names=("p", "q"))
+    assert 1.0 <= problem.typical_cost <= 24.0 < problem.mean_cost
+    assert seen == [12]
+
+
 def test_support_is_the_problem_itself_where_every_point_has_weight():
     problem = make([0.5, 0.25, 0.25], [0.25] * 4)
     small, rows, cols = problem.support()
