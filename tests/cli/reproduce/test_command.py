@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from frot._base.errors import InputError, SolverError
-from frot.cli.reproduce import command, robustness
+from frot.cli.reproduce import command
 from frot.cli.reproduce import registry as registry_module
 from frot.cli.reproduce.command import Entry, write_experiments
 from frot.cli.reproduce.experiment import (
@@ -164,21 +164,3 @@ def test_an_unknown_figure(run):
     done = run("reproduce", "fig9")
     assert done.exit_code == 2
     assert "fig9" in done.stderr
-
-
-def test_robustness_has_its_own_claims(run, monkeypatch, tmp_path):
-    def fake(n, seed, *, folder, progress):
-        checks = (Check(f"{n} points of seed {seed}", True),)
-        verdict = Verdict("values", "a claim", checks, "Robustness,")
-        return Reproduction("robustness", {}, (verdict,), figure)
-
-    monkeypatch.setattr(robustness, "robustness", fake)
-    done = run("reproduce", "robustness", "-n", 7, "--seed", 3, "--out", "made")
-    assert done.exit_code == 0
-    assert "Robustness, values: reproduced" in done.stdout
-    assert "claim  a claim" in done.stdout
-    assert "7 points of seed 3" in done.stdout
-    assert (tmp_path / "made" / "robustness.json").exists()
-    refused = run("reproduce", "robustness", "--splits", 3)
-    assert refused.exit_code == 2
-    assert "No such option: --splits" in refused.stderr
