@@ -14,7 +14,7 @@ from tests.stores import finished
 
 pytestmark = pytest.mark.xdist_group("alone")
 
-COUNT = 48
+COUNT = 64
 WORDS = ["--label", "y", "--top", "5", "--permutations", str(COUNT), "--statistic", "phi"]
 WORDS += ["--tol", "0.1"]
 WORDS += ["--out", "genes.tsv", "--no-progress"]
