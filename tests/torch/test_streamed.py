@@ -14,7 +14,7 @@ import frot
 from frot.solvers.sinkhorn import _fused_plain, clouds
 from frot.torch import FRWDLoss, _streamed
 
-RELATIVE = {"eta": frot.relative(0.1), "eps": frot.relative(0.05)}
+RELATIVE: dict[str, Any] = {"eta": frot.relative(0.1), "eps": frot.relative(0.05)}
 
 
 @pytest.fixture(autouse=True)

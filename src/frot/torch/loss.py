@@ -187,11 +187,11 @@ class FRWDLoss(nn.Module):
         """
         found = self._found
         if found is not None:
-            results, alone = found
+            made, alone = found
+            # On a device they are proven now.
+            results: Any = made() if callable(made) else made
             if isinstance(results, BatchResult):
                 results = with_objectives(results)
-            elif callable(results):
-                results = results()
             self._shown, self._found = results[0] if alone else results, None
         return self._shown
 
