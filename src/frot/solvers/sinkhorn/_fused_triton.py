@@ -298,6 +298,7 @@ def apply(
     (n, width), m = x.shape, len(y)
     tiles, parts = _tiles(n, ROWS), width // WIDTH
     sums, moments = _room(x, n), _room(x, parts, tiles, WIDTH)
+    values = values.contiguous()
     _apply[(tiles, parts)](
         x, y, rows, cols, thin, values, points, weights, sums, moments, n, m, width,
         len(values), tiles, ROWS, COLS, parts, WIDTH, SEGMENT, "tf32x3" if precise else "tf32",
@@ -310,6 +311,8 @@ def products(x: Any, y: Any, rows: Any, cols: Any, values: Any, precise: bool = 
     """Return the products of the plan and values (k, m), (n, k) in single precision."""
     (n, width), (count, m) = x.shape, values.shape
     moved = _room(x, n, count, dtype=torch.float32)
+    # A copy of a turned matrix may lie in memory as that does.
+    values = values.contiguous()
     _times[(_tiles(n, ROWS),)](
         x, y, rows, cols, values, moved, n, m, width, count,
         ROWS, COLS, width // WIDTH, WIDTH, triton.next_power_of_2(count),
