@@ -115,6 +115,8 @@ class Found:
     error, regret : arrays of shape (P,)
         Mass in wrong columns times s / F, and the weights' regret over F.
     sweeps, steps : int
+    rate : float
+        What sweeps contracted errors by, zero if they were few.
     """
 
     clouds: Clouds
@@ -125,6 +127,7 @@ class Found:
     regret: np.ndarray
     sweeps: int
     steps: int
+    rate: float
 
     @property
     def g(self) -> Tensor:
@@ -302,6 +305,7 @@ class Search:
         # Sums and products of the plans, and of which segments they are those of the state.
         self.plans: tuple[Tensor, Tensor] | None = None
         self.known: set[int] = set()
+        self.momentum = Momentum()
         self._scale()
         self.state = -self.norms
 
@@ -374,7 +378,8 @@ class Search:
         cross = slice(n, n + m)
         lead, even = n * m >= LEAD_FROM, clouds.even
         now, ahead, after = self.state, torch.empty_like(self.state), torch.empty_like(self.state)
-        left, momentum = set(range(clouds.problems) if some is None else some), Momentum()
+        left, momentum = set(range(clouds.problems) if some is None else some), self.momentum
+        momentum.begin()
         found, previous = np.full(clouds.problems, np.inf), now[cross]
         # Where problems are that are done, or were not asked for.
         final = None if len(left) == clouds.problems else self.state.clone()
@@ -552,6 +557,7 @@ def solve_clouds(clouds: Clouds, start: Found | None = None) -> tuple[Found, Sea
         alpha[2] = start.alpha[2]
     search = Search(clouds, alpha)
     search.state = start.potentials * search.unit - search.norms
+    search.momentum.rate = start.rate
     return _climb(search, start if same else None)
 
 
@@ -647,5 +653,5 @@ def _climb(search: Search, start: Found | None) -> tuple[Found, Search] | None:
 def _found(search: Search, error: np.ndarray, regret: np.ndarray) -> Found:
     return Found(
         search.clouds, search.alpha, (search.state + search.norms) / search.unit, search.values(),
-        error, regret, search.sweeps, search.steps,
+        error, regret, search.sweeps, search.steps, search.momentum.rate,
     )  # fmt: skip
