@@ -175,6 +175,13 @@ def test_sweeps_that_do_not_end_are_left_to_the_host(monkeypatch):
     assert off(found, exact) <= 5e-3
 
 
+def test_steps_are_limited():
+    loss = FRWDLoss([2, 4], **RELATIVE, max_iter=1, tol=1e-3)
+    with pytest.warns(frot.ConvergenceWarning, match="Raise eps or max_iter"):
+        loss(*data())
+    assert loss._clouds is None
+
+
 def test_a_cloud_with_itself_has_no_loss():
     x, _, a, _ = data()
     assert float(FRWDLoss(**RELATIVE, debias=True)(x, x.clone(), a, a)) == 0.0

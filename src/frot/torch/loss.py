@@ -295,7 +295,8 @@ class FRWDLoss(nn.Module):
             amounts = tuple(part[0] for part in self._amounts(points, groups)[1][:2])  # type: ignore
         loss, found = streamed_loss(
             tuple(part[0] for part in points), amounts, groups,
-            check_prior(self.prior, len(groups)), self.tol, self.debias, self._clouds,
+            check_prior(self.prior, len(groups)), self.tol, self.max_iter, self.debias,
+            self._clouds,
         )  # fmt: skip
         self._clouds = found if self.warm_start else None
         if loss is None or found is None:

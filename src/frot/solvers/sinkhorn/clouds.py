@@ -75,7 +75,7 @@ class Options:
     """What is asked for: both regularisations in units of cost, groups, and the gradient's error.
 
     `table` is (L, d) on the host, one where a feature is in a group, and `member` the same where
-    the points are; `log_prior` is (L,), on the host.
+    the points are; `log_prior` is (L,), on the host. There are `max_steps` on the weights at most.
     """
 
     eta: float
@@ -85,6 +85,7 @@ class Options:
     tol: float
     log_prior: np.ndarray | None = None
     debias: bool = True
+    max_steps: int = STEPS
 
     def like(self, other: Options) -> bool:
         """Whether the same is asked for."""
@@ -625,7 +626,7 @@ def _climb(search: Search, start: Found | None) -> tuple[Found, Search] | None:
         return (_found(search, error, regret), search) if np.isfinite(error).all() else None
     log_prior = 0.0 if options.log_prior is None else options.log_prior
     ways, near = [Secants() for _ in range(clouds.problems)], max(share, FIRST_NEAR)
-    for _ in range(STEPS):
+    for _ in range(min(STEPS, options.max_steps)):
         found = search.sweep(near, SWEEPS, left)
         search.steps += 1
         if search.sweeps > MOST_SWEEPS or not np.isfinite(found[list(left)]).all():
