@@ -158,4 +158,6 @@ def test_photographs_are_matched_as_on_the_host(preset: str, monkeypatch):
     if (result := match.result) is not None:
         assert result.lower <= result.value <= result.upper
         assert preset == "frot-paper" or result.gap <= 1e-3
-        assert match.inverse.result.upper == result.upper
+        back = match.inverse.result
+        assert back is not None
+        assert back.upper == result.upper

@@ -228,3 +228,11 @@ def test_autocast_and_graphs():
         once.sum().backward()
     with torch.no_grad():
         assert float(loss(*parts)) == pytest.approx(float(value.detach()))
+    # What is kept from inference is no obstacle to training.
+    kept = FRWDLoss([1, 5], **RELATIVE, debias=True)
+    with torch.inference_mode():
+        kept(*(part[:77] if part.ndim > 1 else part[:77] / part[:77].sum() for part in parts))
+        kept(*parts)
+    _, after = gradient(kept, parts)
+    assert kept._clouds is not None
+    assert off(after[0], gradient(FRWDLoss([1, 5], **RELATIVE, debias=True), parts)[1][0]) <= 5e-3
