@@ -65,15 +65,12 @@ def coherences(
         places += layers
     ends = np.cumsum([len(part) for part in matches])[:-1]
     found = np.split(to_numpy(xp.concat(matches)), ends)
-    shares: list[list[float]] = [[], []]
-    for group, layers in enumerate(alike(source, target, home)):
-        for way, sides in enumerate(((source, target), (target, source))):
-            parts = np.split(found[3 * group + way], len(layers))
-            for layer, part, alive in zip(layers, parts, found[3 * group + 2], strict=True):
-                here, there = (maps[layer].grid for maps in sides)
-                shares[way].append(kept_neighbours(part, here, there) if alive else LEAST)
     result = np.empty(len(places))
-    result[places] = np.sqrt(np.multiply(shares[0], shares[1]))
+    for group, layers in enumerate(alike(source, target, home)):
+        there, back, alive = found[3 * group : 3 * group + 3]
+        one, other = (maps[layers[0]].grid for maps in (source, target))
+        both = _kept_each(there, one, other) * _kept_each(back, other, one)
+        result[layers] = np.sqrt(np.where(alive, both, LEAST**2))
     return result
 
 
@@ -125,13 +122,19 @@ def kept_neighbours(
     some : bool array of shape (n,), optional
         The cells that are asked; all if left out.
     """
-    y, x = np.divmod(matches.reshape(grid.h, grid.w), other.w)
-    across = (np.abs(np.diff(x, axis=1) - 1) <= 1) & (np.abs(np.diff(y, axis=1)) <= 1)
-    down = (np.abs(np.diff(y, axis=0) - 1) <= 1) & (np.abs(np.diff(x, axis=0)) <= 1)
-    if some is not None:
-        asked = some.reshape(grid.h, grid.w)
-        across, down = across[asked[:, 1:] & asked[:, :-1]], down[asked[1:] & asked[:-1]]
-    count = across.size + down.size
+    return float(_kept_each(matches, grid, other, some)[0])
+
+
+def _kept_each(
+    matches: np.ndarray, grid: Grid, other: Grid, some: np.ndarray | None = None
+) -> np.ndarray:
+    """The same of some layers, one after another, (layers,)."""
+    y, x = np.divmod(matches.reshape(-1, grid.h, grid.w), other.w)
+    across = (np.abs(np.diff(x, axis=2) - 1) <= 1) & (np.abs(np.diff(y, axis=2)) <= 1)
+    down = (np.abs(np.diff(y, axis=1) - 1) <= 1) & (np.abs(np.diff(x, axis=1)) <= 1)
+    asked = np.ones((grid.h, grid.w), bool) if some is None else some.reshape(grid.h, grid.w)
+    beside, below = asked[:, 1:] & asked[:, :-1], asked[1:] & asked[:-1]
+    kept = (across & beside).sum(axis=(1, 2)) + (down & below).sum(axis=(1, 2))
     chance = min(9.0 / other.count, 0.99)
-    share = (across.sum() + down.sum()) / count if count else 0.0
-    return max((share - chance) / (1.0 - chance), LEAST)
+    share = kept / max(beside.sum() + below.sum(), 1)
+    return np.maximum((share - chance) / (1.0 - chance), LEAST)
