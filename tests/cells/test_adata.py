@@ -72,6 +72,15 @@ def test_transitions_of_all_days_are_one_matrix_whose_rows_sum_to_one():
         Coupling.from_adata(data)
 
 
+def test_fates_are_written_whatever_they_are_called():
+    data = plain()
+    data.obs["label"] = np.where(data.obs["kind"] == "stem", "label", "probability")
+    couple(data, groups=GROUPS).to_adata(labels="label")
+    fates = data.obsm["frot_label"]
+    assert fates.columns.tolist() == ["label", "probability"]
+    assert (data.obs["frot_label"][:40] == fates[:40].idxmax(axis=1)).all()
+
+
 def test_other_cells_are_refused():
     with pytest.raises(frot.InputError, match="is no AnnData of the 80 cells coupled"):
         couple(plain(), groups=GROUPS).to_adata(plain(days=3))

@@ -24,6 +24,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from frot._base.arrays import Home, at_least, quiet
 from frot._base.stopping import check_deadline
 from frot.solvers.sinkhorn.forming import column_potentials, exp_of
@@ -85,7 +87,10 @@ class Relaxation:
         self.active = False
         self._sweeps = 0
         self._last: Any = None
+        # Of one problem on the host it is a number, which NumPy is twenty times as fast with.
         self.omega = home.xp.ones_like(like)
+        if self.omega.ndim == 0:
+            self.omega = self.omega[()]
         self._cap = LARGEST_OMEGA * self.omega
 
     def forget(self) -> None:
@@ -100,21 +105,26 @@ class Relaxation:
         """Look at the error (B,) after so many sweeps."""
         if not self.due(sweeps):
             return
-        xp, last, omega = self.home.xp, self._last, self.omega
+        last, omega = self._last, self.omega
         if last is not None:
             with quiet():
                 seen = (error / last) ** (1.0 / (sweeps - self._sweeps))
                 plain = (seen + omega - 1.0) ** 2 / (seen * omega**2)
-                root = xp.sqrt(at_least(xp, 1.0 - plain, 0.0))
+                root = self._pick(plain < 1.0, 1.0 - plain, 0.0 * omega) ** 0.5
             better = 2.0 / (1.0 + root)
             # Fast as it is, or not in the linear regime yet: leave those alone.
             slow = (seen > 0.5) & (seen < 1.0)
             grew = (omega > 1.0) & ~(error < last)
-            self._cap = xp.where(grew, 1.0 + BACK * (omega - 1.0), self._cap)
-            chosen = xp.where(slow & (better > omega), better, omega)
-            self.omega = xp.minimum(chosen, self._cap)
+            self._cap = self._pick(grew, 1.0 + BACK * (omega - 1.0), self._cap)
+            chosen = self._pick(slow & (better > omega), better, omega)
+            self.omega = self._pick(chosen < self._cap, chosen, self._cap)
             self.active = True
         self._last, self._sweeps = error, sweeps
+
+    def _pick(self, where: Any, yes: Any, no: Any) -> Any:
+        if isinstance(where, np.bool_):
+            return yes if where else no
+        return self.home.xp.where(where, yes, no)
 
 
 class Near(NamedTuple):
