@@ -100,6 +100,24 @@ def test_files_keep_couplings(tmp_path, options):
     np.testing.assert_allclose(table, expected, atol=1e-6)
 
 
+def test_cellrank_takes_what_is_written():
+    cellrank = pytest.importorskip("cellrank")
+    scanpy = pytest.importorskip("scanpy")
+    adata = annotated(days=3)
+    trajectory(adata, groups=GROUPS).to_adata()
+    moves = cellrank.kernels.PrecomputedKernel("frot", adata=adata)
+    assert abs(moves.transition_matrix - adata.obsp["frot"]).max() < 1e-12
+    scanpy.pp.neighbors(adata, use_rep="X")
+    near = cellrank.kernels.ConnectivityKernel(adata).compute_transition_matrix()
+    fates = cellrank.estimators.GPCCA(0.8 * moves + 0.2 * near)
+    adata.obs["kind"] = adata.obs["kind"].astype("category")
+    fates.compute_macrostates(2, cluster_key="kind")
+    fates.set_terminal_states()
+    fates.compute_fate_probabilities()
+    likely = np.asarray(fates.fate_probabilities["stem"])[:, 0]
+    np.testing.assert_array_equal(likely > 0.5, adata.obs["kind"] == "stem")
+
+
 def test_backed_and_subset_tables_are_coupled(tmp_path):
     anndata = pytest.importorskip("anndata")
     adata = annotated(days=3)

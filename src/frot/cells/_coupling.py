@@ -310,8 +310,8 @@ class Coupling:
         """Write the coupling into an AnnData, where scanpy and CellRank users look.
 
         - ``obsp[key_added]``: transition probabilities of all cells, (N, N) and sparse: each source
-          cell's row sums to one, cells without a target stay; as
-          ``cellrank.kernels.PrecomputedKernel`` takes it. Entries that together are less than a
+          cell's row sums to one, cells without a target stay; as CellRank takes it by
+          ``PrecomputedKernel("frot", adata=adata)``. Entries that together are less than a
           thousandth of a row are left out.
         - ``uns[key_added]``: settings, weights, table of groups, interval and potentials, of which
           `from_adata` makes the same coupling, proven anew.

@@ -253,9 +253,11 @@ class _Sweeps:
                     break
             if not self.terms.symmetric and self.relaxation.due(sweeps):
                 self.relaxation.update(error + 0.0 * self.relaxation.omega, sweeps)
-        if not self.in_range(x) and self.absorb():
+        at = self.potentials(x)
+        if not self.in_range(*at) and self.absorb():
             x, columns, error = self.look()
-        return self.found(x, columns, error, sweeps + formed)
+            at = self.potentials(x)
+        return self.found(at, x, columns, error, sweeps + formed)
 
     def number(self, array: Any) -> Any:
         """A number of Python's where that costs no wait: hundreds of looks at it are cheaper."""
@@ -265,15 +267,14 @@ class _Sweeps:
         """Whether something is so for all members."""
         return found if isinstance(found, bool) else bool(self.terms.home.xp.all(found))
 
-    def in_range(self, x: Any) -> bool:
+    def in_range(self, f: Any, g: Any) -> bool:
         """Whether masses are numbers over their weights still: right columns alone do not tell."""
-        f, g = self.potentials(x)
         size = self.number(abs(f) @ self.ones_of_rows + abs(g) @ self.ones)
         return self.holds(size < float("inf"))
 
-    def found(self, x: Any, columns: Any, error: Any, sweeps: int) -> Scaling:
-        """Put together what the sweeps came to."""
-        terms, (f, g) = self.terms, self.potentials(x)
+    def found(self, at: tuple[Any, Any], x: Any, columns: Any, error: Any, sweeps: int) -> Scaling:
+        """Put together what the sweeps came to, with potentials `at` its end."""
+        terms, (f, g) = self.terms, at
         left, right = (
             _only(weights, self.outside(lifted), self.outside(masses))
             for weights, lifted, masses in ((terms.a, self.a, x), (terms.b, self.b, self.y))
@@ -450,12 +451,11 @@ class _SoftSweeps(_Sweeps):
         xp = self.terms.home.xp
         return self.f + self.eps * xp.log(x), self.g + self.eps * xp.log(self.y / self.b)
 
-    def found(self, x: Any, columns: Any, error: Any, sweeps: int) -> Scaling:
-        """Put together what the sweeps came to."""
-        f, g = self.potentials(x)
-        found = super().found(x, columns, error, sweeps)
+    def found(self, at: tuple[Any, Any], x: Any, columns: Any, error: Any, sweeps: int) -> Scaling:
+        """Put together what the sweeps came to, with potentials `at` its end."""
+        found = super().found(at, x, columns, error, sweeps)
         left = _only(self.terms.a, self.outside(self.a), self.outside(self.s * x))
-        return found._replace(f=self.outside(f), g=self.outside(g), left=left)
+        return found._replace(left=left)
 
     def scalings(self) -> tuple[Any, Any]:
         """Return what potentials are above those that the kernel was formed with."""
