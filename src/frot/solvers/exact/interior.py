@@ -316,7 +316,8 @@ class Interior:
         loose = give[0] / (row_flow + give[0])
         firm_flow, row_flow = row_flow, row_flow + give[0]
         weighted = centred * flow
-        coupling = _Coupling.of(self._column_coupling(flow / np.sqrt(row_flow)[self.rows]), others)
+        joined = self._column_coupling(flow / np.sqrt(row_flow)[self.rows])
+        coupling = _Coupling.of(joined, others, len(self.b))
         beside = -self.col_sums(weighted)[:, others]
         groups = weighted @ centred.T
         np.einsum("ii->i", groups)[:] += self._stiffness()
@@ -464,14 +465,14 @@ class _Coupling(NamedTuple):
     cols: np.ndarray | None = None
 
     @classmethod
-    def of(cls, found: np.ndarray | sparse.csr_array, free: np.ndarray) -> _Coupling:
-        """Take the free columns of a product."""
+    def of(cls, found: np.ndarray | sparse.csr_array, free: np.ndarray, count: int) -> _Coupling:
+        """Take the free ones of so many columns of a product."""
         if isinstance(found, np.ndarray):
             np.fill_diagonal(found, 0.0)
             return cls(found[np.ix_(free, free)], found.sum(axis=1)[free])
         few = found.tocoo()
-        degree = np.bincount(few.row, few.data * (few.row != few.col), found.shape[0])
-        place = np.full(found.shape[0], -1)
+        degree = np.bincount(few.row, few.data * (few.row != few.col), count)
+        place = np.full(count, -1)
         place[free] = np.arange(len(free))
         rows, cols = place[few.row], place[few.col]
         # The lower half is enough.
