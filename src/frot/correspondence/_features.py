@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from frot._base.errors import InputError
+from frot.correspondence._interpolation import resize
 
 __all__ = [
     "Backbone",
@@ -57,7 +59,18 @@ class FeatureMap:
         """Number of channels."""
         return int(self.values.shape[0])
 
-    @property
+    def at(self, h: int, w: int, stride: float) -> FeatureMap:
+        """Return the layer on another grid; what was made once is kept as long as the layer is."""
+        if (h, w, stride) not in self._others:
+            values = resize(self.values, h, w, align_corners=True)
+            self._others[h, w, stride] = replace(self, values=values, stride=stride)
+        return self._others[h, w, stride]
+
+    @cached_property
+    def _others(self) -> dict[tuple[int, int, float], FeatureMap]:
+        return {}
+
+    @cached_property
     def grid(self) -> Grid:
         """The cells."""
         _, h, w = self.values.shape
@@ -95,16 +108,13 @@ class Grid:
 
     @property
     def centres(self) -> np.ndarray:
-        """Centres of the cells as (x, y), shape (h w, 2)."""
-        y, x = np.mgrid[: self.h, : self.w]
-        return self.stride * np.stack([x.ravel(), y.ravel()], axis=1).astype(float)
+        """Centres of the cells as (x, y), shape (h w, 2); not to be written to."""
+        return _centres(self)
 
     @property
     def boxes(self) -> np.ndarray:
-        """What the cells see, as (left, top, right, bottom), shape (h w, 4)."""
-        reach = self.receptive_field // 2
-        centres = self.centres
-        return np.concatenate([centres - reach, centres + reach], axis=1)
+        """What the cells see, as (left, top, right, bottom), shape (h w, 4); likewise."""
+        return _boxes(self)
 
     def inside(self, size: tuple[int, int]) -> np.ndarray:
         """Return which cells see at most a stride beyond an image of (h, w) pixels, (h w,).
@@ -120,6 +130,23 @@ class Grid:
         limit = np.array(size[::-1]) + self.stride
         found = np.all((low >= -self.stride) & (high < limit), axis=1)
         return found if found.any() else np.ones(self.count, dtype=bool)
+
+
+@lru_cache(maxsize=64)
+def _centres(grid: Grid) -> np.ndarray:
+    """The same for all photographs of a size."""
+    y, x = np.mgrid[: grid.h, : grid.w]
+    found = grid.stride * np.stack([x.ravel(), y.ravel()], axis=1).astype(float)
+    found.flags.writeable = False
+    return found
+
+
+@lru_cache(maxsize=64)
+def _boxes(grid: Grid) -> np.ndarray:
+    reach, centres = grid.receptive_field // 2, grid.centres
+    found = np.concatenate([centres - reach, centres + reach], axis=1)
+    found.flags.writeable = False
+    return found
 
 
 class Backbone(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -10,37 +9,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._base.errors import InputError, hearing
+from frot._base.errors import hearing
 from frot.cli.reproduce.experiment import Asked, Check, Experiment, Reproduction, Table, Verdict
 from frot.cli.reproduce.pairs import network
 from frot.cli.reproduce.resume import finish, kept_in, work_of
 from frot.correspondence import (
     Matcher,
     Pair,
-    PairSet,
     Photo,
     Turn,
+    load_pairs,
     pf_willow,
     point_errors,
     read_photo,
 )
 from frot.correspondence.poses import frame_of, turned_image
-from frot.datasets.catalogue import folders
 from frot.show.style import BLUE, GREY, ORANGE, new_figure, tidy
 from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT", "bird_pairs", "poses"]
+__all__ = ["EXPERIMENT", "poses"]
 
 THRESHOLD = 0.1
 # Settings were chosen on these, and on the cars of PF-WILLOW.
 TUNED_SPECIES = (
-    "042.Vermilion_Flycatcher",
-    "078.Gray_Kingbird",
-    "155.Warbling_Vireo",
-    "190.Red_cockaded_Woodpecker",
+    "Vermilion Flycatcher",
+    "Gray Kingbird",
+    "Warbling Vireo",
+    "Red cockaded Woodpecker",
 )
 ANGLES = tuple(22.5 * k for k in range(9))
 # Photographs that are turned, spread over PF-WILLOW.
@@ -49,39 +47,29 @@ TURNED = 10
 WON, LOST = 8.0, -0.5
 
 
-def bird_pairs(root: Path | str | None = None) -> PairSet:
-    """Load pairs of birds: a folder ``birds`` with photographs and ``pairs.json``.
-
-    The file has ``images`` (species, box as x, y, w, h, and parts by number, as x and y) and
-    ``pairs`` of their names. A point is right within a share of the longer side of the target's
-    box; points are the parts that both photographs have.
-    """
-    places = [folder / "birds" / "pairs.json" for folder in folders(root)]
-    found = next((path for path in places if path.is_file()), None)
-    if found is None:
-        raise InputError(
-            f"birds are not in {', '.join(str(path.parent) for path in places)}: the folder holds "
-            "photographs and pairs.json; set FROT_DATA to the folder above it"
-        )
-    known = json.loads(found.read_text("utf-8"))
-    pairs = []
-    for one, other in known["pairs"]:
-        a, b = (known["images"][name] for name in (one, other))
-        common = [part for part in a["parts"] if part in b["parts"]]
-        if not common:
-            continue
-        here, there = (np.array([side["parts"][part] for part in common]) for side in (a, b))
-        photos = found.parent / one, found.parent / other
-        pairs.append(Pair(f"{one}-{other}", *photos, here, there, a["species"], max(b["box"][2:])))
-    return PairSet("birds", tuple(pairs), protocol="a share of the longer side of the box")
+# In the order of tables and pictures.
+PARTS = (
+    "birds, held out",
+    "birds, chosen on",
+    "PF-WILLOW without cars",
+    "ducks",
+    "motorbikes",
+    "wine bottles",
+    "cars",
+)
 
 
 def part_of(pair: Pair) -> str:
     """Return what pairs a pair is scored with."""
+    if _is_bird(pair):
+        return "birds, chosen on" if pair.category in TUNED_SPECIES else "birds, held out"
     name = pair.category.split("(")[0]
-    if "." not in name:
-        return f"{name}s" if name != "winebottle" else "wine bottles"
-    return "birds, chosen on" if name in TUNED_SPECIES else "birds, held out"
+    return f"{name}s" if name != "winebottle" else "wine bottles"
+
+
+def _is_bird(pair: Pair) -> bool:
+    """PF-WILLOW's folders are called car(G), duck(S) and so on."""
+    return "(" not in pair.category
 
 
 @cache
@@ -155,8 +143,8 @@ def poses(
     progress : bool
         Show a bar.
     """
-    chosen = [*bird_pairs(root).first(pairs), *pf_willow(root).first(pairs)]
-    photos = list({pair.source: pair for pair in chosen if "." not in pair.category}.values())
+    chosen = [*load_pairs("birds", root).first(pairs), *pf_willow(root).first(pairs)]
+    photos = list({pair.source: pair for pair in chosen if not _is_bird(pair)}.values())
     photos = photos[:: max(1, len(photos) // TURNED)][:TURNED]
     sets = {pair.id: pair for pair in chosen}
     keys = [f"pair {name}" for name in sets]
@@ -193,11 +181,12 @@ def summary(found: Mapping[str, Mapping[str, Any]], sets: Mapping[str, Pair]) ->
         if kind == "pair":
             pair = sets[which]
             parts.setdefault(part_of(pair), []).append(one)
-            if "." not in pair.category and not pair.category.startswith("car"):
+            if not _is_bird(pair) and not pair.category.startswith("car"):
                 parts.setdefault("PF-WILLOW without cars", []).append(one)
         else:
             parts.setdefault(f"{which.split(' ', 1)[0]}°", []).append(one)
-    return {name: _scores(those) for name, those in parts.items()}
+    names = [*(name for name in PARTS if name in parts), *(name for name in parts if "°" in name)]
+    return {name: _scores(parts[name]) for name in names}
 
 
 def _scores(those: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -280,24 +269,26 @@ def draw_poses(numbers: Mapping[str, Any]) -> Figure:
     made = numbers["networks"]
     figure: Any = new_figure(10.5, 3.6 * len(made))
     panels = figure.subplots(len(made), 2, squeeze=False)
-    ways = (("none", ORANGE, "o", "as it is"), ("poses", BLUE, "s", "with poses"))
+    # The former is larger, so that it is seen where both are the same.
+    ways = (("none", ORANGE, "o", 9.0, "as it is"), ("poses", BLUE, "s", 4.5, "with poses"))
     for (left, right), (name, one) in zip(panels, made.items(), strict=True):
         angles = [part for part in one if part.endswith("°")]
         parts = [part for part in one if not part.endswith("°")]
-        for key, colour, marker, label in ways:
+        for key, colour, marker, size, label in ways:
             left.plot(
                 [float(angle[:-1]) for angle in angles], [one[angle][key] for angle in angles],
-                marker=marker, color=colour, label=label,
+                marker=marker, markersize=size, color=colour, label=label,
             )  # fmt: skip
             right.plot(
                 [one[part][key] for part in parts], range(len(parts)),
-                marker=marker, color=colour, linestyle="none",
+                marker=marker, markersize=size, color=colour, linestyle="none",
             )  # fmt: skip
         for line in range(len(parts)):
             right.axhline(line, color=GREY, alpha=0.18, linewidth=0.8, zorder=0)
         left.set_xlabel("degrees that the photograph is turned by")
         left.set_ylabel("PCK at .1, percent")
         left.set_ylim(0.0, 102.0)
+        left.set_xticks(np.arange(0.0, 181.0, 45.0))
         left.set_title(name, fontsize=11, loc="left")
         left.legend(frameon=False)
         right.set_yticks(range(len(parts)), [f"{part} ({one[part]['count']})" for part in parts])
@@ -309,7 +300,7 @@ def draw_poses(numbers: Mapping[str, Any]) -> Figure:
 
 
 def _check(asked: Asked) -> None:
-    bird_pairs(asked.data)
+    load_pairs("birds", asked.data)
     pf_willow(asked.data)
 
 
