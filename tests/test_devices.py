@@ -12,6 +12,7 @@ import torch
 import frot
 from frot._base.arrays import Home
 from frot.correspondence import FeatureMap, Matcher
+from frot.correspondence._memory import FeatureMemory
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.run import EntropicRun
@@ -66,7 +67,9 @@ def test_batches_and_losses():
     assert leaf.grad is not None
 
 
-@pytest.mark.parametrize("where", ["solve", "streamed", "costs", "batch", "loss", "gradient"])
+@pytest.mark.parametrize(
+    "where", ["solve", "streamed", "costs", "batch", "loss", "gradient", "match"]
+)
 def test_too_little_memory_is_said_with_the_bytes_and_the_way_out(where: str, monkeypatch):
     leaf = X.clone().requires_grad_()
     loss = FRWDLoss([2, 2, 2], eta=0.1, eps=0.3)
@@ -79,6 +82,7 @@ def test_too_little_memory_is_said_with_the_bytes_and_the_way_out(where: str, mo
     for owner, name in (
         (DenseEngine, "sweep"), (DenseEngine, "start"), (StreamEngine, "sweep"),
         (DenseEngine, "passes"), (EntropicRun, "prove_from_rows"), (Solved, "products"),
+        (Matcher, "solve"),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, fail)
     calls = {
@@ -88,6 +92,7 @@ def test_too_little_memory_is_said_with_the_bytes_and_the_way_out(where: str, mo
         "batch": lambda: frot.solve_batch([X], [Y], eps=0.3),
         "loss": lambda: loss(X + 1.0, Y),
         "gradient": value.backward,
+        "match": lambda: matched("frot", "cpu"),
     }
     ways = {
         "solve": "X, Y: .* pass a smaller memory_budget",
@@ -96,6 +101,7 @@ def test_too_little_memory_is_said_with_the_bytes_and_the_way_out(where: str, mo
         "batch": "X, Y: .* fewer members at once",
         "loss": "x, y: .* fewer members",
         "gradient": "x, y: .* pass fewer points",
+        "match": "side: .* use a smaller side",
     }
     with pytest.raises(frot.InputError, match=f"{ways[where]}") as caught:
         calls[where]()
@@ -153,4 +159,23 @@ def test_photographs_are_matched_as_on_the_host(preset: str, monkeypatch):
     if (result := match.result) is not None:
         assert result.lower <= result.value <= result.upper
         assert preset == "frot-paper" or result.gap <= 1e-3
-        assert match.inverse.result.upper == result.upper
+        back = match.inverse.result
+        assert back is not None
+        assert back.upper == result.upper
+
+
+def test_features_that_stay_on_a_device_are_those_of_the_host(monkeypatch):
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, stride=4, padding=1), torch.nn.ReLU(),
+        torch.nn.Conv2d(8, 12, 3, stride=2, padding=1),
+    )  # fmt: skip
+    layers = ["0", "2"]
+    host = Matcher(module, layers=layers, side=64, device="cpu", mass="uniform")
+    there = Matcher(module, layers=layers, side=64, device="cpu", mass="uniform")
+    expected = host.features(PHOTOGRAPHS[0]).maps
+    monkeypatch.setattr(Home, "on_host", property(lambda home: home.library == "numpy"))
+    there._seen = FeatureMemory("cpu")
+    for one, other in zip(expected, there.features(PHOTOGRAPHS[0]).maps, strict=True):
+        assert torch.is_tensor(other.values)
+        assert np.array_equal(one.values, other.values.numpy())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -16,6 +17,7 @@ __all__ = [
     "Classifying",
     "FeatureMap",
     "Grid",
+    "OnDevice",
     "extract_named",
     "innermost",
     "knows_names",
@@ -23,6 +25,9 @@ __all__ = [
     "state_of",
     "top_maps",
 ]
+
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +65,22 @@ class FeatureMap:
         return int(self.values.shape[0])
 
     def at(self, h: int, w: int, stride: float) -> FeatureMap:
-        """Return the layer on another grid; what was made once is kept as long as the layer is."""
-        if (h, w, stride) not in self._others:
+        """Return the layer on another grid."""
+
+        def make() -> FeatureMap:
             values = resize(self.values, h, w, align_corners=True)
-            self._others[h, w, stride] = replace(self, values=values, stride=stride)
-        return self._others[h, w, stride]
+            return replace(self, values=values, stride=stride)
+
+        return self.once((h, w, stride), make)
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what was made of this layer once; it is kept as long as the layer is."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
     @cached_property
-    def _others(self) -> dict[tuple[int, int, float], FeatureMap]:
+    def _made(self) -> dict[Hashable, Any]:
         return {}
 
     @cached_property
@@ -197,6 +210,15 @@ class Classifying(Protocol):
         with F the maps that the classifier averages (after their last activation) and W its
         weights, without bias. The most probable class comes first.
         """
+        ...
+
+
+@runtime_checkable
+class OnDevice(Protocol):
+    """A backbone that can leave its maps on the device where it runs."""
+
+    def extract_on_device(self, image: np.ndarray) -> list[FeatureMap]:
+        """Return the maps of an image, tensors where the network is."""
         ...
 
 
