@@ -199,10 +199,12 @@ def draw_correspondence(rows: Sequence[Mapping[str, Any]], part: str) -> Figure:
     ]
     networks = list(dict.fromkeys(row["network"] for row in shown))
     labels = list(dict.fromkeys(row["label"] for row in shown))
-    figure: Any = new_figure(1.0 + 3.6 * len(networks), 1.2 + 0.36 * len(labels))
+    # Labels take as much room as a panel.
+    figure: Any = new_figure(3.6 + 3.6 * len(networks), 1.2 + 0.36 * len(labels))
     panels = figure.subplots(1, len(networks), sharey=True, squeeze=False)[0]
     for axes, name in zip(panels, networks, strict=True):
-        for hough, colour, marker in ((False, ORANGE, "o"), (True, BLUE, "s")):
+        # The former is larger, so that it is seen where both are the same.
+        for hough, colour, marker, size in ((False, ORANGE, "o", 8.0), (True, BLUE, "s", 4.5)):
             here = [row for row in shown if row["network"] == name and row["hough"] == hough]
             axes.errorbar(
                 [row["pck"] for row in here],
@@ -211,7 +213,7 @@ def draw_correspondence(rows: Sequence[Mapping[str, Any]], part: str) -> Figure:
                 fmt=marker,
                 color=colour,
                 label="with Hough matching" if hough else "without",
-                markersize=5.5,
+                markersize=size,
                 capsize=2.0,
                 linewidth=1.2,
             )
