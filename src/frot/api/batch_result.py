@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,23 @@ class BatchResult(Sequence[Result]):
             **{f"alpha_{name}": alpha[:, at] for at, name in enumerate(self.groups.names)},
         }
         return require("pandas", "tables").DataFrame(columns)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the batch to an .npz file, with all plans; `frot.load` reads it back.
+
+        Examples
+        --------
+        >>> import numpy as np, frot, pathlib, tempfile
+        >>> X, Y = np.random.default_rng(0).normal(size=(2, 3, 5, 2))
+        >>> found = frot.solve_batch(X, Y, eps=0.1)
+        >>> again = frot.load(found.save(pathlib.Path(tempfile.mkdtemp()) / "batch.npz"))
+        >>> bool((again.value == found.value).all())
+        True
+        """
+        from frot._base.archive import write_archive
+        from frot.api.batch_file import arrays_of
+
+        return write_archive(path, "batch", arrays_of(self))
 
     def _repr_html_(self) -> str:
         from frot.show.notebook import card

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -409,6 +410,24 @@ class Comparison:
             for row in self.rows
         ]
         return require("pandas", "tables").DataFrame(rows)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the comparison to an .npz file, with all results; `frot.load` reads it back.
+
+        Of an adversary the file keeps the name and what `relations` depends on.
+
+        Examples
+        --------
+        >>> import frot, pathlib, tempfile
+        >>> both = frot.compare([[0.0, 0.0]], [[3.0, 4.0]], ["frot", "ot"])
+        >>> again = frot.load(both.save(pathlib.Path(tempfile.mkdtemp()) / "both.npz"))
+        >>> again["ot"].value
+        25.0
+        """
+        from frot._base.archive import write_archive
+        from frot.comparison.comparison_file import arrays_of
+
+        return write_archive(path, "comparison", arrays_of(self))
 
     def _repr_html_(self) -> str:
         from frot.show.notebook import card
