@@ -44,9 +44,9 @@ points, truth = points[inside], truth[inside]
 
 matcher = Matcher(NoisyBackbone(default_backbone(), count=4), side=256, hough=False, eta=0.1)
 ways = {
-    "no prior": matcher.having(prior="uniform"),
-    'normalise="mean"': matcher.having(prior="uniform", normalise="mean"),
-    "coherence prior (default)": matcher.having(prior="coherence"),
+    "no prior": matcher.with_settings(prior="uniform"),
+    'normalise="mean"': matcher.with_settings(prior="uniform", normalise="mean"),
+    "coherence prior (default)": matcher.with_settings(prior="coherence"),
 }
 found = {name: way(cat, bent) for name, way in ways.items()}
 

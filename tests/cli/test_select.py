@@ -246,6 +246,11 @@ def test_three_classes(run, tmp_path):
     done = run("select", "data.csv", *words, "--ignore", "batch", "--rows", 0)
     assert done.exit_code == 0, done.output
     assert len(re.findall(r" vs .*optimum in", done.stdout)) == 3
+    words = ["--label", "class", "--reference", "control", "--no-plan", "--ignore", "batch"]
+    done = run("select", "data.csv", *words, "--per-class", "all.tsv", "--rows", 0)
+    assert done.exit_code == 0, done.output
+    names = {row["comparison"] for row in read_tsv(tmp_path / "all.tsv")}
+    assert names == {"rescued vs control", "treated vs control"}
 
 
 def test_missing_values(run, data):

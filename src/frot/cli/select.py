@@ -413,6 +413,7 @@ MIN_SIZE = "Fewest features of a group in the data; 5 for .gmt files."
 MAX_SIZE = "Most features of a group in the data; 500 for .gmt files."
 COVERAGE = "Least share of a set's genes that the data has."
 PLAN = "Find the plan and alpha; by default for up to 250,000 pairs of samples."
+REFERENCE = "Compare every other class with this one, such as the controls."
 PICTURES = "Write volcano, strips, heat map and sets as .svg and .pdf."
 PER_CLASS = "Write the ranks of every comparison, .tsv or .csv."
 CHECKPOINT = "Keep finished permutations here; by default beside --out until done."
@@ -460,6 +461,7 @@ def select(
     multiclass: Annotated[
         Multiclass, option("Selection", "Three or more classes: one against rest, or pairs.")
     ] = Multiclass.ovr,
+    reference: Annotated[str | None, option("Selection", REFERENCE, "CLASS")] = None,
     plan: Annotated[bool | None, option("Selection", PLAN)] = None,
     tol: Annotated[float | None, option("Selection", "Relative gap to stop at.", "GAP")] = None,
     max_iter: Annotated[
@@ -540,6 +542,7 @@ def select(
         values=(values.value, "auto"),
         plan=(plan, None),
         multiclass=(multiclass.value, "ovr"),
+        reference=(reference, None),
         missing=(missing.value, "error"),
         tol=(tol, None),
         max_iter=(max_iter, None),

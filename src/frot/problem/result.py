@@ -369,6 +369,8 @@ class Result:
         Returns
         -------
         matplotlib.figure.Figure
+            It shows itself in a notebook. In a script import ``matplotlib.pyplot as plt`` first
+            and call ``plt.show()``, or use its ``savefig(path)``.
         """
         from frot.show import plot_result
 

@@ -407,7 +407,7 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         "codes": prepared.codes,
         "weight": prepared.weight,
         "groups": (groups.flat, groups.offsets),
-        "multiclass": prepared.multiclass,
+        "multiclass": (prepared.multiclass, prepared.reference),
         "score": prepared.score,
         "picks": prepared.picks,
         "settings": prepared.settings,

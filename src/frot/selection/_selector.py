@@ -203,6 +203,9 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         With three or more classes: each against the rest, or every pair. Scores are means over
         the comparisons, root mean squares in the case of t; `tables_` and `comparisons_` have
         each.
+    reference : label, optional
+        A class of y, such as the controls. Every other class is compared with it, whatever
+        `multiclass` is, and t and fold changes are positive where the other class is higher.
     missing : {"error", "impute", "drop"}
         What to do with NaN: refuse it, replace it by the feature's mean over all samples, or
         score the feature zero.
@@ -227,7 +230,8 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         Whether to find the plan, and with it alpha, phi, shape and misalignment, which are NaN
         without. "auto" does for up to 250,000 pairs of samples, and where `score` is read off the
         plan. Between more pairs than that it is a plan of samples drawn at random, classes in
-        proportion and the seed fixed: ``comparisons_[0].about_plan`` says of how many.
+        proportion and the seed fixed: ``comparisons_[0].about_plan`` says of how many. In a grid
+        search False saves time, since the default score needs no plan.
     values : {"auto", "log2", "log1p", "linear"}
         What the numbers of the table are; fold changes depend on it, and nothing else does.
         "auto" takes whole numbers and numbers above 50 for linear, other sparse tables for log1p
@@ -315,6 +319,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         adversary: Any = None,
         plan: str | bool = "auto",
         values: str = "auto",
+        reference: Any = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.threshold = threshold
@@ -333,6 +338,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         self.adversary = adversary
         self.plan = plan
         self.values = values
+        self.reference = reference
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` makes no difference."""

@@ -270,7 +270,9 @@ def drive(
         # All costs are zero: mass alone has a price.
         scale = min(problem.marginals.tau_a, problem.marginals.tau_b)
     zero = status is Status.PRECISION and upper.bound - lower.bound <= NOTHING * scale
-    if not status.ok and not zero:
+    # The paper's algorithm is a number of steps, and without a tolerance no more was asked for.
+    told = keep_last and tol == 0.0 and status is Status.MAX_ITER
+    if not status.ok and not zero and not told:
         _warn(result, tol)
     return result
 

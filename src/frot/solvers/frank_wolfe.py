@@ -125,7 +125,8 @@ class FrankWolfe(Driven):
         latter the subproblem is not solved exactly, so the gap does not close; the interval says
         how far it is from the optimum of :math:`G_\eta`. Or an `Oracle` of your own.
     step : {"fully_corrective", "line_search", "paper"}
-        "paper": :math:`\gamma = 2 / (2 + t)`, and the last plan is returned, as in the paper.
+        "paper": :math:`\gamma = 2 / (2 + t)`, and the last plan is returned, as in the paper. With
+        ``tol=0`` it takes `max_iter` steps and gives no `ConvergenceWarning`.
         "line_search": the best :math:`\gamma`. "fully_corrective": the best mixture of all plans
         found so far, the fastest by far and the only one that also takes eta = 0.
     tol : float
