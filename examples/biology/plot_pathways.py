@@ -45,7 +45,7 @@ elsewhere = rng.choice(genes[100:], size=90, replace=False)
 X.loc[sick, elsewhere] += 0.7
 
 path = Path(tempfile.mkdtemp()) / "sets.gmt"
-path.write_text("".join(f"{name}\tsimulated\t" + "\t".join(of) + "\n" for name, of in sets.items()))
+_ = path.write_text("".join(f"{name}\tsimulated\t" + "\t".join(of) + "\n" for name, of in sets.items()))
 
 # %%
 # The test reads the file itself. ``INTERFERON`` is "mixed": half of its members go up, half down.

@@ -38,8 +38,8 @@ inside = ((truth >= 0) & (truth < (width, height))).all(axis=1)
 points, truth = points[inside], truth[inside]
 
 # %%
-# Three ways to weigh the layers, with the same features. ``having`` returns a matcher with other
-# settings, which remembers the photographs that it has seen. Without Hough matching, which would
+# Three ways to weigh the layers, with the same features. ``with_settings`` returns a matcher with
+# other settings that shares the features already computed. Hough matching is off, since it would
 # hide some of the damage.
 
 matcher = Matcher(NoisyBackbone(default_backbone(), count=4), side=256, hough=False, eta=0.1)
