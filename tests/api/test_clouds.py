@@ -75,7 +75,7 @@ BAD_WEIGHTS = {
     "negative": ([None, [-1.0, 1, 1, 0, 0], None], r"weights\[1\]: weights must be >= 0"),
     "a sum of two": ([None, 2 * UNIFORM[1], None], r"weights\[1\]: the weights sum to 2, .*=True"),
     "a number": (1.0, "weights: is no list of weight vectors; give one for each of clouds"),
-    "flat": ([0.2, 0.3, 0.5], r"weights\[0\]: has shape \(\), expected one weight a point"),
+    "flat": ([0.2, 0.3, 0.5], r"weights\[0\]: has shape \(\), expected one weight per point"),
 }
 
 

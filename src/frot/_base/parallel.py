@@ -32,7 +32,7 @@ LOOK_EVERY = 0.5
 
 
 def check_n_jobs(n_jobs: Any) -> int | None:
-    """Return a number of workers: None, 1, 2, ..., or -1 for one a processor.
+    """Return a number of workers: None, 1, 2, ..., or -1 for one per processor.
 
     Examples
     --------

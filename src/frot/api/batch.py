@@ -319,7 +319,7 @@ def batch_weights(
     """Return weights (B, n): None is uniform, (n,) is the same for all."""
     if weights is None:
         return np.full((count, size), 1.0 / size)
-    # A list may hold tensors, one a member, which are read one by one.
+    # A list may hold tensors, one per member, which are read one by one.
     listed = isinstance(weights, list | tuple) and any(map(is_foreign, weights))
     host = weights if listed else read_numbers(weights, name)
     if not listed and np.ndim(host) < 2:

@@ -38,7 +38,7 @@ class BatchResult(Sequence[Result]):
         Read-only, as all of NumPy's arrays here.
     alpha, phi : arrays of shape (B, L)
         Of the points' library; other libraries' are copies.
-    status : tuple of Status, one a member
+    status : tuple of Status, one per member
 
     Examples
     --------
@@ -88,7 +88,7 @@ class BatchResult(Sequence[Result]):
         return {"members": [member.to_dict() for member in self]}
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with a row a member; weights are in columns ``alpha_NAME``.
+        """Return a pandas DataFrame with one row per member; weights are in columns ``alpha_NAME``.
 
         Examples
         --------

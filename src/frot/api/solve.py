@@ -220,7 +220,7 @@ def solve_costs(
     Parameters
     ----------
     C : array of shape (L, n, m)
-        One cost matrix a group; negative entries are allowed. Infinite ones are arcs that no plan
+        One cost matrix per group; negative entries are allowed. Infinite ones are arcs that no plan
         may use.
     a, b : arrays of shape (n,) and (m,), optional
         Weights that sum to one; uniform if left out.

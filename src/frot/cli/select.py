@@ -402,7 +402,7 @@ class Statistic(str, Enum):
 
 GROUPS = "each, prefix, or a .gmt, .json, .csv or .tsv file of groups."
 LABELS = "File with the classes, matched by samples' names."
-TRANSPOSE = "The table has a row a feature, a column a sample."
+TRANSPOSE = "The table has one row per feature, one column per sample."
 IDS = "Column of samples' names; with --transpose, of features'."
 FEATURES = "Only these are features; repeatable."
 KEEP = "A feature though it looks like metadata; repeatable."

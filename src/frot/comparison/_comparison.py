@@ -393,7 +393,7 @@ class Comparison:
         }
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with a row a method: value, bounds, status, cost, choice.
+        """Return a pandas DataFrame with one row per method: value, bounds, status, cost, choice.
 
         Examples
         --------

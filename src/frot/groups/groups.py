@@ -676,7 +676,7 @@ def _check(groups: Groups) -> None:
     if not names:
         raise InputError("there are no groups; give at least one (groups='all' makes one)")
     if flat.ndim != 1:
-        raise InputError(f"flat has shape {flat.shape}; it needs one entry a member")
+        raise InputError(f"flat has shape {flat.shape}; it needs one entry per member")
     if offsets.shape != (len(names) + 1,):
         raise InputError(f"offsets has shape {offsets.shape}; it needs ({len(names) + 1},)")
     if offsets[0] != 0 or offsets[-1] != flat.size or np.any(np.diff(offsets) < 0):

@@ -27,7 +27,7 @@ FEASIBILITY = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_toleranc
 def _vector(values: Any, name: str) -> np.ndarray:
     array = read_numbers(values, name)
     if array.ndim != 1 or array.size == 0:
-        raise InputError(f"{name}: has shape {array.shape}, expected one number a group")
+        raise InputError(f"{name}: has shape {array.shape}, expected one number per group")
     check_finite(array, name)
     return read_only(array.copy())
 

@@ -59,7 +59,7 @@ def check_labels(X: Any, y: Any) -> None:
     rows = X.shape[0] if getattr(X, "shape", None) else len(X)
     shape = np.shape(y)
     if shape and shape[0] != rows:
-        raise InputError(f"y: has {shape[0]} labels for the {rows} rows of X; give one label a row")
+        raise InputError(f"y: has {shape[0]} labels for the {rows} rows of X; give one per row")
 
 
 def check_sample_weight(sample_weight: Any, count: int) -> np.ndarray | None:
@@ -75,7 +75,7 @@ def check_sample_weight(sample_weight: Any, count: int) -> np.ndarray | None:
     weight = read_numbers(sample_weight, "sample_weight")
     if weight.shape != (count,):
         raise InputError(
-            f"sample_weight: has shape {weight.shape}; give one weight a row, shape ({count},)"
+            f"sample_weight: has shape {weight.shape}; give one weight per row, shape ({count},)"
         )
     if not np.isfinite(weight).all() or (weight < 0.0).any():
         raise InputError("sample_weight: must be finite and >= 0; drop rows with weight zero")
@@ -363,5 +363,6 @@ def _class_number(reference: Any, classes: np.ndarray) -> int | None:
         if isinstance(reference, int | float | np.generic) and reference == one:
             return at
     raise InputError(
-        f"reference: {brief(reference)} is no class of y; the classes are {quote_some(classes.tolist())}"
+        f"reference: {brief(reference)} is no class of y; the classes are "
+        f"{quote_some(classes.tolist())}"
     )

@@ -359,12 +359,12 @@ def _panel(drawn: Drawn, place: int, what: str) -> dict[str, Any]:
         ),
         "strips": picture(
             lambda: drawn.strips(place),
-            "Values of the best features by class, a point a sample",
+            "Values of the best features by class, one point per sample",
             FEW,
         ),
         "heat_map": picture(
             lambda: draw_heat_map(view),
-            "Heat map of the best features, a column a sample, by class",
+            "Heat map of the best features, one column per sample, by class",
         ),
         "plan": None if view.comparison.result is None else _plan(view, what, place, many),
     }

@@ -123,7 +123,7 @@ class PathwayTest:
 
     @property
     def table(self) -> Any:
-        """All of it, a row a set, best first."""
+        """All of it, one row per set, best first."""
         order = self.order
         edges = [", ".join(self.leading_edge(name)) for name in self.names]
         like, shared = zip(*self.redundancy(), strict=True)

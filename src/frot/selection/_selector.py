@@ -257,7 +257,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         The comparisons of classes, with all of the above, the signed effects and the rows behind
         each plan.
     table_ : DataFrame, or dict of arrays where pandas is not installed
-        A row a feature (group), best first: feature, rank, score, signed_score, up_in (the class
+        One row per feature (group), best first: feature, rank, score, signed_score, up_in (class
         in which it is higher), log2_fold_change and t (positive is higher in the first class),
         the mean of each class, shift, shape, misalignment, alpha, and p, q, q_bh and p_max, NaN
         until `permutation_test` (or `pathway_test`, for p and q) was run. With three or more

@@ -64,7 +64,7 @@ def evaluate(
     store : path, optional
         An SQLite file. Without it nothing outlives the process.
     workers : int
-        Processes; 1 is this one, -1 one a processor. On a Dask cluster all workers take part.
+        Processes; 1 is this one, -1 one per processor. On a Dask cluster all workers take part.
     backend : {"loky", "dask"}
         Processes of joblib's here, or the Dask cluster of the ``distributed.Client`` that is open.
     resume : bool
