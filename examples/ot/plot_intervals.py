@@ -1,6 +1,6 @@
 """
-Intervals and gaps: how right an answer is
-==========================================
+Intervals and gaps: how accurate a result is
+============================================
 
 Every solver of frot returns two numbers besides its value, ``lower`` and ``upper``, that are proven
 to hold the optimum: ``lower`` from the weights and dual potentials, ``upper`` from a plan that

@@ -35,9 +35,9 @@ class BatchResult(Sequence[Result]):
     Attributes
     ----------
     value, lower, upper : NumPy arrays of shape (B,)
-        Read-only, as all of NumPy's arrays here.
+        Read-only, like all NumPy arrays here.
     alpha, phi : arrays of shape (B, L)
-        Of the points' library; other libraries' are copies.
+        In the array library of the points; for other libraries than NumPy, copies.
     status : tuple of Status, one per member
 
     Examples
@@ -201,7 +201,7 @@ class BatchResult(Sequence[Result]):
     def products(self, U: Any, V: Any) -> tuple[Any, Any]:
         """Return ``plans @ V``, (B, n, k), and ``plans^T @ U``, (B, m, k), without the plans.
 
-        Either of U, (B, n, k), and V, (B, m, k), may be None, and so is what it would have led to.
+        U, (B, n, k), or V, (B, m, k), may be None; its product is then None.
         """
         xp, proof = self.engine.terms.home.xp, self.proof
         turn, parts = xp.matrix_transpose, []

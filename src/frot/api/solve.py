@@ -287,7 +287,7 @@ def distance(
 
     It is a metric between weighted sets of points for every p >= 1 and every metric d, and with
     ``adversary=frot.CappedSimplex(k)`` as well: whatever the weights of groups are, the triangle
-    inequality is Minkowski's, and it outlives a maximum.
+    inequality is Minkowski's, and a maximum preserves it.
 
     Parameters
     ----------

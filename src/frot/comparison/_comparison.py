@@ -64,7 +64,7 @@ class Row:
 
     @classmethod
     def not_run(cls, method: Method, why: str) -> Row:
-        """Return the row of a method whose turn never came."""
+        """Return the row of a method that was not run."""
         return cls(method.name, method.title, problem=why, counts=method.counts)
 
     @property
@@ -275,11 +275,11 @@ class Comparison:
     measure : str
         How memory was measured.
     interrupted : bool
-        Whether Ctrl-C ended it; methods whose turn never came are in `missing`.
+        Whether Ctrl-C ended it; methods that were not run are in `missing`.
     adversary : optional
         The weights that FROT's adversary could choose, where they were not all.
     paid : bool
-        Whether mass could go at a price, which the values then include.
+        Whether mass could be left out at a price, which the values then include.
 
     Examples
     --------

@@ -310,7 +310,7 @@ class Polyhedron:
         return bool(low.all() and flat.all())
 
     def project(self, alpha: np.ndarray) -> np.ndarray:
-        """Go straight towards weights well inside, as far as it takes.
+        """Move towards an interior point until the constraints hold.
 
         Examples
         --------

@@ -71,7 +71,7 @@ def max_sliced(
     restarts : int
         Random directions to begin from, besides the two that are not random.
     random_state : int
-        Of these directions.
+        Seed of the random directions.
     tol : float
         Relative improvement at which a search ends.
     max_iter : int

@@ -77,7 +77,7 @@ class Parts:
 
     @classmethod
     def of(cls, phi: np.ndarray, shift: np.ndarray, wasserstein: np.ndarray) -> Parts:
-        """Take the parts apart; what rounding leaves below zero is zero."""
+        """Compute the parts; small negative values from rounding are set to zero."""
         return cls(
             phi, shift, np.maximum(wasserstein - shift, 0.0), np.maximum(phi - wasserstein, 0.0)
         )

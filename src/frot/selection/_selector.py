@@ -365,7 +365,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         ------
         frot.Interrupted
             On Ctrl-C, once the selector is fitted with the best certified answer until then. With
-            three or more classes the comparisons whose turn never came have no plan; where the
+            three or more classes the comparisons that were not reached have no plan; where the
             score is read off the plan they leave the selector unfitted, and the
             `KeyboardInterrupt` says so.
         """

@@ -153,7 +153,7 @@ class FrankWolfe(Driven):
 
     @property
     def keep_last(self) -> bool:
-        """The paper returns its last plan, better or not."""
+        """Whether the last plan is returned, as in the paper, even if an earlier one was better."""
         return self.step == "paper"
 
     @property
@@ -162,7 +162,7 @@ class FrankWolfe(Driven):
         return keeps_potentials(self.oracle)
 
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
-        """Step by the chosen rule, and say at the end if the oracle failed on the way."""
+        """Step by the chosen rule; warn at the end if the oracle failed in between."""
         rule = {
             "paper": _paper_steps,
             "line_search": _line_search_steps,
