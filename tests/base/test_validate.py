@@ -292,8 +292,8 @@ class TestNames:
             ({"a": 1, "b": 2}, "is not a list of names"),
             (b"ab", "names: b'ab' is not a list of names"),
             (5, "names: 5 is not a list of names"),
-            ([None, "b"], "names: None is no name; use text"),
-            ([["a"], ["b"]], r"names: \['a'\] is no name; use text"),
+            ([None, "b"], "names: None is not a name; use text"),
+            ([["a"], ["b"]], r"names: \['a'\] is not a name; use text"),
         ],
     )
     def test_refused(self, names, message):

@@ -73,7 +73,7 @@ def test_transitions_of_all_days_are_one_matrix_whose_rows_sum_to_one():
 
 
 def test_other_cells_are_refused():
-    with pytest.raises(frot.InputError, match="is no AnnData of the 80 cells coupled"):
+    with pytest.raises(frot.InputError, match="is not an AnnData of the 80 cells coupled"):
         couple(plain(), groups=GROUPS).to_adata(plain(days=3))
 
 

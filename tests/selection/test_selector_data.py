@@ -136,7 +136,7 @@ BAD = [
     ({"values": "counts"}, X, Y, "values: 'counts' is none of 'auto'"),
     ({"score": "beta"}, X, Y, "score: 'beta' is none of 'auto'"),
     ({"multiclass": "all"}, X, Y, "multiclass: 'all'"),
-    ({"reference": "c"}, X, Y, "reference: 'c' is no class of y; the classes are '"),
+    ({"reference": "c"}, X, Y, "reference: 'c' is not a class of y; the classes are '"),
     ({"missing": "skip"}, X, Y, "missing: 'skip'"),
     ({"group_cost": "max"}, X, Y, "group_cost: 'max'"),
     ({"eta": 0.0}, X, Y, "eta: must be finite and > 0"),

@@ -280,7 +280,7 @@ def _labels(names: Any, count: int, name: str, of: str) -> tuple[str, ...]:
         found = len(given) if isinstance(given, Sized) else "more or fewer"
         raise InputError(f"{name}: {found} names for {count} {of}; give one for each")
     if odd := [label for label in labels if not isinstance(label, str | Real | np.bool_)]:
-        raise InputError(f"{name}: {brief(odd[0])} is no name; use text")
+        raise InputError(f"{name}: {brief(odd[0])} is not a name; use text")
     return tuple(map(str, labels))
 
 

@@ -310,7 +310,7 @@ def _listed(points: Any, name: str) -> list[Any]:
     try:
         return list(points)
     except TypeError:
-        raise InputError(f"{name}: {brief(points)} is no batch; pass an array (B, n, d)") from None
+        raise InputError(f"{name}: {brief(points)} is not a batch; pass (B, n, d)") from None
 
 
 def batch_weights(

@@ -443,7 +443,7 @@ def select(
     features: Annotated[list[str] | None, option("Data", FEATURES, "NAME|FILE")] = None,
     drop: Annotated[
         list[str] | None,
-        option("Data", "This is no feature; repeatable.", "NAME|FILE", "--drop", "--ignore"),
+        option("Data", "Not a feature; repeatable.", "NAME|FILE", "--drop", "--ignore"),
     ] = None,
     keep: Annotated[list[str] | None, option("Data", KEEP, "NAME|FILE")] = None,
     log1p: Annotated[bool, option("Data", "Rank log(1 + x), for counts.", None, "--log1p")] = False,
@@ -614,7 +614,7 @@ def _number(text: str, name: str) -> int | float:
         except ValueError:
             continue
     more = "auto or a number" if name == "eta" else "a whole number, or a fraction below 1"
-    raise InputError(f"{name}: {text!r} is no number; give {more}")
+    raise InputError(f"{name}: {text!r} is not a number; give {more}")
 
 
 def _note(samples: Any, whose: str, groups: Any) -> None:

@@ -49,6 +49,7 @@ class PenaltyName(str, Enum):
 
 TAU = "Price of mass that is not kept: one number, or two as 0.5,inf."
 METRIC = f"{', '.join(METRICS)}, euclidean, or any other of SciPy's cdist."
+NORMALISE = "Make groups comparable: none, mean or regret."
 SOLVER = "auto, exact, entropic, frank-wolfe or linear-program."
 
 
@@ -73,13 +74,13 @@ def solve(
     ] = None,
     tau: Annotated[str | None, option("Problem", TAU, "COST")] = None,
     penalty: Annotated[
-        PenaltyName, option("Problem", "How that is paid: kl, or tv (partial transport).", "NAME")
+        PenaltyName, option("Problem", "Penalty with tau: kl, or tv (partial transport).", "NAME")
     ] = PenaltyName.kl,
     metric: Annotated[str, option("Problem", METRIC, "NAME")] = "sqeuclidean",
     p: Annotated[float, option("Problem", "Power of the metric.", "NUMBER")] = 1.0,
     normalise: Annotated[
         str,
-        option("Problem", "none, mean or regret.", "HOW", "--normalise", "--normalize"),
+        option("Problem", NORMALISE, "HOW", "--normalise", "--normalize"),
     ] = "none",
     weights_a: tables.Weights = None,
     weights_b: tables.Weights = None,

@@ -259,7 +259,7 @@ class Polyhedron:
         object.__setattr__(self, "b", b)
         if self.equal is not None:
             if not isinstance(self.equal, list | tuple) or len(self.equal) != 2:
-                raise InputError(f"equal: {brief(self.equal)} is no pair (E, e)")
+                raise InputError(f"equal: {brief(self.equal)} is not a pair (E, e)")
             E, e = self.equal
             E, e = _matrix(E, "equal", "(constraints, groups)"), _vector(e, "equal")
             if E.shape != (len(e), A.shape[1]):

@@ -105,7 +105,7 @@ def check_picks(number: Any, threshold: Any, groups: int, single: bool) -> int |
     if not isinstance(number, Integral):
         if not 0.0 < float(number) <= 1.0:
             raise InputError(
-                f"n_features_to_select: {number!r} is no fraction in (0, 1]; for a count give a "
+                f"n_features_to_select: {number!r} is not a fraction in (0, 1]; for a count give a "
                 "whole number"
             )
         return max(1, int(float(number) * groups))
@@ -363,6 +363,6 @@ def _class_number(reference: Any, classes: np.ndarray) -> int | None:
         if isinstance(reference, int | float | np.generic) and reference == one:
             return at
     raise InputError(
-        f"reference: {brief(reference)} is no class of y; the classes are "
+        f"reference: {brief(reference)} is not a class of y; the classes are "
         f"{quote_some(classes.tolist())}"
     )

@@ -361,7 +361,7 @@ def check_blocks(block: Any, codes: np.ndarray) -> np.ndarray:
     labels = np.asarray(block)
     if labels.shape != codes.shape:
         raise InputError(
-            f"block: has shape {labels.shape}; give one block a row, shape {codes.shape}"
+            f"block: has shape {labels.shape}; give one block per row, shape {codes.shape}"
         )
     _, numbers = np.unique(labels, return_inverse=True)
     if not any(np.ptp(codes[numbers == number]) for number in range(numbers.max() + 1)):

@@ -564,7 +564,7 @@ def unfitted(selector: FROTSelector | None = None) -> FROTSelector:
     if selector is None:
         return FROTSelector(plan=False)
     if not isinstance(selector, FROTSelector):
-        raise InputError(f"selector: {brief(selector)} is no FROTSelector; pass FROTSelector(...)")
+        raise InputError(f"selector: {brief(selector)} is not a FROTSelector; pass one")
     params = selector.get_params()
     # Nobody looks at the plan of one of many.
     plan = params["plan"] if params["score"] in OF_PLAN else False

@@ -206,7 +206,7 @@ class FrankWolfe(Driven):
         """Refuse what this solver cannot do."""
         if isinstance(self.oracle, type) or not hasattr(self.oracle, "entropic"):
             raise InputError(
-                f"oracle: {brief(self.oracle)} is no oracle; use frot.NetworkSimplex() or "
+                f"oracle: {brief(self.oracle)} is not an oracle; use frot.NetworkSimplex() or "
                 "frot.Sinkhorn()"
             )
         check_choice(self.step, "step", STEP_RULES)

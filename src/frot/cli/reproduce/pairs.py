@@ -141,7 +141,7 @@ class PairRun:
     status: str
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, as JSON can hold it."""
+        """Return all fields as JSON values."""
         own = {one.name: getattr(self, one.name) for one in fields(self)}
         return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in own.items()}
 

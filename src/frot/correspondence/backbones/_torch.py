@@ -134,7 +134,7 @@ class TorchBackbone:
         return weights_state(self._module)
 
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
-        """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
+        """Return one map per layer for an image of shape (h, w, 3) in [0, 1]."""
         ready = self._ready(image)
         trace, outputs = self._run(ready, set(self._parts.values()))
         return [self._map(name, trace, outputs, ready.shape[:2]) for name in self.layers]
