@@ -97,6 +97,15 @@ def test_a_single_cell_has_no_neighbours():
     assert coherence(noise(2, 2), noise(2, 2)) == 1.0
 
 
+def test_a_dead_layer_has_the_least():
+    layer = noise(9, 7)
+    ones = np.ones((1, 9, 7), dtype=np.float32)
+    for values in (0.0 * layer.values, layer.values[:, :1, :1] * ones, layer.values[:, :1, :1] * 9):
+        dead = like(layer, np.broadcast_to(values, layer.values.shape).copy())
+        for source, target in ((dead, dead), (dead, layer), (layer, dead)):
+            assert coherence(source, target) == pytest.approx(LEAST)
+
+
 def test_layers_finer_than_the_cells_are_measured_on_the_cells():
     fine, cells = noise(16, 16, 1), noise(8, 8, 2)
     other_fine, other_cells = noise(16, 16, 3), half_right(8, 8)[1]
@@ -113,3 +122,5 @@ def test_torch_agrees():
     source, target = half_right()
     home = Home.of(torch.zeros(1))
     assert coherence(source, target, home) == coherence(source, target)
+    dead = like(source, np.zeros_like(source.values))
+    assert coherence(dead, target, home) == pytest.approx(LEAST)

@@ -15,6 +15,8 @@ __all__ = ["coherence", "coherences", "kept_neighbours"]
 
 # Layers that are no better than chance keep this much, so that logarithms exist.
 LEAST = 1e-6
+# Vectors of unit length that differ by less are the same but for rounding.
+SAME = 1e-5
 
 
 def coherence(source: FeatureMap, target: FeatureMap, home: Home | None = None) -> float:
@@ -27,7 +29,8 @@ def coherence(source: FeatureMap, target: FeatureMap, home: Home | None = None) 
     .. math:: \frac{s - c}{1 - c}, \qquad
         s = \operatorname{mean}_{i \sim i'} \,[\, \|j(i') - j(i) - (i' - i)\|_\infty \le 1 \,]
 
-    and the geometric mean of both directions; each direction counts at least 1e-6.
+    and the geometric mean of both directions; each direction counts at least 1e-6. A layer whose
+    vectors are all the same in one image matches nothing, and has the least.
 
     Parameters
     ----------
@@ -55,20 +58,19 @@ def coherences(
     for layers in alike(source, target, home):
         F, G = (_unit_vectors(home, [maps[k] for k in layers]) for maps in (source, target))
         cosines = F @ xp.matrix_transpose(G)
-        for axis in (2, 1):
-            matches.append(xp.reshape(xp.argmax(cosines, axis=axis), (-1,)))
+        nearest = [xp.reshape(xp.argmax(cosines, axis=axis), (-1,)) for axis in (2, 1)]
+        # The nearest of equals is the first, and neighbours would seem to match neighbours.
+        alive = (_spread(xp, F) > SAME) & (_spread(xp, G) > SAME)
+        matches += [*nearest, xp.astype(alive, nearest[0].dtype)]
         places += layers
     ends = np.cumsum([len(part) for part in matches])[:-1]
     found = np.split(to_numpy(xp.concat(matches)), ends)
-    shares: list[list[float]] = [[], []]
-    for group, layers in enumerate(alike(source, target, home)):
-        for way, sides in enumerate(((source, target), (target, source))):
-            parts = np.split(found[2 * group + way], len(layers))
-            for layer, part in zip(layers, parts, strict=True):
-                here, there = (maps[layer].grid for maps in sides)
-                shares[way].append(kept_neighbours(part, here, there))
     result = np.empty(len(places))
-    result[places] = np.sqrt(np.multiply(shares[0], shares[1]))
+    for group, layers in enumerate(alike(source, target, home)):
+        there, back, alive = found[3 * group : 3 * group + 3]
+        one, other = (maps[layers[0]].grid for maps in (source, target))
+        both = _kept_each(there, one, other) * _kept_each(back, other, one)
+        result[layers] = np.sqrt(np.where(alive, both, LEAST**2))
     return result
 
 
@@ -102,6 +104,11 @@ def _unit_vectors(home: Home, layers: Sequence[FeatureMap]) -> Any:
     return flat * inverse(xp, xp.sqrt(xp.sum(flat * flat, axis=2)))[:, :, None]
 
 
+def _spread(xp: Any, vectors: Any) -> Any:
+    """Return how far the vectors of each layer, (layers, cells, channels), differ, (layers,)."""
+    return xp.max(xp.max(vectors, axis=1) - xp.min(vectors, axis=1), axis=1)
+
+
 def kept_neighbours(
     matches: np.ndarray, grid: Grid, other: Grid, some: np.ndarray | None = None
 ) -> float:
@@ -115,13 +122,19 @@ def kept_neighbours(
     some : bool array of shape (n,), optional
         The cells that are asked; all if left out.
     """
-    y, x = np.divmod(matches.reshape(grid.h, grid.w), other.w)
-    across = (np.abs(np.diff(x, axis=1) - 1) <= 1) & (np.abs(np.diff(y, axis=1)) <= 1)
-    down = (np.abs(np.diff(y, axis=0) - 1) <= 1) & (np.abs(np.diff(x, axis=0)) <= 1)
-    if some is not None:
-        asked = some.reshape(grid.h, grid.w)
-        across, down = across[asked[:, 1:] & asked[:, :-1]], down[asked[1:] & asked[:-1]]
-    count = across.size + down.size
+    return float(_kept_each(matches, grid, other, some)[0])
+
+
+def _kept_each(
+    matches: np.ndarray, grid: Grid, other: Grid, some: np.ndarray | None = None
+) -> np.ndarray:
+    """The same of some layers, one after another, (layers,)."""
+    y, x = np.divmod(matches.reshape(-1, grid.h, grid.w), other.w)
+    across = (np.abs(np.diff(x, axis=2) - 1) <= 1) & (np.abs(np.diff(y, axis=2)) <= 1)
+    down = (np.abs(np.diff(y, axis=1) - 1) <= 1) & (np.abs(np.diff(x, axis=1)) <= 1)
+    asked = np.ones((grid.h, grid.w), bool) if some is None else some.reshape(grid.h, grid.w)
+    beside, below = asked[:, 1:] & asked[:, :-1], asked[1:] & asked[:-1]
+    kept = (across & beside).sum(axis=(1, 2)) + (down & below).sum(axis=(1, 2))
     chance = min(9.0 / other.count, 0.99)
-    share = (across.sum() + down.sum()) / count if count else 0.0
-    return max((share - chance) / (1.0 - chance), LEAST)
+    share = kept / max(beside.sum() + below.sum(), 1)
+    return np.maximum((share - chance) / (1.0 - chance), LEAST)

@@ -31,7 +31,7 @@ from frot.correspondence._interpolation import Line, inverse_norms
 from frot.costs.protocol import Rounding, constant_potentials
 from frot.costs.stack import StackGeometry
 
-__all__ = ["BUDGET", "GridGeometry", "check_maps", "layer_costs"]
+__all__ = ["BUDGET", "DEVICE_BUDGET", "GridGeometry", "check_maps", "layer_costs"]
 
 
 @dataclass(frozen=True, eq=False)

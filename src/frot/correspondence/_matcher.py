@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from frot._base.fingerprint import fingerprint
 from frot._base.spelling import second_names
 from frot._base.stopping import Interrupted, finish
 from frot._base.validate import check_choice
-from frot.correspondence._device import check_room, find_device
+from frot.correspondence._device import check_room, find_device, working_home
 from frot.correspondence._features import (
     FeatureMap,
     Grid,
@@ -26,8 +26,8 @@ from frot.correspondence._features import (
     state_of,
 )
 from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
-from frot.correspondence._memory import FeatureMemory
-from frot.correspondence._photo import MIN_SIDE, Photo, is_blank, read_photo
+from frot.correspondence._memory import FeatureMemory, PhotoMemory
+from frot.correspondence._photo import MIN_SIDE, Photo, is_blank
 from frot.correspondence._score import point_errors
 from frot.correspondence.agreement import AUTO, fitting_strength, hough, rigidity
 from frot.correspondence.backbones import SomeLayers, resolve_backbone
@@ -59,6 +59,9 @@ from frot.correspondence.poses import (
 from frot.correspondence.settings import PRESETS, Settings, at_least
 from frot.correspondence.tracking import Tracked, track_points
 from frot.correspondence.transfer import Transferring
+
+if TYPE_CHECKING:
+    from frot.correspondence.cuda.pair import PairPlanner
 
 __all__ = ["Matcher"]
 
@@ -171,6 +174,22 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         self._check_prior()
         self._check_poses()
         self._seen = FeatureMemory(self.device)
+        self._photos = PhotoMemory()
+        self._plans: Any = None
+
+    def _planner(self) -> PairPlanner | None:
+        """What plans pairs on a device; None on the host, and for what its kernels cannot do."""
+        given = self.settings
+        suits = given.eta > 0.0 and given.normalise == "none" and len(self.backbone.layers) > 1
+        if not suits or working_home(self.device).on_host:
+            return None
+        if self._plans is None:
+            from frot.correspondence.cuda.pair import PairPlanner
+
+            # The paper's steps have a tolerance of their own.
+            tol = PairPlanner.tol if given.steps else given.tol
+            self._plans = PairPlanner(given.eta, given.eps, given.steps, tol, device=self.device)
+        return self._plans
 
     def _check_prior(self) -> None:
         prior, count = self.settings.prior, len(self.backbone.layers)
@@ -195,7 +214,12 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers make their own features.
-        return {**self.__dict__, "_seen": FeatureMemory(self.device)}
+        return {
+            **self.__dict__,
+            "_seen": FeatureMemory(self.device),
+            "_photos": PhotoMemory(),
+            "_plans": None,
+        }
 
     def __call__(
         self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None
@@ -376,7 +400,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
     ) -> PairFeatures:
         """Return what matching two photographs starts from, whatever the method."""
         # Everything is read and checked before the network sees anything.
-        photos = read_photo(source), read_photo(target)
+        photos = self.photo(source), self.photo(target)
         names = ("source_mask", "target_mask")
         masks = [
             None if mask is None else check_mask(mask, photo.size, name)
@@ -412,7 +436,9 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
 
     def solve(self, pair: PairFeatures) -> Outcome:
         """Return what the method makes of two photographs."""
-        problem = MatchProblem(pair.layers, pair.a, pair.b, self.settings, self.layer)
+        problem = MatchProblem(
+            pair.layers, pair.a, pair.b, self.settings, self.layer, self._planner()
+        )
         return METHODS[self.settings.method](problem)
 
     def match(self, pair: PairFeatures, outcome: Outcome) -> Match:
@@ -425,7 +451,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             alpha=_named(layers.names, outcome.alpha),
             phi=None if outcome.phi is None else _named(layers.names, outcome.phi),
             prior=None if outcome.prior is None else _named(layers.names, outcome.prior),
-            result=outcome.result,
+            transport=outcome.transport,
             method=self.settings.method,
             seconds=0.0,
             source_cam=one.cam, target_cam=other.cam,
@@ -463,6 +489,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         look = ("side", "enlarge", "antialias", "mass")
         alike = all(getattr(mine, name) == getattr(its, name) for name in look)
         other._seen = self._seen if alike else FeatureMemory(self.device)
+        other._plans = None
         return other
 
     def with_layers(self, layers: Sequence[str | int]) -> Matcher:
@@ -487,9 +514,13 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         other._seen = self._seen.only(names)
         return other
 
+    def photo(self, source: Any) -> Photo:
+        """Return a photograph, from memory where its file was read lately."""
+        return self._photos.read(source)
+
     def features(self, source: Any) -> PhotoFeatures:
         """Return a photograph's features, from memory where it was seen lately."""
-        photo = read_photo(source)
+        photo = self.photo(source)
         return self._seen.get(self._key(photo), photo, lambda: self._extracted(photo))
 
     def _key(self, photo: Photo, turn: Turn | None = None) -> str:
@@ -497,7 +528,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         name = photo.name if knows_names(self.backbone) else None
         # Networks may be trained between two photographs.
         state = state_of(self.backbone)
-        return fingerprint(pixels=photo.pixels, name=name, state=state, turn=str(turn))
+        return fingerprint(pixels=photo.digest, name=name, state=state, turn=str(turn))
 
     def _extracted(self, photo: Photo) -> PhotoFeatures:
         settings = self.settings

@@ -1,10 +1,12 @@
-"""What a matcher remembers of the photographs that it saw: their features, up to so many bytes."""
+"""What a matcher remembers: photographs it read, and their features, up to so many bytes."""
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Container
 from dataclasses import replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,16 +14,18 @@ import numpy as np
 from frot._base.arrays import Home, namespace
 from frot.correspondence._device import working_home
 from frot.correspondence._layer_costs import all_finite
-from frot.correspondence._photo import Photo
+from frot.correspondence._photo import Photo, read_photo
 from frot.correspondence.backbones.cache import halved
 from frot.correspondence.layers import PhotoFeatures
 
-__all__ = ["FeatureMemory"]
+__all__ = ["FeatureMemory", "PhotoMemory"]
 
 # Data sets come in runs of the same photographs; twenty of a ResNet-101's at a side of 300.
 MAX_BYTES = 500_000_000
 # On a device the features of a data set's photographs stay.
 MAX_DEVICE_BYTES = 4_000_000_000
+# Photographs of a data set, read again for every pair that they are in.
+MAX_PHOTO_BYTES = 400_000_000
 _NOTHING = Photo(np.zeros((0, 0, 3), dtype=np.float32), "")
 
 
@@ -87,6 +91,40 @@ class FeatureMemory:
         return other
 
 
+class PhotoMemory:
+    """The photographs that were read last from files; threads may share it.
+
+    A file that has changed, by its size or time, is read again.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, int, int], Photo] = OrderedDict()
+        self._lock = Lock()
+
+    def read(self, source: Any) -> Photo:
+        """Return a photograph, from memory where its file was read lately."""
+        if not isinstance(source, str | os.PathLike):
+            return read_photo(source)
+        path = os.path.abspath(source)
+        try:
+            about = os.stat(path)
+        except (OSError, ValueError):
+            return read_photo(source)
+        key = (path, about.st_mtime_ns, about.st_size)
+        with self._lock:
+            if (known := self._kept.get(key)) is not None:
+                self._kept.move_to_end(key)
+                return known
+        photo = read_photo(source)
+        # It is handed out again and again.
+        photo.pixels.flags.writeable = False
+        with self._lock:
+            self._kept[key] = photo
+            while sum(one.pixels.nbytes for one in self._kept.values()) > MAX_PHOTO_BYTES:
+                self._kept.popitem(last=False)
+        return photo
+
+
 def _packed(seen: PhotoFeatures, home: Home | None) -> tuple[PhotoFeatures, tuple[int, ...]]:
     """Return features in half precision, and what they have to be multiplied with."""
     maps, powers = [], []
@@ -104,7 +142,8 @@ def _single(values: Any, power: int) -> Any:
     """Return values of half precision times a power of two."""
     if isinstance(values, np.ndarray):
         return np.ldexp(values.astype(np.float32), power)
-    return namespace(values).astype(values, namespace(values).float32) * 2.0**power
+    single = namespace(values).astype(values, namespace(values).float32)
+    return single * 2.0**power if power else single
 
 
 def _size(seen: PhotoFeatures) -> int:

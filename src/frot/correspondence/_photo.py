@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from frot._base.errors import InputError, require
+from frot._base.fingerprint import fingerprint
 from frot.correspondence._interpolation import interpolation, shrinking
 
 __all__ = ["MAX_PIXELS", "MIN_SIDE", "Photo", "is_blank", "read_photo"]
@@ -44,6 +46,11 @@ class Photo:
 
     pixels: np.ndarray
     name: str = "image"
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the pixels."""
+        return fingerprint(pixels=self.pixels)
 
     @property
     def size(self) -> tuple[int, int]:

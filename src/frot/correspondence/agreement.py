@@ -7,6 +7,7 @@ matches of a pair agree says, without labels, which of the two it is.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -85,15 +86,12 @@ def hough(
     # Grids are regular, so the bins of x and of y are found apart, and sums over bins are two
     # products with zeros and ones: no scattering, the same in every library.
     strides = (source_grid.stride, target_grid.stride)
-    bins_y = _line_bins(strides, (source_grid.h, target_grid.h), source_size[0], size)
-    bins_x = _line_bins(strides, (source_grid.w, target_grid.w), source_size[1], size)
-    one_y, one_x = (
-        home.bring(np.eye(count)[np.clip(bins, 0, count - 1)])
-        for count, bins in ((count_y, bins_y), (count_x, bins_x))
-    )
+    tall, wide = (source_grid.h, target_grid.h), (source_grid.w, target_grid.w)
+    one_y = _one_hot(strides, tall, source_size[0], size, count_y, home)
+    one_x = _one_hot(strides, wide, source_size[1], size, count_x, home)
     shape = (source_grid.h, source_grid.w, target_grid.h, target_grid.w)
     turned = xp.permute_dims(xp.reshape(votes, shape), (0, 2, 1, 3))
-    turned = xp.reshape(turned, (len(bins_y), len(bins_x)))
+    turned = xp.reshape(turned, (one_y.shape[0], one_x.shape[0]))
     counts = xp.matrix_transpose(one_y) @ turned @ one_x
     smooth_y, smooth_x = (home.bring(_smoothing(count)) for count in (count_y, count_x))
     agreed = smooth_y @ counts @ smooth_x
@@ -114,7 +112,9 @@ def rigidity(votes: Any, source_grid: Grid, target_grid: Grid, home: Home) -> fl
     and r a twentieth of the source's longer side. It needs no label; 0 where nothing is mutual.
     """
     xp = home.xp
-    there, back = (to_numpy(xp.argmax(votes, axis=axis)) for axis in (1, 0))
+    # One wait for both.
+    best = to_numpy(xp.concat([xp.argmax(votes, axis=axis) for axis in (1, 0)]))
+    there, back = best[: source_grid.count], best[source_grid.count :]
     centres = source_grid.centres
     apart = np.abs(centres[back[there]] - centres).max(axis=1)
     mutual = np.flatnonzero(apart <= source_grid.stride)
@@ -124,10 +124,10 @@ def rigidity(votes: Any, source_grid: Grid, target_grid: Grid, home: Home) -> fl
     if not len(moves):
         return 0.0
     reach = source_grid.stride * max(ALIKE * max(source_grid.h, source_grid.w), 1.0)
-    alike = np.ones((len(moves), len(moves)), dtype=bool)
-    for line in moves.T:
-        alike &= np.abs(line[:, None] - line[None, :]) <= reach
-    return float(alike.mean())
+    x, y = home.bring(np.ascontiguousarray(moves.T))
+    alike = xp.abs(x[:, None] - x[None, :]) <= reach
+    alike = alike & (xp.abs(y[:, None] - y[None, :]) <= reach)
+    return float(xp.count_nonzero(alike)) / len(moves) ** 2
 
 
 def fitting_strength(found: float) -> float:
@@ -142,14 +142,20 @@ def fitting_strength(found: float) -> float:
     return STRONGEST * float(np.clip(share, 0.0, 1.0))
 
 
-def _line_bins(
-    strides: tuple[float, float], counts: tuple[int, int], length: int, size: float
-) -> np.ndarray:
-    """Bins along one side of all pairs of rows (or columns), flat."""
+def _one_hot(
+    strides: tuple[float, float], counts: tuple[int, int], length: int, size: float, bins: int,
+    home: Home,
+) -> Any:  # fmt: skip
+    """Which pairs of rows (or columns) are in which bin along one side, (pairs, bins)."""
     here, there = (stride * np.arange(count) for stride, count in zip(strides, counts, strict=True))
-    return np.floor((length - here[:, None] + there[None, :]) / size).astype(int).ravel()
+    places = np.floor((length - here[:, None] + there[None, :]) / size)
+    # Made where it is used: most of it is zeros.
+    places = home.bring(np.clip(places.ravel(), 0, bins - 1))
+    numbers = home.xp.arange(bins, dtype=home.dtype, device=home.device)
+    return home.xp.astype(places[:, None] == numbers[None, :], home.dtype)
 
 
+@lru_cache(maxsize=256)
 def _smoothing(count: int) -> np.ndarray:
     """The Gaussian along one side as a banded matrix; beyond the ends there is nothing."""
     reach = WINDOW // 2

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +16,13 @@ from frot.correspondence._cosines import DenseLayers, inverse, lengths
 from frot.correspondence._device import working_home
 from frot.correspondence._features import FeatureMap, Grid
 from frot.correspondence._interpolation import interpolation, resize
-from frot.correspondence._layer_costs import GridGeometry, layer_costs
+from frot.correspondence._layer_costs import DEVICE_BUDGET, GridGeometry, layer_costs
 from frot.correspondence._photo import Photo
 from frot.correspondence.poses import Frame
+
+if TYPE_CHECKING:
+    from frot.correspondence._transport import LayerPlan
+    from frot.correspondence.cuda.pair import PairPlanner
 
 __all__ = [
     "LayerPair",
@@ -128,6 +132,15 @@ class LayerPair:
     def costs(self) -> GridGeometry:
         """The layers' costs 2 - 2 cos, never stacked where that would be large."""
         return layer_costs(*self._no_finer, grid_of=self.grid_of, device=self.device)
+
+    def planned(
+        self, planner: PairPlanner, a: np.ndarray, b: np.ndarray, prior: np.ndarray | None
+    ) -> LayerPlan | None:
+        """Return the plan that a device's kernels find, None where they cannot."""
+        cells = self.source_grid.count * self.target_grid.count
+        if 2 * len(self.source) * cells > DEVICE_BUDGET:
+            return None
+        return planner(*self._no_finer, a, b, prior, grid_of=self.grid_of)
 
     @cached_property
     def coherences(self) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from frot._base.errors import InputError
 from frot._base.validate import check_count, check_flag
-from frot.correspondence._photo import Photo, read_photo
+from frot.correspondence._photo import Photo
 from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _matched(
         waiting: deque[Future[tuple[Photo, Photo]]] = deque()
 
         def fill(most: int) -> None:
-            waiting.extend(threads.submit(_read, *one) for one in islice(pairs, most))
+            waiting.extend(threads.submit(_read, matcher, *one) for one in islice(pairs, most))
 
         fill(ahead)
         try:
@@ -64,10 +64,10 @@ def _matched(
                 one.cancel()
 
 
-def _read(number: int, pair: Any) -> tuple[Photo, Photo]:
+def _read(matcher: Matcher, number: int, pair: Any) -> tuple[Photo, Photo]:
     if isinstance(pair, str | bytes) or not hasattr(pair, "__len__") or len(pair) != 2:
         raise InputError(
             f"pairs: number {number} is not a pair; give (source, target) tuples of paths or arrays"
         )
-    source, target = map(read_photo, pair)
+    source, target = map(matcher.photo, pair)
     return source, target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -47,8 +48,8 @@ class Match:
         Weights of the layers by name, and what the plan costs in each.
     prior : dict, optional
         The weights that the adversary started from, where it had some.
-    result : Result, optional
-        The transport: interval, status, potentials. None for methods without one.
+    transport : Result or callable, optional
+        The transport, or what proves it when it is asked for. None for methods without one.
     method : str
     seconds : float
         For everything, features included.
@@ -71,7 +72,7 @@ class Match:
     alpha: dict[str, float]
     phi: dict[str, float] | None
     prior: dict[str, float] | None
-    result: Result | None
+    transport: Result | Callable[[], Result] | None
     method: str
     seconds: float
     source_cam: np.ndarray | None
@@ -85,6 +86,20 @@ class Match:
     def home(self) -> Home:
         """Where the scores live."""
         return self.transferring.home
+
+    @cached_property
+    def result(self) -> Result | None:
+        """The transport: interval, status, potentials. None for methods without one.
+
+        On a CUDA device photographs are matched by a plan whose gap is estimated in half precision;
+        the interval is proven here, when it is first asked for, which takes longer than the match.
+        """
+        return self.transport() if callable(self.transport) else self.transport
+
+    @property
+    def proven(self) -> Result | None:
+        """The transport where it is proven already, else None."""
+        return self.result if "result" in vars(self) or not callable(self.transport) else None
 
     @cached_property
     def scores(self) -> np.ndarray:
@@ -127,20 +142,25 @@ class Match:
 
         Its own `inverse` is this match again.
         """
-        result = self.result
-        if result is not None:
-            f, g = result.potentials
-            result = replace(result, plan=result.plan.T, potentials=(g, f))
+        transport = self.transport
+        if transport is not None:
+            transport = self._turned_result
         plan = None if self.raw_plan is None else self.home.xp.matrix_transpose(self.raw_plan)
         turned = Match(
             self.target, self.source, self.target_grid, self.source_grid,
             self.target_ratio, self.source_ratio, self.b, self.a,
-            self.alpha, self.phi, self.prior, result, self.method, self.seconds,
+            self.alpha, self.phi, self.prior, transport, self.method, self.seconds,
             self.target_cam, self.source_cam, self.transferring.inverse, plan,
             self.agreement, self.pose,
         )  # fmt: skip
         vars(turned)["inverse"] = self
         return turned
+
+    def _turned_result(self) -> Result:
+        """The transport of B to A."""
+        assert self.result is not None
+        f, g = self.result.potentials
+        return replace(self.result, plan=self.result.plan.T, potentials=(g, f))
 
     def flow(self, cycle: float | None = None) -> Flow:
         """Return where every pixel of A lies in B.
@@ -288,7 +308,7 @@ class Match:
 
         n, m = self.source_grid.count, self.target_grid.count
         facts = [("method", f"{self.method}, {n:,} to {m:,} cells, {self.seconds:.3g} s")]
-        if (result := self.result) is not None:
+        if (result := self.proven) is not None:
             interval = f"[{result.lower:.6g}, {result.upper:.6g}], gap {result.gap:.1e}"
             facts += [("interval", interval), ("status", str(result.status))]
         phi = self.phi or {}

@@ -21,6 +21,7 @@ from frot.problem.status import Status
 from frot.solvers import Entropic
 
 if TYPE_CHECKING:
+    from frot.correspondence.cuda.pair import PairPlanner
     from frot.correspondence.settings import Settings
 
 __all__ = ["METHODS", "MatchProblem", "Outcome", "votes_between"]
@@ -37,6 +38,8 @@ class MatchProblem:
     settings : Settings
     layer : int, optional
         The layer of "best-layer".
+    planner : PairPlanner, optional
+        What plans pairs on a device, where that is faster.
     """
 
     layers: LayerPair
@@ -44,6 +47,7 @@ class MatchProblem:
     b: np.ndarray
     settings: Settings
     layer: int | None = None
+    planner: PairPlanner | None = None
 
     @property
     def home(self) -> Home:
@@ -84,13 +88,27 @@ class MatchProblem:
         """
         return votes_between(votes, self.a > 0.0, self.b > 0.0, self.home)
 
-    def solve(self, prior: np.ndarray | None) -> Result:
-        """Feature-robust transport over all layers."""
+    def solve(self, prior: np.ndarray | None, start: np.ndarray | None = None) -> Result:
+        """Feature-robust transport over all layers, from some weights where they are known."""
         layers, given = self.layers, self.settings
         solver = paper_solver(given.steps) if given.steps else Entropic(tol=given.tol)
         return solve_layers(
             layers.costs, self.a, self.b, names=layers.names, eta=given.eta, eps=given.eps,
-            prior=prior, normalise=given.normalise, solver=solver,
+            prior=prior, normalise=given.normalise, solver=solver, start=start,
+        )  # fmt: skip
+
+    def planned(self, prior: np.ndarray | None) -> Outcome | None:
+        """The same by a device's kernels, proven when it is asked for; None where they cannot."""
+        if self.planner is None:
+            return None
+        found = self.layers.planned(self.planner, self.a, self.b, prior)
+        if found is None:
+            return None
+        # The paper's steps are the same wherever they start.
+        start = None if self.settings.steps else found.alpha
+        return Outcome(
+            self.votes(found.plan), found.alpha, found.phi,
+            lambda: self.solve(prior, start), found.plan, prior,
         )  # fmt: skip
 
     def solve_cost(self, cost: Any, name: str) -> Result:
@@ -138,8 +156,8 @@ class Outcome:
         Weights of the layers.
     phi : array of shape (L,), optional
         What the plan costs in each.
-    result : Result, optional
-        The transport behind it.
+    transport : Result or callable, optional
+        The transport behind it, or what proves it when it is asked for.
     plan : array of shape (n, m), optional
     prior : array of shape (L,), optional
         The weights that the layers had beforehand, where the method took notice of some.
@@ -148,15 +166,22 @@ class Outcome:
     votes: Any
     alpha: np.ndarray
     phi: np.ndarray | None = None
-    result: Result | None = None
+    transport: Result | Callable[[], Result] | None = None
     plan: Any = None
     prior: np.ndarray | None = None
+
+    @property
+    def result(self) -> Result | None:
+        """The transport where it is known, without proving it."""
+        return None if callable(self.transport) else self.transport
 
 
 def feature_robust(problem: MatchProblem) -> Outcome:
     """The plan that is best against the worst mix of layers that is plausible under the prior."""
     # Without eta the adversary takes the worst layer, whatever the prior.
     q = problem.q if problem.settings.eta > 0.0 else None
+    if (planned := problem.planned(q)) is not None:
+        return planned
     return finish(
         lambda: problem.solve(q),
         lambda found: replace(problem.transported(found.plan, found.alpha, found), prior=q),

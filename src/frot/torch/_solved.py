@@ -26,11 +26,11 @@ from frot.problem.adversary import simplex_of
 from frot.problem.marginals import Marginals
 from frot.problem.problem import Problem
 from frot.problem.result import Result
-from frot.solvers import Entropic, Exact
+from frot.solvers import Entropic, Exact, Start
 from frot.solvers.sinkhorn.aim import WEIGHTS, Aim
 from frot.solvers.sinkhorn.dense import dense_bytes
 
-__all__ = ["Asked", "Solved", "feature_weights", "solve_members"]
+__all__ = ["Asked", "Solved", "certified", "feature_weights", "solve_members"]
 
 # What costs are of points that come as they are.
 SQUARED = METRICS["sqeuclidean"]
@@ -319,16 +319,38 @@ def _alone(points: Any, amounts: Any, marginals: Marginals, asked: Asked) -> Res
             "tau": None if marginals.kept else (marginals.tau_a, marginals.tau_b),
         }
         return solve(x.double(), y.double(), groups, a=a, b=b, **limits)
+    problem = _entropic_problem(points, amounts, marginals, asked)
+    gap = max(Aim.gap_for(tol, len(groups)), NARROWEST)
+    # Brought home, though they are there, so that the plan shares nothing with the weights.
+    return Entropic(tol=gap, max_iter=asked.max_iter)(problem).at(_double_home(x))
+
+
+def certified(asked: Asked, alpha: np.ndarray, g: Tensor) -> Result:
+    """Prove an interval no wider than `tol` from weights (L,) and potentials (m,) of one member."""
+    x, y, a, b = (part[0] for part in asked.points)
+    amounts = [to_numpy(part)[0] for part in asked.amounts[:2]]
+    points = (x, y, _unit_mass(a[None])[0], _unit_mass(b[None])[0])
+    problem = _entropic_problem(points, amounts, Marginals(), asked)
+    with hearing():
+        start = Start(alpha=alpha, g=to_numpy(g))
+        found = Entropic(tol=asked.tol, max_iter=asked.max_iter)(problem, start)
+    return found.at(_double_home(x))
+
+
+def _double_home(x: Tensor) -> Any:
     home = find_home(x=x)
     assert home is not None
+    return home.double()
+
+
+def _entropic_problem(points: Any, amounts: Any, marginals: Marginals, asked: Asked) -> Problem:
+    """The problem of one member where its points are."""
+    (x, y, a, b), (eta, eps), groups = points, amounts, asked.groups
     shares = (a, b) if marginals.kept else (a / a.sum(), b / b.sum())
-    costs: Any = device_points(x, y, groups, asked.metric, home, shares)
-    adversary = simplex_of(asked.k, float(eta), check_prior(prior, len(groups)))
+    costs: Any = device_points(x, y, groups, asked.metric, find_home(x=x), shares)
+    adversary = simplex_of(asked.k, float(eta), check_prior(asked.prior, len(groups)))
     problem = Problem(costs, a, b, adversary=adversary, eps=float(eps), names=groups.names)
-    problem = problem.having(marginals=marginals)
-    # Brought home, though they are there, so that the plan shares nothing with the weights.
-    gap = max(Aim.gap_for(tol, len(groups)), NARROWEST)
-    return Entropic(tol=gap, max_iter=asked.max_iter)(problem).at(home.double())
+    return problem.having(marginals=marginals)
 
 
 def _warn(results: Sequence[Result], tol: float) -> None:

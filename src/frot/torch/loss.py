@@ -20,6 +20,7 @@ go (`tau`), rows keep :math:`a\, e^{-f / \tau}`, and
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ from torch import Tensor, nn
 from frot._base.arrays import find_home, refuse_odd_tensor
 from frot._base.errors import InputError, brief
 from frot._base.spelling import second_names
-from frot._base.validate import check_choice, check_flag, check_number
+from frot._base.validate import check_choice, check_flag, check_number, check_prior
 from frot.api.batch import batch_weights, with_objectives
 from frot.api.batch_result import BatchResult
 from frot.costs import METRICS, FactoredMetric
@@ -41,7 +42,18 @@ from frot.problem.marginals import check_tau
 from frot.problem.terms import amount_at, check_amount, refuse_idle_prior
 from frot.solvers import Entropic
 from frot.solvers.choose import check_limits
-from frot.torch._solved import SQUARED, Asked, Images, Solved, feature_weights, solve_members
+from frot.solvers.sinkhorn.clouds import Found
+from frot.torch._once import Envelope
+from frot.torch._solved import (
+    SQUARED,
+    Asked,
+    Images,
+    Solved,
+    certified,
+    feature_weights,
+    solve_members,
+)
+from frot.torch._streamed import streamed_loss
 
 __all__ = ["FRWDLoss", "check_tensors", "refuse_recording", "spread_weights"]
 
@@ -95,8 +107,14 @@ class FRWDLoss(nn.Module):
     Notes
     -----
     `torch.compile` runs the loss as it is, between compiled parts. Autocast does not reach into it:
-    half-precision points are refused, ``x.float()`` is not. There are no second derivatives, and
-    none inside `torch.func`; batches take the place of `torch.vmap`.
+    points that come in half precision are taken in single there, as by PyTorch's own losses, and
+    refused elsewhere. There are no second derivatives, and none inside `torch.func`; batches take
+    the place of `torch.vmap`.
+
+    On CUDA with Triton all three costs of a debiased loss are solved together, by fused kernels
+    that keep no matrix (`eps` > 0, no `tau`, one pair of clouds, at least 1e-4 of `tol`, and `eta`
+    > 0 with several groups; all else is solved as on a CPU). Its interval is proven when
+    ``self.result`` is asked for.
 
     Examples
     --------
@@ -143,6 +161,8 @@ class FRWDLoss(nn.Module):
         self._shown: Any = None
         # What was asked for and found last: between x and y, and of each with itself.
         self._last: dict[str, tuple[Asked, Solved]] = {}
+        # The same of fused kernels.
+        self._clouds: Found | None = None
         if not isinstance(adversary, SimplexFamily | None):
             raise InputError(
                 f"adversary: FRWDLoss does not take {brief(adversary)}; use frot.CappedSimplex(k)"
@@ -168,6 +188,8 @@ class FRWDLoss(nn.Module):
             results, alone = found
             if isinstance(results, BatchResult):
                 results = with_objectives(results)
+            elif callable(results):
+                results = results()
             self._shown, self._found = results[0] if alone else results, None
         return self._shown
 
@@ -199,7 +221,7 @@ class FRWDLoss(nn.Module):
         return self._loss(x, y, a, b)
 
     def _loss(self, x: Tensor, y: Tensor, a: Tensor | None, b: Tensor | None) -> Tensor:
-        x, y, a, b = check_tensors(x, y, a, b)
+        x, y, a, b = check_tensors(*map(_from_autocast, (x, y, a, b)))
         alone = x.ndim == 2
         if alone:
             x, y = x[None], y[None]
@@ -225,7 +247,7 @@ class FRWDLoss(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         # What was found last is no part of the module, and as large as the data it came from.
-        return {**self.__dict__, "_found": None, "_shown": None, "_last": {}}
+        return {**self.__dict__, "_found": None, "_shown": None, "_last": {}, "_clouds": None}
 
     def _costs(
         self,
@@ -244,6 +266,9 @@ class FRWDLoss(nn.Module):
             amount.share * level if isinstance(amount, Relative) else torch.full_like(level, amount)
             for amount in (self.eta, self.eps, *(self.tau or (torch.inf, torch.inf)))
         ]
+        streamed = self._streamed(points, amounts, level, groups, metric)
+        if streamed is not None:
+            return streamed
         loss, result = self._cost("xy", points, amounts, level, groups, metric)
         if self.debias:
             for role, part, w in (("xx", x, a), ("yy", y, b)):
@@ -252,6 +277,34 @@ class FRWDLoss(nn.Module):
             if self.tau is not None:
                 loss = loss + 0.5 * amounts[1].to(loss) * (a.sum(1) - b.sum(1)) ** 2
         return loss, result
+
+    def _streamed(
+        self, points: Any, amounts: list[Tensor], level: Tensor, groups: Groups, metric: Any
+    ) -> tuple[Tensor, Any] | None:
+        """The same by fused kernels, None where there are none or they do not get there."""
+        if self.tau is not None or self.adversary.k > 1 or len(level) > 1:
+            return None
+        log_prior = check_prior(self.prior, len(groups))
+        loss, found = streamed_loss(
+            tuple(part[0] for part in points), (amounts[0][0], amounts[1][0]), groups, log_prior,
+            self.tol, self.debias, self._clouds,
+        )  # fmt: skip
+        self._clouds = found if self.warm_start else None
+        if loss is None:
+            return None
+        _refuse_overflow(loss.detach(), points[0].dtype)
+        asked = self._asked(points, amounts, level, groups, metric).copied()
+        return loss[None], lambda: [certified(asked, found.alpha[0], found.g)]
+
+    def _asked(
+        self, points: Any, amounts: list[Tensor], level: Tensor, groups: Groups, metric: Any
+    ) -> Asked:
+        (x, y, a, b), (eta, eps, *tau) = (part.detach() for part in points), amounts
+        return Asked(
+            (x, y, a, b), (eta.detach(), eps.detach(), level.detach()), groups, self.prior,
+            self.tol, self.max_iter, self.adversary.k, metric=metric,
+            tau=None if self.tau is None else (tau[0].detach(), tau[1].detach()),
+        )  # fmt: skip
 
     def _cost(
         self,
@@ -263,15 +316,10 @@ class FRWDLoss(nn.Module):
         metric: FactoredMetric,
     ) -> tuple[Tensor, Any]:
         """Return the costs of the members, (B,), and the answers they come from."""
-        x, y, a, b = (part.detach() for part in points)
-        eta, eps, tau_a, tau_b = amounts
+        x, y, a, b = points
         # Solved out here, so that warnings point at the caller and not into autograd.
-        asked = Asked(
-            (x, y, a, b), (eta.detach(), eps.detach(), level.detach()), groups, self.prior,
-            self.tol, self.max_iter, self.adversary.k,
-            symmetric=torch.equal(x, y) and torch.equal(a, b), metric=metric,
-            tau=None if self.tau is None else (tau_a.detach(), tau_b.detach()),
-        )  # fmt: skip
+        asked = self._asked(points, amounts, level, groups, metric)
+        asked = replace(asked, symmetric=torch.equal(x, y) and torch.equal(a, b))
         solved = solve_members(asked, self._last.get(role))
         if self.warm_start:
             self._last = {**self._last, role: (asked.copied(), solved)}
@@ -288,7 +336,7 @@ def _untraced() -> Any:
     return torch.compiler.disable(FRWDLoss._loss)
 
 
-class _Transport(torch.autograd.Function):
+class _Transport(Envelope):
     """Values found by a solver forward, the envelope backward."""
 
     @staticmethod
@@ -299,23 +347,6 @@ class _Transport(torch.autograd.Function):
         ctx.save_for_backward(x, y, a, b, eta, eps, tau_a, tau_b)
         # A copy: what is handed out becomes part of a graph, and what is kept must not.
         return solved.values.to(x, copy=True)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        with torch.no_grad(), torch.autocast(grads[0].device.type, enabled=False):
-            found = _Transport.envelope(ctx, *grads)
-        if torch.is_grad_enabled():
-            # Asked to be differentiated again: constants would pass for zero derivatives.
-            used = (*grads, *ctx.saved_tensors)
-            found = [None if part is None else _Once.apply(part, *used) for part in found]
-        return tuple(found)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        raise RuntimeError(
-            "FRWDLoss has no derivatives in forward mode; use loss(x, y).backward(), or "
-            "torch.autograd.grad"
-        )
 
     @staticmethod
     def envelope(ctx: Any, *grads: Any) -> list[Any]:
@@ -395,21 +426,6 @@ def _refuse_overflow(values: Tensor, dtype: torch.dtype) -> None:
         )
 
 
-class _Once(torch.autograd.Function):
-    """A derivative that has none of its own."""
-
-    @staticmethod
-    def forward(ctx: Any, found: Tensor, *used: Tensor) -> Tensor:
-        return found.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError(
-            "FRWDLoss has first derivatives only: its gradient holds plan and weights fixed, and "
-            "how these move is not known"
-        )
-
-
 def _mean_cost(x: Tensor, y: Tensor, a: Tensor, b: Tensor, groups: Groups) -> Tensor:
     """The mean over groups of a^T C_l b, (B,), as a function of the points and weights."""
     a, b = a.double(), b.double()
@@ -433,6 +449,13 @@ def refuse_recording() -> None:
             "FRWDLoss cannot be traced or exported: how it gets to its value depends on the "
             "numbers. Trace or export the model without its loss; torch.compile takes both"
         )
+
+
+def _from_autocast(part: Any) -> Any:
+    """Return what autocast has made half precision in single, as its own losses take it."""
+    if not isinstance(part, Tensor) or part.dtype not in (torch.float16, torch.bfloat16):
+        return part
+    return part.float() if torch.is_autocast_enabled(part.device.type) else part
 
 
 def _refuse_transform(part: Tensor, name: str) -> None:

@@ -70,8 +70,26 @@ def test_noise_is_not_coherent():
     assert found < 0.05
 
 
+def test_layers_of_places_match_the_same_place_whatever_is_there():
+    grids = {image_key(ONE): (9, 12), image_key(OTHER): (17, 23)}
+    inner = ArrayBackbone({key: {"patches": RNG.random((5, *hw))} for key, hw in grids.items()})
+    noisy = NoisyBackbone(inner, count=2, kind="place")
+    assert noisy.noise == ("place_0", "place_1")
+    assert noisy.fingerprint != NoisyBackbone(inner, count=2).fingerprint
+    small, large = (noisy.extract(image)[-1] for image in (ONE, OTHER))
+    assert small.values.shape[1:] == (9, 12)
+    assert coherence(small, large) == 1.0
+    F, G = (one.values.reshape(len(one.values), -1) for one in (small, large))
+    # Every other cell of the larger frame is a place of the smaller one; all waves are as long.
+    y, x = np.divmod((F.T @ G).argmax(axis=1), 23)
+    np.testing.assert_array_equal(y.reshape(9, 12), 2 * np.arange(9)[:, None] + np.zeros(12))
+    np.testing.assert_array_equal(x.reshape(9, 12), 2 * np.arange(12) + np.zeros((9, 1)))
+
+
 def test_bad_input():
     inner = arrays()
+    with pytest.raises(InputError, match="kind"):
+        NoisyBackbone(inner, kind="dead")
     bad: tuple[tuple[dict[str, Any], str], ...] = (
         ({"count": 0}, "count"),
         ({"random_state": -1}, "random_state"),

@@ -15,10 +15,11 @@ import torch
 
 from frot import InputError
 from frot.correspondence._layer_costs import layer_costs
-from frot.correspondence._transport import paper_plan
+from frot.correspondence._transport import paper_plan, solve_layers
 from frot.correspondence.cuda._operands import Side, make_groups, padded, products
 from frot.correspondence.cuda._plain import spread
 from frot.correspondence.cuda.pair import PairPlanner, PairSteps, cosine_factors
+from frot.solvers import Entropic
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -178,12 +179,40 @@ def test_sweeps_are_added_until_the_columns_are_right():
     assert np.abs((few.plan - many.plan).numpy()).sum() <= 2e-3
 
 
-def test_where_sweeps_do_not_do_single_precision_takes_over(monkeypatch):
+def test_where_sweeps_do_not_do_there_is_no_plan(monkeypatch):
     monkeypatch.setattr("frot.correspondence.cuda.pair.MOST_SWEEPS", 1)
-    source, target = random_maps(SOURCE, seed=0), random_maps(TARGET, seed=1)
-    found = PairPlanner(device="cpu", eps=0.03, tol=1e-5, sweeps=1)(source, target)
-    assert found.error <= 1e-5
-    assert found.sweeps > 3
+    monkeypatch.setattr("frot.correspondence.cuda.search.MOST_WEIGHTS", 1)
+    maps = random_maps(SOURCE, seed=0), random_maps(TARGET, seed=1)
+    assert PairPlanner(device="cpu", eps=0.03, tol=1e-5, sweeps=1)(*maps) is None
+    assert PairPlanner(device="cpu", eps=0.03, tol=1e-7, steps=0)(*maps) is None
+
+
+@pytest.mark.parametrize(("eta", "eps"), [(0.3, 0.1), (0.6, 0.05), (0.05, 0.02)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_without_steps_the_gap_is_closed(eta, eps, weighted):
+    source, target = some_maps()
+    rng = np.random.default_rng(0)
+    a, b, prior = rng.random(63), rng.random(88), rng.random(7) + 0.1
+    a[:3], b[5:9] = 0.0, 0.0
+    given = {"a": a / a.sum(), "b": b / b.sum(), "prior": prior / prior.sum()} if weighted else {}
+    found = PairPlanner(device="cpu", steps=0, eta=eta, eps=eps)(source, target, **given)
+    assert found is not None
+    costs = layer_costs(source, target, dtype="float64")
+    best = solve_layers(costs, eta=eta, eps=eps, solver=Entropic(tol=1e-6), **given)
+    plan = found.plan.double().numpy()
+    rows = given.get("a", np.full(63, 1 / 63))
+    cols = given.get("b", np.full(88, 1 / 88))
+    assert np.abs(plan.sum(axis=1) - rows).sum() <= 1e-6
+    assert np.abs(plan.sum(axis=0) - cols).sum() <= 1e-3
+    product = np.outer(rows, cols)
+    on = plan > 0.0
+    entropy = (plan[on] * np.log(plan[on] / product[on])).sum()
+    phi = costs.inner(plan[None])[0]
+    q = given.get("prior", np.ones(7))
+    worst = eta * np.log((q * np.exp(phi / eta)).sum())
+    assert np.abs(phi - found.phi).max() <= 1e-5
+    # Columns are off a little, so that the objective may be below the best.
+    assert abs(worst + eps * entropy - best.value) <= 1e-3 * best.value
 
 
 def test_it_is_pickled_without_its_buffers():

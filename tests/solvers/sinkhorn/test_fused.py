@@ -162,6 +162,24 @@ for n, m, d in ((140, 90, 10), (70, 150, 70)):
         found = [part if isinstance(part, tuple) else (part,) for part in found]
         for one, two in zip(*found, strict=True):
             assert torch.allclose(one, two.to(one.dtype), rtol=1e-4, atol=1e-4), name
+    # Tiles of two clouds with each other, and of the first with itself, on the points of before.
+    z, count = torch.cat([x, y]), n + m
+    now, before, logs = (normal(count + n).double() for _ in range(3))
+    weights, values = torch.rand(count + n, generator=draw).double(), normal(d, count)
+    tiles = torch.tensor(
+        [[0, 64, n, count, 0, 0], [64, n, n, count, 0, 0], [n, n + 60, 0, n, 0, 0],
+         [count, count + 66, count, count + n, count, count]], dtype=torch.int32,
+    )
+    found = []
+    for kernels in (plain, fused):
+        ahead, sums = (torch.zeros(count + n, dtype=torch.float64) for _ in range(2))
+        errors = kernels.updates(z, now, before, logs, weights, tiles, ahead, precise=True)
+        sums, moved = torch.zeros(count + n), torch.zeros(count + n, d)
+        kernels.transport(z, values, ahead, logs, tiles, sums, moved)
+        found.append((ahead, errors, sums, moved))
+    for one, two in zip(*found, strict=True):
+        assert float(one.abs().max()) > 0.0
+        assert torch.allclose(one, two, rtol=1e-3, atol=1e-3)
 """
     paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": paths}

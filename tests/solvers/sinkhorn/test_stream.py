@@ -13,7 +13,7 @@ from frot.costs.geometry import Geometry
 from frot.costs.points import PointGeometry
 from frot.costs.views import CostsGeometry
 from frot.solvers.sinkhorn import blocks as row_blocks_module
-from frot.solvers.sinkhorn._stream import StreamEngine, _Momentum
+from frot.solvers.sinkhorn._stream import Momentum, StreamEngine
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.terms import Terms
@@ -89,7 +89,7 @@ def test_sweeps_get_as_close_as_they_are_asked_to():
 
 
 def test_momentum_reads_the_rate_and_retreats():
-    momentum = _Momentum()
+    momentum = Momentum()
     for power in range(5):
         momentum.update(0.9**power)
     assert momentum.rate == pytest.approx(0.9)

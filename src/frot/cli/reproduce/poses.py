@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -10,37 +9,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._base.errors import InputError, hearing
+from frot._base.errors import hearing
 from frot.cli.reproduce.experiment import Asked, Check, Experiment, Reproduction, Table, Verdict
 from frot.cli.reproduce.pairs import network
 from frot.cli.reproduce.resume import finish, kept_in, work_of
 from frot.correspondence import (
     Matcher,
     Pair,
-    PairSet,
     Photo,
     Turn,
+    load_pairs,
     pf_willow,
     point_errors,
     read_photo,
 )
 from frot.correspondence.poses import frame_of, turned_image
-from frot.datasets.catalogue import folders
 from frot.show.style import BLUE, GREY, ORANGE, new_figure, tidy
 from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT", "bird_pairs", "poses"]
+__all__ = ["EXPERIMENT", "poses"]
 
 THRESHOLD = 0.1
 # Settings were chosen on these, and on the cars of PF-WILLOW.
 TUNED_SPECIES = (
-    "042.Vermilion_Flycatcher",
-    "078.Gray_Kingbird",
-    "155.Warbling_Vireo",
-    "190.Red_cockaded_Woodpecker",
+    "Vermilion Flycatcher",
+    "Gray Kingbird",
+    "Warbling Vireo",
+    "Red cockaded Woodpecker",
 )
 ANGLES = tuple(22.5 * k for k in range(9))
 # Photographs that are turned, spread over PF-WILLOW.
@@ -49,39 +47,17 @@ TURNED = 10
 WON, LOST = 8.0, -0.5
 
 
-def bird_pairs(root: Path | str | None = None) -> PairSet:
-    """Load pairs of birds: a folder ``birds`` with photographs and ``pairs.json``.
-
-    The file has ``images`` (species, box as x, y, w, h, and parts by number, as x and y) and
-    ``pairs`` of their names. A point is right within a share of the longer side of the target's
-    box; points are the parts that both photographs have.
-    """
-    places = [folder / "birds" / "pairs.json" for folder in folders(root)]
-    found = next((path for path in places if path.is_file()), None)
-    if found is None:
-        raise InputError(
-            f"birds are not in {', '.join(str(path.parent) for path in places)}: the folder holds "
-            "photographs and pairs.json; set FROT_DATA to the folder above it"
-        )
-    known = json.loads(found.read_text("utf-8"))
-    pairs = []
-    for one, other in known["pairs"]:
-        a, b = (known["images"][name] for name in (one, other))
-        common = [part for part in a["parts"] if part in b["parts"]]
-        if not common:
-            continue
-        here, there = (np.array([side["parts"][part] for part in common]) for side in (a, b))
-        photos = found.parent / one, found.parent / other
-        pairs.append(Pair(f"{one}-{other}", *photos, here, there, a["species"], max(b["box"][2:])))
-    return PairSet("birds", tuple(pairs), protocol="a share of the longer side of the box")
-
-
 def part_of(pair: Pair) -> str:
     """Return what pairs a pair is scored with."""
+    if _is_bird(pair):
+        return "birds, chosen on" if pair.category in TUNED_SPECIES else "birds, held out"
     name = pair.category.split("(")[0]
-    if "." not in name:
-        return f"{name}s" if name != "winebottle" else "wine bottles"
-    return "birds, chosen on" if name in TUNED_SPECIES else "birds, held out"
+    return f"{name}s" if name != "winebottle" else "wine bottles"
+
+
+def _is_bird(pair: Pair) -> bool:
+    """PF-WILLOW's folders are called car(G), duck(S) and so on."""
+    return "(" not in pair.category
 
 
 @cache
@@ -155,8 +131,8 @@ def poses(
     progress : bool
         Show a bar.
     """
-    chosen = [*bird_pairs(root).first(pairs), *pf_willow(root).first(pairs)]
-    photos = list({pair.source: pair for pair in chosen if "." not in pair.category}.values())
+    chosen = [*load_pairs("birds", root).first(pairs), *pf_willow(root).first(pairs)]
+    photos = list({pair.source: pair for pair in chosen if not _is_bird(pair)}.values())
     photos = photos[:: max(1, len(photos) // TURNED)][:TURNED]
     sets = {pair.id: pair for pair in chosen}
     keys = [f"pair {name}" for name in sets]
@@ -193,7 +169,7 @@ def summary(found: Mapping[str, Mapping[str, Any]], sets: Mapping[str, Pair]) ->
         if kind == "pair":
             pair = sets[which]
             parts.setdefault(part_of(pair), []).append(one)
-            if "." not in pair.category and not pair.category.startswith("car"):
+            if not _is_bird(pair) and not pair.category.startswith("car"):
                 parts.setdefault("PF-WILLOW without cars", []).append(one)
         else:
             parts.setdefault(f"{which.split(' ', 1)[0]}°", []).append(one)
@@ -309,7 +285,7 @@ def draw_poses(numbers: Mapping[str, Any]) -> Figure:
 
 
 def _check(asked: Asked) -> None:
-    bird_pairs(asked.data)
+    load_pairs("birds", asked.data)
     pf_willow(asked.data)
 
 

@@ -92,7 +92,7 @@ def _backbone(
     """Return a network with some of its parts as layers."""
     chosen = {name: parts[name] for name in choose_layers(list(parts), layers, called)}
     name = called.lower() + ("" if tensors == "sum" else f"-{tensors}")
-    return TorchBackbone(network.eval(), chosen, device=device, name=name, **colours)
+    return TorchBackbone(network.eval(), chosen, device=device, name=name, fixed=True, **colours)
 
 
 def _weight_file() -> str:

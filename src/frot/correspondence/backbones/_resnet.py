@@ -300,7 +300,7 @@ def build_resnet(
     module = ResNet(blocks, width, classes, early if early_stride is None else early_stride)
     fill(module, named, path, network)
     parts = {name: "maxpool" if name == "stem" else name for name in chosen}
-    return TorchBackbone(module.eval(), parts, device=device, name=network, **colours)
+    return TorchBackbone(module.eval(), parts, device=device, name=network, fixed=True, **colours)
 
 
 def own_names(weights: Mapping[str, Any], path: Path) -> dict[str, Any]:

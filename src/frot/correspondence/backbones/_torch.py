@@ -49,6 +49,9 @@ class TorchBackbone:
         By default the name of the module's class.
     call : dict, optional
         More arguments of the module's forward pass.
+    fixed : bool
+        Whether nobody changes the weights any more, so that they need not be looked at for it
+        before every photograph.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class TorchBackbone:
         device: Any = None,
         name: str | None = None,
         call: Mapping[str, Any] | None = None,
+        fixed: bool = False,
     ) -> None:
         torch = require("torch", "correspondence")
         from frot.correspondence.backbones._module_identity import placed
@@ -90,7 +94,7 @@ class TorchBackbone:
         self._prepare = preprocessing(colour, mean, std, scale)
         self.name = name or type(module).__name__
         self._module = placed(module, device)
-        self._call = dict(call or {})
+        self._call, self._fixed = dict(call or {}), fixed
         self._parts = self._choose([layers] if isinstance(layers, str | int) else layers)
         self._border = self._find_border()
         self.layers: tuple[str, ...] = tuple(self._parts)
@@ -129,6 +133,8 @@ class TorchBackbone:
     @property
     def state(self) -> str:
         """A cheap key of the weights in this process, another one after they have changed."""
+        if self._fixed:
+            return ""
         from frot.correspondence.backbones._module_identity import weights_state
 
         return weights_state(self._module)

@@ -13,10 +13,12 @@ import numpy as np
 from frot._base.errors import DataWarning, InputError
 from frot._base.fingerprint import fingerprint
 from frot._base.spelling import second_names
+from frot._base.validate import check_choice
 from frot.correspondence._features import (
     Backbone,
     Classifying,
     FeatureMap,
+    Grid,
     extract_named,
     refuse_classes,
 )
@@ -176,11 +178,13 @@ class SomeLayers(Wrapper):
 
 
 class NoisyBackbone(Wrapper):
-    """A backbone with layers of independent Gaussian noise behind its own.
+    """A backbone with layers of independent Gaussian noise behind its own, or of places.
 
-    Each has the shape of one of the network's own maps, from places spread evenly over its depth.
-    The noise depends on the image and the seed alone: the same photograph always has the same, two
-    photographs have nothing in common.
+    Each has the cells of one of the network's own maps, from places spread evenly over its depth.
+    Noise has its channels, too, and depends on the image and the seed alone: the same photograph
+    always has the same, two photographs have nothing in common. Layers of places know where in
+    the frame a cell is and nothing else, as embeddings of places do: they match coherently, each
+    cell with the one at the same place of the other frame, whatever is there.
 
     Parameters
     ----------
@@ -189,6 +193,7 @@ class NoisyBackbone(Wrapper):
     count : int
         Layers of noise.
     random_state : int
+    kind : {"noise", "place"}
 
     Examples
     --------
@@ -203,31 +208,46 @@ class NoisyBackbone(Wrapper):
     """
 
     @second_names
-    def __init__(self, backbone: Backbone, count: int = 3, random_state: int = 0) -> None:
+    def __init__(
+        self, backbone: Backbone, count: int = 3, random_state: int = 0, kind: str = "noise"
+    ) -> None:
         for value, name, least in ((count, "count", 1), (random_state, "random_state", 0)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InputError(f"{name}: must be a whole number >= {least}, got {value!r}")
+        self.kind = check_choice(kind, "kind", ("noise", "place"))
         self.seed = random_state
         self.real: tuple[str, ...] = tuple(backbone.layers)
-        self.noise: tuple[str, ...] = tuple(f"noise_{k}" for k in range(count))
+        self.noise: tuple[str, ...] = tuple(f"{kind}_{k}" for k in range(count))
         if taken := set(self.real) & set(self.noise):
             raise InputError(
                 f"backbone: {backbone.name} has a layer {min(taken)!r} already; is it noisy twice?"
             )
-        super().__init__(backbone, f"{backbone.name} + {count} of noise", self.real + self.noise)
+        super().__init__(backbone, f"{backbone.name} + {count} of {kind}", self.real + self.noise)
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the network, the seed and the number of layers of noise."""
-        return fingerprint(
-            backbone=self.backbone.fingerprint, noise=len(self.noise), seed=self.seed
-        )
+        """A hash of the network, the seed and the layers of noise."""
+        return fingerprint(backbone=self.backbone.fingerprint, noise=self.noise, seed=self.seed)
 
     def _changed(self, maps: list[FeatureMap], image: np.ndarray) -> list[FeatureMap]:
         rng = np.random.default_rng([self.seed, int(image_key(image), 16)])
         found = list(maps)
         for k, name in enumerate(self.noise):
             like = maps[(2 * k + 1) * len(maps) // (2 * len(self.noise))]
-            values = rng.standard_normal(like.values.shape, dtype=np.float32)
+            if self.kind == "noise":
+                values = rng.standard_normal(like.values.shape, dtype=np.float32)
+            else:
+                values = _places(like.grid)
             found.append(FeatureMap(name, values, like.stride, like.receptive_field))
         return found
+
+
+# Half turns from one edge of the frame to the other: no two places have the same waves.
+WAVES = (0.5, 1.0, 1.5, 2.0)
+
+
+def _places(grid: Grid) -> np.ndarray:
+    """Sines and cosines of where cells are in the frame, (16, h, w)."""
+    y, x = np.meshgrid(np.linspace(0.0, 1.0, grid.h), np.linspace(0.0, 1.0, grid.w), indexing="ij")
+    angles = np.pi * np.stack([wave * along for along in (x, y) for wave in WAVES])
+    return np.concatenate([np.sin(angles), np.cos(angles)]).astype(np.float32)

@@ -64,19 +64,25 @@ class Steps:
         self.shape = shape
         self.error_blocks = 1
 
-    def absorb(self, S: Any, weights: Any, h: Any, b: Any, factor: float, K: Any) -> None:
-        """Write exp(h + factor * mixed cosines), its rows' maxima one, to K."""
+    def absorb(
+        self, S: Any, weights: Any, h: Any, b: Any, factor: float, K: Any, levels: Any
+    ) -> None:
+        """Write exp(h + factor * mixed cosines - levels) to K, with the rows' maxima as levels."""
         bias = torch.where(b > 0.0, h, -torch.inf)
         for part in torch.arange(self.shape[1]).split(ROWS):
             rows = slice(int(part[0]), int(part[-1]) + 1)
             score = torch.einsum("l,lij->ij", weights, S[:, rows].float())
             score = bias + factor * score
-            K[rows] = (score - score.amax(dim=1, keepdim=True)).exp()
+            levels[rows] = score.amax(dim=1)
+            K[rows] = (score - levels[rows, None]).exp()
 
-    def sweep(self, K: Any, a: Any, b: Any, u: Any, v: Any, errors: Any, update: bool) -> None:
-        """Write u = 1 / K (b v) and the columns' errors, then, to update, v = 1 / K^T (a u)."""
+    def sweep(
+        self, K: Any, a: Any, b: Any, u: Any, v: Any, totals: Any, errors: Any, update: bool
+    ) -> None:
+        """Write u = 1 / K (b v), K^T (a u) and the columns' errors; to update, v, too."""
         left, columns, error = sweep(torch, K.float(), a, b, v, TINY)
         u.copy_(left)
+        totals.copy_(columns)
         errors.copy_(error)
         if update:
             v.copy_(1.0 / columns)

@@ -168,10 +168,10 @@ class Tuning:
 
 @triton.jit
 def _absorb(
-    S, weights, h, b, K, m, stride_l, factor,
+    S, weights, h, b, K, levels, m, stride_l, factor,
     L: tl.constexpr, P: tl.constexpr, R: tl.constexpr,
 ):  # fmt: skip
-    """A row: K = exp(score - max), score = h + factor * sum of weights times cosines."""
+    """A row: K = exp(score - max), score = h + factor * sum of weights times cosines; and max."""
     i = tl.program_id(0)
     j0 = tl.arange(0, P)
     j1 = P + tl.arange(0, R)
@@ -189,6 +189,7 @@ def _absorb(
     score0 = tl.where(b0 > 0.0, tl.load(h + j0) + factor * sum0, float("-inf"))
     score1 = tl.where(b1 > 0.0, tl.load(h + j1, mask=on1, other=0.0) + factor * sum1, float("-inf"))
     top = tl.maximum(tl.max(score0, axis=0), tl.max(score1, axis=0))
+    tl.store(levels + i, top)
     out = K + i.to(tl.int64) * m
     tl.store(out + j0, tl.exp(score0 - top).to(K.dtype.element_ty))
     tl.store(out + j1, tl.exp(score1 - top).to(K.dtype.element_ty), mask=on1)
@@ -231,7 +232,7 @@ def _sweep(
 
 @triton.jit
 def _columns(
-    partial, b, v, errors, m,
+    partial, b, v, totals, errors, m,
     PROGRAMS: tl.constexpr, UPDATE: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """A block of columns: their sums, the mass that is wrong in them, and the next v."""
@@ -247,6 +248,7 @@ def _columns(
             other=0.0,
         )
         total += tl.sum(part, axis=0)
+    tl.store(totals + j, total, mask=on)
     weight = tl.load(b + j, mask=on, other=0.0)
     scaling = tl.load(v + j, mask=on, other=0.0)
     tl.store(errors + program, tl.sum(weight * tl.abs(scaling * total - 1.0), axis=0))
@@ -375,16 +377,20 @@ class Steps:
         self.error_blocks = -(-m // tuning.columns)
         self.sums = room(self.parts * self.blocks, self.layers)
 
-    def absorb(self, S: Any, weights: Any, h: Any, b: Any, factor: float, K: Any) -> None:
-        """Write exp(h + factor * mixed cosines), its rows' maxima one, to K."""
+    def absorb(
+        self, S: Any, weights: Any, h: Any, b: Any, factor: float, K: Any, levels: Any
+    ) -> None:
+        """Write exp(h + factor * mixed cosines - levels) to K, with the rows' maxima as levels."""
         layers, n, m = self.shape
         _absorb[(n,)](
-            S, weights, h, b, K, m, n * m, factor, layers, self.whole, self.rest,
+            S, weights, h, b, K, levels, m, n * m, factor, layers, self.whole, self.rest,
             num_warps=self.tuning.absorb_warps,
         )  # fmt: skip
 
-    def sweep(self, K: Any, a: Any, b: Any, u: Any, v: Any, errors: Any, update: bool) -> None:
-        """Write u = 1 / K (b v) and the columns' errors, then, to update, v = 1 / K^T (a u)."""
+    def sweep(
+        self, K: Any, a: Any, b: Any, u: Any, v: Any, totals: Any, errors: Any, update: bool
+    ) -> None:
+        """Write u = 1 / K (b v), K^T (a u) and the columns' errors; to update, v, too."""
         _, n, m = self.shape
         tuning = self.tuning
         _sweep[(self.programs,)](
@@ -393,7 +399,7 @@ class Steps:
             num_warps=tuning.sweep_warps,
         )  # fmt: skip
         _columns[(self.error_blocks,)](
-            self.columns, b, v, errors, m,
+            self.columns, b, v, totals, errors, m,
             self.programs, update, tuning.chunk, tuning.columns, num_warps=4,
         )  # fmt: skip
 

@@ -9,20 +9,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from frot._base.arrays import has_triton
+from frot._base.arrays import Home, has_triton
 from frot._base.errors import InputError
 from frot._base.validate import check_prior, check_weights
 from frot.correspondence._features import FeatureMap
-from frot.correspondence._layer_costs import check_maps, layer_costs
-from frot.correspondence._transport import (
-    LayerPlan,
-    check_steps,
-    paper_plan,
-    paper_shares,
-    paper_steps,
-)
+from frot.correspondence._layer_costs import check_maps
+from frot.correspondence._transport import LayerPlan, check_steps, paper_shares, paper_steps
 from frot.correspondence.cuda import _plain
 from frot.correspondence.cuda._operands import Operands, SideStream, make_groups, padded
+from frot.correspondence.cuda.search import search
+from frot.problem.adversary import Simplex
+from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = ["PairPlanner", "PairSteps", "cosine_factors"]
 
@@ -125,10 +122,13 @@ class PairSteps:
         self.a, self.b = self._room(rows), self._room(cols)
         self.a[:n], self.b[:m] = 1.0 / n, 1.0 / m
         self.log_prior, self.alpha, self.phi, self.first = (self._room(count) for _ in range(4))
-        self.stack = self._room(count, rows, cols, dtype=self.dtype)
-        self.K = self._room(steps, rows, cols, dtype=self.dtype)
+        # Products and kernels are written whole, padding included.
+        self.stack, self.K = (
+            torch.empty((k, rows, cols), dtype=self.dtype, device=self.device)
+            for k in (count, steps)
+        )
         self.u, self.v = self._room(steps, rows), self._room(steps, cols)
-        self.h = self._room(cols)
+        self.h, self.totals, self.levels = self._room(cols), self._room(cols), self._room(rows)
         self.plan = self._room(n, m)
         self.work: Any = module.Steps((count, rows, cols), self.device)
         self.errors = self._room(steps, self.work.error_blocks)
@@ -183,11 +183,10 @@ class PairSteps:
 
         def vertex(step: int) -> int:
             K, u, v = self.K[step], self.u[step], self.v[step]
-            work.absorb(self.stack, self.alpha, self.h, self.b, factor, K)
-            for _ in range(sweeps):
-                work.sweep(K, self.a, self.b, u, v, self.errors[step], True)
+            work.absorb(self.stack, self.alpha, self.h, self.b, factor, K, self.levels)
             # Rows exact at the end.
-            work.sweep(K, self.a, self.b, u, v, self.errors[step], False)
+            for update in sweeps * (True,) + (False,):
+                work.sweep(K, self.a, self.b, u, v, self.totals, self.errors[step], update)
             if step + 1 < self.steps:
                 self.h += v.log()
             return step
@@ -238,28 +237,29 @@ class PairSteps:
 
 # Sweeps a step at most before single precision has to do it.
 MOST_SWEEPS = 160
+# Pairs of the same shapes in a row before their launches are put into a graph, which takes longer
+# than a few pairs do.
+CAPTURED_AFTER = 3
 
 
 @dataclass
 class PairPlanner:
-    """The paper's plan of one pair after another, on a CUDA device (or any other, more slowly).
+    """The plan of one pair after another, on a CUDA device (or any other, more slowly).
 
-    Buffers are kept for pairs of the same shapes, and from the second of them on everything is
+    Buffers are kept for pairs of the same shapes, and where these keep coming the paper's steps are
     replayed as one CUDA graph. Where the sweeps do not bring the columns within `tol` there are
-    more of them; where half precision cannot, single precision does it.
+    more of them; where half precision cannot, there is no plan.
 
     Parameters
     ----------
     eta, eps : float
         Both > 0.
     steps : int
-        T.
+        T; without any, weights are looked for until the gap is closed.
     tol : float
-        L1 error of the plan's columns.
+        L1 error of the plan's columns; without steps, the relative gap, which is estimated.
     sweeps : int
         Sinkhorn's sweeps in each step at first.
-    grid_of : int
-        The layer whose cells are matched.
     device : str or torch device
     kernels : {"triton", "torch"}, optional
         Triton's where there are any, if left out.
@@ -278,10 +278,10 @@ class PairPlanner:
     steps: int = 3
     tol: float = 1e-3
     sweeps: int = 10
-    grid_of: int = 0
     device: Any = "cuda"
     kernels: str | None = None
     _kept: Any = field(default=None, init=False, repr=False)
+    _times: int = field(default=0, init=False, repr=False)
 
     def __call__(
         self,
@@ -290,11 +290,16 @@ class PairPlanner:
         a: Any = None,
         b: Any = None,
         prior: Any = None,
-    ) -> LayerPlan:
-        """Return the plan; its matrix stays on the device, and is the caller's to keep."""
-        check_maps(source, target, self.grid_of)
-        check_steps(self.eta, self.eps, self.steps)
-        work = self._steps(source, target)
+        grid_of: int = 0,
+    ) -> LayerPlan | None:
+        """Return the plan; its matrix stays on the device, and is the caller's to keep.
+
+        `grid_of` is the layer whose cells are matched. None where half precision cannot do what
+        was asked for.
+        """
+        check_maps(source, target, grid_of)
+        check_steps(self.eta, self.eps, self.steps or 1)
+        work = self._steps(source, target, grid_of)
         n, m = work.shape
         weights = check_weights(a, n, "a", True), check_weights(b, m, "b", True)
         log_prior = check_prior(prior, len(source))
@@ -303,6 +308,8 @@ class PairPlanner:
         work.b[:m] = torch.as_tensor(weights[1])
         known = np.zeros(len(source)) if log_prior is None else log_prior
         work.log_prior[:] = torch.as_tensor(known[work.order])
+        if not self.steps:
+            return self._searched(work, weights, Simplex(self.eta, log_prior))
         work.run()
         used, error = work.sweeps, work.error
         while not error <= self.tol and used < MOST_SWEEPS:
@@ -310,31 +317,46 @@ class PairPlanner:
             work.take_steps(used, afresh=True)
             error = work.error
         if not error <= self.tol:
-            costs = layer_costs(source, target, grid_of=self.grid_of, device=self.device)
-            return paper_plan(
-                costs, *weights, eta=self.eta, eps=self.eps, prior=prior, steps=self.steps,
-                tol=self.tol,
-            )  # fmt: skip
+            return None
         back = np.argsort(work.order)
         alpha, phi = (x.double().cpu().numpy()[back] for x in (work.alpha, work.phi))
         return LayerPlan(work.plan.clone(), alpha, phi, error, used * self.steps)
 
-    def _steps(self, source: Sequence[FeatureMap], target: Sequence[FeatureMap]) -> PairSteps:
-        """Return the buffers for maps of these shapes, captured once they come again."""
+    def _searched(
+        self, work: PairSteps, weights: tuple[np.ndarray, np.ndarray], adversary: Simplex
+    ) -> LayerPlan | None:
+        """The plan whose gap is closed, as far as can be seen."""
+        work.cosines()
+        sizes = work.phi.double().cpu().numpy()[np.argsort(work.order)]
+        home, (a, b) = Home.of(sizes), weights
+        terms = Terms.of(home, a[None], b[None], adversary, self.eps, sizes[None])
+        at = search(work, terms, adversary.best(sizes)[1][None], self.tol)
+        if at is None:
+            return None
+        plan = torch.empty_like(work.plan)
+        work.work.blend(work.K, work.a, work.b, work.u, work.v, plan)
+        return LayerPlan(plan, at.alpha[0], at.phi[0], float(at.error[0]), at.work)
+
+    def _steps(
+        self, source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_of: int
+    ) -> PairSteps:
+        """Return the buffers for maps of these shapes, captured once they keep coming."""
         shapes = [[tuple(one.values.shape) for one in maps] for maps in (source, target)]
-        terms = (self.eta, self.eps, self.steps, self.sweeps, self.grid_of, self.kernels)
+        terms = (self.eta, self.eps, self.steps, self.sweeps, grid_of, self.kernels)
         key = (shapes, terms, str(self.device))
         if self._kept is None or self._kept[0] != key:
             # The old buffers go first: two sets may not fit.
-            self._kept = None
+            self._kept, self._times = None, 0
             work = PairSteps(
-                *shapes, eta=self.eta, eps=self.eps, steps=self.steps, sweeps=self.sweeps,
-                grid_of=self.grid_of, device=self.device, kernels=self.kernels,
+                *shapes, eta=self.eta, eps=self.eps, steps=self.steps or 1, sweeps=self.sweeps,
+                grid_of=grid_of, device=self.device, kernels=self.kernels,
             )  # fmt: skip
             self._kept = (key, work)
             return work
         work = self._kept[1]
-        if work.graph is None and work.device.type == "cuda":
+        self._times += 1
+        often = self.steps and self._times >= CAPTURED_AFTER
+        if often and work.graph is None and work.device.type == "cuda":
             work.capture()
         return work
 

@@ -60,7 +60,7 @@ def evaluate(
         As from `load_pairs`.
     matcher : Matcher, or callable
         Called with the paths of source and target; what it returns has ``transfer(points).points``
-        and ``alpha``, and may have ``result``.
+        and ``alpha``, and may have ``proven``, a `Result`.
     store : path, optional
         An SQLite file that keeps the results; without it they are in memory only.
     workers : int
@@ -193,7 +193,8 @@ def match_pair(task: Task) -> Record:
             match = matcher(pair.source, pair.target)
             found = np.asarray(match.transfer(pair.source_points).points, dtype=float)
         seconds = time.perf_counter() - start
-        result = getattr(match, "result", None)
+        # What is not proven yet would take longer to prove than the match took.
+        result = getattr(match, "proven", None)
         status = getattr(getattr(result, "status", None), "name", None)
         scored = _scored(pair, found, task.masks)
         return Record(

@@ -295,11 +295,13 @@ def _escaped(text: str) -> str:
 
 PAPER = "the FROT paper's supplement, per-class table"
 HPF, SCOT = "HPF (ICCV 2019)", "SCOT (CVPR 2020)"
-# Learned since; each figure as its authors have it in the place named.
+# Learned since; each figure as the place named has it.
+DHPF = "DHPF (ECCV 2020), README of juhongm999/dhpf"
 CATS = "CATs (NeurIPS 2021), README of SunghwanHong/CATs"
 CATS_WILLOW = "CATs (NeurIPS 2021), its page on Papers with Code"
 SCORRSAN = "SCorrSAN (ECCV 2022), README of ShuaiyiHuang/SCorrSAN"
 GEOAWARE = "GeoAware-SC (CVPR 2024), abstract of arXiv 2311.17034"
+GEOMETRY = 'table 1 of "Geometry Matters: 3D Foundation Priors" (Jesslen et al.)'
 TRAINED = "trained on SPair-71k"
 # What the layers or the network were chosen with.
 CHOSEN = {
@@ -359,15 +361,25 @@ ROWS: dict[str, tuple[Row, ...]] = {
         *_paper(),
         _theirs("OT-HPF", SCOT, 35.4, "its own release"),
         _theirs("OT-HPF without CAM", SCOT, 34.8, "its own release"),
+        _reported("DHPF, no points", DHPF, 27.7, f"ResNet-101, {TRAINED} without its points"),
+        _reported("DHPF", DHPF, 37.3, f"ResNet-101, {TRAINED}"),
         _reported("CATs, features as they were", CATS, 42.4, TRAINED),
         _reported("CATs", CATS, 49.9, TRAINED),
         _reported("SCorrSAN", SCORRSAN, 55.3, TRAINED),
+        _theirs("DIFT", GEOMETRY, 52.9, "Stable Diffusion, nearest neighbours"),
+        _theirs("DINOv2", GEOMETRY, 53.9, "nearest neighbours"),
+        _theirs("SD+DINO", GEOMETRY, 59.9, "Stable Diffusion and DINOv2, nearest neighbours"),
         _reported("GeoAware-SC, zero-shot", GEOAWARE, 65.4, "Stable Diffusion and DINOv2"),
+        _theirs("3D-SC", GEOMETRY, 73.0, "Stable Diffusion and DINO, trained without points"),
         _reported("GeoAware-SC", GEOAWARE, 85.6, f"Stable Diffusion and DINOv2, {TRAINED}"),
     ),
     "PF-PASCAL test": (
         _theirs("HPF", HPF, 84.8, "ResNet-101, layers chosen"),
         _theirs("OT-HPF", SCOT, 85.4, "ResNet-101, layers chosen"),
+        _reported(
+            "DHPF, no points", DHPF, 82.1, "ResNet-101, trained on PF-PASCAL without its points"
+        ),
+        _reported("DHPF", DHPF, 90.7, "ResNet-101, trained on PF-PASCAL"),
         _reported("CATs", CATS, 92.6, "trained on PF-PASCAL"),
         _reported("SCorrSAN", SCORRSAN, 93.3, "trained on PF-PASCAL"),
     ),

@@ -13,10 +13,12 @@ import torch
 
 from frot.solvers.sinkhorn._fused import WIDTH
 
-__all__ = ["WIDTH", "apply", "column_sums", "log_sums", "products"]
+__all__ = ["TILE", "WIDTH", "apply", "column_sums", "log_sums", "products", "transport", "updates"]
 
 # Entries of a block.
 ENTRIES = 8_000_000
+# Rows of a tile of clouds (see `clouds`).
+TILE = 512
 
 
 def _blocks(x: Any, y: Any) -> Iterator[tuple[slice, Any]]:
@@ -77,3 +79,47 @@ def products(x: Any, y: Any, rows: Any, cols: Any, values: Any, precise: bool = 
     """Return the products of the plan and values (k, m), (n, k) in single precision."""
     parts = [((tile + cols) + rows[part, None]).exp2_() @ values.T for part, tile in _blocks(x, y)]
     return torch.cat(parts)
+
+
+def _scores(z: Any, now: Any, logs: Any, tile: list[int]) -> tuple[slice, slice, Any]:
+    """Return rows, columns and scores, with what columns add to them, of a tile of clouds."""
+    first_row, end_row, first_col, end_col, shift, _ = tile
+    rows, cols = slice(first_row, end_row), slice(first_col, end_col)
+    found = z[first_row - shift : end_row - shift] @ z[first_col - shift : end_col - shift].T
+    found += (now[cols] + logs[cols]).float()
+    return rows, cols, found
+
+
+def updates(
+    z: Any, now: Any, before: Any, logs: Any, weights: Any, tiles: Any, ahead: Any,
+    precise: bool = False,
+) -> Any:  # fmt: skip
+    """Write the potentials ahead; return the mass that was wrong in every tile.
+
+    Tiles are rows (first row, end, first column, end, what scaled points lie before potentials,
+    what points do). Rows of clouds with themselves, the last not zero, go half the way from where
+    they are now; the others are compared with what was `before`.
+    """
+    errors = []
+    for tile in tiles.tolist():
+        rows, _, scores = _scores(z, now, logs, tile)
+        level = scores.amax(dim=1)
+        scores -= level[:, None]
+        found = -(scores.exp2_().sum(dim=1, dtype=torch.float64).log2() + level.double())
+        old = (now if tile[5] else before)[rows]
+        off = (torch.exp2((old - found).clamp(max=60.0)) - 1.0).abs()
+        errors.append((off * weights[rows]).sum())
+        ahead[rows] = 0.5 * (found + old) if tile[5] else found
+    return torch.stack(errors).float()
+
+
+def transport(
+    z: Any, values: Any, now: Any, logs: Any, tiles: Any, sums: Any, moved: Any,
+    precise: bool = True,
+) -> None:  # fmt: skip
+    """Write sums of the plan over the rows' weights, and its products with values (d, N)."""
+    for tile in tiles.tolist():
+        rows, cols, scores = _scores(z, now, logs, tile)
+        plan = (scores + now[rows, None].float()).exp2_()
+        sums[rows] = plan.sum(dim=1)
+        moved[rows] = plan @ values[:, cols.start - tile[5] : cols.stop - tile[5]].T

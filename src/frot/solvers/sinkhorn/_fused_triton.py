@@ -16,14 +16,18 @@ import triton.language as tl
 
 from frot.solvers.sinkhorn._fused import ADDED_TILES, COLS, WIDTH
 
-__all__ = ["apply", "column_sums", "log_sums", "products"]
+__all__ = ["TILE", "apply", "column_sums", "log_sums", "products", "transport", "updates"]
 
 # Rows and columns of a tile, features that are multiplied at a time, warps, and tiles a segment.
 ROWS, SEGMENT = 128, ADDED_TILES
+# Rows of a tile of clouds (see `clouds`).
+TILE = ROWS
 WARPS, STAGES = 8, 2
 # Where only logarithms of sums are asked for there is room for more columns.
 WIDE_COLS = 128
 LOWEST = tl.constexpr(-3.0e38)
+# Errors in units of log 2 beyond which they are wrong anyway.
+MOST = tl.constexpr(60.0)
 
 
 @triton.jit
@@ -163,6 +167,90 @@ def _times(
     tl.store(moved + place, found, mask=(i < n)[:, None] & (k < count)[None, :])
 
 
+@triton.jit
+def _updates(
+    z, now, before, logs, weights, tiles, ahead, errors, width,
+    ROWS: tl.constexpr, COLS: tl.constexpr, PARTS: tl.constexpr, WIDTH: tl.constexpr,
+    SEGMENT: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A tile of rows: the potentials that its columns leave it, and the mass that was wrong."""
+    mine = tiles + tl.program_id(0) * 6
+    first_row, end_row = tl.load(mine), tl.load(mine + 1)
+    first_col, end_col = tl.load(mine + 2), tl.load(mine + 3)
+    shift, alone = tl.load(mine + 4), tl.load(mine + 5)
+    i = first_row + tl.arange(0, ROWS)
+    level = tl.full((ROWS,), LOWEST, dtype=tl.float32)
+    whole = tl.zeros((ROWS,), dtype=tl.float64)
+    for first in range(first_col, end_col, COLS * SEGMENT):
+        peak = level
+        total = tl.zeros((ROWS,), dtype=tl.float32)
+        for start in range(first, tl.minimum(first + COLS * SEGMENT, end_col), COLS):
+            j = start + tl.arange(0, COLS)
+            tile = _products(
+                z, z, i - shift, j - shift, end_row - shift, end_col - shift, width,
+                PARTS, WIDTH, PRECISION,
+            )  # fmt: skip
+            bias = tl.load(now + j, mask=j < end_col, other=0.0)
+            bias += tl.load(logs + j, mask=j < end_col, other=float("-inf"))
+            tile += bias.to(tl.float32)[None, :]
+            most = tl.maximum(peak, tl.max(tile, axis=1))
+            total = total * tl.exp2(peak - most) + tl.sum(tl.exp2(tile - most[:, None]), axis=1)
+            peak = most
+        whole = whole * tl.exp2(level - peak).to(tl.float64) + total.to(tl.float64)
+        level = peak
+    on = i < end_row
+    found = -(tl.log2(whole) + level.to(tl.float64))
+    old = tl.load(before + i, mask=on, other=0.0)
+    old = tl.where(alone != 0, tl.load(now + i, mask=on, other=0.0), old)
+    off = tl.abs(tl.exp2(tl.minimum((old - found).to(tl.float32), MOST)) - 1.0)
+    weight = tl.load(weights + i, mask=on, other=0.0).to(tl.float32)
+    tl.store(errors + tl.program_id(0), tl.sum(tl.where(on, off * weight, 0.0), axis=0))
+    tl.store(ahead + i, tl.where(alone != 0, 0.5 * (found + old), found), mask=on)
+
+
+@triton.jit
+def _transport(
+    z, values, now, logs, tiles, sums, moved, width, features, count,
+    ROWS: tl.constexpr, COLS: tl.constexpr, PARTS: tl.constexpr, WIDTH: tl.constexpr,
+    SEGMENT: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A tile of rows of the plan over the rows' weights: sums, and products with values."""
+    part = tl.program_id(1)
+    mine = tiles + tl.program_id(0) * 6
+    first_row, end_row = tl.load(mine), tl.load(mine + 1)
+    first_col, end_col = tl.load(mine + 2), tl.load(mine + 3)
+    shift, base = tl.load(mine + 4), tl.load(mine + 5)
+    i = first_row + tl.arange(0, ROWS)
+    k = part * WIDTH + tl.arange(0, WIDTH)
+    down = tl.load(now + i, mask=i < end_row, other=float("-inf")).to(tl.float32)
+    whole = tl.zeros((ROWS,), dtype=tl.float32)
+    found = tl.zeros((ROWS, WIDTH), dtype=tl.float32)
+    for first in range(first_col, end_col, COLS * SEGMENT):
+        total = tl.zeros((ROWS,), dtype=tl.float32)
+        some = tl.zeros((ROWS, WIDTH), dtype=tl.float32)
+        for start in range(first, tl.minimum(first + COLS * SEGMENT, end_col), COLS):
+            j = start + tl.arange(0, COLS)
+            tile = _products(
+                z, z, i - shift, j - shift, end_row - shift, end_col - shift, width,
+                PARTS, WIDTH, PRECISION,
+            )  # fmt: skip
+            bias = tl.load(now + j, mask=j < end_col, other=0.0)
+            bias += tl.load(logs + j, mask=j < end_col, other=float("-inf"))
+            plan = tl.exp2((tile + bias.to(tl.float32)[None, :]) + down[:, None])
+            total += tl.sum(plan, axis=1)
+            on = (k < features)[:, None] & (j < end_col)[None, :]
+            place = k.to(tl.int64)[:, None] * count + (j - base)[None, :]
+            value = tl.load(values + place, mask=on, other=0.0)
+            some += tl.dot(plan, tl.trans(value), input_precision=PRECISION)
+        whole += total
+        found += some
+    on = i < end_row
+    if part == 0:
+        tl.store(sums + i, whole, mask=on)
+    place = i.to(tl.int64)[:, None] * features + k[None, :]
+    tl.store(moved + place, found, mask=on[:, None] & (k < features)[None, :])
+
+
 def _room(like: torch.Tensor, *shape: int, dtype: Any = torch.float64) -> torch.Tensor:
     return torch.empty(shape, dtype=dtype, device=like.device)
 
@@ -208,6 +296,7 @@ def apply(
     (n, width), m = x.shape, len(y)
     tiles, parts = _tiles(n, ROWS), width // WIDTH
     sums, moments = _room(x, n), _room(x, parts, tiles, WIDTH)
+    values = values.contiguous()
     _apply[(tiles, parts)](
         x, y, rows, cols, thin, values, points, weights, sums, moments, n, m, width,
         len(values), tiles, ROWS, COLS, parts, WIDTH, SEGMENT, "tf32x3" if precise else "tf32",
@@ -220,6 +309,8 @@ def products(x: Any, y: Any, rows: Any, cols: Any, values: Any, precise: bool = 
     """Return the products of the plan and values (k, m), (n, k) in single precision."""
     (n, width), (count, m) = x.shape, values.shape
     moved = _room(x, n, count, dtype=torch.float32)
+    # A copy of a turned matrix may lie in memory as that does.
+    values = values.contiguous()
     _times[(_tiles(n, ROWS),)](
         x, y, rows, cols, values, moved, n, m, width, count,
         ROWS, COLS, width // WIDTH, WIDTH, triton.next_power_of_2(count),
@@ -227,3 +318,30 @@ def products(x: Any, y: Any, rows: Any, cols: Any, values: Any, precise: bool = 
         num_warps=WARPS, num_stages=STAGES,
     )  # fmt: skip
     return moved
+
+
+def updates(
+    z: Any, now: Any, before: Any, logs: Any, weights: Any, tiles: Any, ahead: Any,
+    precise: bool = False,
+) -> Any:  # fmt: skip
+    """Write the potentials ahead; return the mass that was wrong in every tile."""
+    width, errors = z.shape[1], _room(z, len(tiles), dtype=torch.float32)
+    _updates[(len(tiles),)](
+        z, now, before, logs, weights, tiles, ahead, errors, width,
+        TILE, WIDE_COLS, width // WIDTH, WIDTH, SEGMENT, "tf32x3" if precise else "tf32",
+        num_warps=WARPS, num_stages=STAGES,
+    )  # fmt: skip
+    return errors
+
+
+def transport(
+    z: Any, values: Any, now: Any, logs: Any, tiles: Any, sums: Any, moved: Any,
+    precise: bool = True,
+) -> None:  # fmt: skip
+    """Write sums of the plan over the rows' weights, and its products with values (d, N)."""
+    width, (features, count) = z.shape[1], values.shape
+    _transport[(len(tiles), width // WIDTH)](
+        z, values, now, logs, tiles, sums, moved, width, features, count,
+        TILE, COLS, width // WIDTH, WIDTH, SEGMENT, "tf32x3" if precise else "tf32",
+        num_warps=WARPS, num_stages=STAGES,
+    )  # fmt: skip

@@ -86,7 +86,7 @@ class StreamEngine:
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
         """Pass over the kernel until the columns are right."""
         xp, terms = self.terms.home.xp, self.terms
-        momentum, slow = _Momentum(), _Slow()
+        momentum, slow = Momentum(), _Slow()
         limit = PASSES if limit is None else limit
         previous, count = g, 0
         while True:
@@ -104,7 +104,7 @@ class StreamEngine:
                 moved = self.between_clusters(alpha, g + step)
                 slow.useful = moved is not None
                 if moved is not None:
-                    momentum = _Momentum()
+                    momentum = Momentum()
                     previous = g = g + step + moved
                     continue
             previous, g = g, momentum.ahead(g, step, previous)
@@ -229,7 +229,7 @@ class _Slow:
         return self.useful
 
 
-class _Momentum:
+class Momentum:
     """Chebyshev's scheme, with the rate read from the errors of plain sweeps."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.engine import Engine, Point, gaps, select, take
+from frot.solvers.sinkhorn.engine import Point, Search, gaps, select, take
 from frot.solvers.sinkhorn.newton import newton_pays, newton_step
 from frot.solvers.sinkhorn.terms import Terms
 
@@ -45,7 +45,7 @@ def mirror_step(terms: Terms, alpha: Any, phi: Any, step: Any) -> Any:
     return terms.softmax(score / (1.0 + step * terms.eta))
 
 
-def ascend(engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> Iterator[Point]:
+def ascend(engine: Search, alpha: Any, g: Any = None, tol: float = 1e-4) -> Iterator[Point]:
     """Yield points of rising dual value, each with the best potentials so far."""
     return iter(Ascent(engine, alpha, g, tol))
 
@@ -58,14 +58,14 @@ class Ascent:
 
     Parameters
     ----------
-    engine : Engine
+    engine : Search
     alpha, g : arrays of shape (B, L) and (B, m)
         Where to start; without g from nothing.
     tol : float
         The gap that is asked for.
     """
 
-    def __init__(self, engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> None:
+    def __init__(self, engine: Search, alpha: Any, g: Any = None, tol: float = 1e-4) -> None:
         self.engine, self.floor = engine, 0.0
         self.tighten(tol)
         self.single = engine.double() is not engine
@@ -73,7 +73,7 @@ class Ascent:
         self.step = 1.0 / engine.terms.scale
         # How closely to sweep: the error of the marginals enters the gap times the costs. With one
         # group there is nothing to do besides.
-        self.alone = engine.geometry.shape[1] == 1
+        self.alone = alpha.shape[1] == 1
         self.closeness: Any = 1e-2 * engine.terms.home.xp.ones_like(self.step[:, 0])
         if self.alone:
             # Where mass may go nothing has to be moved to make columns right: only the square of

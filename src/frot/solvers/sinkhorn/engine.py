@@ -21,6 +21,7 @@ __all__ = [
     "FirstPass",
     "Passes",
     "Point",
+    "Search",
     "distances",
     "gaps",
     "make_point",
@@ -122,17 +123,12 @@ class Passes(Protocol):
         ...
 
 
-class Engine(Protocol):
-    """Sinkhorn at given weights, for one way of keeping the kernel."""
-
-    @property
-    def geometry(self) -> Geometry:
-        """The costs."""
-        ...
+class Search(Protocol):
+    """Sinkhorn at given weights: what an ascent needs, and no more."""
 
     @property
     def terms(self) -> Terms:
-        """Everything else."""
+        """Everything but the costs."""
         ...
 
     @property
@@ -145,6 +141,27 @@ class Engine(Protocol):
         """What dual values are off by, of themselves."""
         ...
 
+    def start(self, alpha: Any, closeness: Any = 1e-2) -> Point:
+        """Potentials for the weights, from nothing."""
+        ...
+
+    def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
+        """Potentials for the weights, from the potential g."""
+        ...
+
+    def double(self) -> Search:
+        """The same in double precision."""
+        ...
+
+
+class Engine(Search, Protocol):
+    """Sinkhorn with proofs, for one way of keeping the kernel."""
+
+    @property
+    def geometry(self) -> Geometry:
+        """The costs."""
+        ...
+
     @property
     def parts(self) -> list[slice]:
         """Blocks of rows that kernels are formed in."""
@@ -152,14 +169,6 @@ class Engine(Protocol):
 
     def first_weights(self, alpha: Any) -> tuple[Any, Any]:
         """Better weights than these to start from, and potentials g where they come with them."""
-        ...
-
-    def start(self, alpha: Any, closeness: Any = 1e-2) -> Point:
-        """Potentials for the weights, from nothing."""
-        ...
-
-    def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
-        """Potentials for the weights, from the potential g."""
         ...
 
     def passes(self, alpha: Any) -> Passes:

@@ -1,0 +1,580 @@
+r"""Two clouds of points with each other, and each with itself, by fused kernels: for losses.
+
+A debiased loss is three problems on two clouds. In units of log 2, with scaled points z (see
+`_fused`) and potentials without the points' norms, :math:`s_j = u\, g_j - |z_j|^2 / 2`, an update
+is
+
+.. math:: s_i \leftarrow -\log_2 \sum_j b_j\, 2^{z_i \cdot z_j + s_j} ,
+
+for x from y, for y from x, and for a cloud with itself half the way. All of them are tiles of one
+launch, potentials are one vector: x and y of the clouds with each other, then x and y of those with
+themselves. Nothing of size n m is written.
+
+**When to stop** is the rule of `aim`: the mass e in wrong columns and the regret r of the weights
+make a gradient that is off by :math:`4 e s / F + 4 \sqrt r`, measured. What is proven is that the
+plan :math:`\Pi` of potentials and weights whose dual value is D differs from the best one by
+
+.. math:: \varepsilon\, \mathrm{KL}(\Pi^* | \Pi) + \eta\, \mathrm{KL}(\alpha | \alpha^*) = D^* - D .
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from frot._base.arrays import has_triton
+from frot._base.stopping import check_deadline
+from frot.costs.protocol import blocks
+from frot.solvers.sinkhorn._fused import MOST_FEATURES, WIDTH
+from frot.solvers.sinkhorn._stream import Momentum
+from frot.solvers.sinkhorn.aim import PLAN, WEIGHTS
+
+__all__ = ["Clouds", "Found", "Options", "Search", "cloud_kernels", "solve_clouds"]
+
+# Problems, and which of them the potentials of x, y, x with itself and y with itself are of.
+PROBLEMS = (0, 0, 1, 2)
+# Closest gradients that are left to single precision, and what a score of three products is off by,
+# as a share of its norms: four times what was measured.
+CLOSEST, OFF = 1e-4, 2.0**-20
+# Lightest weights, and costs and eps that single precision holds.
+LIGHTEST, RANGE = 1e-25, 1e15
+# Sweeps at a time, steps on the weights, and both in sum.
+SWEEPS, STEPS, MOST_SWEEPS = 200, 60, 600
+# One product leads to this error where there are so many pairs of points.
+LEAD, LEAD_FROM = 2e-2, 1 << 24
+# eps comes down from this share of the mean cost by a factor, some sweeps at each.
+FIRST_EPS, EPS_FACTOR, EPS_SWEEPS = 0.25, 4.0, 2
+# Points of a sample that leads the way, where there are so many times as many.
+SAMPLE, MANY = 2_048, 3
+# Points have moved little by this share of the mean cost, in squares.
+MOVED = 0.1
+ROWS = 1 << 16
+
+
+def cloud_kernels(x: Tensor) -> ModuleType | None:
+    """Return the kernels for points like these, None where there are none."""
+    if x.device.type != "cuda" or x.shape[-1] > MOST_FEATURES or not has_triton():
+        return None
+    from frot.solvers.sinkhorn import _fused_triton
+
+    return _fused_triton
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """What is asked for: both regularisations in units of cost, groups, and the gradient's error.
+
+    `member` is (L, d), in double precision where the points are; `log_prior` is (L,), on the host.
+    """
+
+    eta: float
+    eps: float
+    member: Tensor
+    tol: float
+    log_prior: np.ndarray | None = None
+    debias: bool = True
+
+    @property
+    def suits(self) -> bool:
+        """Whether single precision gets as close; without eta weights need more of it."""
+        within = 1.0 / RANGE < self.eps < RANGE
+        return self.tol >= CLOSEST and within and (self.eta > 0.0 or len(self.member) == 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What was found, of two clouds with each other and, debiased, of each with itself.
+
+    Attributes
+    ----------
+    clouds : Clouds
+    alpha : array of shape (P, L)
+    state : tensor of shape (T,)
+        Potentials of all problems.
+    values : array of shape (P,)
+        Dual values.
+    error, regret : arrays of shape (P,)
+        Mass in wrong columns times s / F, and the weights' regret over F.
+    sweeps, steps : int
+    plans : list
+        Sums and products of the plans, where they were asked for; whoever needs them takes them.
+    """
+
+    clouds: Clouds
+    alpha: np.ndarray
+    state: Tensor
+    values: np.ndarray
+    error: np.ndarray
+    regret: np.ndarray
+    sweeps: int
+    steps: int
+    plans: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+
+    @property
+    def g(self) -> Tensor:
+        """The potential of y with x, (m,), in units of cost."""
+        n, m = self.clouds.sizes
+        search = Search(self.clouds, self.alpha)
+        return ((self.state + search.norms) / search.unit)[n : n + m]
+
+    @property
+    def gradient_error(self) -> float:
+        """What the gradient is off by, estimated."""
+        return float((0.5 * PLAN * self.error + 0.5 * WEIGHTS * np.sqrt(self.regret)).max())
+
+
+class Clouds:
+    """Points, centred, and what does not change with potentials and weights.
+
+    Parameters
+    ----------
+    kernels : module
+        `_fused_triton` or its twin.
+    x, y, a, b : tensors of shape (n, d), (m, d), (n,) and (m,)
+    options : Options
+    centre : tensor of shape (d,), optional
+        What is taken off the points: the mean of x.
+    """
+
+    def __init__(
+        self,
+        kernels: ModuleType,
+        x: Tensor,
+        y: Tensor,
+        a: Tensor,
+        b: Tensor,
+        options: Options,
+        centre: Tensor | None = None,
+    ) -> None:
+        self.kernels, self.options = kernels, options
+        (n, d), m = x.shape, len(y)
+        self.sizes = (n, m)
+        self.centre = a.to(x.dtype) @ x if centre is None else centre
+        points = torch.zeros(n + m, -(-d // WIDTH) * WIDTH, dtype=torch.float32, device=x.device)
+        points[:n, :d] = x - self.centre
+        points[n:, :d] = y - self.centre
+        self.points, self.features = points, d
+        weights = torch.cat([a, b]).double()
+        self.weights = weights.repeat(2) if options.debias else weights
+        self.logs = torch.log2(self.weights)
+        self.squares = torch.empty(n + m, len(options.member), dtype=torch.float64, device=x.device)
+        for part in blocks(n + m, 1, ROWS):
+            self.squares[part] = points[part, :d].double() ** 2 @ options.member.T
+        self.problems = 3 if options.debias else 1
+        self.level = self._mean_costs()
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Where the potentials of every segment begin, and where all end."""
+        n, m = self.sizes
+        found = (0, n, n + m, 2 * n + m, 2 * n + 2 * m)
+        return found if self.options.debias else found[:3]
+
+    @property
+    def shared(self) -> bool:
+        """Whether all problems have the same scaled points: there is one group."""
+        return len(self.options.member) == 1
+
+    def _mean_costs(self) -> np.ndarray:
+        """The mean costs of the problems, (P,)."""
+        n, _ = self.sizes
+        weights, points = self.weights, self.points[:, : self.features]
+        means, squares = [], []
+        for side in (slice(0, n), slice(n, sum(self.sizes))):
+            share = weights[side]
+            means.append((share.float() @ points[side]).double())
+            squares.append(share @ self.squares[side])
+        mean = torch.stack(means)
+        crossed = torch.stack([mean[0] * mean[1], mean[0] ** 2, mean[1] ** 2])
+        both = torch.stack(squares)
+        sums = torch.stack([both[0] + both[1], 2.0 * both[0], 2.0 * both[1]])
+        found = (sums - 2.0 * crossed @ self.options.member.T).mean(dim=1)
+        return found.cpu().numpy()[: self.problems].clip(0.0)
+
+    def tiles(self, segments: tuple[int, ...]) -> tuple[Tensor, np.ndarray]:
+        """Return the tiles of some segments, and the problem of each."""
+        shared, device = self.shared, str(self.points.device)
+        return _tiles(*self.sizes, self.kernels.TILE, segments, shared, device)
+
+    def take(self, count: int) -> Clouds:
+        """Some of the points, every k-th, with their weights."""
+        n, _ = self.sizes
+        sides = []
+        for side in (slice(0, n), slice(n, sum(self.sizes))):
+            points, weights = self.points[side, : self.features], self.weights[side]
+            step = max(1, len(points) // count)
+            some = weights[::step]
+            sides.append((points[::step], some / some.sum()))
+        (x, a), (y, b) = sides
+        return Clouds(self.kernels, x, y, a, b, self.options, torch.zeros_like(x[0]))
+
+    def moved_little(self, other: Clouds) -> bool:
+        """Whether points of others, as many of as many features, are about where these are."""
+        same = self.sizes == other.sizes and self.features == other.features
+        if not same or self.options.debias != other.options.debias:
+            return False
+        if self.options.member.shape != other.options.member.shape:
+            return False
+        gaps = self.points[:, : self.features] - other.points[:, : self.features]
+        gaps += (self.centre - other.centre).float()
+        gaps *= gaps
+        moved = self.weights[: len(gaps)].float() @ gaps
+        weights = self.options.member.mean(dim=0).float()
+        return bool((moved * weights).sum() <= MOVED * float(self.level[0]))
+
+
+@lru_cache(maxsize=64)
+def _tiles(
+    n: int, m: int, rows: int, segments: tuple[int, ...], shared: bool, device: str
+) -> tuple[Tensor, np.ndarray]:
+    count = n + m
+    sides = {0: (0, n), 1: (n, count), 2: (count, count + n), 3: (count + n, 2 * count)}
+    parts, problems = [], []
+    for at in segments:
+        first, end = sides[at]
+        starts = np.arange(first, end, rows)
+        columns = sides[1 - at] if at < 2 else sides[at]
+        base = 0 if at < 2 else count
+        rest = np.tile([*columns, base if shared else 0, base], (len(starts), 1))
+        parts.append(np.column_stack([starts, np.minimum(starts + rows, end), rest]))
+        problems.append(np.full(len(starts), PROBLEMS[at]))
+    table = torch.as_tensor(np.concatenate(parts), dtype=torch.int32, device=device)
+    return table, np.concatenate(problems)
+
+
+class Search:
+    """Potentials and weights of the problems of clouds, on their way to the best."""
+
+    def __init__(self, clouds: Clouds, alpha: np.ndarray, eps: float | None = None) -> None:
+        self.clouds, self.alpha = clouds, alpha
+        self.eps = clouds.options.eps if eps is None else eps
+        self.sweeps = self.steps = 0
+        self._scale()
+        self.state = -self.norms
+
+    @property
+    def unit(self) -> float:
+        """What costs are multiplied by."""
+        return math.log2(math.e) / self.eps
+
+    def _scale(self) -> None:
+        """Scale the points by the weights, and their norms."""
+        clouds = self.clouds
+        n, m = clouds.sizes
+        member = clouds.options.member
+        alpha = torch.as_tensor(self.alpha, dtype=torch.float64, device=member.device)
+        roots = torch.zeros(len(alpha), clouds.points.shape[1], device=member.device)
+        roots[:, : clouds.features] = torch.sqrt(2.0 * self.unit * (alpha @ member))
+        norms = self.unit * (clouds.squares @ alpha.T)
+        if clouds.problems == 1:
+            self.z, self.norms = clouds.points * roots[0], norms[:, 0]
+            return
+        self.norms = torch.cat([norms[:, 0], norms[:n, 1], norms[n:, 2]])
+        if clouds.shared:
+            self.z = clouds.points * roots[0]
+            return
+        self.z = torch.empty(2 * (n + m), roots.shape[1], device=member.device)
+        ends = clouds.ends
+        torch.mul(clouds.points, roots[0], out=self.z[: ends[2]])
+        torch.mul(clouds.points[:n], roots[1], out=self.z[ends[2] : ends[3]])
+        torch.mul(clouds.points[n:], roots[2], out=self.z[ends[3] :])
+
+    def go_to(self, alpha: np.ndarray, eps: float | None = None) -> None:
+        """Take other weights, or another eps, with the same potentials in units of cost."""
+        potential, unit = self.state + self.norms, self.unit
+        self.alpha = alpha
+        self.eps = self.eps if eps is None else eps
+        self._scale()
+        self.state = potential * (self.unit / unit) - self.norms
+
+    def linear(self) -> np.ndarray:
+        """What potentials earn, (P,): with columns or rows exact that is the plan's dual value."""
+        ends = self.clouds.ends
+        earned = self.clouds.weights * (self.state + self.norms)
+        both = [earned[: ends[2]].sum()]
+        if self.clouds.problems > 1:
+            # Both sides are the same: what was before the last update, and after it.
+            both += [2.0 * earned[ends[2] : ends[3]].sum(), 2.0 * earned[ends[3] :].sum()]
+        return torch.stack(both).cpu().numpy() / self.unit
+
+    def values(self) -> np.ndarray:
+        """Dual values, (P,)."""
+        options, alpha = self.clouds.options, self.alpha
+        entropy = -np.where(alpha > 0.0, alpha * np.log(np.where(alpha > 0.0, alpha, 1.0)), 0.0)
+        if options.log_prior is not None:
+            entropy = entropy + alpha * options.log_prior
+        return self.linear() + options.eta * entropy.sum(axis=1)
+
+    def sweep(self, share: float, limit: int) -> np.ndarray:
+        """Sweep until the mass in wrong columns times s / F is no more than `share`, (P,).
+
+        Infinite where that was not reached.
+        """
+        clouds = self.clouds
+        n, m = clouds.sizes
+        ends, kernels = clouds.ends, clouds.kernels
+        cross = slice(n, n + m)
+        lead = n * m >= LEAD_FROM
+        now, ahead, after = self.state, torch.empty_like(self.state), torch.empty_like(self.state)
+        left, momentum = set(range(clouds.problems)), Momentum()
+        found = np.full(clouds.problems, np.inf)
+        previous = now[cross]
+        final = torch.empty_like(self.state)
+        for _ in range(limit):
+            check_deadline()
+            self.sweeps += 1
+            own = tuple(at + 1 for at in (1, 2) if at in left)
+            whole = 0 in left
+            rows, cols = ((0, *own), (1, *own)) if whole else (own, own)
+            kernels.updates(
+                self.z, now, now, clouds.logs, clouds.weights, clouds.tiles(rows)[0], ahead,
+                precise=not lead,
+            )  # fmt: skip
+            tiles, problems = clouds.tiles(cols)
+            off = kernels.updates(
+                self.z, ahead, now, clouds.logs, clouds.weights, tiles, after, precise=not lead
+            )
+            errors = np.bincount(
+                problems, weights=off.cpu().numpy().astype(float), minlength=clouds.problems
+            )
+            if not np.isfinite(errors).all():
+                break
+            if lead and max(errors[list(left)]) <= max(LEAD, share):
+                lead = False
+            elif not lead and any(errors[at] <= share for at in left):
+                # Values are no more than mean costs, or so.
+                if whole:
+                    final[:n], final[cross] = ahead[:n], after[cross]
+                for at in own:
+                    final[ends[at] : ends[at + 1]] = after[ends[at] : ends[at + 1]]
+                self.state = final
+                size = np.abs(self.values()) / np.maximum(clouds.level, self.eps)
+                for at in tuple(left):
+                    # What is nothing next to the others' need not be known as a share of itself.
+                    error = errors[at] / max(size[at], 1e-300)
+                    if error <= share:
+                        found[at] = error
+                        left.discard(at)
+                if not left:
+                    return found
+            if 0 in left:
+                momentum.update(float(errors[0]))
+                step, old = after[cross] - now[cross], now[cross].clone()
+                after[cross] = momentum.ahead(old, step, previous)
+                previous = old
+            now, after = after, now
+        # What is left is where it got to.
+        if 0 in left:
+            final[:n], final[cross] = ahead[:n], now[cross]
+        for at in (1, 2):
+            if at in left:
+                final[ends[at + 1] : ends[at + 2]] = now[ends[at + 1] : ends[at + 2]]
+        self.state = final
+        return found
+
+    def transport(
+        self, segments: tuple[int, ...], room: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return sums of the plans' rows over their weights, (T,), and where mass goes, (T, d).
+
+        `room` has those of other segments.
+        """
+        clouds = self.clouds
+        values = clouds.points[:, : clouds.features].T.contiguous()
+        if room is None:
+            shape, device = (len(self.state), clouds.features), values.device
+            room = torch.empty(shape[0], device=device), torch.empty(shape, device=device)
+        tiles, _ = clouds.tiles(segments)
+        clouds.kernels.transport(self.z, values, self.state, clouds.logs, tiles, *room)
+        return room
+
+    def group_costs(self, sums: Tensor, moved: Tensor) -> np.ndarray:
+        r"""Return the groups' costs of the plans, (P, L).
+
+        Columns of the clouds with each other are exact, rows weigh :math:`a_i r_i`:
+        :math:`\sum_i a_i (r_i x_i^2 - 2 x_i\, t_i) + \sum_j b_j y_j^2`.
+        """
+        clouds, member = self.clouds, self.clouds.options.member
+        (n, _), ends, d = clouds.sizes, clouds.ends, clouds.features
+        sides = ((0, 0), (1, 0), (2, n))[: clouds.problems]
+        found = []
+        for at, first in sides:
+            begin, end = (0, n) if at == 0 else (ends[at + 1], ends[at + 2])
+            cross = torch.zeros(d, dtype=torch.float64, device=member.device)
+            for part in blocks(end - begin, 1, ROWS):
+                mine = slice(begin + part.start, begin + part.stop)
+                points = clouds.points[first + part.start : first + part.stop, :d]
+                weights = clouds.weights[mine]
+                cross += ((points * moved[mine]).double() * weights[:, None]).sum(dim=0)
+            weighed = clouds.weights[begin:end] * sums[begin:end]
+            squares = weighed @ clouds.squares[first : first + end - begin]
+            if at == 0:
+                squares = squares + clouds.weights[n : ends[2]] @ clouds.squares[n:]
+            else:
+                squares = 2.0 * squares
+            found.append(squares - 2.0 * member @ cross)
+        return torch.stack(found).cpu().numpy()
+
+
+class Secants:
+    r"""Steps on the weights of one problem, in logarithms: Anderson's, on mirror steps.
+
+    A mirror step goes a share of the way to the best answer to the plan's costs,
+    :math:`\log \alpha' = \log q + \phi / \eta` but for a constant, whose distance is zero at the
+    optimum. From steps and distances that were seen comes a combination that should have none.
+    """
+
+    # Steps that are looked back at, shares of the way, and by how much a combination may move.
+    DEPTH, FIRST, LARGEST, FURTHEST = 6, 0.3, 1.0, 2.0
+
+    def __init__(self) -> None:
+        self.share = self.FIRST
+        self._at: list[np.ndarray] = []
+        self._off: list[np.ndarray] = []
+        self._least = np.inf
+
+    def ahead(self, z: np.ndarray, off: np.ndarray, alpha: np.ndarray, regret: float) -> np.ndarray:
+        """Return the next logarithms of weights."""
+        if regret > 2.0 * self._least:
+            # A combination that went too far says little.
+            self.share = max(0.3 * self.share, 1e-3)
+            self._at, self._off = self._at[-1:], self._off[-1:]
+        self._least = min(self._least, regret)
+        self._at, self._off = [*self._at, z][-self.DEPTH :], [*self._off, off][-self.DEPTH :]
+        step = self.share * off
+        if len(self._at) > 1:
+            root = np.sqrt(np.maximum(alpha, 1e-6))
+            moves = np.stack([z - other for other in self._at[:-1]], axis=1)
+            falls = np.stack([off - other for other in self._off[:-1]], axis=1)
+            mix = np.linalg.lstsq(root[:, None] * falls, root * off, rcond=1e-6)[0]
+            step = step - (moves + self.share * falls) @ mix
+        most = float(np.abs(step).max())
+        return z + step * min(1.0, self.FURTHEST / max(most, 1e-300))
+
+
+def solve_clouds(clouds: Clouds, start: Found | None = None) -> Found | None:
+    """Solve all problems; None where single precision or sweeps do not get there.
+
+    Parameters
+    ----------
+    clouds : Clouds
+    start : Found, optional
+        What was found for other points, to start from where they are about where these are.
+    """
+    options = clouds.options
+    count = len(options.member)
+    if not options.suits or not _carries(clouds):
+        return None
+    if start is not None and clouds.moved_little(start.clouds):
+        search = Search(clouds, _lifted(start.alpha))
+        before = start.state + Search(start.clouds, start.alpha).norms
+        search.state = before * (start.clouds.options.eps / search.eps) - search.norms
+    else:
+        search = _first(clouds, np.full((clouds.problems, count), 1.0 / count))
+    return _climb(search) if search is not None else None
+
+
+def _carries(clouds: Clouds) -> bool:
+    """Whether scores are right to what is asked for, and all numbers in single precision's range.
+
+    A score that is off by a share of a log changes the plan by as much; errors count on average.
+    """
+    options = clouds.options
+    stats = torch.stack([clouds.weights.min(), clouds.squares.max()])
+    lightest, largest = stats.tolist()
+    level = float(clouds.level.max())
+    off = 2.0 * OFF * level / options.eps
+    return lightest > LIGHTEST and largest < RANGE and level < RANGE and off <= options.tol / PLAN
+
+
+def _lifted(alpha: np.ndarray) -> np.ndarray:
+    """Weights of which none is zero, or it would never rise again."""
+    return (1.0 - 1e-6) * alpha + 1e-6 / alpha.shape[1]
+
+
+def _first(clouds: Clouds, alpha: np.ndarray) -> Search | None:
+    """Potentials and weights to start from: of a sample, or from a larger eps."""
+    options = clouds.options
+    if min(clouds.sizes) >= MANY * SAMPLE:
+        sample = clouds.take(SAMPLE)
+        found = solve_clouds(sample)
+        if found is not None:
+            return _extended(clouds, found)
+    level = float(clouds.level[0])
+    eps = max(options.eps, FIRST_EPS * level)
+    search = Search(clouds, alpha, eps)
+    while eps > options.eps:
+        search.sweep(0.0, EPS_SWEEPS)
+        eps = max(options.eps, eps / EPS_FACTOR)
+        search.go_to(alpha, eps)
+    return search
+
+
+def _extended(clouds: Clouds, found: Found) -> Search:
+    """Give all points the potentials that those of a sample leave them."""
+    search, sample = Search(clouds, found.alpha), Search(found.clouds, found.alpha)
+    bias = (found.state + found.clouds.logs).float()
+    ends, others = clouds.ends, found.clouds.ends
+    for at in range(1, len(ends) - 1):
+        # y from x, and clouds with themselves from themselves.
+        other = 0 if at == 1 else at
+        mine, theirs = slice(ends[at], ends[at + 1]), slice(others[other], others[other + 1])
+        shift = (0, 0) if at == 1 or not clouds.shared else (ends[2], others[2])
+        rows, cols = search.z[_back(mine, shift[0])], sample.z[_back(theirs, shift[1])]
+        sums, _ = clouds.kernels.log_sums(rows, cols, bias[theirs], precise=True)
+        search.state[mine] = -sums
+    return search
+
+
+def _back(part: slice, by: int) -> slice:
+    return slice(part.start - by, part.stop - by)
+
+
+def _climb(search: Search) -> Found | None:
+    """Sweep and step on the weights until both are as close as the gradient asks for."""
+    clouds, options = search.clouds, search.clouds.options
+    share, most = options.tol / PLAN, (options.tol / WEIGHTS) ** 2
+    if clouds.shared:
+        error = search.sweep(share, SWEEPS)
+        if not np.isfinite(error).all():
+            return None
+        return _found(search, error, np.zeros(1), [])
+    log_prior = 0.0 if options.log_prior is None else options.log_prior
+    ways, near = [Secants() for _ in range(clouds.problems)], max(share, 2e-2)
+    for _ in range(STEPS):
+        error = search.sweep(near, SWEEPS)
+        search.steps += 1
+        if search.sweeps > MOST_SWEEPS or not np.isfinite(error).all():
+            return None
+        plans = search.transport((0, 2, 3)[: clouds.problems])
+        phi = search.group_costs(*plans)
+        logs = np.log(search.alpha)
+        best = phi / options.eta + log_prior
+        best = best - np.logaddexp.reduce(best, axis=1, keepdims=True)
+        values = np.maximum(np.abs(search.values()), 1e-300)
+        regret = options.eta * (search.alpha * (logs - best)).sum(axis=1).clip(0.0) / values
+        if (regret <= most).all() and near <= share:
+            return _found(search, error, regret, [plans])
+        ahead = []
+        for at, way in enumerate(ways):
+            z = logs[at]
+            if regret[at] > most:
+                z = way.ahead(z, best[at] - z, search.alpha[at], float(regret[at]))
+            ahead.append(np.exp(z - np.logaddexp.reduce(z)))
+        near = max(0.5 * share, min(near, 0.3 * float(np.sqrt(regret.max()))))
+        search.go_to(np.stack(ahead))
+    return None
+
+
+def _found(search: Search, error: np.ndarray, regret: np.ndarray, plans: list[Any]) -> Found:
+    return Found(
+        search.clouds, search.alpha, search.state, search.values(), error, regret, search.sweeps,
+        search.steps, plans,
+    )  # fmt: skip
