@@ -12,7 +12,11 @@ import torch
 import frot
 from frot._base.arrays import Home
 from frot.correspondence import FeatureMap, Matcher
+from frot.solvers.sinkhorn._stream import StreamEngine
+from frot.solvers.sinkhorn.dense import DenseEngine
+from frot.solvers.sinkhorn.run import EntropicRun
 from frot.torch import FRWDLoss
+from frot.torch._solved import Solved
 
 RNG = np.random.default_rng(0)
 X, Y = (torch.asarray(RNG.normal(size=(n, 6)), dtype=torch.float32) for n in (30, 25))
@@ -60,6 +64,52 @@ def test_batches_and_losses():
     leaf = X.clone().requires_grad_()
     FRWDLoss(groups=[2, 2, 2], eta=0.1, eps=0.3)(leaf, Y).backward()
     assert leaf.grad is not None
+
+
+@pytest.mark.parametrize("where", ["solve", "streamed", "costs", "batch", "loss", "gradient"])
+def test_too_little_memory_is_said_with_the_bytes_and_the_way_out(where: str, monkeypatch):
+    leaf = X.clone().requires_grad_()
+    loss = FRWDLoss([2, 2, 2], eta=0.1, eps=0.3)
+    value = loss(leaf, Y)
+    fails = loss.result
+
+    def fail(*arguments, **options):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 40.00 GiB")
+
+    for owner, name in (
+        (DenseEngine, "sweep"), (DenseEngine, "start"), (StreamEngine, "sweep"),
+        (DenseEngine, "passes"), (EntropicRun, "prove_from_rows"), (Solved, "products"),
+    ):  # fmt: skip
+        monkeypatch.setattr(owner, name, fail)
+    calls = {
+        "solve": lambda: frot.solve(X, Y, eps=0.3),
+        "streamed": lambda: frot.solve(X, Y, eps=0.3, memory_budget=1e3),
+        "costs": lambda: frot.solve_costs(torch.ones(1, 30, 25), eps=0.3),
+        "batch": lambda: frot.solve_batch([X], [Y], eps=0.3),
+        "loss": lambda: loss(X + 1.0, Y),
+        "gradient": value.backward,
+    }
+    ways = {
+        "solve": "X, Y: .* pass a smaller memory_budget",
+        "streamed": "X, Y: .* give fewer points",
+        "costs": "C: .* pass fewer points",
+        "batch": "X, Y: .* fewer members at once",
+        "loss": "x, y: .* fewer members",
+        "gradient": "x, y: .* pass fewer points",
+    }
+    with pytest.raises(frot.InputError, match=f"{ways[where]}") as caught:
+        calls[where]()
+    assert "GB are needed" in str(caught.value)
+    # What was found before is still there.
+    assert loss.result is fails
+
+
+@pytest.mark.parametrize("device", ["cuda:7", "cuda:x", "gpu", "mps"])
+def test_devices_that_are_not_there_are_named(device: str):
+    if device == "mps" and torch.backends.mps.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(frot.InputError, match=f"device: '{device}' cannot be used .*; use 'cpu'"):
+        Matcher(Network(), device=device)
 
 
 class Network:

@@ -182,3 +182,34 @@ def test_heat_is_where_the_votes_are():
     # Bilinear: half-way to the next cell there is half the heat.
     assert heat[32, 56] == pytest.approx(0.5)
     assert heat[60, 80] == 0.0
+
+
+def test_support_is_the_share_of_the_cells_around_that_go_along():
+    rng = np.random.default_rng(5)
+    grid = Grid(11, 13, 8.0, 43.0)
+    # Every cell goes to itself, or anywhere.
+    best = np.where(rng.random(143) < 0.6, np.arange(143), rng.integers(0, 143, 143))
+    scores = np.eye(143)[best].astype(np.float32)
+    places = rng.uniform(0, 80, (40, 2))
+    read = Transferring(scores, grid, grid, NUMPY)
+    # No cell is two cells away to the last digit.
+    moved = read.moved(places) + 0.3
+    apart = np.linalg.norm(places[:, None] + read.moves - moved[:, None], axis=2)
+    expected = (read.around(places) * (apart <= 16.0)).sum(axis=1)
+    found = read.support(places, moved)
+    # Cells beyond four strides weigh a little in the one, and not in the other.
+    np.testing.assert_allclose(found, expected, atol=0.01)
+    assert 0.1 < found.min() < found.max() < 1.0
+    # Whatever the mode, cells around a point are asked, and not only the closest.
+    other = Transferring(scores, grid, grid, NUMPY, "argmax")
+    np.testing.assert_array_equal(other.support(places, moved), found)
+
+
+def test_all_support_or_none():
+    grid = Grid(6, 6, 8.0, 43.0)
+    read = Transferring(np.eye(36, dtype=np.float32), grid, grid, NUMPY)
+    places = np.array([[10.0, 12.0], [40.0, 0.0]])
+    assert read.support(places, places).tolist() == [1.0, 1.0]
+    assert read.support(places, places + 30.0).tolist() == [0.0, 0.0]
+    # Without any point there is nothing to say.
+    assert read.support(places[:0], places[:0]).shape == (0,)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +18,7 @@ from frot._base.errors import InputError
 __all__ = [
     "Home",
     "at_least",
+    "device_room",
     "find_home",
     "has_triton",
     "is_foreign",
@@ -120,6 +123,31 @@ def at_least(xp: Any, array: Any, least: float) -> Any:
 def has_triton() -> bool:
     """Whether there are kernels for CUDA devices."""
     return importlib.util.find_spec("triton") is not None
+
+
+@contextmanager
+def device_room(names: str, needed: float, way: str) -> Iterator[None]:
+    """Say how many bytes are needed, and the way out, where a device's memory runs out.
+
+    Examples
+    --------
+    >>> with device_room("X, Y", 4e9, "give fewer points"):
+    ...     raise type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory.")
+    Traceback (most recent call last):
+    ...
+    frot.InputError: X, Y: the device has too little memory left: 4.0 GB are needed; give fewer ...
+    """
+    try:
+        yield
+        return
+    except RuntimeError as error:
+        # PyTorch's and CuPy's have this name, JAX has one for all.
+        if type(error).__name__ != "OutOfMemoryError" and "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+    # Out here, so that what the failed call held is free.
+    raise InputError(
+        f"{names}: the device has too little memory left: {needed / 1e9:.1f} GB are needed; {way}"
+    )
 
 
 def quiet() -> Any:

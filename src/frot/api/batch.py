@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import Home, find_home, is_foreign, to_numpy
+from frot._base.arrays import Home, device_room, find_home, is_foreign, to_numpy
 from frot._base.errors import InputError, brief, warn_caller
 from frot._base.numbers import read_numbers
 from frot._base.spelling import second_names
@@ -150,11 +150,14 @@ def solve_batch(
     if not (epss > 0.0).all():
         at = int(np.argmin(epss))
         raise InputError(f"X[{at}], Y[{at}]: all costs are zero, so eps is; pass eps as a number")
-    result = run_batch(
-        (geometry, true), (a, b), weights.having(0.0, log_prior), (etas, epss), means, parsed, home,
-        BatchWork(limits.tol, limits.max_iter, limits.time_limit, begin), memory_budget,
-        tau=tuple(amount_at(price, level) for price in prices or (np.inf, np.inf)),
-    )  # fmt: skip
+    held = max(1, min(count, int(memory_budget // dense_bytes(n, m)))) * dense_bytes(n, m)
+    way = "pass a smaller memory_budget, for fewer members at once, or use frot.solve, one by one"
+    with device_room("X, Y", held, way):
+        result = run_batch(
+            (geometry, true), (a, b), weights.having(0.0, log_prior), (etas, epss), means, parsed,
+            home, BatchWork(limits.tol, limits.max_iter, limits.time_limit, begin), memory_budget,
+            tau=tuple(amount_at(price, level) for price in prices or (np.inf, np.inf)),
+        )  # fmt: skip
     _warn(result, limits.tol)
     return result
 

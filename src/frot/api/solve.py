@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import Home, find_home, to_numpy
+from frot._base.arrays import Home, device_room, find_home, to_numpy
 from frot._base.errors import InputError
 from frot._base.numbers import all_finite
 from frot._base.spelling import second_names
@@ -31,6 +32,7 @@ from frot.problem.result import Result
 from frot.problem.terms import Terms, amount_at, check_amount, check_terms
 from frot.solvers import Callback
 from frot.solvers.choose import Limits, Solver, choose_solver
+from frot.solvers.sinkhorn.dense import dense_bytes, stream_bytes
 
 __all__ = ["distance", "solve", "solve_costs"]
 
@@ -185,8 +187,11 @@ def solve(
     else:
         X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
         make = partial(build_costs, X, Y, parsed, metric, p, memory_budget, terms.shares)
+    needed, way = dense_bytes(*shape[1:]), "pass a smaller memory_budget, to stream the kernel"
+    if needed > memory_budget:
+        needed, way = stream_bytes(*shape[1:], X.shape[1]), "give fewer points"
     # The time that costs take to be made is the user's, too.
-    with deadline(run.solver.time_limit):
+    with deadline(run.solver.time_limit), device_room("X, Y", needed, way):
         known = {"points": (X, Y), "groups": parsed, "memory_budget": memory_budget}
         problem = make_problem(make, terms, parsed.names, **known)
         return finish(lambda: run(problem), lambda result: result.at(home))
@@ -257,7 +262,9 @@ time_limit, start, callback, progress :
         make = partial(device_stack, stack, home)
     else:
         make = partial(given_costs, to_numpy(stack).astype(float))
-    with deadline(run.solver.time_limit):
+    needed = 8 * math.prod(shape) + dense_bytes(*shape[1:])
+    room = device_room("C", needed, "pass fewer points, or points to frot.solve, which can stream")
+    with deadline(run.solver.time_limit), room:
         problem = make_problem(make, terms, labels)
         return finish(lambda: run(problem), lambda result: result.at(home))
 

@@ -56,12 +56,13 @@ def coherences(
     """Return the coherence of every layer, (L,): layers alike together, and one wait for all."""
     xp, matches, places = home.xp, [], []
     for layers in alike(source, target, home):
-        F, G = (_unit_vectors(home, [maps[k] for k in layers]) for maps in (source, target))
+        (F, living), (G, there) = (
+            _unit_vectors(home, [maps[k] for k in layers]) for maps in (source, target)
+        )
         cosines = F @ xp.matrix_transpose(G)
         nearest = [xp.reshape(xp.argmax(cosines, axis=axis), (-1,)) for axis in (2, 1)]
         # The nearest of equals is the first, and neighbours would seem to match neighbours.
-        alive = (_spread(xp, F) > SAME) & (_spread(xp, G) > SAME)
-        matches += [*nearest, xp.astype(alive, nearest[0].dtype)]
+        matches += [*nearest, xp.astype(living & there, nearest[0].dtype)]
         places += layers
     ends = np.cumsum([len(part) for part in matches])[:-1]
     found = np.split(to_numpy(xp.concat(matches)), ends)
@@ -95,18 +96,25 @@ def alike(
     return list(found.values())
 
 
-def _unit_vectors(home: Home, layers: Sequence[FeatureMap]) -> Any:
-    """Return the vectors of layers alike at unit length, (layers, cells, channels)."""
+def _unit_vectors(home: Home, layers: Sequence[FeatureMap]) -> tuple[Any, Any]:
+    """Return vectors of layers alike at unit length, (layers, cells, channels), and which differ.
+
+    On a device, where features stay, those of a photograph are made once.
+    """
+    if home.on_host:
+        made = [_unit_vector(home, layer) for layer in layers]
+    else:
+        made = [layer.once("unit", lambda one=layer: _unit_vector(home, one)) for layer in layers]
+    vectors, alive = zip(*made, strict=True)
+    return home.xp.stack(vectors), home.xp.stack(alive)
+
+
+def _unit_vector(home: Home, layer: FeatureMap) -> tuple[Any, Any]:
+    """Return a layer's vectors at unit length, (cells, channels), and whether they differ."""
     xp = home.xp
-    values = xp.stack([home.bring(layer.values) for layer in layers])
-    count, channels = values.shape[:2]
-    flat = xp.matrix_transpose(xp.reshape(values, (count, channels, -1)))
-    return flat * inverse(xp, xp.sqrt(xp.sum(flat * flat, axis=2)))[:, :, None]
-
-
-def _spread(xp: Any, vectors: Any) -> Any:
-    """Return how far the vectors of each layer, (layers, cells, channels), differ, (layers,)."""
-    return xp.max(xp.max(vectors, axis=1) - xp.min(vectors, axis=1), axis=1)
+    flat = xp.matrix_transpose(xp.reshape(home.bring(layer.values), (layer.channels, -1)))
+    unit = flat * inverse(xp, xp.sqrt(xp.sum(flat * flat, axis=1)))[:, None]
+    return unit, xp.max(xp.max(unit, axis=0) - xp.min(unit, axis=0)) > SAME
 
 
 def kept_neighbours(

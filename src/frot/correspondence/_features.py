@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from frot._base.errors import InputError
+from frot.correspondence._interpolation import resize
 
 __all__ = [
     "Backbone",
@@ -21,6 +24,9 @@ __all__ = [
     "state_of",
     "top_maps",
 ]
+
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +63,26 @@ class FeatureMap:
         """Number of channels."""
         return int(self.values.shape[0])
 
-    @property
+    def at(self, h: int, w: int, stride: float) -> FeatureMap:
+        """Return the layer on another grid."""
+
+        def make() -> FeatureMap:
+            values = resize(self.values, h, w, align_corners=True)
+            return replace(self, values=values, stride=stride)
+
+        return self.once((h, w, stride), make)
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what was made of this layer once; it is kept as long as the layer is."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    @cached_property
+    def _made(self) -> dict[Hashable, Any]:
+        return {}
+
+    @cached_property
     def grid(self) -> Grid:
         """The cells."""
         _, h, w = self.values.shape
@@ -95,16 +120,13 @@ class Grid:
 
     @property
     def centres(self) -> np.ndarray:
-        """Centres of the cells as (x, y), shape (h w, 2)."""
-        y, x = np.mgrid[: self.h, : self.w]
-        return self.stride * np.stack([x.ravel(), y.ravel()], axis=1).astype(float)
+        """Centres of the cells as (x, y), shape (h w, 2); not to be written to."""
+        return _centres(self)
 
     @property
     def boxes(self) -> np.ndarray:
-        """What the cells see, as (left, top, right, bottom), shape (h w, 4)."""
-        reach = self.receptive_field // 2
-        centres = self.centres
-        return np.concatenate([centres - reach, centres + reach], axis=1)
+        """What the cells see, as (left, top, right, bottom), shape (h w, 4); likewise."""
+        return _boxes(self)
 
     def inside(self, size: tuple[int, int]) -> np.ndarray:
         """Return which cells see at most a stride beyond an image of (h, w) pixels, (h w,).
@@ -120,6 +142,23 @@ class Grid:
         limit = np.array(size[::-1]) + self.stride
         found = np.all((low >= -self.stride) & (high < limit), axis=1)
         return found if found.any() else np.ones(self.count, dtype=bool)
+
+
+@lru_cache(maxsize=64)
+def _centres(grid: Grid) -> np.ndarray:
+    """The same for all photographs of a size."""
+    y, x = np.mgrid[: grid.h, : grid.w]
+    found = grid.stride * np.stack([x.ravel(), y.ravel()], axis=1).astype(float)
+    found.flags.writeable = False
+    return found
+
+
+@lru_cache(maxsize=64)
+def _boxes(grid: Grid) -> np.ndarray:
+    reach, centres = grid.receptive_field // 2, grid.centres
+    found = np.concatenate([centres - reach, centres + reach], axis=1)
+    found.flags.writeable = False
+    return found
 
 
 class Backbone(Protocol):

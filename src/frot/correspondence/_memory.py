@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import Home, namespace
+from frot._base.arrays import Home
 from frot.correspondence._device import working_home
 from frot.correspondence._layer_costs import all_finite
 from frot.correspondence._photo import Photo, read_photo
@@ -32,7 +32,7 @@ _NOTHING = Photo(np.zeros((0, 0, 3), dtype=np.float32), "")
 class FeatureMemory:
     """The features of the photographs that were seen last, without their pixels.
 
-    They are kept in half precision, on the device where matching is done if that is not the host.
+    They are kept in half precision; on a device, where time is dearer than room, rounded to it.
     What comes out is always what was kept, so that it does not depend on whether a photograph had
     been seen before.
 
@@ -75,9 +75,11 @@ class FeatureMemory:
             self._kept[key] = kept, powers
             while self.size > (MAX_BYTES if self._home is None else MAX_DEVICE_BYTES):
                 self._kept.popitem(last=False)
-        both = zip(kept.maps, powers, strict=True)
-        maps = (replace(one, values=_single(one.values, power)) for one, power in both)
-        return replace(kept, photo=photo, maps=tuple(maps))
+        maps = kept.maps
+        if self._home is None:
+            both = zip(maps, powers, strict=True)
+            maps = tuple(replace(one, values=_single(one.values, power)) for one, power in both)
+        return replace(kept, photo=photo, maps=maps)
 
     def only(self, layers: Container[str]) -> FeatureMemory:
         """Return a memory with some of the layers of everything in this one."""
@@ -132,18 +134,15 @@ def _packed(seen: PhotoFeatures, home: Home | None) -> tuple[PhotoFeatures, tupl
         finite = one.finite or all_finite(one.values)
         values, power = halved(np.asarray(one.values, dtype=np.float32))
         if home is not None:
-            values = home.xp.asarray(values, device=home.device)
+            values = home.xp.asarray(_single(values, power), device=home.device)
         maps.append(replace(one, values=values, finite=finite))
         powers.append(power)
     return replace(seen, photo=_NOTHING, maps=tuple(maps)), tuple(powers)
 
 
-def _single(values: Any, power: int) -> Any:
+def _single(values: np.ndarray, power: int) -> np.ndarray:
     """Return values of half precision times a power of two."""
-    if isinstance(values, np.ndarray):
-        return np.ldexp(values.astype(np.float32), power)
-    single = namespace(values).astype(values, namespace(values).float32)
-    return single * 2.0**power if power else single
+    return np.ldexp(values.astype(np.float32), power)
 
 
 def _size(seen: PhotoFeatures) -> int:

@@ -20,7 +20,6 @@ from frot._base.archive import write_archive
 from frot._base.errors import InputError, require
 from frot._base.files import check_path, check_writable, replacing
 from frot.correspondence._interpolation import sampling
-from frot.correspondence.chance import chance
 
 if TYPE_CHECKING:
     from frot.correspondence.match import Match
@@ -186,8 +185,7 @@ def flow_of(match: Match) -> Flow:
     apart = max(1, int(0.5 * match.source_grid.stride / ratio / step))
     some = [np.unique([*range(0, len(line), apart), len(line) - 1]) for line in (y, x)]
     chosen = np.ix_(*some)
-    share = read.confidence(points[chosen].reshape(-1, 2), moved[chosen].reshape(-1, 2))
-    sure = chance(share, match.agreement)
+    sure, _ = match.sure(points[chosen].reshape(-1, 2), moved[chosen].reshape(-1, 2))
     tall, wide = match.target.size
     places = moved / match.target_ratio
     edge = np.array([wide - 1.0, tall - 1.0])

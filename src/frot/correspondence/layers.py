@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -101,8 +101,7 @@ def at_most(layer: FeatureMap, grid: Grid) -> FeatureMap:
     """
     if layer.grid.count <= grid.count:
         return layer
-    values = resize(layer.values, grid.h, grid.w, align_corners=True)
-    return replace(layer, values=values, stride=grid.stride)
+    return layer.at(grid.h, grid.w, grid.stride)
 
 
 @dataclass(frozen=True, eq=False)

@@ -126,10 +126,19 @@ class Match:
             they are within a tenth of the object's size of where they belong; ``share``, (k,), of
             the votes.
         """
-        moved = self.transferring(self.source_ratio * self.source.check_points(points))
+        here = self.source_ratio * self.source.check_points(points)
+        moved = self.transferring.moved(here)
         height, width = self.target.size
-        inside = np.clip(moved.points / self.target_ratio, 0.0, [width - 1.0, height - 1.0])
-        return Transfer(inside, chance(moved.confidence, self.agreement), moved.confidence)
+        inside = np.clip(moved / self.target_ratio, 0.0, [width - 1.0, height - 1.0])
+        return Transfer(inside, *self.sure(here, moved))
+
+    def sure(self, points: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the chance that points, (k, 2), belong where they went, and the share of votes.
+
+        All in pixels of the resized photographs.
+        """
+        share = self.transferring.confidence(points, moved)
+        return chance(self.transferring.support(points, moved), share, self.agreement), share
 
     def heatmap(self, point: Any) -> np.ndarray:
         """Return how strongly every pixel of B is matched with a point of A, (H, W), at most 1."""

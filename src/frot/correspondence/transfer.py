@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,6 +26,8 @@ FAINT = 0.01
 FAR = float(np.sqrt(-2.0 * np.log(FAINT)))
 # A match within this many cells of the answer counts as agreeing with it.
 AGREES = 2.0
+# The cells around a point that may support its answer, to each side of the closest.
+AROUND = 4
 # Sums of weights that are apart by less than this share are the same but for rounding.
 TIED = 1e-6
 # Points that are moved at once: their votes are a matrix of points and pairs of cells.
@@ -201,14 +203,38 @@ class Transferring:
         return Transfer(moved, self.confidence(points, moved))
 
     def confidence(self, points: np.ndarray, moved: np.ndarray) -> np.ndarray:
-        """Return how sure it is that points, (k, 2), went to these places, (k,)."""
+        """Return the share of votes that points, (k, 2), have for these places, (k,)."""
         if self.blank:
             return np.zeros(len(points))
-        parts = [
-            self._confidence(points[start : start + AT_ONCE], moved[start : start + AT_ONCE])
-            for start in range(0, max(len(points), 1), AT_ONCE)
-        ]
-        return np.concatenate(parts)
+        return _in_parts(self._confidence, points, moved)
+
+    def support(self, points: np.ndarray, moved: np.ndarray) -> np.ndarray:
+        """Return the share of the cells around points, (k, 2), that go to these places too, (k,).
+
+        Cells weigh by a Gaussian of one and a half strides, whatever the mode, and agree if they
+        take the point to within two cells of its place.
+        """
+        return _in_parts(self._support, points, moved)
+
+    def _support(self, points: np.ndarray, moved: np.ndarray) -> np.ndarray:
+        grid = self.source
+        x, y = _nearest(points, grid)
+        cells, inside = _window(x, y, AROUND, grid)
+        # A Gaussian is a product, of what lies across and what lies down.
+        steps = grid.stride * np.arange(-AROUND, AROUND + 1)
+        across, down = (
+            np.exp(-0.5 * ((grid.stride * near + steps - along) / (SPREAD * grid.stride)) ** 2)
+            for near, along in ((x[:, None], points[:, :1]), (y[:, None], points[:, 1:]))
+        )
+        weights = (down[:, :, None] * across[:, None, :]).reshape(cells.shape)
+        weights *= inside & self.voting[cells]
+        start = self._placed(points) - moved
+        squares = sum(
+            (start[:, c, None] + np.ascontiguousarray(self.moves[:, c])[cells]) ** 2 for c in (0, 1)
+        )
+        total = weights.sum(axis=1)
+        weights *= squares <= (AGREES * self.target.stride) ** 2
+        return weights.sum(axis=1) / np.where(total > 0.0, total, 1.0)
 
     def votes_at(self, y: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Return whether the closest cell has votes, at all places of some rows and columns."""
@@ -298,6 +324,14 @@ class Transferring:
         across = sampling(np.arange(w) * ratio / grid.stride, grid.w)
         heat = down @ votes.reshape(grid.h, grid.w) @ across.T
         return (heat / max(heat.max(), np.finfo(float).tiny)).astype(np.float32)
+
+
+def _in_parts(
+    read: Callable[[np.ndarray, np.ndarray], np.ndarray], points: np.ndarray, moved: np.ndarray
+) -> np.ndarray:
+    """Return what is read off for points and places, (k,), so many at a time."""
+    starts = range(0, max(len(points), 1), AT_ONCE)
+    return np.concatenate([read(*(x[k : k + AT_ONCE] for x in (points, moved))) for k in starts])
 
 
 def _nearest(points: np.ndarray, grid: Grid) -> tuple[np.ndarray, np.ndarray]:

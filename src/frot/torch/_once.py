@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from frot._base.arrays import device_room
+
 __all__ = ["Envelope"]
 
 
@@ -15,7 +17,10 @@ class Envelope(torch.autograd.Function):
 
     @classmethod
     def backward(cls, ctx: Any, *grads: Any) -> Any:  # pyright: ignore
-        with torch.no_grad(), torch.autocast(grads[0].device.type, enabled=False):
+        x = ctx.saved_tensors[0]
+        # Products of plans and points, once more as large as these, and blocks of the plans.
+        room = device_room("x, y", 16.0 * x.numel() + 1e9, "pass fewer points")
+        with torch.no_grad(), torch.autocast(grads[0].device.type, enabled=False), room:
             found = cls.envelope(ctx, *grads)
         if torch.is_grad_enabled():
             # Asked to be differentiated again: constants would pass for zero derivatives.

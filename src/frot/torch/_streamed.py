@@ -12,6 +12,7 @@ with w and T of x and y, w' and T' of x and itself.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,15 +30,29 @@ from frot.solvers.sinkhorn.clouds import (
 )
 from frot.torch._once import Envelope
 
-__all__ = ["streamed_loss"]
+__all__ = ["streamed_loss", "streams"]
 
 # What the loss has of each problem.
 SHARES = np.array([1.0, -0.5, -0.5])
 
 
+def streams(x: Tensor) -> bool:
+    """Whether there are kernels for points like these."""
+    return cloud_kernels(x) is not None
+
+
+@lru_cache(maxsize=16)
+def _member(flat: bytes, offsets: bytes, count: int, d: int, device: str) -> Any:
+    """Return which features are in which group, (L, d), on the host and on a device."""
+    numbers, ends = (np.frombuffer(part, dtype=np.int64) for part in (flat, offsets))
+    table = np.zeros((count, d))
+    table[np.repeat(np.arange(count), np.diff(ends)), numbers] = 1.0
+    return table, torch.as_tensor(table, device=device)
+
+
 def streamed_loss(
     points: tuple[Tensor, Tensor, Tensor, Tensor],
-    amounts: tuple[Tensor, Tensor],
+    amounts: tuple[Tensor | float, Tensor | float],
     groups: Groups,
     log_prior: Any,
     tol: float,
@@ -50,91 +65,78 @@ def streamed_loss(
     ----------
     points : tensors of shape (n, d), (m, d), (n,) and (m,)
         x, y, a and b.
-    amounts : tensors of shape ()
+    amounts : tensors of shape (), or numbers
         eta and eps.
     """
     x, y, a, b = (part.detach() for part in points)
     kernels = cloud_kernels(x)
     if kernels is None:
         return None, None
-    eta, eps = torch.stack([part.detach() for part in amounts]).tolist()
-    member = np.zeros((len(groups), x.shape[1]))
-    sizes = np.diff(groups.offsets)
-    member[np.repeat(np.arange(len(groups)), sizes), groups.flat] = 1.0
-    table = torch.as_tensor(member, device=x.device)
-    options = Options(eta, eps, table, tol, log_prior, debias)
-    if not options.suits:
-        return None, None
+    eta, eps = (float(part.detach() if isinstance(part, Tensor) else part) for part in amounts)
+    shape = (len(groups), x.shape[1])
+    flat, offsets = (part.astype(np.int64).tobytes() for part in (groups.flat, groups.offsets))
+    table, member = _member(flat, offsets, *shape, str(x.device))
+    options = Options(eta, eps, table, member, tol, log_prior, debias)
     # A cloud and itself have a loss of zero, which three searches would not find.
-    if debias and torch.equal(x, y) and torch.equal(a, b):
+    if not options.suits or (debias and torch.equal(x, y) and torch.equal(a, b)):
         return None, None
     with torch.cuda.device_of(x):
-        found = solve_clouds(Clouds(kernels, x, y, a, b, options), before)
+        last = None if before is None else before.clouds
+        found = solve_clouds(Clouds(kernels, x, y, a, b, options, before=last), before)
     if found is None:
         return None, None
-    loss: Any = _Streamed.apply(*points, *amounts, found)
-    found.plans.clear()
-    return loss, found
+    loss: Any = _Streamed.apply(*points, *amounts, *found)
+    return loss, found[0]
 
 
 class _Streamed(Envelope):
     """The loss of what was found, and the envelope of its three problems."""
 
     @staticmethod
-    def forward(ctx: Any, x, y, a, b, eta, eps, found: Found) -> Tensor:
-        ctx.found, ctx.plans = found, list(found.plans)
+    def forward(ctx: Any, x, y, a, b, eta, eps, found: Found, search: Search) -> Tensor:
+        ctx.found, ctx.search = found, search
         ctx.save_for_backward(x, y, a, b)
-        value = float(SHARES[: len(found.values)] @ found.values)
-        return x.new_tensor(value)
+        return x.new_tensor(float(SHARES[: len(found.values)] @ found.values))
 
     @staticmethod
-    def envelope(ctx: Any, grad: Tensor) -> list[Any]:
+    def envelope(ctx: Any, *grads: Any) -> list[Any]:
         """Return the derivatives by all arguments, plans and weights held fixed."""
         x, _, a, b = ctx.saved_tensors
+        grad, needs, result = grads[0].double(), ctx.needs_input_grad, [None] * 8
         found: Found = ctx.found
-        needs, result = ctx.needs_input_grad, [None] * 7
+        search: Search = ctx.search
         clouds, options = found.clouds, found.clouds.options
-        search = Search(clouds, found.alpha)
-        search.state = found.state
         ends, d, count = clouds.ends, clouds.features, clouds.problems
-        weights = torch.as_tensor(found.alpha, device=x.device) @ options.member
-        weights = 2.0 * grad.double() * weights
-        wanted = ({0, 2} if needs[0] else set()) | ({1, 3} if needs[1] else set())
-        wanted = {at for at in wanted | ({0, 2, 3} if needs[5] else set()) if at < len(ends) - 1}
-        plans = ctx.plans.pop() if ctx.plans else None
-        missing = wanted if plans is None else wanted - {0, 2, 3}
-        if missing:
-            plans = search.transport(tuple(sorted(missing)), plans)
         # With itself a cloud is on both sides, each for half.
-        for at, own in ((0, 2), (1, 3)):
+        sides = tuple((at, at + 2)[: min(count, 2)] for at in (0, 1))
+        wanted = {part for at in (0, 1) if needs[at] for part in sides[at]}
+        plans = search.transport(wanted) if wanted else None
+        weights = 2.0 * found.alpha @ options.table
+        for at, weight in ((0, a), (1, b)):
             if not needs[at]:
                 continue
             assert plans is not None
             points, total = clouds.points[ends[at] : ends[at + 1], :d], None
-            for part in (at, own)[:count]:
+            for part in sides[at]:
                 mine = slice(ends[part], ends[part + 1])
-                gap = points - plans[1][mine] / plans[0][mine, None]
-                gap *= weights[max(0, part - 1)].float()
+                scale = torch.as_tensor(weights[max(0, part - 1)], device=x.device).float()
+                gap = (points - plans[1][mine] / plans[0][mine, None]) * scale
                 total = gap if total is None else total.sub_(gap)
             assert total is not None
-            result[at] = (total * (a, b)[at].float()[:, None]).to(x.dtype)
-        potentials = (search.state + search.norms) / search.unit
-        for at, own in ((0, 2), (1, 3)):
+            result[at] = (total * (grad * weight.double()).float()[:, None]).to(x.dtype)
+        for at in (0, 1):
             if needs[2 + at]:
-                by = potentials[ends[at] : ends[at + 1]]
-                if count > 1:
-                    by = by - potentials[ends[own] : ends[own + 1]]
-                result[2 + at] = (grad.double() * by).to(x.dtype)
-        shares = SHARES[:count]
+                by = [found.potentials[ends[part] : ends[part + 1]] for part in sides[at]]
+                result[2 + at] = (grad * (by[0] if count == 1 else by[0] - by[1])).to(x.dtype)
+        shares, alpha = SHARES[:count], found.alpha
+        entropy = -(alpha * np.log(np.where(alpha > 0.0, alpha, 1.0))).sum(axis=1)
+        if options.log_prior is not None:
+            entropy = entropy + alpha @ options.log_prior
         if needs[4]:
-            alpha = found.alpha
-            entropy = -(alpha * np.log(np.where(alpha > 0.0, alpha, 1.0))).sum(axis=1)
-            if options.log_prior is not None:
-                entropy = entropy + alpha @ options.log_prior
-            result[4] = grad.double() * float(shares @ entropy)
+            result[4] = grad * float(shares @ entropy)
         if needs[5]:
-            assert plans is not None
-            phi = search.group_costs(*plans)
-            divergence = search.linear() - (found.alpha * phi).sum(axis=1)
-            result[5] = grad.double() * float(shares @ divergence) / options.eps
+            # What the value has besides costs and entropy of alpha is eps times the divergence.
+            phi = search.group_costs(set(range(count)))
+            divergence = found.values - options.eta * entropy - (alpha * phi).sum(axis=1)
+            result[5] = grad * float(shares @ divergence) / options.eps
         return result

@@ -20,6 +20,7 @@ go (`tau`), rows keep :math:`a\, e^{-f / \tau}`, and
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -27,13 +28,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from frot._base.arrays import find_home, refuse_odd_tensor
+from frot._base.arrays import device_room, find_home, refuse_odd_tensor
 from frot._base.errors import InputError, brief
 from frot._base.spelling import second_names
 from frot._base.validate import check_choice, check_flag, check_number, check_prior
 from frot.api.batch import batch_weights, with_objectives
 from frot.api.batch_result import BatchResult
-from frot.costs import METRICS, FactoredMetric
+from frot.costs import MEMORY_BUDGET, METRICS, FactoredMetric
 from frot.costs.metrics import map_points
 from frot.groups.groups import Groups
 from frot.problem.adversary import Simplex, SimplexFamily, given_once
@@ -43,6 +44,7 @@ from frot.problem.terms import amount_at, check_amount, refuse_idle_prior
 from frot.solvers import Entropic
 from frot.solvers.choose import check_limits
 from frot.solvers.sinkhorn.clouds import Found
+from frot.solvers.sinkhorn.dense import dense_bytes, stream_bytes
 from frot.torch._once import Envelope
 from frot.torch._solved import (
     SQUARED,
@@ -53,7 +55,7 @@ from frot.torch._solved import (
     feature_weights,
     solve_members,
 )
-from frot.torch._streamed import streamed_loss
+from frot.torch._streamed import streamed_loss, streams
 
 __all__ = ["FRWDLoss", "check_tensors", "refuse_recording", "spread_weights"]
 
@@ -230,7 +232,7 @@ class FRWDLoss(nn.Module):
         groups = Groups.parse(self.groups, x.shape[2], None)
         self.adversary.check(len(groups))
         # Autocast would have sweeps multiply in half precision.
-        with torch.autocast(x.device.type, enabled=False):
+        with torch.autocast(x.device.type, enabled=False), device_room("x, y", *_needs(x, y)):
             metric, costs = METRICS[self.metric], SQUARED
             if metric.maps or metric.scale != 1.0:
                 # In double precision: the costs of single precision's points, not of their images.
@@ -257,18 +259,11 @@ class FRWDLoss(nn.Module):
     ) -> tuple[Tensor, Any]:
         """Return the losses of the members, (B,), and the answers between x and y."""
         x, y, a, b = points
-        shares = (a, b)
-        if self.tau is not None:
-            shares = (a / a.sum(1, keepdim=True), b / b.sum(1, keepdim=True))
-        level = _mean_cost(x, y, *shares, groups)
         # Debiased or not, one eta and one eps: costs of different ones cannot be compared.
-        amounts = [
-            amount.share * level if isinstance(amount, Relative) else torch.full_like(level, amount)
-            for amount in (self.eta, self.eps, *(self.tau or (torch.inf, torch.inf)))
-        ]
-        streamed = self._streamed(points, amounts, level, groups, metric)
+        streamed = self._streamed(points, groups, metric)
         if streamed is not None:
             return streamed
+        level, amounts = self._amounts(points, groups)
         loss, result = self._cost("xy", points, amounts, level, groups, metric)
         if self.debias:
             for role, part, w in (("xx", x, a), ("yy", y, b)):
@@ -278,26 +273,44 @@ class FRWDLoss(nn.Module):
                 loss = loss + 0.5 * amounts[1].to(loss) * (a.sum(1) - b.sum(1)) ** 2
         return loss, result
 
-    def _streamed(
-        self, points: Any, amounts: list[Tensor], level: Tensor, groups: Groups, metric: Any
-    ) -> tuple[Tensor, Any] | None:
+    def _amounts(self, points: Any, groups: Groups) -> tuple[Tensor, list[Tensor]]:
+        """Return the mean costs of the members, (B,), and eta, eps and both prices of each."""
+        x, y, a, b = points
+        shares = (a, b)
+        if self.tau is not None:
+            shares = (a / a.sum(1, keepdim=True), b / b.sum(1, keepdim=True))
+        level = _mean_cost(x, y, *shares, groups)
+        return level, [
+            amount.share * level if isinstance(amount, Relative) else torch.full_like(level, amount)
+            for amount in (self.eta, self.eps, *(self.tau or (torch.inf, torch.inf)))
+        ]
+
+    def _streamed(self, points: Any, groups: Groups, metric: Any) -> tuple[Tensor, Any] | None:
         """The same by fused kernels, None where there are none or they do not get there."""
-        if self.tau is not None or self.adversary.k > 1 or len(level) > 1:
+        alone = len(points[0]) == 1 and self.tau is None and self.adversary.k == 1
+        if not alone or not streams(points[0]):
             return None
-        log_prior = check_prior(self.prior, len(groups))
+        amounts: tuple[Any, Any] = (self.eta, self.eps)
+        if any(isinstance(amount, Relative) for amount in amounts):
+            amounts = tuple(part[0] for part in self._amounts(points, groups)[1][:2])  # type: ignore
         loss, found = streamed_loss(
-            tuple(part[0] for part in points), (amounts[0][0], amounts[1][0]), groups, log_prior,
-            self.tol, self.debias, self._clouds,
+            tuple(part[0] for part in points), amounts, groups,
+            check_prior(self.prior, len(groups)), self.tol, self.debias, self._clouds,
         )  # fmt: skip
         self._clouds = found if self.warm_start else None
-        if loss is None:
+        if loss is None or found is None:
             return None
-        _refuse_overflow(loss.detach(), points[0].dtype)
-        asked = self._asked(points, amounts, level, groups, metric).copied()
-        return loss[None], lambda: [certified(asked, found.alpha[0], found.g)]
+        # What an optimiser moves is proven as it was.
+        kept = tuple(part.detach().clone() for part in points)
+
+        def prove() -> list[Any]:
+            asked = self._asked(kept, *self._amounts(kept, groups), groups, metric)
+            return [certified(asked, found.alpha[0], found.g)]
+
+        return loss[None], prove
 
     def _asked(
-        self, points: Any, amounts: list[Tensor], level: Tensor, groups: Groups, metric: Any
+        self, points: Any, level: Tensor, amounts: list[Tensor], groups: Groups, metric: Any
     ) -> Asked:
         (x, y, a, b), (eta, eps, *tau) = (part.detach() for part in points), amounts
         return Asked(
@@ -318,7 +331,7 @@ class FRWDLoss(nn.Module):
         """Return the costs of the members, (B,), and the answers they come from."""
         x, y, a, b = points
         # Solved out here, so that warnings point at the caller and not into autograd.
-        asked = self._asked(points, amounts, level, groups, metric)
+        asked = self._asked(points, level, amounts, groups, metric)
         asked = replace(asked, symmetric=torch.equal(x, y) and torch.equal(a, b))
         solved = solve_members(asked, self._last.get(role))
         if self.warm_start:
@@ -451,6 +464,16 @@ def refuse_recording() -> None:
         )
 
 
+def _needs(x: Tensor, y: Tensor) -> tuple[float, str]:
+    """Return the bytes that batches x and y need about, and the way out where they are missing."""
+    (count, n, d), m = x.shape, y.shape[1]
+    dense = dense_bytes(n, m)
+    if dense <= MEMORY_BUDGET:
+        held = min(count * dense, MEMORY_BUDGET)
+        return float(held), "pass fewer members at once, or fewer points"
+    return float(stream_bytes(n, m, d)), "pass fewer points"
+
+
 def _from_autocast(part: Any) -> Any:
     """Return what autocast has made half precision in single, as its own losses take it."""
     if not isinstance(part, Tensor) or part.dtype not in (torch.float16, torch.bfloat16):
@@ -495,7 +518,8 @@ def check_tensors(x: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
     for name, part in parts.items():
         if part.numel() == 0:
             raise InputError(f"{name}: is empty (shape {tuple(part.shape)})")
-        if not bool(torch.isfinite(part).all()):
+        # A sum is quickly had, and says it in most cases.
+        if not math.isfinite(float(part.sum())) and not bool(torch.isfinite(part).all()):
             member = ""
             if x.ndim == 3 and part.ndim > 1:
                 member = f"[{int(torch.nonzero(~torch.isfinite(part))[0, 0])}]"

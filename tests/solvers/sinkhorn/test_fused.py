@@ -172,8 +172,8 @@ for n, m, d in ((140, 90, 10), (70, 150, 70)):
     )
     found = []
     for kernels in (plain, fused):
-        ahead, sums = (torch.zeros(count + n, dtype=torch.float64) for _ in range(2))
-        errors = kernels.updates(z, now, before, logs, weights, tiles, ahead, precise=True)
+        ahead = torch.zeros(count + n, dtype=torch.float64)
+        errors = kernels.updates(z, now, before, logs, weights, tiles, ahead, True)
         sums, moved = torch.zeros(count + n), torch.zeros(count + n, d)
         kernels.transport(z, values, ahead, logs, tiles, sums, moved)
         found.append((ahead, errors, sums, moved))

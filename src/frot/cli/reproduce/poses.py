@@ -47,6 +47,18 @@ TURNED = 10
 WON, LOST = 8.0, -0.5
 
 
+# In the order of tables and pictures.
+PARTS = (
+    "birds, held out",
+    "birds, chosen on",
+    "PF-WILLOW without cars",
+    "ducks",
+    "motorbikes",
+    "wine bottles",
+    "cars",
+)
+
+
 def part_of(pair: Pair) -> str:
     """Return what pairs a pair is scored with."""
     if _is_bird(pair):
@@ -173,7 +185,8 @@ def summary(found: Mapping[str, Mapping[str, Any]], sets: Mapping[str, Pair]) ->
                 parts.setdefault("PF-WILLOW without cars", []).append(one)
         else:
             parts.setdefault(f"{which.split(' ', 1)[0]}°", []).append(one)
-    return {name: _scores(those) for name, those in parts.items()}
+    names = [*(name for name in PARTS if name in parts), *(name for name in parts if "°" in name)]
+    return {name: _scores(parts[name]) for name in names}
 
 
 def _scores(those: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -256,24 +269,26 @@ def draw_poses(numbers: Mapping[str, Any]) -> Figure:
     made = numbers["networks"]
     figure: Any = new_figure(10.5, 3.6 * len(made))
     panels = figure.subplots(len(made), 2, squeeze=False)
-    ways = (("none", ORANGE, "o", "as it is"), ("poses", BLUE, "s", "with poses"))
+    # The former is larger, so that it is seen where both are the same.
+    ways = (("none", ORANGE, "o", 9.0, "as it is"), ("poses", BLUE, "s", 4.5, "with poses"))
     for (left, right), (name, one) in zip(panels, made.items(), strict=True):
         angles = [part for part in one if part.endswith("°")]
         parts = [part for part in one if not part.endswith("°")]
-        for key, colour, marker, label in ways:
+        for key, colour, marker, size, label in ways:
             left.plot(
                 [float(angle[:-1]) for angle in angles], [one[angle][key] for angle in angles],
-                marker=marker, color=colour, label=label,
+                marker=marker, markersize=size, color=colour, label=label,
             )  # fmt: skip
             right.plot(
                 [one[part][key] for part in parts], range(len(parts)),
-                marker=marker, color=colour, linestyle="none",
+                marker=marker, markersize=size, color=colour, linestyle="none",
             )  # fmt: skip
         for line in range(len(parts)):
             right.axhline(line, color=GREY, alpha=0.18, linewidth=0.8, zorder=0)
         left.set_xlabel("degrees that the photograph is turned by")
         left.set_ylabel("PCK at .1, percent")
         left.set_ylim(0.0, 102.0)
+        left.set_xticks(np.arange(0.0, 181.0, 45.0))
         left.set_title(name, fontsize=11, loc="left")
         left.legend(frameon=False)
         right.set_yticks(range(len(parts)), [f"{part} ({one[part]['count']})" for part in parts])

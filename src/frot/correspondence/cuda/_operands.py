@@ -83,10 +83,13 @@ def make_groups(
 
 
 class SideStream:
-    """A second stream of launches: small ones leave a device idle. Without CUDA there is one."""
+    """A second stream of launches: small ones leave a device idle. Without CUDA there is one.
 
-    def __init__(self, device: Any) -> None:
-        cuda = torch.device(device).type == "cuda"
+    Where there is little work, to change between streams takes longer than to wait (`alone`).
+    """
+
+    def __init__(self, device: Any, alone: bool = False) -> None:
+        cuda = torch.device(device).type == "cuda" and not alone
         self.stream = torch.cuda.Stream(device) if cuda else None
 
     @contextmanager

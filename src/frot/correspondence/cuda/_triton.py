@@ -23,7 +23,7 @@ TILE = (32, 128)
 UNIT = (16, 256, 8)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["cells"])
 def _unit(
     maps, unit, norms, cells, channels, width,
     CELLS: tl.constexpr, CHANNELS: tl.constexpr,
@@ -67,7 +67,7 @@ def _scale(gram, length, corners, weights, i, on, width):
     return tl.where(alive, 1.0 / tl.sqrt(tl.where(alive, squares, 1.0)), 0.0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _spread(
     grams, norms, corners, weights, out, n, rows, width,
     CELLS: tl.constexpr, WIDTH: tl.constexpr,
@@ -89,7 +89,7 @@ def _spread(
     tl.store(into, value.to(out.dtype.element_ty), mask=(i < rows) & (j < width))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _gather(
     table, grams, norms, corners, weights, out, n, rows, width, count,
     CELLS: tl.constexpr, COUNT: tl.constexpr,
@@ -361,7 +361,9 @@ class Steps:
         layers, n, m = shape
         # A row is a power of two and the rest, so that few lanes have nothing to do.
         self.whole = 1 << (m.bit_length() - 1)
-        self.rest = max(16, triton.next_power_of_2(max(1, m - self.whole)))
+        # Few sizes of the rest: each is compiled by itself.
+        sizes = (max(16, self.whole // part) for part in (16, 4, 2, 1))
+        self.rest = next(size for size in sizes if m - self.whole <= size)
         self.layers = max(16, triton.next_power_of_2(layers))
         self.most = 1 << (layers.bit_length() - 1)
         self.few = triton.next_power_of_2(max(1, layers - self.most))

@@ -43,6 +43,10 @@ def cosine_factors(
         yield group.layers, X, Y
 
 
+# Cosines of a pair from which on a device has work for two streams.
+MANY = 100_000_000
+
+
 class PairSteps:
     r"""The paper's three steps on a stack of cosines in half precision.
 
@@ -102,7 +106,8 @@ class PairSteps:
             module = _plain
         # The largest group has a stream of its own; more streams would take more workspaces.
         largest = max(group.size for group in self.groups)
-        pair = [(SideStream(self.device), SideStream(self.device)) for _ in range(2)]
+        alone = self.shape[0] * self.shape[1] * len(source) < MANY
+        pair = [(SideStream(self.device, alone), SideStream(self.device, alone)) for _ in range(2)]
         lanes = [pair[group.size < largest] for group in self.groups]
         self.streams = [stream for stream, _ in lanes]
         self.operands = [

@@ -13,12 +13,22 @@ import torch
 
 from frot.solvers.sinkhorn._fused import WIDTH
 
-__all__ = ["TILE", "WIDTH", "apply", "column_sums", "log_sums", "products", "transport", "updates"]
+__all__ = [
+    "EVEN",
+    "TILE",
+    "WIDTH",
+    "apply",
+    "column_sums",
+    "log_sums",
+    "products",
+    "transport",
+    "updates",
+]
 
 # Entries of a block.
 ENTRIES = 8_000_000
 # Rows of a tile of clouds (see `clouds`).
-TILE = 512
+TILE, EVEN = 512, 16
 
 
 def _blocks(x: Any, y: Any) -> Iterator[tuple[slice, Any]]:
@@ -92,7 +102,7 @@ def _scores(z: Any, now: Any, logs: Any, tile: list[int]) -> tuple[slice, slice,
 
 def updates(
     z: Any, now: Any, before: Any, logs: Any, weights: Any, tiles: Any, ahead: Any,
-    precise: bool = False,
+    precise: bool = False, even: bool = False,
 ) -> Any:  # fmt: skip
     """Write the potentials ahead; return the mass that was wrong in every tile.
 
@@ -115,7 +125,7 @@ def updates(
 
 def transport(
     z: Any, values: Any, now: Any, logs: Any, tiles: Any, sums: Any, moved: Any,
-    precise: bool = True,
+    precise: bool = True, even: bool = False,
 ) -> None:  # fmt: skip
     """Write sums of the plan over the rows' weights, and its products with values (d, N)."""
     for tile in tiles.tolist():

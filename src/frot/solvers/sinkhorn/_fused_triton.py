@@ -16,12 +16,14 @@ import triton.language as tl
 
 from frot.solvers.sinkhorn._fused import ADDED_TILES, COLS, WIDTH
 
-__all__ = ["TILE", "apply", "column_sums", "log_sums", "products", "transport", "updates"]
+__all__ = ["EVEN", "TILE", "apply", "column_sums", "log_sums", "products", "transport", "updates"]
 
 # Rows and columns of a tile, features that are multiplied at a time, warps, and tiles a segment.
 ROWS, SEGMENT = 128, ADDED_TILES
 # Rows of a tile of clouds (see `clouds`).
 TILE = ROWS
+# Clouds of a multiple of so many points are `even`: loads of them go together.
+EVEN = 16
 WARPS, STAGES = 8, 2
 # Where only logarithms of sums are asked for there is room for more columns.
 WIDE_COLS = 128
@@ -171,12 +173,12 @@ def _times(
 def _updates(
     z, now, before, logs, weights, tiles, ahead, errors, width,
     ROWS: tl.constexpr, COLS: tl.constexpr, PARTS: tl.constexpr, WIDTH: tl.constexpr,
-    SEGMENT: tl.constexpr, PRECISION: tl.constexpr,
+    SEGMENT: tl.constexpr, PRECISION: tl.constexpr, ALIGNED: tl.constexpr,
 ):  # fmt: skip
     """A tile of rows: the potentials that its columns leave it, and the mass that was wrong."""
     mine = tiles + tl.program_id(0) * 6
     first_row, end_row = tl.load(mine), tl.load(mine + 1)
-    first_col, end_col = tl.load(mine + 2), tl.load(mine + 3)
+    first_col, end_col = tl.multiple_of(tl.load(mine + 2), ALIGNED), tl.load(mine + 3)
     shift, alone = tl.load(mine + 4), tl.load(mine + 5)
     i = first_row + tl.arange(0, ROWS)
     level = tl.full((ROWS,), LOWEST, dtype=tl.float32)
@@ -212,14 +214,14 @@ def _updates(
 def _transport(
     z, values, now, logs, tiles, sums, moved, width, features, count,
     ROWS: tl.constexpr, COLS: tl.constexpr, PARTS: tl.constexpr, WIDTH: tl.constexpr,
-    SEGMENT: tl.constexpr, PRECISION: tl.constexpr,
+    SEGMENT: tl.constexpr, PRECISION: tl.constexpr, ALIGNED: tl.constexpr,
 ):  # fmt: skip
     """A tile of rows of the plan over the rows' weights: sums, and products with values."""
     part = tl.program_id(1)
     mine = tiles + tl.program_id(0) * 6
     first_row, end_row = tl.load(mine), tl.load(mine + 1)
-    first_col, end_col = tl.load(mine + 2), tl.load(mine + 3)
-    shift, base = tl.load(mine + 4), tl.load(mine + 5)
+    first_col, end_col = tl.multiple_of(tl.load(mine + 2), ALIGNED), tl.load(mine + 3)
+    shift, base = tl.load(mine + 4), tl.multiple_of(tl.load(mine + 5), ALIGNED)
     i = first_row + tl.arange(0, ROWS)
     k = part * WIDTH + tl.arange(0, WIDTH)
     down = tl.load(now + i, mask=i < end_row, other=float("-inf")).to(tl.float32)
@@ -322,26 +324,26 @@ def products(x: Any, y: Any, rows: Any, cols: Any, values: Any, precise: bool = 
 
 def updates(
     z: Any, now: Any, before: Any, logs: Any, weights: Any, tiles: Any, ahead: Any,
-    precise: bool = False,
+    precise: bool = False, even: bool = False,
 ) -> Any:  # fmt: skip
     """Write the potentials ahead; return the mass that was wrong in every tile."""
     width, errors = z.shape[1], _room(z, len(tiles), dtype=torch.float32)
     _updates[(len(tiles),)](
         z, now, before, logs, weights, tiles, ahead, errors, width,
         TILE, WIDE_COLS, width // WIDTH, WIDTH, SEGMENT, "tf32x3" if precise else "tf32",
-        num_warps=WARPS, num_stages=STAGES,
+        EVEN if even else 1, num_warps=WARPS, num_stages=STAGES,
     )  # fmt: skip
     return errors
 
 
 def transport(
     z: Any, values: Any, now: Any, logs: Any, tiles: Any, sums: Any, moved: Any,
-    precise: bool = True,
+    precise: bool = True, even: bool = False,
 ) -> None:  # fmt: skip
     """Write sums of the plan over the rows' weights, and its products with values (d, N)."""
     width, (features, count) = z.shape[1], values.shape
     _transport[(len(tiles), width // WIDTH)](
         z, values, now, logs, tiles, sums, moved, width, features, count,
         TILE, COLS, width // WIDTH, WIDTH, SEGMENT, "tf32x3" if precise else "tf32",
-        num_warps=WARPS, num_stages=STAGES,
+        EVEN if even else 1, num_warps=WARPS, num_stages=STAGES,
     )  # fmt: skip

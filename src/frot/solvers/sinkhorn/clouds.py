@@ -20,10 +20,9 @@ plan :math:`\Pi` of potentials and weights whose dual value is D differs from th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import torch
@@ -46,15 +45,19 @@ CLOSEST, OFF = 1e-4, 2.0**-20
 # Lightest weights, and costs and eps that single precision holds.
 LIGHTEST, RANGE = 1e-25, 1e15
 # Sweeps at a time, steps on the weights, and both in sum.
-SWEEPS, STEPS, MOST_SWEEPS = 200, 60, 600
+SWEEPS, STEPS, MOST_SWEEPS = 500, 60, 1_000
 # One product leads to this error where there are so many pairs of points.
 LEAD, LEAD_FROM = 2e-2, 1 << 24
 # eps comes down from this share of the mean cost by a factor, some sweeps at each.
 FIRST_EPS, EPS_FACTOR, EPS_SWEEPS = 0.25, 4.0, 2
+# What sweeps are asked for before the first step on the weights.
+FIRST_NEAR = 2e-2
 # Points of a sample that leads the way, where there are so many times as many.
 SAMPLE, MANY = 2_048, 3
 # Points have moved little by this share of the mean cost, in squares.
 MOVED = 0.1
+# What all weights get of one before they start anew.
+LIFT = 1e-6
 ROWS = 1 << 16
 
 
@@ -71,21 +74,30 @@ def cloud_kernels(x: Tensor) -> ModuleType | None:
 class Options:
     """What is asked for: both regularisations in units of cost, groups, and the gradient's error.
 
-    `member` is (L, d), in double precision where the points are; `log_prior` is (L,), on the host.
+    `table` is (L, d) on the host, one where a feature is in a group, and `member` the same where
+    the points are; `log_prior` is (L,), on the host.
     """
 
     eta: float
     eps: float
+    table: np.ndarray
     member: Tensor
     tol: float
     log_prior: np.ndarray | None = None
     debias: bool = True
 
+    def like(self, other: Options) -> bool:
+        """Whether the same is asked for."""
+        mine, its = ((one.eta, one.eps, one.tol, one.debias) for one in (self, other))
+        same = mine == its and np.array_equal(self.table, other.table)
+        one, two = ([] if part.log_prior is None else part.log_prior for part in (self, other))
+        return same and np.array_equal(one, two)
+
     @property
     def suits(self) -> bool:
         """Whether single precision gets as close; without eta weights need more of it."""
         within = 1.0 / RANGE < self.eps < RANGE
-        return self.tol >= CLOSEST and within and (self.eta > 0.0 or len(self.member) == 1)
+        return self.tol >= CLOSEST and within and (self.eta > 0.0 or len(self.table) == 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,33 +108,29 @@ class Found:
     ----------
     clouds : Clouds
     alpha : array of shape (P, L)
-    state : tensor of shape (T,)
-        Potentials of all problems.
+    potentials : tensor of shape (T,)
+        Of all problems, in units of cost.
     values : array of shape (P,)
         Dual values.
     error, regret : arrays of shape (P,)
         Mass in wrong columns times s / F, and the weights' regret over F.
     sweeps, steps : int
-    plans : list
-        Sums and products of the plans, where they were asked for; whoever needs them takes them.
     """
 
     clouds: Clouds
     alpha: np.ndarray
-    state: Tensor
+    potentials: Tensor
     values: np.ndarray
     error: np.ndarray
     regret: np.ndarray
     sweeps: int
     steps: int
-    plans: list[tuple[Tensor, Tensor]] = field(default_factory=list)
 
     @property
     def g(self) -> Tensor:
-        """The potential of y with x, (m,), in units of cost."""
+        """The potential of y with x, (m,)."""
         n, m = self.clouds.sizes
-        search = Search(self.clouds, self.alpha)
-        return ((self.state + search.norms) / search.unit)[n : n + m]
+        return self.potentials[n : n + m]
 
     @property
     def gradient_error(self) -> float:
@@ -140,7 +148,17 @@ class Clouds:
     x, y, a, b : tensors of shape (n, d), (m, d), (n,) and (m,)
     options : Options
     centre : tensor of shape (d,), optional
-        What is taken off the points: the mean of x.
+        What is taken off the points: the mean of y, which may well stay where it is.
+    before : Clouds, optional
+        Other clouds, to see how far points have moved.
+
+    Attributes
+    ----------
+    level : array of shape (P,)
+        Mean costs.
+    near, same : bool
+        Whether points have moved by little, and whether those of y are the same with the same
+        weights.
     """
 
     def __init__(
@@ -152,11 +170,12 @@ class Clouds:
         b: Tensor,
         options: Options,
         centre: Tensor | None = None,
+        before: Clouds | None = None,
     ) -> None:
         self.kernels, self.options = kernels, options
         (n, d), m = x.shape, len(y)
         self.sizes = (n, m)
-        self.centre = a.to(x.dtype) @ x if centre is None else centre
+        self.centre = b.to(y.dtype) @ y if centre is None else centre
         points = torch.zeros(n + m, -(-d // WIDTH) * WIDTH, dtype=torch.float32, device=x.device)
         points[:n, :d] = x - self.centre
         points[n:, :d] = y - self.centre
@@ -168,7 +187,8 @@ class Clouds:
         for part in blocks(n + m, 1, ROWS):
             self.squares[part] = points[part, :d].double() ** 2 @ options.member.T
         self.problems = 3 if options.debias else 1
-        self.level = self._mean_costs()
+        self.wrong = self._wrong(weights)
+        self._look(before)
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -180,23 +200,60 @@ class Clouds:
     @property
     def shared(self) -> bool:
         """Whether all problems have the same scaled points: there is one group."""
-        return len(self.options.member) == 1
+        return len(self.options.table) == 1
 
-    def _mean_costs(self) -> np.ndarray:
-        """The mean costs of the problems, (P,)."""
-        n, _ = self.sizes
-        weights, points = self.weights, self.points[:, : self.features]
-        means, squares = [], []
-        for side in (slice(0, n), slice(n, sum(self.sizes))):
-            share = weights[side]
-            means.append((share.float() @ points[side]).double())
-            squares.append(share @ self.squares[side])
-        mean = torch.stack(means)
-        crossed = torch.stack([mean[0] * mean[1], mean[0] ** 2, mean[1] ** 2])
-        both = torch.stack(squares)
-        sums = torch.stack([both[0] + both[1], 2.0 * both[0], 2.0 * both[1]])
-        found = (sums - 2.0 * crossed @ self.options.member.T).mean(dim=1)
-        return found.cpu().numpy()[: self.problems].clip(0.0)
+    @property
+    def even(self) -> bool:
+        """Whether both clouds are multiples of what kernels load together."""
+        return all(size % self.kernels.EVEN == 0 for size in self.sizes)
+
+    def _wrong(self, weights: Tensor) -> Tensor:
+        """Return what points count where they are wrong, (T,): more where they are far away.
+
+        Mass that is misplaced there moves gradients by as much as it is far.
+        """
+        n, far = self.sizes[0], weights * self.squares.sum(dim=1)
+        sides = (slice(0, n), slice(n, len(far)))
+        shares = [far[side] / far[side].sum().clamp(min=1.0 / RANGE) for side in sides]
+        found = 0.5 * (weights + torch.cat(shares))
+        return found.repeat(2) if self.options.debias else found
+
+    def _look(self, before: Clouds | None) -> None:
+        """Read off what decides on the host, in one go."""
+        (n, _), d, count = self.sizes, self.features, len(self.points)
+        weights, table = self.weights[:count], self.options.table
+        light, sides = weights.float(), (slice(0, n), slice(n, count))
+        stats = [light[side] @ self.points[side] for side in sides]
+        stats += [weights[side] @ self.squares[side] for side in sides]
+        stats += [weights.min()[None], self.squares.max()[None]]
+        known = before is not None and self._like(before)
+        if before is not None and known:
+            gaps = self.points - before.points
+            gaps[:, :d] += (self.centre - before.centre).float()
+            other = (self.weights[n:count] - before.weights[n:count]).abs()
+            stats += [(gaps[n:].abs().max() + other.max())[None]]
+            stats += [light @ gaps.mul_(gaps)]
+        found = torch.cat(stats).double().cpu().numpy()
+        width = self.points.shape[1]
+        mean_x, mean_y = found[:d], found[width : width + d]
+        at = 2 * width + len(table)
+        square_x, square_y = found[2 * width : at], found[at : at + len(table)]
+        at += len(table)
+        self.lightest, self.largest = found[at], found[at + 1]
+        sums = np.stack([square_x + square_y, 2.0 * square_x, 2.0 * square_y])
+        crossed = np.stack([mean_x * mean_y, mean_x**2, mean_y**2])
+        level = (sums - 2.0 * crossed @ table.T).mean(axis=1).clip(0.0)
+        self.level = level[: self.problems]
+        self.near = self.same = False
+        if known:
+            self.near = bool(found[at + 3 : at + 3 + d] @ table.mean(axis=0) <= MOVED * level[0])
+            self.same = self.near and found[at + 2] == 0.0
+
+    def _like(self, other: Clouds) -> bool:
+        """Whether potentials and weights of other clouds have the shapes of these."""
+        mine, its = self.options, other.options
+        alike = self.sizes == other.sizes and self.features == other.features
+        return alike and mine.debias == its.debias and len(mine.table) == len(its.table)
 
     def tiles(self, segments: tuple[int, ...]) -> tuple[Tensor, np.ndarray]:
         """Return the tiles of some segments, and the problem of each."""
@@ -214,20 +271,6 @@ class Clouds:
             sides.append((points[::step], some / some.sum()))
         (x, a), (y, b) = sides
         return Clouds(self.kernels, x, y, a, b, self.options, torch.zeros_like(x[0]))
-
-    def moved_little(self, other: Clouds) -> bool:
-        """Whether points of others, as many of as many features, are about where these are."""
-        same = self.sizes == other.sizes and self.features == other.features
-        if not same or self.options.debias != other.options.debias:
-            return False
-        if self.options.member.shape != other.options.member.shape:
-            return False
-        gaps = self.points[:, : self.features] - other.points[:, : self.features]
-        gaps += (self.centre - other.centre).float()
-        gaps *= gaps
-        moved = self.weights[: len(gaps)].float() @ gaps
-        weights = self.options.member.mean(dim=0).float()
-        return bool((moved * weights).sum() <= MOVED * float(self.level[0]))
 
 
 @lru_cache(maxsize=64)
@@ -256,6 +299,9 @@ class Search:
         self.clouds, self.alpha = clouds, alpha
         self.eps = clouds.options.eps if eps is None else eps
         self.sweeps = self.steps = 0
+        # Sums and products of the plans, and of which segments they are those of the state.
+        self.plans: tuple[Tensor, Tensor] | None = None
+        self.known: set[int] = set()
         self._scale()
         self.state = -self.norms
 
@@ -266,21 +312,26 @@ class Search:
 
     def _scale(self) -> None:
         """Scale the points by the weights, and their norms."""
-        clouds = self.clouds
+        clouds, unit = self.clouds, self.unit
         n, m = clouds.sizes
-        member = clouds.options.member
-        alpha = torch.as_tensor(self.alpha, dtype=torch.float64, device=member.device)
-        roots = torch.zeros(len(alpha), clouds.points.shape[1], device=member.device)
-        roots[:, : clouds.features] = torch.sqrt(2.0 * self.unit * (alpha @ member))
-        norms = self.unit * (clouds.squares @ alpha.T)
+        member, device = clouds.options.member, clouds.points.device
+        if clouds.shared:
+            root = (2.0 * unit) ** 0.5 * member[0].float()
+            self.z = clouds.points * torch.nn.functional.pad(
+                root, (0, clouds.points.shape[1] - clouds.features)
+            )
+            norms = unit * clouds.squares[:, 0]
+            self.norms = norms if clouds.problems == 1 else norms.repeat(2)
+            return
+        alpha = torch.as_tensor(self.alpha, dtype=torch.float64, device=device)
+        roots = torch.zeros(len(alpha), clouds.points.shape[1], device=device)
+        roots[:, : clouds.features] = torch.sqrt(2.0 * unit * (alpha @ member))
+        norms = unit * (clouds.squares @ alpha.T)
         if clouds.problems == 1:
             self.z, self.norms = clouds.points * roots[0], norms[:, 0]
             return
         self.norms = torch.cat([norms[:, 0], norms[:n, 1], norms[n:, 2]])
-        if clouds.shared:
-            self.z = clouds.points * roots[0]
-            return
-        self.z = torch.empty(2 * (n + m), roots.shape[1], device=member.device)
+        self.z = torch.empty(2 * (n + m), roots.shape[1], device=device)
         ends = clouds.ends
         torch.mul(clouds.points, roots[0], out=self.z[: ends[2]])
         torch.mul(clouds.points[:n], roots[1], out=self.z[ends[2] : ends[3]])
@@ -312,21 +363,22 @@ class Search:
             entropy = entropy + alpha * options.log_prior
         return self.linear() + options.eta * entropy.sum(axis=1)
 
-    def sweep(self, share: float, limit: int) -> np.ndarray:
+    def sweep(self, share: float, limit: int, some: set[int] | None = None) -> np.ndarray:
         """Sweep until the mass in wrong columns times s / F is no more than `share`, (P,).
 
-        Infinite where that was not reached.
+        Infinite where that was not reached, or which is none of `some` problems.
         """
         clouds = self.clouds
         n, m = clouds.sizes
-        ends, kernels = clouds.ends, clouds.kernels
+        kernels = clouds.kernels
         cross = slice(n, n + m)
-        lead = n * m >= LEAD_FROM
+        lead, even = n * m >= LEAD_FROM, clouds.even
         now, ahead, after = self.state, torch.empty_like(self.state), torch.empty_like(self.state)
-        left, momentum = set(range(clouds.problems)), Momentum()
-        found = np.full(clouds.problems, np.inf)
-        previous = now[cross]
-        final = torch.empty_like(self.state)
+        left, momentum = set(range(clouds.problems) if some is None else some), Momentum()
+        found, previous = np.full(clouds.problems, np.inf), now[cross]
+        # Where problems are that are done, or were not asked for.
+        final = None if len(left) == clouds.problems else self.state.clone()
+        self.known -= {at for at in range(4) if PROBLEMS[at] in left}
         for _ in range(limit):
             check_deadline()
             self.sweeps += 1
@@ -334,79 +386,91 @@ class Search:
             whole = 0 in left
             rows, cols = ((0, *own), (1, *own)) if whole else (own, own)
             kernels.updates(
-                self.z, now, now, clouds.logs, clouds.weights, clouds.tiles(rows)[0], ahead,
-                precise=not lead,
+                self.z, now, now, clouds.logs, clouds.wrong, clouds.tiles(rows)[0], ahead,
+                precise=not lead, even=even,
             )  # fmt: skip
             tiles, problems = clouds.tiles(cols)
             off = kernels.updates(
-                self.z, ahead, now, clouds.logs, clouds.weights, tiles, after, precise=not lead
-            )
-            errors = np.bincount(
-                problems, weights=off.cpu().numpy().astype(float), minlength=clouds.problems
-            )
+                self.z, ahead, now, clouds.logs, clouds.wrong, tiles, after,
+                precise=not lead, even=even,
+            )  # fmt: skip
+            if whole:
+                after[:n] = ahead[:n]
+            errors = np.ones(clouds.problems)
+            if share > 0.0:
+                masses = off.cpu().numpy().astype(float)
+                errors = np.bincount(problems, weights=masses, minlength=clouds.problems)
             if not np.isfinite(errors).all():
                 break
             if lead and max(errors[list(left)]) <= max(LEAD, share):
                 lead = False
             elif not lead and any(errors[at] <= share for at in left):
-                # Values are no more than mean costs, or so.
-                if whole:
-                    final[:n], final[cross] = ahead[:n], after[cross]
-                for at in own:
-                    final[ends[at] : ends[at + 1]] = after[ends[at] : ends[at + 1]]
-                self.state = final
+                # Values are no more than mean costs, so that others need not be looked at.
+                self.state = self._joined(final, after, left)
                 size = np.abs(self.values()) / np.maximum(clouds.level, self.eps)
-                for at in tuple(left):
-                    # What is nothing next to the others' need not be known as a share of itself.
-                    error = errors[at] / max(size[at], 1e-300)
-                    if error <= share:
-                        found[at] = error
-                        left.discard(at)
+                done = {at for at in left if errors[at] <= share * size[at]}
+                for at in done:
+                    found[at] = errors[at] / max(size[at], 1e-300)
+                left -= done
                 if not left:
                     return found
-            if 0 in left:
+                if done:
+                    final = self.state.clone()
+            if whole and 0 in left:
                 momentum.update(float(errors[0]))
-                step, old = after[cross] - now[cross], now[cross].clone()
-                after[cross] = momentum.ahead(old, step, previous)
+                old = now[cross].clone()
+                after[cross] = momentum.ahead(old, after[cross] - old, previous)
                 previous = old
             now, after = after, now
         # What is left is where it got to.
-        if 0 in left:
-            final[:n], final[cross] = ahead[:n], now[cross]
-        for at in (1, 2):
-            if at in left:
-                final[ends[at + 1] : ends[at + 2]] = now[ends[at + 1] : ends[at + 2]]
-        self.state = final
+        self.state = self._joined(final, now, left)
         return found
 
-    def transport(
-        self, segments: tuple[int, ...], room: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def _joined(self, final: Tensor | None, now: Tensor, left: set[int]) -> Tensor:
+        """Return potentials of problems that are done and of those that are not."""
+        if final is None:
+            return now
+        ends, found = self.clouds.ends, final.clone()
+        for at in left:
+            mine = slice(0, ends[2]) if at == 0 else slice(ends[at + 1], ends[at + 2])
+            found[mine] = now[mine]
+        return found
+
+    def transport(self, segments: set[int]) -> tuple[Tensor, Tensor]:
         """Return sums of the plans' rows over their weights, (T,), and where mass goes, (T, d).
 
-        `room` has those of other segments.
+        Of segments that are not known they are formed.
         """
-        clouds = self.clouds
+        clouds, room = self.clouds, self.plans
+        missing = tuple(sorted(segments - self.known))
+        if room is not None and not missing:
+            return room
         values = clouds.points[:, : clouds.features].T.contiguous()
         if room is None:
             shape, device = (len(self.state), clouds.features), values.device
             room = torch.empty(shape[0], device=device), torch.empty(shape, device=device)
-        tiles, _ = clouds.tiles(segments)
-        clouds.kernels.transport(self.z, values, self.state, clouds.logs, tiles, *room)
+            self.plans = room
+        tiles, _ = clouds.tiles(missing)
+        self.known |= segments
+        clouds.kernels.transport(
+            self.z, values, self.state, clouds.logs, tiles, *room, even=clouds.even
+        )
         return room
 
-    def group_costs(self, sums: Tensor, moved: Tensor) -> np.ndarray:
-        r"""Return the groups' costs of the plans, (P, L).
+    def group_costs(self, some: set[int]) -> np.ndarray:
+        r"""Return the groups' costs of the plans of some problems, (P, L), zero of the others.
 
         Columns of the clouds with each other are exact, rows weigh :math:`a_i r_i`:
         :math:`\sum_i a_i (r_i x_i^2 - 2 x_i\, t_i) + \sum_j b_j y_j^2`.
         """
         clouds, member = self.clouds, self.clouds.options.member
         (n, _), ends, d = clouds.sizes, clouds.ends, clouds.features
-        sides = ((0, 0), (1, 0), (2, n))[: clouds.problems]
+        sums, moved = self.transport(self.segments(some))
+        costs = np.zeros((clouds.problems, len(member)))
         found = []
-        for at, first in sides:
+        for at in sorted(some):
             begin, end = (0, n) if at == 0 else (ends[at + 1], ends[at + 2])
+            first = n if at == 2 else 0
             cross = torch.zeros(d, dtype=torch.float64, device=member.device)
             for part in blocks(end - begin, 1, ROWS):
                 mine = slice(begin + part.start, begin + part.stop)
@@ -420,7 +484,13 @@ class Search:
             else:
                 squares = 2.0 * squares
             found.append(squares - 2.0 * member @ cross)
-        return torch.stack(found).cpu().numpy()
+        costs[sorted(some)] = torch.stack(found).cpu().numpy()
+        return costs
+
+    @staticmethod
+    def segments(some: set[int]) -> set[int]:
+        """Rows that group costs of problems are taken from."""
+        return {at + 1 if at else 0 for at in some}
 
 
 class Secants:
@@ -459,26 +529,30 @@ class Secants:
         return z + step * min(1.0, self.FURTHEST / max(most, 1e-300))
 
 
-def solve_clouds(clouds: Clouds, start: Found | None = None) -> Found | None:
+def solve_clouds(clouds: Clouds, start: Found | None = None) -> tuple[Found, Search] | None:
     """Solve all problems; None where single precision or sweeps do not get there.
 
     Parameters
     ----------
     clouds : Clouds
     start : Found, optional
-        What was found for other points, to start from where they are about where these are.
+        What was found for the clouds `before` these, to start from where points have moved little.
     """
     options = clouds.options
-    count = len(options.member)
     if not options.suits or not _carries(clouds):
         return None
-    if start is not None and clouds.moved_little(start.clouds):
-        search = Search(clouds, _lifted(start.alpha))
-        before = start.state + Search(start.clouds, start.alpha).norms
-        search.state = before * (start.clouds.options.eps / search.eps) - search.norms
-    else:
+    if start is None or not clouds.near:
+        count = len(options.table)
         search = _first(clouds, np.full((clouds.problems, count), 1.0 / count))
-    return _climb(search) if search is not None else None
+        return _climb(search, None)
+    same = clouds.same and clouds.problems == 3 and options.like(start.clouds.options)
+    # A weight of zero would never rise again.
+    alpha = (1.0 - LIFT) * start.alpha + LIFT / start.alpha.shape[1]
+    if same:
+        alpha[2] = start.alpha[2]
+    search = Search(clouds, alpha)
+    search.state = start.potentials * search.unit - search.norms
+    return _climb(search, start if same else None)
 
 
 def _carries(clouds: Clouds) -> bool:
@@ -486,27 +560,18 @@ def _carries(clouds: Clouds) -> bool:
 
     A score that is off by a share of a log changes the plan by as much; errors count on average.
     """
-    options = clouds.options
-    stats = torch.stack([clouds.weights.min(), clouds.squares.max()])
-    lightest, largest = stats.tolist()
-    level = float(clouds.level.max())
-    off = 2.0 * OFF * level / options.eps
-    return lightest > LIGHTEST and largest < RANGE and level < RANGE and off <= options.tol / PLAN
+    options, level = clouds.options, float(clouds.level.max())
+    within = clouds.lightest > LIGHTEST and clouds.largest < RANGE
+    return within and 2.0 * OFF * level / options.eps <= options.tol / PLAN
 
 
-def _lifted(alpha: np.ndarray) -> np.ndarray:
-    """Weights of which none is zero, or it would never rise again."""
-    return (1.0 - 1e-6) * alpha + 1e-6 / alpha.shape[1]
-
-
-def _first(clouds: Clouds, alpha: np.ndarray) -> Search | None:
+def _first(clouds: Clouds, alpha: np.ndarray) -> Search:
     """Potentials and weights to start from: of a sample, or from a larger eps."""
     options = clouds.options
     if min(clouds.sizes) >= MANY * SAMPLE:
-        sample = clouds.take(SAMPLE)
-        found = solve_clouds(sample)
+        found = solve_clouds(clouds.take(SAMPLE))
         if found is not None:
-            return _extended(clouds, found)
+            return _extended(clouds, found[1])
     level = float(clouds.level[0])
     eps = max(options.eps, FIRST_EPS * level)
     search = Search(clouds, alpha, eps)
@@ -517,11 +582,11 @@ def _first(clouds: Clouds, alpha: np.ndarray) -> Search | None:
     return search
 
 
-def _extended(clouds: Clouds, found: Found) -> Search:
+def _extended(clouds: Clouds, sample: Search) -> Search:
     """Give all points the potentials that those of a sample leave them."""
-    search, sample = Search(clouds, found.alpha), Search(found.clouds, found.alpha)
-    bias = (found.state + found.clouds.logs).float()
-    ends, others = clouds.ends, found.clouds.ends
+    search = Search(clouds, sample.alpha)
+    bias = (sample.state + sample.clouds.logs).float()
+    ends, others = clouds.ends, sample.clouds.ends
     for at in range(1, len(ends) - 1):
         # y from x, and clouds with themselves from themselves.
         other = 0 if at == 1 else at
@@ -537,44 +602,50 @@ def _back(part: slice, by: int) -> slice:
     return slice(part.start - by, part.stop - by)
 
 
-def _climb(search: Search) -> Found | None:
-    """Sweep and step on the weights until both are as close as the gradient asks for."""
+def _climb(search: Search, start: Found | None) -> tuple[Found, Search] | None:
+    """Sweep and step on the weights until both are as close as the gradient asks for.
+
+    Where `start` is given, it has what is known of y with itself.
+    """
     clouds, options = search.clouds, search.clouds.options
     share, most = options.tol / PLAN, (options.tol / WEIGHTS) ** 2
+    left, (error, regret) = set(range(clouds.problems)), np.full((2, clouds.problems), np.inf)
+    if start is not None:
+        left.discard(2)
+        error[2], regret[2] = start.error[2], start.regret[2]
     if clouds.shared:
-        error = search.sweep(share, SWEEPS)
-        if not np.isfinite(error).all():
-            return None
-        return _found(search, error, np.zeros(1), [])
+        found = search.sweep(share, SWEEPS, left)
+        error[list(left)], regret[:] = found[list(left)], 0.0
+        return (_found(search, error, regret), search) if np.isfinite(error).all() else None
     log_prior = 0.0 if options.log_prior is None else options.log_prior
-    ways, near = [Secants() for _ in range(clouds.problems)], max(share, 2e-2)
+    ways, near = [Secants() for _ in range(clouds.problems)], max(share, FIRST_NEAR)
     for _ in range(STEPS):
-        error = search.sweep(near, SWEEPS)
+        found = search.sweep(near, SWEEPS, left)
         search.steps += 1
-        if search.sweeps > MOST_SWEEPS or not np.isfinite(error).all():
+        if search.sweeps > MOST_SWEEPS or not np.isfinite(found[list(left)]).all():
             return None
-        plans = search.transport((0, 2, 3)[: clouds.problems])
-        phi = search.group_costs(*plans)
-        logs = np.log(search.alpha)
+        values = np.maximum(np.abs(search.values()), 1e-300)
+        phi, logs, ahead = search.group_costs(left), np.log(search.alpha), search.alpha.copy()
         best = phi / options.eta + log_prior
         best = best - np.logaddexp.reduce(best, axis=1, keepdims=True)
-        values = np.maximum(np.abs(search.values()), 1e-300)
-        regret = options.eta * (search.alpha * (logs - best)).sum(axis=1).clip(0.0) / values
-        if (regret <= most).all() and near <= share:
-            return _found(search, error, regret, [plans])
-        ahead = []
-        for at, way in enumerate(ways):
-            z = logs[at]
+        for at in sorted(left):
+            error[at] = found[at]
+            off = best[at] - logs[at]
+            regret[at] = max(0.0, -options.eta * float(search.alpha[at] @ off)) / values[at]
             if regret[at] > most:
-                z = way.ahead(z, best[at] - z, search.alpha[at], float(regret[at]))
-            ahead.append(np.exp(z - np.logaddexp.reduce(z)))
-        near = max(0.5 * share, min(near, 0.3 * float(np.sqrt(regret.max()))))
-        search.go_to(np.stack(ahead))
+                z = ways[at].ahead(logs[at], off, search.alpha[at], float(regret[at]))
+                ahead[at] = np.exp(z - np.logaddexp.reduce(z))
+            elif error[at] <= share:
+                left.discard(at)
+        if not left:
+            return _found(search, error, regret), search
+        near = max(0.5 * share, min(near, 0.3 * float(np.sqrt(max(regret[list(left)])))))
+        search.go_to(ahead)
     return None
 
 
-def _found(search: Search, error: np.ndarray, regret: np.ndarray, plans: list[Any]) -> Found:
+def _found(search: Search, error: np.ndarray, regret: np.ndarray) -> Found:
     return Found(
-        search.clouds, search.alpha, search.state, search.values(), error, regret, search.sweeps,
-        search.steps, plans,
+        search.clouds, search.alpha, (search.state + search.norms) / search.unit, search.values(),
+        error, regret, search.sweeps, search.steps,
     )  # fmt: skip

@@ -15,13 +15,15 @@ from frot.solvers.sinkhorn.engine import Point, make_point
 from frot.solvers.sinkhorn.scores import scores_at
 from frot.solvers.sinkhorn.terms import Terms
 
-__all__ = ["DenseEngine", "dense_bytes"]
+__all__ = ["DenseEngine", "dense_bytes", "stream_bytes"]
 
 # Sweeps between two steps on the weights at most, and in the first solution.
 SWEEPS = 2_000
 FIRST_SWEEPS = 200
 # Matrices of n m entries that are held at a time.
 MATRICES = 5
+# Bytes that streaming was seen to take: of blocks, and for a coordinate of a point.
+STREAMED, COORDINATES = 600_000_000, 16
 # An eps below the first share of the problem's scale is reached from the second share of it by
 # this factor, each solved no better than roughly. Above, forming kernels costs more than it saves.
 DIRECT_FROM, FIRST_EPS, EPS_FACTOR = 1 / 25, 1 / 8, 4.0
@@ -37,6 +39,17 @@ def dense_bytes(n: int, m: int) -> int:
     40000000
     """
     return 8 * MATRICES * n * m
+
+
+def stream_bytes(n: int, m: int, d: int) -> int:
+    """Return about what one problem of n by m points of d features takes with its kernel streamed.
+
+    Examples
+    --------
+    >>> stream_bytes(100_000, 100_000, 64)
+    804800000
+    """
+    return STREAMED + COORDINATES * (n + m) * d
 
 
 @dataclass(frozen=True, eq=False)
