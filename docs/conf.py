@@ -78,6 +78,8 @@ html_theme_options = {
     "navbar_align": "left",
     "show_prev_next": False,
     "show_toc_level": 2,
+    # The table of notation needs the width.
+    "secondary_sidebar_items": {"**": ["page-toc"], "notation": []},
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": [],

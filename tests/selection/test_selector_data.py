@@ -126,7 +126,7 @@ BAD = [
     ({}, np.ones((40, 3)), Y, "no feature varies"),
     ({"n_features_to_select": 41}, X, Y, "41 features are asked for but there are 40"),
     ({"n_features_to_select": 0}, X, Y, "must be at least 1"),
-    ({"n_features_to_select": 1.5}, X, Y, "no fraction in .* whole number"),
+    ({"n_features_to_select": 1.5}, X, Y, "not a fraction in .* whole number"),
     ({"n_features_to_select": True}, X, Y, "neither a whole number nor a fraction"),
     ({"n_features_to_select": "ten"}, X, Y, "neither a whole number nor a fraction"),
     ({"threshold": "high"}, X, Y, "threshold: 'high' is not a number"),
