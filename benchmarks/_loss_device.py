@@ -183,8 +183,10 @@ def measure(n: int, device: str, meter: Meter) -> list[list[str]]:
             moved = moved + MOVE * torch.randn(moved.shape, device=device, generator=draw)
             one = meter(lambda at=moved, loss=warm: gradient(loss, at, y), 1)
             spent = (min(one[0], spent[0]), max(one[1], spent[1]), one[2])
-        state = warm._clouds
-        road = "blocks" if state is None else f"{state.sweeps} sweeps, {state.steps} steps"
+        road = "blocks"
+        if warm._clouds:
+            state = warm._clouds[0]
+            road = f"{state.sweeps} sweeps, {state.steps} steps"
         exact = reference(moved, y, eps) if groups == 1 and exact is not None else None
         row("frot, next step", groups, spent, exact, road)
         if groups == 1:

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from frot.correspondence._features import FeatureMap
-from frot.correspondence.cuda.pair import PairSteps
+from frot.correspondence.cuda.steps import PairSteps
 
 __all__ = ["on_a_device"]
 

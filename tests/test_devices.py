@@ -66,7 +66,9 @@ def test_batches_and_losses():
     assert leaf.grad is not None
 
 
-@pytest.mark.parametrize("where", ["solve", "streamed", "costs", "batch", "loss", "gradient"])
+@pytest.mark.parametrize(
+    "where", ["solve", "streamed", "costs", "batch", "loss", "gradient", "match"]
+)
 def test_too_little_memory_is_said_with_the_bytes_and_the_way_out(where: str, monkeypatch):
     leaf = X.clone().requires_grad_()
     loss = FRWDLoss([2, 2, 2], eta=0.1, eps=0.3)
@@ -79,6 +81,7 @@ def test_too_little_memory_is_said_with_the_bytes_and_the_way_out(where: str, mo
     for owner, name in (
         (DenseEngine, "sweep"), (DenseEngine, "start"), (StreamEngine, "sweep"),
         (DenseEngine, "passes"), (EntropicRun, "prove_from_rows"), (Solved, "products"),
+        (Matcher, "solve"),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, fail)
     calls = {
@@ -88,6 +91,7 @@ def test_too_little_memory_is_said_with_the_bytes_and_the_way_out(where: str, mo
         "batch": lambda: frot.solve_batch([X], [Y], eps=0.3),
         "loss": lambda: loss(X + 1.0, Y),
         "gradient": value.backward,
+        "match": lambda: matched("frot", "cpu"),
     }
     ways = {
         "solve": "X, Y: .* pass a smaller memory_budget",
@@ -96,6 +100,7 @@ def test_too_little_memory_is_said_with_the_bytes_and_the_way_out(where: str, mo
         "batch": "X, Y: .* fewer members at once",
         "loss": "x, y: .* fewer members",
         "gradient": "x, y: .* pass fewer points",
+        "match": "side: .* use a smaller side",
     }
     with pytest.raises(frot.InputError, match=f"{ways[where]}") as caught:
         calls[where]()
@@ -153,4 +158,6 @@ def test_photographs_are_matched_as_on_the_host(preset: str, monkeypatch):
     if (result := match.result) is not None:
         assert result.lower <= result.value <= result.upper
         assert preset == "frot-paper" or result.gap <= 1e-3
-        assert match.inverse.result.upper == result.upper
+        back = match.inverse.result
+        assert back is not None
+        assert back.upper == result.upper

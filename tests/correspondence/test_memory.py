@@ -1,9 +1,12 @@
+import os
+
 import numpy as np
 import pytest
+from PIL import Image
 
 from frot.correspondence import FeatureMap, Photo
 from frot.correspondence import _memory as memory
-from frot.correspondence._memory import FeatureMemory
+from frot.correspondence._memory import FeatureMemory, PhotoMemory
 from frot.correspondence.layers import PhotoFeatures
 
 PHOTO = Photo(np.zeros((400, 400, 3), dtype=np.float32), "large")
@@ -56,3 +59,22 @@ def test_some_layers():
     some = kept.only(("large",)).get("a", PHOTO, lambda: pytest.fail("it was seen already"))
     (one,) = some.maps
     np.testing.assert_array_equal(one.values, both.maps[1].values)
+
+
+def test_a_file_is_read_once_until_it_changes(tmp_path, monkeypatch):
+    path = tmp_path / "one.png"
+    Image.fromarray(np.full((40, 40, 3), 10, dtype=np.uint8)).save(path)
+    kept = PhotoMemory()
+    first = kept.read(path)
+    assert kept.read(str(path)) is first
+    with pytest.raises(ValueError, match="read-only"):
+        first.pixels[0] = 0.0
+    before = os.stat(path)
+    Image.fromarray(np.full((40, 40, 3), 20, dtype=np.uint8)).save(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 10**9))
+    assert kept.read(path).pixels[0, 0, 0] == pytest.approx(20 / 255)
+    assert kept.read(first) is first
+    # One that is larger than all the room is not kept.
+    monkeypatch.setattr(memory, "MAX_PHOTO_BYTES", first.pixels.nbytes - 1)
+    full = PhotoMemory()
+    assert full.read(path) is not full.read(path)

@@ -14,7 +14,7 @@ import frot
 from frot.solvers.sinkhorn import _fused_plain, clouds
 from frot.torch import FRWDLoss, _streamed
 
-RELATIVE = {"eta": frot.relative(0.1), "eps": frot.relative(0.05)}
+RELATIVE: dict[str, Any] = {"eta": frot.relative(0.1), "eps": frot.relative(0.05)}
 
 
 @pytest.fixture(autouse=True)
@@ -64,11 +64,11 @@ def test_gradients_are_those_of_double_precision(kind: str, groups: list[int], d
     options: dict[str, Any] = {"eta": eta, "eps": RELATIVE["eps"], "debias": debias}
     loss = FRWDLoss(groups, **options)
     value, found = gradient(loss, data(kind))
-    assert loss._clouds is not None
-    assert loss._clouds.gradient_error <= loss.tol
+    assert loss._clouds
+    assert loss._clouds[0].gradient_error <= loss.tol
     exact_loss = FRWDLoss(groups, **options, tol=1e-7)
     expected, exact = gradient(exact_loss, data(kind, torch.float64))
-    assert exact_loss._clouds is None
+    assert not exact_loss._clouds
     size = float(exact_loss.result.value)
     assert value == pytest.approx(expected, abs=2e-5 * size)
     for mine, its in zip(found[:2], exact[:2], strict=True):
@@ -101,7 +101,7 @@ def test_a_sample_leads_the_way(monkeypatch):
         eta = options["eta"] if len(groups) > 1 else 0.0
         loss = FRWDLoss(groups, **{**options, "eta": eta})
         _, found = gradient(loss, parts)
-        assert loss._clouds is not None
+        assert loss._clouds
         if len(groups) > 1:
             assert off(found[0], expected[0]) <= loss.tol
     assert taken == [30, 30]
@@ -152,7 +152,7 @@ def test_all_else_is_solved_as_on_a_host(options, monkeypatch):
     x, y = x[:40], y[:30]
     loss = FRWDLoss([2, 2, 2], **{**RELATIVE, **options})
     value = float(loss(x, y))
-    assert loss._clouds is None
+    assert not loss._clouds
     monkeypatch.setattr(_streamed, "cloud_kernels", lambda x: None)
     assert value == float(FRWDLoss([2, 2, 2], **{**RELATIVE, **options})(x, y))
 
@@ -162,17 +162,46 @@ def test_points_of_no_weight_are_left_to_the_host():
     a[0] = 0.0
     loss = FRWDLoss(**RELATIVE)
     assert np.isfinite(float(loss(x, y, a / a.sum(), b)))
-    assert loss._clouds is None
+    assert not loss._clouds
 
 
 def test_sweeps_that_do_not_end_are_left_to_the_host(monkeypatch):
     monkeypatch.setattr(clouds, "SWEEPS", 1)
     loss = FRWDLoss([6], eps=frot.relative(0.01))
     _, (found, *_) = gradient(loss, data())
-    assert loss._clouds is None
+    assert not loss._clouds
     monkeypatch.undo()
     _, (exact, *_) = gradient(FRWDLoss([6], eps=frot.relative(0.01)), data())
     assert off(found, exact) <= 5e-3
+
+
+def test_steps_are_limited():
+    loss = FRWDLoss([2, 4], **RELATIVE, max_iter=1, tol=1e-3)
+    with pytest.warns(frot.ConvergenceWarning, match="Raise eps or max_iter"):
+        loss(*data())
+    assert not loss._clouds
+
+
+def test_members_that_are_too_large_together_are_solved_one_by_one(monkeypatch):
+    x, y, *_ = data()
+    both = [torch.stack([x, x + 0.5]), torch.stack([y, y])]
+    loss = FRWDLoss([2, 4], **RELATIVE, debias=True)
+    leaves = [part.clone().requires_grad_() for part in both]
+    loss(*leaves).sum().backward()
+    assert not loss._clouds
+    monkeypatch.setattr("frot.torch.loss.MEMORY_BUDGET", 1.0)
+    large = FRWDLoss([2, 4], **RELATIVE, debias=True)
+    others = [part.clone().requires_grad_() for part in both]
+    values = large(*others)
+    values.sum().backward()
+    assert len(large._clouds) == 2
+    assert values.detach().numpy() == pytest.approx(loss(*both).numpy(), rel=1e-4)
+    for one, two in zip(leaves, others, strict=True):
+        assert one.grad is not None
+        assert two.grad is not None
+        for at in range(2):
+            assert off(two.grad[at], one.grad[at]) <= 2.0 * loss.tol
+    assert [result.gap <= loss.tol for result in large.result] == [True, True]
 
 
 def test_a_cloud_with_itself_has_no_loss():
@@ -188,8 +217,8 @@ def test_training_starts_from_the_last_step_and_holds_no_more():
     for _ in range(12):
         (by,) = torch.autograd.grad(loss(leaf, y), leaf)
         leaf = (leaf.detach() - by).requires_grad_()
-        assert loss._clouds is not None
-        sweeps.append(loss._clouds.sweeps)
+        assert loss._clouds
+        sweeps.append(loss._clouds[0].sweeps)
         if len(sweeps) in (3, 12):
             gc.collect()
             alive.append(sum(issubclass(type(part), Tensor) for part in gc.get_objects()))
@@ -198,12 +227,12 @@ def test_training_starts_from_the_last_step_and_holds_no_more():
     again = FRWDLoss([2, 4], eta=0.3, eps=0.5, debias=True, warm_start=False)
     _, (cold, _) = gradient(again, [leaf.detach(), y])
     _, (warm, _) = gradient(loss, [leaf.detach(), y])
-    assert again._clouds is None
+    assert not again._clouds
     assert off(warm, cold) <= loss.tol
     # Elsewhere it starts anew.
     loss(x + 2.0, y)
-    assert loss._clouds is not None
-    assert loss._clouds.sweeps >= sweeps[0]
+    assert loss._clouds
+    assert loss._clouds[0].sweeps >= sweeps[0]
 
 
 def test_autocast_and_graphs():
@@ -221,3 +250,11 @@ def test_autocast_and_graphs():
         once.sum().backward()
     with torch.no_grad():
         assert float(loss(*parts)) == pytest.approx(float(value.detach()))
+    # What is kept from inference is no obstacle to training.
+    kept = FRWDLoss([1, 5], **RELATIVE, debias=True)
+    with torch.inference_mode():
+        kept(*(part[:77] if part.ndim > 1 else part[:77] / part[:77].sum() for part in parts))
+        kept(*parts)
+    _, after = gradient(kept, parts)
+    assert kept._clouds
+    assert off(after[0], gradient(FRWDLoss([1, 5], **RELATIVE, debias=True), parts)[1][0]) <= 5e-3

@@ -10,7 +10,7 @@ import numpy as np
 from frot._base.arrays import Home
 from frot._base.errors import InputError, how_to_install
 
-__all__ = ["check_room", "find_device", "working_home"]
+__all__ = ["check_room", "find_device", "needed_room", "working_home"]
 
 # Bytes a pair of cells that matching was seen to take: ten matrices in single precision.
 BYTES = 40
@@ -49,6 +49,11 @@ def working_home(device: Any, dtype: str = "float32") -> Home:
     return Home.of(torch.zeros(1, dtype=getattr(torch, dtype), device=device))
 
 
+def needed_room(n: int, m: int) -> float:
+    """Return the bytes that matching so many cells takes, about."""
+    return float(BYTES * n * m)
+
+
 def check_room(n: int, m: int, memory: float | None = None) -> None:
     """Raise where the cells of two photographs are more than the memory can hold pairs of.
 
@@ -68,7 +73,7 @@ def check_room(n: int, m: int, memory: float | None = None) -> None:
     frot.InputError: side: 40,000 x 40,000 cells need some 64 GB, and there are 16 GB; ...
     """
     memory = _memory() if memory is None else memory
-    if (needed := float(BYTES * n * m)) > memory:
+    if (needed := needed_room(n, m)) > memory:
         raise InputError(
             f"side: {n:,} x {m:,} cells need some {needed / 1e9:.0f} GB, and there are "
             f"{memory / 1e9:.0f} GB; use a smaller side or a larger stride"

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
+from frot._base.arrays import device_room
 from frot._base.errors import DataWarning, InputError
 from frot._base.fingerprint import fingerprint
 from frot._base.spelling import second_names
 from frot._base.stopping import Interrupted, finish
 from frot._base.validate import check_choice
-from frot.correspondence._device import check_room, find_device, working_home
+from frot.correspondence._device import check_room, find_device, needed_room, working_home
 from frot.correspondence._features import (
     FeatureMap,
     Grid,
@@ -279,13 +280,15 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
 
         Where poses are asked for, A is seen in the one that is chosen.
         """
-        features, pose = self.posed(features)
-        return finish(
-            lambda: self.solve(features),
-            lambda outcome: replace(
-                self.match(features, outcome), pose=pose, seconds=time.perf_counter() - began
-            ),
-        )
+        cells = features.layers.source_grid.count, features.layers.target_grid.count
+        with device_room("side", needed_room(*cells), "use a smaller side or a larger stride"):
+            features, pose = self.posed(features)
+            return finish(
+                lambda: self.solve(features),
+                lambda outcome: replace(
+                    self.match(features, outcome), pose=pose, seconds=time.perf_counter() - began
+                ),
+            )
 
     def posed(self, pair: PairFeatures) -> tuple[PairFeatures, Pose]:
         """Return two photographs' features with A in the pose that suits B best, and that pose.

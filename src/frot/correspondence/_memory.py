@@ -103,6 +103,10 @@ class PhotoMemory:
         self._kept: OrderedDict[tuple[str, int, int], Photo] = OrderedDict()
         self._lock = Lock()
 
+    def __reduce__(self) -> tuple[type[PhotoMemory], tuple[()]]:
+        # Locks cannot be sent to another process, which reads its own photographs.
+        return PhotoMemory, ()
+
     def read(self, source: Any) -> Photo:
         """Return a photograph, from memory where its file was read lately."""
         if not isinstance(source, str | os.PathLike):

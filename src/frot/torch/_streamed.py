@@ -56,6 +56,7 @@ def streamed_loss(
     groups: Groups,
     log_prior: Any,
     tol: float,
+    max_iter: int,
     debias: bool,
     before: Found | None,
 ) -> tuple[Tensor | None, Found | None]:
@@ -76,7 +77,7 @@ def streamed_loss(
     shape = (len(groups), x.shape[1])
     flat, offsets = (part.astype(np.int64).tobytes() for part in (groups.flat, groups.offsets))
     table, member = _member(flat, offsets, *shape, str(x.device))
-    options = Options(eta, eps, table, member, tol, log_prior, debias)
+    options = Options(eta, eps, table, member, tol, log_prior, debias, max_iter)
     # A cloud and itself have a loss of zero, which three searches would not find.
     if not options.suits or (debias and torch.equal(x, y) and torch.equal(a, b)):
         return None, None

@@ -114,9 +114,9 @@ class FRWDLoss(nn.Module):
     the place of `torch.vmap`.
 
     On CUDA with Triton all three costs of a debiased loss are solved together, by fused kernels
-    that keep no matrix (`eps` > 0, no `tau`, one pair of clouds, at least 1e-4 of `tol`, and `eta`
-    > 0 with several groups; all else is solved as on a CPU). Its interval is proven when
-    ``self.result`` is asked for.
+    that keep no matrix (`eps` > 0, no `tau`, a `tol` of 1e-4 or more, and `eta` > 0 with several
+    groups; all else is solved as on a CPU, and so are batches whose members' matrices fit). The
+    interval is proven when ``self.result`` is asked for.
 
     Examples
     --------
@@ -163,8 +163,8 @@ class FRWDLoss(nn.Module):
         self._shown: Any = None
         # What was asked for and found last: between x and y, and of each with itself.
         self._last: dict[str, tuple[Asked, Solved]] = {}
-        # The same of fused kernels.
-        self._clouds: Found | None = None
+        # The same of fused kernels, of every member.
+        self._clouds: tuple[Found, ...] = ()
         if not isinstance(adversary, SimplexFamily | None):
             raise InputError(
                 f"adversary: FRWDLoss does not take {brief(adversary)}; use frot.CappedSimplex(k)"
@@ -187,11 +187,11 @@ class FRWDLoss(nn.Module):
         """
         found = self._found
         if found is not None:
-            results, alone = found
+            made, alone = found
+            # On a device they are proven now.
+            results: Any = made() if callable(made) else made
             if isinstance(results, BatchResult):
                 results = with_objectives(results)
-            elif callable(results):
-                results = results()
             self._shown, self._found = results[0] if alone else results, None
         return self._shown
 
@@ -249,7 +249,7 @@ class FRWDLoss(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         # What was found last is no part of the module, and as large as the data it came from.
-        return {**self.__dict__, "_found": None, "_shown": None, "_last": {}, "_clouds": None}
+        return {**self.__dict__, "_found": None, "_shown": None, "_last": {}, "_clouds": ()}
 
     def _costs(
         self,
@@ -263,6 +263,7 @@ class FRWDLoss(nn.Module):
         streamed = self._streamed(points, groups, metric)
         if streamed is not None:
             return streamed
+        self._clouds = ()
         level, amounts = self._amounts(points, groups)
         loss, result = self._cost("xy", points, amounts, level, groups, metric)
         if self.debias:
@@ -286,28 +287,45 @@ class FRWDLoss(nn.Module):
         ]
 
     def _streamed(self, points: Any, groups: Groups, metric: Any) -> tuple[Tensor, Any] | None:
-        """The same by fused kernels, None where there are none or they do not get there."""
-        alone = len(points[0]) == 1 and self.tau is None and self.adversary.k == 1
-        if not alone or not streams(points[0]):
+        """The same by fused kernels, None where there are none or they do not get there.
+
+        Members of a batch are solved one by one, where they are too large to be solved together.
+        """
+        (count, n, _), m = points[0].shape, points[1].shape[1]
+        suits = count == 1 or dense_bytes(n, m) > MEMORY_BUDGET
+        suits = suits and self.tau is None and self.adversary.k == 1 and streams(points[0])
+        before = self._clouds
+        if not suits:
             return None
-        amounts: tuple[Any, Any] = (self.eta, self.eps)
-        if any(isinstance(amount, Relative) for amount in amounts):
-            amounts = tuple(part[0] for part in self._amounts(points, groups)[1][:2])  # type: ignore
-        loss, found = streamed_loss(
-            tuple(part[0] for part in points), amounts, groups,
-            check_prior(self.prior, len(groups)), self.tol, self.debias, self._clouds,
-        )  # fmt: skip
-        self._clouds = found if self.warm_start else None
-        if loss is None or found is None:
-            return None
+        amounts: list[Any] = [[amount] * count for amount in (self.eta, self.eps)]
+        if any(isinstance(amount, Relative) for amount in (self.eta, self.eps)):
+            amounts = self._amounts(points, groups)[1][:2]
+        prior, losses, found = check_prior(self.prior, len(groups)), [], []
+        for at in range(count):
+            member = tuple(part[at] for part in points)
+            loss, one = streamed_loss(
+                member, (amounts[0][at], amounts[1][at]), groups, prior, self.tol, self.max_iter,
+                self.debias, before[at] if at < len(before) else None,
+            )  # fmt: skip
+            if loss is None or one is None:
+                return None
+            losses.append(loss)
+            found.append(one)
+        self._clouds = tuple(found) if self.warm_start else ()
         # What an optimiser moves is proven as it was.
         kept = tuple(part.detach().clone() for part in points)
 
         def prove() -> list[Any]:
-            asked = self._asked(kept, *self._amounts(kept, groups), groups, metric)
-            return [certified(asked, found.alpha[0], found.g)]
+            level, asked = self._amounts(kept, groups)
+            proofs = []
+            for at, one in enumerate(found):
+                mine = slice(at, at + 1)
+                parts = tuple(part[mine] for part in kept)
+                member = self._asked(parts, level[mine], [a[mine] for a in asked], groups, metric)
+                proofs.append(certified(member, one.alpha[0], one.g))
+            return proofs
 
-        return loss[None], prove
+        return torch.stack(losses), prove
 
     def _asked(
         self, points: Any, level: Tensor, amounts: list[Tensor], groups: Groups, metric: Any

@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,8 @@ from frot.correspondence._layer_costs import layer_costs
 from frot.correspondence._transport import paper_plan, solve_layers
 from frot.correspondence.cuda._operands import Side, make_groups, padded, products
 from frot.correspondence.cuda._plain import spread
-from frot.correspondence.cuda.pair import PairPlanner, PairSteps, cosine_factors
+from frot.correspondence.cuda.pair import PairPlanner, cosine_factors
+from frot.correspondence.cuda.steps import PairSteps
 from frot.solvers import Entropic
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 
@@ -213,6 +215,17 @@ def test_without_steps_the_gap_is_closed(eta, eps, weighted):
     assert np.abs(phi - found.phi).max() <= 1e-5
     # Columns are off a little, so that the objective may be below the best.
     assert abs(worst + eps * entropy - best.value) <= 1e-3 * best.value
+
+
+def test_threads_may_share_a_planner():
+    planner = PairPlanner(device="cpu", steps=0)
+    pairs = [(random_maps(SOURCE, seed=k), random_maps(TARGET, seed=k + 9)) for k in range(4)]
+    alone = [planner(*pair) for pair in pairs]
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(lambda pair: planner(*pair), pairs))
+    for one, other in zip(alone, together, strict=True):
+        assert torch.equal(one.plan, other.plan)
+        assert np.array_equal(one.alpha, other.alpha)
 
 
 def test_it_is_pickled_without_its_buffers():

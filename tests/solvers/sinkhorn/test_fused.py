@@ -155,6 +155,8 @@ for n, m, d in ((140, 90, 10), (70, 150, 70)):
         ("log_sums", (x, y, bias, other)),
         ("column_sums", (x, y, rows, bias, weights, down)),
         ("products", (x, y, rows, bias, normal(20, m))),
+        # Turned, as it lies in memory.
+        ("products", (x, y, rows, bias, normal(m, 20).T)),
         ("apply", (x, y, rows, bias, thin, normal(d, m), normal(n, d).double(), weights.double())),
     ]
     for name, arguments in calls:

@@ -14,23 +14,21 @@ prove nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from frot._base.stopping import check_deadline
+from frot.correspondence.cuda.steps import LOOK, PairSteps
 from frot.solvers.sinkhorn.ascent import Ascent
 from frot.solvers.sinkhorn.engine import Point, distances, make_point
 from frot.solvers.sinkhorn.terms import Terms
 
-if TYPE_CHECKING:
-    from frot.correspondence.cuda.pair import PairSteps
-
 __all__ = ["StackEngine", "search"]
 
-# Sweeps between two looks at the columns, and in all, for one choice of weights.
-LOOK, MOST_SWEEPS = 4, 160
+# Sweeps for one choice of weights at most.
+MOST_SWEEPS = 160
 # Choices of weights before the search is given up.
 MOST_WEIGHTS = 60
 # The share of the gap asked for that an estimate has to reach.
@@ -64,29 +62,19 @@ class StackEngine:
 
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
         """Potentials for the weights, from the potential g."""
-        work, terms, kernels = self.work, self.terms, self.work.work
+        work, terms = self.work, self.terms
         (n, m), eps = work.shape, work.eps
-        K, u, v = work.K[0], work.u[0], work.v[0]
         work.alpha.copy_(torch.from_numpy(alpha[0, work.order]))
         work.h[:m].copy_(torch.from_numpy(g[0] / eps))
-        v.fill_(1.0)
-        kernels.absorb(work.stack, work.alpha, work.h, work.b, 2.0 / eps, K, work.levels)
-        count, limit = 0, MOST_SWEEPS if limit is None else limit
-        while True:
+        limit, error, count = MOST_SWEEPS if limit is None else limit, np.inf, 0
+        found = np.empty(0)
+        while error > float(np.max(closeness)) and count < limit:
             check_deadline()
-            for update in min(LOOK, limit - count) * (True,) + (False,):
-                kernels.sweep(K, work.a, work.b, u, v, work.totals, work.errors[0], update)
-            count += min(LOOK, limit - count)
-            error = float(work.errors[0].sum())
-            if count >= limit or error <= float(np.max(closeness)):
-                break
-        kernels.weigh(
-            work.stack, K, work.a, work.b, u, v,
-            work.phi, work.log_prior, work.alpha, 1.0, work.eta,
-        )  # fmt: skip
-        parts = [u[:n].log() - work.levels[:n], v[:m].log(), v[:m] * work.totals[:m], work.phi]
-        found = torch.cat(parts).cpu().numpy().astype(float)
-        logs, moved, columns, known = np.split(found, np.cumsum([n, m, m]))
+            (work.go_on if count else work.begin)()
+            count += LOOK
+            found = work.seen.cpu().numpy().astype(float)
+            error = found[-1]
+        logs, moved, columns, known = np.split(found[:-1], np.cumsum([n, m, m]))
         phi = np.empty((1, len(known)))
         phi[0, work.order] = known
         columns = np.where(terms.b[0] > 0.0, columns, 1.0)
@@ -94,6 +82,15 @@ class StackEngine:
         return make_point(
             terms, alpha, f[None], ahead, phi, columns[None], np.array([error]), work=count
         )
+
+    def settle(self, at: Point) -> None:
+        """Leave the kernel and the scalings of a point in the buffers, rows exact."""
+        work = self.work
+        work.alpha.copy_(torch.from_numpy(at.alpha[0, work.order]))
+        work.h[: work.shape[1]].copy_(torch.from_numpy(at.g[0] / work.eps))
+        work.v.fill_(1.0)
+        work.absorb()
+        work.rows()
 
     def double(self) -> StackEngine:
         """Itself: there is no other stack."""
@@ -108,7 +105,8 @@ def search(work: PairSteps, terms: Terms, alpha: Any, tol: float) -> Point | Non
     engine = StackEngine(work, terms)
     for count, at in enumerate(Ascent(engine, alpha, tol=tol)):
         if distances(terms, at)[0] <= SAFE * tol:
-            return engine.sweep(at.alpha, at.g, np.inf, limit=0)
+            engine.settle(at)
+            return at
         if count == MOST_WEIGHTS:
             break
     return None

@@ -237,6 +237,10 @@ class Momentum:
         self._errors: list[float] = []
         self._retreats = 0
 
+    def begin(self) -> None:
+        """Go on elsewhere at the same rate."""
+        self._errors, self._retreats = [], 0
+
     def update(self, error: float) -> None:
         """Look at the error before a step."""
         self._errors.append(error)

@@ -75,7 +75,7 @@ class Options:
     """What is asked for: both regularisations in units of cost, groups, and the gradient's error.
 
     `table` is (L, d) on the host, one where a feature is in a group, and `member` the same where
-    the points are; `log_prior` is (L,), on the host.
+    the points are; `log_prior` is (L,), on the host. There are `max_steps` on the weights at most.
     """
 
     eta: float
@@ -85,6 +85,7 @@ class Options:
     tol: float
     log_prior: np.ndarray | None = None
     debias: bool = True
+    max_steps: int = STEPS
 
     def like(self, other: Options) -> bool:
         """Whether the same is asked for."""
@@ -115,6 +116,8 @@ class Found:
     error, regret : arrays of shape (P,)
         Mass in wrong columns times s / F, and the weights' regret over F.
     sweeps, steps : int
+    rate : float
+        What sweeps contracted errors by, zero if they were few.
     """
 
     clouds: Clouds
@@ -125,6 +128,7 @@ class Found:
     regret: np.ndarray
     sweeps: int
     steps: int
+    rate: float
 
     @property
     def g(self) -> Tensor:
@@ -302,6 +306,7 @@ class Search:
         # Sums and products of the plans, and of which segments they are those of the state.
         self.plans: tuple[Tensor, Tensor] | None = None
         self.known: set[int] = set()
+        self.momentum = Momentum()
         self._scale()
         self.state = -self.norms
 
@@ -374,7 +379,8 @@ class Search:
         cross = slice(n, n + m)
         lead, even = n * m >= LEAD_FROM, clouds.even
         now, ahead, after = self.state, torch.empty_like(self.state), torch.empty_like(self.state)
-        left, momentum = set(range(clouds.problems) if some is None else some), Momentum()
+        left, momentum = set(range(clouds.problems) if some is None else some), self.momentum
+        momentum.begin()
         found, previous = np.full(clouds.problems, np.inf), now[cross]
         # Where problems are that are done, or were not asked for.
         final = None if len(left) == clouds.problems else self.state.clone()
@@ -552,6 +558,7 @@ def solve_clouds(clouds: Clouds, start: Found | None = None) -> tuple[Found, Sea
         alpha[2] = start.alpha[2]
     search = Search(clouds, alpha)
     search.state = start.potentials * search.unit - search.norms
+    search.momentum.rate = start.rate
     return _climb(search, start if same else None)
 
 
@@ -619,7 +626,7 @@ def _climb(search: Search, start: Found | None) -> tuple[Found, Search] | None:
         return (_found(search, error, regret), search) if np.isfinite(error).all() else None
     log_prior = 0.0 if options.log_prior is None else options.log_prior
     ways, near = [Secants() for _ in range(clouds.problems)], max(share, FIRST_NEAR)
-    for _ in range(STEPS):
+    for _ in range(min(STEPS, options.max_steps)):
         found = search.sweep(near, SWEEPS, left)
         search.steps += 1
         if search.sweeps > MOST_SWEEPS or not np.isfinite(found[list(left)]).all():
@@ -647,5 +654,5 @@ def _climb(search: Search, start: Found | None) -> tuple[Found, Search] | None:
 def _found(search: Search, error: np.ndarray, regret: np.ndarray) -> Found:
     return Found(
         search.clouds, search.alpha, (search.state + search.norms) / search.unit, search.values(),
-        error, regret, search.sweeps, search.steps,
+        error, regret, search.sweeps, search.steps, search.momentum.rate,
     )  # fmt: skip
