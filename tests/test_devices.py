@@ -12,6 +12,7 @@ import torch
 import frot
 from frot._base.arrays import Home
 from frot.correspondence import FeatureMap, Matcher
+from frot.correspondence._memory import FeatureMemory
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.run import EntropicRun
@@ -161,3 +162,20 @@ def test_photographs_are_matched_as_on_the_host(preset: str, monkeypatch):
         back = match.inverse.result
         assert back is not None
         assert back.upper == result.upper
+
+
+def test_features_that_stay_on_a_device_are_those_of_the_host(monkeypatch):
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, stride=4, padding=1), torch.nn.ReLU(),
+        torch.nn.Conv2d(8, 12, 3, stride=2, padding=1),
+    )  # fmt: skip
+    layers = ["0", "2"]
+    host = Matcher(module, layers=layers, side=64, device="cpu", mass="uniform")
+    there = Matcher(module, layers=layers, side=64, device="cpu", mass="uniform")
+    expected = host.features(PHOTOGRAPHS[0]).maps
+    monkeypatch.setattr(Home, "on_host", property(lambda home: home.library == "numpy"))
+    there._seen = FeatureMemory("cpu")
+    for one, other in zip(expected, there.features(PHOTOGRAPHS[0]).maps, strict=True):
+        assert torch.is_tensor(other.values)
+        assert np.array_equal(one.values, other.values.numpy())

@@ -72,6 +72,15 @@ def test_transitions_of_all_days_are_one_matrix_whose_rows_sum_to_one():
         Coupling.from_adata(data)
 
 
+def test_fates_are_written_whatever_they_are_called():
+    data = plain()
+    data.obs["label"] = np.where(data.obs["kind"] == "stem", "label", "probability")
+    couple(data, groups=GROUPS).to_adata(labels="label")
+    fates = data.obsm["frot_label"]
+    assert fates.columns.tolist() == ["label", "probability"]
+    assert (data.obs["frot_label"][:40] == fates[:40].idxmax(axis=1)).all()
+
+
 def test_other_cells_are_refused():
     with pytest.raises(frot.InputError, match="is not an AnnData of the 80 cells coupled"):
         couple(plain(), groups=GROUPS).to_adata(plain(days=3))
@@ -89,6 +98,24 @@ def test_files_keep_couplings(tmp_path, options):
     table, expected = (one.transition_matrix("kind") for one in (Coupling.from_adata(read), found))
     assert table.index.tolist() == expected.index.tolist()
     np.testing.assert_allclose(table, expected, atol=1e-6)
+
+
+def test_cellrank_takes_what_is_written():
+    cellrank = pytest.importorskip("cellrank")
+    scanpy = pytest.importorskip("scanpy")
+    adata = annotated(days=3)
+    trajectory(adata, groups=GROUPS).to_adata()
+    moves = cellrank.kernels.PrecomputedKernel("frot", adata=adata)
+    assert abs(moves.transition_matrix - adata.obsp["frot"]).max() < 1e-12
+    scanpy.pp.neighbors(adata, use_rep="X")
+    near = cellrank.kernels.ConnectivityKernel(adata).compute_transition_matrix()
+    fates = cellrank.estimators.GPCCA(0.8 * moves + 0.2 * near)
+    adata.obs["kind"] = adata.obs["kind"].astype("category")
+    fates.compute_macrostates(2, cluster_key="kind")
+    fates.set_terminal_states()
+    fates.compute_fate_probabilities()
+    likely = np.asarray(fates.fate_probabilities["stem"])[:, 0]
+    assert ((likely > 0.5) == (adata.obs["kind"] == "stem")).mean() > 0.95
 
 
 def test_backed_and_subset_tables_are_coupled(tmp_path):

@@ -80,6 +80,16 @@ def test_labels_come_with_probabilities_that_sum_to_one(found):
     np.testing.assert_allclose(origins["stem"], plan[stem].sum(axis=0) / plan.sum(axis=0))
 
 
+def test_labels_may_be_called_as_columns_of_the_answer_are(found):
+    kinds = found.data.obs["kind"]
+    found.data.obs["label"] = np.where(kinds == "stem", "label", "probability")
+    told, expected = found.transfer_labels("label"), found.transfer_labels("kind")
+    np.testing.assert_array_equal(told["label"] == "label", expected["label"] == "stem")
+    np.testing.assert_array_equal(told["probability"], expected["probability"])
+    np.testing.assert_array_equal(told["of label"], expected["stem"])
+    np.testing.assert_array_equal(told["of probability"], expected["blood"])
+
+
 def test_barycentres_are_means_of_targets(found):
     plan = np.asarray(found.result.plan)
     umap = found.data.obsm["X_umap"][40:]

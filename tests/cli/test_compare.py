@@ -69,6 +69,21 @@ def test_the_worst_groups_share_the_weight(run, tables, tmp_path):
     assert "error: worst: 3 of 2 groups cannot share it; give 1 to 2" in refused.stderr
 
 
+def test_mass_that_need_not_be_kept(run, tables, tmp_path):
+    X, Y = tables
+    words = ["--methods", "frot,ot", "--tau", "inf,5", "--penalty", "tv", "--json", "c.json"]
+    done = run("compare", "a.csv", "b.csv", *words)
+    assert done.exit_code == 0, done.output
+    content = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))
+    for row, groups in zip(content["rows"], ("each", "all"), strict=True):
+        expected = frot.solve(X, Y, groups, tau=(np.inf, 5.0), penalty="tv").value
+        assert row["value"] == pytest.approx(expected, rel=1e-8)
+    assert content["command"].endswith("--groups each --tau inf,5 --penalty tv")
+    refused = run("compare", "a.csv", "b.csv", "--tau", "5")
+    assert refused.exit_code == 2
+    assert "srw, max_sliced, max_min keep all mass" in " ".join(refused.stderr.split())
+
+
 def test_one_failing_method(run, tables, tmp_path):
     words = ["--methods", "frot,srw,ot", "--k", 50, "--json", "c.json"]
     done = run("compare", "a.csv", "b.csv", *words)

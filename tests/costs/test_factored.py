@@ -98,3 +98,18 @@ class TestCosine:
         groups = Groups.parse({"left": [0], "right": [1]}, 2)
         with pytest.raises(InputError, match="Y row 1 is all zeros in group 'right'"):
             FactoredCosts.of(X[:1], X, groups, "cosine")
+
+
+def test_a_mix_takes_little_more_memory_than_it_is():
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(2, 600, 20))
+    costs = FactoredCosts.of(X, Y, Groups.each(20))
+    tracemalloc.start()
+    try:
+        mixed = costs.mix(np.full(20, 0.05))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= 1.5 * mixed.nbytes

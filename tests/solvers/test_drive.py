@@ -276,3 +276,13 @@ class TestTheLoopItself:
         with pytest.warns(frot.ConvergenceWarning, match="Stopped at time_limit"):
             result = drive(offers(), self.problem, solver="slow", tol=1e-6, max_iter=4)
         assert result.status is Status.TIME_LIMIT
+
+
+@pytest.mark.parametrize("solver", [Exact(), frot.Entropic()])
+def test_a_run_that_converged_is_not_looked_at_again(solver):
+    """Whether an optimum is zero is a question of a warning, and drawing costs takes its time."""
+    rng = np.random.default_rng(0)
+    costs, uniform = StackedCosts(rng.random((1, 4, 5))), (np.full(4, 0.25), np.full(5, 0.2))
+    problem = Problem(costs, *uniform, eps=0.1 if isinstance(solver, frot.Entropic) else 0.0)
+    assert solver(problem).status is Status.CONVERGED
+    assert "typical_cost" not in problem.__dict__

@@ -6,8 +6,8 @@ import importlib
 import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import Any
 
 import array_api_compat
@@ -173,6 +173,8 @@ class Home:
     @classmethod
     def of(cls, array: Any) -> Home:
         """Where an array lives."""
+        if type(array) is np.ndarray:
+            return _host_home(array.dtype)
         return cls(namespace(array), array_api_compat.device(array), array.dtype)
 
     @property
@@ -206,7 +208,13 @@ class Home:
 
     def double(self) -> Home:
         """The same place in double precision."""
-        return Home(self.xp, self.device, self.xp.float64)
+        return self if self.dtype == self.xp.float64 else replace(self, dtype=self.xp.float64)
+
+
+@cache
+def _host_home(dtype: Any) -> Home:
+    """NumPy's: small problems ask for it dozens of times."""
+    return Home(namespace(np.empty(0)), "cpu", dtype)
 
 
 def _home_of(library: str, device: Any, dtype: Any) -> Home:

@@ -30,7 +30,7 @@ def write(couplings: Sequence[Coupling], adata: Any, labels: str | None, key_add
     total = len(read_days(cells, couplings[0].key).codes)
     if not hasattr(adata, "obsp") or len(read_days(adata, couplings[0].key).codes) != total:
         raise InputError(f"adata: {brief(adata)} is not an AnnData of the {total} cells coupled")
-    fates = None if labels is None else [one.transfer_labels(labels) for one in couplings]
+    fates = None if labels is None else [one.label_shares(labels) for one in couplings]
     # A matrix, not an array: so do scanpy and CellRank, in all versions.
     adata.obsp[key_added] = sparse.csr_matrix(transitions(couplings, total))
     adata.uns[key_added] = {
@@ -39,13 +39,13 @@ def write(couplings: Sequence[Coupling], adata: Any, labels: str | None, key_add
     }
     if fates is not None:
         pandas = require("pandas", "anndata")
-        # Labels, and the probability of the likeliest, are columns before those of each label.
-        known = list(dict.fromkeys(name for one in fates for name in one.columns[2:]))
+        known = list(dict.fromkeys(name for listed, _, _ in fates for name in listed))
         likely, likeliest = np.full((total, len(known)), np.nan), np.full(total, None, dtype=object)
-        for one, table in zip(couplings, fates, strict=True):
+        for one, (listed, shares, given) in zip(couplings, fates, strict=True):
             # A label that a later day does not have is the fate of no cell.
-            likely[one.source.rows] = table.reindex(columns=known, fill_value=0.0).to_numpy(float)
-            likeliest[one.source.rows] = table["label"]
+            spread = np.zeros((len(shares), len(known)))
+            spread[:, [known.index(name) for name in listed]] = shares
+            likely[one.source.rows], likeliest[one.source.rows] = spread, given
         names = [str(name) for name in known]
         index = getattr(adata.obs, "index", None)
         name = f"{key_added}_{labels}"

@@ -215,25 +215,37 @@ class Coupling:
         Returns
         -------
         DataFrame
-            Indexed by cell: ``label``, ``probability`` of it, and a column for each label.
+            Indexed by cell: ``label``, ``probability`` of it, and a column for each label; of one
+            that is called "label" or "probability" itself, with "of " before it.
+        """
+        pandas = require("pandas", "anndata")
+        labels, likely, given = self.label_shares(column, to)
+        columns = [f"of {one}" if one in ("label", "probability") else one for one in labels]
+        taker = self.source if to == "source" else self.target
+        frame = pandas.DataFrame(likely, index=taker.names, columns=columns)
+        # The largest of a row is that of the label given, and NaN where there is none.
+        frame.insert(0, "probability", likely.max(axis=1))
+        frame.insert(0, "label", given)
+        return frame
+
+    def label_shares(
+        self, column: str, to: str = "source"
+    ) -> tuple[list[Any], np.ndarray, np.ndarray]:
+        """Return k labels, their shares of each cell's mass, (n, k), and the largest one's label.
+
+        Shares are NaN and the label is None where nothing of a cell was kept.
         """
         if to not in ("source", "target"):
             raise InputError(f"to: {brief(to)} is not known; give 'source' or 'target'")
-        pandas = require("pandas", "anndata")
-        giver, taker = (self.target, self.source) if to == "source" else (self.source, self.target)
-        labels, codes = self.categories(giver, column)
+        labels, codes = self.categories(self.target if to == "source" else self.source, column)
         plan = self.result.plan if to == "source" else self.result.plan.T
         likely = plan @ _indicator(codes, len(labels))
         likely = _rows_over(likely, likely.sum(axis=1))
         known = np.isfinite(likely[:, 0])
         best = np.where(known[:, None], likely, 0.0).argmax(axis=1)
-        frame = pandas.DataFrame(likely, index=taker.names, columns=labels)
-        probability = np.where(known, likely[np.arange(len(best)), best], np.nan)
-        frame.insert(0, "probability", probability)
         given = np.array(labels, dtype=object)[best]
         given[~known] = None
-        frame.insert(0, "label", given)
-        return frame
+        return labels, likely, given
 
     def drivers(self, top: int | None = 10) -> Any:
         r"""Return the groups that decide and the genes that change in them, as a table.
@@ -298,8 +310,8 @@ class Coupling:
         """Write the coupling into an AnnData, where scanpy and CellRank users look.
 
         - ``obsp[key_added]``: transition probabilities of all cells, (N, N) and sparse: each source
-          cell's row sums to one, cells without a target stay; as
-          ``cellrank.kernels.PrecomputedKernel`` takes it. Entries that together are less than a
+          cell's row sums to one, cells without a target stay; as CellRank takes it by
+          ``PrecomputedKernel("frot", adata=adata)``. Entries that together are less than a
           thousandth of a row are left out.
         - ``uns[key_added]``: settings, weights, table of groups, interval and potentials, of which
           `from_adata` makes the same coupling, proven anew.

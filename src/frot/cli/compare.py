@@ -24,6 +24,7 @@ from frot.cli.console import (
     wrote,
 )
 from frot.cli.options import bar, capped, given, option
+from frot.cli.solve import PENALTY, TAU, PenaltyName, prices
 
 if TYPE_CHECKING:
     from frot.comparison import Comparison
@@ -55,6 +56,8 @@ def compare(
     worst: tables.Worst = None,
     k: Annotated[int, option("Problem", "Dimension of SRW's subspace.", "COUNT")] = 2,
     curve: Annotated[str, option("Problem", CURVE, "NAME")] = "circular",
+    tau: Annotated[str | None, option("Problem", f"{TAU} For frot and ot.", "COST")] = None,
+    penalty: Annotated[PenaltyName, option("Problem", PENALTY, "NAME")] = PenaltyName.kl,
     weights_a: tables.Weights = None,
     weights_b: tables.Weights = None,
     normalise_weights: tables.NormaliseWeights = False,
@@ -89,6 +92,8 @@ def compare(
         adversary=(capped(worst, len(data.groups)), None),
         k=(k, 2),
         curve=(curve, "circular"),
+        tau=(None if tau is None else prices(tau), None),
+        penalty=(penalty.value, "kl"),
         tol=(tol, None),
         normalise_weights=(normalise_weights, False),
         time_limit=(time_limit, None),

@@ -27,7 +27,7 @@ from frot.cli.console import (
 from frot.cli.options import Progress, bar, capped, given, option
 from frot.costs import METRICS
 
-__all__ = ["TAU", "prices", "solve"]
+__all__ = ["PENALTY", "TAU", "PenaltyName", "prices", "solve"]
 
 
 class SolverName(str, Enum):
@@ -47,6 +47,7 @@ class PenaltyName(str, Enum):
     tv = "tv"
 
 
+PENALTY = "Penalty with tau: kl, or tv (partial transport)."
 TAU = "Price of mass that is not kept: one number, or two as 0.5,inf."
 METRIC = f"{', '.join(METRICS)}, euclidean, or any other of SciPy's cdist."
 NORMALISE = "Make groups comparable: none, mean or regret."
@@ -73,9 +74,7 @@ def solve(
         float | None, option("Problem", "Entropy of the plan (Sinkhorn).", "COST")
     ] = None,
     tau: Annotated[str | None, option("Problem", TAU, "COST")] = None,
-    penalty: Annotated[
-        PenaltyName, option("Problem", "Penalty with tau: kl, or tv (partial transport).", "NAME")
-    ] = PenaltyName.kl,
+    penalty: Annotated[PenaltyName, option("Problem", PENALTY, "NAME")] = PenaltyName.kl,
     metric: Annotated[str, option("Problem", METRIC, "NAME")] = "sqeuclidean",
     p: Annotated[float, option("Problem", "Power of the metric.", "NUMBER")] = 1.0,
     normalise: Annotated[

@@ -17,6 +17,7 @@ __all__ = [
     "Classifying",
     "FeatureMap",
     "Grid",
+    "OnDevice",
     "extract_named",
     "innermost",
     "knows_names",
@@ -209,6 +210,15 @@ class Classifying(Protocol):
         with F the maps that the classifier averages (after their last activation) and W its
         weights, without bias. The most probable class comes first.
         """
+        ...
+
+
+@runtime_checkable
+class OnDevice(Protocol):
+    """A backbone that can leave its maps on the device where it runs."""
+
+    def extract_on_device(self, image: np.ndarray) -> list[FeatureMap]:
+        """Return the maps of an image, tensors where the network is."""
         ...
 
 

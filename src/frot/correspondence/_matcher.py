@@ -21,6 +21,7 @@ from frot.correspondence._device import check_room, find_device, needed_room, wo
 from frot.correspondence._features import (
     FeatureMap,
     Grid,
+    OnDevice,
     extract_named,
     innermost,
     knows_names,
@@ -540,7 +541,10 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         activation = None
         if settings.mass != "uniform":
             activation = class_activation(self.backbone, image, settings.mass)
-        maps = tuple(extract_named(self.backbone, photo.name, image))
+        if self._seen.on_device and isinstance(self.backbone, OnDevice):
+            maps = tuple(self.backbone.extract_on_device(image))
+        else:
+            maps = tuple(extract_named(self.backbone, photo.name, image))
         # What a backbone knows by name need not have been made from these pixels.
         blank = not knows_names(self.backbone) and is_blank(image)
         return PhotoFeatures(photo, image.shape[:2], ratio, maps, activation, blank)

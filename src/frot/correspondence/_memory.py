@@ -61,6 +61,11 @@ class FeatureMemory:
         return len(self._kept)
 
     @property
+    def on_device(self) -> bool:
+        """Whether features are kept on a device."""
+        return self._home is not None
+
+    @property
     def size(self) -> int:
         """Bytes that the features take."""
         return sum(_size(seen) for seen, _ in self._kept.values())
@@ -136,12 +141,24 @@ def _packed(seen: PhotoFeatures, home: Home | None) -> tuple[PhotoFeatures, tupl
     maps, powers = [], []
     for one in seen.maps:
         finite = one.finite or all_finite(one.values)
-        values, power = halved(np.asarray(one.values, dtype=np.float32))
-        if home is not None:
-            values = home.xp.asarray(_single(values, power), device=home.device)
+        if home is not None and not isinstance(one.values, np.ndarray):
+            values, power = _rounded(home, one.values), 0
+        else:
+            values, power = halved(np.asarray(one.values, dtype=np.float32))
+            if home is not None:
+                values = home.xp.asarray(_single(values, power), device=home.device)
         maps.append(replace(one, values=values, finite=finite))
         powers.append(power)
     return replace(seen, photo=_NOTHING, maps=tuple(maps)), tuple(powers)
+
+
+def _rounded(home: Home, values: Any) -> Any:
+    """Return values rounded as `halved` does, on a device."""
+    xp = home.xp
+    values = xp.asarray(values, dtype=xp.float32, device=home.device)
+    largest = float(xp.max(xp.abs(values)))
+    scale = 2.0 ** (int(np.frexp(largest)[1]) - 15 if 0.0 < largest < np.inf else 0)
+    return xp.astype(xp.astype(values / scale, xp.float16), xp.float32) * scale
 
 
 def _single(values: np.ndarray, power: int) -> np.ndarray:

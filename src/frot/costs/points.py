@@ -12,7 +12,7 @@ from scipy import sparse
 from frot._base.arrays import Home
 from frot.costs.geometry import Geometry, unit_of
 from frot.costs.metrics import FactoredMetric, map_points
-from frot.costs.protocol import UNIT, Costs, Rounding, blocks, summation
+from frot.costs.protocol import BLOCK_BYTES, UNIT, Costs, Rounding, blocks, summation
 from frot.groups.groups import Groups
 from frot.plans.line import line_arcs, line_cost, line_potentials
 from frot.plans.plan import Plan
@@ -374,18 +374,24 @@ class FactoredCosts(Costs):
         on = np.flatnonzero(weights)
         full = len(on) == len(weights)
         n, m = self.shape[1:]
-        cross, x_norms, y_norms = np.zeros((n, m)), np.zeros(n), np.zeros(m)
-        for part in blocks(len(on), 8 * (2 * n + m)):
+        mixed, x_norms, y_norms = None, np.zeros(n), np.zeros(m)
+        # Temporaries may be as large as what comes out: each block takes a pass over that.
+        for part in blocks(len(on), 8 * (2 * n + m), max(BLOCK_BYTES, 8 * n * m)):
             columns = slice(part.start, part.stop) if full else on[part]
             X, Y, w = self.X[:, columns], self.Y[:, columns], weights[columns]
-            scaled = X * w
-            cross += scaled @ Y.T
-            x_norms += np.einsum("ik,ik->i", scaled, X)
+            scaled = X * (-2.0 * w)
+            cross = scaled @ Y.T
+            mixed = cross if mixed is None else np.add(mixed, cross, out=mixed)
+            x_norms -= 0.5 * np.einsum("ik,ik->i", scaled, X)
             y_norms += (Y * Y) @ w
-        cross *= -2.0
-        cross += x_norms[:, None]
-        cross += y_norms
-        return np.maximum(cross, 0.0, out=cross)
+        if mixed is None:
+            return np.zeros((n, m))
+        for part in blocks(n, 8 * m, CACHE_BYTES):
+            rows = mixed[part]
+            rows += x_norms[part, None]
+            rows += y_norms
+            np.maximum(rows, 0.0, out=rows)
+        return mixed
 
     def inner(self, plan: Plan) -> np.ndarray:
         """Return phi from differences on the arcs, or from X, Y and plan @ Y where it is dense."""

@@ -29,6 +29,7 @@ from frot.plans.plan import Plan
 from frot.problem.problem import Problem
 
 __all__ = [
+    "LIGHTER",
     "Lower",
     "Upper",
     "cheap_lower_bound",
@@ -61,6 +62,8 @@ SHARP_ARCS = 50
 # before it is looked into.
 GIVES_WAY = 2e-13
 ROUNDED = 16.0 * UNIT
+# A point of less than this share of another's weight must not hold its potential down.
+LIGHTER = 1e-3
 # An interval of so many times what rounding explains is rounding.
 WITHIN_DOUBT = 4.0
 # Marginals that sums show to be right to this share need no rounding.
@@ -434,7 +437,7 @@ def _sharpen(
 
 
 def yielding(mixed: np.ndarray, g: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return potentials g that only rows hold down which weigh as much as the column.
+    """Return potentials g that no row holds down which weighs next to nothing of the column.
 
     A far row of next to no weight can have any potential, and the column near it may weigh more.
     Columns give way by what rounding may do to their costs, which is much to a near row's.
@@ -451,7 +454,7 @@ def yielding(mixed: np.ndarray, g: np.ndarray, a: np.ndarray, b: np.ndarray) -> 
     for part in _row_blocks(mixed):
         block = mixed[part]
         left = block - (block - near).min(axis=1)[:, None]
-        left[a[part, None] < b] = np.inf
+        left[a[part, None] < LIGHTER * b] = np.inf
         np.minimum(held, left.min(axis=0), out=held)
     held = np.where(np.isfinite(held), held, g)
     return held - GIVES_WAY * np.abs(held)

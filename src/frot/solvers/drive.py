@@ -264,17 +264,21 @@ def drive(
     result = result if view is None else view.result(result)
     if interrupt is not None:
         raise Interrupted(result) from interrupt
-    # An optimum of zero cannot be had to a relative tolerance, and is right all the same.
+    # The paper's algorithm is a number of steps, and without a tolerance no more was asked for.
+    told = keep_last and tol == 0.0 and status is Status.MAX_ITER
+    zero = status is Status.PRECISION and _is_zero(problem, upper, lower)
+    if not status.ok and not zero and not told:
+        _warn(result, tol)
+    return result
+
+
+def _is_zero(problem: Problem, upper: Upper, lower: Lower) -> bool:
+    """Whether an optimum is zero, which no relative tolerance can tell, and right all the same."""
     scale = max(problem.typical_cost, problem.adversary.eta, problem.eps)
     if scale == 0.0 and not problem.marginals.kept:
         # All costs are zero: mass alone has a price.
         scale = min(problem.marginals.tau_a, problem.marginals.tau_b)
-    zero = status is Status.PRECISION and upper.bound - lower.bound <= NOTHING * scale
-    # The paper's algorithm is a number of steps, and without a tolerance no more was asked for.
-    told = keep_last and tol == 0.0 and status is Status.MAX_ITER
-    if not status.ok and not zero and not told:
-        _warn(result, tol)
-    return result
+    return upper.bound - lower.bound <= NOTHING * scale
 
 
 class _Known:

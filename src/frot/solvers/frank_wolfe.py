@@ -25,6 +25,7 @@ from frot.problem.status import Status
 from frot.solvers._start import Start
 from frot.solvers.corrective import best_mixture
 from frot.solvers.drive import Callback, Driven, Offer
+from frot.solvers.exact.column_generation import last_lower
 from frot.solvers.oracles import NetworkSimplex, Oracle, Transport, keeps_potentials
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.run import EntropicRun
@@ -170,7 +171,12 @@ class FrankWolfe(Driven):
         }[self.step]
         run = OracleRun(problem, self.oracle)
         try:
-            yield from rule(run, start)
+            best = None
+            for offer in rule(run, start):
+                best = offer.upper or best
+                yield offer
+            if best is not None and isinstance(self.oracle, NetworkSimplex):
+                yield from last_lower(problem, best)
         finally:
             if run.failures:
                 warn_caller(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -141,9 +142,18 @@ class TorchBackbone:
 
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
         """Return one map per layer for an image of shape (h, w, 3) in [0, 1]."""
+        return [replace(one, values=one.values.cpu().numpy()) for one in self._maps(image)]
+
+    def extract_on_device(self, image: np.ndarray) -> list[FeatureMap]:
+        """The same with tensors where the module is."""
+        return list(self._maps(image))
+
+    def _maps(self, image: np.ndarray) -> Iterator[FeatureMap]:
+        """Maps with tensors, which lie in one piece."""
         ready = self._ready(image)
         trace, outputs = self._run(ready, set(self._parts.values()))
-        return [self._map(name, trace, outputs, ready.shape[:2]) for name in self.layers]
+        for name in self.layers:
+            yield self._map(name, trace, outputs, ready.shape[:2])
 
     def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
         """Return class activation maps of the most probable classes, shape (classes, h, w).
@@ -282,12 +292,12 @@ class TorchBackbone:
         part = self._parts[name]
         seen, value = self._found(part, trace, outputs)
         try:
-            values = as_map(value, seen).float().cpu().numpy()
+            values = as_map(value, seen).float().contiguous()
         except ValueError as error:
             raise InputError(f"layers names {part!r} of {self.name}: {error}") from None
         stride = seen.stride if seen is not None else max(1, round(size[0] / values.shape[1]))
         field = seen.receptive_field if seen is not None else stride
-        return FeatureMap(name, np.ascontiguousarray(values), stride, field)
+        return FeatureMap(name, values, stride, field)
 
     def _found(self, part: str, trace: Any, outputs: dict[str, Any]) -> tuple[Any, Any]:
         if part in trace.sums:

@@ -48,7 +48,7 @@ __all__ = [
     "Pricing",
     "column_generation",
     "column_generation_suits",
-    "tamed_offers",
+    "last_lower",
     "tamed_potentials",
 ]
 
@@ -208,6 +208,18 @@ class _Pricing:
     def lower(self, at: Priced, g: np.ndarray) -> Lower:
         """What a potential proves at the weights of a plan."""
         return lower_bound(self.problem, at.alpha, g, at.mixed)
+
+
+def last_lower(problem: Problem, upper: Upper) -> Iterator[Offer]:
+    """Offer lower bounds at the weights that answer the best plan there is.
+
+    Between points that only dear arcs connect, potentials may be rounded to more than the value.
+    """
+    _, alpha = problem.adversary.best(upper.phi)
+    mixed = problem.costs.mix(alpha)
+    yield from tamed_offers(
+        problem, mixed, upper.value, lambda g: lower_bound(problem, alpha, g, mixed)
+    )
 
 
 def tamed_offers(

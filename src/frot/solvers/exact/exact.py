@@ -21,7 +21,7 @@ from frot.solvers.exact._restricted import Restricted
 from frot.solvers.exact.column_generation import (
     column_generation,
     column_generation_suits,
-    tamed_offers,
+    last_lower,
 )
 from frot.solvers.exact.placement import seed_arcs
 from frot.solvers.frank_wolfe import OracleRun, corrective_steps
@@ -177,12 +177,7 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
         yield offer
         if offer.upper is not None and offer.upper.bound < upper.bound:
             upper = offer.upper
-    # Between points that only dear arcs connect, potentials may be rounded to more than the value.
-    _, alpha = problem.adversary.best(upper.phi)
-    mixed = problem.costs.mix(alpha)
-    yield from tamed_offers(
-        problem, mixed, upper.value, lambda g: lower_bound(problem, alpha, g, mixed)
-    )
+    yield from last_lower(problem, upper)
 
 
 def on_a_line(problem: Problem, line: Line) -> Offer:

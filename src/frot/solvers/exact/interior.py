@@ -30,6 +30,7 @@ That keeps digits where the textbook normal equations lose them all.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -113,6 +114,8 @@ class Interior:
 
     def __post_init__(self) -> None:
         self.index()
+        # What is factored, from step to step.
+        self._room = np.empty((0, 0))
         count = len(self.alpha)
         self.fixed = self.cap * count <= 1.0 + count * FIXED
         self.capped = self.cap < 1.0 and not self.fixed
@@ -312,38 +315,41 @@ class Interior:
         # Of a row's flow, what it gives itself instead of passing it on: nothing where it is kept.
         loose = give[0] / (row_flow + give[0])
         firm_flow, row_flow = row_flow, row_flow + give[0]
-        laplacian = self._column_coupling(flow / np.sqrt(row_flow)[self.rows])
-        np.fill_diagonal(laplacian, 0.0)
-        degree = laplacian.sum(axis=1)
         weighted = centred * flow
-        size = free + len(self.alpha)
-        matrix = np.zeros((size, size))
-        np.negative(laplacian[np.ix_(others, others)], out=matrix[:free, :free])
-        matrix[free:, :free] = -self.col_sums(weighted)[:, others]
-        matrix[free:, free:] = weighted @ centred.T
-        diagonal = np.einsum("ii->i", matrix)
-        diagonal[:free] = degree[others]
-        diagonal[free:] += self._stiffness()
+        joined = self._column_coupling(flow / np.sqrt(row_flow)[self.rows])
+        coupling = _Coupling.of(joined, others, len(self.b))
+        beside = -self.col_sums(weighted)[:, others]
+        groups = weighted @ centred.T
+        np.einsum("ii->i", groups)[:] += self._stiffness()
+        degree = coupling.degree
         if self.soft:
             # Without a subtraction still: what is loose is added where it was taken off.
-            diagonal[:free] += give[1] + self.col_sums(flow * np.take(loose, self.rows))
+            degree = degree + give[1] + self.col_sums(flow * np.take(loose, self.rows))
             passed = flow * np.take(centres * loose, self.rows, axis=1)
-            matrix[free:, :free] -= self.col_sums(passed)
-            matrix[free:, free:] += (centres * (loose * firm_flow)) @ centres.T
+            beside -= self.col_sums(passed)
+            groups += (centres * (loose * firm_flow)) @ centres.T
             centres = centres * (1.0 - loose)
         # Scaling alpha and the potentials together moves no reduced cost of an arc in use, so the
         # matrix is all but singular there. The sum of alpha is known: weighing it in is free.
-        self._sum_weight = float(diagonal[free:].min())
-        matrix[free:, free:] += self._sum_weight
+        self._sum_weight = float(groups.diagonal().min())
+        groups += self._sum_weight
+        diagonal = np.concatenate([degree, groups.diagonal()])
         if not (diagonal > 0.0).all() or not np.isfinite(diagonal).all():
             return False
         scale = 1.0 / np.sqrt(diagonal)
-        matrix *= scale[:, None]
-        matrix *= scale
+        size = free + len(self.alpha)
+        if self._room.shape != (size, size):
+            self._room = np.empty((size, size))
+        matrix = self._room
         for regularisation in (1e-15, 1e-13, 1e-11):
-            diagonal[:] = 1.0 + regularisation
-            # LAPACK reads the transpose of our rows, so what it calls upper is our lower half.
-            factor, info = dpotrf(matrix.T, lower=0, clean=0, overwrite_a=0)
+            coupling.write(matrix[:free, :free], scale[:free])
+            np.multiply(beside, scale[free:, None] * scale[:free], out=matrix[free:, :free])
+            np.multiply(groups, scale[free:, None] * scale[free:], out=matrix[free:, free:])
+            np.einsum("ii->i", matrix)[:] = 1.0 + regularisation
+            # LAPACK reads the transpose of our rows, so what it calls upper is our lower half, and
+            # all that has to be there. It works in place: matrices of new memory each step would
+            # take as long as some of its work.
+            factor, info = dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
             if info == 0:
                 break
         else:
@@ -361,7 +367,7 @@ class Interior:
         found = (self.eta + self.s) / self.alpha
         return found + self.v / self.r if self.capped else found
 
-    def _column_coupling(self, scaled: np.ndarray) -> np.ndarray:
+    def _column_coupling(self, scaled: np.ndarray) -> np.ndarray | sparse.csr_array:
         """Return P^T P of the scaled arcs, shape (m, m), by whichever product is faster."""
         n, m = len(self.a), len(self.b)
         # With eps most arcs may be in.
@@ -371,7 +377,7 @@ class Interior:
             dense[self.rows, self.cols] = scaled
             return dense.T @ dense
         spread = sparse.csr_array((scaled, self.cols, self._bounds), shape=(n, m))
-        return (spread.T @ spread).toarray()
+        return spread.T @ spread
 
     def _back(self, right: np.ndarray) -> np.ndarray:
         factor, scale = self._factored[:2]
@@ -444,6 +450,43 @@ class Interior:
         dalpha = found[free:]
         df = share - self.row_sums(flow * dg[self.cols]) / row_flow + dalpha @ centres
         return df, dg, dalpha, dt
+
+
+class _Coupling(NamedTuple):
+    """How columns are joined by rows, but for themselves: among those that are free, (k, k).
+
+    Entries are positive and symmetric; `rows` and `cols` are where they are if they are few, and
+    `degree` is what a column has with all others, free or not.
+    """
+
+    entries: np.ndarray
+    degree: np.ndarray
+    rows: np.ndarray | None = None
+    cols: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, found: np.ndarray | sparse.csr_array, free: np.ndarray, count: int) -> _Coupling:
+        """Take the free ones of so many columns of a product."""
+        if isinstance(found, np.ndarray):
+            np.fill_diagonal(found, 0.0)
+            return cls(found[np.ix_(free, free)], found.sum(axis=1)[free])
+        few = found.tocoo()
+        degree = np.bincount(few.row, few.data * (few.row != few.col), count)
+        place = np.full(count, -1)
+        place[free] = np.arange(len(free))
+        rows, cols = place[few.row], place[few.col]
+        # The lower half is enough.
+        on = (rows > cols) & (cols >= 0)
+        return cls(few.data[on], degree[free], rows[on], cols[on])
+
+    def write(self, out: np.ndarray, scale: np.ndarray) -> None:
+        """Write the negative entries into a matrix, its lower half at least, times both scales."""
+        if self.rows is None or self.cols is None:
+            np.multiply(self.entries, -scale[:, None], out=out)
+            out *= scale
+            return
+        out[:] = 0.0
+        out[self.rows, self.cols] = -self.entries * scale[self.rows] * scale[self.cols]
 
 
 def _log_kept(masses: np.ndarray, weights: np.ndarray) -> np.ndarray:

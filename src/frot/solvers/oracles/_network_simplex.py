@@ -13,6 +13,7 @@ from frot._base.stopping import DeadlineError, seconds_left
 from frot._base.validate import check_count
 from frot.plans.feasible import UNIT, round_plan, seen_error, settle
 from frot.plans.plan import Plan
+from frot.problem.bounds import LIGHTER
 from frot.solvers.oracles._protocol import Transport
 from frot.solvers.oracles.pot import Flow, network_simplex
 
@@ -139,15 +140,15 @@ def _reduce(M: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _reduce_by_weight(M: np.ndarray, a: np.ndarray, b: np.ndarray, plain: _Reduced) -> _Reduced:
-    """Take off rows and columns what those that weigh as much leave them, if that is less in all.
+    """Take off rows and columns what others leave them, but light ones, if that is less in all.
 
     The least cost of a heavy row may be that of a light column, far below zero: taken off, it would
     leave nothing of the digits of the others. Entries may stay below zero here.
     """
     f, g = np.zeros(len(a)), np.zeros(len(b))
     for _ in range(2):
-        f = _held(M - g, b >= a[:, None], axis=1)
-        g = _held(M - f[:, None], a[:, None] >= b, axis=0)
+        f = _held(M - g, b >= LIGHTER * a[:, None], axis=1)
+        g = _held(M - f[:, None], a[:, None] >= LIGHTER * b, axis=0)
     paid = float(a @ np.abs(f) + b @ np.abs(g))
     return (M - f[:, None] - g, f, g, paid) if paid < MUCH_LESS * plain[3] else plain
 

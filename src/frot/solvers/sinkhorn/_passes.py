@@ -29,7 +29,7 @@ def settled_pass(terms: Terms, passes: Passes, g: Any) -> FirstPass:
     g = g - terms.home.xp.vecdot(terms.b, g)[:, None]
     first = passes.first(g)
     for _ in range(LOWERINGS):
-        lowered = _lowered(terms, passes.unit, g, terms.over_b(first.masses))
+        lowered = _lowered(terms, passes.unit, g, first.masses)
         if lowered is None:
             break
         g = lowered
@@ -37,7 +37,7 @@ def settled_pass(terms: Terms, passes: Passes, g: Any) -> FirstPass:
     return first
 
 
-def _lowered(terms: Terms, unit: float, g: Any, columns: Any) -> Any:
+def _lowered(terms: Terms, unit: float, g: Any, masses: Any) -> Any:
     """Return g with potentials lowered that are too large for their last place to be less than eps.
 
     The columns of such, far points of next to no weight, get all or nothing of what they should,
@@ -45,7 +45,11 @@ def _lowered(terms: Terms, unit: float, g: Any, columns: Any) -> Any:
     """
     xp = terms.home.xp
     place = 4.0 * unit * xp.abs(g)
-    coarse = (place > COARSE * terms.eps) & (columns > 1.0)
+    coarse = place > COARSE * terms.eps
+    if not bool(xp.any(coarse)):
+        return None
+    columns = terms.over_b(masses)
+    coarse = coarse & (columns > 1.0)
     if not bool(xp.any(coarse)):
         return None
     with quiet():

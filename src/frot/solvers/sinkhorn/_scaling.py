@@ -24,6 +24,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from frot._base.arrays import Home, at_least, quiet
 from frot._base.stopping import check_deadline
 from frot.solvers.sinkhorn.forming import column_potentials, exp_of
@@ -85,7 +87,10 @@ class Relaxation:
         self.active = False
         self._sweeps = 0
         self._last: Any = None
+        # Of one problem on the host it is a number, which NumPy is twenty times as fast with.
         self.omega = home.xp.ones_like(like)
+        if self.omega.ndim == 0:
+            self.omega = self.omega[()]
         self._cap = LARGEST_OMEGA * self.omega
 
     def forget(self) -> None:
@@ -100,21 +105,26 @@ class Relaxation:
         """Look at the error (B,) after so many sweeps."""
         if not self.due(sweeps):
             return
-        xp, last, omega = self.home.xp, self._last, self.omega
+        last, omega = self._last, self.omega
         if last is not None:
             with quiet():
                 seen = (error / last) ** (1.0 / (sweeps - self._sweeps))
                 plain = (seen + omega - 1.0) ** 2 / (seen * omega**2)
-                root = xp.sqrt(at_least(xp, 1.0 - plain, 0.0))
+                root = self._pick(plain < 1.0, 1.0 - plain, 0.0 * omega) ** 0.5
             better = 2.0 / (1.0 + root)
             # Fast as it is, or not in the linear regime yet: leave those alone.
             slow = (seen > 0.5) & (seen < 1.0)
             grew = (omega > 1.0) & ~(error < last)
-            self._cap = xp.where(grew, 1.0 + BACK * (omega - 1.0), self._cap)
-            chosen = xp.where(slow & (better > omega), better, omega)
-            self.omega = xp.minimum(chosen, self._cap)
+            self._cap = self._pick(grew, 1.0 + BACK * (omega - 1.0), self._cap)
+            chosen = self._pick(slow & (better > omega), better, omega)
+            self.omega = self._pick(chosen < self._cap, chosen, self._cap)
             self.active = True
         self._last, self._sweeps = error, sweeps
+
+    def _pick(self, where: Any, yes: Any, no: Any) -> Any:
+        if isinstance(where, np.bool_):
+            return yes if where else no
+        return self.home.xp.where(where, yes, no)
 
 
 class Near(NamedTuple):
@@ -243,9 +253,11 @@ class _Sweeps:
                     break
             if not self.terms.symmetric and self.relaxation.due(sweeps):
                 self.relaxation.update(error + 0.0 * self.relaxation.omega, sweeps)
-        if not self.in_range(x) and self.absorb():
+        at = self.potentials(x)
+        if not self.in_range(*at) and self.absorb():
             x, columns, error = self.look()
-        return self.found(x, columns, error, sweeps + formed)
+            at = self.potentials(x)
+        return self.found(at, x, columns, error, sweeps + formed)
 
     def number(self, array: Any) -> Any:
         """A number of Python's where that costs no wait: hundreds of looks at it are cheaper."""
@@ -255,15 +267,14 @@ class _Sweeps:
         """Whether something is so for all members."""
         return found if isinstance(found, bool) else bool(self.terms.home.xp.all(found))
 
-    def in_range(self, x: Any) -> bool:
+    def in_range(self, f: Any, g: Any) -> bool:
         """Whether masses are numbers over their weights still: right columns alone do not tell."""
-        f, g = self.potentials(x)
         size = self.number(abs(f) @ self.ones_of_rows + abs(g) @ self.ones)
         return self.holds(size < float("inf"))
 
-    def found(self, x: Any, columns: Any, error: Any, sweeps: int) -> Scaling:
-        """Put together what the sweeps came to."""
-        terms, (f, g) = self.terms, self.potentials(x)
+    def found(self, at: tuple[Any, Any], x: Any, columns: Any, error: Any, sweeps: int) -> Scaling:
+        """Put together what the sweeps came to, with potentials `at` its end."""
+        terms, (f, g) = self.terms, at
         left, right = (
             _only(weights, self.outside(lifted), self.outside(masses))
             for weights, lifted, masses in ((terms.a, self.a, x), (terms.b, self.b, self.y))
@@ -440,12 +451,11 @@ class _SoftSweeps(_Sweeps):
         xp = self.terms.home.xp
         return self.f + self.eps * xp.log(x), self.g + self.eps * xp.log(self.y / self.b)
 
-    def found(self, x: Any, columns: Any, error: Any, sweeps: int) -> Scaling:
-        """Put together what the sweeps came to."""
-        f, g = self.potentials(x)
-        found = super().found(x, columns, error, sweeps)
+    def found(self, at: tuple[Any, Any], x: Any, columns: Any, error: Any, sweeps: int) -> Scaling:
+        """Put together what the sweeps came to, with potentials `at` its end."""
+        found = super().found(at, x, columns, error, sweeps)
         left = _only(self.terms.a, self.outside(self.a), self.outside(self.s * x))
-        return found._replace(f=self.outside(f), g=self.outside(g), left=left)
+        return found._replace(left=left)
 
     def scalings(self) -> tuple[Any, Any]:
         """Return what potentials are above those that the kernel was formed with."""

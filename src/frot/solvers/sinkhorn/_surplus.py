@@ -69,6 +69,12 @@ def _series(terms: Terms, pieces: Sequence[_Piece], across: Any, right: Any) -> 
     xp, dot = terms.home.xp, terms.home.xp.vecdot
     first, second = right * across, right * across * across
     found, off, whole = 0.0, 0.0, xp.sum(right, axis=1)
+    # Where the smallest entry alone is too much, the others need not be looked at.
+    kernel, scaled, left = pieces[0]
+    row, col = divmod(int(xp.argmin(kernel[0, ...])), kernel.shape[2])
+    ratio = scaled[0, row] * across[0, col] / kernel[0, row, col]
+    if not bool(left[0, row] * right[0, col] * ratio**2 <= 6.0 * LEFT_OUT):
+        return None
     for kernel, scaled, left in pieces:
         inverse, weights = 1.0 / kernel, left * scaled
         found = found + xp.sum(left, axis=1) * whole

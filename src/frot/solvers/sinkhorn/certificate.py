@@ -224,6 +224,8 @@ def proving(engine: Engine, f: Any, g: Any) -> tuple[Any, Any]:
         return f, g
     xp = terms.home.xp
     some = (xp.vecdot(terms.a, f) + xp.vecdot(terms.b, g) > 0.0)[:, None]
+    if bool(xp.all(some)):
+        return f, g
     return xp.where(some, f, xp.zeros_like(f)), xp.where(some, g, xp.zeros_like(g))
 
 

@@ -6,6 +6,7 @@ squared Euclidean costs only a product of matrices is left, which is as fast as 
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Protocol
 
 from frot.costs.geometry import Geometry
@@ -56,16 +57,23 @@ class _PointScores:
         self.weights = geometry.feature_weights(alpha)[:, None, :] / terms.eps[:, :, None]
         # Scaling the columns once is less work than scaling every block of rows.
         self.across = xp.matrix_transpose(geometry.Y * (2.0 * self.weights))
-        self.y_norms = xp.sum(geometry.Y * geometry.Y * self.weights, axis=2)
+        self.y_norms = self._norms(geometry.Y)
 
     def block(self, part: slice, bias: Any) -> Any:
         found = self.geometry.X[:, part, :] @ self.across
         found += (bias - self.y_norms)[:, None, :]
         return found
 
+    @cached_property
+    def x_norms(self) -> Any:
+        return self._norms(self.geometry.X)
+
+    def _norms(self, points: Any) -> Any:
+        across = self.geometry.home.xp.matrix_transpose(self.weights)
+        return ((points * points) @ across)[:, :, 0]
+
     def offset(self, part: slice) -> Any:
-        X = self.geometry.X[:, part, :]
-        return self.geometry.home.xp.sum(X * X * self.weights, axis=2)
+        return self.x_norms[:, part]
 
     def partial(self, part: slice, kernel: Any, left: Any, right: Any = None) -> Any:
         Y = self.geometry.Y if right is None else self.geometry.Y * right[:, :, None]

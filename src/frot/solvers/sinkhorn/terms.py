@@ -109,9 +109,9 @@ class Terms:
             *map(bring, (a, b, eta, eps, scale, sizes)),
             log_prior=None if adversary.log_prior is None else bring(adversary.log_prior[None]),
             k=adversary.k,
-            smooth=bool((eta > 0.0).any()),
+            smooth=bool(eta.max() > 0.0),
             uneven=bool((lightest * UNEVEN < heaviest).any()),
-            gaps=bool((lightest == 0.0).any()),
+            gaps=bool(lightest.min() == 0.0),
             even=bool((lightest == heaviest).all()),
             symmetric=symmetric and not any(np.isfinite(price).any() for price in tau),
             **prices,
@@ -156,9 +156,10 @@ class Terms:
 
         Some are zero, or logarithms of them would leave few digits to costs smaller than eps.
         """
+        if self.even or self.gaps:
+            return True
         xp = self.home.xp
-        soft = self.eps > xp.mean(self.sizes, axis=1, keepdims=True)
-        return self.even or self.gaps or bool(xp.any(soft))
+        return bool(xp.any(self.eps > xp.mean(self.sizes, axis=1, keepdims=True)))
 
     @cached_property
     def single_safe(self) -> bool:
@@ -264,7 +265,7 @@ class Terms:
         eta units. Where k groups share the weight at least, it is what the answer earns.
         """
         xp = self.home.xp
-        level = xp.max(phi, axis=1, keepdims=True)
+        level = phi if phi.shape[1] == 1 else xp.max(phi, axis=1, keepdims=True)
         if self.k > 1:
             with quiet():
                 alpha = self.answer(phi)
