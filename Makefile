@@ -57,6 +57,7 @@ test-anndata: .venv-anndata/.ready
 	$(CELLS) -m pytest -q tests/selection/test_anndata.py tests/selection/test_h5ad.py tests/cells/test_adata.py
 
 # The lower bounds of pyproject.toml, with the oldest Python there is (make test-minimum OLDEST=...).
+# The oldest scikit-learn cannot read the names of columns of polars 2.
 OLDEST ?= python3.10
 LOWEST := .venv-minimum/bin/python
 LOWEST_EXTRAS := plot tables excel torch dask selection correspondence
@@ -66,7 +67,7 @@ LOWEST_EXTRAS := plot tables excel torch dask selection correspondence
 	$(LOWEST) -m pip --disable-pip-version-check --quiet install packaging tomli
 	$(LOWEST) .ci/minimum.py $(LOWEST_EXTRAS) > .venv-minimum/lowest.txt
 	$(LOWEST) -m pip --disable-pip-version-check --quiet install -r .venv-minimum/lowest.txt \
-		pytest pytest-timeout pytest-xdist hypothesis array-api-strict scikit-image polars
+		pytest pytest-timeout pytest-xdist hypothesis array-api-strict scikit-image "polars<2"
 	$(LOWEST) -m pip --disable-pip-version-check --quiet install --no-deps --editable .
 	@touch $@
 

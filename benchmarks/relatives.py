@@ -118,7 +118,7 @@ def others() -> None:
 
 
 def _every_group(X: np.ndarray, Y: np.ndarray) -> float:
-    """All transports, one a group."""
+    """All transports, one per group."""
     costs = ((X[:, [i]] - Y[:, i]) ** 2 for i in range(X.shape[1]))
     transport: Any = ot.emd2
     return max(float(transport([], [], cost)) for cost in costs)

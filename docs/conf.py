@@ -78,6 +78,8 @@ html_theme_options = {
     "navbar_align": "left",
     "show_prev_next": False,
     "show_toc_level": 2,
+    # The table of notation needs the width.
+    "secondary_sidebar_items": {"**": ["page-toc"], "notation": []},
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -103,6 +105,13 @@ def describe_constants(app: object, what: str, name: str, obj: object, _: object
         lines[:] = [CONSTANTS[name]]
 
 
+def hide_protocol_arguments(
+    app: object, what: str, name: str, obj: object, _: object, arguments: str, returns: str
+):
+    """Leave out what nobody passes: a protocol is not called."""
+    return ("", returns) if getattr(obj, "_is_protocol", False) else None
+
+
 def whole_docstring(self: NumpyDocstring) -> tuple[str, list[str]]:
     """Read a property's docstring as text: what stands before a colon is no type."""
     return "", type(self)(self._dedent(self._consume_to_end()), self._config).lines()
@@ -114,6 +123,7 @@ NumpyDocstring._consume_inline_attribute = whole_docstring
 def setup(app: object) -> None:
     """Tell Sphinx of the above."""
     app.connect("autodoc-process-docstring", describe_constants)
+    app.connect("autodoc-process-signature", hide_protocol_arguments)
 
 
 # Examples run where a file has changed since the last build, and their output is kept.

@@ -460,6 +460,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             **{"multiclass": CHOICES, "missing": CHOICES, "group_cost": CHOICES},
             **{"tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS, "adversary": SETS},
             **{"time_limit": LIMITS["time_limit"], **WATCHED, "plan": FLAGS, "values": CHOICES},
+            **{"reference": {**NONSENSE, "no class": "other"}},
         },
     ),
     "permutation_test": (

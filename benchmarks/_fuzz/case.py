@@ -73,7 +73,7 @@ class Case:
     kind : str
         The class of problems that it was drawn from.
     problems : tuple of Problem
-        What is meant: one, or one a member of a batch, or one a pair of clouds.
+        What is meant: one, or one per member of a batch, or one per pair of clouds.
     complaint : str
         What is wrong with the call on purpose; such calls must raise `frot.InputError`.
     excused : tuple of str

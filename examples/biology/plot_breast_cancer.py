@@ -31,7 +31,7 @@ from frot.selection import (
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#C9CDD2"
 
 # %%
-# A file as it may come from a laboratory: one row a sample, one column with the class.
+# A file as it may come from a laboratory: one row per sample, one column with the class.
 
 folder = Path(tempfile.mkdtemp())
 bunch = load_breast_cancer(as_frame=True)

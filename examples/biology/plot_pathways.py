@@ -45,7 +45,8 @@ elsewhere = rng.choice(genes[100:], size=90, replace=False)
 X.loc[sick, elsewhere] += 0.7
 
 path = Path(tempfile.mkdtemp()) / "sets.gmt"
-path.write_text("".join(f"{name}\tsimulated\t" + "\t".join(of) + "\n" for name, of in sets.items()))
+lines = [f"{name}\tsimulated\t" + "\t".join(of) for name, of in sets.items()]
+_ = path.write_text("\n".join(lines))
 
 # %%
 # The test reads the file itself. ``INTERFERON`` is "mixed": half of its members go up, half down.

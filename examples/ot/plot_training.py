@@ -83,7 +83,7 @@ for name, (step, cloud) in zip(("first", "later", "last"), clouds.items(), stric
     axes.set(xlim=(-1.8, 3.0), ylim=(-0.6, 3.4), xlabel="feature 0")
     axes.set_title(f"step {step}", fontsize=11)
 panels["first"].set_ylabel("feature 1")
-panels["first"].legend(frameon=False, loc="upper left", handletextpad=0.1)
+panels["last"].legend(frameon=False, loc="upper left", handletextpad=0.1)
 panels["loss"].semilogy(losses, color="black")
 panels["loss"].set(xlabel="step", ylabel="debiased loss")
 labels = ["features 0, 1", "features 2, 3", "features 4, 5"]

@@ -38,15 +38,15 @@ inside = ((truth >= 0) & (truth < (width, height))).all(axis=1)
 points, truth = points[inside], truth[inside]
 
 # %%
-# Three ways to weigh the layers, with the same features. ``having`` returns a matcher with other
-# settings, which remembers the photographs that it has seen. Without Hough matching, which would
+# Three ways to weigh the layers, with the same features. ``with_settings`` returns a matcher with
+# other settings that shares the features already computed. Hough matching is off, since it would
 # hide some of the damage.
 
 matcher = Matcher(NoisyBackbone(default_backbone(), count=4), side=256, hough=False, eta=0.1)
 ways = {
-    "no prior": matcher.having(prior="uniform"),
-    'normalise="mean"': matcher.having(prior="uniform", normalise="mean"),
-    "coherence prior (default)": matcher.having(prior="coherence"),
+    "no prior": matcher.with_settings(prior="uniform"),
+    'normalise="mean"': matcher.with_settings(prior="uniform", normalise="mean"),
+    "coherence prior (default)": matcher.with_settings(prior="coherence"),
 }
 found = {name: way(cat, bent) for name, way in ways.items()}
 

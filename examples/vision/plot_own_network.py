@@ -107,11 +107,9 @@ plt.show()
 
 matcher = matchers["edges, by hand"]
 seen_edges = plot_features(matcher.pair_features(cat, bent))
-seen_edges.set_size_inches(10.0, 2.2)
 
 # %%
 # EfficientNet-Lite2 sees regions rather than edges.
 
 matcher = matchers["EfficientNet-Lite2"]
 seen_efficientnet = plot_features(matcher.pair_features(cat, bent))
-seen_efficientnet.set_size_inches(10.0, 2.2)

@@ -272,7 +272,7 @@ BAD = {
     "a single problem": ({"X": X0[0], "Y": Y0[0]}, r"X\[0\]: .*rows"),
     "empty": ({"X": []}, "X: has no members"),
     "no points": ({"X": np.zeros((B, 0, D))}, r"X\[0\]: has no points"),
-    "number": ({"X": 3.0}, "X: 3.0 is no batch"),
+    "number": ({"X": 3.0}, "X: 3.0 is not a batch"),
     "mass": ({"a": NOT_ONE}, r"a\[2\]: "),
     "negative": ({"a": [-1.0] + [0.25] * 8}, "a: weights must be >= 0"),
     "count of weights": ({"a": NOT_ONE[:2]}, "a: 2 members of weights for a batch of 5"),

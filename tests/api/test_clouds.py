@@ -41,8 +41,8 @@ BAD = {
     "one array": (CLOUDS[0], r"clouds: is one table; pass a list of clouds, \[clouds\]"),
     "one frame": (pd.DataFrame(CLOUDS[0]), "clouds: is one table"),
     "a mapping": ({"a": CLOUDS[0]}, r"clouds: is a mapping; pass list\(clouds.values\(\)\)"),
-    "a path": ("a.csv", "clouds: 'a.csv' is no list of clouds"),
-    "a number": (3, "clouds: 3 is no list of clouds"),
+    "a path": ("a.csv", "clouds: 'a.csv' is not a list of clouds"),
+    "a number": (3, "clouds: 3 is not a list of clouds"),
     "a flat member": ([CLOUDS[0], CLOUDS[1][0]], r"clouds\[1\]: has shape \(3,\), but points are"),
     "an empty member": ([*CLOUDS, np.zeros((0, 3))], r"clouds\[3\]: has no points"),
     "another width": (
@@ -74,8 +74,8 @@ BAD_WEIGHTS = {
     "a wrong length": ([*UNIFORM[:2], UNIFORM[0]], r"weights\[2\]: has shape \(4,\), expected"),
     "negative": ([None, [-1.0, 1, 1, 0, 0], None], r"weights\[1\]: weights must be >= 0"),
     "a sum of two": ([None, 2 * UNIFORM[1], None], r"weights\[1\]: the weights sum to 2, .*=True"),
-    "a number": (1.0, "weights: is no list of weight vectors; give one for each of clouds"),
-    "flat": ([0.2, 0.3, 0.5], r"weights\[0\]: has shape \(\), expected one weight a point"),
+    "a number": (1.0, "weights: is not a list of weight vectors; give one for each of clouds"),
+    "flat": ([0.2, 0.3, 0.5], r"weights\[0\]: has shape \(\), expected one weight per point"),
 }
 
 

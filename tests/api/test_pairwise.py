@@ -227,7 +227,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "max_iter": ({"max_iter": 0}, "max_iter: must be a whole number >= 1"),
     "time_limit": ({"time_limit": 0.0}, "time_limit: must be finite and > 0"),
     "memory_budget": ({"memory_budget": -1}, "memory_budget: must be finite"),
-    "n_jobs": ({"n_jobs": 0}, "n_jobs: 0 is no number of workers"),
+    "n_jobs": ({"n_jobs": 0}, "n_jobs: 0 is not a number of workers"),
     "checkpoint": (
         {"checkpoint": "no/such/folder/work"},
         "checkpoint: no/such/folder does not",

@@ -91,6 +91,6 @@ def test_columns_that_may_be_labels(samples, tmp_path):
     packed.write_bytes(gzip.compress(re.sub(",", "\t", samples.read_text()).encode()))
     assert label_choices(packed) == label_choices(samples)
     packed.write_bytes(b"\x1f\x8b nonsense")
-    with pytest.raises(frot.InputError, match=r"t\.tsv\.gz is no table of text"):
+    with pytest.raises(frot.InputError, match=r"t\.tsv\.gz is not a table of text"):
         label_choices(packed)
     assert label_choices(None) == []

@@ -1,5 +1,7 @@
 """`frot.load`: every save comes back, and nothing else does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -45,6 +47,47 @@ def test_what_the_adversary_chose_comes_back(tmp_path):
     assert chosen is not None
     assert again is not None
     assert again.describe() == chosen.describe()
+
+
+@pytest.mark.parametrize("options", [{"eta": 0.5}, {"tau": (3.0, 2.0)}], ids=["kept", "priced"])
+def test_a_batch_comes_back(options, tmp_path):
+    left, right = (np.stack([part, part + shift]) for part, shift in ((X, 0.0), (Y, 1.0)))
+    batch = frot.solve_batch(left, right, GROUPS, eps=0.5, **options)
+    again = frot.load(batch.save(tmp_path / "batch"), "batch")
+    assert repr(again) == repr(batch)
+    np.testing.assert_allclose(again.plans(), batch.plans(), rtol=1e-14)
+    U, V = np.random.default_rng(0).normal(size=(2, 2, 12, 3))
+    for found, wanted in zip(again.products(U, V), batch.products(U, V), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)
+    assert again.products(None, V)[1] is None
+    for found, wanted in zip(again, batch, strict=True):
+        after, before = found.to_dict(), wanted.to_dict()
+        assert after.pop("mass") == pytest.approx(before.pop("mass"), rel=1e-12)
+        assert after == before
+        for name in ("plain", "tau", "totals", "mean_cost", "groups"):
+            assert getattr(found, name) == getattr(wanted, name)
+    for name in ("gap", "eta", "eps", "alpha"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(batch, name))
+
+
+@pytest.mark.parametrize("adversary", [None, frot.Box(np.zeros(2), np.ones(2))])
+def test_a_comparison_comes_back(adversary, tmp_path):
+    methods = ["max_min", "frot", "srw", "ot"]
+    found = frot.compare(X, Y, methods, GROUPS, adversary=adversary, k=2)
+    # A row that failed has no result.
+    failed = replace(found.rows[2], result=None, problem="no memory")
+    found = replace(found, rows=(*found.rows[:2], failed, *found.rows[3:]))
+    again = frot.load(found.save(tmp_path / "methods.npz"))
+    assert again.table() == found.table()
+    assert again.to_dict() == found.to_dict()
+    assert again.relations == found.relations
+    assert again.missing == ("srw",)
+    assert again.groups == found.groups
+    for method in ("frot", "ot"):
+        np.testing.assert_array_equal(
+            np.asarray(again[method].plan), np.asarray(found[method].plan)
+        )
+        assert (again[method].points is None) == (found[method].points is None)
 
 
 def test_flows_come_back_from_every_format(tmp_path):

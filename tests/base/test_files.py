@@ -59,5 +59,7 @@ def test_paths(path):
 
 @pytest.mark.parametrize("path", [5, None, b"a.csv", ["a.csv"]])
 def test_no_paths(path):
-    with pytest.raises(InputError, match=r"checkpoint: .* is no path of a file; pass a string or"):
+    with pytest.raises(
+        InputError, match=r"checkpoint: .* is not a path of a file; pass a string or"
+    ):
         check_path(path, "checkpoint")

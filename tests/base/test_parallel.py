@@ -113,7 +113,7 @@ def test_workers_are_prepared_and_a_plain_loop_is_not(backend, monkeypatch):
 
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "2", True])
 def test_numbers_of_workers_that_cannot_be(n_jobs):
-    with pytest.raises(InputError, match=r"n_jobs: .* is no number of workers; use 1, 2, "):
+    with pytest.raises(InputError, match=r"n_jobs: .* is not a number of workers; use 1, 2, "):
         check_n_jobs(n_jobs)
 
 

@@ -132,7 +132,7 @@ def test_other_work_is_refused_and_left_alone(tmp_path, other):
 def test_other_files_are_refused_and_left_alone(tmp_path, content):
     path = tmp_path / "data.csv"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"checkpoint: .*data.csv is no store of frot's"):
+    with pytest.raises(InputError, match=r"checkpoint: .*data.csv is not a store of frot's"):
         open_checkpoint(path, "f")
     assert path.read_bytes() == content
 
@@ -142,7 +142,7 @@ def test_other_databases_are_refused_and_left_alone(tmp_path):
         other.execute("CREATE TABLE pieces (id TEXT)")
     other.close()
     content = (tmp_path / "other").read_bytes()
-    with pytest.raises(InputError, match="is no store of frot's; give another path"):
+    with pytest.raises(InputError, match="is not a store of frot's; give another path"):
         open_checkpoint(tmp_path / "other", "f")
     assert (tmp_path / "other").read_bytes() == content
 
@@ -172,7 +172,7 @@ def test_paths_that_cannot_be(tmp_path):
         open_checkpoint(tmp_path / "no" / "work", "f")
     with pytest.raises(InputError, match=r"checkpoint: .* is a folder; give the path of a file"):
         open_checkpoint(tmp_path, "f")
-    with pytest.raises(InputError, match=r"checkpoint: 3 is no path of a file"):
+    with pytest.raises(InputError, match=r"checkpoint: 3 is not a path of a file"):
         open_checkpoint(3, "f")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"store: .*none is not there"):
         Store(tmp_path / "none", "splits")

@@ -113,7 +113,7 @@ class TestWeights:
     @pytest.mark.parametrize(
         ("weights", "message"),
         [
-            ([0.5, 0.25, 0.25], r"a: has shape \(3,\), expected one weight a point \(2,\)"),
+            ([0.5, 0.25, 0.25], r"a: has shape \(3,\), expected one weight per point \(2,\)"),
             ([[0.5, 0.5]], r"a: has shape \(1, 2\)"),
             (1.0, r"a: has shape \(\)"),
             ([1.5, -0.5], r"a: weights must be >= 0, but a\[1\] = -0.5"),
@@ -165,7 +165,7 @@ class TestPrior:
     @pytest.mark.parametrize(
         ("prior", "message"),
         [
-            ([1.0], r"prior: has shape \(1,\), expected one weight a group \(2,\)"),
+            ([1.0], r"prior: has shape \(1,\), expected one weight per group \(2,\)"),
             ([1.0, 0.0], r"prior: must be > 0, but prior\[1\] = 0; leave groups out"),
             ([1.0, -2.0], r"prior: must be > 0, but prior\[1\] = -2"),
             ([1.0, np.nan], "prior: 1 of 2 entries are NaN"),
@@ -292,8 +292,8 @@ class TestNames:
             ({"a": 1, "b": 2}, "is not a list of names"),
             (b"ab", "names: b'ab' is not a list of names"),
             (5, "names: 5 is not a list of names"),
-            ([None, "b"], "names: None is no name; use text"),
-            ([["a"], ["b"]], r"names: \['a'\] is no name; use text"),
+            ([None, "b"], "names: None is not a name; use text"),
+            ([["a"], ["b"]], r"names: \['a'\] is not a name; use text"),
         ],
     )
     def test_refused(self, names, message):

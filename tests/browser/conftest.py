@@ -17,7 +17,8 @@ GENES = 60
 @pytest.fixture(scope="session")
 def browser():
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    chromium = next(filter(None, map(shutil.which, names)), None)
     driver = shutil.which("chromedriver")
     if chromium is None or driver is None:
         pytest.skip("needs chromium and chromium-driver (apt-get install chromium-driver)")

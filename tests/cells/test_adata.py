@@ -82,7 +82,7 @@ def test_fates_are_written_whatever_they_are_called():
 
 
 def test_other_cells_are_refused():
-    with pytest.raises(frot.InputError, match="is no AnnData of the 80 cells coupled"):
+    with pytest.raises(frot.InputError, match="is not an AnnData of the 80 cells coupled"):
         couple(plain(), groups=GROUPS).to_adata(plain(days=3))
 
 

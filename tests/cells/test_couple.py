@@ -154,7 +154,7 @@ REFUSED = [
     ({"groups": None}, "groups: needs sets of genes"),
     ({"layer": "raw"}, "layer: adata has no layer 'raw'"),
     ({"gate": 4.0}, "gate: is a chance below 1"),
-    ({"start": 3}, "start: 3 is no Coupling"),
+    ({"start": 3}, "start: 3 is not a Coupling"),
 ]  # fmt: skip
 
 

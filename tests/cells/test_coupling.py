@@ -36,7 +36,7 @@ def test_cells_are_named_masked_or_of_a_category(found):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"cells": "cell41"}, "'cell41' is no cell of 3"),
+        ({"cells": "cell41"}, "'cell41' is not a cell of 3"),
         ({"cells": "nerve", "column": "kind"}, "none of 3 is 'nerve' in kind; there are 'blood'"),
         ({"cells": np.ones(3)}, "has shape (3,); give a mask or weights of the 40 cells of 3"),
         ({"cells": -np.ones(40)}, "weights must be finite, >= 0"),

@@ -104,7 +104,7 @@ def test_a_time_limit_is_for_all_days():
         ({"days": [3]}, "days: give two at least"),
         ({"days": [3, 4, 3]}, "days: one is given twice"),
         ({"days": [3, 8]}, "days: day has no 8"),
-        ({"colour": 1}, "colour: is no option of couplings"),
+        ({"colour": 1}, "colour: is not an option of couplings"),
         ({"growth": "dying"}, "growth: must be > 0"),
     ],
 )

@@ -247,6 +247,11 @@ def test_three_classes(run, tmp_path):
     done = run("select", "data.csv", *words, "--ignore", "batch", "--rows", 0)
     assert done.exit_code == 0, done.output
     assert len(re.findall(r" vs .*optimum in", done.stdout)) == 3
+    words = ["--label", "class", "--reference", "control", "--no-plan", "--ignore", "batch"]
+    done = run("select", "data.csv", *words, "--per-class", "all.tsv", "--rows", 0)
+    assert done.exit_code == 0, done.output
+    names = {row["comparison"] for row in read_tsv(tmp_path / "all.tsv")}
+    assert names == {"rescued vs control", "treated vs control"}
 
 
 def test_missing_values(run, data):
@@ -300,8 +305,8 @@ def test_a_run_that_does_not_converge_is_three(run, data):
         (["data.csv", "--label", "class", "--groups", "no.gmt"], "cannot read no.gmt: No such"),
         (["data.csv", "--label", "class", "--top", 900],
          "top: 900 features are asked for but there are 40; ask for 40 at most"),
-        (["data.csv", "--label", "class", "--top", "many"], "top: 'many' is no number"),
-        (["data.csv", "--label", "class", "--eta", "big"], "eta: 'big' is no number"),
+        (["data.csv", "--label", "class", "--top", "many"], "top: 'many' is not a number"),
+        (["data.csv", "--label", "class", "--eta", "big"], "eta: 'big' is not a number"),
         (["data.csv", "--label", "class", "--eta", "-1"], "eta: must be"),
         (["data.csv", "--label", "class", "--workers", 0], "workers: 0 processes"),
         (["data.csv", "--label", "remark"], "label: has 1 class (fine) with samples"),

@@ -214,7 +214,7 @@ def test_files_that_are_no_flows(tmp_path):
     empty = tmp_path / "empty.npz"
     np.savez(empty, a=np.zeros(3))
     for path in (cut, other, empty):
-        with pytest.raises(InputError, match="no flow, or cut short"):
+        with pytest.raises(InputError, match="not a flow, or cut short"):
             read_flow(path)
     np.save(tmp_path / "flat.npy", np.zeros((4, 5)))
     with pytest.raises(InputError, match=r"a flow has .H, W, 2."):

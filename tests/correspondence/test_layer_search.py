@@ -131,8 +131,10 @@ def test_the_best_single_layer(pairs):
     layers = ("noise_a", "noise_b", "x", "noise_c")
     way = matcher("frot", planted.Planted(layers))
     assert best_layer(pairs, way) == "x"
-    single = way.having(method="best-layer", layer="x")
-    assert score(single, pairs) > score(way.having(method="best-layer", layer="noise_a"), pairs)
+    single = way.with_settings(method="best-layer", layer="x")
+    assert score(single, pairs) > score(
+        way.with_settings(method="best-layer", layer="noise_a"), pairs
+    )
 
 
 def test_bad_input(pairs):

@@ -55,9 +55,9 @@ def test_a_photograph_that_cannot_be_read_ends_it_where_it_stands(tmp_path):
 @pytest.mark.parametrize(
     ("pairs", "options", "words"),
     [
-        ("a.jpg", {}, "pairs: str is no list"),
-        (3, {}, "pairs: int is no list"),
-        ([("a.jpg",)], {}, "pairs: number 0 is no pair"),
+        ("a.jpg", {}, "pairs: str is not a list"),
+        (3, {}, "pairs: int is not a list"),
+        ([("a.jpg",)], {}, "pairs: number 0 is not a pair"),
         ([], {"ahead": 0}, "ahead: must be a whole number"),
     ],
 )

@@ -125,8 +125,8 @@ def test_masks_are_read_at_the_centres_in_the_photographs_own_pixels():
         (-np.eye(4, 5), "m: has entries that are negative"),
         (np.full((4, 5), np.nan), "m: has entries that are negative or not numbers"),
         (np.zeros((4, 5)), "m: is zero everywhere"),
-        (np.full((4, 5), "a"), "m: is no array of numbers"),
-        ([[1, 2], [1]], "m: is no array of numbers"),
+        (np.full((4, 5), "a"), "m: is not numeric"),
+        ([[1, 2], [1]], "m: is not numeric"),
     ],
 )
 def test_masks_that_are_none(mask, said):

@@ -368,7 +368,7 @@ def test_masks_without_transport(backbone, method, device):
     one = way(cat(), cat(x=80), target_mask=target)
     np.testing.assert_array_equal(one.scores, np.where(one.b > 0.0, free, 0.0))
     # Nor do they take part in Hough matching.
-    agreed = way.having(hough=True)(cat(), cat(x=80), source_mask=source, target_mask=target)
+    agreed = way.with_settings(hough=True)(cat(), cat(x=80), source_mask=source, target_mask=target)
     assert not agreed.scores[~some].any()
     moved = agreed.transfer(places(border=8)).points
     assert (moved >= 0.0).all()

@@ -85,12 +85,12 @@ def test_normalising_is_refused_where_it_does_nothing(method):
         Matcher("absent.onnx", method=method, normalise="mean")
     normalised = Matcher(convolutions(), normalise="mean")
     with pytest.raises(InputError, match=said):
-        normalised.having(method=method, normalise="mean")
+        normalised.with_settings(method=method, normalise="mean")
     # What is carried over is not asked for, and none is what is done.
-    assert normalised.having(method=method).settings.method == method
-    assert normalised.having(method=method, normalise="none").settings.normalise == "none"
+    assert normalised.with_settings(method=method).settings.method == method
+    assert normalised.with_settings(method=method, normalise="none").settings.normalise == "none"
     with pytest.raises(InputError, match="normalise: 'regret' does nothing"):
-        normalised.having(method=method).having(normalise="regret")
+        normalised.with_settings(method=method).with_settings(normalise="regret")
 
 
 def test_a_layer_is_refused_where_it_does_nothing():
@@ -100,10 +100,13 @@ def test_a_layer_is_refused_where_it_does_nothing():
     best = Matcher(convolutions(), method="best-layer", layer=np.int64(1))
     assert (best.layer, type(best.layer)) == (1, int)
     with pytest.raises(InputError, match=said):
-        best.having(method="frot", layer=1)
+        best.with_settings(method="frot", layer=1)
     # The layer is kept for whoever asks for the best again.
-    assert best.having(method="frot").having(method="best-layer").layer == 1
-    assert Matcher(convolutions(), method="frot").having(method="best-layer", layer="4").layer == 2
+    assert best.with_settings(method="frot").with_settings(method="best-layer").layer == 1
+    assert (
+        Matcher(convolutions(), method="frot").with_settings(method="best-layer", layer="4").layer
+        == 2
+    )
 
 
 def test_a_device_that_is_not_there():

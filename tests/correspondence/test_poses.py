@@ -134,7 +134,7 @@ def test_a_turned_photograph_is_matched_in_its_own_frame(backbone, poses, turn, 
 
 def test_what_is_as_it_is_stays_so(backbone):
     plain = Matcher(backbone, side=SIDE, device="cpu")
-    ours, theirs = (one(cat(), cat(x=76)) for one in (plain.having(poses="mirror"), plain))
+    ours, theirs = (one(cat(), cat(x=76)) for one in (plain.with_settings(poses="mirror"), plain))
     assert ours.pose.turn == AS_IS
     assert ours.pose.statistic < 0.0
     assert theirs.pose == Pose()

@@ -48,7 +48,7 @@ def test_frames_are_read_as_they_are_needed():
 
 def test_what_cannot_be_followed():
     _, matcher = tracking()
-    with pytest.raises(InputError, match="frames: str is no list"):
+    with pytest.raises(InputError, match="frames: str is not a list"):
         matcher.track("video.mp4", POINTS)
     with pytest.raises(InputError, match="follow"):
         matcher.track([cat()], POINTS, follow="last")

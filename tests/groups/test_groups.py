@@ -164,9 +164,9 @@ class TestKinds:
         names = [f"probe {number}" for number in range(22_283)]
         best = np.inf
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             assert len(Groups.each(22_283, names).indices) == 22_283
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         assert best < 0.1
 
     def test_require_disjoint(self):

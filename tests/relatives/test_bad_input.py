@@ -117,7 +117,7 @@ def test_sets_that_do_not_fit(adversary, message):
 def test_defining_functions():
     with pytest.raises(frot.InputError, match=r"defining_function: 'quintic' is neither"):
         frot.generalised_max_sliced(X, Y, "quintic")
-    with pytest.raises(frot.InputError, match=r"one finite number a point"):
+    with pytest.raises(frot.InputError, match=r"one finite number per point"):
         frot.generalised_max_sliced(X, Y, lambda points, theta: points)
     with pytest.raises(frot.InputError, match=r"could not be computed"):
         frot.generalised_max_sliced(X, Y, lambda points, theta: points @ theta[:1])

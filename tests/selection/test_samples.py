@@ -212,7 +212,7 @@ def test_samples_named_by_numbers(tmp_path):
         ({"transpose": 2}, "transpose"),
         ({"labels": "arms.npz"}, r"unknown suffix '\.npz'"),
         ({"block": "site"}, "block: .*g.tsv has no row 'site'"),
-        ({"features": 7}, "features: 7 is no list of names"),
+        ({"features": 7}, "features: 7 is not a list of names"),
         ({"features": ["x"]}, "features: .* has no column 'x'"),
         ({"keep": "x"}, "keep: .* has no column 'x' to keep"),
     ],

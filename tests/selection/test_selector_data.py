@@ -37,6 +37,28 @@ def test_a_pair_of_three_classes_is_what_the_pair_alone_gives():
     np.testing.assert_allclose(found.parts.phi, alone.phi_)
 
 
+def test_the_others_are_compared_with_the_reference():
+    X, y = planted(classes=3)
+    found = FROTSelector(3, reference="control").fit(X, y)
+    assert [one.name for one in found.comparisons_] == ["rescued vs control", "treated vs control"]
+    pair = np.isin(y, ["control", "treated"])
+    plain = FROTSelector(3).fit(X[pair], y[pair])
+    turned = FROTSelector(3, reference="control").fit(X[pair], y[pair])
+    assert plain.comparisons_[0].name == "control vs treated"
+    assert turned.comparisons_[0].name == "treated vs control"
+    one, other = (table.sort_values("feature") for table in (plain.table_, turned.table_))
+    for name in ("t", "log2_fold_change", "signed_score"):
+        np.testing.assert_allclose(one[name], -other[name], rtol=1e-12)
+    for name in ("up_in", "score", "rank", "mean_control"):
+        assert one[name].tolist() == pytest.approx(other[name].tolist())
+    assert turned.plan_.shape == plain.plan_.shape[::-1]
+    # Labels that are numbers may be given as text, as a command line does.
+    numbers = np.unique(y, return_inverse=True)[1]
+    assert FROTSelector(3, reference="2").fit(X, numbers).comparisons_[0].name == "0 vs 2"
+    with pytest.raises(frot.InputError, match="reference: no sample of class treated has a weight"):
+        FROTSelector(3, reference="treated").fit(X, y, sample_weight=1.0 * (y != "treated"))
+
+
 def test_weights_stand_for_repetition():
     X, y = planted()
     weight = np.random.default_rng(0).integers(1, 4, size=40)
@@ -104,7 +126,7 @@ BAD = [
     ({}, np.ones((40, 3)), Y, "no feature varies"),
     ({"n_features_to_select": 41}, X, Y, "41 features are asked for but there are 40"),
     ({"n_features_to_select": 0}, X, Y, "must be at least 1"),
-    ({"n_features_to_select": 1.5}, X, Y, "no fraction in .* whole number"),
+    ({"n_features_to_select": 1.5}, X, Y, "not a fraction in .* whole number"),
     ({"n_features_to_select": True}, X, Y, "neither a whole number nor a fraction"),
     ({"n_features_to_select": "ten"}, X, Y, "neither a whole number nor a fraction"),
     ({"threshold": "high"}, X, Y, "threshold: 'high' is not a number"),
@@ -114,6 +136,7 @@ BAD = [
     ({"values": "counts"}, X, Y, "values: 'counts' is none of 'auto'"),
     ({"score": "beta"}, X, Y, "score: 'beta' is none of 'auto'"),
     ({"multiclass": "all"}, X, Y, "multiclass: 'all'"),
+    ({"reference": "c"}, X, Y, "reference: 'c' is not a class of y; the classes are '"),
     ({"missing": "skip"}, X, Y, "missing: 'skip'"),
     ({"group_cost": "max"}, X, Y, "group_cost: 'max'"),
     ({"eta": 0.0}, X, Y, "eta: must be finite and > 0"),

@@ -88,6 +88,13 @@ class TestThePaper:
         result = run("paper", max_iter=25)
         assert result.history[-1].upper == result.upper
 
+    def test_a_number_of_steps_is_no_failure(self):
+        solver = FrankWolfe(step="paper", tol=0.0, max_iter=3)
+        result = frot.solve_costs(STACK, A, B, eta=ETA, solver=solver)
+        assert result.status is frot.Status.MAX_ITER
+        with pytest.warns(frot.ConvergenceWarning):
+            frot.solve_costs(STACK, A, B, eta=ETA, solver=FrankWolfe(step="paper", max_iter=3))
+
     def test_the_toy_of_figure_1(self):
         from frot.datasets import toy
 

@@ -23,6 +23,8 @@ __all__ = ["load", "write_archive"]
 # Who makes an answer of the arrays: a module with a function `rebuilt`, loaded when it is needed.
 READERS = {
     "result": "frot.problem.result_file",
+    "batch": "frot.api.batch_file",
+    "comparison": "frot.comparison.comparison_file",
     "match": "frot.correspondence.match_file",
     "flow": "frot.correspondence.flow",
 }
@@ -54,18 +56,18 @@ def write_archive(path: Any, kind: str, arrays: Mapping[str, Any]) -> Path:
 
 
 def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
-    """Read what a ``save`` of frot wrote: a `Result`, or a match or a flow of photographs.
+    """Read what a ``save`` of frot wrote: a `Result`, a batch, a comparison, a match or a flow.
 
     Parameters
     ----------
     path : path
         An ``.npz`` file, or a flow as ``.flo`` or ``.npy``. No code in it is run.
-    kind : {"result", "match", "flow"}, optional
+    kind : {"result", "batch", "comparison", "match", "flow"}, optional
         Refuse anything else.
 
     Returns
     -------
-    Result, frot.correspondence.Match or frot.correspondence.Flow
+    Result, BatchResult, Comparison, frot.correspondence.Match or frot.correspondence.Flow
         Its arrays are NumPy's, whatever device it was made on.
 
     Raises

@@ -57,7 +57,7 @@ class DataWarning(UserWarning):
 
 
 class SolverError(RuntimeError):
-    """A library underneath failed in a way that left nothing to return.
+    """A library that frot calls failed, and there is no result to return.
 
     Examples
     --------

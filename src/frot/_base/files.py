@@ -23,7 +23,7 @@ def check_path(value: Any, name: str = "path") -> Path:
     '.html'
     """
     if not isinstance(value, str | os.PathLike):
-        raise InputError(f"{name}: {brief(value)} is no path of a file; pass a string or a Path")
+        raise InputError(f"{name}: {brief(value)} is not a path of a file; pass a string or a Path")
     return Path(value)
 
 

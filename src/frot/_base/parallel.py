@@ -32,7 +32,7 @@ LOOK_EVERY = 0.5
 
 
 def check_n_jobs(n_jobs: Any) -> int | None:
-    """Return a number of workers: None, 1, 2, ..., or -1 for one a processor.
+    """Return a number of workers: None, 1, 2, ..., or -1 for one per processor.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def check_n_jobs(n_jobs: Any) -> int | None:
         return None
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise InputError(
-            f"n_jobs: {brief(n_jobs)} is no number of workers; use 1, 2, ..., or -1 for all "
+            f"n_jobs: {brief(n_jobs)} is not a number of workers; use 1, 2, ..., or -1 for all "
             "processors"
         )
     return int(n_jobs)

@@ -64,7 +64,7 @@ class Store:
     Raises
     ------
     InputError
-        If the file is no store, of another kind or format, or cannot be opened.
+        If the file is not a store, of another kind or format, or cannot be opened.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Store:
         except BaseException as error:
             self._file.close()
             if isinstance(error, TROUBLE) and not isinstance(error, InputError):
-                raise self._error(f"is no store of frot's ({error}); give another path") from None
+                raise self._error(f"is not a store of frot's ({error}); use another path") from None
             raise
 
     def add(self, key: int | str, value: Any, work: str = "") -> None:
@@ -195,7 +195,7 @@ class Store:
         if self._file.execute("PRAGMA application_id").fetchone()[0] != MARK:
             others = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if others or self._reading:
-                raise self._error("is no store of frot's; give another path")
+                raise self._error("is not a store of frot's; give another path")
             for table in TABLES:
                 self._file.execute(table)
             rows = [(name, json.dumps(value)) for name, value in about.items()]
@@ -231,7 +231,7 @@ def open_checkpoint(path: str | os.PathLike[str], fingerprint: str) -> Store:
     Raises
     ------
     InputError
-        If the file is of other work, is no store, or cannot be opened.
+        If the file is of other work, is not a store, or cannot be opened.
 
     Examples
     --------

@@ -163,7 +163,9 @@ def check_weights(
         return np.full(size, 1.0 / size)
     array = read_numbers(weights, name)
     if array.shape != (size,):
-        raise InputError(f"{name}: has shape {array.shape}, expected one weight a point ({size},)")
+        raise InputError(
+            f"{name}: has shape {array.shape}, expected one weight per point ({size},)"
+        )
     check_finite(array, name)
     if (array < 0.0).any():
         where = int(np.argmin(array))
@@ -219,7 +221,9 @@ def check_prior(prior: Any, count: int) -> np.ndarray | None:
         return None
     array = read_numbers(prior, "prior")
     if array.shape != (count,):
-        raise InputError(f"prior: has shape {array.shape}, expected one weight a group ({count},)")
+        raise InputError(
+            f"prior: has shape {array.shape}, expected one weight per group ({count},)"
+        )
     check_finite(array, "prior")
     if (array <= 0.0).any():
         where = int(np.argmin(array))
@@ -239,7 +243,7 @@ def check_prior(prior: Any, count: int) -> np.ndarray | None:
 
 
 def check_names(names: Any, count: int) -> tuple[str, ...]:
-    """Return one name a group, all different; None names them g0, g1, ...
+    """Return one name per group, all different; None names them g0, g1, ...
 
     Examples
     --------
@@ -255,7 +259,7 @@ def check_names(names: Any, count: int) -> tuple[str, ...]:
 
 
 def check_feature_names(names: Any, count: int) -> tuple[str, ...] | None:
-    """Return one name a feature, of which some may be equal; None is no names.
+    """Return one name per feature, of which some may be equal; None is no names.
 
     Examples
     --------
@@ -276,7 +280,7 @@ def _labels(names: Any, count: int, name: str, of: str) -> tuple[str, ...]:
         found = len(given) if isinstance(given, Sized) else "more or fewer"
         raise InputError(f"{name}: {found} names for {count} {of}; give one for each")
     if odd := [label for label in labels if not isinstance(label, str | Real | np.bool_)]:
-        raise InputError(f"{name}: {brief(odd[0])} is no name; use text")
+        raise InputError(f"{name}: {brief(odd[0])} is not a name; use text")
     return tuple(map(str, labels))
 
 

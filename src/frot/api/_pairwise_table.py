@@ -132,11 +132,11 @@ def _listed(clouds: Any, name: str) -> Sequence[Any]:
     if whole or frame_like(clouds)[1] is not None:
         raise InputError(f"{name}: is one table; pass a list of clouds, [{name}]")
     if isinstance(clouds, str) or not isinstance(clouds, Iterable):
-        raise InputError(f"{name}: {brief(clouds)} is no list of clouds")
+        raise InputError(f"{name}: {brief(clouds)} is not a list of clouds")
     try:
         listed = list(clouds)
     except TypeError:
-        raise InputError(f"{name}: {brief(clouds)} is no list of clouds") from None
+        raise InputError(f"{name}: {brief(clouds)} is not a list of clouds") from None
     if not listed:
         raise InputError(f"{name}: is empty; give one cloud at least")
     return listed
@@ -149,7 +149,7 @@ def _weights(weights: Any, name: str, of: str) -> Sequence[Any]:
     except TypeError:
         # Some say that they can be read one by one, and cannot.
         pass
-    raise InputError(f"{name}: is no list of weight vectors; give one for each of {of}")
+    raise InputError(f"{name}: is not a list of weight vectors; give one for each of {of}")
 
 
 # Tiles to aim at: what a few hundred workers can share evenly, as long as a tile lasts longer

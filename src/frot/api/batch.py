@@ -313,7 +313,7 @@ def _listed(points: Any, name: str) -> list[Any]:
     try:
         return list(points)
     except TypeError:
-        raise InputError(f"{name}: {brief(points)} is no batch; pass an array (B, n, d)") from None
+        raise InputError(f"{name}: {brief(points)} is not a batch; pass (B, n, d)") from None
 
 
 def batch_weights(
@@ -322,7 +322,7 @@ def batch_weights(
     """Return weights (B, n): None is uniform, (n,) is the same for all."""
     if weights is None:
         return np.full((count, size), 1.0 / size)
-    # A list may hold tensors, one a member, which are read one by one.
+    # A list may hold tensors, one per member, which are read one by one.
     listed = isinstance(weights, list | tuple) and any(map(is_foreign, weights))
     host = weights if listed else read_numbers(weights, name)
     if not listed and np.ndim(host) < 2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,10 @@ class BatchResult(Sequence[Result]):
     Attributes
     ----------
     value, lower, upper : NumPy arrays of shape (B,)
-        Read-only, as all of NumPy's arrays here.
+        Read-only, like all NumPy arrays here.
     alpha, phi : arrays of shape (B, L)
-        Of the points' library; other libraries' are copies.
-    status : tuple of Status, one a member
+        In the array library of the points; for other libraries than NumPy, copies.
+    status : tuple of Status, one per member
 
     Examples
     --------
@@ -87,7 +88,7 @@ class BatchResult(Sequence[Result]):
         return {"members": [member.to_dict() for member in self]}
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with a row a member; weights are in columns ``alpha_NAME``.
+        """Return a pandas DataFrame with one row per member; weights are in columns ``alpha_NAME``.
 
         Examples
         --------
@@ -104,6 +105,23 @@ class BatchResult(Sequence[Result]):
             **{f"alpha_{name}": alpha[:, at] for at, name in enumerate(self.groups.names)},
         }
         return require("pandas", "tables").DataFrame(columns)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the batch to an .npz file, with all plans; `frot.load` reads it back.
+
+        Examples
+        --------
+        >>> import numpy as np, frot, pathlib, tempfile
+        >>> X, Y = np.random.default_rng(0).normal(size=(2, 3, 5, 2))
+        >>> found = frot.solve_batch(X, Y, eps=0.1)
+        >>> again = frot.load(found.save(pathlib.Path(tempfile.mkdtemp()) / "batch.npz"))
+        >>> bool((again.value == found.value).all())
+        True
+        """
+        from frot._base.archive import write_archive
+        from frot.api.batch_file import arrays_of
+
+        return write_archive(path, "batch", arrays_of(self))
 
     def _repr_html_(self) -> str:
         from frot.show.notebook import card
@@ -183,7 +201,7 @@ class BatchResult(Sequence[Result]):
     def products(self, U: Any, V: Any) -> tuple[Any, Any]:
         """Return ``plans @ V``, (B, n, k), and ``plans^T @ U``, (B, m, k), without the plans.
 
-        Either of U, (B, n, k), and V, (B, m, k), may be None, and so is what it would have led to.
+        U, (B, n, k), or V, (B, m, k), may be None; its product is then None.
         """
         xp, proof = self.engine.terms.home.xp, self.proof
         turn, parts = xp.matrix_transpose, []

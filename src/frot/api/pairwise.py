@@ -110,9 +110,9 @@ def pairwise(
     time_limit : float, optional
         Seconds at most for one pair.
     n_jobs : int, optional
-        Worker processes; -1 is one a processor. 1 is this process. None, the default, follows
+        Worker processes; -1 is one per processor. 1 is this process. None, the default, follows
         ``joblib.parallel_config``: ``parallel_config(backend="dask")`` spreads the work over a
-        Dask cluster, where tasks of workers that die are run again by others.
+        Dask cluster, where tasks of lost workers are run again on others.
     progress : bool
         Show a bar with the count of pairs and the time left, on stderr.
     checkpoint : path, optional

@@ -225,7 +225,7 @@ def solve_costs(
     Parameters
     ----------
     C : array of shape (L, n, m)
-        One cost matrix a group; negative entries are allowed. Infinite ones are arcs that no plan
+        One cost matrix per group; negative entries are allowed. Infinite ones are arcs that no plan
         may use.
     a, b : arrays of shape (n,) and (m,), optional
         Weights that sum to one; uniform if left out.
@@ -294,7 +294,7 @@ def distance(
 
     It is a metric between weighted sets of points for every p >= 1 and every metric d, and with
     ``adversary=frot.CappedSimplex(k)`` as well: whatever the weights of groups are, the triangle
-    inequality is Minkowski's, and it outlives a maximum.
+    inequality is Minkowski's, and a maximum preserves it.
 
     Parameters
     ----------

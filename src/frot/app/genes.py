@@ -62,7 +62,7 @@ def label_choices(path: str | Path | None) -> list[str]:
         with gzip.open(path, "rt") if packed else path.open(encoding="utf-8-sig") as file:
             lines = [file.readline() for _ in range(2)]
     except (OSError, UnicodeDecodeError, EOFError):
-        raise InputError(f"{path.name} is no table of text") from None
+        raise InputError(f"{path.name} is not a table of text") from None
     mark = max("\t;,", key=lines[0].count)
     heads, first = (next(csv.reader([line], delimiter=mark), []) for line in lines)
     text = [_is_text(first[at]) if at < len(first) else False for at in range(len(heads))]

@@ -71,7 +71,7 @@ def _transport_tab(gr: Any, folder: str) -> None:
                 noise = gr.Slider(0, 4, value=1, step=0.1, label="Noise of eight features")
                 seed = gr.Number(0, label="Random state", precision=0, minimum=0)
             with gr.Group(visible=False) as files:
-                first = gr.File(label="A: a row a point", file_types=TABLES, height=130,
+                first = gr.File(label="A: one row per point", file_types=TABLES, height=130,
                                 elem_id="table-a")  # fmt: skip
                 second = gr.File(label="B: the same columns", file_types=TABLES, height=130,
                                  elem_id="table-b")  # fmt: skip
@@ -124,7 +124,7 @@ def _genes_tab(gr: Any, folder: str) -> None:
                                 elem_id="genes-label")  # fmt: skip
             sets = gr.File(label="Gene sets (.gmt), if any", file_types=[".gmt"], height=130,
                            elem_id="genes-sets")  # fmt: skip
-            transpose = gr.Checkbox(label="A row is a gene, a column a sample")
+            transpose = gr.Checkbox(label="Rows are genes, columns are samples")
             log1p = gr.Checkbox(label="Counts: rank log(1 + x)")
             top = gr.Number(0, label="Features to select; 0: 50, at most half",
                             precision=0, minimum=0)  # fmt: skip

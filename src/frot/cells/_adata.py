@@ -29,7 +29,7 @@ def write(couplings: Sequence[Coupling], adata: Any, labels: str | None, key_add
     cells = couplings[0].data
     total = len(read_days(cells, couplings[0].key).codes)
     if not hasattr(adata, "obsp") or len(read_days(adata, couplings[0].key).codes) != total:
-        raise InputError(f"adata: {brief(adata)} is no AnnData of the {total} cells coupled")
+        raise InputError(f"adata: {brief(adata)} is not an AnnData of the {total} cells coupled")
     fates = None if labels is None else [one.label_shares(labels) for one in couplings]
     # A matrix, not an array: so do scanpy and CellRank, in all versions.
     adata.obsp[key_added] = sparse.csr_matrix(transitions(couplings, total))

@@ -136,7 +136,7 @@ def couple(
     data = as_cells(adata)
     first, second = _two_days(read_days(data, key), source, target)
     if not isinstance(start, Coupling | None):
-        raise InputError(f"start: {brief(start)} is no Coupling; pass one of the same cells")
+        raise InputError(f"start: {brief(start)} is not a Coupling; pass one of the same cells")
     began = None if start is None else start.result
     run = {"time_limit": time_limit, "callback": callback, "progress": progress}
     return settings.couple(data, key, first, second, start=began, **run)

@@ -405,7 +405,7 @@ class Coupling:
         place = {name: at for at, name in enumerate(side.names)}
         if absent := [name for name in wanted if name not in place]:
             raise InputError(
-                f"cells: {quote_some(absent)} is no cell of {side.day}; for a category pass "
+                f"cells: {quote_some(absent)} is not a cell of {side.day}; for a category pass "
                 "column=..., too"
             )
         weights = np.zeros(len(side))

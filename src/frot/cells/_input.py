@@ -68,7 +68,7 @@ class Cells:
                 "cells"
             )
         if not hasattr(self.obs, "__getitem__") or not hasattr(self.obs, "__iter__"):
-            raise InputError(f"obs: {brief(self.obs)} is no table; give a DataFrame or a mapping")
+            raise InputError(f"obs: {brief(self.obs)} is not a table; give a DataFrame or mapping")
         for column in self.obs:
             if len(self.obs[column]) != N:
                 raise InputError(

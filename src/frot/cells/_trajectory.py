@@ -205,7 +205,7 @@ def trajectory(
     """
     known = [one.name for one in fields(Settings)][1:]
     if unknown := [name for name in options if name not in known]:
-        raise InputError(f"{unknown[0]}: is no option of couplings; there are {', '.join(known)}")
+        raise InputError(f"{unknown[0]}: is not an option of couplings; use {', '.join(known)}")
     data = as_cells(adata)
     settings = Settings(groups, **options)
     if latent_keys(data, groups) is None:

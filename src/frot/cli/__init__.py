@@ -1,4 +1,4 @@
-"""The command line: one file a command, and `reproduce`, the experiments.
+"""The command line: one file per command, and `reproduce`, the experiments.
 
 In come words, out come answers on stdout, remarks on stderr, files and an exit code. `app` puts
 the commands together; `console`, `files` and `calls` are what they share, `matching` has the

@@ -46,7 +46,7 @@ class Split(str, Enum):
 
 ROOT = "Folder of the data set; by default looked for below FROT_DATA."
 STORE = "SQLite file of finished pairs; by default named after set, method and settings."
-LIMIT = "Only so many pairs, spread over the set."
+LIMIT = "Number of pairs, spread over the set."
 
 
 @command(

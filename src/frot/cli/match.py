@@ -209,7 +209,7 @@ def show_match(match: Matched, points: np.ndarray, moved: Moved, rows: int, top:
         )
 
 
-POINTS = "Points of A, x,y in pixels; as many as you like."
+POINTS = "Points of A, x,y in pixels; one or more."
 
 
 @command(
@@ -231,7 +231,7 @@ def match(
     more: Annotated[list[str] | None, typer.Argument(hidden=True, metavar="X,Y")] = None,
     points: Annotated[list[str] | None, option("Points", POINTS, "X,Y ...")] = None,
     grid: Annotated[
-        int | None, option("Points", "Points on a grid, so many along the longer side.", "COUNT")
+        int | None, option("Points", "Points on a grid: number along the longer side.", "COUNT")
     ] = None,
     *,
     matching: dict[str, Any],

@@ -402,7 +402,7 @@ class Statistic(str, Enum):
 
 GROUPS = "each, prefix, or a .gmt, .json, .csv or .tsv file of groups."
 LABELS = "File with the classes, matched by samples' names."
-TRANSPOSE = "The table has a row a feature, a column a sample."
+TRANSPOSE = "The table has one row per feature, one column per sample."
 IDS = "Column of samples' names; with --transpose, of features'."
 FEATURES = "Only these are features; repeatable."
 KEEP = "A feature though it looks like metadata; repeatable."
@@ -413,6 +413,7 @@ MIN_SIZE = "Fewest features of a group in the data; 5 for .gmt files."
 MAX_SIZE = "Most features of a group in the data; 500 for .gmt files."
 COVERAGE = "Least share of a set's genes that the data has."
 PLAN = "Find the plan and alpha; by default for up to 250,000 pairs of samples."
+REFERENCE = "Compare every other class with this one, such as the controls."
 PICTURES = "Write volcano, strips, heat map and sets as .svg and .pdf."
 PER_CLASS = "Write the ranks of every comparison, .tsv or .csv."
 CHECKPOINT = "Keep finished permutations here; by default beside --out until done."
@@ -442,7 +443,7 @@ def select(
     features: Annotated[list[str] | None, option("Data", FEATURES, "NAME|FILE")] = None,
     drop: Annotated[
         list[str] | None,
-        option("Data", "This is no feature; repeatable.", "NAME|FILE", "--drop", "--ignore"),
+        option("Data", "Not a feature; repeatable.", "NAME|FILE", "--drop", "--ignore"),
     ] = None,
     keep: Annotated[list[str] | None, option("Data", KEEP, "NAME|FILE")] = None,
     log1p: Annotated[bool, option("Data", "Rank log(1 + x), for counts.", None, "--log1p")] = False,
@@ -460,6 +461,7 @@ def select(
     multiclass: Annotated[
         Multiclass, option("Selection", "Three or more classes: one against rest, or pairs.")
     ] = Multiclass.ovr,
+    reference: Annotated[str | None, option("Selection", REFERENCE, "CLASS")] = None,
     plan: Annotated[bool | None, option("Selection", PLAN)] = None,
     tol: Annotated[float | None, option("Selection", "Relative gap to stop at.", "GAP")] = None,
     max_iter: Annotated[
@@ -540,6 +542,7 @@ def select(
         values=(values.value, "auto"),
         plan=(plan, None),
         multiclass=(multiclass.value, "ovr"),
+        reference=(reference, None),
         missing=(missing.value, "error"),
         tol=(tol, None),
         max_iter=(max_iter, None),
@@ -611,7 +614,7 @@ def _number(text: str, name: str) -> int | float:
         except ValueError:
             continue
     more = "auto or a number" if name == "eta" else "a whole number, or a fraction below 1"
-    raise InputError(f"{name}: {text!r} is no number; give {more}")
+    raise InputError(f"{name}: {text!r} is not a number; give {more}")
 
 
 def _note(samples: Any, whose: str, groups: Any) -> None:

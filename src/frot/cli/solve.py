@@ -47,9 +47,10 @@ class PenaltyName(str, Enum):
     tv = "tv"
 
 
-PENALTY = "How that is paid: kl, or tv (partial transport)."
+PENALTY = "Penalty with tau: kl, or tv (partial transport)."
 TAU = "Price of mass that is not kept: one number, or two as 0.5,inf."
 METRIC = f"{', '.join(METRICS)}, euclidean, or any other of SciPy's cdist."
+NORMALISE = "Make groups comparable: none, mean or regret."
 SOLVER = "auto, exact, entropic, frank-wolfe or linear-program."
 
 
@@ -78,7 +79,7 @@ def solve(
     p: Annotated[float, option("Problem", "Power of the metric.", "NUMBER")] = 1.0,
     normalise: Annotated[
         str,
-        option("Problem", "none, mean or regret.", "HOW", "--normalise", "--normalize"),
+        option("Problem", NORMALISE, "HOW", "--normalise", "--normalize"),
     ] = "none",
     weights_a: tables.Weights = None,
     weights_b: tables.Weights = None,

@@ -39,7 +39,7 @@ First = Annotated[Path, typer.Argument(metavar="A", help="Table of points, a row
 Second = Annotated[Path, typer.Argument(metavar="B", help="The other table, of the same features.")]
 GroupsOption = Annotated[str, option("Problem", GROUPS, "GROUPS")]
 Worst = Annotated[int | None, option("Problem", WORST, "COUNT")]
-Weights = Annotated[Path | None, option("Problem", "One weight a point.", "FILE")]
+Weights = Annotated[Path | None, option("Problem", "One weight per point.", "FILE")]
 NormaliseWeights = Annotated[
     bool,
     option(

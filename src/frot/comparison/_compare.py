@@ -94,13 +94,13 @@ def compare(
     time_limit : float, optional
         Seconds, for each method.
     random_state : int
-        Of random directions.
+        Seed of the random directions.
     feature_names : sequence of str, length d, optional
         Names of the features; those of a DataFrame's columns if left out.
     callback : callable, optional
         Called with every `Row` as it is finished.
     progress : bool
-        Say on stderr what is running, with bars of those methods that have one.
+        Write to stderr which method is running, with its progress bar if it has one.
 
     Returns
     -------

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class Row:
 
     @classmethod
     def not_run(cls, method: Method, why: str) -> Row:
-        """Return the row of a method whose turn never came."""
+        """Return the row of a method that was not run."""
         return cls(method.name, method.title, problem=why, counts=method.counts)
 
     @property
@@ -274,11 +275,11 @@ class Comparison:
     measure : str
         How memory was measured.
     interrupted : bool
-        Whether Ctrl-C ended it; methods whose turn never came are in `missing`.
+        Whether Ctrl-C ended it; methods that were not run are in `missing`.
     adversary : optional
         The weights that FROT's adversary could choose, where they were not all.
     paid : bool
-        Whether mass could go at a price, which the values then include.
+        Whether mass could be left out at a price, which the values then include.
 
     Examples
     --------
@@ -392,7 +393,7 @@ class Comparison:
         }
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with a row a method: value, bounds, status, cost, choice.
+        """Return a pandas DataFrame with one row per method: value, bounds, status, cost, choice.
 
         Examples
         --------
@@ -409,6 +410,24 @@ class Comparison:
             for row in self.rows
         ]
         return require("pandas", "tables").DataFrame(rows)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the comparison to an .npz file, with all results; `frot.load` reads it back.
+
+        Of an adversary the file keeps the name and what `relations` depends on.
+
+        Examples
+        --------
+        >>> import frot, pathlib, tempfile
+        >>> both = frot.compare([[0.0, 0.0]], [[3.0, 4.0]], ["frot", "ot"])
+        >>> again = frot.load(both.save(pathlib.Path(tempfile.mkdtemp()) / "both.npz"))
+        >>> again["ot"].value
+        25.0
+        """
+        from frot._base.archive import write_archive
+        from frot.comparison.comparison_file import arrays_of
+
+        return write_archive(path, "comparison", arrays_of(self))
 
     def _repr_html_(self) -> str:
         from frot.show.notebook import card

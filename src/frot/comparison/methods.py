@@ -95,7 +95,7 @@ def find_methods(names: Sequence[str] | str) -> list[Method]:
     frot.InputError: methods: 'frott' is none of frot, srw, max_sliced, ...
     """
     if not isinstance(names, Iterable):
-        raise InputError(f"methods: {brief(names)} is no list; name some of {', '.join(METHODS)}")
+        raise InputError(f"methods: {brief(names)} is not a list; use some of {', '.join(METHODS)}")
     given = names.split(",") if isinstance(names, str) else list(names)
     words = [str(word).strip().replace("-", "_") for word in given]
     wanted = list(dict.fromkeys(ALIASES.get(word, word) for word in words if word))

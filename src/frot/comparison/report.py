@@ -52,7 +52,7 @@ def write_comparison_report(
     """
     if not isinstance(comparison, Comparison):
         raise InputError(
-            f"comparison: {brief(comparison)} is no Comparison; pass what frot.compare returned"
+            f"comparison: {brief(comparison)} is not a Comparison; pass what frot.compare returned"
         )
     path = check_page(path, title=title, call=call, command=command)
     (n, d), m = comparison.points[0].shape, len(comparison.points[1])

@@ -62,11 +62,11 @@ class Part(Protocol):
         ...
 
     def sums(self, plan: Any, start: int, stop: int) -> Any:
-        """Return the sums of plan times cosine, one a layer, in double precision."""
+        """Return the sums of plan times cosine, one per layer, in double precision."""
         ...
 
     def product(self, u: Any, v: Any, start: int, stop: int) -> Any:
-        """Return u^T cos v, one a layer."""
+        """Return u^T cos v, one per layer."""
         ...
 
     def at(self, rows: Any, cols: Any) -> Any:

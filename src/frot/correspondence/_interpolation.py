@@ -1,4 +1,4 @@
-"""Bilinear interpolation as two small matrices, one a side, and the lengths of what it makes."""
+"""Bilinear interpolation as two small matrices, one per side, and the lengths of what it makes."""
 
 from __future__ import annotations
 

@@ -161,8 +161,8 @@ def best_layer(
 ) -> str:
     """Return the layer that alone matches labelled pairs best, by transport.
 
-    Every layer is scored exactly as ``matcher.having(method="best-layer", layer=name)`` scores:
-    on the common grid, whatever its own.
+    Every layer is scored as ``matcher.with_settings(method="best-layer", layer=name)`` does: on the
+    common grid, whatever its own.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def best_layer(
     """
     _check(pairs, threshold)
     names = matcher.backbone.layers
-    ways = [matcher.having(method="best-layer", layer=name) for name in names]
+    ways = [matcher.with_settings(method="best-layer", layer=name) for name in names]
 
     def tried(one: PhotoFeatures, other: PhotoFeatures, pair: Pair) -> list[np.ndarray]:
         features = matcher.join(one, other)

@@ -75,7 +75,7 @@ def check_mask(mask: Any, size: tuple[int, int], name: str) -> np.ndarray:
         mask = np.asarray(mask)
         values = mask.astype(float)
     except (TypeError, ValueError):
-        raise InputError(f"{name}: is no array of numbers; use weights >= 0, one a pixel") from None
+        raise InputError(f"{name}: is not numeric; use weights >= 0, one per pixel") from None
     if mask.shape != size:
         raise InputError(
             f"{name}: has shape {mask.shape}, but the photograph has {size} (height, width)"

@@ -301,7 +301,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             return pair, Pose()
         # How A lies does not depend on the method.
         stride = 2.0 * pair.layers.source_grid.stride
-        coarse = self.having(
+        coarse = self.with_settings(
             method="frot", stride=stride, steps=0, tol=COARSE_TOL, prior="coherence",
             eta=Settings.eta, eps=Settings.eps, normalise="none",
         )  # fmt: skip
@@ -322,7 +322,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         if len(turns) <= FEW_TURNS:
             return turns
         assert self.settings.side is not None
-        small = self.having(side=max(self.settings.side // 2, MIN_SIDE))
+        small = self.with_settings(side=max(self.settings.side // 2, MIN_SIDE))
         one, other = small.features(pair.source.photo), small.features(pair.target.photo)
         coherent = {
             turn: small.layer_pair(small.turned(one, turn), other).coherences.mean()
@@ -470,7 +470,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         return point_errors(moved, pair.target_points, pair.length)
 
     @second_names
-    def having(self, *, layer: str | SupportsIndex | None = None, **changes: Any) -> Matcher:
+    def with_settings(self, *, layer: str | SupportsIndex | None = None, **changes: Any) -> Matcher:
         """Return a matcher with other settings and the same network.
 
         The two share the photographs that they remember, unless they look at them otherwise.
@@ -478,7 +478,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         Examples
         --------
         >>> matcher = Matcher(side=96)
-        >>> matcher.having(method="uniform", hough=False)
+        >>> matcher.with_settings(method="uniform", hough=False)
         Matcher(efficientnet-lite2, method='uniform', hough=False, side=96)
         """
         other = copy(self)

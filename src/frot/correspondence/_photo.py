@@ -58,7 +58,7 @@ class Photo:
         return int(self.pixels.shape[0]), int(self.pixels.shape[1])
 
     def check_points(self, points: Any) -> np.ndarray:
-        """Return points of this photograph, x and y of shape (k, 2), or say what is wrong."""
+        """Return checked points of this photograph, x and y of shape (k, 2)."""
         try:
             found: np.ndarray = np.asarray(points, dtype=float)
         except (TypeError, ValueError):

@@ -57,7 +57,7 @@ class Warp:
     def thin_plate(anchors: np.ndarray, targets: np.ndarray) -> Warp:
         """Return the thin plate that takes anchors to targets, both of shape (k, 2).
 
-        Of all maps that do, it bends least.
+        Of all such maps it has the least bending energy.
 
         Examples
         --------

@@ -159,7 +159,7 @@ def read_flow(path: str | os.PathLike[str]) -> Flow:
                 raise ValueError("it does not begin as Middlebury's files do")
             values = np.frombuffer(content, "<f4", 2 * h * w, offset=12).reshape(h, w, 2)
     except (KeyError, ValueError, OSError, EOFError, struct.error) as error:
-        raise InputError(f"{path} is no flow, or cut short: {error}") from None
+        raise InputError(f"{path} is not a flow, or cut short: {error}") from None
     if values.ndim != 3 or values.shape[2] != 2 or values.dtype.kind not in "fiu":
         raise InputError(f"{path} has shape {values.shape}; a flow has (H, W, 2)")
     valid = np.all(np.abs(values) < UNKNOWN, axis=2)

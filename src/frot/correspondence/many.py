@@ -31,7 +31,7 @@ def match_many(
     check_count(ahead, "ahead")
     if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
         raise InputError(
-            f"pairs: {type(pairs).__name__} is no list or iterator of pairs; give (source, target) "
+            f"pairs: {type(pairs).__name__} is not a list of pairs; give (source, target) "
             "tuples of paths or arrays"
         )
     count = len(pairs) if isinstance(pairs, Sized) else 0
@@ -67,7 +67,7 @@ def _matched(
 def _read(matcher: Matcher, number: int, pair: Any) -> tuple[Photo, Photo]:
     if isinstance(pair, str | bytes) or not hasattr(pair, "__len__") or len(pair) != 2:
         raise InputError(
-            f"pairs: number {number} is no pair; give (source, target) tuples of paths or arrays"
+            f"pairs: number {number} is not a pair; give (source, target) tuples of paths or arrays"
         )
     source, target = map(matcher.photo, pair)
     return source, target

@@ -250,7 +250,7 @@ class Match:
         if found.shape != self.source.size or found.dtype.kind not in "biu":
             raise InputError(
                 f"labels: have shape {found.shape} of {found.dtype}; give whole numbers or bool "
-                f"of shape {self.source.size}, one a pixel of {self.source.name}"
+                f"of shape {self.source.size}, one per pixel of {self.source.name}"
             )
         flow = self.inverse.flow()
         return np.where(flow.valid, look_up(found, flow, nearest=True), found.dtype.type(fill))

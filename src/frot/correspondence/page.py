@@ -54,7 +54,7 @@ def write_match_page(
     Its heat map shows where else it may be, and a slider lays A, warped, over B.
     The page holds both photographs and all numbers itself and asks nothing of the network. It
     replaces an existing file only once it is complete. Points are moved by `match.transfer`
-    beforehand, one a pixel up to 60,000 and on a coarser grid beyond that; of the scores of each
+    beforehand, one per pixel up to 60,000 and on a coarser grid beyond that; of the scores of each
     cell the best are kept and the others averaged over blocks, so that a page of 4,275 x 4,275
     cells is below six megabytes. The page says what it rounds. Needs the extra ``frot[plot]``.
 

@@ -36,13 +36,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Turn:
-    """What is done to a photograph: mirrored left to right, then turned, then scaled.
+    """A transformation of a photograph: mirrored left to right, then rotated, then scaled.
 
     Parameters
     ----------
     mirror : bool
     angle : float
-        Degrees, against the clock.
+        Degrees, counter-clockwise.
     scale : float
 
     Examples
@@ -57,7 +57,7 @@ class Turn:
 
     @property
     def matrix(self) -> np.ndarray:
-        """What it does to x and y, which goes down, (2, 2)."""
+        """The matrix of shape (2, 2) that acts on x and y; y points down."""
         # Quarter turns are exact.
         c, s = (round(f(np.deg2rad(self.angle)), 15) for f in (np.cos, np.sin))
         turn = np.array([[c, s], [-s, c]])
@@ -108,7 +108,7 @@ class Pose:
 
     @property
     def told(self) -> str:
-        """The pose with its evidence, in words.
+        """The pose and the evidence for it, as text.
 
         Examples
         --------

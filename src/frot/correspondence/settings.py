@@ -264,7 +264,7 @@ class Settings:
         return replace(self, **{name: x for name, x in changes.items() if x is not None})
 
     def check(self) -> Settings:
-        """Return checked settings, or raise with the one that is wrong."""
+        """Return checked settings, or raise an error that names the wrong one."""
         checked = {
             name: option.check(getattr(self, name), name)
             for name, option in _declared().items()
@@ -275,7 +275,7 @@ class Settings:
         return replace(self, **checked)
 
     def refuse(self, *, normalise: str | None = None, layer: Any = None) -> Settings:
-        """Return the settings, or raise with what was asked for and the method has no use for."""
+        """Return the settings, or raise an error that names a setting the method does not use."""
         if normalise not in (None, "none") and self.method != "frot":
             raise InputError(
                 f"normalise: {normalise!r} does nothing for method={self.method!r}; leave it out, "

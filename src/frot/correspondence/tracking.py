@@ -33,7 +33,7 @@ class Tracked:
     confidence : array of shape (k,)
         From 0 to 1; of points that go from frame to frame the least of all steps until here.
     match : Match, optional
-        The match that says so; None for the first frame.
+        The match of this frame; None for the first frame.
     """
 
     frame: int
@@ -50,7 +50,7 @@ def track_points(
     check_flag(progress, "progress")
     if isinstance(frames, str | bytes) or not isinstance(frames, Iterable):
         raise InputError(
-            f"frames: {type(frames).__name__} is no list or iterator of photographs; give paths or "
+            f"frames: {type(frames).__name__} is not a list of photographs; give paths or "
             "arrays, such as imageio.v3.imiter(path) reads from a video"
         )
     count = len(frames) if isinstance(frames, Sized) else None

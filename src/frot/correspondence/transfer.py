@@ -36,7 +36,7 @@ AT_ONCE = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Transfer:
-    """Where points went.
+    """The transferred points.
 
     Attributes
     ----------

@@ -26,8 +26,8 @@ CHUNK_BYTES = 64_000_000
 class MetricCosts(Costs):
     r"""Costs :math:`[C_l]_{ij} = d(x_i^{(l)}, y_j^{(l)})^p` recomputed whenever they are needed.
 
-    No cost is taken to be positive, of a metric we did not write, and its digits as given, unless
-    `error` says how far they are off.
+    These costs are not assumed to be positive, and their digits are taken as exact, unless `error`
+    says how far they are off.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ class MetricCosts(Costs):
         )
 
     def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Distances are not negative, but for rounding; a user's function has to be looked at."""
+        """Distances are not negative up to rounding; those of a user's function are computed."""
         if not callable(self.metric):
             return np.full(self.shape[0], -8.0 * UNIT)
         return np.array(

@@ -21,7 +21,7 @@ WHOLE_POWERS = frozenset({1.0, 2.0, 3.0, 4.0})
 
 @dataclass(frozen=True, eq=False)
 class SeparableCosts(Costs):
-    r"""Costs :math:`[C_l]_{ij} = |x_{il} - y_{jl}|^p`, one feature a group.
+    r"""Costs :math:`[C_l]_{ij} = |x_{il} - y_{jl}|^p`, one feature per group.
 
     .. math:: M_\alpha = \| \alpha^{1/p} \circ (x_i - y_j) \|_p^p
 
@@ -43,7 +43,7 @@ class SeparableCosts(Costs):
 
     @property
     def nonnegative(self) -> bool:
-        """Powers of absolute values are."""
+        """Powers of absolute values are not negative."""
         return True
 
     def _power(self, gaps: np.ndarray) -> np.ndarray:

@@ -60,7 +60,7 @@ def build_costs(
 
     Squared Euclidean costs of few points are stacked, from differences. Of more points they and
     other metrics of the registry, `METRICS`, are factored, unless groups are so wide that a stack
-    is cheaper and fits `memory_budget` bytes. ``|x - y|^p`` with one feature a group is one
+    is cheaper and fits `memory_budget` bytes. ``|x - y|^p`` with one feature per group is one
     Minkowski distance. Everything else is a stack where it fits, and recomputed in chunks where it
     does not.
 

@@ -52,7 +52,7 @@ class PartialCosts(Costs):
 
     @property
     def forbidden(self) -> np.ndarray | None:
-        """The base's: whoever may go nowhere is left out."""
+        """The base's forbidden arcs; points with no allowed arc are left out."""
         shut = self.base.forbidden
         if shut is None:
             return None

@@ -201,7 +201,7 @@ class PointGeometry:
 
     @property
     def nonnegative(self) -> bool:
-        """Squares are."""
+        """Squares are not negative."""
         return True
 
     def sizes(self, u: Any, v: Any) -> Any:
@@ -347,7 +347,7 @@ class FactoredCosts(Costs):
 
     @property
     def nonnegative(self) -> bool:
-        """Squares are."""
+        """Squares are not negative."""
         return True
 
     def _pool(self, per_feature: np.ndarray) -> np.ndarray:

@@ -35,7 +35,7 @@ BLOCK_BYTES = 4_000_000
 class Rounding(NamedTuple):
     """Entry (i, j) of a mixed cost is right to ``relative * |entry| + rows[i] + cols[j]``.
 
-    What a point adds goes with it, so that a bound on a plan's cost pays for it by the point's
+    The part of a point is weighted in a bound on a plan's cost by the point's
     weight: a far point of little weight costs next to nothing. Numbers, or arrays of shape (n,)
     and (m,); of a batch (B,), (B, n) and (B, m). `relative` is zero unless no cost is negative.
     """

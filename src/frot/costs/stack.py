@@ -370,7 +370,7 @@ def difference_stack(
         gaps *= Home.of(gaps).bring(shares)[None, :, None, None]
     edges = offsets.tolist()
     most = max(end - start for start, end in pairwise(edges))
-    # A difference errs by half a unit, its square by one and a half, the sum by one a feature.
+    # A difference errs by half a unit, its square by one and a half, the sum by one per feature.
     relative = 0.5 * (most + (4.0 if plain else 6.0)) * UNIT
     off = None
     if error > 0.0:

@@ -191,7 +191,7 @@ class Groups:
         return csr_array(parts, shape=(len(self), self.n_features), copy=True)
 
     def subset(self, keep: Sequence[str] | ArrayLike) -> Groups:
-        """Only some of the groups, of the same d features.
+        """Return some of the groups, over the same d features.
 
         Parameters
         ----------
@@ -230,7 +230,7 @@ class Groups:
         max_size: int | None = None,
         min_coverage: float = 0.0,
     ) -> Groups:
-        """Leave out groups that are too small, too large, or of which the data has too little.
+        """Drop groups that are too small, too large, or of which the data has too few members.
 
         Parameters
         ----------
@@ -293,7 +293,7 @@ class Groups:
         return np.array([where[name] for name in array.tolist()], dtype=np.intp)
 
     def require_disjoint(self) -> Groups:
-        """Return these groups, or raise if two of them share a feature.
+        """Return the groups, or raise an error if two of them share a feature.
 
         Examples
         --------
@@ -676,7 +676,7 @@ def _check(groups: Groups) -> None:
     if not names:
         raise InputError("there are no groups; give at least one (groups='all' makes one)")
     if flat.ndim != 1:
-        raise InputError(f"flat has shape {flat.shape}; it needs one entry a member")
+        raise InputError(f"flat has shape {flat.shape}; it needs one entry per member")
     if offsets.shape != (len(names) + 1,):
         raise InputError(f"offsets has shape {offsets.shape}; it needs ({len(names) + 1},)")
     if offsets[0] != 0 or offsets[-1] != flat.size or np.any(np.diff(offsets) < 0):

@@ -133,7 +133,7 @@ class LazyPlan(Plan):
 
     @property
     def is_sparse(self) -> bool:
-        """It is not: next to no entry is zero."""
+        """Always False: almost all entries are positive."""
         return False
 
     @property
@@ -399,7 +399,7 @@ class TransposedPlan(Plan):
 
     @property
     def is_sparse(self) -> bool:
-        """It is not: next to no entry is zero."""
+        """Always False: almost all entries are positive."""
         return False
 
     @property

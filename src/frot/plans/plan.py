@@ -361,8 +361,8 @@ class PlanLike(Protocol):
     >>> plan = frot.solve([[0.0], [1.0]], [[1.0], [2.0]]).plan
     >>> isinstance(plan, PlanLike), isinstance(np.eye(2), PlanLike)
     (True, False)
-    >>> plan[0], plan[:, 1], plan[0, 0]
-    (array([0.5, 0. ]), array([0. , 0.5]), np.float64(0.5))
+    >>> plan[0], plan[:, 1], float(plan[0, 0])
+    (array([0.5, 0. ]), array([0. , 0.5]), 0.5)
     """
 
     @property

@@ -179,7 +179,9 @@ class SimplexFamily:
         if self.log_prior is not None:
             prior = read_numbers(self.log_prior, "log_prior")
             if prior.ndim != 1 or prior.size == 0:
-                raise InputError(f"log_prior: has shape {prior.shape}, expected one number a group")
+                raise InputError(
+                    f"log_prior: has shape {prior.shape}, expected one number per group"
+                )
             check_finite(prior, "log_prior")
             object.__setattr__(self, "log_prior", prior)
 
@@ -201,7 +203,7 @@ class SimplexFamily:
             return
         if prior.shape != (count,):
             raise InputError(
-                f"adversary: log_prior has shape {prior.shape}, expected one number a group "
+                f"adversary: log_prior has shape {prior.shape}, expected one number per group "
                 f"({count},)"
             )
         if not abs(float(np.exp(prior).sum()) - 1.0) <= SUM_ERROR:

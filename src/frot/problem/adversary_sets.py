@@ -27,7 +27,7 @@ FEASIBILITY = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_toleranc
 def _vector(values: Any, name: str) -> np.ndarray:
     array = read_numbers(values, name)
     if array.ndim != 1 or array.size == 0:
-        raise InputError(f"{name}: has shape {array.shape}, expected one number a group")
+        raise InputError(f"{name}: has shape {array.shape}, expected one number per group")
     check_finite(array, name)
     return read_only(array.copy())
 
@@ -259,7 +259,7 @@ class Polyhedron:
         object.__setattr__(self, "b", b)
         if self.equal is not None:
             if not isinstance(self.equal, list | tuple) or len(self.equal) != 2:
-                raise InputError(f"equal: {brief(self.equal)} is no pair (E, e)")
+                raise InputError(f"equal: {brief(self.equal)} is not a pair (E, e)")
             E, e = self.equal
             E, e = _matrix(E, "equal", "(constraints, groups)"), _vector(e, "equal")
             if E.shape != (len(e), A.shape[1]):
@@ -310,7 +310,7 @@ class Polyhedron:
         return bool(low.all() and flat.all())
 
     def project(self, alpha: np.ndarray) -> np.ndarray:
-        """Go straight towards weights well inside, as far as it takes.
+        """Move towards an interior point until the constraints hold.
 
         Examples
         --------

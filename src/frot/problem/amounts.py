@@ -28,7 +28,7 @@ DEFAULT_EPS = Relative(0.02)
 
 
 def relative(share: float) -> Relative:
-    r"""Say eta or eps as a share of the mean cost :math:`\frac{1}{L} \sum_l a^\top C_l b`.
+    r"""Give eta or eps as a share of the mean cost :math:`\frac{1}{L} \sum_l a^\top C_l b`.
 
     The paper's eta and eps are absolute, so that the same data in other units gives another
     answer; a share does not depend on units.

@@ -29,7 +29,7 @@ NAMED, SHOWN = 3, 8
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The adversary's answer, whatever it chooses from.
+    """What the adversary chose: weights, a subspace, a direction or costs.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Chosen:
         self.__post_init__()
 
     def moved(self, bring: Callable[[Any], Any]) -> Chosen:
-        """The same choice with its arrays brought elsewhere.
+        """The same choice with its arrays moved to another library or device.
 
         Examples
         --------
@@ -98,7 +98,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a solver stands after an iteration; callbacks get one of these.
+    """The state of a solver after an iteration, as callbacks receive it.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class Result:
     names : tuple of str
         Names of the groups.
     solver : str
-        What ran.
+        The solver that ran.
     iterations : int
     time : float
         Seconds.
@@ -362,13 +362,15 @@ class Result:
         Parameters
         ----------
         kind : {"plan", "alpha", "convergence"}, optional
-            None draws all that there is.
+            None draws all three.
         **options
             Passed on to the function that draws `kind`.
 
         Returns
         -------
         matplotlib.figure.Figure
+            It shows itself in a notebook. In a script import ``matplotlib.pyplot as plt`` first
+            and call ``plt.show()``, or use its ``savefig(path)``.
         """
         from frot.show import plot_result
 

@@ -13,12 +13,13 @@ from frot.plans.plan import Plan
 from frot.problem.result import Chosen, Progress, Result
 from frot.problem.status import Status
 
-__all__ = ["arrays_of", "rebuilt"]
+__all__ = ["arrays_of", "arrays_of_groups", "groups_in", "rebuilt"]
 
 NUMBERS = ("value", "lower", "upper", "mean_cost", "time", "eta", "eps")
 PAIRS = ("tau", "totals", "plain")
 TEXTS = ("solver", "penalty")
 GROUPS = ("flat", "offsets", "n_features", "listed")
+GROUP_WORDS = ("names", "dropped")
 
 
 def arrays_of(result: Result, *, plan: bool = True) -> dict[str, Any]:
@@ -42,9 +43,8 @@ def arrays_of(result: Result, *, plan: bool = True) -> dict[str, Any]:
         arrays["plan_shape"] = host.plan.shape
     elif plan:
         arrays["plan"] = host.plan.dense()
-    if (groups := host.groups) is not None:
-        arrays |= {f"groups_{name}": getattr(groups, name) for name in GROUPS}
-        arrays |= {f"groups_{name}": _texts(getattr(groups, name)) for name in ("names", "dropped")}
+    if host.groups is not None:
+        arrays |= arrays_of_groups(host.groups)
     if (chosen := host.chosen) is not None:
         arrays |= {"chosen_kind": chosen.kind, "chosen_array": chosen.array}
         arrays |= {"chosen_names": _texts(chosen.names), "chosen_weights": chosen.weights}
@@ -55,12 +55,7 @@ def rebuilt(arrays: Mapping[str, np.ndarray], plan: Plan | None = None) -> Resul
     """Make the result that `arrays_of` took apart; its plan is among the arrays, or given."""
     if plan is None:
         plan = _plan(arrays)
-    groups = chosen = None
-    if "groups_flat" in arrays:
-        parts: dict[str, Any] = {name: arrays[f"groups_{name}"] for name in GROUPS}
-        parts |= {"n_features": int(parts["n_features"]), "listed": parts["listed"].tolist()}
-        names, dropped = (_words(arrays[f"groups_{name}"]) for name in ("names", "dropped"))
-        groups = Groups(names=names, dropped=dropped, **parts)
+    chosen = None
     if "chosen_kind" in arrays:
         kind: Any = str(arrays["chosen_kind"])
         names = _words(arrays["chosen_names"])
@@ -79,9 +74,23 @@ def rebuilt(arrays: Mapping[str, np.ndarray], plan: Plan | None = None) -> Resul
         iterations=int(arrays["iterations"]),
         history=tuple(Progress(int(row[0]), *row[1:].tolist()) for row in arrays["history"]),
         points=(arrays["x"], arrays["y"]) if "x" in arrays else None,
-        groups=groups,
+        groups=groups_in(arrays) if "groups_flat" in arrays else None,
         chosen=chosen,
     )
+
+
+def arrays_of_groups(groups: Groups) -> dict[str, Any]:
+    """Return groups as arrays by name."""
+    arrays = {f"groups_{name}": getattr(groups, name) for name in GROUPS}
+    return arrays | {f"groups_{name}": _texts(getattr(groups, name)) for name in GROUP_WORDS}
+
+
+def groups_in(arrays: Mapping[str, np.ndarray]) -> Groups:
+    """Make the groups that `arrays_of_groups` took apart."""
+    parts: dict[str, Any] = {name: arrays[f"groups_{name}"] for name in GROUPS}
+    parts |= {"n_features": int(parts["n_features"]), "listed": parts["listed"].tolist()}
+    parts |= {name: _words(arrays[f"groups_{name}"]) for name in GROUP_WORDS}
+    return Groups(**parts)
 
 
 def _plan(arrays: Mapping[str, np.ndarray]) -> Plan:

@@ -38,7 +38,7 @@ class Status(Enum):
 
     @property
     def ok(self) -> bool:
-        """Whether the answer is as good as was asked for."""
+        """Whether the result meets the tolerance that was asked for."""
         return self is Status.CONVERGED
 
     def __repr__(self) -> str:

@@ -55,7 +55,7 @@ def equitable(
     callback: Callback | None = None,
     progress: bool = False,
 ) -> Result:
-    r"""Equitable transport: agents with costs :math:`C_l \ge 0` share the work as evenly as can be.
+    r"""Equitable transport: agents with costs :math:`C_l \ge 0` share the work evenly.
 
     .. math::
         \min_{\sum_l \Pi_l \in U(a, b)} \; \max_l \; \langle \Pi_l, C_l \rangle

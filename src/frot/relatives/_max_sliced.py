@@ -71,7 +71,7 @@ def max_sliced(
     restarts : int
         Random directions to begin from, besides the two that are not random.
     random_state : int
-        Of these directions.
+        Seed of the random directions.
     tol : float
         Relative improvement at which a search ends.
     max_iter : int
@@ -149,7 +149,7 @@ def generalised_max_sliced(
         As in `solve`.
     defining_function : {"linear", "circular", "cubic"} or callable
         g: :math:`\theta^\top x`; :math:`\|x - \theta\|_2`; :math:`\sum_k \theta_k x_k^3`; or
-        ``g(points, theta)`` that returns one number a point.
+        ``g(points, theta)`` that returns one number per point.
     parameters : int, optional
         Length of theta; the number of features if left out.
     restarts, random_state, tol, max_iter, time_limit :
@@ -334,7 +334,7 @@ def _defining(function: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
             raise InputError(f"defining_function: could not be computed ({error!r})") from error
         if values.shape != (len(points),) or not np.isfinite(values).all():
             raise InputError(
-                f"defining_function: must return one finite number a point ({len(points)},), got "
+                f"defining_function: must return one finite number per point ({len(points)},), got "
                 f"shape {values.shape}"
             )
         return values

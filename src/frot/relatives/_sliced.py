@@ -43,7 +43,7 @@ def sliced(
         \sum_{ij} \pi_{ij} (w^\top x_i - w^\top y_j)^2,
         \qquad \tfrac1d \| \bar x - \bar y \|^2 \le \mathrm{SW}_2^2 \le \tfrac1d W_2^2
 
-    No one chooses here: all directions count the same. `value` is an average over random ones, an
+    There is no adversary: all directions count the same. `value` is an average over random ones, an
     estimate, and `status` says so; the interval holds the truth for the reasons on the right.
 
     Parameters

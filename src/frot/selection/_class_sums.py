@@ -1,6 +1,6 @@
 r"""Statistics that depend on labels through class sums only, under many labels at once.
 
-With Z a table centred at its means and M a matrix of B labellings, one a row, the products
+With Z a table centred at its means and M a matrix of B labellings, one per row, the products
 :math:`M Z` and :math:`M Z^2` hold the sums and the sums of squares of one class under all of them;
 means, variances, Welch's t and the shift follow. Sparse tables stay sparse: with m the means,
 

@@ -77,7 +77,7 @@ class Parts:
 
     @classmethod
     def of(cls, phi: np.ndarray, shift: np.ndarray, wasserstein: np.ndarray) -> Parts:
-        """Take the parts apart; what rounding leaves below zero is zero."""
+        """Compute the parts; small negative values from rounding are set to zero."""
         return cls(
             phi, shift, np.maximum(wasserstein - shift, 0.0), np.maximum(phi - wasserstein, 0.0)
         )
@@ -106,17 +106,25 @@ class Contrast(NamedTuple):
 
 
 def contrasts_of(
-    codes: np.ndarray, classes: np.ndarray, how: str, weight: np.ndarray | None = None
+    codes: np.ndarray,
+    classes: np.ndarray,
+    how: str,
+    weight: np.ndarray | None = None,
+    reference: int | None = None,
 ) -> list[Contrast]:
     """List the comparisons: one for two classes, else each against the rest or every pair.
 
-    `codes`, of shape (N,), are positions in `classes`; samples of weight zero do not count.
+    `codes`, of shape (N,), are positions in `classes`; samples of weight zero do not count. With a
+    `reference`, also a position, each of the others is compared with that class.
 
     Examples
     --------
     >>> codes = np.array([0, 1, 2, 0, 1, 2])
     >>> [contrast.name for contrast in contrasts_of(codes, np.array(["a", "b", "c"]), "ovr")]
     ['a vs rest', 'b vs rest', 'c vs rest']
+    >>> found = contrasts_of(codes, np.array(["a", "b", "c"]), "ovr", reference=1)
+    >>> [contrast.name for contrast in found]
+    ['a vs b', 'c vs b']
     """
     counted = np.ones(len(codes), dtype=bool) if weight is None else weight > 0.0
     sizes = np.bincount(codes[counted], minlength=len(classes))
@@ -134,11 +142,13 @@ def contrasts_of(
             "another class"
         )
     rows = {code: np.flatnonzero((codes == code) & counted) for code in present}
-    if len(present) == 2 or how == "ovo":
-        return [
-            Contrast(classes[one], classes[two], (rows[one], rows[two]))
-            for one, two in combinations(present, 2)
-        ]
+    if reference is not None and reference not in present:
+        raise InputError(f"reference: no sample of class {classes[reference]!s} has a weight")
+    if len(present) == 2 or how == "ovo" or reference is not None:
+        pairs: Any = combinations(present, 2)
+        if reference is not None:
+            pairs = ((one, reference) for one in present if one != reference)
+        return [Contrast(classes[one], classes[two], (rows[one], rows[two])) for one, two in pairs]
     return [
         Contrast(classes[one], None, (rows[one], np.flatnonzero((codes != one) & counted)))
         for one in present

@@ -78,7 +78,7 @@ class BlockedCosts(Costs):
 
     @property
     def nonnegative(self) -> bool:
-        """Squares are."""
+        """Squares are not negative."""
         return True
 
     @property

@@ -65,7 +65,7 @@ class SetStatistics:
     self_contained : array of float32, shape (B + 1, L)
         D.
     z : array of shape (C, d)
-        Signed deviates of all features, a row a comparison, under the labels as they are.
+        Signed deviates of all features, one row per comparison, under the labels as they are.
     varying : array of bool, shape (d,)
     """
 

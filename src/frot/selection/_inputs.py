@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from frot._base.errors import InputError, brief
+from frot._base.names import quote_some
 from frot._base.numbers import read_numbers
 from frot._base.validate import (
     check_callable,
@@ -58,7 +59,7 @@ def check_labels(X: Any, y: Any) -> None:
     rows = X.shape[0] if getattr(X, "shape", None) else len(X)
     shape = np.shape(y)
     if shape and shape[0] != rows:
-        raise InputError(f"y: has {shape[0]} labels for the {rows} rows of X; give one label a row")
+        raise InputError(f"y: has {shape[0]} labels for the {rows} rows of X; give one per row")
 
 
 def check_sample_weight(sample_weight: Any, count: int) -> np.ndarray | None:
@@ -74,7 +75,7 @@ def check_sample_weight(sample_weight: Any, count: int) -> np.ndarray | None:
     weight = read_numbers(sample_weight, "sample_weight")
     if weight.shape != (count,):
         raise InputError(
-            f"sample_weight: has shape {weight.shape}; give one weight a row, shape ({count},)"
+            f"sample_weight: has shape {weight.shape}; give one weight per row, shape ({count},)"
         )
     if not np.isfinite(weight).all() or (weight < 0.0).any():
         raise InputError("sample_weight: must be finite and >= 0; drop rows with weight zero")
@@ -104,7 +105,7 @@ def check_picks(number: Any, threshold: Any, groups: int, single: bool) -> int |
     if not isinstance(number, Integral):
         if not 0.0 < float(number) <= 1.0:
             raise InputError(
-                f"n_features_to_select: {number!r} is no fraction in (0, 1]; for a count give a "
+                f"n_features_to_select: {number!r} is not a fraction in (0, 1]; for a count give a "
                 "whole number"
             )
         return max(1, int(float(number) * groups))
@@ -263,6 +264,8 @@ class Prepared:
     plan : "auto" or bool
     values : str
         What the numbers are, "auto" being settled.
+    reference : int or None
+        The class, as a position in `classes`, that the others are compared with.
     """
 
     table: Any
@@ -277,11 +280,12 @@ class Prepared:
     watch: Watch
     plan: str | bool
     values: str
+    reference: int | None = None
 
     def contrasts(self, codes: np.ndarray | None = None) -> list[Contrast]:
         """Return the comparisons, under the labels of the data or under others."""
         codes = self.codes if codes is None else codes
-        return contrasts_of(codes, self.classes, self.multiclass, self.weight)
+        return contrasts_of(codes, self.classes, self.multiclass, self.weight, self.reference)
 
 
 def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
@@ -345,4 +349,20 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
         watch=watch,
         plan=plan,
         values=kind_of_values(table) if params["values"] == "auto" else params["values"],
+        reference=_class_number(params["reference"], classes),
+    )
+
+
+def _class_number(reference: Any, classes: np.ndarray) -> int | None:
+    """The position of a class that is named as in y, or as text."""
+    if reference is None:
+        return None
+    for at, one in enumerate(classes.tolist()):
+        if isinstance(reference, str) and reference == str(one):
+            return at
+        if isinstance(reference, int | float | np.generic) and reference == one:
+            return at
+    raise InputError(
+        f"reference: {brief(reference)} is not a class of y; the classes are "
+        f"{quote_some(classes.tolist())}"
     )

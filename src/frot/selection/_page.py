@@ -45,7 +45,7 @@ from frot.selection._plots import (
 )
 from frot.selection._selector import unfitted
 from frot.show.page import Cell, Column, PageTable, check_page, number, picture, render, save_page
-from frot.show.style import save_vector
+from frot.show.style import no_windows, save_vector
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -303,7 +303,8 @@ class Drawn:
         if not self.single:
             figures.append(("pathways", partial(plot_pathways, self.selector)))
         for name, draw in figures:
-            figure = draw()
+            with no_windows():
+                figure = draw()
             # Laid out once for both files.
             figure.draw_without_rendering()
             figure.set_layout_engine("none")
@@ -358,12 +359,12 @@ def _panel(drawn: Drawn, place: int, what: str) -> dict[str, Any]:
         ),
         "strips": picture(
             lambda: drawn.strips(place),
-            "Values of the best features by class, a point a sample",
+            "Values of the best features by class, one point per sample",
             FEW,
         ),
         "heat_map": picture(
             lambda: draw_heat_map(view),
-            "Heat map of the best features, a column a sample, by class",
+            "Heat map of the best features, one column per sample, by class",
         ),
         "plan": None if view.comparison.result is None else _plan(view, what, place, many),
     }

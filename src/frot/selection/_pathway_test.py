@@ -97,7 +97,7 @@ class PathwayTest:
     def leading_edge(self, name: str) -> list[str]:
         """Return the names of the features that make a set differ, the largest first."""
         if name not in self.names:
-            raise InputError(f"name: {name!r} is no set that was tested; `names` lists them")
+            raise InputError(f"name: {name!r} is not a set that was tested; `names` lists them")
         return [self.feature_names[column] for column in self.edges[self.names.index(name)]]
 
     def shared_edges(self) -> np.ndarray:
@@ -123,7 +123,7 @@ class PathwayTest:
 
     @property
     def table(self) -> Any:
-        """All of it, a row a set, best first."""
+        """All of it, one row per set, best first."""
         order = self.order
         edges = [", ".join(self.leading_edge(name)) for name in self.names]
         like, shared = zip(*self.redundancy(), strict=True)

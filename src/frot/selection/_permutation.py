@@ -45,7 +45,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PermutationTest:
-    """What a permutation test found. Printed, it is ten lines at most.
+    """The result of a permutation test. Its printed form has ten lines at most.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class PermutationTest:
     observed : array of shape (L,)
         The statistic under the labels as they are.
     p : array of shape (L,)
-        Permutation p-values, each feature for itself.
+        Permutation p-values of single features.
     q : array of shape (L,)
         The false discovery rate at which a feature is accepted: from the null of all features
         together where `q_method` is "pooled", and `q_bh` where it is "bh".
@@ -139,12 +139,12 @@ class PermutationTest:
 
     @property
     def order(self) -> np.ndarray:
-        """Positions, the surest first."""
+        """Positions, smallest p-value first."""
         return np.lexsort((-self.observed, self.p, self.q))
 
     @property
     def table(self) -> Any:
-        """Feature, observed statistic, p, q, q_bh and p_max, the surest first."""
+        """Feature, observed statistic, p, q, q_bh and p_max, smallest p-value first."""
         order = self.order
         columns = {"feature": np.array(self.names, dtype=object), self.statistic: self.observed}
         columns |= {name: getattr(self, name) for name in ("p", "q", "q_bh", "p_max")}
@@ -251,7 +251,7 @@ def permutation_test(
     progress : bool
         Show a bar.
     checkpoint : path, optional
-        A file for what is done; a run that was stopped goes on from it.
+        A file for finished permutations; a run that was stopped resumes from it.
     random_state : int, optional
         Permutation b is seeded by this and b. None draws a seed, and allows no checkpoint.
 
@@ -361,7 +361,7 @@ def check_blocks(block: Any, codes: np.ndarray) -> np.ndarray:
     labels = np.asarray(block)
     if labels.shape != codes.shape:
         raise InputError(
-            f"block: has shape {labels.shape}; give one block a row, shape {codes.shape}"
+            f"block: has shape {labels.shape}; give one block per row, shape {codes.shape}"
         )
     _, numbers = np.unique(labels, return_inverse=True)
     if not any(np.ptp(codes[numbers == number]) for number in range(numbers.max() + 1)):
@@ -407,7 +407,7 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         "codes": prepared.codes,
         "weight": prepared.weight,
         "groups": (groups.flat, groups.offsets),
-        "multiclass": prepared.multiclass,
+        "multiclass": (prepared.multiclass, prepared.reference),
         "score": prepared.score,
         "picks": prepared.picks,
         "settings": prepared.settings,

@@ -389,7 +389,7 @@ def listed(given: Any, argument: str) -> list[str]:
     try:
         words = [os.fspath(one) for one in given]
     except TypeError:
-        raise InputError(f"{argument}: {brief(given)} is no list of names; pass some") from None
+        raise InputError(f"{argument}: {brief(given)} is not a list of names; pass some") from None
     names = []
     for word in words:
         path = Path(word)

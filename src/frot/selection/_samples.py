@@ -179,7 +179,7 @@ def read_samples(
     label : str
         Name of the column, or array, of classes.
     labels : path, optional
-        A text or .xlsx file that has the column `label`, a row a sample; the column that holds
+        A text or .xlsx file that has the column `label`, one row per sample; the column that holds
         the samples' names is found by what it holds, in any order. Samples that are in one
         of the files only are left out, with a `frot.DataWarning` that names them. A .cls file
         has the classes in the order of the samples.

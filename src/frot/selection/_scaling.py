@@ -37,7 +37,7 @@ __all__ = [
 class Sides:
     """Samples of two classes with their weights.
 
-    Features are handed out in blocks, as float64 and a row a feature, so that neither a sparse
+    Features are handed out in blocks, as float64 and one row per feature, so that neither a sparse
     table nor one of another precision is ever copied whole.
 
     Parameters

@@ -203,6 +203,9 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         With three or more classes: each against the rest, or every pair. Scores are means over
         the comparisons, root mean squares in the case of t; `tables_` and `comparisons_` have
         each.
+    reference : label, optional
+        A class of y, such as the controls. Every other class is compared with it, whatever
+        `multiclass` is, and t and fold changes are positive where the other class is higher.
     missing : {"error", "impute", "drop"}
         What to do with NaN: refuse it, replace it by the feature's mean over all samples, or
         score the feature zero.
@@ -227,7 +230,8 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         Whether to find the plan, and with it alpha, phi, shape and misalignment, which are NaN
         without. "auto" does for up to 250,000 pairs of samples, and where `score` is read off the
         plan. Between more pairs than that it is a plan of samples drawn at random, classes in
-        proportion and the seed fixed: ``comparisons_[0].about_plan`` says of how many.
+        proportion and the seed fixed: ``comparisons_[0].about_plan`` says of how many. In a grid
+        search False saves time, since the default score needs no plan.
     values : {"auto", "log2", "log1p", "linear"}
         What the numbers of the table are; fold changes depend on it, and nothing else does.
         "auto" takes whole numbers and numbers above 50 for linear, other sparse tables for log1p
@@ -253,7 +257,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         The comparisons of classes, with all of the above, the signed effects and the rows behind
         each plan.
     table_ : DataFrame, or dict of arrays where pandas is not installed
-        A row a feature (group), best first: feature, rank, score, signed_score, up_in (the class
+        One row per feature (group), best first: feature, rank, score, signed_score, up_in (class
         in which it is higher), log2_fold_change and t (positive is higher in the first class),
         the mean of each class, shift, shape, misalignment, alpha, and p, q, q_bh and p_max, NaN
         until `permutation_test` (or `pathway_test`, for p and q) was run. With three or more
@@ -315,6 +319,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         adversary: Any = None,
         plan: str | bool = "auto",
         values: str = "auto",
+        reference: Any = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.threshold = threshold
@@ -333,6 +338,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         self.adversary = adversary
         self.plan = plan
         self.values = values
+        self.reference = reference
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` makes no difference."""
@@ -359,7 +365,7 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         ------
         frot.Interrupted
             On Ctrl-C, once the selector is fitted with the best certified answer until then. With
-            three or more classes the comparisons whose turn never came have no plan; where the
+            three or more classes the comparisons that were not reached have no plan; where the
             score is read off the plan they leave the selector unfitted, and the
             `KeyboardInterrupt` says so.
         """
@@ -558,7 +564,7 @@ def unfitted(selector: FROTSelector | None = None) -> FROTSelector:
     if selector is None:
         return FROTSelector(plan=False)
     if not isinstance(selector, FROTSelector):
-        raise InputError(f"selector: {brief(selector)} is no FROTSelector; pass FROTSelector(...)")
+        raise InputError(f"selector: {brief(selector)} is not a FROTSelector; pass one")
     params = selector.get_params()
     # Nobody looks at the plan of one of many.
     plan = params["plan"] if params["score"] in OF_PLAN else False

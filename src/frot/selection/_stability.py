@@ -79,7 +79,7 @@ def stability_selection(
     checkpoint: str | os.PathLike[str] | None = None,
     random_state: int | None = 0,
 ) -> StabilitySelection:
-    """Select from random halves of the samples, and count.
+    """Count how often each feature is selected from random halves of the samples.
 
     The two halves of a pair have no sample in common (complementary pairs, after Shah and
     Samworth), and each has half of every class.

@@ -53,8 +53,8 @@ def run_chunks(
 
     Examples
     --------
-    >>> run_chunks(lambda indices: np.square(indices), 3, chunk=2)
-    [np.int64(0), np.int64(1), np.int64(4)]
+    >>> list(map(int, run_chunks(lambda indices: np.square(indices), 3, chunk=2)))
+    [0, 1, 4]
     """
     with ExitStack() as stack:
         store = None

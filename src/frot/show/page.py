@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from frot._base.errors import MissingDependencyError, require
 from frot._base.files import check_path, check_writable, replacing
 from frot._base.validate import check_text
-from frot.show.style import png
+from frot.show.style import no_windows, png
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -174,7 +174,8 @@ def picture(draw: Callable[[], Figure], text: str, colours: int | None = None) -
     (384, 288, 'data:image/png;base64,')
     """
     try:
-        figure = draw()
+        with no_windows():
+            figure = draw()
     except MissingDependencyError as error:
         return Picture(text, missing=str(error))
     width, height = (round(96 * inches) for inches in figure.get_size_inches())

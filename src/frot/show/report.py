@@ -76,7 +76,7 @@ def write_report(
     True
     """
     if not isinstance(result, Result):
-        raise InputError(f"result: {brief(result)} is no Result; pass what frot.solve returned")
+        raise InputError(f"result: {brief(result)} is not a Result; pass what frot.solve returned")
     if groups is not None and not isinstance(groups, Groups):
         raise InputError("groups: are no Groups; pass frot.Groups.parse(...)")
     if groups is not None and len(groups) != len(result.names):

@@ -1,8 +1,13 @@
-"""The look that all pictures share: figures without pyplot, colours, short names."""
+"""The look that all pictures share: figures, colours, short names."""
 
 from __future__ import annotations
 
 import io
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +28,7 @@ __all__ = [
     "colour_bar",
     "legend_above",
     "new_figure",
+    "no_windows",
     "plain",
     "png",
     "save_vector",
@@ -35,8 +41,15 @@ BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"
 INK, FAINT = "#333333", "#C9CDD2"
 
 
+# Matplotlib's backends that have windows, as their names begin.
+WINDOWS = ("tk", "qt", "gtk", "wx", "macosx")
+_hidden: ContextVar[bool] = ContextVar("hidden", default=False)
+
+
 def new_figure(width: float, height: float) -> Figure:
-    """Make an empty figure that belongs to no window and shows itself in notebooks.
+    """Make an empty figure that shows itself in notebooks.
+
+    Where pyplot was imported and has windows, it is pyplot's, so that ``plt.show()`` shows it.
 
     Examples
     --------
@@ -44,12 +57,26 @@ def new_figure(width: float, height: float) -> Figure:
     >>> figure.get_size_inches().tolist(), hasattr(figure, "_repr_png_")
     ([4.0, 3.0], True)
     """
-    figure: Any = require("matplotlib.figure", "plot").Figure(
-        figsize=(width, height), layout="constrained"
-    )
+    look: dict[str, Any] = {"figsize": (width, height), "layout": "constrained"}
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    # Windows are for the main thread alone.
+    shown = threading.current_thread() is threading.main_thread() and not _hidden.get()
+    if shown and pyplot is not None and pyplot.get_backend().lower().startswith(WINDOWS):
+        return pyplot.figure(**look)
+    figure: Any = require("matplotlib.figure", "plot").Figure(**look)
     # A notebook draws figures of pyplot by itself, and any other object by this method.
     figure._repr_png_ = lambda: png(figure)
     return figure
+
+
+@contextmanager
+def no_windows() -> Iterator[None]:
+    """Make figures for files: pyplot does not know of them."""
+    before = _hidden.set(True)
+    try:
+        yield
+    finally:
+        _hidden.reset(before)
 
 
 def png(figure: Figure, dpi: int = 144, clear: bool = False, colours: int | None = None) -> bytes:

@@ -70,7 +70,7 @@ class CuttingSet(Driven):
 
     @property
     def any_set(self) -> bool:
-        """Any set of weights will do."""
+        """Any convex and bounded set of weights is supported."""
         return True
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:

@@ -264,7 +264,10 @@ def drive(
     result = result if view is None else view.result(result)
     if interrupt is not None:
         raise Interrupted(result) from interrupt
-    if not status.ok and not (status is Status.PRECISION and _is_zero(problem, upper, lower)):
+    # The paper's algorithm is a number of steps, and without a tolerance no more was asked for.
+    told = keep_last and tol == 0.0 and status is Status.MAX_ITER
+    zero = status is Status.PRECISION and _is_zero(problem, upper, lower)
+    if not status.ok and not zero and not told:
         _warn(result, tol)
     return result
 

@@ -126,7 +126,8 @@ class FrankWolfe(Driven):
         latter the subproblem is not solved exactly, so the gap does not close; the interval says
         how far it is from the optimum of :math:`G_\eta`. Or an `Oracle` of your own.
     step : {"fully_corrective", "line_search", "paper"}
-        "paper": :math:`\gamma = 2 / (2 + t)`, and the last plan is returned, as in the paper.
+        "paper": :math:`\gamma = 2 / (2 + t)`, and the last plan is returned, as in the paper. With
+        ``tol=0`` it takes `max_iter` steps and gives no `ConvergenceWarning`.
         "line_search": the best :math:`\gamma`. "fully_corrective": the best mixture of all plans
         found so far, the fastest by far and the only one that also takes eta = 0.
     tol : float
@@ -153,7 +154,7 @@ class FrankWolfe(Driven):
 
     @property
     def keep_last(self) -> bool:
-        """The paper returns its last plan, better or not."""
+        """Whether the last plan is returned, as in the paper, even if an earlier one was better."""
         return self.step == "paper"
 
     @property
@@ -162,7 +163,7 @@ class FrankWolfe(Driven):
         return keeps_potentials(self.oracle)
 
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
-        """Step by the chosen rule, and say at the end if the oracle failed on the way."""
+        """Step by the chosen rule; warn at the end if the oracle failed in between."""
         rule = {
             "paper": _paper_steps,
             "line_search": _line_search_steps,
@@ -211,7 +212,7 @@ class FrankWolfe(Driven):
         """Refuse what this solver cannot do."""
         if isinstance(self.oracle, type) or not hasattr(self.oracle, "entropic"):
             raise InputError(
-                f"oracle: {brief(self.oracle)} is no oracle; use frot.NetworkSimplex() or "
+                f"oracle: {brief(self.oracle)} is not an oracle; use frot.NetworkSimplex() or "
                 "frot.Sinkhorn()"
             )
         check_choice(self.step, "step", STEP_RULES)

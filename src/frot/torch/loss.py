@@ -212,7 +212,7 @@ class FRWDLoss(nn.Module):
         Returns
         -------
         Tensor
-            A scalar, or one a member of the batch: dual values. ``self.result`` is the certified
+            A scalar, or one per member of the batch: dual values. ``self.result`` is the certified
             answer, or the batch of them, that the last cost between x and y came from. It keeps the
             detached points and potentials, not the plan, until the next call, and so do warm
             starts; copies, pickles and ``state_dict`` leave both out.

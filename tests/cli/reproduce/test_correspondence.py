@@ -169,7 +169,7 @@ def test_a_pair_is_what_the_matcher_alone_makes_of_it(willow):
     assert np.isnan(found[0]).all()
     count = len(pair.source_points)
     for r, (transfer, hough) in enumerate(READINGS):
-        alone = matcher.having(transfer=transfer, hough=hough)(pair.source, pair.target)
+        alone = matcher.with_settings(transfer=transfer, hough=hough)(pair.source, pair.target)
         moved = alone.transfer(pair.source_points).points
         errors = np.linalg.norm(moved - pair.target_points, axis=1) / pair.length
         assert found[1, r * count : (r + 1) * count] == pytest.approx(errors, abs=1e-6)

@@ -85,13 +85,13 @@ def test_matchers_with_other_settings_or_layers_share_what_was_seen(pair):
     first = matcher()
     first(pair.source, pair.target)
     assert seen_by(first) == 2
-    first.having(method="nn")(pair.source, pair.target)
+    first.with_settings(method="nn")(pair.source, pair.target)
     first.with_layers(["x", "y"])(pair.source, pair.target)
     assert seen_by(first) == 2
-    first.having(side=112)(pair.source, pair.target)
+    first.with_settings(side=112)(pair.source, pair.target)
     assert seen_by(first) == 4
     assert first.fingerprint == matcher().fingerprint
-    assert first.having(eta=0.2).fingerprint == matcher(eta=0.2).fingerprint
+    assert first.with_settings(eta=0.2).fingerprint == matcher(eta=0.2).fingerprint
     given = matcher(prior=[0.1, 0.4, 0.1, 0.3, 0.1], method="best-layer", layer="y").with_layers(
         ["y", "x"]
     )

@@ -109,7 +109,7 @@ def test_layers_by_place_and_under_other_names(network):
         ([-1], "0 to"),
         ([], "empty"),
         ({"late": "nothing"}, "does not have"),
-        (["fc"], "is no map"),
+        (["fc"], "is not a map"),
     ],
 )
 def test_layers_that_are_not_there(network, layers, words):

@@ -291,9 +291,11 @@ def test_a_matcher_with_patches():
     photo = (255 * IMAGE).astype(np.uint8)
     assert matcher.pair_features(photo, photo).layers.source_grid.stride == 14
     # A stride is obeyed: features are interpolated.
-    finer = matcher.having(stride=7).pair_features(photo, photo).layers.source_grid
+    finer = matcher.with_settings(stride=7).pair_features(photo, photo).layers.source_grid
     own = matcher.pair_features(photo, photo).layers.source_grid
     assert (finer.stride, finer.h, finer.w) == (7, 2 * own.h - 1, 2 * own.w - 1)
-    match = matcher.having(stride=7, method="nn", hough=False, transfer="argmax")(photo, photo)
+    match = matcher.with_settings(stride=7, method="nn", hough=False, transfer="argmax")(
+        photo, photo
+    )
     points = [[40.0, 30.0], [70.0, 50.0]]
     np.testing.assert_allclose(match.transfer(points).points, points, atol=1e-6)

@@ -79,7 +79,7 @@ class TestBroken:
 
     def test_a_photograph_that_is_none(self, root):
         (root / "car(G)" / "photo_1.png").write_bytes(b"GIF, or not")
-        self.check(root, "photo_1.png is no photograph that can be read")
+        self.check(root, "photo_1.png is not a photograph that can be read")
 
     def test_lines_of_the_list(self, tmp_path):
         root = generated.pf_willow_list(tmp_path)

@@ -216,13 +216,13 @@ class TestStore:
             other.execute("CREATE TABLE pairs (id TEXT)")
         other.close()
         for name in ("text", "other"):
-            with pytest.raises(InputError, match=f"store: .*{name} is no store of frot's"):
+            with pytest.raises(InputError, match=f"store: .*{name} is not a store of frot's"):
                 run(pairs, noting, tmp_path / name, resume=True)
         with pytest.raises(InputError, match="is a folder"):
             run(pairs, noting, tmp_path, resume=True)
         with pytest.raises(InputError, match="nowhere does not exist; make that folder"):
             run(pairs, noting, tmp_path / "nowhere" / "store")
-        with pytest.raises(InputError, match="store: 3 is no path of a file"):
+        with pytest.raises(InputError, match="store: 3 is not a path of a file"):
             run(pairs, noting, 3)
         with pytest.raises(InputError, match=r"store: .*none is not there"):
             read_evaluation(tmp_path / "none")
@@ -281,7 +281,7 @@ class TestStore:
     ("options", "text"),
     [
         ({"backend": "threads"}, "backend='threads' is not known; give 'loky' or 'dask'"),
-        ({"workers": 0}, "workers: 0 is no number of workers; use 1, 2, "),
+        ({"workers": 0}, "workers: 0 is not a number of workers; use 1, 2, "),
         ({"limit": 0}, "limit=0 leaves no pair"),
     ],
 )

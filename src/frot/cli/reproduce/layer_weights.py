@@ -194,7 +194,7 @@ def _draw_scores(axes: Any, rows: Sequence[Mapping[str, Any]], part: str, networ
 
 def draw_one_to_one(matcher: Matcher, pairs: Sequence[Pair], eta: float = 0.3) -> Figure:
     """Draw the annotated points of pairs as the paper's FROT matches them, right and wrong."""
-    way = matcher.having(**PAPER, eta=eta)
+    way = matcher.with_settings(**PAPER, eta=eta)
     figure: Any = new_figure(9.0, 0.6 + 3.7 * len(pairs))
     panels = figure.subplots(len(pairs), 1, squeeze=False)[:, 0]
     for axes, pair in zip(panels, pairs, strict=True):

@@ -92,7 +92,7 @@ def with_picks(
     for key in (PICKED, *SEARCHED):
         choice = CHOICES[key]
         # Alone a layer is judged by its transport; the others are meant with Hough matching.
-        way = choice.of(matcher).having(hough=key != PICKED)
+        way = choice.of(matcher).with_settings(hough=key != PICKED)
         some = cars.first(min(most, PICKED_ON if key == PICKED else SEARCHED_ON))
         work = work_of(picks=way.fingerprint, cars=some.fingerprint, search=(BEAM, MOST))
         pick = partial(_picked, some, way, key == PICKED, kept, progress)
@@ -156,7 +156,7 @@ def match_pair(
         own = features_of(way, features)
         outcome = solve_way(way, own)
         errors = [
-            way.having(transfer=transfer, hough=hough).errors(own, outcome, pair)
+            way.with_settings(transfer=transfer, hough=hough).errors(own, outcome, pair)
             for transfer, hough in READINGS
         ]
         alpha = dict(zip(own.layers.names, outcome.alpha, strict=True))

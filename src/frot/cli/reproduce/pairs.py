@@ -114,7 +114,7 @@ class Choice:
         if seen := [name for name in LOOKING if name in self.overrides]:
             raise InputError(f"choices: {self.label!r} changes {seen[0]}, which choices share")
         settings = {key: value for key, value in self.overrides.items() if key != "layers"}
-        way = matcher.having(method=self.method, hough=False, **settings)
+        way = matcher.with_settings(method=self.method, hough=False, **settings)
         return way.with_layers(self.overrides["layers"]) if "layers" in self.overrides else way
 
 
@@ -141,7 +141,7 @@ class PairRun:
     status: str
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, as JSON can hold it."""
+        """Return all fields as JSON values."""
         own = {one.name: getattr(self, one.name) for one in fields(self)}
         return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in own.items()}
 
@@ -201,5 +201,7 @@ def _run_way(way: Matcher, features: PairFeatures, pair: Pair) -> PairRun:
     began = time.perf_counter()
     outcome = solve_way(way, features)
     status = "" if outcome.result is None else outcome.result.status.name
-    plain, hough = (one.errors(features, outcome, pair) for one in (way, way.having(hough=True)))
+    plain, hough = (
+        one.errors(features, outcome, pair) for one in (way, way.with_settings(hough=True))
+    )
     return PairRun(plain, hough, outcome.alpha, time.perf_counter() - began, status)

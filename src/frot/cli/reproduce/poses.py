@@ -81,7 +81,7 @@ def matcher_of(name: str) -> Matcher:
 def match_poses(matcher: Matcher, pair: Pair) -> dict[str, Any]:
     """Match a pair as it is and with A mirrored where that is better."""
     with hearing():
-        best = matcher.having(poses="mirror")(pair.source, pair.target)
+        best = matcher.with_settings(poses="mirror")(pair.source, pair.target)
         # As it is, it is the same match.
         turned = best.pose.turn.mirror
         plain = matcher(pair.source, pair.target) if turned else best
@@ -100,7 +100,7 @@ def match_turned(matcher: Matcher, pair: Pair, angle: float) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with hearing():
         for key, which in (("none", "none"), ("poses", "all")):
-            match = matcher.having(poses=which)(photo, target)
+            match = matcher.with_settings(poses=which)(photo, target)
             found[key] = _errors(match, known)
     return {**found, "turned": str(match.pose)}
 

@@ -43,7 +43,7 @@ class Run(NamedTuple):
 
 
 def run(X: Any, Y: Any, groups: Any, **options: Any) -> Run:
-    """Solve; ten steps rarely reach a tolerance, so that warning is noted instead of shown."""
+    """Solve; where a solver or its oracle fell short, that is noted instead of shown."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = solve(X, Y, groups, **options)

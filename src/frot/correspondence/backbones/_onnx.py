@@ -258,7 +258,7 @@ class OnnxBackbone:
         In the network's order of colours. By default ImageNet's; where `mean` or `scale` is given,
         what is not given is 0 and 1.
     scale : float
-        1, or 255 where the network wants bytes: the input is (scale x - mean) / std.
+        1, or 255 where the network expects bytes: the input is (scale x - mean) / std.
     layers : sequence of str or int, optional
         Which layers: their names or places, or any names of tensors in the graph. By default all.
     names : sequence of str, optional
@@ -343,7 +343,7 @@ class OnnxBackbone:
         return self._hash
 
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
-        """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
+        """Return one map per layer for an image of shape (h, w, 3) in [0, 1]."""
         names = list(self._tensors.values())
         more = [] if self._patches is None else [self._patches]
         values = self._run([*names, *more], image)

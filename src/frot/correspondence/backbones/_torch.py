@@ -141,7 +141,7 @@ class TorchBackbone:
         return weights_state(self._module)
 
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
-        """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
+        """Return one map per layer for an image of shape (h, w, 3) in [0, 1]."""
         return [replace(one, values=one.values.cpu().numpy()) for one in self._maps(image)]
 
     def extract_on_device(self, image: np.ndarray) -> list[FeatureMap]:

@@ -217,7 +217,7 @@ def as_map(tensor: torch.Tensor, seen: TracedCells | None) -> torch.Tensor:
         tokens = tensor[:, 0] if _tokens_first(tensor, seen) else tensor[0]
         if tokens.shape[0] >= _cells(seen):
             return tokens[tokens.shape[0] - _cells(seen) :].T.reshape(-1, *seen.grid)
-    raise ValueError(f"a tensor of shape {tuple(tensor.shape)} is no map")
+    raise ValueError(f"a tensor of shape {tuple(tensor.shape)} is not a map")
 
 
 def _cells(seen: TracedCells) -> int:

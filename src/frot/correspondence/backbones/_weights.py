@@ -65,7 +65,7 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def find_weights(name: str, root: str | os.PathLike[str] | None = None) -> Path | None:
-    """Return where a weight file is among the data that are at hand, or None.
+    """Return the path of a weight file in the data folders, or None.
 
     It may lie in ``weights`` below `root`, below the folder that ``FROT_DATA`` names, and below
     the other folders in which data sets are looked for.

@@ -172,7 +172,7 @@ class CachedBackbone(Wrapper):
         return fingerprint(backbone=self.backbone.fingerprint, precision="half")
 
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
-        """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
+        """Return one map per layer for an image of shape (h, w, 3) in [0, 1]."""
         return self.extract_named(None, image)
 
     def extract_named(self, name: str | None, image: np.ndarray) -> list[FeatureMap]:

@@ -125,7 +125,7 @@ class Wrapper:
         self.layers = layers
 
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
-        """Return one map a layer for an image of shape (h, w, 3) in [0, 1]."""
+        """Return one map per layer for an image of shape (h, w, 3) in [0, 1]."""
         return self._changed(self.backbone.extract(image), image)
 
     def extract_named(self, name: str, image: np.ndarray) -> list[FeatureMap]:

@@ -51,7 +51,7 @@ class Birds(Source):
         return (folder / name for name in images if not (folder / name).is_file())
 
     def tasks(self, folder: Path, split: str) -> Iterator[tuple[str, Callable[[], Pair]]]:
-        """One a pair of the list."""
+        """One per pair of the list."""
         content = _content(folder)
         for number, pair in enumerate(content["pairs"]):
             yield f"pair {number} of {LIST}", partial(_read, folder, content["images"], pair)

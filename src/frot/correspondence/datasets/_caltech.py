@@ -61,7 +61,7 @@ class Caltech(Source):
                 yield from (photo for photo in _photos(folder, row) if not photo.is_file())
 
     def tasks(self, folder: Path, split: str) -> Iterator[tuple[str, Callable[[], Pair]]]:
-        """One a row of the list."""
+        """One per row of the list."""
         for number, row in read_rows(folder / LIST):
             yield f"line {number} of {LIST}", partial(_read, folder, row)
 

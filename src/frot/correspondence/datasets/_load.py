@@ -81,7 +81,7 @@ def find_source(name: str) -> Source:
 
 @dataclass(frozen=True)
 class Verification:
-    """What a data set on disk is, and what it lacks.
+    """Which files of a data set are on disk, and which are missing.
 
     Printed, it has a line for everything that is missing.
 
@@ -94,7 +94,7 @@ class Verification:
     found, published : int
         Pairs that can be used, and pairs that there should be.
     missing : tuple of str
-        One sentence for everything that is not as it should be; empty where all is well.
+        One sentence per problem; empty where the data set is complete.
 
     Examples
     --------

@@ -65,7 +65,7 @@ class PfPascal(Source):
                 yield from (path for path in (*annotations, *photos) if not path.is_file())
 
     def tasks(self, folder: Path, split: str) -> Iterator[tuple[str, Callable[[], Pair]]]:
-        """One a row of the list."""
+        """One per row of the list."""
         name = f"{split}_pairs.csv"
         for number, row in read_rows(folder / name):
             yield f"line {number} of {name}", partial(_read, folder, row)

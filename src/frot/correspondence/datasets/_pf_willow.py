@@ -109,7 +109,7 @@ class PfWillow(Source):
             )
 
     def tasks(self, folder: Path, split: str) -> Iterator[tuple[str, Callable[[], Pair]]]:
-        """One a row of the list."""
+        """One per row of the list."""
         for number, row in read_rows(folder / LIST):
             yield f"line {number} of {LIST}", partial(_read_row, folder, row)
 

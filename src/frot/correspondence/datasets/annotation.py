@@ -63,7 +63,7 @@ def _size(path: Path, changed: int, size: int) -> tuple[int, int]:
             return (w, h) if _lies(opened, path) else (h, w)
     # What Pillow raises of damaged files, and of damaged EXIF data.
     except (OSError, image.DecompressionBombError, SyntaxError, ValueError, EOFError):
-        raise BrokenAnnotationError(f"{path} is no photograph that can be read") from None
+        raise BrokenAnnotationError(f"{path} is not a photograph that can be read") from None
 
 
 def _lies(opened: Any, path: Path) -> bool:

@@ -70,7 +70,7 @@ class PairSet:
         Whether points are compared with points, or the outline of the object, transferred and
         filled, with the object in the target.
     notes : tuple of str
-        What has to be said with every score, such as that a class is missing.
+        Notes on every score, such as that a class is missing.
 
     Examples
     --------
@@ -144,7 +144,7 @@ class PairSet:
     def first(self, limit: int | None) -> PairSet:
         """Return `limit` pairs spread evenly over the set, or all of them for None.
 
-        Spread, because pairs come class by class, and a look at a few should see them all.
+        Pairs come class by class, so that a few should be spread over all classes.
         """
         if limit is None or limit >= len(self):
             return self

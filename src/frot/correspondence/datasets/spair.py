@@ -90,7 +90,7 @@ class SPair(Source):
             known |= set(photos)
 
     def tasks(self, folder: Path, split: str) -> Iterator[tuple[str, Callable[[], Pair]]]:
-        """One a line of the list."""
+        """One per line of the list."""
         return ((line, partial(_read, folder, split, line)) for line in _lines(folder, split))
 
     def classes(self, folder: Path, split: str) -> Iterable[str]:

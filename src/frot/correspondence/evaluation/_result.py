@@ -81,7 +81,7 @@ class Record:
     image_share: float | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, as JSON can hold it."""
+        """Return all fields as JSON values."""
         own = {one.name: getattr(self, one.name) for one in fields(self)}
         return {**own, "errors": self.errors.tolist(), "points": self.points.tolist()}
 
@@ -357,7 +357,7 @@ def read_evaluation(store: str | os.PathLike[str]) -> Evaluation:
     Raises
     ------
     InputError
-        If the file is not there, or is no store of an evaluation.
+        If the file is not there, or is not a store of an evaluation.
     """
     with open_store(store, None) as kept:
         return evaluation_of(kept.about, tuple(read_records(kept).values()))

@@ -50,9 +50,9 @@ def evaluate(
 ) -> Evaluation:
     """Match every pair of a data set, keep each as it is finished, and score them.
 
-    Whatever ends the process, finished pairs are in `store`, and the same call with
+    If the process ends early, finished pairs are in `store`, and the same call with
     ``resume=True`` does the others only. A pair that raises is kept as failed with its message and
-    stops no other; one that takes its worker process down is tried once more by itself.
+    does not stop the others; one that crashes its worker process is tried once more by itself.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ def evaluate(
         Called with the paths of source and target; what it returns has ``transfer(points).points``
         and ``alpha``, and may have ``proven``, a `Result`.
     store : path, optional
-        An SQLite file. Without it nothing outlives the process.
+        An SQLite file that keeps the results; without it they are in memory only.
     workers : int
-        Processes; 1 is this one, -1 one a processor. On a Dask cluster all workers take part.
+        Processes; 1 is this one, -1 one per processor. On a Dask cluster all workers take part.
     backend : {"loky", "dask"}
         Processes of joblib's here, or the Dask cluster of the ``distributed.Client`` that is open.
     resume : bool
@@ -73,7 +73,7 @@ def evaluate(
     retry_failed : bool
         Whether failed pairs are among those to do when resumed.
     limit : int, optional
-        So many pairs, spread over the data set.
+        Number of pairs, spread over the data set.
     progress : bool
         Show a bar with the time left, on stderr.
 

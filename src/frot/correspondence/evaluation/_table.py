@@ -71,7 +71,7 @@ class Row:
 
 @dataclass(frozen=True)
 class ResultTable:
-    """Rows of figures by class, with what has to be said about them.
+    """Rows of scores by class, with notes.
 
     `print` it, or `write_csv` and `write_latex`.
 

@@ -177,7 +177,8 @@ def _mark(axes: Any, point: np.ndarray) -> None:
 def panels_for(*sizes: tuple[int, int], more: float = 0.0) -> tuple[Any, Any]:
     """Make a figure with a panel for each photograph, of sizes (h, w), in one row."""
     shapes = [float(np.clip(w / h, 0.4, 2.5)) for h, w in sizes]
-    width = float(np.clip(3.9 * sum(shapes), 7.0, 7.0 * len(sizes)))
+    # Wider than a page, titles would be too small to read on it.
+    width = float(np.clip(3.9 * sum(shapes), 7.0, 14.0 if len(sizes) <= 2 else 11.0))
     figure: Any = new_figure(width + more, 0.5 + width / sum(shapes))
     return figure, figure.subplots(1, len(sizes), width_ratios=shapes)
 

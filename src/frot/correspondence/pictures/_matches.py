@@ -274,7 +274,7 @@ def _colours(count: int) -> np.ndarray:
 def _truth(targets: Any, count: int) -> np.ndarray:
     truth = np.asarray(targets, dtype=float)
     if truth.shape != (count, 2):
-        raise InputError(f"targets: shape {truth.shape} is not ({count}, 2), one a point")
+        raise InputError(f"targets: shape {truth.shape} is not ({count}, 2), one per point")
     return truth
 
 

@@ -108,23 +108,23 @@ class Entropic(Driven):
 
     @property
     def takes_zero_weights(self) -> bool:
-        """Points without weight get the potentials that the others leave them."""
+        """Points of zero weight get the potentials that the others imply."""
         return True
 
     @property
     def penalties(self) -> frozenset[str]:
-        """Mass may go at the price of its divergence."""
+        """Supports the penalty "kl"."""
         return frozenset({"kl"})
 
     @property
     def any_library(self) -> bool:
-        """Arrays of other libraries are worked on where they are."""
+        """Arrays of other libraries are used on their device."""
         return True
 
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
-        """Solve on arcs where that is the shorter way; else climb, and on arcs if it gets stuck.
+        """Solve on arcs where that is faster; else ascend, and switch to arcs if it stalls.
 
-        Where neither gets there, the problem without eps may, or tell where to climb from.
+        Where neither converges, the problem without eps may, or give a starting point.
         """
         run = EntropicRun(problem, self.tol)
         if problem.marginals.soft:

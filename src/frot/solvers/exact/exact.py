@@ -96,7 +96,7 @@ class Exact(Driven):
 
     @property
     def penalties(self) -> frozenset[str]:
-        """Mass may be left out, or go at the price of its divergence."""
+        """Supports both penalties, "kl" and "tv"."""
         return frozenset({"kl", "tv"})
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:

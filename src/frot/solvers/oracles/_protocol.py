@@ -31,7 +31,7 @@ class Transport(NamedTuple):
 class Oracle(Protocol):
     """min over plans of <plan, M> (+ eps KL where the oracle has it).
 
-    Any object with these two will do, and is called with the mixed cost as a matrix. One whose
+    Any object with these two members works; it is called with the mixed cost as a matrix. One whose
     call does what sweeps on the potentials alone do may declare ``keeps_potentials = True``, with
     `tol` and `max_iter`: it is then run on the costs as they are, and its plans are never formed.
 

@@ -69,7 +69,7 @@ class Sinkhorn:
 
     @property
     def keeps_potentials(self) -> bool:
-        """Sweeps on potentials say all, unless a subclass has a call of its own."""
+        """Sweeps on potentials suffice, unless a subclass overrides the call."""
         return type(self).__call__ is Sinkhorn.__call__
 
     def __call__(

@@ -74,7 +74,7 @@ class Scaling(NamedTuple):
 
 
 class Relaxation:
-    r"""Chooses omega, one a problem, from the errors it is shown.
+    r"""Chooses omega, one per problem, from the errors it is shown.
 
     Under omega the error contracts by :math:`\lambda` with
     :math:`(\lambda + \omega - 1)^2 = \lambda \omega^2 r`, r being the rate of plain sweeps, so that

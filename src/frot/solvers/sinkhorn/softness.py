@@ -26,7 +26,7 @@ class Soft:
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import array_api_compat.numpy as np
     >>> half, f = np.full((1, 2), 0.5), np.array([[0.0, 1.0]])
     >>> side = Soft(np, np.ones((1, 1)))
     >>> side.kept(half, f).round(4), side.dual(half, f).round(4)
