@@ -123,7 +123,7 @@ class BatchWork:
         climb, aim = iter(ascent), self.aim
         while True:
             terms = ascent.engine.terms
-            _, _, n, m = ascent.engine.geometry.shape
+            n, m = terms.a.shape[1], terms.b.shape[1]
             reserve = proof_seconds(terms.home, len(members) * n * m)
             try:
                 with deadline(seconds_left() - reserve):

@@ -164,6 +164,7 @@ def test_pairs_of_any_shapes_one_after_another():
         n, m = source[0].grid.count, target[0].grid.count
         a, b, prior = rng.random(n), rng.random(m), rng.random(7) + 0.1
         found = planner(source, target, a, b, prior)
+        assert found is not None
         costs = layer_costs(source, target, dtype="float64")
         expected = paper_plan(costs, a, b, prior=prior, tol=1e-7)
         assert found.error <= 1e-5
@@ -176,6 +177,8 @@ def test_sweeps_are_added_until_the_columns_are_right():
     source, target = random_maps(SOURCE, seed=0), random_maps(TARGET, seed=1)
     few = PairPlanner(device="cpu", eps=0.03, tol=1e-4, sweeps=1)(source, target)
     many = PairPlanner(device="cpu", eps=0.03, tol=1e-4, sweeps=100)(source, target)
+    assert few is not None
+    assert many is not None
     assert few.error <= 1e-4
     assert 3 < few.sweeps <= 300
     assert np.abs((few.plan - many.plan).numpy()).sum() <= 2e-3
@@ -224,6 +227,8 @@ def test_threads_may_share_a_planner():
     with ThreadPoolExecutor(4) as threads:
         together = list(threads.map(lambda pair: planner(*pair), pairs))
     for one, other in zip(alone, together, strict=True):
+        assert one is not None
+        assert other is not None
         assert torch.equal(one.plan, other.plan)
         assert np.array_equal(one.alpha, other.alpha)
 
@@ -235,6 +240,8 @@ def test_it_is_pickled_without_its_buffers():
     size = len(pickle.dumps(planner))
     assert size < 2000
     again = pickle.loads(pickle.dumps(planner))(maps, maps)
+    assert first is not None
+    assert again is not None
     assert np.array_equal(first.plan.numpy(), again.plan.numpy())
 
 

@@ -332,12 +332,18 @@ def _tensors(args: Sequence[Any]) -> list[torch.Tensor]:
 
 @contextmanager
 def evaluating(module: Any) -> Iterator[None]:
-    """Put every part in evaluation mode, and back into the mode that each was in."""
+    """Put every part in evaluation mode, and back into the mode that each was in.
+
+    Whole layers of transformers in one operation, as some versions of torch take, hide their sums.
+    """
     modes = [(part, part.training) for part in module.modules()]
+    fast = torch.backends.mha.get_fastpath_enabled()
     try:
+        torch.backends.mha.set_fastpath_enabled(False)
         module.eval()
         yield
     finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
         for part, mode in modes:
             part.training = mode
 
