@@ -56,7 +56,7 @@ def test_the_answer_and_the_layers_are_there(page):
 
 
 def test_a_method_without_transport_has_no_interval(tmp_path):
-    match = replace(fake_match(), transport=None, method="nn", phi=None)
+    match = replace(fake_match(), result=None, method="nn", phi=None)
     text = write_match_page(match, tmp_path / "nn.html", 3, "Cats & dogs").read_text("utf-8")
     assert "no interval" in text
     assert "<title>Cats &amp; dogs</title>" in text
