@@ -51,8 +51,8 @@ def to_long(value: Fraction) -> np.longdouble:
 
     Examples
     --------
-    >>> to_long(Fraction(3, 4)) == 0.75
-    np.True_
+    >>> bool(to_long(Fraction(3, 4)) == 0.75)
+    True
     """
     top, bottom = value.numerator, value.denominator
     shift = 66 + bottom.bit_length() - top.bit_length()

@@ -120,9 +120,24 @@ def at_least(xp: Any, array: Any, least: float) -> Any:
     return xp.maximum(array, 0.0 * array + least)
 
 
+# The oldest Triton that knows all that the kernels use.
+TRITON = (3, 2)
+
+
+@cache
 def has_triton() -> bool:
-    """Whether there are kernels for CUDA devices."""
-    return importlib.util.find_spec("triton") is not None
+    """Whether there is a Triton that can compile the kernels for CUDA devices."""
+    if importlib.util.find_spec("triton") is None:
+        return False
+    # Slow to load, and wanted by few.
+    from importlib import metadata
+
+    try:
+        parts = metadata.version("triton").split(".")
+        return (int(parts[0]), int(parts[1])) >= TRITON
+    except (metadata.PackageNotFoundError, ValueError, IndexError):
+        # Some systems have it under another name.
+        return True
 
 
 @contextmanager

@@ -122,16 +122,16 @@ def test_a_stopped_run_says_how_to_go_on(run, instead, name, pieces):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["fig1", "--pairs", 3], "No such option: --pairs"),
-        (["fig2", "--sets", "colon"], "No such option: --sets"),
-        (["robustness", "--splits", 3], "No such option: --splits"),
-        (["selection", "-n", 10], "No such option: -n"),
+        (["fig1", "--pairs", 3], "--pairs"),
+        (["fig2", "--sets", "colon"], "--sets"),
+        (["robustness", "--splits", 3], "--splits"),
+        (["selection", "-n", 10], "-n"),
         (["selection", "--sets", "colno"], "name='colno' is not a data set"),
-        (["noise-layers", "-n", 5], "No such option: -n"),
+        (["noise-layers", "-n", 5], "-n"),
         (["noise-layers", "--data", "."], "PF-WILLOW is not in"),
     ],
 )
 def test_what_cannot_be_asked(run, words, complaint):
     done = run("reproduce", *words)
     assert done.exit_code == 2
-    assert complaint in done.stderr
+    assert complaint in done.stderr.split("-h' for help", 1)[-1]

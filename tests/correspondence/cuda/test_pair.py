@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import pickle
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 import torch
 
 from frot import InputError
+from frot._base.arrays import has_triton
 from frot.correspondence._layer_costs import layer_costs
 from frot.correspondence._transport import paper_plan, solve_layers
 from frot.correspondence.cuda._operands import Side, make_groups, padded, products
@@ -26,7 +26,7 @@ from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 
 ROOT = Path(__file__).resolve().parents[3]
 CUDA = torch.cuda.is_available()
-TRITON = importlib.util.find_spec("triton") is not None
+TRITON = has_triton()
 
 
 def some_maps():

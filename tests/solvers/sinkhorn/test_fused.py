@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import torch
 
 import frot
 from frot import Simplex
-from frot._base.arrays import Home
+from frot._base.arrays import Home, has_triton
 from frot.costs.points import PointGeometry
 from frot.solvers.sinkhorn import _fused, _fused_plain
 from frot.solvers.sinkhorn._fused import FusedEngine
@@ -136,7 +135,7 @@ def test_the_door_takes_them(monkeypatch):
     assert [engine.proves for engine in made] == [True, False]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+@pytest.mark.skipif(not has_triton(), reason="Triton is not installed")
 def test_kernels_are_their_twins():
     # Triton interprets its kernels on the host where that is asked for before it is imported.
     code = """

@@ -118,6 +118,9 @@ class Relaxation:
             self._cap = self._pick(grew, 1.0 + BACK * (omega - 1.0), self._cap)
             chosen = self._pick(slow & (better > omega), better, omega)
             self.omega = self._pick(chosen < self._cap, chosen, self._cap)
+            if isinstance(self.omega, np.generic):
+                # NumPy before 2 makes double precision of single and a number of Python's.
+                self.omega = self.omega.astype(omega.dtype)
             self.active = True
         self._last, self._sweeps = error, sweeps
 

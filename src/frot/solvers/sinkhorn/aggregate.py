@@ -57,9 +57,23 @@ def cluster_points(geometry: Geometry, terms: Terms, alpha: Any) -> Clusters | N
     sample = np.concatenate(seen)
     if len(np.unique(sample, axis=0)) < CLUSTERS:
         return None
-    found, _ = kmeans2(sample, CLUSTERS, iter=MOVES, minit="++", rng=np.random.default_rng(0))
+    found, _ = kmeans2(sample, _spread_out(sample), iter=MOVES, minit="matrix")
     centres, root = home.bring(np.asarray(found)), home.xp.astype(root, home.dtype)
     return Clusters(*(_nearest(home, points, root, centres) for points in sides))
+
+
+def _spread_out(points: np.ndarray) -> np.ndarray:
+    """Draw centres, each the likelier the further it is from those before (k-means++).
+
+    SciPy's own draw takes its generator by another name in every other version.
+    """
+    rng = np.random.default_rng(0)
+    chosen = [points[rng.integers(len(points))]]
+    apart = np.full(len(points), np.inf)
+    while len(chosen) < CLUSTERS:
+        apart = np.minimum(apart, ((points - chosen[-1]) ** 2).sum(axis=1))
+        chosen.append(points[rng.choice(len(points), p=apart / apart.sum())])
+    return np.array(chosen)
 
 
 def some(points: Any) -> Any:
