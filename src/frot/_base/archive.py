@@ -94,7 +94,7 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
             arrays = {name: stored[name] for name in stored.files}
         found = str(arrays.pop("kind"))
         if found not in READERS:
-            raise ValueError(f"it holds a {brief(found)}, of which this version knows nothing")
+            raise ValueError(f"it holds a {brief(found)}, which this version cannot read")
         if kind not in (None, found):
             raise ValueError(f"it holds a {found}, not a {kind}")
         return importlib.import_module(READERS[found]).rebuilt(arrays)

@@ -33,7 +33,7 @@ def webapp(
     from frot.app.server import LOCAL
 
     if host not in LOCAL:
-        warn(f"whoever reaches {host} can use the app; there is no password")
+        warn(f"anyone who can reach {host} can use the app; there is no password")
     remark(f"Listening on http://{host}:{port} (Ctrl-C ends it)")
     # Ctrl-C is how it ends.
     with suppress(KeyboardInterrupt):

@@ -136,7 +136,7 @@ def _check_prior(prior: Any, name: str) -> str | tuple[float, ...]:
         weights = np.zeros(0)
     if weights.ndim != 1 or not len(weights):
         raise InputError(
-            f"prior: {prior!r} is none of {', '.join(map(repr, PRIORS))}, nor a weight a layer"
+            f"prior: {prior!r} is none of {', '.join(map(repr, PRIORS))}, nor one weight per layer"
         )
     if not (np.isfinite(weights) & (weights > 0.0)).all():
         raise InputError(

@@ -314,7 +314,9 @@ class Plan(NDArrayOperatorsMixin):
         if dtype is not None and np.dtype(dtype) != whole.dtype:
             whole, kept = whole.astype(dtype), False
         if copy is False and not kept:
-            raise ValueError("a plan is no such array as it is kept; leave copy=False out")
+            raise ValueError(
+                "a plan is not stored as an array, so that a copy is needed; leave copy=False out"
+            )
         if copy:
             return whole.copy() if kept else whole
         return read_only(whole)
