@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from frot.correspondence import FeatureMap, Photo
+from frot.correspondence import FeatureMap, Matcher, Photo
 from frot.correspondence import _memory as memory
 from frot.correspondence._memory import FeatureMemory, PhotoMemory
 from frot.correspondence.layers import PhotoFeatures
@@ -78,3 +78,12 @@ def test_a_file_is_read_once_until_it_changes(tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "MAX_PHOTO_BYTES", first.pixels.nbytes - 1)
     full = PhotoMemory()
     assert full.read(path) is not full.read(path)
+
+
+def test_matchers_that_come_of_another_share_its_photographs(tmp_path):
+    path = tmp_path / "one.png"
+    Image.fromarray(np.full((40, 40, 3), 10, dtype=np.uint8)).save(path)
+    matcher = Matcher(side=64)
+    photo = matcher.photo(path)
+    assert matcher.with_settings(hough=False).photo(path) is photo
+    assert matcher.with_layers([0, 1]).photo(path) is photo

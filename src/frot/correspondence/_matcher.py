@@ -215,13 +215,8 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # Workers make their own features.
-        return {
-            **self.__dict__,
-            "_seen": FeatureMemory(self.device),
-            "_photos": PhotoMemory(),
-            "_plans": None,
-        }
+        # Workers make their own features; the rest of what is remembered stays behind by itself.
+        return {**self.__dict__, "_seen": FeatureMemory(self.device)}
 
     def __call__(
         self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None

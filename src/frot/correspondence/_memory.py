@@ -15,7 +15,7 @@ from frot._base.arrays import Home
 from frot.correspondence._device import working_home
 from frot.correspondence._layer_costs import all_finite
 from frot.correspondence._photo import Photo, read_photo
-from frot.correspondence.backbones.cache import halved
+from frot.correspondence.backbones.cache import halved, halving_power
 from frot.correspondence.layers import PhotoFeatures
 
 __all__ = ["FeatureMemory", "PhotoMemory"]
@@ -156,8 +156,7 @@ def _rounded(home: Home, values: Any) -> Any:
     """Return values rounded as `halved` does, on a device."""
     xp = home.xp
     values = xp.asarray(values, dtype=xp.float32, device=home.device)
-    largest = float(xp.max(xp.abs(values)))
-    scale = 2.0 ** (int(np.frexp(largest)[1]) - 15 if 0.0 < largest < np.inf else 0)
+    scale = 2.0 ** halving_power(float(xp.max(xp.abs(values))))
     return xp.astype(xp.astype(values / scale, xp.float16), xp.float32) * scale
 
 

@@ -20,7 +20,7 @@ from frot.correspondence._features import Backbone, FeatureMap, extract_named, k
 from frot.correspondence.backbones.arrays import image_key
 from frot.correspondence.backbones.wrappers import Wrapper
 
-__all__ = ["CachedBackbone", "FeatureCache", "halved"]
+__all__ = ["CachedBackbone", "FeatureCache", "halved", "halving_power"]
 
 _OURS = re.compile(r"[0-9a-f]{64}\.npz")
 _DRAFT = ".frot-"  # what `replacing` calls files that are not complete
@@ -213,6 +213,11 @@ class CachedBackbone(Wrapper):
         return made
 
 
+def halving_power(largest: float) -> int:
+    """Return the power of two to divide by, so that this comes to lie near half precision's top."""
+    return int(np.frexp(largest)[1]) - 15 if largest > 0 else 0
+
+
 def halved(values: np.ndarray) -> tuple[np.ndarray, int]:
     """Return values in half precision and the power of two that they were divided by.
 
@@ -225,8 +230,7 @@ def halved(values: np.ndarray) -> tuple[np.ndarray, int]:
     >>> (half.astype("float32") * 2.0**power).tolist()
     [1048576.0, 1.0]
     """
-    largest = float(np.abs(values).max(initial=0.0))
-    power = int(np.frexp(largest)[1]) - 15 if largest > 0 else 0
+    power = halving_power(float(np.abs(values).max(initial=0.0)))
     return np.ldexp(values, -power).astype(np.float16), power
 
 

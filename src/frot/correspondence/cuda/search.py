@@ -64,8 +64,7 @@ class StackEngine:
         """Potentials for the weights, from the potential g."""
         work, terms = self.work, self.terms
         (n, m), eps = work.shape, work.eps
-        work.alpha.copy_(torch.from_numpy(alpha[0, work.order]))
-        work.h[:m].copy_(torch.from_numpy(g[0] / eps))
+        self._put(alpha, g)
         limit, error, count = MOST_SWEEPS if limit is None else limit, np.inf, 0
         found = np.empty(0)
         while error > float(np.max(closeness)) and count < limit:
@@ -85,12 +84,15 @@ class StackEngine:
 
     def settle(self, at: Point) -> None:
         """Leave the kernel and the scalings of a point in the buffers, rows exact."""
+        self._put(at.alpha, at.g)
+        self.work.absorb()
+        self.work.sweep(update=False)
+
+    def _put(self, alpha: Any, g: Any) -> None:
+        """Write weights and a potential where the kernel is formed from them."""
         work = self.work
-        work.alpha.copy_(torch.from_numpy(at.alpha[0, work.order]))
-        work.h[: work.shape[1]].copy_(torch.from_numpy(at.g[0] / work.eps))
-        work.v.fill_(1.0)
-        work.absorb()
-        work.rows()
+        work.alpha.copy_(torch.from_numpy(alpha[0, work.order]))
+        work.h[: work.shape[1]].copy_(torch.from_numpy(g[0] / work.eps))
 
     def double(self) -> StackEngine:
         """Itself: there is no other stack."""

@@ -154,34 +154,28 @@ class PairSteps:
         `afresh` takes them once more, where phi has moved on.
         """
         sweeps = self.sweeps if sweeps is None else sweeps
-        work, factor = self.work, 2.0 / self.eps
         if afresh:
             self.phi.copy_(self.first)
         else:
             self.first.copy_(self.phi)
         self.alpha.copy_(torch.softmax(self.phi / self.eta + self.log_prior, dim=0))
         self.h.zero_()
-        self.v.fill_(1.0)
 
         def vertex(step: int) -> int:
-            K, u, v = self.K[step], self.u[step], self.v[step]
-            work.absorb(self.stack, self.alpha, self.h, self.b, factor, K, self.levels)
+            self.absorb(step)
             # Rows exact at the end.
             for update in sweeps * (True,) + (False,):
-                work.sweep(K, self.a, self.b, u, v, self.totals, self.errors[step], update)
+                self.sweep(step, update)
             if step + 1 < self.steps:
-                self.h += v.log()
+                self.h += self.v[step].log()
             return step
 
         def move(step: int, gamma: float) -> None:
             if step + 1 < self.steps or self.last_phi:
-                work.weigh(
-                    self.stack, self.K[step], self.a, self.b, self.u[step], self.v[step],
-                    self.phi, self.log_prior, self.alpha, gamma, self.eta,
-                )  # fmt: skip
+                self._weigh(step, gamma, self.alpha)
 
         paper_steps(self.steps, vertex, move)
-        work.blend(self.K, self.a, self.b, self.u, self.v, self.plan)
+        self.work.blend(self.K, self.a, self.b, self.u, self.v, self.plan)
 
     @property
     def error(self) -> float:
@@ -196,33 +190,39 @@ class PairSteps:
 
     def _begin(self) -> None:
         """Form the kernel of `alpha` and `h`, and sweep."""
-        self.v.fill_(1.0)
         self.absorb()
         self._sweeps()
 
-    def absorb(self) -> None:
-        """Form the kernel of `alpha` and `h`."""
-        factor = 2.0 / self.eps
-        self.work.absorb(self.stack, self.alpha, self.h, self.b, factor, self.K[0], self.levels)
+    def absorb(self, step: int = 0) -> None:
+        """Form the kernel of `alpha` and `h`, not scaled yet."""
+        self.v[step].fill_(1.0)
+        self.work.absorb(
+            self.stack, self.alpha, self.h, self.b, 2.0 / self.eps, self.K[step], self.levels
+        )
 
-    def rows(self) -> None:
-        """Make rows of the kernel right, and look at its columns."""
-        K, u, v = self.K[0], self.u[0], self.v[0]
-        self.work.sweep(K, self.a, self.b, u, v, self.totals, self.errors[0], False)
+    def sweep(self, step: int = 0, update: bool = True) -> None:
+        """Make rows of the kernel right, and, to update, columns; look at these before."""
+        self.work.sweep(
+            self.K[step], self.a, self.b, self.u[step], self.v[step],
+            self.totals, self.errors[step], update,
+        )  # fmt: skip
+
+    def _weigh(self, step: int, gamma: float, answer: torch.Tensor) -> None:
+        """Move phi to that of the kernel's plan by gamma, and answer it."""
+        self.work.weigh(
+            self.stack, self.K[step], self.a, self.b, self.u[step], self.v[step],
+            self.phi, self.log_prior, answer, gamma, self.eta,
+        )  # fmt: skip
 
     def _sweeps(self) -> None:
         """Some sweeps on the kernel; what a search looks at goes to `seen`, one after another.
 
         Those are log u - levels, (n,), log v and the columns over b, (m,), phi and the error.
         """
-        (n, m), K, u, v = self.shape, self.K[0], self.u[0], self.v[0]
-        for _ in range(LOOK):
-            self.work.sweep(K, self.a, self.b, u, v, self.totals, self.errors[0], True)
-        self.rows()
-        self.work.weigh(
-            self.stack, K, self.a, self.b, u, v,
-            self.phi, self.log_prior, self.answer, 1.0, self.eta,
-        )  # fmt: skip
+        (n, m), u, v = self.shape, self.u[0], self.v[0]
+        for update in LOOK * (True,) + (False,):
+            self.sweep(0, update)
+        self._weigh(0, 1.0, self.answer)
         logs, over = u[:n].log() - self.levels[:n], v[:m] * self.totals[:m]
         torch.cat([logs, v[:m].log(), over, self.phi, self.errors[:1].sum(dim=1)], out=self.seen)
 

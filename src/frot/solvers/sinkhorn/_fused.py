@@ -211,7 +211,7 @@ class FusedEngine(StreamEngine):
         u = xp.astype(-sums, xp.float32)
         mine = clusters.one_hot(terms.home, clusters.rows) * terms.a[0, :, None]
         values = xp.matrix_transpose(clusters.one_hot(terms.home, clusters.cols))
-        values = xp.asarray(xp.astype(values, xp.float32), copy=True)
+        values = xp.astype(values, xp.float32)
         found = 0.0
         for part in blocks(points.x.shape[0], 1, ROWS):
             moved = self.kernels.products(
