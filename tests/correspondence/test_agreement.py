@@ -8,8 +8,9 @@ from scipy.ndimage import gaussian_filter
 from frot._base.arrays import Home, to_numpy
 from frot.correspondence._features import Grid
 from frot.correspondence.agreement import (
-    SIGMA,
+    NARROW,
     STRONGEST,
+    WIDE,
     fitting_strength,
     hough,
     hough_bins,
@@ -55,7 +56,7 @@ def test_bins_of_the_original():
     size, down, across = hough_bins((225, 300), (225, 300))
     assert size == pytest.approx(5.74099, abs=5e-6)
     assert (across, down) == (105, 79)
-    assert pytest.approx(1.4868, abs=1e-4) == SIGMA
+    assert pytest.approx((1.4868, 3), abs=1e-4) == NARROW
     assert hough_bins((30, 40), (50, 60))[0] == pytest.approx(np.sqrt(80 * 100 / 8192))
 
 

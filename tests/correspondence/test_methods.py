@@ -87,9 +87,9 @@ def test_a_uniform_prior_is_the_papers_entropy():
     for found in (paper, equal):
         assert l1(found.plan, core.plan) < 5e-3
         assert found.alpha == pytest.approx(core.alpha, abs=1e-3)
-    assert paper.result.value == pytest.approx(core.value, rel=1e-4)
+    assert paper.proven.value == pytest.approx(core.value, rel=1e-4)
     # KL to the uniform prior is the negative entropy and log L.
-    assert equal.result.value == pytest.approx(core.value - 0.3 * np.log(4), rel=1e-4)
+    assert equal.proven.value == pytest.approx(core.value - 0.3 * np.log(4), rel=1e-4)
 
 
 def test_the_coherence_prior_is_the_coherences_to_their_power():
@@ -160,15 +160,15 @@ def test_noise_is_dropped_by_the_prior_alone():
 def test_bounds_between_methods():
     given = setting(prior="uniform", tol=TOL)
     found = {name: METHODS[name](given) for name in ("frot", "max-min", "uniform", "best-layer")}
-    value = {name: one.result.value for name, one in found.items()}
+    value = {name: one.proven.value for name, one in found.items()}
     # The adversary's entropy is at least zero, and it may answer with any one layer or all alike.
     assert value["max-min"] <= value["frot"] + 1e-4
     assert value["best-layer"] <= value["max-min"] + 1e-4
     assert value["uniform"] + 0.3 * np.log(4) <= value["frot"] + 1e-4
     for one in found.values():
-        assert one.result.lower <= one.result.value <= one.result.upper
+        assert one.proven.lower <= one.proven.value <= one.proven.upper
         assert one.alpha.sum() == pytest.approx(1.0)
-        assert one.result.status is frot.Status.CONVERGED
+        assert one.proven.status is frot.Status.CONVERGED
 
 
 @pytest.mark.parametrize("method", ["uniform", "ot", "best-layer", "max-min"])
@@ -211,7 +211,7 @@ def test_max_min_solves_no_layer_that_cannot_be_the_costliest(monkeypatch):
         return alone(self, cost, name)
 
     monkeypatch.setattr(MatchProblem, "solve_cost", counted)
-    found = METHODS["max-min"](given).result
+    found = METHODS["max-min"](given).proven
     names = given.layers.names
     every = [
         alone(given, given.layers.mixed(given.one_hot(k)), name) for k, name in enumerate(names)
@@ -238,7 +238,7 @@ def test_an_interruption_of_any_solve_is_seen(monkeypatch, method):
         return
     assert isinstance(stop.value, frot.Interrupted)
     outcome = stop.value.result
-    assert outcome.result.status is frot.Status.INTERRUPTED
+    assert outcome.proven.status is frot.Status.INTERRUPTED
     assert outcome.votes.shape == outcome.plan.shape
 
 
@@ -260,7 +260,7 @@ def test_scot_is_one_sweep(device, eps):
     # Single precision holds exp(-1 / eps) no more at the smaller eps.
     assert l1(found.plan, left[:, None] * K * right) < (1e-4 if eps == 0.05 else 2e-3)
     assert to_numpy(found.plan).sum(axis=1) == pytest.approx(a, rel=1e-4)
-    assert found.result is None
+    assert found.proven is None
 
 
 def test_scot_with_cells_that_weigh_nothing():

@@ -9,7 +9,10 @@ from frot.correspondence import ArrayBackbone, Matcher, Pose, TorchBackbone, Tur
 from frot.correspondence._features import Grid
 from frot.correspondence.poses import (
     AS_IS,
+    FORWARD,
     MARGINS,
+    MIRRORED,
+    SPREADS,
     Taps,
     choose,
     evidence,
@@ -154,25 +157,36 @@ def test_evidence_is_for_neighbours_that_stay_so():
     grid = Grid(6, 6, 8.0, 1.0)
     straight, home = np.eye(36) + 0.01, Home.of(np.zeros(1))
     mixed = straight[np.random.default_rng(0).permutation(36)]
-    ours, theirs = (evidence(np.ones(3), votes, grid, grid, home) for votes in (straight, mixed))
-    assert ours["plan"] > theirs["plan"]
-    assert ours["confidence"] == pytest.approx(theirs["confidence"])
-    assert ours["coherence"] == 0.0
-    # Cells without votes are not asked.
-    some = straight.copy()
-    some[:6] = 0.0
-    assert evidence(np.ones(3), some, grid, grid, home)["confidence"] == pytest.approx(
-        ours["confidence"]
+    mirrored = straight.reshape(6, 6, 36)[:, ::-1].reshape(36, 36)
+    ours, theirs, back = (
+        evidence(np.ones(3), votes, grid, grid, home) for votes in (straight, mixed, mirrored)
     )
+    for name in ("plan", "direction", "rigidity"):
+        assert ours[name] > max(theirs[name], back[name])
+    assert ours["coherence"] == theirs["coherence"] == 0.0
+    assert ours["direction"] == -back["direction"] == pytest.approx(1.0 / SPREADS["direction"])
+    # Cells without votes are not asked.
+    some = mirrored.copy()
+    some[:6] = 0.0
+    again = evidence(np.ones(3), some, grid, grid, home)
+    assert again["direction"] == pytest.approx(back["direction"])
 
 
 def test_another_pose_has_to_be_better_by_the_margin():
-    margin, mirrored = MARGINS["mirror"], Turn(mirror=True)
-    for gain, turn in ((margin - 0.1, AS_IS), (margin + 0.1, mirrored)):
-        found = choose({AS_IS: {"a": 1.0}, mirrored: {"a": 1.0 + gain}}, "mirror")
+    margin = MARGINS["mirror"]
+    for gain, turn in ((margin - 0.1, AS_IS), (margin + 0.1, MIRRORED)):
+        found = choose({AS_IS: {"direction": 1.0}, MIRRORED: {"direction": 1.0 + gain}}, "mirror")
         assert found.turn == turn
         assert found.statistic == pytest.approx(gain)
         assert found.tried == {"mirrored": pytest.approx(gain)}
+
+
+def test_what_runs_forwards_is_not_mirrored():
+    forwards = {"direction": 1.1 * FORWARD / SPREADS["direction"]}
+    better = {"direction": forwards["direction"] + 2.0 * MARGINS["all"]}
+    assert choose({AS_IS: forwards, MIRRORED: better}, "mirror").turn == AS_IS
+    upside_down = Turn(True, 180.0)
+    assert choose({AS_IS: forwards, upside_down: better}, "all").turn == upside_down
 
 
 def test_features_by_name_cannot_be_turned():

@@ -11,7 +11,7 @@ from frot._base.arrays import Home, to_numpy
 from frot.correspondence._cosines import inverse
 from frot.correspondence._features import FeatureMap, Grid
 
-__all__ = ["coherence", "coherences", "kept_neighbours"]
+__all__ = ["coherence", "coherences", "forwardness", "kept_neighbours"]
 
 # Layers that are no better than chance keep this much, so that logarithms exist.
 LEAST = 1e-6
@@ -131,6 +131,39 @@ def kept_neighbours(
         The cells that are asked; all if left out.
     """
     return float(_kept_each(matches, grid, other, some)[0])
+
+
+# Matches of neighbours that are further apart than so many cells are no neighbours.
+NEAR = 2
+
+
+def forwardness(
+    matches: np.ndarray, grid: Grid, other: Grid, some: np.ndarray | None = None
+) -> float:
+    """Return whether matches run from left to right as their cells do: 1 if all do, -1 if none.
+
+    Of the cells side by side whose matches are side by side, too, within two cells: the share
+    whose matches are in the same order, less the share whose matches are in the other.
+
+    Parameters
+    ----------
+    matches, grid, other, some :
+        As of `kept_neighbours`.
+
+    Examples
+    --------
+    >>> grid = Grid(1, 4, 8.0, 1.0)
+    >>> [forwardness(np.array(j), grid, grid) for j in ([0, 1, 2, 3], [3, 2, 1, 0])]
+    [1.0, -1.0]
+    """
+    y, x = np.divmod(matches.reshape(grid.h, grid.w), other.w)
+    steps = np.diff(x, axis=1)
+    near = (np.abs(steps) <= NEAR) & (np.abs(np.diff(y, axis=1)) <= NEAR)
+    if some is not None:
+        asked = some.reshape(grid.h, grid.w)
+        near &= asked[:, 1:] & asked[:, :-1]
+    forth, back = ((near & (order > 0)).sum() for order in (steps, -steps))
+    return float(forth - back) / max(forth + back, 1)
 
 
 def _kept_each(

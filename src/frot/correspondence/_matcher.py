@@ -31,7 +31,16 @@ from frot.correspondence._mass import check_mask, class_activation, mask_mass, s
 from frot.correspondence._memory import FeatureMemory, PhotoMemory
 from frot.correspondence._photo import MIN_SIDE, Photo, is_blank
 from frot.correspondence._score import point_errors
-from frot.correspondence.agreement import AUTO, fitting_strength, hough, rigidity
+from frot.correspondence.agreement import (
+    AUTO,
+    NARROW,
+    RIGID,
+    STRENGTH,
+    WIDE,
+    fitting_strength,
+    hough,
+    rigidity,
+)
 from frot.correspondence.backbones import SomeLayers, resolve_backbone
 from frot.correspondence.backbones.cache import CachedBackbone, FeatureCache
 from frot.correspondence.backbones.wrappers import whole
@@ -178,6 +187,8 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         self._seen = FeatureMemory(self.device)
         self._photos = PhotoMemory()
         self._plans: Any = None
+        # What compares poses.
+        self._coarse: Matcher | None = None
 
     def _planner(self) -> PairPlanner | None:
         """What plans pairs on a device; None on the host, and for what its kernels cannot do."""
@@ -216,7 +227,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers make their own features; the rest of what is remembered stays behind by itself.
-        return {**self.__dict__, "_seen": FeatureMemory(self.device)}
+        return {**self.__dict__, "_seen": FeatureMemory(self.device), "_coarse": None}
 
     def __call__(
         self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None
@@ -287,30 +298,37 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             )
 
     def posed(self, pair: PairFeatures) -> tuple[PairFeatures, Pose]:
-        """Return two photographs' features with A in the pose that suits B best, and that pose.
-
-        Poses are compared on cells twice as far apart, which takes a sixteenth of the work.
-        """
+        """Return two photographs' features with A in the pose that suits B best, and that pose."""
         turns, which = POSES[self.settings.poses], self.settings.poses
         if not turns or pair.source.blank or pair.target.blank:
             return pair, Pose()
+        pose, one = self._compared(pair, which)
+        if pose.turn == AS_IS:
+            return replace(pair, pose=pose), pose
+        layers = self.layer_pair(one, pair.target)
+        return replace(pair, source=one, layers=layers, pose=pose), pose
+
+    def _compared(self, pair: PairFeatures, which: str) -> tuple[Pose, PhotoFeatures]:
+        """Return the pose that suits B best and what the network sees in the best of the others.
+
+        Poses are compared on cells twice as far apart, which takes a sixteenth of the work.
+        """
         # How A lies does not depend on the method.
         stride = 2.0 * pair.layers.source_grid.stride
-        coarse = self.with_settings(
-            method="frot", stride=stride, steps=0, tol=COARSE_TOL, prior="coherence",
-            eta=Settings.eta, eps=Settings.eps, normalise="none",
-        )  # fmt: skip
+        if self._coarse is None or self._coarse.settings.stride != stride:
+            self._coarse = self.with_settings(
+                method="frot", stride=stride, steps=0, tol=COARSE_TOL, prior="coherence",
+                eta=Settings.eta, eps=Settings.eps, normalise="none",
+            )  # fmt: skip
+        coarse = self._coarse
         found = {AS_IS: coarse._evidence(pair.source, pair)}
         best, one = -np.inf, pair.source
-        for turn in self._promising(pair, turns):
+        for turn in self._promising(pair, POSES[which]):
             seen = self.turned(pair.source, turn)
             found[turn] = coarse._evidence(seen, pair)
             if (total := sum(found[turn].values())) > best:
                 best, one = total, seen
-        pose = choose(found, which)
-        if pose.turn == AS_IS:
-            return pair, pose
-        return replace(pair, source=one, layers=self.layer_pair(one, pair.target)), pose
+        return choose(found, which), one
 
     def _promising(self, pair: PairFeatures, turns: Sequence[Turn]) -> Sequence[Turn]:
         """The turns worth a look: where there are many, those most coherent at half the side."""
@@ -488,7 +506,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         look = ("side", "enlarge", "antialias", "mass")
         alike = all(getattr(mine, name) == getattr(its, name) for name in look)
         other._seen = self._seen if alike else FeatureMemory(self.device)
-        other._plans = None
+        other._plans = other._coarse = None
         return other
 
     def with_layers(self, layers: Sequence[str | int]) -> Matcher:
@@ -511,6 +529,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             chosen = tuple(float(weights[name]) for name in names)
             other.settings = replace(self.settings, prior=chosen)
         other._seen = self._seen.only(names)
+        other._coarse = None
         return other
 
     def photo(self, source: Any) -> Photo:
@@ -583,15 +602,34 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         layers, asked = pair.layers, self.settings.agreement
         seen, grid, size = _seen_frame(pair, votes)
         grids = (grid, layers.target_grid)
-        strength = asked if asked != AUTO else fitting_strength(rigidity(seen, *grids, layers.home))
-        strength = float(strength)
+        auto = asked == AUTO
+        strength = self._fitting(pair, seen, grid) if auto else float(asked)
         if not strength:
             return votes, strength
-        scores = hough(seen, *grids, size, pair.target.size, layers.home, strength)
+        smoothing = WIDE if auto else NARROW
+        scores = hough(seen, *grids, size, pair.target.size, layers.home, strength, smoothing)
         if pair.source.seen is not None:
             own = pair.source.seen.frame.seen(layers.source_grid, grid)
             scores = Taps.of(own, grid, edges=True).rows(scores, layers.home)
         return scores, strength
+
+    def _fitting(self, pair: PairFeatures, votes: Any, grid: Grid) -> float:
+        """Return the strength of Hough matching that a pair bears; votes as the network saw A."""
+        layers = pair.layers
+        if pair.source.blank or pair.target.blank:
+            return 0.0
+        if pair.source.seen is not None:
+            # It was turned because that is better.
+            return STRENGTH
+        rigid = rigidity(votes, grid, layers.target_grid, layers.home)
+        if rigid >= RIGID or knows_names(self.backbone):
+            return fitting_strength(rigid)
+        pose = pair.pose
+        if pose is None:
+            if "facing" not in pair.known:
+                pair.known["facing"] = self._compared(pair, "mirror")[0]
+            pose = pair.known["facing"]
+        return STRENGTH if pose.statistic <= 0.0 else 0.0
 
     def _mass(self, seen: PhotoFeatures, mask: Any, grid: Grid, name: str) -> np.ndarray:
         if mask is not None:

@@ -1,8 +1,9 @@
 """Hough matching: votes weighed by how many others agree, as strongly as the pair of images bears.
 
 What stands still in both photographs moves by the same displacement all over, and votes for that
-one are worth more. Birds bend and turn: there the same weighing does harm. How well the mutual best
-matches of a pair agree says, without labels, which of the two it is.
+one are worth more. Where things face opposite ways nothing moves alike, and the same weighing does
+harm: most of what it costs on birds it costs there. Whether A matches B better as it is or mirrored
+says, without labels, which of the two it is.
 """
 
 from __future__ import annotations
@@ -15,20 +16,34 @@ import numpy as np
 from frot._base.arrays import Home, to_numpy
 from frot.correspondence._features import Grid
 
-__all__ = ["AUTO", "fitting_strength", "hough", "hough_bins", "rigidity"]
+__all__ = [
+    "AUTO",
+    "NARROW",
+    "RIGID",
+    "STRENGTH",
+    "WIDE",
+    "fitting_strength",
+    "hough",
+    "hough_bins",
+    "rigidity",
+]
 
-# Bins of displacement in all, as in the original; and the width of the smoothing, in bins.
+# Bins of displacement in all, and the smoothing's spread and reach in bins, as in the original.
 BINS = 8192
-WINDOW = 7
-SIGMA = WINDOW / 2.0 / 2.354
+NARROW = (7 / 2.0 / 2.354, 3)
 
 AUTO = "auto"
+# What "auto" does where A suits B better as it is than mirrored, chosen on pairs of cars and of
+# four species of birds with two networks: the strength, and the smoothing. That is wider than the
+# original's, so that votes for far places lose and those for close ones are not moved.
+STRENGTH = 0.6
+WIDE = (3.0, 9)
+# From this rigidity on nothing faces opposite ways: there is no need to look. Where no mirrored
+# photograph can be looked at, there is no Hough matching up to the other one.
+LEAST_RIGID, RIGID = 0.07, 0.12
 # The share of the longer side within which two displacements are alike, at least a cell; and the
 # matches that are compared.
 ALIKE, MOST = 0.05, 1_000
-# Chosen on pairs of cars and of four species of birds with two networks: no Hough matching up to
-# this rigidity, and from the other on this strength.
-LEAST_RIGID, RIGID, STRONGEST = 0.07, 0.10, 0.5
 
 
 def hough_bins(
@@ -56,6 +71,7 @@ def hough(
     target_size: tuple[int, int],
     home: Home,
     strength: float = 1.0,
+    smoothing: tuple[float, int] = NARROW,
 ) -> Any:
     r"""Weigh votes by how much others agree on their displacement.
 
@@ -64,7 +80,8 @@ def hough(
         h(\beta) = \sum_{\mathrm{bin}_{ij} = \beta} V_{ij}, \qquad
         \mathrm{bin}_{ij} = \Big\lfloor \frac{s - c_i + c_j}{\mathrm{cell}} \Big\rfloor
 
-    with s the size of the source image, c the centres of the cells and k a 7 x 7 Gaussian.
+    with s the size of the source image, c the centres of the cells and k a Gaussian, of 7 x 7 bins
+    in the original.
 
     Parameters
     ----------
@@ -76,6 +93,8 @@ def hough(
         Where the votes live.
     strength : float
         The power lambda; 1 is the original's.
+    smoothing : (float, int)
+        The Gaussian's standard deviation and reach, in bins.
 
     Returns
     -------
@@ -93,7 +112,7 @@ def hough(
     turned = xp.permute_dims(xp.reshape(votes, shape), (0, 2, 1, 3))
     turned = xp.reshape(turned, (one_y.shape[0], one_x.shape[0]))
     counts = xp.matrix_transpose(one_y) @ turned @ one_x
-    smooth_y, smooth_x = (home.bring(_smoothing(count)) for count in (count_y, count_x))
+    smooth_y, smooth_x = (home.bring(_smoothing(count, *smoothing)) for count in (count_y, count_x))
     agreed = smooth_y @ counts @ smooth_x
     if strength != 1.0:
         agreed = xp.clip(agreed, 0.0, None) ** strength
@@ -131,15 +150,15 @@ def rigidity(votes: Any, source_grid: Grid, target_grid: Grid, home: Home) -> fl
 
 
 def fitting_strength(found: float) -> float:
-    """Return the strength of Hough matching that a rigidity bears.
+    """Return the strength of Hough matching that a rigidity bears, if nothing else is known.
 
     Examples
     --------
     >>> fitting_strength(0.05), fitting_strength(0.2)
-    (0.0, 0.5)
+    (0.0, 0.6)
     """
     share = (found - LEAST_RIGID) / (RIGID - LEAST_RIGID)
-    return STRONGEST * float(np.clip(share, 0.0, 1.0))
+    return STRENGTH * float(np.clip(share, 0.0, 1.0))
 
 
 def _one_hot(
@@ -156,10 +175,9 @@ def _one_hot(
 
 
 @lru_cache(maxsize=256)
-def _smoothing(count: int) -> np.ndarray:
+def _smoothing(count: int, spread: float, reach: int) -> np.ndarray:
     """The Gaussian along one side as a banded matrix; beyond the ends there is nothing."""
-    reach = WINDOW // 2
-    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / SIGMA) ** 2)
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / spread) ** 2)
     kernel = kernel / kernel.sum()
     apart = np.arange(count)[:, None] - np.arange(count)[None, :]
-    return np.where(np.abs(apart) <= reach, kernel[np.clip(apart + reach, 0, WINDOW - 1)], 0.0)
+    return np.where(np.abs(apart) <= reach, kernel[np.clip(apart + reach, 0, 2 * reach)], 0.0)

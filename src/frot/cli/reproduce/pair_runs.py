@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -154,7 +155,9 @@ def match_pair(
             continue
         way = choice.of(matcher)
         own = features_of(way, features)
+        began = time.perf_counter()
         outcome = solve_way(way, own)
+        spent = time.perf_counter() - began
         errors = [
             way.with_settings(transfer=transfer, hough=hough).errors(own, outcome, pair)
             for transfer, hough in READINGS
@@ -163,7 +166,7 @@ def match_pair(
         places = row[: len(READINGS) * count].reshape(len(READINGS), count)
         places[:, :own_points] = errors
         row[places.size : -1] = [alpha.get(layer, 0.0) for layer in names]
-        row[-1] = 0.0 if outcome.result is None else outcome.result.time
+        row[-1] = 0.0 if outcome.transport is None else spent
     return found
 
 

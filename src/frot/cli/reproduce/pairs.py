@@ -200,7 +200,7 @@ def solve_way(way: Matcher, features: PairFeatures) -> Outcome:
 def _run_way(way: Matcher, features: PairFeatures, pair: Pair) -> PairRun:
     began = time.perf_counter()
     outcome = solve_way(way, features)
-    status = "" if outcome.result is None else outcome.result.status.name
+    status = "" if outcome.proven is None else outcome.proven.status.name
     plain, hough = (
         one.errors(features, outcome, pair) for one in (way, way.with_settings(hough=True))
     )
