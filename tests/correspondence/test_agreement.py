@@ -9,7 +9,7 @@ from frot._base.arrays import Home, to_numpy
 from frot.correspondence._features import Grid
 from frot.correspondence.agreement import (
     NARROW,
-    STRONGEST,
+    STRENGTH,
     WIDE,
     fitting_strength,
     hough,
@@ -25,7 +25,7 @@ SIZES = (45, 60), (52, 40)
 NUMPY = Home.of(np.zeros(1))
 
 
-def plain_hough(votes, source, target, source_size, target_size):
+def plain_hough(votes, source, target, source_size, target_size, smoothing=(3.5 / 2.354, 3)):
     """Every pair of cells by itself."""
     cell = np.sqrt((source_size[1] + target_size[1]) * (source_size[0] + target_size[0]) / 8192)
     counts = np.zeros([int((source_size[k] + target_size[k]) / cell) + 1 for k in (0, 1)])  # y, x
@@ -35,7 +35,7 @@ def plain_hough(votes, source, target, source_size, target_size):
             place = (np.array(source_size) - one[::-1] + other[::-1]) / cell
             places[i, j] = np.floor(place)
     np.add.at(counts, (places[..., 0], places[..., 1]), votes)
-    smooth = gaussian_filter(counts, 3.5 / 2.354, radius=3, mode="constant")
+    smooth = gaussian_filter(counts, smoothing[0], radius=smoothing[1], mode="constant")
     return votes * smooth[places[..., 0], places[..., 1]]
 
 
@@ -91,6 +91,12 @@ def test_cells_beyond_the_edge_fall_into_the_last_bins():
     assert (scores > 0.0).all()
 
 
+def test_wider_smoothing():
+    votes = np.random.default_rng(3).random((HOUGH_SOURCE.count, HOUGH_TARGET.count))
+    found = hough(votes, *HOUGH, *SIZES, NUMPY, smoothing=WIDE)
+    assert found == pytest.approx(plain_hough(votes, *HOUGH, *SIZES, WIDE), rel=1e-10)
+
+
 def test_tempered_agreement_is_a_power_of_it():
     votes = np.random.default_rng(2).random((HOUGH_SOURCE.count, HOUGH_TARGET.count))
     half, full = (hough(votes, *HOUGH, *SIZES, NUMPY, strength) for strength in (0.5, 1.0))
@@ -111,12 +117,12 @@ def test_what_moves_alike_is_rigid():
     # The cells at the right end go to the left one.
     assert found[0] == pytest.approx(0.9**2 + 0.1**2)
     assert (np.diff(found) < 0.0).all()
-    assert fitting_strength(found[0]) == STRONGEST
+    assert fitting_strength(found[0]) == STRENGTH
     assert fitting_strength(found[-1]) == 0.0
     assert rigid(0.3, scale=7.0) == rigid(0.3, home=Home.of(torch.zeros(1))) == found[1]
 
 
 def test_strength_grows_with_rigidity():
     found = [fitting_strength(rigid) for rigid in np.linspace(0.0, 1.0, 40)]
-    assert (found[0], found[-1]) == (0.0, STRONGEST)
+    assert (found[0], found[-1]) == (0.0, STRENGTH)
     assert (np.diff(found) >= 0.0).all()

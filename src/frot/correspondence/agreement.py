@@ -36,7 +36,7 @@ AUTO = "auto"
 # What "auto" does where A suits B better as it is than mirrored, chosen on pairs of cars and of
 # four species of birds with two networks: the strength, and the smoothing. That is wider than the
 # original's, so that votes for far places lose and those for close ones are not moved.
-STRENGTH = 0.6
+STRENGTH = 0.5
 WIDE = (3.0, 9)
 # From this rigidity on nothing faces opposite ways: there is no need to look. Where no mirrored
 # photograph can be looked at, there is no Hough matching up to the other one.
@@ -155,7 +155,7 @@ def fitting_strength(found: float) -> float:
     Examples
     --------
     >>> fitting_strength(0.05), fitting_strength(0.2)
-    (0.0, 0.6)
+    (0.0, 0.5)
     """
     share = (found - LEAST_RIGID) / (RIGID - LEAST_RIGID)
     return STRENGTH * float(np.clip(share, 0.0, 1.0))
