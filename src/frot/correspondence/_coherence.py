@@ -163,7 +163,7 @@ def forwardness(
         asked = some.reshape(grid.h, grid.w)
         near &= asked[:, 1:] & asked[:, :-1]
     forth, back = ((near & (order > 0)).sum() for order in (steps, -steps))
-    return float(forth - back) / max(forth + back, 1)
+    return float((forth - back) / max(forth + back, 1))
 
 
 def _kept_each(
