@@ -92,6 +92,16 @@ def test_a_uniform_prior_is_the_papers_entropy():
     assert equal.proven.value == pytest.approx(core.value - 0.3 * np.log(4), rel=1e-4)
 
 
+def test_the_papers_steps_are_proven_when_that_is_asked_for():
+    found = METHODS["frot"](setting(prior="uniform", steps=3))
+    assert found.proven is None
+    assert callable(found.transport)
+    proven = found.transport()
+    assert proven.lower <= proven.value <= proven.upper
+    assert l1(found.plan, proven.plan) < 1e-2
+    assert found.phi == pytest.approx(np.asarray(proven.phi), abs=1e-2)
+
+
 def test_the_coherence_prior_is_the_coherences_to_their_power():
     given = setting(power=3.0, tol=TOL)
     q = given.layers.coherences**3

@@ -7,6 +7,7 @@ from frot import InputError
 from frot._base.arrays import Home
 from frot.correspondence import ArrayBackbone, Matcher, Pose, TorchBackbone, Turn, load_match
 from frot.correspondence._features import Grid
+from frot.correspondence.agreement import STRENGTH
 from frot.correspondence.poses import (
     AS_IS,
     FORWARD,
@@ -142,6 +143,24 @@ def test_what_is_as_it_is_stays_so(backbone):
     assert ours.pose.statistic < 0.0
     assert theirs.pose == Pose()
     np.testing.assert_array_equal(ours.scores, theirs.scores)
+
+
+def test_hough_matching_is_for_what_faces_the_same_way(backbone, monkeypatch):
+    plain = Matcher(backbone, side=SIDE, device="cpu")
+    mirrored = np.ascontiguousarray(cat()[:, ::-1])
+    found = [
+        way(cat(), target).agreement
+        for way, target in (
+            (plain, cat(x=76)), (plain, mirrored), (plain.with_settings(poses="mirror"), mirrored)
+        )
+    ]  # fmt: skip
+    assert found == [STRENGTH, 0.0, STRENGTH]
+    # Poses are compared once, whatever the method.
+    pair = plain.pair_features(cat(), mirrored)
+    first = plain.match(pair, plain.solve(pair))
+    monkeypatch.setattr(Matcher, "_compared", lambda *_: pytest.fail("compared again"))
+    uniform = plain.with_settings(method="uniform")
+    assert uniform.match(pair, uniform.solve(pair)).agreement == first.agreement == 0.0
 
 
 def test_frames_of_a_video_are_turned_too(backbone):
