@@ -269,7 +269,10 @@ def test_features_by_name_are_not_mixed_up_where_pixels_are_the_same(tmp_path, c
         arrays(one=0, two=2), side=96, cache=tmp_path / "cache" if cached else None, stride=8
     )
     for _ in range(2):
-        moved = found(tmp_path / "one.png", tmp_path / "two.png").transfer([[40.0, 40.0]])
+        match = found(tmp_path / "one.png", tmp_path / "two.png")
+        # They cannot be seen mirrored: that they move alike is what is known.
+        assert match.agreement == STRENGTH
+        moved = match.transfer([[40.0, 40.0]])
         assert moved.points == pytest.approx(np.array([[56.0, 40.0]]), abs=0.5)
         found = pickle.loads(pickle.dumps(found))
 

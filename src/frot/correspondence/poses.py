@@ -300,12 +300,14 @@ def evidence(coherences: np.ndarray, votes: Any, source: Grid, target: Grid, hom
     xp = home.xp
     some = to_numpy(xp.sum(votes, axis=1)) > 0.0
     there, back = (to_numpy(xp.argmax(votes, axis=axis)) for axis in (1, 0))
-    ways = (there, source, target, some), (back, target, source)
-    kept = np.prod([kept_neighbours(*way) for way in ways])
+    kept, order = (
+        np.array([measure(there, source, target, some), measure(back, target, source)])
+        for measure in (kept_neighbours, forwardness)
+    )
     raw = {
         "coherence": _logarithm(float(np.mean(coherences))),
-        "plan": 0.5 * _logarithm(float(kept)),
-        "direction": float(np.mean([forwardness(*way) for way in ways])),
+        "plan": 0.5 * _logarithm(float(kept.prod())),
+        "direction": float(order.mean()),
         "rigidity": _logarithm(rigidity(votes, source, target, home) + LEAST_RIGID),
     }
     return {name: raw[name] / SPREADS[name] for name in raw}

@@ -159,8 +159,8 @@ class Settings:
         Whether votes are weighed by regularised Hough matching.
     agreement : float or "auto"
         How strongly: votes are multiplied by the agreement on their displacement to this power.
-        1 is the original's; "auto" takes from 0 to 0.5, by how well the surest matches of a
-        pair agree.
+        1 is the original's; "auto" takes 0.5, with a wider smoothing, where A suits B better as
+        it is than mirrored, and 0 elsewhere.
     poses : {"none", "mirror", "all"}
         Whether A is also tried mirrored, or also turned by eighths, mirrored or not, and at 0.7
         and 1.4 times its size; see `Match.pose`.
