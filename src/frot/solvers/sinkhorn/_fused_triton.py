@@ -27,8 +27,6 @@ EVEN = 16
 WARPS, STAGES = 8, 2
 # Where only logarithms of sums are asked for there is room for more columns.
 WIDE_COLS = 128
-# Parts of the features, of `WIDTH` each, for which shared memory has room at both stages.
-KEPT_PARTS = tl.constexpr(2)
 LOWEST = tl.constexpr(-3.0e38)
 # Errors in units of log 2 beyond which they are wrong anyway.
 MOST = tl.constexpr(60.0)
@@ -41,19 +39,16 @@ def _products(
 ):  # fmt: skip
     """A tile of x y^T.
 
-    Few features stay in shared memory while columns pass; many are read again for every tile.
+    Up to `WIDTH` features stay in shared memory while columns pass, which has no room for more:
+    those are read again for every tile.
     """
     k = tl.arange(0, WIDTH)
     rows = i.to(tl.int64)[:, None] * width + k[None, :]
     cols = j.to(tl.int64)[:, None] * width + k[None, :]
-    if PARTS <= KEPT_PARTS:
+    if PARTS == 1:
         left = tl.load(x + rows, mask=(i < n)[:, None], other=0.0)
         right = tl.load(y + cols, mask=(j < m)[:, None], other=0.0)
         found = tl.dot(left, tl.trans(right), input_precision=PRECISION)
-        for part in tl.static_range(1, PARTS):
-            left = tl.load(x + rows + part * WIDTH, mask=(i < n)[:, None], other=0.0)
-            right = tl.load(y + cols + part * WIDTH, mask=(j < m)[:, None], other=0.0)
-            found = tl.dot(left, tl.trans(right), acc=found, input_precision=PRECISION)
     else:
         found = tl.zeros((i.shape[0], j.shape[0]), dtype=tl.float32)
         for part in range(PARTS):
