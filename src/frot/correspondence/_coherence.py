@@ -104,20 +104,16 @@ def _unit_vectors(home: Home, layers: Sequence[FeatureMap]) -> tuple[Any, Any]:
     """
 
     def make() -> tuple[Any, Any]:
-        vectors, alive = zip(*(_unit_vector(home, layer) for layer in layers), strict=True)
-        return home.xp.stack(vectors), home.xp.stack(alive)
+        xp = home.xp
+        maps = xp.stack([home.bring(layer.values) for layer in layers])
+        flat = xp.matrix_transpose(xp.reshape(maps, (*maps.shape[:2], -1)))
+        unit = flat * inverse(xp, xp.sqrt(xp.sum(flat * flat, axis=2)))[:, :, None]
+        apart = xp.max(unit, axis=1) - xp.min(unit, axis=1)
+        return unit, xp.max(apart, axis=1) > SAME
 
     if home.on_host:
         return make()
     return layers[0].once(("unit", *(layer.name for layer in layers)), make)
-
-
-def _unit_vector(home: Home, layer: FeatureMap) -> tuple[Any, Any]:
-    """Return a layer's vectors at unit length, (cells, channels), and whether they differ."""
-    xp = home.xp
-    flat = xp.matrix_transpose(xp.reshape(home.bring(layer.values), (layer.channels, -1)))
-    unit = flat * inverse(xp, xp.sqrt(xp.sum(flat * flat, axis=1)))[:, None]
-    return unit, xp.max(xp.max(unit, axis=0) - xp.min(unit, axis=0)) > SAME
 
 
 def kept_neighbours(

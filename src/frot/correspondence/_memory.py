@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import Home, to_numpy
+from frot._base.arrays import Home
 from frot.correspondence._device import working_home
 from frot.correspondence._features import FeatureMap
 from frot.correspondence._layer_costs import all_finite
@@ -153,20 +153,17 @@ def _packed(seen: PhotoFeatures, home: Home | None) -> tuple[PhotoFeatures, tupl
 
 
 def _rounded(maps: Sequence[FeatureMap], home: Home) -> tuple[FeatureMap, ...]:
-    """Return maps on a device rounded as `halved` does; the host waits once for all of them."""
-    xp = home.xp
-    given = [xp.asarray(one.values, dtype=xp.float32, device=home.device) for one in maps]
-    largest = to_numpy(xp.stack([xp.max(xp.abs(values)) for values in given]))
+    """Return maps of torch rounded as `halved` does: few launches, and one wait for all of them."""
+    import torch
+
+    given = [torch.as_tensor(one.values, dtype=torch.float32, device=home.device) for one in maps]
+    largest = torch.stack(torch._foreach_norm(given, float("inf"))).cpu().numpy()
     scales = [2.0 ** halving_power(float(top)) for top in largest]
-    return tuple(
-        replace(
-            one,
-            values=xp.astype(xp.astype(values / scale, xp.float16), xp.float32) * scale,
-            # The largest is a number if all are.
-            finite=bool(np.isfinite(top)),
-        )
-        for one, values, scale, top in zip(maps, given, scales, largest, strict=True)
-    )
+    halves = [one.half() for one in torch._foreach_div(given, scales)]
+    values = torch._foreach_mul([one.float() for one in halves], scales)
+    # The largest is a number if all are.
+    both = zip(maps, values, np.isfinite(largest), strict=True)
+    return tuple(replace(one, values=value, finite=bool(good)) for one, value, good in both)
 
 
 def _single(values: np.ndarray, power: int) -> np.ndarray:

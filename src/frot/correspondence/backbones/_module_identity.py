@@ -61,9 +61,9 @@ class Weights:
 
     def __init__(self, module: Any) -> None:
         self._module = module
-        # Where the tensors were and what they had been, and views of some of their values.
+        # Where the tensors were and what they had been, its hash, and views of some values.
         self._known: list[Any] | None = None
-        self._samples: dict[Any, list[torch.Tensor]] = {}
+        self._hash, self._samples = "", dict[Any, list[torch.Tensor]]()
 
     @property
     def state(self) -> str:
@@ -77,7 +77,8 @@ class Weights:
         with torch.no_grad():
             if parts != self._known:
                 self._known, self._samples = parts, _samples(tensors)
-            digest = hashlib.sha256(repr(parts).encode())
+                self._hash = repr(parts)
+            digest = hashlib.sha256(self._hash.encode())
             # One copy from each device: every one of them waits for it.
             for (_, kind), some in self._samples.items():
                 digest.update(f"{kind}".encode())
