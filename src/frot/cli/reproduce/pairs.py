@@ -131,7 +131,7 @@ class PairRun:
     seconds : float
         For solving and reading off; features and costs, which choices share, are not counted.
     status : str
-        How the solver ended; empty for methods without one.
+        How the solver ended; empty for methods without one and where that is not proven.
     """
 
     plain: np.ndarray
