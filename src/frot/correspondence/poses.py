@@ -285,8 +285,8 @@ def evidence(coherences: np.ndarray, votes: Any, source: Grid, target: Grid, hom
     "coherence" is the logarithm of the mean coherence of the layers, "plan" that of the coherence
     of the matches with the most votes, "direction" whether these run from left to right as their
     cells do, in the mean of both directions, and "rigidity" the logarithm of how many of them move
-    alike. The share that the best votes have is no part of it: networks whose padding is uneven
-    have less of it wherever A is mirrored.
+    alike. The share that the best votes have is no part of it: with some networks it is less
+    wherever A is mirrored, whichever way things face.
 
     Parameters
     ----------
