@@ -24,8 +24,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from frot._base.arrays import Home, at_least, quiet
 from frot._base.stopping import check_deadline
 from frot.solvers.sinkhorn.forming import column_potentials, exp_of
@@ -87,11 +85,23 @@ class Relaxation:
         self.active = False
         self._sweeps = 0
         self._last: Any = None
-        # Of one problem on the host it is a number, which NumPy is twenty times as fast with.
-        self.omega = home.xp.ones_like(like)
-        if self.omega.ndim == 0:
-            self.omega = self.omega[()]
-        self._cap = LARGEST_OMEGA * self.omega
+        # Of one problem on the host all of it is numbers, which cost next to nothing.
+        self.alone = like.ndim == 0 and home.on_host
+        self.omega: Any = 1.0 if self.alone else home.xp.ones_like(like)
+        self._cap: Any = LARGEST_OMEGA * self.omega
+        self._rate: Any = None
+
+    @property
+    def power(self) -> Any:
+        """Omega, for arrays of points."""
+        return self.omega if self.alone else self.omega[..., None]
+
+    def ahead(self, error: Any, tol: Any) -> int:
+        """Return how many sweeps to make before the next look, if the rate stays what it was."""
+        rate = self._rate
+        if not self.alone or rate is None or not (0.0 < rate < 1.0 and 0.0 < tol < error):
+            return LOOK
+        return min(LOOK, math.ceil(math.log(tol / error) / math.log(rate)))
 
     def forget(self) -> None:
         """Start reading the rate anew, since what went before tells nothing any more."""
@@ -104,6 +114,9 @@ class Relaxation:
     def update(self, error: Any, sweeps: int) -> None:
         """Look at the error (B,) after so many sweeps."""
         if not self.due(sweeps):
+            return
+        if self.alone and not 0.0 < error < math.inf:
+            self.forget()
             return
         last, omega = self._last, self.omega
         if last is not None:
@@ -118,14 +131,11 @@ class Relaxation:
             self._cap = self._pick(grew, 1.0 + BACK * (omega - 1.0), self._cap)
             chosen = self._pick(slow & (better > omega), better, omega)
             self.omega = self._pick(chosen < self._cap, chosen, self._cap)
-            if isinstance(self.omega, np.generic):
-                # NumPy before 2 makes double precision of single and a number of Python's.
-                self.omega = self.omega.astype(omega.dtype)
-            self.active = True
+            self.active, self._rate = True, seen
         self._last, self._sweeps = error, sweeps
 
     def _pick(self, where: Any, yes: Any, no: Any) -> Any:
-        if isinstance(where, np.bool_):
+        if self.alone:
             return yes if where else no
         return self.home.xp.where(where, yes, no)
 
@@ -242,7 +252,7 @@ class _Sweeps:
         x, columns, error = self.look()
         while sweeps + formed < limit and not self.near(x, error, tol):
             check_deadline()
-            every = min(self.every, limit - sweeps - formed)
+            every = min(self.every(error), limit - sweeps - formed)
             for _ in range(every):
                 self.sweep()
             sweeps += every
@@ -255,7 +265,7 @@ class _Sweeps:
                 if self.holds(error != error):
                     break
             if not self.terms.symmetric and self.relaxation.due(sweeps):
-                self.relaxation.update(error + 0.0 * self.relaxation.omega, sweeps)
+                self.relaxation.update(error, sweeps)
         at = self.potentials(x)
         if not self.in_range(*at) and self.absorb():
             x, columns, error = self.look()
@@ -283,24 +293,29 @@ class _Sweeps:
             for weights, lifted, masses in ((terms.a, self.a, x), (terms.b, self.b, self.y))
         )
         columns = columns * self.y / self.b
-        error = error + 0.0 * self.relaxation.omega
+        error = error + 0.0 * self.eps[..., 0]
         f, g, kernel, columns, error = map(self.outside, (f, g, self.kernel, columns, error))
         return Scaling(f, g, kernel, left, right, columns, sweeps, error)
 
-    @property
-    def every(self) -> int:
+    def every(self, error: Any) -> int:
         """Sweeps until the next look: free while they are plain, but a device has to wait."""
         if self.terms.symmetric:
             return HALVINGS
-        return 1 if self.terms.home.on_host and not self.relaxation.active else LOOK
+        if self.relaxation.active:
+            return self.relaxation.ahead(error, self.aim)
+        return 1 if self.terms.home.on_host else LOOK
 
     def near(self, x: Any, error: Any, tol: Any) -> bool:
-        """Whether all members are as close as was asked; those that are not numbers never are."""
+        """Whether all members are as close as was asked; those that are not numbers never are.
+
+        What was asked is kept as `aim`, for one to know how far it is.
+        """
+        self.aim = tol.share if isinstance(tol, Near) else tol
         if isinstance(tol, Near):
             if not self.holds(error <= 2.0 * tol.share):
                 return False
-            tol = self.number(self.inside(tol.of(self.terms, self.outside(self.dual(x)))))
-        return self.holds(error <= tol)
+            self.aim = self.number(self.inside(tol.of(self.terms, self.outside(self.dual(x)))))
+        return self.holds(error <= self.aim)
 
     def dual(self, x: Any) -> Any:
         """Return what potentials add to the dual value."""
@@ -320,7 +335,7 @@ class _Sweeps:
             self.x = self.a / self.times(self.y)
             return
         if self.relaxation.active:
-            omega = self.relaxation.omega[..., None]
+            omega = self.relaxation.power
             self.y = self.y * (self.b / (self.y * self.columns)) ** omega
             self.x = self.x * (self.a / (self.x * self.times(self.y))) ** omega
         else:
@@ -426,13 +441,13 @@ class _SoftSweeps(_Sweeps):
         xp = self.terms.home.xp
         power = self.kappa_b
         if self.relaxation.active:
-            power = power * self.relaxation.omega[..., None]
+            power = power * self.relaxation.power
         off = self.wanted() / (self.y * self.columns)
         # What keeps less than the smallest number has the potential that it was formed with.
         self.y = self.y * xp.where(self.kept_b > 0.0, off, xp.ones_like(off)) ** power
         ahead = (self.level / self.times(self.y)) ** self.kappa_a
         if self.relaxation.active:
-            ahead = self.x * (ahead / self.x) ** self.relaxation.omega[..., None]
+            ahead = self.x * (ahead / self.x) ** self.relaxation.power
         self.x = ahead
         self.columns = self.transposed(self.s * self.x)
         self.translate()
