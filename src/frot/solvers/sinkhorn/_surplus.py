@@ -27,8 +27,8 @@ __all__ = ["kernel_surplus", "score_surplus"]
 
 # Logarithms of r beyond these are as good as these: the factor is one, or the logarithm.
 NEAR, FAR = -14.0, 80.0
-# Single precision holds ratios up to this.
-MOST = 1e38
+# Single precision holds numbers between these.
+LEAST, MOST = 1.2e-38, 1e38
 # Mass of D up to which single precision does for the factors.
 LITTLE = 1e-4
 # What the series may leave out, in units of eps.
@@ -49,8 +49,9 @@ def kernel_surplus(
             (kernel, level[:, rows] * total, left[:, rows])
             for rows, kernel, total in _pieces(terms, kept)
         ]
-        found = _series(terms, pieces, across, right)
-        return _logarithms(terms, pieces, across, right) if found is None else found
+        short = _precision(terms, terms.home.xp.sum(left, axis=1))
+        found = _series(terms, pieces, across, right, short)
+        return _logarithms(terms, pieces, across, right, short) if found is None else found
 
 
 # Rows of a kernel, what makes ratios of its reciprocals besides the columns' part, and `left`.
@@ -64,7 +65,7 @@ def _pieces(terms: Terms, kept: Sequence[Block]) -> Iterator[tuple[slice, Any, A
             yield rows, block.kernel[:, part, :], block.total[:, part]
 
 
-def _series(terms: Terms, pieces: Sequence[_Piece], across: Any, right: Any) -> Any:
+def _series(terms: Terms, pieces: Sequence[_Piece], across: Any, right: Any, short: Any) -> Any:
     """Return the sums of two terms of the series, (B,), or None where the others may matter."""
     xp, dot = terms.home.xp, terms.home.xp.vecdot
     first, second = right * across, right * across * across
@@ -76,7 +77,7 @@ def _series(terms: Terms, pieces: Sequence[_Piece], across: Any, right: Any) -> 
     if not bool(left[0, row] * right[0, col] * ratio**2 <= 6.0 * LEFT_OUT):
         return None
     for kernel, scaled, left in pieces:
-        inverse, weights = 1.0 / kernel, left * scaled
+        inverse, weights = 1.0 / xp.astype(kernel, short), left * scaled
         found = found + xp.sum(left, axis=1) * whole
         found = found + 0.5 * dot(weights, _times(terms, inverse, first))
         inverse *= inverse
@@ -86,16 +87,17 @@ def _series(terms: Terms, pieces: Sequence[_Piece], across: Any, right: Any) -> 
     return found
 
 
-def _logarithms(terms: Terms, pieces: Sequence[_Piece], across: Any, right: Any) -> Any:
+def _logarithms(terms: Terms, pieces: Sequence[_Piece], across: Any, right: Any, short: Any) -> Any:
     """Return the sums, (B,), whatever the ratios are, if they are numbers of single precision."""
     xp, found = terms.home.xp, 0.0 * right[:, 0]
-    short = _precision(terms, sum(xp.sum(left, axis=1) for _, _, left in pieces))
     most, across = MOST / xp.max(across), xp.astype(across, short)[:, None, :]
     for kernel, scaled, left in pieces:
-        ratio = scaled[:, :, None] / kernel
+        # Numbers too small for single precision make ratios that are not.
+        exact = terms.home.dtype if float(xp.min(kernel)) < LEAST else short
+        ratio = xp.astype(scaled, exact)[:, :, None] / xp.astype(kernel, exact)
         if not bool(xp.max(ratio) <= most):
             return found + xp.nan
-        ratio = xp.astype(ratio, short)
+        ratio = xp.astype(ratio, short, copy=False)
         ratio *= across
         factors = _factors(xp, ratio)
         found = found + xp.vecdot(left, _times(terms, factors, right))
@@ -145,6 +147,7 @@ def _factors(xp: Any, ratio: Any) -> Any:
 
 
 def _times(terms: Terms, factors: Any, right: Any) -> Any:
-    """Return products with a vector of the columns, (B, r)."""
-    factors = terms.home.xp.astype(factors, terms.home.dtype, copy=False)
-    return (factors @ right[:, :, None])[:, :, 0]
+    """Return products with a vector of the columns, (B, r), summed as the factors are."""
+    xp = terms.home.xp
+    found = (factors @ xp.astype(right, factors.dtype)[:, :, None])[:, :, 0]
+    return xp.astype(found, terms.home.dtype, copy=False)
