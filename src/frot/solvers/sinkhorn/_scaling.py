@@ -89,23 +89,31 @@ class Relaxation:
         self.alone = like.ndim == 0 and home.on_host
         self.omega: Any = 1.0 if self.alone else home.xp.ones_like(like)
         self._cap: Any = LARGEST_OMEGA * self.omega
-        self._rate: Any = None
+        self._seen: Any = None
 
     @property
     def power(self) -> Any:
         """Omega, for arrays of points."""
         return self.omega if self.alone else self.omega[..., None]
 
-    def ahead(self, error: Any, tol: Any) -> int:
-        """Return how many sweeps to make before the next look, if the rate stays what it was."""
-        rate = self._rate
-        if not self.alone or rate is None or not (0.0 < rate < 1.0 and 0.0 < tol < error):
-            return LOOK
-        return min(LOOK, math.ceil(math.log(tol / error) / math.log(rate)))
+    def ahead(self, error: Any, sweeps: int, tol: Any) -> int:
+        """Return how many sweeps to make before the next look.
+
+        Of one problem so many as take it to `tol` if the rate stays what it was, but no more than
+        until omega is chosen. To look is free while sweeps are plain, but a device has to wait.
+        """
+        if not self.alone:
+            return 1 if self.home.on_host and not self.active else LOOK
+        last, self._seen = self._seen, (error, sweeps)
+        most = LOOK if self.active else max(self._sweeps + WINDOW - sweeps, 1)
+        if last is None or not 0.0 < tol < error < last[0]:
+            return most if self.active else 1
+        rate = math.log(error / last[0]) / (sweeps - last[1])
+        return min(most, math.ceil(math.log(tol / error) / rate))
 
     def forget(self) -> None:
         """Start reading the rate anew, since what went before tells nothing any more."""
-        self._last = None
+        self._last = self._seen = None
 
     def due(self, sweeps: int) -> bool:
         """Whether enough sweeps have been made since the last look."""
@@ -131,7 +139,7 @@ class Relaxation:
             self._cap = self._pick(grew, 1.0 + BACK * (omega - 1.0), self._cap)
             chosen = self._pick(slow & (better > omega), better, omega)
             self.omega = self._pick(chosen < self._cap, chosen, self._cap)
-            self.active, self._rate = True, seen
+            self.active = True
         self._last, self._sweeps = error, sweeps
 
     def _pick(self, where: Any, yes: Any, no: Any) -> Any:
@@ -246,19 +254,20 @@ class _Sweeps:
         Kernels that are formed on the way count as so many sweeps: potentials of far points may be
         so many eps away that each look finds scalings out of range.
         """
-        sweeps = formed = 0
+        sweeps = formed = checked = 0
         if not isinstance(tol, float | Near):
             tol = self.number(self.inside(tol))
         x, columns, error = self.look()
         while sweeps + formed < limit and not self.near(x, error, tol):
             check_deadline()
-            every = min(self.every(error), limit - sweeps - formed)
+            every = min(self.every(error, sweeps), limit - sweeps - formed)
             for _ in range(every):
                 self.sweep()
             sweeps += every
             x, columns, error = self.look()
             # A look now and then is enough, unless nothing is left to look at.
-            if sweeps % LOOK == 0 or not self.holds(error >= 0.0):
+            if sweeps >= checked + LOOK or not self.holds(error >= 0.0):
+                checked = sweeps
                 if self.absorb():
                     formed += FORMING
                     x, columns, error = self.look()
@@ -297,13 +306,9 @@ class _Sweeps:
         f, g, kernel, columns, error = map(self.outside, (f, g, self.kernel, columns, error))
         return Scaling(f, g, kernel, left, right, columns, sweeps, error)
 
-    def every(self, error: Any) -> int:
-        """Sweeps until the next look: free while they are plain, but a device has to wait."""
-        if self.terms.symmetric:
-            return HALVINGS
-        if self.relaxation.active:
-            return self.relaxation.ahead(error, self.aim)
-        return 1 if self.terms.home.on_host else LOOK
+    def every(self, error: Any, sweeps: int) -> int:
+        """Sweeps until the next look."""
+        return HALVINGS if self.terms.symmetric else self.relaxation.ahead(error, sweeps, self.aim)
 
     def near(self, x: Any, error: Any, tol: Any) -> bool:
         """Whether all members are as close as was asked; those that are not numbers never are.
