@@ -192,7 +192,7 @@ class Home:
             return _host_home(array.dtype)
         return cls(namespace(array), array_api_compat.device(array), array.dtype)
 
-    @property
+    @cached_property
     def library(self) -> str:
         """The library's name, for messages."""
         return self.xp.__name__.removeprefix("array_api_compat.")
@@ -209,6 +209,8 @@ class Home:
     def bring(self, array: Any, dtype: Any = None) -> Any:
         """Return numbers as an array that lives here, in this precision unless told otherwise."""
         dtype = dtype or self.dtype
+        if type(array) is np.ndarray and self.library == "numpy":
+            return np.asarray(array, dtype=dtype)
         if is_foreign(array):
             return self.xp.astype(array, dtype, copy=False)
         host = np.asarray(array)

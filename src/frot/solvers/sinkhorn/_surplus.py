@@ -14,12 +14,12 @@ throughout, two terms of the series do, which are products of matrices: the thir
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from frot._base.arrays import quiet
 from frot.solvers.sinkhorn.blocks import cached_blocks
-from frot.solvers.sinkhorn.forming import Block
+from frot.solvers.sinkhorn.forming import Block, inverse_of
 from frot.solvers.sinkhorn.scores import Scores
 from frot.solvers.sinkhorn.terms import Terms
 
@@ -27,8 +27,8 @@ __all__ = ["kernel_surplus", "score_surplus"]
 
 # Logarithms of r beyond these are as good as these: the factor is one, or the logarithm.
 NEAR, FAR = -14.0, 80.0
-# Single precision holds numbers between these.
-LEAST, MOST = 1.2e-38, 1e38
+# Single precision holds ratios up to this.
+MOST = 1e38
 # Mass of D up to which single precision does for the factors.
 LITTLE = 1e-4
 # What the series may leave out, in units of eps.
@@ -38,69 +38,47 @@ LEFT_OUT = 1e-11
 def kernel_surplus(
     terms: Terms, kept: Sequence[Block], thin: Any, weight: Any, left: Any, right: Any
 ) -> Any:
-    """Return the sums, (B,), from a kept kernel; NaN for all where entries are too small for it.
+    """Return the sums, (B,), from a kept kernel, which is used up.
 
     G has the rows ``a_i weight kernel_ij thin_j / total_i``, D is the product of `left` and
-    `right`, (B, n) and (B, m).
+    `right`, (B, n) and (B, m). NaN for all where ratios are too large for single precision.
     """
+    xp, dot = terms.home.xp, terms.home.xp.vecdot
     with quiet():
         across, level = right / thin, left / (terms.a * weight)
-        pieces = [
-            (kernel, level[:, rows] * total, left[:, rows])
-            for rows, kernel, total in _pieces(terms, kept)
-        ]
-        short = _precision(terms, terms.home.xp.sum(left, axis=1))
-        found = _series(terms, pieces, across, right, short)
-        return _logarithms(terms, pieces, across, right, short) if found is None else found
+        mass, half, most = xp.sum(left, axis=1), 0.0, 0.0
+        blocks = []
+        for part, kernel, total, _ in kept:
+            inverse, scaled = inverse_of(kernel), level[:, part] * total
+            blocks.append((inverse, scaled, left[:, part]))
+            half = half + dot(left[:, part] * scaled, _times(terms, inverse, right * across))
+            most = xp.maximum(
+                xp.max(scaled, axis=1) * xp.max(inverse, axis=(1, 2)), 0.0 * mass + most
+            )
+        # What the series leaves out is no more than this share of its second term.
+        most = most * xp.max(across, axis=1)
+        if bool(xp.all(most * half <= 6.0 * LEFT_OUT)):
+            return mass * xp.sum(right, axis=1) + 0.5 * half
+        return _logarithms(terms, blocks, across, right, _precision(terms, mass))
 
 
-# Rows of a kernel, what makes ratios of its reciprocals besides the columns' part, and `left`.
-_Piece = tuple[Any, Any, Any]
+# Rows of a kernel's reciprocals, what makes ratios of them besides the columns' part, and `left`.
+_Rows = tuple[Any, Any, Any]
 
 
-def _pieces(terms: Terms, kept: Sequence[Block]) -> Iterator[tuple[slice, Any, Any]]:
-    for block in kept:
-        for part in cached_blocks(terms.home, block.kernel.shape):
-            rows = slice(block.part.start + part.start, block.part.start + part.stop)
-            yield rows, block.kernel[:, part, :], block.total[:, part]
-
-
-def _series(terms: Terms, pieces: Sequence[_Piece], across: Any, right: Any, short: Any) -> Any:
-    """Return the sums of two terms of the series, (B,), or None where the others may matter."""
-    xp, dot = terms.home.xp, terms.home.xp.vecdot
-    first, second = right * across, right * across * across
-    found, off, whole = 0.0, 0.0, xp.sum(right, axis=1)
-    # Where the smallest entry alone is too much, the others need not be looked at.
-    kernel, scaled, left = pieces[0]
-    row, col = divmod(int(xp.argmin(kernel[0, ...])), kernel.shape[2])
-    ratio = scaled[0, row] * across[0, col] / kernel[0, row, col]
-    if not bool(left[0, row] * right[0, col] * ratio**2 <= 6.0 * LEFT_OUT):
-        return None
-    for kernel, scaled, left in pieces:
-        inverse, weights = 1.0 / xp.astype(kernel, short), left * scaled
-        found = found + xp.sum(left, axis=1) * whole
-        found = found + 0.5 * dot(weights, _times(terms, inverse, first))
-        inverse *= inverse
-        off = off + dot(weights * scaled, _times(terms, inverse, second))
-        if not bool(xp.all(off <= 6.0 * LEFT_OUT)):
-            return None
-    return found
-
-
-def _logarithms(terms: Terms, pieces: Sequence[_Piece], across: Any, right: Any, short: Any) -> Any:
+def _logarithms(terms: Terms, blocks: Sequence[_Rows], across: Any, right: Any, short: Any) -> Any:
     """Return the sums, (B,), whatever the ratios are, if they are numbers of single precision."""
     xp, found = terms.home.xp, 0.0 * right[:, 0]
     most, across = MOST / xp.max(across), xp.astype(across, short)[:, None, :]
-    for kernel, scaled, left in pieces:
-        # Numbers too small for single precision make ratios that are not.
-        exact = terms.home.dtype if float(xp.min(kernel)) < LEAST else short
-        ratio = xp.astype(scaled, exact)[:, :, None] / xp.astype(kernel, exact)
-        if not bool(xp.max(ratio) <= most):
-            return found + xp.nan
-        ratio = xp.astype(ratio, short, copy=False)
-        ratio *= across
-        factors = _factors(xp, ratio)
-        found = found + xp.vecdot(left, _times(terms, factors, right))
+    for inverse, scaled, left in blocks:
+        for part in cached_blocks(terms.home, inverse.shape):
+            ratio = inverse[:, part, :] * scaled[:, part, None]
+            if not bool(xp.max(ratio) <= most):
+                return found + xp.nan
+            ratio = xp.astype(ratio, short)
+            ratio *= across
+            factors = _factors(xp, ratio)
+            found = found + xp.vecdot(left[:, part], _times(terms, factors, right))
     return found
 
 
