@@ -13,6 +13,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
+from frot._base import _host
 from frot._base.errors import InputError
 
 __all__ = [
@@ -195,7 +196,7 @@ class Home:
     @cached_property
     def library(self) -> str:
         """The library's name, for messages."""
-        return self.xp.__name__.removeprefix("array_api_compat.")
+        return "numpy" if self.xp is _host else self.xp.__name__.removeprefix("array_api_compat.")
 
     @cached_property
     def on_host(self) -> bool:
@@ -231,7 +232,7 @@ class Home:
 @cache
 def _host_home(dtype: Any) -> Home:
     """NumPy's: small problems ask for it dozens of times."""
-    return Home(namespace(np.empty(0)), "cpu", dtype)
+    return Home(_host, "cpu", dtype)
 
 
 def _home_of(library: str, device: Any, dtype: Any) -> Home:
