@@ -15,27 +15,27 @@ import numpy as np
 globals().update({name: part for name, part in vars(compat).items() if not name.startswith("__")})
 
 
-def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:  # noqa: A001
+def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Return sums."""
     return np.add.reduce(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A001
+def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the largest entries."""
     return np.maximum.reduce(x, axis=axis, keepdims=keepdims)
 
 
-def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A001
+def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the smallest entries."""
     return np.minimum.reduce(x, axis=axis, keepdims=keepdims)
 
 
-def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A001
+def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return whether all entries are true."""
     return np.logical_and.reduce(x, axis=axis, keepdims=keepdims)
 
 
-def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A001
+def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return whether some entry is true."""
     return np.logical_or.reduce(x, axis=axis, keepdims=keepdims)
 
@@ -57,6 +57,6 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     return x.astype(dtype, copy=copy)
 
 
-def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """Return entries cut off at both ends, in their own precision."""
     return np.clip(x, min, max).astype(x.dtype, copy=False)

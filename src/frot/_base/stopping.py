@@ -42,6 +42,7 @@ class deadline:  # noqa: N801 - used as a function is
     ...
     frot._base.stopping.DeadlineError
     """
+
     __slots__ = ("_token", "_until")
 
     def __init__(self, seconds: float | None) -> None:
