@@ -109,7 +109,7 @@ def inverse_of(array: Any) -> Any:
     if array_api_compat.is_torch_array(array):
         return array.reciprocal_()
     if isinstance(array, np.ndarray):
-        return np.reciprocal(array, out=array)
+        return np.divide(1.0, array, out=array)
     return 1.0 / array
 
 
