@@ -135,7 +135,8 @@ class Relaxation:
             better = 2.0 / (1.0 + root)
             # Fast as it is, or not in the linear regime yet: leave those alone.
             slow = (seen > 0.5) & (seen < 1.0)
-            grew = (omega > 1.0) & ~(error < last)
+            # What is not a number has not fallen; `~` is deprecated for Python's own bools.
+            grew = (omega > 1.0) & ((error < last) ^ True)
             self._cap = self._pick(grew, 1.0 + BACK * (omega - 1.0), self._cap)
             chosen = self._pick(slow & (better > omega), better, omega)
             self.omega = self._pick(chosen < self._cap, chosen, self._cap)
