@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import frot
 from frot.cli.app import app
 from frot.cli.command import ending_of
+from frot.cli.console import show_summary
 
 ROOT: Any = typer.main.get_command(app)
 
@@ -139,6 +140,15 @@ def test_out_goes_by_its_ending_or_is_a_folder(run, tables, tmp_path):
     twice = run("solve", "a.csv", "b.csv", "--out", "r.npz", "--save", "s.npz")
     assert twice.exit_code == 2
     assert "r.npz and s.npz hold the same; give one of them" in twice.stderr
+
+
+@pytest.mark.parametrize(("status", "colour"), [("CONVERGED", "32"), ("TIME_LIMIT", "33")])
+def test_a_status_is_green_or_yellow(monkeypatch, capsys, status, colour):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    show_summary(f"A result\n  status  {status}: a sentence", frot.Status[status])
+    assert f"\x1b[1;{colour}m{status}:" in capsys.readouterr().out
 
 
 def test_completion_is_typers_own(run, monkeypatch):

@@ -70,7 +70,10 @@ def test_all_methods_on_all_pairs_with_tables_pictures_and_verdicts(small, data,
         if row["pairs_of"] == "all 4 pairs"
     }
     assert len(by) == len([*CHOICES, *SWEEP]) * len(READINGS)
-    assert by["uniform", "median", True]["difference"] == 0.0
+    plain = {name: by[name, "near", False] for name in ("uniform", "nn", "frot")}
+    assert plain["uniform"]["pck"] != plain["nn"]["pck"]
+    for row in plain.values():
+        assert row["difference"] == pytest.approx(row["pck"] - plain["uniform"]["pck"])
     assert by["frot", "median", False]["pairs"] == 4
     # Indices 0 and 2.
     assert all(by[name, "near", True]["pairs"] == 2 for name in RARE)
