@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,10 @@ import pytest
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Tests start many processes of frot: its modules are compiled once, not by each of them.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    sys.dont_write_bytecode = False
 
 # Kernels for CUDA devices import Triton; the code that calls them asks for it first.
 collect_ignore_glob = [] if find_spec("triton") else ["src/frot/**/*_triton.py"]
@@ -30,8 +35,14 @@ LONG = (
     "site",
     "tests/app/test_genes.py",
     "tests/cli/reproduce/test_correspondence.py",
-    "tests/cli/reproduce/test_robustness.py",
+    "tests/test_invariances.py",
     "tests/benchmarks/test_fuzz.py",
+    "tests/cli/reproduce/test_robustness.py",
+    "tests/test_packaging.py",
+    "tests/benchmarks/test_pool.py",
+    "tests/cli/reproduce/test_calibration.py",
+    "tests/cli/reproduce/test_poses.py",
+    "tests/base/test_orphans.py",
 )
 
 

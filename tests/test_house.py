@@ -67,6 +67,14 @@ def test_the_map_shows_every_room():
     assert len(on_the_map) == len(rooms)
 
 
+def test_the_walk_names_what_is_there():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    steps = re.findall(r"^\| \d+ \| `([\w/.]+)` \| `(\w+)` \|", text, flags=re.MULTILINE)
+    assert len(steps) == 10
+    for file, name in steps:
+        assert re.search(rf"^(def|class) {name}\b", (PACKAGE / file).read_text("utf-8"), re.M), name
+
+
 PAGES = [ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 

@@ -25,6 +25,8 @@ __all__ = ["Outcome", "run_cases"]
 # Seconds after which a call is given up, and a referee. A busy machine needs more than the work.
 GIVE_UP = 90.0
 REFEREE = 180.0
+# And a process that does not begin; what it says when it has loaded everything.
+BEGIN, READY = 300.0, "ready"
 
 
 class Outcome(NamedTuple):
@@ -117,7 +119,7 @@ class _Worker:
     pipe: Connection
     number: int | None = None
     since: float = 0.0
-    fresh: bool = True
+    ready: bool = False
     so_far: Outcome | None = None
 
     @classmethod
@@ -139,19 +141,19 @@ class _Worker:
 
     def give(self, left: Iterator[int]) -> None:
         """Hand out the next case, if there is one."""
-        self.fresh = self.fresh and self.number is None
         self.number = next(left, None)
         self.since, self.so_far = time.monotonic(), None
         if self.number is not None:
             self.pipe.send(self.number)
 
-    def heard(self, outcome: Outcome) -> None:
-        """Note that the call has ended, and that the referee has begun."""
-        self.since, self.so_far = time.monotonic(), outcome
+    def heard(self, said: Outcome | str) -> None:
+        """Note that the process can begin, or that the call has ended and the referee begun."""
+        self.since, self.ready = time.monotonic(), True
+        self.so_far = said if isinstance(said, Outcome) else None
 
     def is_late(self, give_up: float, referee: float) -> bool:
-        """Whether to give up the call, or the referee; the first call waits for imports, too."""
-        limit = referee if self.so_far is not None else give_up * (2.0 if self.fresh else 1.0)
+        """Whether to give up the call, or the referee; a process may take its time to begin."""
+        limit = referee if self.so_far is not None else give_up if self.ready else BEGIN
         return time.monotonic() > self.since + limit
 
     def end(self) -> None:
@@ -165,6 +167,7 @@ class _Worker:
 def _work(pipe: Connection, make_judge: Callable[[], Judge]) -> None:
     """Judge cases until nobody asks any more."""
     judge = make_judge()
+    pipe.send(READY)
     while True:
         try:
             number = pipe.recv()

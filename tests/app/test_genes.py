@@ -10,7 +10,7 @@ import frot
 from frot.app.genes import label_choices, start_selection
 
 
-def write_samples(path, gap: float = 3.0, n: int = 30, d: int = 12) -> None:
+def write_samples(path, gap: float = 3.0, n: int = 16, d: int = 4) -> None:
     """Samples of two classes, which differ in the first two genes."""
     rng = np.random.default_rng(0)
     X = rng.normal(8.0, 1.0, size=(n, d))
@@ -31,19 +31,19 @@ def samples(tmp_path):
 def test_two_jobs_at_once_find_what_frot_select_finds(samples, tmp_path, monkeypatch):
     other = tmp_path / "other.csv"
     write_samples(other, -3.0)
+    write_samples(samples, d=6)
     sets = tmp_path / "sets.gmt"
-    names = [f"g{j}" for j in range(12)]
-    sets.write_text(f"SIGNAL\t\t{chr(9).join(names[:5])}\nREST\t\t{chr(9).join(names[4:])}\n")
+    names = [f"g{j}" for j in range(6)]
+    sets.write_text(f"SIGNAL\t\t{chr(9).join(names[:3])}\nREST\t\t{chr(9).join(names[2:])}\n")
+    options = {"top": 1, "permutations": 50, "no_plan": True, "min_size": 3}
     jobs = [
-        start_selection(
-            samples, "arm", sets, {"top": 1, "permutations": 50, "no_plan": True}, tmp_path
-        ),
+        start_selection(samples, "arm", sets, options, tmp_path),
         start_selection(other, "arm", None, {"top": 2, "no_plan": True}, tmp_path),
     ]
     found = [job.process.wait(200) or job.answer() for job in jobs]
     first, second = found
     assert first.heads[:3] == ["rank", "pathway", "size"]
-    assert first.rows[0][:3] == ["1", "SIGNAL", "5"]
+    assert first.rows[0][:3] == ["1", "SIGNAL", "3"]
     assert "1 of 2 groups selected" in first.said
     assert first.pathways.startswith("<img")
     assert {row[1] for row in second.rows[:2]} == {"g0", "g1"}

@@ -6,8 +6,6 @@ import os
 import time
 from collections.abc import Iterator
 
-import pytest
-
 from benchmarks._fuzz.judge import Verdict
 from benchmarks._fuzz.pool import Judge, Outcome, run_cases
 
@@ -15,14 +13,14 @@ from benchmarks._fuzz.pool import Judge, Outcome, run_cases
 def judge_number(number: int) -> Iterator[Outcome]:
     """A judge that hangs, dies, is wrong or takes his time where the number says so."""
     if number == 1:
-        time.sleep(60.0)
+        time.sleep(600.0)
     if number == 3:
         os._exit(9)
     yield Outcome(number, "plain", "solve", Verdict("undecided"), "")
     if number == 4:
         raise KeyError("a mistake of the referee")
     if number == 5:
-        time.sleep(60.0)
+        time.sleep(600.0)
     yield Outcome(number, "plain", "solve", Verdict("converged"), "")
 
 
@@ -34,10 +32,9 @@ def name(number: int) -> str:
     return f"kind {number}"
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_every_case_has_an_outcome(jobs):
+def test_every_case_has_an_outcome():
     begin = time.monotonic()
-    outcomes = run_cases(make_judge, name, range(7), jobs, give_up=3.0, referee=2.0)
+    outcomes = run_cases(make_judge, name, range(7), 2, give_up=2.0, referee=2.0)
     found = {one.number: one for one in outcomes}
     assert set(found) == set(range(7))
     words = {at: [c.what for c in one.verdict.complaints] for at, one in found.items()}
@@ -46,7 +43,7 @@ def test_every_case_has_an_outcome(jobs):
     # The call was answered; that the referee never was is none of its faults.
     assert found[5].verdict.outcome == "undecided"
     assert found[6].verdict.outcome == "converged"
-    assert time.monotonic() - begin < 50.0
+    assert time.monotonic() - begin < 250.0
 
 
 def test_a_run_that_is_left_leaves_no_process():

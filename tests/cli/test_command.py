@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from typer.testing import CliRunner
 import frot
 from frot.cli.app import app
 from frot.cli.command import ending_of
+from frot.cli.console import show_summary
 
 ROOT: Any = typer.main.get_command(app)
 
@@ -143,10 +142,19 @@ def test_out_goes_by_its_ending_or_is_a_folder(run, tables, tmp_path):
     assert "r.npz and s.npz hold the same; give one of them" in twice.stderr
 
 
-def test_completion_is_typers_own():
-    command = [sys.executable, "-m", "frot", "--show-completion", "bash"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "_FROT_COMPLETE=complete_bash" in done.stdout
+@pytest.mark.parametrize(("status", "colour"), [("CONVERGED", "32"), ("TIME_LIMIT", "33")])
+def test_a_status_is_green_or_yellow(monkeypatch, capsys, status, colour):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    show_summary(f"A result\n  status  {status}: a sentence", frot.Status[status])
+    assert f"\x1b[1;{colour}m{status}:" in capsys.readouterr().out
+
+
+def test_completion_is_typers_own(run, monkeypatch):
+    # Whatever shell the tests were started from.
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    assert "_FROT_COMPLETE=complete_bash" in run("--show-completion", "bash").stdout
 
 
 def test_american_options(run, tables):

@@ -55,15 +55,14 @@ def test_the_python_call_of_the_page_gives_the_same(run, tables, tmp_path):
 
 def test_the_worst_groups_share_the_weight(run, tables, tmp_path):
     X, Y = tables
-    words = ["--methods", "frot,ot", "--worst", 2, "--json", "c.json", "--report", "c.html"]
+    words = ["--methods", "frot,ot", "--worst", 2, "--json", "c.json"]
     done = run("compare", "a.csv", "b.csv", *words)
     assert done.exit_code == 0, done.output
     content = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))
     expected = frot.solve(X, Y, "each", adversary=frot.CappedSimplex(2)).value
     assert content["rows"][0]["value"] == pytest.approx(expected, rel=1e-8)
     assert content["command"].endswith("--groups each --worst 2")
-    page = (tmp_path / "c.html").read_text(encoding="utf-8")
-    assert "adversary=frot.CappedSimplex(2), feature_names=names)" in page
+    assert "adversary=frot.CappedSimplex(2), feature_names=names)" in content["python"]
     refused = run("compare", "a.csv", "b.csv", "--groups", "prefix", "--worst", 3)
     assert refused.exit_code == 2
     assert "error: worst: 3 of 2 groups cannot share it; give 1 to 2" in refused.stderr

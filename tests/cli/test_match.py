@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -310,19 +308,6 @@ def test_the_call_with_an_onnx_file():
     assert first == "from frot.correspondence import Matcher, OnnxBackbone"
     network = "OnnxBackbone(path='a.onnx', colour='BGR', mean=[104.0, 117.0, 123.0])"
     assert second == f"match = Matcher({network}, eta=0.5)('a.png', 'b.png')"
-
-
-def test_help_is_there_and_brings_no_heavy_library(run):
-    done = run("match", "--help")
-    assert done.exit_code == 0
-    assert "Usage: frot match" in done.output
-    code = (
-        "import sys; from typer.testing import CliRunner; from frot.cli.app import app\n"
-        "assert CliRunner().invoke(app, ['match', '--help']).exit_code == 0\n"
-        "print([name for name in ('matplotlib', 'PIL', 'ot', 'torch') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_dense_answers_are_written(run, made, tmp_path):

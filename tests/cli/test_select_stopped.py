@@ -29,22 +29,6 @@ def save(folder):
     return folder
 
 
-@pytest.fixture
-def data(tmp_path):
-    return save(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def unstopped(tmp_path_factory):
-    """The p-values of a run that nobody stops, by feature."""
-    samples = read_samples(save(tmp_path_factory.mktemp("whole")) / "data.npz", "y")
-    model = FROTSelector(5, tol=0.1)
-    whole = permutation_test(
-        samples.X, samples.y, selector=model, statistic="phi", n_permutations=COUNT
-    )
-    return dict(zip(whole.names, whole.p, strict=True))
-
-
 def start(folder):
     command = [sys.executable, "-m", "frot", "select", "data.npz", *WORDS]
     return subprocess.Popen(
@@ -58,36 +42,44 @@ def start(folder):
     )
 
 
-def wait_for_some(process, path):
-    """Wait until a few permutations are on disk."""
+def stop(folder, how, more):
+    """Run until so many more permutations are on disk, send a signal, and return what it said."""
+    checkpoint = folder / "genes.tsv.permutations"
+    begun = len(finished(checkpoint))
+    process = start(folder)
     for _ in range(1200):
-        if len(finished(path)) > 3:
-            return
+        if len(finished(checkpoint)) >= begun + more:
+            break
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
-    pytest.fail("no permutation was finished in a minute")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no signals to a single process")
-@pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])
-def test_a_stopped_run_goes_on_where_it_was(data, unstopped, how):
-    checkpoint = data / "genes.tsv.permutations"
-    process = start(data)
-    wait_for_some(process, checkpoint)
+    else:
+        pytest.fail("no permutation was finished in a minute")
     process.send_signal(getattr(signal, how))
     _, complaints = process.communicate(timeout=60)
     if process.returncode == 0:
         pytest.skip("done before the signal came")
-    if how == "SIGINT":
-        assert process.returncode == 130, complaints
-        assert "Traceback" not in complaints
-        assert "What is finished is in genes.tsv.permutations; the same command" in complaints
-    assert not (data / "genes.tsv").exists()
-    assert 0 < len(finished(checkpoint)) < COUNT
-    again = start(data)
-    output, complaints = again.communicate(timeout=240)
-    assert again.returncode == 0, complaints
-    assert not checkpoint.exists()
-    resumed = read_tsv(data / "genes.tsv")
-    assert {row["feature"]: float(row["p"]) for row in resumed} == pytest.approx(unstopped)
-    assert f"{COUNT} permutations of phi" in output
+    assert not (folder / "genes.tsv").exists()
+    assert begun < len(finished(checkpoint)) < COUNT
+    return process.returncode, complaints
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals to a single process")
+def test_a_run_that_is_stopped_twice_goes_on_where_it_was(run, tmp_path):
+    save(tmp_path)
+    stop(tmp_path, "SIGKILL", 4)
+    code, complaints = stop(tmp_path, "SIGINT", 4)
+    assert code == 130, complaints
+    assert "Traceback" not in complaints
+    assert "What is finished is in genes.tsv.permutations; the same command" in complaints
+    # The rest in this process, which has all libraries already.
+    done = run("select", "data.npz", *WORDS)
+    assert done.exit_code == 0, done.output
+    assert f"{COUNT} permutations of phi" in done.stdout
+    assert not (tmp_path / "genes.tsv.permutations").exists()
+    samples = read_samples(tmp_path / "data.npz", "y")
+    whole = permutation_test(
+        samples.X, samples.y, selector=FROTSelector(5, tol=0.1), statistic="phi",
+        n_permutations=COUNT,
+    )  # fmt: skip
+    resumed = {row["feature"]: float(row["p"]) for row in read_tsv(tmp_path / "genes.tsv")}
+    assert resumed == pytest.approx(dict(zip(whole.names, whole.p, strict=True)))

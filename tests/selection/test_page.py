@@ -297,7 +297,8 @@ def test_ten_classes_make_a_page_that_can_be_sent(tmp_path, monkeypatch, request
     """One of ten panels is drawn here; the pictures of the others are as large."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 500)), np.repeat([f"type {i}" for i in range(10)], 30)
-    selector = FROTSelector(20).fit(X, y)
+    # How large a page is does not depend on how good its plans are.
+    selector = FROTSelector(20, tol=0.5).fit(X, y)
 
     def size(panels):
         monkeypatch.setattr("frot.selection._page.MAX_DRAWN", panels)

@@ -7,7 +7,7 @@ import pytest
 
 import frot
 from frot.show.page import picture
-from frot.show.style import new_figure
+from frot.show.style import legend_below, new_figure
 
 
 @pytest.fixture
@@ -36,3 +36,14 @@ def test_files_and_threads_open_no_window(windows):
 
 def test_a_notebook_draws_what_has_no_window():
     assert vars(new_figure(1, 1))["_repr_png_"]().startswith(b"\x89PNG")
+
+
+def test_one_legend_names_what_is_on_several_panels():
+    figure = new_figure(4, 2)
+    left, right = figure.subplots(1, 2)
+    left.plot([0, 1], label="one")
+    right.plot([0, 1], label="two")
+    legend_below(figure, left, right, columns=2, size=7)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["one", "two"]
+    assert [text.get_fontsize() for text in legend.get_texts()] == [7, 7]

@@ -181,7 +181,7 @@ def solve(
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
     run.check(shape)
     factored = factored_metric(metric, p)
-    if home is not None and factored is not None and stays(run.solver, terms):
+    if home is not None and factored is not None and solved_in_place(run.solver, terms):
         X, Y = home.bring(X), home.bring(Y)
         make = partial(device_points, X, Y, parsed, factored, home, terms.shares)
     else:
@@ -258,7 +258,7 @@ time_limit, start, callback, progress :
     limits = Limits(tol, max_iter, time_limit)
     run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
     run.check(shape)
-    if home is not None and stays(run.solver, terms) and all_finite(stack):
+    if home is not None and solved_in_place(run.solver, terms) and all_finite(stack):
         make = partial(device_stack, stack, home)
     else:
         make = partial(given_costs, to_numpy(stack).astype(float))
@@ -274,7 +274,7 @@ def on_accelerator(home: Home | None) -> bool:
     return home is not None and not home.on_host
 
 
-def stays(solver: Solver, terms: Terms) -> bool:
+def solved_in_place(solver: Solver, terms: Terms) -> bool:
     """Whether a problem is solved where its arrays are, rather than on the host.
 
     Only the entropic solver works in other libraries, for costs that are factored or given.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError
+from frot.show.page import data_address
 from frot.show.style import png
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def file_html(path: Path, text: str) -> str:
 
 
 def _image(content: bytes, ending: str, text: str) -> str:
-    data = base64.b64encode(content).decode("ascii")
     style = "max-width:100%;height:auto;background:#fff;border-radius:.4em"
-    return f'<img alt="{escape(text)}" style="{style}" src="data:{MIME[ending]};base64,{data}">'
+    source = data_address(MIME[ending], content)
+    return f'<img alt="{escape(text)}" style="{style}" src="{source}">'
 
 
 def problem_html(text: str) -> str:

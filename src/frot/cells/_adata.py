@@ -50,8 +50,8 @@ def write(couplings: Sequence[Coupling], adata: Any, labels: str | None, key_add
         index = getattr(adata.obs, "index", None)
         name = f"{key_added}_{labels}"
         adata.obsm[name] = pandas.DataFrame(likely, index=index, columns=names)
-        told = [None if one is None else str(one) for one in likeliest]
-        adata.obs[name] = pandas.Categorical(told, categories=names)
+        likely_names = [None if one is None else str(one) for one in likeliest]
+        adata.obs[name] = pandas.Categorical(likely_names, categories=names)
 
 
 def transitions(couplings: Sequence[Coupling], total: int) -> sparse.csr_array:
@@ -103,21 +103,21 @@ def _shares(coupling: Coupling) -> Iterator[tuple[np.ndarray, np.ndarray, np.nda
 def _params(coupling: Coupling) -> dict[str, Any]:
     settings = coupling.settings
     # Files cannot hold None everywhere: what was not given is left out.
-    told = {"key": coupling.key, "growth": settings.growth, "layer": settings.layer}
-    told |= {"components": int(settings.components), "scale": bool(settings.scale)}
-    return {name: value for name, value in told.items() if value is not None}
+    facts = {"key": coupling.key, "growth": settings.growth, "layer": settings.layer}
+    facts |= {"components": int(settings.components), "scale": bool(settings.scale)}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def _noted(coupling: Coupling) -> dict[str, Any]:
     """Return a coupling as strings, numbers and arrays, as .h5ad files hold them."""
-    told, arrays = pack(coupling)
-    about = {name: [one[name] for one in told["about"]] for name in COLUMNS}
+    facts, arrays = pack(coupling)
+    about = {name: [one[name] for one in facts["about"]] for name in COLUMNS}
     genes = [block.genes for block in coupling.blocks]
     return {
-        **{name: value for name, value in told.items() if name != "about"},
+        **{name: value for name, value in facts.items() if name != "about"},
         **{name: np.asarray(array) for name, array in arrays.items()},
-        "tau": np.array(told["tau"]),
-        "totals": np.array(told["totals"]),
+        "tau": np.array(facts["tau"]),
+        "totals": np.array(facts["totals"]),
         "source": str(coupling.source.day),
         "target": str(coupling.target.day),
         "groups": {name: np.array(values) for name, values in about.items()},
@@ -143,12 +143,12 @@ def read(adata: Any, key_added: str) -> list[Coupling]:
         noted = kept["couplings"][str(at)]
         about = {name: np.asarray(noted["groups"][name]).tolist() for name in COLUMNS}
         rows = [dict(zip(about, row, strict=True)) for row in zip(*about.values(), strict=True)]
-        told = {name: _plain(value) for name, value in noted.items() if np.ndim(value) == 0}
-        told |= {"about": rows, "tau": noted["tau"].tolist(), "totals": noted["totals"].tolist()}
+        facts = {name: _plain(value) for name, value in noted.items() if np.ndim(value) == 0}
+        facts |= {"about": rows, "tau": noted["tau"].tolist(), "totals": noted["totals"].tolist()}
         arrays = {name: np.asarray(noted[name]) for name in ARRAYS if name in noted}
-        first, second = days.side(told["source"], "source"), days.side(told["target"], "target")
-        settings = Settings(_members(told["latent"], rows, noted), **params)
-        found.append(unpack(told, arrays, data, key, first, second, settings))
+        first, second = days.side(facts["source"], "source"), days.side(facts["target"], "target")
+        settings = Settings(_members(facts["latent"], rows, noted), **params)
+        found.append(unpack(facts, arrays, data, key, first, second, settings))
     return found
 
 

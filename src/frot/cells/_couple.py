@@ -14,7 +14,7 @@ from frot._base.stopping import deadline, finish
 from frot._base.validate import check_count, check_flag, check_number
 from frot.api.solve import solve
 from frot.cells._blocks import Block, join, make_blocks
-from frot.cells._coupling import Coupling, Kept
+from frot.cells._coupling import Coupling, GroupSummary
 from frot.cells._gate import chance, coherence
 from frot.cells._input import Days, Side, as_cells, read_days
 from frot.costs import MEMORY_BUDGET
@@ -183,7 +183,7 @@ class Settings:
             )
             # Many cells take memory, which is needed now.
             del blocks
-            about += [Kept(name, 0, 0, np.nan, np.nan, False) for name in flat]
+            about += [GroupSummary(name, 0, 0, np.nan, np.nan, False) for name in flat]
             coupling = partial(make_coupling, key, first, second, tuple(about), passed, data, self)
             return finish(lambda: self.solve(X, Y, passed, weights, **run), coupling)
 
@@ -243,7 +243,7 @@ def make_coupling(
     key: str,
     first: Side,
     second: Side,
-    about: tuple[Kept, ...],
+    about: tuple[GroupSummary, ...],
     blocks: tuple[Block, ...],
     data: Any,
     settings: Settings,
@@ -271,7 +271,7 @@ def _two_days(days: Days, source: Any, target: Any) -> tuple[Side, Side]:
     return first, second
 
 
-def _judged(blocks: list[Block], least: float | None) -> list[Kept]:
+def _judged(blocks: list[Block], least: float | None) -> list[GroupSummary]:
     """Return what is told of each group; all pass where none can, and a warning says so."""
     z = np.full(len(blocks), np.nan)
     passed = np.ones(len(blocks), dtype=bool)
@@ -286,6 +286,6 @@ def _judged(blocks: list[Block], least: float | None) -> list[Kept]:
             )
             passed[:] = True
     return [
-        Kept(block.name, len(block.genes), block.size, block.share, float(one), bool(yes))
+        GroupSummary(block.name, len(block.genes), block.size, block.share, float(one), bool(yes))
         for block, one, yes in zip(blocks, z, passed, strict=True)
     ]

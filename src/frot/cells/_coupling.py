@@ -17,15 +17,15 @@ from frot.cells._blocks import Block
 from frot.cells._input import Side
 from frot.problem.result import Result
 
-__all__ = ["Coupling", "Kept", "between_types", "shares_of"]
+__all__ = ["Coupling", "GroupSummary", "between_types", "shares_of"]
 
 # What `transition_matrix` can divide by.
 SHARES = ("source", "target", "none")
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What is told of a group: how it was reduced, whether it passed the gate, its weight.
+class GroupSummary:
+    """What is known of a group: how it was reduced, whether it passed the gate, its weight.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ class Coupling:
         The column with the days.
     source, target : Side
         ``day``, and ``rows`` and ``names`` of its n or m cells.
-    about : tuple of Kept, length L
-        What is told of each group.
+    about : tuple of GroupSummary, length L
+        What is known of each group.
     blocks : tuple of Block
         Coordinates of the groups that passed.
     data : AnnData or Cells
@@ -91,7 +91,7 @@ class Coupling:
     key: str
     source: Side
     target: Side
-    about: tuple[Kept, ...]
+    about: tuple[GroupSummary, ...]
     blocks: tuple[Block, ...]
     data: Any
     settings: Any
@@ -109,7 +109,7 @@ class Coupling:
 
     @property
     def groups(self) -> Any:
-        """What is told of each group, as a table, the heaviest first."""
+        """What is known of each group, as a table, the heaviest first."""
         z = np.nan_to_num([one.z for one in self.about])
         order = np.lexsort((-z, -self.alpha)).tolist()
         fields = {"group": "name", "genes": "genes", "components": "components"}

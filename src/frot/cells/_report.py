@@ -21,6 +21,7 @@ from frot.show.page import (
     plural,
     write_page,
 )
+from frot.show.report import kept_mass
 
 __all__ = ["write_coupling_report"]
 
@@ -99,16 +100,12 @@ def _answer(coupling: Coupling) -> Section:
         ("Optimum", f"in [{result.lower:.8g}, {result.upper:.8g}], gap {result.gap:.1e}"),
         ("Status", f"{result.status}: {result.status.sentence}"),
         ("Cells", f"{len(coupling.source):,} to {len(coupling.target):,}"),
+        *kept_mass(result, ("the source", "the target")),
         ("Pathways", f"{len(coupling.blocks)} of {len(coupling.about)} passed the gate, "
          f"{result.perplexity:.3g} in effect (exp of the entropy of α)"),
         ("Entropies", f"ε {result.eps:.3g} of the plan, η {result.eta:.3g} of α"),
         ("Run", f"{result.solver}, {result.time:.3g} s"),
     ]  # fmt: skip
-    if result.tau != (np.inf, np.inf):
-        kept = (coupling.mass / total for total in result.totals)
-        said = "{:.1%} of the source, {:.1%} of the target".format(*kept)
-        prices = " and ".join(f"{price:.4g}" for price in result.tau)
-        facts.insert(3, ("Mass kept", f"{said} (τ {prices}, {result.penalty})"))
     return Section("Answer", facts=facts)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from frot.cells._blocks import join
 from frot.cells._couple import Settings, make_coupling
-from frot.cells._coupling import Coupling, Kept
+from frot.cells._coupling import Coupling, GroupSummary
 from frot.cells._input import Side
 from frot.plans.plan import Plan
 from frot.problem.result import Result
@@ -29,18 +29,18 @@ SLACK = 1.5
 def pack(coupling: Coupling) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return a coupling as JSON values and arrays."""
     result = coupling.result
-    told = {name: getattr(result, name) for name in NUMBERS}
-    told |= {"tau": list(result.tau), "totals": list(result.totals), "solver": result.solver}
-    told |= {"status": result.status.name, "about": [asdict(one) for one in coupling.about]}
+    facts = {name: getattr(result, name) for name in NUMBERS}
+    facts |= {"tau": list(result.tau), "totals": list(result.totals), "solver": result.solver}
+    facts |= {"status": result.status.name, "about": [asdict(one) for one in coupling.about]}
     f, g = result.potentials
     arrays = {"alpha": result.alpha, "phi": result.phi, "f": f, "g": g}
     if result.plan.is_sparse:
         arrays |= dict(zip(("rows", "cols", "mass"), result.plan.arcs(), strict=True))
-    return told, arrays
+    return facts, arrays
 
 
 def unpack(
-    told: dict[str, Any],
+    facts: dict[str, Any],
     arrays: dict[str, np.ndarray],
     data: Any,
     key: str,
@@ -49,23 +49,23 @@ def unpack(
     settings: Settings,
 ) -> Coupling:
     """Return the coupling that was packed."""
-    about = tuple(Kept(**one) for one in told["about"])
+    about = tuple(GroupSummary(**one) for one in facts["about"])
     weights = (settings.weights(data, first), np.full(len(second), 1.0 / len(second)))
     found = {block.name: block for block in settings.blocks(data, first, second, weights)[0]}
     X, Y, blocks = join([found[one.name] for one in about if one.passed])
     shape = (len(first), len(second))
     rows, cols, mass = (arrays.get(name, np.empty(0)) for name in ("rows", "cols", "mass"))
     result = Result(
-        **{name: told[name] for name in NUMBERS},
-        status=Status[told["status"]],
+        **{name: facts[name] for name in NUMBERS},
+        status=Status[facts["status"]],
         alpha=arrays["alpha"],
         phi=arrays["phi"],
         plan=Plan.from_arcs(rows, cols, mass, shape),
         potentials=(arrays["f"], arrays["g"]),
         names=tuple(block.name for block in blocks),
-        solver=told["solver"],
-        tau=(told["tau"][0], told["tau"][1]),
-        totals=(told["totals"][0], told["totals"][1]),
+        solver=facts["solver"],
+        tau=(facts["tau"][0], facts["tau"][1]),
+        totals=(facts["totals"][0], facts["totals"][1]),
     )
     if "mass" not in arrays:
         again = replace(

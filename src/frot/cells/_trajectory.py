@@ -280,10 +280,10 @@ def _sides(days: Days, wanted: Any) -> list[Side]:
 
 def _keep(store: Store, at: int, coupling: Coupling) -> None:
     """Keep a coupling; what says that it is complete comes last."""
-    told, arrays = pack(coupling)
+    facts, arrays = pack(coupling)
     for name, array in arrays.items():
         store.add(f"{at}/{name}", np.asarray(array))
-    store.add(at, {**told, "arrays": list(arrays)})
+    store.add(at, {**facts, "arrays": list(arrays)})
 
 
 def _resumed(
@@ -295,9 +295,9 @@ def _resumed(
     second: Side,
     settings: Settings,
 ) -> Coupling:
-    told = dict(kept[at])
-    arrays = {name: kept[f"{at}/{name}"] for name in told.pop("arrays")}
-    return unpack(told, arrays, data, key, first, second, settings)
+    facts = dict(kept[at])
+    arrays = {name: kept[f"{at}/{name}"] for name in facts.pop("arrays")}
+    return unpack(facts, arrays, data, key, first, second, settings)
 
 
 def _fingerprint(data: Any, key: str, sides: list[Side], settings: Settings) -> str:

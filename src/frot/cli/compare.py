@@ -17,14 +17,13 @@ from frot.cli.console import (
     check_files,
     complain,
     console,
-    explain,
     numbers,
     save_picture,
     say,
     wrote,
 )
 from frot.cli.options import bar, capped, given, option
-from frot.cli.solve import PENALTY, TAU, PenaltyName, prices
+from frot.cli.solve import TAU, Penalty, prices
 
 if TYPE_CHECKING:
     from frot.comparison import Comparison
@@ -57,7 +56,7 @@ def compare(
     k: Annotated[int, option("Problem", "Dimension of SRW's subspace.", "COUNT")] = 2,
     curve: Annotated[str, option("Problem", CURVE, "NAME")] = "circular",
     tau: Annotated[str | None, option("Problem", f"{TAU} For frot and ot.", "COST")] = None,
-    penalty: Annotated[PenaltyName, option("Problem", PENALTY, "NAME")] = PenaltyName.kl,
+    penalty: Penalty = "kl",
     weights_a: tables.Weights = None,
     weights_b: tables.Weights = None,
     normalise_weights: tables.NormaliseWeights = False,
@@ -93,7 +92,7 @@ def compare(
         k=(k, 2),
         curve=(curve, "circular"),
         tau=(None if tau is None else prices(tau), None),
-        penalty=(penalty.value, "kl"),
+        penalty=(penalty, "kl"),
         tol=(tol, None),
         normalise_weights=(normalise_weights, False),
         time_limit=(time_limit, None),
@@ -114,8 +113,7 @@ def compare(
     _show(found)
     call = tables.TablesCall(typed(a), typed(b), groups, weights_a, weights_b, options, methods)
     # The numbers first: they need nothing.
-    numbers({**found.to_dict(), "command": call.command, "python": call.python})
-    explain(call.python)
+    numbers(found.to_dict(), call)
     if report is not None:
         title = f"{a.name} to {b.name}, by {len(found.rows)} methods"
         frot.write_comparison_report(found, report, call.python, title, command=call.command)

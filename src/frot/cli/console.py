@@ -37,12 +37,12 @@ __all__ = [
     "complain",
     "console",
     "exit_code",
-    "explain",
     "numbers",
     "remark",
     "save_json",
     "save_picture",
     "say",
+    "show_summary",
     "speaking",
     "voice",
     "warn",
@@ -115,20 +115,32 @@ def wrote(*paths: Path | None) -> None:
             remark(f"Wrote {path}")
 
 
-def numbers(content: dict[str, Any]) -> None:
-    """Hand over all numbers: they go where ``--json`` says."""
+def numbers(content: dict[str, Any], call: Any = None) -> None:
+    """Hand over all numbers: they go where ``--json`` says.
+
+    With the `command` and the `python` of a call that gives them, shown to whoever is verbose.
+    """
+    if call is not None:
+        content = {**content, "command": call.command, "python": call.python}
     to = voice().numbers
     if voice().streams:
         print(_json(content))
     else:
         save_json(content, to)
         wrote(to)
+    if call is not None and voice().verbose:
+        remark(f"In Python:\n\n{call.python}\n")
 
 
-def explain(python: str) -> None:
-    """Show the Python that does the same, if the user wants to know more."""
-    if voice().verbose:
-        remark(f"In Python:\n\n{python}\n")
+def show_summary(text: str, status: Status) -> None:
+    """Print the summary of a result: its heading bold, its status in colour."""
+    from rich.text import Text
+
+    lines = Text(text)
+    lines.highlight_regex(r"^\S.*", "bold")
+    lines.highlight_words([f"{status}:"], f"bold {'green' if status.ok else 'yellow'}")
+    lines.highlight_regex(r"(?m)^  (value|interval|status|solver|plan|kept|groups)\b", "dim")
+    console().print(lines, soft_wrap=True)
 
 
 def warn(text: str) -> None:

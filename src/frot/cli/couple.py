@@ -17,11 +17,10 @@ from frot.cli.command import Writes, command
 from frot.cli.console import (
     PAGES,
     check_files,
-    console,
     exit_code,
-    explain,
     numbers,
     say,
+    show_summary,
     warnings_as_lines,
     wrote,
 )
@@ -150,11 +149,14 @@ def couple(
             )
         except Interrupted as stop:
             found = stop.result
-    _show(found, types, top)
+    show_summary(found.summary(top), found.result.status)
+    if types is not None:
+        say("")
+        say(f"Where each {types} goes, in shares of its mass:")
+        say(found.transition_matrix(types).round(3).to_string())
     more = given(types=(types, None), basis=(basis, None), report=(report, None))
     call = CoupleCall(data, key, source, target, groups, options, obs, columns, more)
-    numbers({**_numbers(found, types), "command": call.command, "python": call.python})
-    explain(call.python)
+    numbers(_numbers(found, types), call)
     _write_table(found, types, table)
     if report is not None:
         title = f"{data.name}: {key} {found.source.day} to {found.target.day}"
@@ -163,19 +165,6 @@ def couple(
         )
     wrote(table, report)
     raise typer.Exit(exit_code(found.result.status))
-
-
-def _show(found: Any, types: str | None, top: int) -> None:
-    from rich.text import Text
-
-    text = Text(found.summary(top))
-    text.highlight_regex(r"^\S.*", "bold")
-    text.highlight_regex(r"(?m)^  (value|interval|status|solver|plan|kept|groups)\b", "dim")
-    console().print(text, soft_wrap=True)
-    if types is not None:
-        say("")
-        say(f"Where each {types} goes, in shares of its mass:")
-        say(found.transition_matrix(types).round(3).to_string())
 
 
 def _numbers(found: Any, types: str | None) -> dict[str, Any]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from frot._base.errors import InputError, require
-from frot._base.files import check_writable
 from frot.cli.command import Writes, command
-from frot.cli.console import FAILED, console, numbers, remark, say, warn, wrote
+from frot.cli.console import FAILED, check_files, console, numbers, remark, say, warn, wrote
 from frot.cli.matching import make_matcher, option, split_options, takes_matcher
 from frot.cli.options import Progress, bar
 
@@ -26,24 +24,8 @@ __all__ = ["evaluate"]
 LAYERS_SHOWN = 5
 
 
-class DataSet(str, Enum):
-    """Data sets of pairs."""
-
-    pf_willow = "pf-willow"
-    spair = "spair"
-    pf_pascal = "pf-pascal"
-    caltech = "caltech"
-    birds = "birds"
-
-
-class Split(str, Enum):
-    """Parts of a data set."""
-
-    test = "test"
-    val = "val"
-    trn = "trn"
-
-
+DataSet = Literal["pf-willow", "spair", "pf-pascal", "caltech", "birds"]
+Split = Literal["test", "val", "trn"]
 ROOT = "Folder of the data set; by default looked for below FROT_DATA."
 STORE = "SQLite file of finished pairs; by default named after set, method and settings."
 LIMIT = "Number of pairs, spread over the set."
@@ -64,11 +46,9 @@ def evaluate(
     root: Annotated[Path | None, option("Data", ROOT, "FOLDER")] = None,
     split: Annotated[
         Split, option("Data", "Part of spair and pf-pascal; test by default.")
-    ] = Split.test,
+    ] = "test",
     limit: Annotated[int | None, option("Data", LIMIT, "COUNT", min=1)] = None,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Say what is missing.", rich_help_panel="Data")
-    ] = False,
+    verify: Annotated[bool, option("Data", "Say what is missing.", None, "--verify")] = False,
     *,
     matching: dict[str, Any],
     workers: Annotated[int, option("Run", "Processes; -1 for all cores.", "COUNT")] = 1,
@@ -76,19 +56,13 @@ def evaluate(
         str | None, option("Run", "Use the Dask cluster with this scheduler.", "ADDRESS")
     ] = None,
     store: Annotated[Path | None, option("Run", STORE, "FILE")] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the store.", rich_help_panel="Run")
-    ] = False,
+    resume: Annotated[bool, option("Run", "Go on from the store.", None, "--resume")] = False,
     retry_failed: Annotated[
-        bool,
-        typer.Option("--retry-failed", help="Do failed pairs again.", rich_help_panel="Run"),
+        bool, option("Run", "Do failed pairs again.", None, "--retry-failed")
     ] = False,
     csv: Annotated[Path | None, option("Output", "Write the table, .csv.", "FILE")] = None,
     latex: Annotated[Path | None, option("Output", "Write the table, .tex.", "FILE")] = None,
-    every: Annotated[
-        bool,
-        typer.Option("--every", help="Show every published row.", rich_help_panel="Output"),
-    ] = False,
+    every: Annotated[bool, option("Output", "Show every published row.", None, "--every")] = False,
     progress: Progress = None,
 ) -> None:
     """Match every pair of a data set and score them by class, beside the published figures.
@@ -101,19 +75,17 @@ def evaluate(
     from frot.correspondence.evaluation import evaluate as run
 
     if verify:
-        found = verify_pairs(data.value, root, split.value)
+        found = verify_pairs(data, root, split)
         say(str(found))
         raise typer.Exit(0 if found.complete else FAILED)
-    for path in (csv, latex):
-        if path is not None:
-            check_writable(path)
+    check_files((csv, ()), (latex, ()))
     split_options(matching)
-    pairs = load_pairs(data.value, root, split.value)
+    pairs = load_pairs(data, root, split)
     matcher = make_matcher(matching)
     label = matching.get("method") or matching.get("preset") or "frot"
     if store is None:
-        part = [] if split is Split.test else [split.value]
-        name = "-".join([data.value, *part, label, matcher.fingerprint[:8]])
+        part = [] if split == "test" else [split]
+        name = "-".join([data, *part, label, matcher.fingerprint[:8]])
         store = Path(f"{name}.sqlite")
     for note in pairs.notes:
         warn(f"{pairs.name} is {note}")

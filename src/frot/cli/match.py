@@ -21,7 +21,6 @@ from frot.cli.console import (
     check_files,
     console,
     exit_code,
-    explain,
     numbers,
     remark,
     save_picture,
@@ -292,10 +291,7 @@ def match(
     moved = matched.transfer(asked)
     show_match(matched, asked, moved, rows, top)
     call = MatchCall(typed(a), typed(b), tuple(words), grid, matching)
-    numbers(
-        {**match_numbers(matched, asked, moved), "command": call.command, "python": call.python}
-    )
-    explain(call.python)
+    numbers(match_numbers(matched, asked, moved), call)
     wrote(*files.write(matched, asked, call))
     raise typer.Exit(_code(matched, steps))
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Annotated, Any
-
-import typer
 
 from frot._base.errors import InputError
 from frot._base.spelling import SECOND_NAMES
+from frot.cli import options
 from frot.correspondence.settings import ONNX_OPTIONS, matcher_options
 
 __all__ = ["make_matcher", "option", "split_options", "takes_matcher"]
@@ -19,11 +18,8 @@ __all__ = ["make_matcher", "option", "split_options", "takes_matcher"]
 PANELS = {"Matching": matcher_options(), "ONNX files": ONNX_OPTIONS}
 
 
-def option(panel: str, text: str, metavar: str | None = None, *flags: str, **more: Any) -> Any:
-    """Return an option without a default to show, in a panel of the help."""
-    return typer.Option(
-        *flags, help=text, metavar=metavar, show_default=False, rich_help_panel=panel, **more
-    )
+# An option whose default is not shown.
+option = partial(options.option, show_default=False)
 
 
 def takes_matcher(command: Callable[..., None]) -> Callable[..., None]:
@@ -32,14 +28,14 @@ def takes_matcher(command: Callable[..., None]) -> Callable[..., None]:
     The command gets the options that were given, as `Matcher` and `OnnxBackbone` take them, by
     name; the others are the matcher's affair.
     """
-    options = _parameters()
+    own = _parameters()
     parameters = []
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        parameters += options if parameter.name == "matching" else [parameter]
+        parameters += own if parameter.name == "matching" else [parameter]
 
     @wraps(command)
     def run(**given: Any) -> None:
-        words = {one.name: given.pop(one.name) for one in options}
+        words = {one.name: given.pop(one.name) for one in own}
         matching = {
             name: READERS[name](word) if name in READERS else word
             for name, word in words.items()
@@ -63,8 +59,8 @@ def _parameters() -> list[inspect.Parameter]:
                 one.kind | None, option(panel, one.text, one.metavar, *_flags(name))
             ],
         )
-        for panel, options in PANELS.items()
-        for name, one in options.items()
+        for panel, shown in PANELS.items()
+        for name, one in shown.items()
     ]
 
 

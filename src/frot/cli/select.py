@@ -6,9 +6,8 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -22,7 +21,6 @@ from frot.cli.console import (
     check_files,
     console,
     exit_code,
-    explain,
     numbers,
     remark,
     say,
@@ -358,47 +356,16 @@ def show_selection(
 
 
 # The choices of options; reading them off the library would load scikit-learn for ``--help``.
-Scaling = Enum("Scaling", {"balanced": "balanced", "paper": "paper", "none": "none"}, type=str)
-Multiclass = Enum("Multiclass", {"ovr": "ovr", "ovo": "ovo"}, type=str)
-Missing = Enum("Missing", {"error": "error", "impute": "impute", "drop": "drop"}, type=str)
-
-
-class Values(str, Enum):
-    """What the numbers of a table are."""
-
-    auto = "auto"
-    log2 = "log2"
-    log1p = "log1p"
-    linear = "linear"
-
-
-class Score(str, Enum):
-    """What features are ranked by."""
-
-    auto = "auto"
-    moderated = "moderated"
-    t = "t"
-    shift = "shift"
-    shape = "shape"
-    combined = "combined"
-    alpha = "alpha"
-    phi = "phi"
-    misalignment = "misalignment"
-    set = "set"
-
-
-class Statistic(str, Enum):
-    """What is tested."""
-
-    t = "t"
-    shift = "shift"
-    shape = "shape"
-    wasserstein = "wasserstein"
-    combined = "combined"
-    alpha = "alpha"
-    phi = "phi"
-    misalignment = "misalignment"
-
+Scaling = Literal["balanced", "paper", "none"]
+Multiclass = Literal["ovr", "ovo"]
+Missing = Literal["error", "impute", "drop"]
+Values = Literal["auto", "log2", "log1p", "linear"]
+Score = Literal[
+    "auto", "moderated", "t", "shift", "shape", "combined", "alpha", "phi", "misalignment", "set"
+]
+Statistic = Literal[
+    "t", "shift", "shape", "wasserstein", "combined", "alpha", "phi", "misalignment"
+]
 
 GROUPS = "each, prefix, or a .gmt, .json, .csv or .tsv file of groups."
 LABELS = "File with the classes, matched by samples' names."
@@ -450,17 +417,15 @@ def select(
     layer: Annotated[
         str | None, option("Data", "Layer of an .h5ad file to read, not X.", "NAME")
     ] = None,
-    values: Annotated[
-        Values, option("Data", "What the numbers are, for fold changes.")
-    ] = Values.auto,
-    missing: Annotated[Missing, option("Data", "What to do with missing values.")] = Missing.error,
-    scaling: Annotated[Scaling, option("Selection", "Scale of features.")] = Scaling.balanced,
-    score: Annotated[Score, option("Selection", "What to rank by.")] = Score.auto,
+    values: Annotated[Values, option("Data", "What the numbers are, for fold changes.")] = "auto",
+    missing: Annotated[Missing, option("Data", "What to do with missing values.")] = "error",
+    scaling: Annotated[Scaling, option("Selection", "Scale of features.")] = "balanced",
+    score: Annotated[Score, option("Selection", "What to rank by.")] = "auto",
     eta: Annotated[str, option("Selection", ETA, "COST")] = "auto",
     worst: Annotated[int | None, option("Selection", WORST, "COUNT")] = None,
     multiclass: Annotated[
         Multiclass, option("Selection", "Three or more classes: one against rest, or pairs.")
-    ] = Multiclass.ovr,
+    ] = "ovr",
     reference: Annotated[str | None, option("Selection", REFERENCE, "CLASS")] = None,
     plan: Annotated[bool | None, option("Selection", PLAN)] = None,
     tol: Annotated[float | None, option("Selection", "Relative gap to stop at.", "GAP")] = None,
@@ -535,21 +500,21 @@ def select(
     remark(f"{n:,} samples of {d:,} features, {len(set(samples.y.tolist()))} classes")
     _note(samples, "features" if transpose else "samples", parsed)
     options = given(
-        scaling=(scaling.value, "balanced"),
+        scaling=(scaling, "balanced"),
         adversary=(capped(worst, len(parsed)), None),
         eta=(eta if eta == "auto" else _number(eta, "eta"), "auto"),
-        score=(score.value, "auto"),
-        values=(values.value, "auto"),
+        score=(score, "auto"),
+        values=(values, "auto"),
         plan=(plan, None),
-        multiclass=(multiclass.value, "ovr"),
+        multiclass=(multiclass, "ovr"),
         reference=(reference, None),
-        missing=(missing.value, "error"),
+        missing=(missing, "error"),
         tol=(tol, None),
         max_iter=(max_iter, None),
     )
     test: dict[str, Any] = {"n_permutations": permutations} if permutations else {}
     if test and (statistic is not None or groups == "each"):
-        test["statistic"] = "t" if statistic is None else statistic.value
+        test["statistic"] = statistic or "t"
     halves: dict[str, Any] = {"n_pairs": stability} if stability else {}
     for chosen in (test, halves):
         chosen.update({"random_state": seed} if chosen and seed else {})
@@ -576,8 +541,7 @@ def select(
             selector, test, halves, interrupted = stop.result, {}, {}, True
     found = _infer(selector, samples, files, test, halves, run)
     show_selection(selector, rows, found)
-    numbers(selection_numbers(selector, found) | {"command": call.command, "python": call.python})
-    explain(call.python)
+    numbers(selection_numbers(selector, found), call)
     if table is not None:
         write_ranking(selector, table, found)
     if per_class is not None:
@@ -607,7 +571,6 @@ def select(
 
 
 def _number(text: str, name: str) -> int | float:
-
     for kind in (int, float):
         try:
             return kind(text)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -16,38 +15,22 @@ from frot.cli.console import (
     PAGES,
     PICTURES,
     check_files,
-    console,
     exit_code,
-    explain,
     numbers,
     save_picture,
+    show_summary,
     warnings_as_lines,
     wrote,
 )
 from frot.cli.options import Progress, bar, capped, given, option
 from frot.costs import METRICS
 
-__all__ = ["PENALTY", "TAU", "PenaltyName", "prices", "solve"]
+__all__ = ["TAU", "Penalty", "prices", "solve"]
 
 
-class SolverName(str, Enum):
-    """The solvers by name."""
-
-    auto = "auto"
-    exact = "exact"
-    entropic = "entropic"
-    frank_wolfe = "frank-wolfe"
-    linear_program = "linear-program"
-
-
-class PenaltyName(str, Enum):
-    """How mass that is not kept is paid for."""
-
-    kl = "kl"
-    tv = "tv"
-
-
+SolverName = Literal["auto", "exact", "entropic", "frank-wolfe", "linear-program"]
 PENALTY = "Penalty with tau: kl, or tv (partial transport)."
+Penalty = Annotated[Literal["kl", "tv"], option("Problem", PENALTY, "NAME")]
 TAU = "Price of mass that is not kept: one number, or two as 0.5,inf."
 METRIC = f"{', '.join(METRICS)}, euclidean, or any other of SciPy's cdist."
 NORMALISE = "Make groups comparable: none, mean or regret."
@@ -74,7 +57,7 @@ def solve(
         float | None, option("Problem", "Entropy of the plan (Sinkhorn).", "COST")
     ] = None,
     tau: Annotated[str | None, option("Problem", TAU, "COST")] = None,
-    penalty: Annotated[PenaltyName, option("Problem", PENALTY, "NAME")] = PenaltyName.kl,
+    penalty: Penalty = "kl",
     metric: Annotated[str, option("Problem", METRIC, "NAME")] = "sqeuclidean",
     p: Annotated[float, option("Problem", "Power of the metric.", "NUMBER")] = 1.0,
     normalise: Annotated[
@@ -84,7 +67,7 @@ def solve(
     weights_a: tables.Weights = None,
     weights_b: tables.Weights = None,
     normalise_weights: tables.NormaliseWeights = False,
-    solver: Annotated[SolverName, option("Algorithm", SOLVER, "NAME")] = SolverName.auto,
+    solver: Annotated[SolverName, option("Algorithm", SOLVER, "NAME")] = "auto",
     tol: tables.Tol = None,
     max_iter: Annotated[int | None, option("Algorithm", "Iterations at most.", "COUNT")] = None,
     time_limit: Annotated[float | None, option("Algorithm", "Seconds at most.", "SECONDS")] = None,
@@ -112,8 +95,8 @@ def solve(
         eta=(eta, 0.0),
         eps=(eps, None),
         tau=(None if tau is None else prices(tau), None),
-        penalty=(penalty.value, "kl"),
-        solver=(solver.value.replace("-", "_"), "auto"),
+        penalty=(penalty, "kl"),
+        solver=(solver.replace("-", "_"), "auto"),
         metric=(metric, "sqeuclidean"),
         p=(p, 1.0),
         normalise=(normalise, "none"),
@@ -134,10 +117,9 @@ def solve(
         # The fix that the library names is an argument; here it is an option.
         text = str(error).replace("normalise_weights=True", "--normalise-weights")
         raise InputError(text) from None
-    _show(result, top)
+    show_summary(result.summary(top), result.status)
     known: dict[str, Any] = {"groups": data.groups, "feature_names": data.names}
-    numbers({**result.to_dict(), "command": call.command, "python": call.python})
-    explain(call.python)
+    numbers(result.to_dict(), call)
     if save is not None:
         result.save(save)
     if report is not None:
@@ -163,14 +145,3 @@ def prices(text: str) -> float | tuple[float, float]:
     if len(rest) > 1:
         raise InputError(f"tau: {text!r} is neither a number nor two, such as 0.5,inf")
     return (first, rest[0]) if rest else first
-
-
-def _show(result: Any, top: int) -> None:
-    from rich.text import Text
-
-    text = Text(result.summary(top))
-    colour = "green" if result.status.ok else "yellow"
-    text.highlight_regex(r"^\S.*", "bold")
-    text.highlight_words([f"{result.status}:"], f"bold {colour}")
-    text.highlight_regex(r"(?m)^  (value|interval|status|solver|plan|kept|groups)\b", "dim")
-    console().print(text, soft_wrap=True)

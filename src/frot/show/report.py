@@ -27,7 +27,7 @@ from frot.show.page import (
 )
 from frot.show.plan import plot_plan
 
-__all__ = ["write_report"]
+__all__ = ["kept_mass", "write_report"]
 
 MAX_GROUPS = 1_000
 
@@ -104,7 +104,7 @@ def write_report(
                 f"{count:,}, of which {result.perplexity:.3g} in effect (exp of the entropy)",
             ),
             ("Plan", f"{result.plan.nnz:,} arcs carrying mass {result.plan.sum():.6g}"),
-            *_kept(result),
+            *kept_mass(result),
             ("Run", f"{result.iterations} iterations in {result.time:.3g} s"),
             ("Entropy of α, η", f"{result.eta:g}"),
             ("Entropy of the plan, ε", f"{result.eps:g}"),
@@ -123,12 +123,12 @@ def write_report(
     return save_page(path, page)
 
 
-def _kept(result: Result) -> list[tuple[str, str]]:
-    """How much of both masses moves, where that is not all of it."""
+def kept_mass(result: Result, sides: tuple[str, str] = ("a", "b")) -> list[tuple[str, str]]:
+    """Return the fact of how much of both sides' mass moves, where that is not all of it."""
     if result.tau == (np.inf, np.inf):
         return []
     shares = [f"{result.mass / total:.1%} of {name}"
-              for name, total in zip("ab", result.totals, strict=True)]  # fmt: skip
+              for name, total in zip(sides, result.totals, strict=True)]  # fmt: skip
     prices = " and ".join(f"{price:.4g}" for price in result.tau)
     return [("Mass kept", f"{', '.join(shares)} (τ {prices}, {result.penalty})")]
 

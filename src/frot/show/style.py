@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ __all__ = [
     "ORANGE",
     "colour_bar",
     "legend_above",
+    "legend_below",
     "new_figure",
     "no_windows",
     "plain",
@@ -131,6 +133,14 @@ def legend_above(axes: Axes, columns: int) -> None:
         ncols=columns, frameon=False, fontsize=9, handlelength=1.2, handletextpad=0.4,
         loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2,
     )  # fmt: skip
+
+
+def legend_below(figure: Any, *panels: Axes, columns: int, size: float = 10.0, **more: Any) -> None:
+    """Name what is drawn on some panels, once, below all of the figure."""
+    found = [panel.get_legend_handles_labels() for panel in panels]
+    handles, labels = (list(chain(*parts)) for parts in zip(*found, strict=True))
+    look = {"loc": "outside lower center", "frameon": False, "fontsize": size, "ncols": columns}
+    figure.legend(handles, labels, **look, **more)
 
 
 def colour_bar(image: Any, axes: Any, label: str, **place: Any) -> None:

@@ -54,25 +54,28 @@ def small(monkeypatch):
     monkeypatch.setattr(layer_weights, "ETAS", ETAS)
     monkeypatch.setattr(pair_runs, "SWEEP", SWEEP)
     monkeypatch.setattr(pair_runs, "RARE", RARE)
-    monkeypatch.setattr(pair_runs, "EVERY", 4)
+    monkeypatch.setattr(pair_runs, "EVERY", 2)
     return backbone
 
 
 def test_all_methods_on_all_pairs_with_tables_pictures_and_verdicts(small, data, tmp_path):
-    made = correspondence(["planted"], 6, data=data, folder=tmp_path / "kept")
+    made = correspondence(["planted"], 4, data=data, folder=tmp_path / "kept")
     rows = made.numbers["scores"]
     assert {row["choice"] for row in rows} == {*CHOICES, *SWEEP}
     parts = {row["pairs_of"]: row["pairs"] for row in rows if row["choice"] == "frot"}
-    assert parts == {"all 6 pairs": 6, "3 pairs without cars": 3, "6 pairs of birds": 6}
+    assert parts == {"all 4 pairs": 4, "2 pairs without cars": 2, "4 pairs of birds": 4}
     by = {
         (row["choice"], row["transfer"], row["hough"]): row
         for row in rows
-        if row["pairs_of"] == "all 6 pairs"
+        if row["pairs_of"] == "all 4 pairs"
     }
     assert len(by) == len([*CHOICES, *SWEEP]) * len(READINGS)
-    assert by["uniform", "median", True]["difference"] == 0.0
-    assert by["frot", "median", False]["pairs"] == 6
-    # Indices 0 and 4.
+    plain = {name: by[name, "near", False] for name in ("uniform", "nn", "frot")}
+    assert plain["uniform"]["pck"] != plain["nn"]["pck"]
+    for row in plain.values():
+        assert row["difference"] == pytest.approx(row["pck"] - plain["uniform"]["pck"])
+    assert by["frot", "median", False]["pairs"] == 4
+    # Indices 0 and 2.
     assert all(by[name, "near", True]["pairs"] == 2 for name in RARE)
     assert by["frot", "median", False]["pck"] > by["nn", "near", False]["pck"]
     about = made.numbers["networks"]["pf-willow"]["planted"]
@@ -102,7 +105,7 @@ def test_all_methods_on_all_pairs_with_tables_pictures_and_verdicts(small, data,
     assert "| FROT, coherence prior (default) |" in table
     assert "; 2 pairs)" in table
     assert [axes.get_title() for axes in made.draw().axes] == ["planted"]
-    swept = next(one for one in made.tables if one.title.startswith("Over eta, 3 pairs"))
+    swept = next(one for one in made.tables if one.title.startswith("Over eta, 2 pairs"))
     assert [line[0] for line in swept.rows] == [f"{eta:g}" for eta in ETAS]
     # Of the optimum this is a theorem; three steps may end anywhere.
     used = [float(line[2].split(";")[0]) for line in swept.rows]
@@ -119,22 +122,22 @@ def test_finished_pairs_are_not_matched_again(small, willow, tmp_path, monkeypat
     real, calls = pair_runs.match_pair, []
 
     def counted(matcher, pair, choices, skipped=(), most=None):
-        if len(calls) == 3:
+        if len(calls) == 2:
             raise KeyboardInterrupt
         calls.append(pair.id)
         return real(matcher, pair, choices, skipped, most)
 
     monkeypatch.setattr(pair_runs, "match_pair", counted)
     with pytest.raises(KeyboardInterrupt):
-        correspondence(["planted"], 6, data=willow, folder=tmp_path)
+        correspondence(["planted"], 4, data=willow, folder=tmp_path)
     first = list(calls)
     calls[:] = []
     for pick in ("best_layer", "search_layers"):  # what they picked is kept as well
         monkeypatch.setattr(pair_runs, pick, None)
-    assert correspondence(["planted"], 6, data=willow, folder=tmp_path).numbers["pairs"] == {
-        "pf-willow": 6
+    assert correspondence(["planted"], 4, data=willow, folder=tmp_path).numbers["pairs"] == {
+        "pf-willow": 4
     }
-    assert len(calls) == 3
+    assert len(calls) == 2
     assert not set(first) & set(calls)
 
 

@@ -24,7 +24,7 @@ from frot.cli.reproduce.robustness import (
 @pytest.fixture(scope="module")
 def made():
     # Few points, but noise enough that OT must suffer and FROT must not.
-    return robustness(24, repeats=1, levels=[0.0, 0.5, 1.0], counts=[0, 10], sizes=[0.5, 2.0])
+    return robustness(24, repeats=1, levels=[0.0, 0.5, 1.0], counts=[0, 10], sizes=[0.5, 1.0])
 
 
 @pytest.mark.parametrize("name", list(CLOUDS))
@@ -116,7 +116,7 @@ def test_it_is_written_with_a_picture(made, tmp_path):
     assert [path.name for path in paths] == ["robustness.png", "robustness.json"]
     content = json.loads(paths[1].read_text(encoding="utf-8"))
     assert len(content["verdicts"]) == 7
-    assert [point["n"] for point in content["over_n"]["annulus"]] == [12, 48]
+    assert [point["n"] for point in content["over_n"]["annulus"]] == [12, 24]
     figure = made.draw()
     assert len(figure.axes) == 12
     names = [line.get_label() for line in figure.axes[0].lines]

@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._base.errors import hearing
-from frot.cli.reproduce.experiment import Asked, Check, Experiment, Reproduction, Table, Verdict
-from frot.cli.reproduce.resume import finish, kept_in, work_of
-from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
-from frot.solvers.progress import counting_bar
+from frot.cli.reproduce.experiment import (
+    Asked,
+    Check,
+    Experiment,
+    Reproduction,
+    Table,
+    Verdict,
+    standard_error,
+    with_error,
+)
+from frot.cli.reproduce.resume import finish_in, work_of
+from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, legend_below, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -145,11 +153,10 @@ class Summary:
     @classmethod
     def of(cls, values: Sequence[float]) -> Summary:
         """Average."""
-        error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-        return cls(float(np.mean(values)), float(error))
+        return cls(float(np.mean(values)), standard_error(values) or 0.0)
 
     def __str__(self) -> str:
-        return f"{self.mean:.3f} ± {self.error:.3f}"
+        return with_error(self.mean, self.error, ".3f")
 
 
 def summarise(runs: Sequence[dict[str, list[float]]]) -> dict[str, list[Summary]]:
@@ -183,13 +190,8 @@ def calibration(
     """
     keys = [f"{one.name}/{index}" for one in SETTINGS for index in range(n)]
     work = work_of(settings=SETTINGS, seed=seed)
-    with kept_in(folder) as kept, counting_bar(
-        "tables", len(keys), len(keys), enabled=progress
-    ) as show:  # fmt: skip
-        done = finish(
-            kept, work, keys, partial(_do, seed), workers=workers,
-            tick=lambda count: show(count, count),
-        )  # fmt: skip
+    do = partial(_do, seed)
+    done = finish_in(folder, "tables", work, keys, do, workers=workers, progress=progress)
     found = {
         one.name: summarise([done[f"{one.name}/{index}"] for index in range(n)]) for one in SETTINGS
     }
@@ -294,8 +296,7 @@ def _draw(found: Found) -> Figure:
     power.set_xlabel("share of those that differ that is found")
     for axes in (rate, power):
         tidy(axes)
-    handles, labels = rate.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=10)
+    legend_below(figure, rate, columns=4)
     return figure
 
 

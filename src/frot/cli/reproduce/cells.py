@@ -14,12 +14,19 @@ import numpy as np
 from frot._base.errors import InputError, hearing
 from frot.api.solve import solve
 from frot.cells import Cells, couple, simulate
-from frot.cli.reproduce.experiment import Check, Experiment, Reproduction, Table, Verdict
-from frot.cli.reproduce.resume import finish, kept_in, work_of
+from frot.cli.reproduce.experiment import (
+    Check,
+    Experiment,
+    Reproduction,
+    Table,
+    Verdict,
+    standard_error,
+    with_error,
+)
+from frot.cli.reproduce.resume import finish_in, work_of
 from frot.groups.groups import Groups
 from frot.problem.amounts import relative
-from frot.show.style import BLUE, GREEN, GREY, ORANGE, new_figure, tidy
-from frot.solvers.progress import counting_bar
+from frot.show.style import BLUE, GREEN, GREY, ORANGE, legend_below, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -282,14 +289,11 @@ def cells(
     """Couple simulated and real cells of known fate by every method, in n draws a setting."""
     chosen = [one for one in settings or SETTINGS if one.generator != "pbmc" or has_pbmc()]
     keys = [f"{one.name}/{index}" for one in chosen for index in range(n)]
-    with kept_in(folder) as kept, counting_bar(
-        "draws", len(keys), len(keys), enabled=progress
-    ) as show:  # fmt: skip
-        done = finish(
-            kept, work_of(cells=CELLS, seed=seed), keys,
-            partial(_do, {one.name: one for one in chosen}, seed), workers=workers,
-            tick=lambda count: show(count, count),
-        )  # fmt: skip
+    work, do = (
+        work_of(cells=CELLS, seed=seed),
+        partial(_do, {one.name: one for one in chosen}, seed),
+    )
+    done = finish_in(folder, "draws", work, keys, do, workers=workers, progress=progress)
     found = {one.name: [done[f"{one.name}/{index}"] for index in range(n)] for one in chosen}
     notes = [
         f"{n} draws of {CELLS} cells a day in each setting; ± is a standard error. The "
@@ -323,8 +327,8 @@ def _column(found: Found, setting: str, method: str, place: int = 0) -> np.ndarr
 def _percent(values: np.ndarray | None, signed: bool = False) -> str:
     if values is None:
         return ""
-    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-    return f"{100 * values.mean():{'+' if signed else ''}.1f} ± {100 * error:.1f}"
+    shares = 100 * values
+    return with_error(shares.mean(), standard_error(shares), "+.1f" if signed else ".1f")
 
 
 ALL = (*METHODS, *GROWN)
@@ -421,7 +425,7 @@ def _draw(found: Found) -> Figure:
         axes.axhline(row - 0.5, color="#EEEEEE", lw=0.8, zorder=0)
     axes.set_yticks(rows, list(found))
     axes.set_xlabel("mass on the right fate, in percent")
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    legend_below(figure, axes, columns=3, size=9)
     return figure
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -19,6 +19,8 @@ from frot.cli.reproduce.experiment import (
     Reproduction,
     Table,
     Verdict,
+    standard_error,
+    with_error,
 )
 from frot.cli.reproduce.layer_weights import (
     draw_layer_weights,
@@ -40,7 +42,7 @@ from frot.cli.reproduce.pair_runs import (
 from frot.cli.reproduce.pairs import NETWORKS, Choice
 from frot.cli.reproduce.resume import kept_in
 from frot.correspondence import Pair, PairSet, load_pairs, pf_willow
-from frot.show.style import BLUE, GREY, ORANGE, new_figure, tidy
+from frot.show.style import BLUE, GREY, ORANGE, legend_below, new_figure, tidy
 from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
@@ -81,9 +83,9 @@ def score_rows(
                         "pairs_of": part,
                         "pairs": int(there.sum()),
                         "pck": _mean(own[there]),
-                        "standard_error": _error(own[there]),
+                        "standard_error": standard_error(own[there]),
                         "difference": _mean(apart),
-                        "difference_standard_error": _error(apart),
+                        "difference_standard_error": standard_error(apart),
                     }
                 )
     return rows
@@ -114,23 +116,15 @@ def _cell(rows: Sequence[Mapping[str, Any]], label: str, network: str) -> str:
     if not by or by[True]["pck"] is None:
         return ""
     pck = f"{by[False]['pck']:.1f} / {by[True]['pck']:.1f}"
-    signed = " / ".join(_signed(by[hough]) for hough in (False, True))
+    apart = ((by[h]["difference"], by[h]["difference_standard_error"]) for h in (False, True))
+    signed = " / ".join(with_error(*one, "+.1f") for one in apart)
     most = max(row["pairs"] for row in rows)
     few = f"; {by[True]['pairs']} pairs" if by[True]["pairs"] < most else ""
     return f"{pck} ({signed}{few})"
 
 
-def _signed(row: Mapping[str, Any]) -> str:
-    error = row["difference_standard_error"]
-    return f"{row['difference']:+.1f}" + ("" if error is None else f" ± {error:.1f}")
-
-
 def _mean(values: np.ndarray) -> float | None:
     return float(values.mean()) if len(values) else None
-
-
-def _error(values: np.ndarray) -> float | None:
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
 
 
 # PCK on all 900 pairs, without and with Hough matching, of the first experiments with the prior.
@@ -227,8 +221,7 @@ def draw_correspondence(rows: Sequence[Mapping[str, Any]], part: str) -> Figure:
     for text in panels[0].get_yticklabels():
         text.set_fontweight("bold" if text.get_text() == ours else "normal")
     panels[0].invert_yaxis()
-    handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=10)
+    legend_below(figure, panels[0], columns=2)
     figure.suptitle(part, fontsize=12)
     return figure
 
@@ -287,10 +280,11 @@ def correspondence(
             for key, some in chosen.items():
                 bar = counting_bar(f"{name}, {key}", len(some), len(some), enabled=progress)
                 with bar as show:
-                    tick = partial(_shown, show)
-                    runs[key].append(
-                        run_network(name, some, choices[name], kept, workers=workers, tick=tick)
-                    )
+                    made = run_network(
+                        name, some, choices[name], kept,
+                        workers=workers, tick=lambda count: show(count, count),
+                    )  # fmt: skip
+                runs[key].append(made)
     parts = {key: _parts(key, some) for key, some in chosen.items()}
     rows = [
         row
@@ -374,10 +368,6 @@ def _parts(name: str, pairs: PairSet) -> dict[str, np.ndarray]:
         f"all {len(cars)} pairs": everything,
         f"{int((~cars).sum())} pairs without cars": ~cars,
     }
-
-
-def _shown(show: Callable[[int, float], None], count: int) -> None:
-    show(count, count)
 
 
 def _available() -> list[str]:

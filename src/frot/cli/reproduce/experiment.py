@@ -9,12 +9,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from frot._base.files import make_folder, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Asked", "Check", "Experiment", "Reproduction", "Table", "Verdict"]
+__all__ = [
+    "Asked",
+    "Check",
+    "Experiment",
+    "Reproduction",
+    "Table",
+    "Verdict",
+    "standard_error",
+    "with_error",
+]
 
 
 @dataclass(frozen=True)
@@ -98,6 +109,28 @@ class Experiment:
         known = inspect.signature(self.run).parameters
         given = {k: v for k, v in vars(asked).items() if k in known and v is not None}
         return self.run(**given)
+
+
+def standard_error(values: Any) -> float | None:
+    """Return the standard error of a mean over draws, splits or pairs; None of a single one.
+
+    Examples
+    --------
+    >>> standard_error([0.0, 2.0]), standard_error([1.0])
+    (1.0, None)
+    """
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+
+
+def with_error(value: float, error: float | None, form: str) -> str:
+    """Write a number and its standard error, where there is one.
+
+    Examples
+    --------
+    >>> with_error(-3.14, 1.23, "+.1f"), with_error(10.0, None, "+.1f")
+    ('-3.1 ± 1.2', '+10.0')
+    """
+    return f"{value:{form}}" + ("" if error is None else f" ± {error:{form.lstrip('+')}}")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from frot.cli.reproduce.transports import (
 )
 from frot.datasets.synthetic import TRUE, toy
 from frot.show.plan import draw_arcs
-from frot.show.style import new_figure, tidy
+from frot.show.style import legend_below, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,8 +101,7 @@ def draw_three(rows: Sequence[tuple[str, Three]]) -> Figure:
         line[0].set_ylabel(f"{label}\n\ntrue feature 2" if label else "true feature 2")
     for axes in grid[-1]:
         axes.set_xlabel("true feature 1")
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=10)
+    legend_below(figure, grid[0][0], columns=2)
     return figure
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from frot.cli.reproduce.experiment import Check, Table, Verdict
 from frot.cli.reproduce.pairs import Choice
 from frot.correspondence import Matcher, Pair, plot_matches
-from frot.show.style import BLUE, GREEN, ORANGE, new_figure, tidy
+from frot.show.style import BLUE, GREEN, ORANGE, legend_below, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -169,11 +169,8 @@ def draw_layer_weights(
     figure.legend(
         handles, names, title="eta", loc="outside right center", frameon=False, fontsize=9
     )
-    handles, names = grid[-1, 0].get_legend_handles_labels()
-    figure.legend(
-        handles, names, loc="outside lower center", ncols=len(KINDS), frameon=False, fontsize=8,
-        columnspacing=1.0, handlelength=1.6,
-    )  # fmt: skip
+    narrow = {"columnspacing": 1.0, "handlelength": 1.6}
+    legend_below(figure, grid[-1, 0], columns=len(KINDS), size=8, **narrow)
     figure.suptitle(f"Layers and PCK by eta, one in ten of {part}", fontsize=11)
     return figure
 

@@ -18,6 +18,8 @@ from frot.cli.reproduce.experiment import (
     Reproduction,
     Table,
     Verdict,
+    standard_error,
+    with_error,
 )
 from frot.cli.reproduce.pairs import Choice, PairRun, network, run_pair
 from frot.cli.reproduce.resume import kept_in, work_of
@@ -32,7 +34,7 @@ from frot.correspondence import (
     pck_difference,
     pf_willow,
 )
-from frot.show.style import BLUE, GREY, INK, ORANGE, new_figure, tidy
+from frot.show.style import BLUE, GREY, INK, ORANGE, legend_below, new_figure, tidy
 from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
@@ -219,16 +221,10 @@ def _behind(name: str, part: dict[str, Any]) -> Check:
 
 
 def points(found: dict[str, float | None]) -> str:
-    """Write a difference in points of a hundred, with its standard error.
-
-    Examples
-    --------
-    >>> points({"value": -0.031, "error": 0.012}), points({"value": 0.1, "error": None})
-    ('-3.1 ± 1.2', '+10.0')
-    """
-    value, error = found["value"], found["error"]
+    """Write a difference in points of a hundred, with its standard error."""
+    value, error = (None if one is None else 100 * one for one in (found["value"], found["error"]))
     assert value is not None
-    return f"{100 * value:+.1f}" + ("" if error is None else f" ± {100 * error:.1f}")
+    return with_error(value, error, "+.1f")
 
 
 def _error(found: dict[str, float | None]) -> float:
@@ -254,11 +250,7 @@ def draw_noise_layers(numbers: dict[str, Any]) -> Figure:
         line[0].set_title(f"{name}, {counts}: weights α", fontsize=10)
         line[1].set_title("PCK .1 without Hough matching", fontsize=10)
         line[2].set_title("PCK .1 with Hough matching", fontsize=10)
-    handles, labels = [], []
-    for axes in grid[0, :2]:
-        more, names = axes.get_legend_handles_labels()
-        handles, labels = handles + more, labels + names
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=10)
+    legend_below(figure, *grid[0, :2], columns=5)
     return figure
 
 
@@ -429,11 +421,7 @@ def summary(found: dict[str, list[NoisyRun]]) -> dict[str, Any]:
     for key, those in found.items():
         part: dict[str, Any] = {"label": CHOICES[key].label}
         masses = np.array([one.noisy.alpha[-NOISE:].sum() for one in those])
-        alone = len(masses) < 2
-        part["noise"] = {
-            "value": float(masses.mean()),
-            "error": None if alone else float(masses.std(ddof=1) / np.sqrt(len(masses))),
-        }
+        part["noise"] = {"value": float(masses.mean()), "error": standard_error(masses)}
         part["alpha"] = {
             "quiet": np.mean([one.quiet.alpha for one in those], axis=0).tolist(),
             "noisy": np.mean([one.noisy.alpha for one in those], axis=0).tolist(),

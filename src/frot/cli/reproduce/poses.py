@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._base.errors import hearing
-from frot.cli.reproduce.experiment import Asked, Check, Experiment, Reproduction, Table, Verdict
+from frot.cli.reproduce.experiment import (
+    Asked,
+    Check,
+    Experiment,
+    Reproduction,
+    Table,
+    Verdict,
+    standard_error,
+    with_error,
+)
 from frot.cli.reproduce.pairs import network
-from frot.cli.reproduce.resume import finish, kept_in, work_of
+from frot.cli.reproduce.resume import finish_in, work_of
 from frot.correspondence import (
     Matcher,
     Pair,
@@ -25,7 +34,6 @@ from frot.correspondence import (
 )
 from frot.correspondence.poses import frame_of, turned_image
 from frot.show.style import BLUE, GREY, ORANGE, new_figure, tidy
-from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -150,17 +158,13 @@ def poses(
     keys = [f"pair {name}" for name in sets]
     keys += [f"angle {angle:g} {pair.id}" for angle in ANGLES for pair in photos]
     made: dict[str, Any] = {}
-    with kept_in(folder) as kept:
-        for name in networks:
-            work = work_of(
-                matcher=matcher_of(name).fingerprint, threshold=THRESHOLD, tried="mirror, all"
-            )
-            with counting_bar(name, len(keys), len(keys), enabled=progress) as show:
-                found = finish(
-                    kept, work, keys, partial(_work, name, sets),
-                    workers=workers, tick=lambda count: show(count, count),
-                )  # fmt: skip
-            made[name] = summary(found, sets)
+    for name in networks:
+        work = work_of(
+            matcher=matcher_of(name).fingerprint, threshold=THRESHOLD, tried="mirror, all"
+        )
+        do = partial(_work, name, sets)
+        found = finish_in(folder, name, work, keys, do, workers=workers, progress=progress)
+        made[name] = summary(found, sets)
     numbers = {"pairs": len(sets), "photographs": len(photos), "networks": made}
     return Reproduction(
         "poses", numbers, claims(numbers), partial(draw_poses, numbers), NOTES, tables(numbers)
@@ -195,16 +199,15 @@ def _scores(those: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for key in ("none", "poses")
     }
     gain = hits["poses"] - hits["none"]
-    error = float(gain.std(ddof=1) / np.sqrt(len(gain))) if len(gain) > 1 else None
     turned = float(np.mean([one["turned"] not in (False, "as is") for one in those]))
     means = {key: float(values.mean()) for key, values in hits.items()}
-    return {"count": len(those), **means, "gain": float(gain.mean()), "error": error,
-            "turned": turned}  # fmt: skip
+    return {"count": len(those), **means, "gain": float(gain.mean()),
+            "error": standard_error(gain), "turned": turned}  # fmt: skip
 
 
 def _told(one: Mapping[str, Any]) -> str:
-    error = "" if one["error"] is None else f" ± {one['error']:.1f}"
-    return f"{one['none']:.1f} → {one['poses']:.1f} ({one['gain']:+.1f}{error})"
+    gain = with_error(one["gain"], one["error"], "+.1f")
+    return f"{one['none']:.1f} → {one['poses']:.1f} ({gain})"
 
 
 def tables(numbers: Mapping[str, Any]) -> tuple[Table, ...]:

@@ -10,8 +10,9 @@ from frot._base.files import make_folder
 from frot._base.fingerprint import fingerprint
 from frot._base.parallel import spread
 from frot._base.store import Store
+from frot.solvers.progress import counting_bar
 
-__all__ = ["finish", "kept_in", "work_of"]
+__all__ = ["finish", "finish_in", "kept_in", "work_of"]
 
 Key = TypeVar("Key", int, str)
 
@@ -88,3 +89,19 @@ def finish(
         done[key] = value
         tick(1)
     return {key: done[key] for key in keys}
+
+
+def finish_in(
+    folder: Path | None,
+    what: str,
+    work: str,
+    keys: Sequence[Key],
+    do: Callable[[Key], tuple[Key, Any]],
+    *,
+    workers: int = 1,
+    progress: bool = False,
+) -> dict[Key, Any]:
+    """Finish pieces, called `what` on a bar, with the store of a folder; see `finish`."""
+    bar = counting_bar(what, len(keys), len(keys), enabled=progress)
+    with kept_in(folder) as kept, bar as show:
+        return finish(kept, work, keys, do, workers=workers, tick=lambda count: show(count, count))

@@ -19,7 +19,7 @@ from frot.cli.reproduce.resume import finish, kept_in, work_of
 from frot.cli.reproduce.transports import relative_excess
 from frot.problem.result import Result
 from frot.relatives import max_sliced, srw, wasserstein
-from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
+from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, legend_below, new_figure, tidy
 from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
@@ -381,8 +381,7 @@ def draw_robustness(numbers: dict[str, Any]) -> Figure:
             _lines(grid[1, column], points, key, "recovered")
             grid[1, column].set_xlabel(label)
         _dress(grid)
-    handles, labels = parts[0].axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=11)
+    legend_below(figure, parts[0].axes[0], columns=4, size=11)
     return figure
 
 

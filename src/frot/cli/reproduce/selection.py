@@ -23,11 +23,13 @@ from frot.cli.reproduce.experiment import (
     Reproduction,
     Table,
     Verdict,
+    standard_error,
+    with_error,
 )
 from frot.cli.reproduce.resume import finish, kept_in, work_of
 from frot.cli.reproduce.transports import FW_EMD, run, stacked_phi, wasserstein_by_call
 from frot.datasets import Expression, available, load_expression
-from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, new_figure, tidy
+from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, legend_below, new_figure, tidy
 from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
@@ -290,9 +292,9 @@ def paired(one: np.ndarray, other: np.ndarray) -> dict[str, float]:
     {'mean': 0.05, 'error': 0.0}
     """
     difference = (one - other).mean(axis=1)
-    error = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else 0.0
+    error = standard_error(difference) or 0.0
     # Adding zero makes a zero of minus zero, which would be printed.
-    return {"mean": round(float(difference.mean()), 9) + 0.0, "error": round(float(error), 9)}
+    return {"mean": round(float(difference.mean()), 9) + 0.0, "error": round(error, 9)}
 
 
 def verdicts(sets: Sequence[dict[str, Any]]) -> tuple[Verdict, ...]:
@@ -318,7 +320,8 @@ def verdicts(sets: Sequence[dict[str, Any]]) -> tuple[Verdict, ...]:
 
 def _consistent(made: dict[str, Any]) -> Check:
     found = made["differences"]["wasserstein"]
-    told = f"{made['label']}: FROT − Wasserstein = {found['mean']:+.3f} ± {found['error']:.3f}"
+    apart = with_error(found["mean"], found["error"], "+.3f")
+    told = f"{made['label']}: FROT − Wasserstein = {apart}"
     return Check(told, abs(found["mean"]) <= max(ERRORS * found["error"], POINT))
 
 
@@ -328,7 +331,7 @@ def _outperforms(sets: Sequence[dict[str, Any]], rival: str) -> Check:
     above = sum(each["mean"] > ERRORS * each["error"] for each in found)
     below = sum(each["mean"] < -ERRORS * each["error"] for each in found)
     told = ", ".join(
-        f"{made['label']} {each['mean']:+.3f} ± {each['error']:.3f}"
+        f"{made['label']} {with_error(each['mean'], each['error'], '+.3f')}"
         for made, each in zip(sets, found, strict=True)
     )
     return Check(
@@ -422,13 +425,9 @@ def draw_selection(numbers: dict[str, Any]) -> Figure:
         axes.set_ylabel(f"accuracy, mean of {numbers['splits']} splits")
     for axes in list(grid.flat)[max(0, len(sets) - columns) : len(sets)]:
         axes.set_xlabel("features selected")
-    handles, labels = grid.flat[0].get_legend_handles_labels()
     # A single panel is too narrow for all names side by side.
-    wide = 4 if columns > 1 else 2
-    size = 10 if columns > 1 else 8
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=wide, frameon=False, fontsize=size
-    )
+    wide, size = (4, 10) if columns > 1 else (2, 8)
+    legend_below(figure, grid.flat[0], columns=wide, size=size)
     return figure
 
 
@@ -453,7 +452,7 @@ def _tables(numbers: dict[str, Any]) -> tuple[Table, ...]:
     differences = []
     for made in sets:
         found = (made["differences_of_defaults"][rival] for rival in rivals)
-        cells = (f"{one['mean']:+.4f} ± {one['error']:.4f}" for one in found)
+        cells = (with_error(one["mean"], one["error"], "+.4f") for one in found)
         differences.append([made["label"], *cells])
     times = [
         [label, *(f"{made['seconds'][key]:.4f}" for made in sets)] for key, label in TIMED.items()
