@@ -9,6 +9,7 @@ from frot._base.errors import warn_caller
 from frot._base.stopping import no_deadline
 from frot.problem.problem import Problem
 from frot.problem.result import Result
+from frot.problem.status import Status
 
 __all__ = ["keeps_half", "warn_if_destroyed"]
 
@@ -21,7 +22,8 @@ HALVINGS = 60
 
 def warn_if_destroyed(problem: Problem, result: Result) -> None:
     """Say which tau keeps half where less than a hundredth was kept."""
-    if problem.marginals.kept or not result.status.ok:
+    settled = result.status in (Status.CONVERGED, Status.PRECISION)
+    if problem.marginals.kept or not settled:
         return
     mass = _mass(problem, result)
     if mass >= NEXT_TO_NOTHING * min(result.totals):

@@ -385,7 +385,9 @@ class Groups:
             return cls.all(n_features)
         if text == "prefix":
             if feature_names is None:
-                raise InputError("groups='prefix' needs named features; pass feature_names")
+                raise InputError(
+                    "groups='prefix' needs named features; pass DataFrames, or feature_names"
+                )
             return cls.from_prefix(feature_names)
         if re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", text):
             return cls.from_sizes([int(size) for size in text.split(",")], n_features)
@@ -620,11 +622,13 @@ class Groups:
         path = check_path(path)
         suffix = path.suffix.lower()
         if suffix == ".gmt":
-            if feature_names is None:
+            if feature_names is None and path.is_file():
                 raise InputError(
-                    f"groups: the gene sets of {path} need named features; pass feature_names"
+                    f"groups: the gene sets of {path} need named features; pass DataFrames, or "
+                    "feature_names"
                 )
-            return cls.from_gmt(path, feature_names)
+            # A file that is not there has its own message.
+            return cls.from_gmt(path, feature_names or ())
         if suffix == ".json":
             return cls.parse(members_of.read_json(path), n_features, feature_names)
         if suffix not in (".csv", ".tsv"):

@@ -174,7 +174,9 @@ def read_groups(spec: Any, n_features: int, names: np.ndarray | None) -> Groups:
     try:
         return Groups.parse(spec, n_features, None if names is None else list(map(str, names)))
     except InputError as error:
-        text = str(error).replace("pass feature_names", "pass X as a DataFrame with named columns")
+        text = str(error).replace(
+            "pass DataFrames, or feature_names", "pass X as a DataFrame with named columns"
+        )
         raise InputError(text if text.startswith("group") else f"groups: {text}") from None
 
 
