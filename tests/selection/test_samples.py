@@ -24,6 +24,10 @@ def test_every_kind_of_file_reads_the_same(tmp_path):
         assert found.block is not None
         assert found.block.tolist() == [str(number) for number in table["batch"]]
         assert found.ignored == (() if suffix == ".npz" else ("remark",))
+        assert repr(found).startswith(
+            f"Samples(data{suffix}: {len(table)} samples of 40 features, "
+        )
+        assert len(repr(found)) < 120
 
 
 @pytest.mark.parametrize(

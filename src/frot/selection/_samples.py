@@ -79,6 +79,11 @@ class Samples:
     path: Path
     metadata: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        n, d = self.shape
+        classes = quote_some(np.unique(self.y).tolist())
+        return f"Samples({self.path.name}: {n} samples of {d} features, classes {classes})"
+
     @property
     def shape(self) -> tuple[int, int]:
         """(N, d)."""
