@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -101,20 +102,18 @@ def _unit_vectors(home: Home, layers: Sequence[FeatureMap]) -> tuple[Any, Any]:
 
     On a device, where features stay, those of a photograph are made once.
     """
+
+    def make() -> tuple[Any, Any]:
+        xp = home.xp
+        maps = xp.stack([home.bring(layer.values) for layer in layers])
+        flat = xp.matrix_transpose(xp.reshape(maps, (*maps.shape[:2], -1)))
+        unit = flat * inverse(xp, xp.sqrt(xp.sum(flat * flat, axis=2)))[:, :, None]
+        apart = xp.max(unit, axis=1) - xp.min(unit, axis=1)
+        return unit, xp.max(apart, axis=1) > SAME
+
     if home.on_host:
-        made = [_unit_vector(home, layer) for layer in layers]
-    else:
-        made = [layer.once("unit", lambda one=layer: _unit_vector(home, one)) for layer in layers]
-    vectors, alive = zip(*made, strict=True)
-    return home.xp.stack(vectors), home.xp.stack(alive)
-
-
-def _unit_vector(home: Home, layer: FeatureMap) -> tuple[Any, Any]:
-    """Return a layer's vectors at unit length, (cells, channels), and whether they differ."""
-    xp = home.xp
-    flat = xp.matrix_transpose(xp.reshape(home.bring(layer.values), (layer.channels, -1)))
-    unit = flat * inverse(xp, xp.sqrt(xp.sum(flat * flat, axis=1)))[:, None]
-    return unit, xp.max(xp.max(unit, axis=0) - xp.min(unit, axis=0)) > SAME
+        return make()
+    return layers[0].once(("unit", *(layer.name for layer in layers)), make)
 
 
 def kept_neighbours(
@@ -137,12 +136,33 @@ def _kept_each(
     matches: np.ndarray, grid: Grid, other: Grid, some: np.ndarray | None = None
 ) -> np.ndarray:
     """The same of some layers, one after another, (layers,)."""
-    y, x = np.divmod(matches.reshape(-1, grid.h, grid.w), other.w)
-    across = (np.abs(np.diff(x, axis=2) - 1) <= 1) & (np.abs(np.diff(y, axis=2)) <= 1)
-    down = (np.abs(np.diff(y, axis=1) - 1) <= 1) & (np.abs(np.diff(x, axis=1)) <= 1)
-    asked = np.ones((grid.h, grid.w), bool) if some is None else some.reshape(grid.h, grid.w)
-    beside, below = asked[:, 1:] & asked[:, :-1], asked[1:] & asked[:-1]
-    kept = (across & beside).sum(axis=(1, 2)) + (down & below).sum(axis=(1, 2))
+    code, right, below = _moves(other.h, other.w)
+    places = code[matches].reshape(-1, grid.h, grid.w)
+    across = right[places[:, :, 1:] - places[:, :, :-1]]
+    down = below[places[:, 1:] - places[:, :-1]]
+    if some is None:
+        asked = grid.h * (grid.w - 1) + (grid.h - 1) * grid.w
+    else:
+        on = some.reshape(grid.h, grid.w)
+        beside, under = on[:, 1:] & on[:, :-1], on[1:] & on[:-1]
+        across, down = across & beside, down & under
+        asked = int(beside.sum() + under.sum())
+    kept = np.count_nonzero(across, axis=(1, 2)) + np.count_nonzero(down, axis=(1, 2))
     chance = min(9.0 / other.count, 0.99)
-    share = kept / max(beside.sum() + below.sum(), 1)
+    share = kept / max(asked, 1)
     return np.maximum((share - chance) / (1.0 - chance), LEAST)
+
+
+@lru_cache(maxsize=64)
+def _moves(h: int, w: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a number for each cell of a grid, and which differences are one cell right, or below.
+
+    Within one cell. Differences below zero count from the end of their tables.
+    """
+    wide = 2 * w + 4
+    code = (wide * np.arange(h)[:, None] + np.arange(w)).ravel()
+    right, below = np.zeros((2, 2 * wide * (h + 2)), dtype=bool)
+    for one in (0, 1, 2):
+        for other in (-1, 0, 1):
+            right[wide * other + one] = below[wide * one + other] = True
+    return code, right, below

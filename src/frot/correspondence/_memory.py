@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from frot._base.arrays import Home
 from frot.correspondence._device import working_home
+from frot.correspondence._features import FeatureMap
 from frot.correspondence._layer_costs import all_finite
 from frot.correspondence._photo import Photo, read_photo
 from frot.correspondence.backbones.cache import halved, halving_power
@@ -138,26 +139,31 @@ class PhotoMemory:
 
 def _packed(seen: PhotoFeatures, home: Home | None) -> tuple[PhotoFeatures, tuple[int, ...]]:
     """Return features in half precision, and what they have to be multiplied with."""
+    if home is not None and not any(isinstance(one.values, np.ndarray) for one in seen.maps):
+        return replace(seen, photo=_NOTHING, maps=_rounded(seen.maps, home)), (0,) * len(seen.maps)
     maps, powers = [], []
     for one in seen.maps:
         finite = one.finite or all_finite(one.values)
-        if home is not None and not isinstance(one.values, np.ndarray):
-            values, power = _rounded(home, one.values), 0
-        else:
-            values, power = halved(np.asarray(one.values, dtype=np.float32))
-            if home is not None:
-                values = home.xp.asarray(_single(values, power), device=home.device)
+        values, power = halved(np.asarray(one.values, dtype=np.float32))
+        if home is not None:
+            values = home.xp.asarray(_single(values, power), device=home.device)
         maps.append(replace(one, values=values, finite=finite))
         powers.append(power)
     return replace(seen, photo=_NOTHING, maps=tuple(maps)), tuple(powers)
 
 
-def _rounded(home: Home, values: Any) -> Any:
-    """Return values rounded as `halved` does, on a device."""
-    xp = home.xp
-    values = xp.asarray(values, dtype=xp.float32, device=home.device)
-    scale = 2.0 ** halving_power(float(xp.max(xp.abs(values))))
-    return xp.astype(xp.astype(values / scale, xp.float16), xp.float32) * scale
+def _rounded(maps: Sequence[FeatureMap], home: Home) -> tuple[FeatureMap, ...]:
+    """Return maps of torch rounded as `halved` does: few launches, and one wait for all of them."""
+    import torch
+
+    given = [torch.as_tensor(one.values, dtype=torch.float32, device=home.device) for one in maps]
+    largest = torch.stack(torch._foreach_norm(given, float("inf"))).cpu().numpy()
+    scales = [2.0 ** halving_power(float(top)) for top in largest]
+    halves = [one.half() for one in torch._foreach_div(given, scales)]
+    values = torch._foreach_mul([one.float() for one in halves], scales)
+    # The largest is a number if all are.
+    both = zip(maps, values, np.isfinite(largest), strict=True)
+    return tuple(replace(one, values=value, finite=bool(good)) for one, value, good in both)
 
 
 def _single(values: np.ndarray, power: int) -> np.ndarray:

@@ -160,6 +160,8 @@ class LayerPlan:
         Mass in wrong columns, of the worst of the steps.
     sweeps : int
         Sweeps of Sinkhorn's, over all steps.
+    g : array of shape (m,), optional
+        The columns' potential, where weights were looked for.
     """
 
     plan: Any
@@ -167,6 +169,7 @@ class LayerPlan:
     phi: np.ndarray
     error: float
     sweeps: int
+    g: np.ndarray | None = None
 
 
 def paper_plan(

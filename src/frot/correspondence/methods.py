@@ -18,7 +18,7 @@ from frot.correspondence._transport import paper_solver, paper_steps, solve_laye
 from frot.correspondence.layers import LayerPair
 from frot.problem.result import Result
 from frot.problem.status import Status
-from frot.solvers import Entropic
+from frot.solvers import Entropic, Start
 
 if TYPE_CHECKING:
     from frot.correspondence.cuda.pair import PairPlanner
@@ -88,8 +88,8 @@ class MatchProblem:
         """
         return votes_between(votes, self.a > 0.0, self.b > 0.0, self.home)
 
-    def solve(self, prior: np.ndarray | None, start: np.ndarray | None = None) -> Result:
-        """Feature-robust transport over all layers, from some weights where they are known."""
+    def solve(self, prior: np.ndarray | None, start: Start | None = None) -> Result:
+        """Feature-robust transport over all layers, from where it is known to end."""
         layers, given = self.layers, self.settings
         solver = paper_solver(given.steps) if given.steps else Entropic(tol=given.tol)
         return solve_layers(
@@ -105,7 +105,7 @@ class MatchProblem:
         if found is None:
             return None
         # The paper's steps are the same wherever they start.
-        start = None if self.settings.steps else found.alpha
+        start = None if self.settings.steps else Start(alpha=found.alpha, g=found.g)
         return Outcome(
             self.votes(found.plan), found.alpha, found.phi,
             lambda: self.solve(prior, start), found.plan, prior,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,8 +42,11 @@ class Start:
 
     @staticmethod
     def check(start: Any, shape: tuple[int, ...]) -> None:
-        """Refuse what is not None, a Result, weights (L,) or a plan (n, m) for the given shape."""
-        if start is None:
+        """Refuse what is not None, a Result, weights (L,) or a plan (n, m) for the given shape.
+
+        A `Start` comes from this library, and fits.
+        """
+        if start is None or isinstance(start, Start):
             return
         if isinstance(start, Result):
             Start.check(start.alpha, shape)
@@ -73,6 +76,8 @@ class Start:
         """
         if start is None:
             return cls()
+        if isinstance(start, Start):
+            return replace(start, g=None if start.g is None else start.g[cols])
         if isinstance(start, Result):
             known = cls.parse(start.plan, problem, rows, cols, plans) if plans else cls()
             alpha, g = _host(start.alpha), _host(start.potentials[1])

@@ -11,9 +11,9 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from frot.correspondence.backbones._module_identity import (  # noqa: E402
+    Weights,
     code_digest,
     weights_digest,
-    weights_state,
 )
 from frot.correspondence.backbones._torch_networks import ResNet  # noqa: E402
 from tests.correspondence.small import convolutions  # noqa: E402
@@ -129,11 +129,12 @@ def test_a_run_changes_nothing(module):
 def test_weights_of_inference_mode_that_count_no_changes():
     with torch.inference_mode():
         layer = nn.Linear(40, 40)
-    before = weights_state(layer)
-    assert before == weights_state(layer)
+    weights = Weights(layer)
+    before = weights.state
+    assert before == weights.state
     with torch.inference_mode():
         layer.weight[7, 3] += 1.0
-    assert weights_state(layer) != before
+    assert weights.state != before
 
 
 def test_the_weights_are_hashed_once(module, monkeypatch):

@@ -143,7 +143,7 @@ import torch
 from frot.solvers.sinkhorn import _fused_plain as plain, _fused_triton as fused
 draw = torch.Generator().manual_seed(0)
 def normal(*shape): return torch.randn(*shape, generator=draw)
-for n, m, d in ((140, 90, 10), (70, 150, 70)):
+for n, m, d in ((140, 90, 10), (70, 150, 70), (130, 70, 200)):
     width = -(-d // plain.WIDTH) * plain.WIDTH
     x, y = torch.zeros(n, width), torch.zeros(m, width)
     x[:, :d], y[:, :d] = normal(n, d), normal(m, d)

@@ -6,7 +6,7 @@ import inspect
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from frot._base.spelling import second_names
 from frot.correspondence._features import FeatureMap, refuse_classes, top_maps
 from frot.correspondence.backbones._preprocess import preprocessing
 from frot.correspondence.backbones.wrappers import choose_layers, warn_of_few
+
+if TYPE_CHECKING:
+    from frot.correspondence.backbones._replay import Look
 
 __all__ = ["TorchBackbone"]
 
@@ -81,7 +84,8 @@ class TorchBackbone:
         fixed: bool = False,
     ) -> None:
         torch = require("torch", "correspondence")
-        from frot.correspondence.backbones._module_identity import placed
+        from frot.correspondence.backbones._module_identity import Weights, placed
+        from frot.correspondence.backbones._replay import Replays
 
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module is a {type(module).__name__}; give a torch.nn.Module")
@@ -95,6 +99,7 @@ class TorchBackbone:
         self._prepare = preprocessing(colour, mean, std, scale)
         self.name = name or type(module).__name__
         self._module = placed(module, device)
+        self._weights, self._replays = Weights(self._module), Replays()
         self._call, self._fixed = dict(call or {}), fixed
         self._parts = self._choose([layers] if isinstance(layers, str | int) else layers)
         self._border = self._find_border()
@@ -134,11 +139,7 @@ class TorchBackbone:
     @property
     def state(self) -> str:
         """A cheap key of the weights in this process, another one after they have changed."""
-        if self._fixed:
-            return ""
-        from frot.correspondence.backbones._module_identity import weights_state
-
-        return weights_state(self._module)
+        return "" if self._fixed else self._weights.state
 
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
         """Return one map per layer for an image of shape (h, w, 3) in [0, 1]."""
@@ -151,19 +152,22 @@ class TorchBackbone:
     def _maps(self, image: np.ndarray) -> Iterator[FeatureMap]:
         """Maps with tensors, which lie in one piece."""
         ready = self._ready(image)
-        trace, outputs = self._run(ready, set(self._parts.values()))
-        for name in self.layers:
-            yield self._map(name, trace, outputs, ready.shape[:2])
+        look = self._look(ready, self.layers)
+        for name, (seen, values) in look.maps.items():
+            # Layers that were followed say how far apart their cells are.
+            stride = max(1, round(ready.shape[0] / values.shape[1])) if seen is None else 0
+            far, field = (stride, stride) if seen is None else (seen.stride, seen.receptive_field)
+            yield FeatureMap(name, values, far, field)
 
     def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
         """Return class activation maps of the most probable classes, shape (classes, h, w).
 
         The classifier is the matrix that the module applies to maps averaged over their cells.
         """
-        trace, _ = self._run(self._ready(image), set())
-        if trace.head is None:
+        look = self._look(self._ready(image), ())
+        if look.head is None:
             raise refuse_classes(self.name)
-        maps, weights, scores = (value.float().cpu().numpy() for value in trace.head)
+        maps, weights, scores = (value.float().cpu().numpy() for value in look.head)
         return top_maps(maps, weights, scores.ravel(), classes)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -171,7 +175,9 @@ class TorchBackbone:
 
         # A hash of weights that have changed since is none of what is sent.
         known = None if self._hash is None or self._hash[0] != self.state else self._hash
-        return {**self.__dict__, "_module": without_local_hooks(self._module), "_hash": known}
+        module = without_local_hooks(self._module)
+        sent = {"_module": module, "_weights": type(self._weights)(module), "_hash": known}
+        return {**self.__dict__, **sent}
 
     def __setstate__(self, sent: dict[str, Any]) -> None:
         self.__dict__.update(sent)
@@ -245,7 +251,8 @@ class TorchBackbone:
         problem: Exception | None = None
         for side in _PROBES:
             try:
-                return self._run(np.zeros((side, side, 3), dtype=np.float32), wanted)
+                with _ONE_AT_A_TIME:
+                    return self._run(self._tensor(np.zeros((side, side, 3), np.float32)), wanted)
             except InputError as error:
                 problem = problem or error
         raise InputError(
@@ -253,23 +260,34 @@ class TorchBackbone:
             "takes a batch of images alone, of shape (1, 3, h, w)"
         )
 
-    def _run(self, ready: np.ndarray, wanted: set[str]) -> tuple[Any, dict[str, Any]]:
+    def _look(self, ready: np.ndarray, layers: Sequence[str]) -> Look:
+        """Run the module on an image, or replay its run, for maps of some layers and the head."""
+        from frot.correspondence.backbones._replay import Look
+
+        def run(image: Any) -> Look:
+            trace, outputs = self._run(image, {self._parts[name] for name in layers})
+            maps = {name: self._map(self._parts[name], trace, outputs) for name in layers}
+            return Look(maps, trace.head)
+
+        with _ONE_AT_A_TIME:
+            return self._replays(self._module, self._weights, self._tensor(ready), layers, run)
+
+    def _tensor(self, ready: np.ndarray) -> Any:
+        """The batch of one image that the module takes."""
+        torch = require("torch", "correspondence")
+        example = next((p for p in self._module.parameters() if p.is_floating_point()), None)
+        image = torch.from_numpy(np.ascontiguousarray(ready.transpose(2, 0, 1)[None]))
+        if example is None:
+            return image
+        return image.to(device=example.device, dtype=example.dtype)
+
+    def _run(self, image: Any, wanted: set[str]) -> tuple[Any, dict[str, Any]]:
         torch = require("torch", "correspondence")
         from frot.correspondence.backbones._trace import Trace, evaluating, watching
 
-        trace = Trace(wanted)
-        example = next((p for p in self._module.parameters() if p.is_floating_point()), None)
-        image = torch.from_numpy(np.ascontiguousarray(ready.transpose(2, 0, 1)[None]))
-        if example is not None:
-            image = image.to(device=example.device, dtype=example.dtype)
+        trace, module = Trace(wanted), self._module
         trace.start(image)
-        module = self._module
-        with (
-            _ONE_AT_A_TIME,
-            torch.no_grad(),
-            evaluating(module),
-            watching(module, trace) as outputs,
-        ):
+        with torch.no_grad(), evaluating(module), watching(module, trace) as outputs:
             for part in wanted:
                 outputs.setdefault(_bare(part), None)
             try:
@@ -279,25 +297,20 @@ class TorchBackbone:
                 raise
             except Exception as error:
                 raise InputError(
-                    f"{self.name} cannot take an image of {ready.shape[1]} x {ready.shape[0]} "
+                    f"{self.name} cannot take an image of {image.shape[3]} x {image.shape[2]} "
                     f"pixels: {_said(error).rstrip('.')}{_any_size(module)}"
                 ) from error
         return trace, outputs
 
-    def _map(
-        self, name: str, trace: Any, outputs: dict[str, Any], size: tuple[int, ...]
-    ) -> FeatureMap:
+    def _map(self, part: str, trace: Any, outputs: dict[str, Any]) -> tuple[Any, Any]:
+        """What the cells of a part see, and its map, in one piece."""
         from frot.correspondence.backbones._trace import as_map
 
-        part = self._parts[name]
         seen, value = self._found(part, trace, outputs)
         try:
-            values = as_map(value, seen).float().contiguous()
+            return seen, as_map(value, seen).float().contiguous()
         except ValueError as error:
             raise InputError(f"layers names {part!r} of {self.name}: {error}") from None
-        stride = seen.stride if seen is not None else max(1, round(size[0] / values.shape[1]))
-        field = seen.receptive_field if seen is not None else stride
-        return FeatureMap(name, values, stride, field)
 
     def _found(self, part: str, trace: Any, outputs: dict[str, Any]) -> tuple[Any, Any]:
         if part in trace.sums:

@@ -30,6 +30,8 @@ from frot.correspondence.cuda import _plain
 
 __all__ = ["Group", "Operands", "Side", "SideStream", "make_groups", "padded", "products"]
 
+# Whether products of half precision can be had in single.
+WIDER_OUTPUT = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 8)
 # Matrix products are slow on sides that are no multiples of these.
 FINE, COARSE = 64, 8
 
@@ -139,7 +141,10 @@ def _side(coarse: tuple[int, int], fine: tuple[int, int], device: Any, dtype: to
 def products(unit: torch.Tensor) -> torch.Tensor:
     """Return the products of the cells of each layer, in more than their own precision."""
     if unit.is_cuda and unit.dtype == torch.float16:
-        return torch.bmm(unit, unit.mT, out_dtype=torch.float32)
+        if WIDER_OUTPUT:
+            return torch.bmm(unit, unit.mT, out_dtype=torch.float32)
+        unit = unit.float()
+        return torch.bmm(unit, unit.mT)
     return torch.bmm(unit.double(), unit.double().mT)
 
 

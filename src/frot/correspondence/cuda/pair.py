@@ -157,7 +157,7 @@ class PairPlanner:
             return None
         plan = torch.empty_like(work.plan)
         work.work.blend(work.K, work.a, work.b, work.u, work.v, plan)
-        return LayerPlan(plan, at.alpha[0], at.phi[0], float(at.error[0]), at.work)
+        return LayerPlan(plan, at.alpha[0], at.phi[0], float(at.error[0]), at.work, at.g[0])
 
     def _steps(
         self, source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_of: int

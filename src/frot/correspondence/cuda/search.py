@@ -66,14 +66,14 @@ class StackEngine:
         (n, m), eps = work.shape, work.eps
         self._put(alpha, g)
         limit, error, count = MOST_SWEEPS if limit is None else limit, np.inf, 0
-        found = np.empty(0)
         while error > float(np.max(closeness)) and count < limit:
             check_deadline()
             (work.go_on if count else work.begin)()
             count += LOOK
-            found = work.seen.cpu().numpy().astype(float)
-            error = found[-1]
-        logs, moved, columns, known = np.split(found[:-1], np.cumsum([n, m, m]))
+            error = float(work.off)
+        work.look()
+        found = work.seen.cpu().numpy().astype(float)
+        logs, moved, columns, known = np.split(found, np.cumsum([n, m, m]))
         phi = np.empty((1, len(known)))
         phi[0, work.order] = known
         columns = np.where(terms.b[0] > 0.0, columns, 1.0)

@@ -113,7 +113,7 @@ class PairSteps:
         self.plan = self._room(n, m)
         self.work: Any = module.Steps((count, rows, cols), self.device)
         self.errors = self._room(steps, self.work.error_blocks)
-        self.seen = self._room(n + 2 * m + count + 1)
+        self.seen, self.off = self._room(n + 2 * m + count), self._room(1)
         self._graphs: dict[str, Any] = {}
 
     def _room(self, *size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -121,10 +121,15 @@ class PairSteps:
 
     def put(self, source: Sequence[Any], target: Sequence[Any]) -> None:
         """Copy maps (channels, h, w) of all layers, arrays or tensors, to where they are used."""
-        for group, (F, G) in zip(self.groups, self.maps, strict=True):
-            for slot, layer in enumerate(group.layers):
-                F[slot].copy_(torch.as_tensor(source[layer]))
-                G[slot].copy_(torch.as_tensor(target[layer]))
+        rooms, given = [], []
+        for group, both in zip(self.groups, self.maps, strict=True):
+            for room, maps in zip(both, (source, target), strict=True):
+                rooms += list(room.unbind())
+                given += [
+                    torch.as_tensor(maps[layer], device=self.device) for layer in group.layers
+                ]
+        # One launch for all.
+        torch._foreach_copy_(rooms, [torch.as_tensor(one, device=self.device) for one in given])
 
     def cosines(self) -> None:
         """Fill the stack, and phi of the product plan; the largest group waits for no other."""
@@ -215,16 +220,20 @@ class PairSteps:
         )  # fmt: skip
 
     def _sweeps(self) -> None:
-        """Some sweeps on the kernel; what a search looks at goes to `seen`, one after another.
-
-        Those are log u - levels, (n,), log v and the columns over b, (m,), phi and the error.
-        """
-        (n, m), u, v = self.shape, self.u[0], self.v[0]
+        """Some sweeps on the kernel; how much mass is in wrong columns after them goes to `off`."""
         for update in LOOK * (True,) + (False,):
             self.sweep(0, update)
+        torch.sum(self.errors[:1], dim=1, out=self.off)
+
+    def _look(self) -> None:
+        """What a search looks at goes to `seen`, one after another.
+
+        Those are log u - levels, (n,), log v and the columns over b, (m,), and phi.
+        """
+        (n, m), u, v = self.shape, self.u[0], self.v[0]
         self._weigh(0, 1.0, self.answer)
         logs, over = u[:n].log() - self.levels[:n], v[:m] * self.totals[:m]
-        torch.cat([logs, v[:m].log(), over, self.phi, self.errors[:1].sum(dim=1)], out=self.seen)
+        torch.cat([logs, v[:m].log(), over, self.phi], out=self.seen)
 
     def run(self) -> None:
         """Fill `plan`, `phi`, `alpha` and `errors` from `maps`, `a`, `b` and `log_prior`."""
@@ -235,12 +244,16 @@ class PairSteps:
         self._play(self.cosines)
 
     def begin(self) -> None:
-        """Form the kernel of `alpha` and `h`, and sweep: `seen` is what is left to do."""
+        """Form the kernel of `alpha` and `h`, and sweep: `off` is what is left to do."""
         self._play(self._begin)
 
     def go_on(self) -> None:
         """Sweep on."""
         self._play(self._sweeps)
+
+    def look(self) -> None:
+        """Fill `seen`."""
+        self._play(self._look)
 
     def capture(self) -> None:
         """Put everything that `run` launches into a CUDA graph, which it replays from then on."""
@@ -248,7 +261,7 @@ class PairSteps:
 
     def capture_search(self) -> None:
         """The same for the parts of a search."""
-        for launch in (self.cosines, self._begin, self._sweeps):
+        for launch in (self.cosines, self._begin, self._sweeps, self._look):
             self._capture(launch)
 
     def _play(self, launch: Callable[[], None]) -> None:

@@ -37,17 +37,24 @@ def _products(
     x, y, i, j, n, m, width,
     PARTS: tl.constexpr, WIDTH: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """A tile of x y^T."""
+    """A tile of x y^T.
+
+    Up to `WIDTH` features stay in shared memory while columns pass, which has no room for more:
+    those are read again for every tile.
+    """
     k = tl.arange(0, WIDTH)
     rows = i.to(tl.int64)[:, None] * width + k[None, :]
     cols = j.to(tl.int64)[:, None] * width + k[None, :]
-    left = tl.load(x + rows, mask=(i < n)[:, None], other=0.0)
-    right = tl.load(y + cols, mask=(j < m)[:, None], other=0.0)
-    found = tl.dot(left, tl.trans(right), input_precision=PRECISION)
-    for part in tl.static_range(1, PARTS):
-        left = tl.load(x + rows + part * WIDTH, mask=(i < n)[:, None], other=0.0)
-        right = tl.load(y + cols + part * WIDTH, mask=(j < m)[:, None], other=0.0)
-        found = tl.dot(left, tl.trans(right), acc=found, input_precision=PRECISION)
+    if PARTS == 1:
+        left = tl.load(x + rows, mask=(i < n)[:, None], other=0.0)
+        right = tl.load(y + cols, mask=(j < m)[:, None], other=0.0)
+        found = tl.dot(left, tl.trans(right), input_precision=PRECISION)
+    else:
+        found = tl.zeros((i.shape[0], j.shape[0]), dtype=tl.float32)
+        for part in range(PARTS):
+            left = tl.load(x + rows + part * WIDTH, mask=(i < n)[:, None], other=0.0)
+            right = tl.load(y + cols + part * WIDTH, mask=(j < m)[:, None], other=0.0)
+            found = tl.dot(left, tl.trans(right), acc=found, input_precision=PRECISION)
     return found
 
 

@@ -25,6 +25,8 @@ __all__ = ["Ascent", "ascend", "mirror_step"]
 # The step grows when the dual rose and shrinks when it fell.
 GROW, SHRINK = 1.3, 0.4
 SMALLEST_STEP, LARGEST_STEP = 1e-12, 1e9
+# The first step, over the scale of the costs: so many times eta, between one and this.
+ETA_STEP, FIRST_STEP = 25.0, 16.0
 # The first step is no longer than for so much mass.
 LEAST_MASS = 1e-3
 # Newton's region is entered once the gap is this small, after so many mirror steps, or when
@@ -70,7 +72,10 @@ class Ascent:
         self.tighten(tol)
         self.single = engine.double() is not engine
         self._first = (alpha, g)
-        self.step = 1.0 / engine.terms.scale
+        terms = engine.terms
+        # Much of eta makes the best answer to a plan nearly the last one.
+        long = terms.home.xp.clip(ETA_STEP * terms.eta / terms.scale, 1.0, FIRST_STEP)
+        self.step = long / terms.scale
         # How closely to sweep: the error of the marginals enters the gap times the costs. With one
         # group there is nothing to do besides.
         self.alone = alpha.shape[1] == 1
