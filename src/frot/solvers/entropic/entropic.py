@@ -14,7 +14,7 @@ from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_le
 from frot.costs import StackedCosts
 from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily
-from frot.problem.bounds import relative_gap
+from frot.problem.bounds import is_rounding, relative_gap
 from frot.problem.problem import Problem
 from frot.solvers._start import Start
 from frot.solvers.corrective import best_mixture
@@ -249,7 +249,7 @@ class Entropic(Driven):
             gap = relative_gap(lower.bound, plan.bound)
             late = upper is not None and relative_gap(lower.bound, upper.bound) > self.tol
             best = plan if upper is None or (late and plan.bound < upper.bound) else upper
-            done = best.bound - lower.bound <= 4.0 * (best.bound - best.value + lower.slack)
+            done = is_rounding(best.bound - lower.bound, best.bound - best.value + lower.slack)
             if gap <= self.tol and late and state.moved and spare > 0 and not done:
                 spare -= 1
                 yield Offer(None, lower)
@@ -293,8 +293,8 @@ class Entropic(Driven):
                 upper, lower = run.certify(at, engine)
                 since, width = 0, upper.bound - lower.bound
                 margins = upper.bound - upper.value + lower.slack
-                # Single precision is left where nothing else is left to gain by it.
-                rounded = width <= (1.5 if single else 4.0) * margins
+                # Single precision is left where little is left to gain by it.
+                rounded = is_rounding(width, margins)
                 if rounded and single and relative_gap(lower.bound, upper.bound) > self.tol:
                     # That may be what single precision made of potentials: it is no last word.
                     return at

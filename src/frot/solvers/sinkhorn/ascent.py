@@ -143,6 +143,10 @@ class Ascent:
         xp = terms.home.xp
         noise = engine.noise
         if self.alone:
+            if at.work == 0:
+                # Nothing was swept, and all the same it is not close enough: points that are far
+                # off pay more for their mass than others.
+                self.floor = max(0.3 * self.floor, noise)
             self.closeness = Near(0.3 * self.closeness.share, self.floor)
         else:
             aim = xp.clip(engine.patience * gap, self.floor, None)
