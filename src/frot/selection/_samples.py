@@ -286,9 +286,7 @@ def _check_names(found: Found, names: list[str], argument: str, path: Path, all_
     if not unknown:
         return
     if all_of or len(unknown) == len(names):
-        raise InputError(
-            f"{argument}: {path} has no column {quote_some(unknown)} to {argument}; check the name"
-        )
+        raise InputError(f"{argument}: {path} has no column {quote_some(unknown)}; check the name")
     mention(
         f"features: {len(unknown)} of {len(names)} ({quote_some(unknown)}) are not in {path}; the "
         "others are ranked"
