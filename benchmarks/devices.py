@@ -106,7 +106,7 @@ def compare(case: Drawn, device: str) -> list[str]:
     # The host gets what the device has: rounding the input is none of the library's doing.
     host = [one.double().cpu().numpy() for one in (X, Y, a, b)]
     weights = {"a": host[2] / host[2].sum(), "b": host[3] / host[3].sum()}
-    given = {"a": a, "b": b, "normalise_weights": True}
+    given: dict[str, Any] = {"a": a, "b": b, "normalise_weights": True}
     options = dict(case.options)
     if case.door == "loss":
         return _loss(case, X, Y, host, options)
@@ -123,11 +123,13 @@ def compare(case: Drawn, device: str) -> list[str]:
     if case.door == "batch":
         members = [(X, Y), (1.5 * X, Y), (X, Y.flip(0) - X.mean())]
         kept = [[one.double().cpu().numpy() for one in pair] for pair in members]
-        found = frot.solve_batch(*map(list, zip(*members, strict=True)), case.sizes, **options)
-        truth = [frot.solve(*pair, case.sizes, **closely) for pair in kept]
+        sides = [[pair[side] for pair in members] for side in (0, 1)]
+        found = frot.solve_batch(sides[0], sides[1], case.sizes, **options)
+        truth = [frot.solve(pair[0], pair[1], case.sizes, **closely) for pair in kept]
         return _judged(list(found), truth, tol, None)
-    budget = {"memory_budget": 1e5} if case.door == "streamed" else {}
-    found = frot.solve(X, Y, case.sizes, **given, **options, **budget)
+    if case.door == "streamed":
+        given["memory_budget"] = 1e5
+    found = frot.solve(X, Y, case.sizes, **given, **options)
     truth = frot.solve(host[0], host[1], case.sizes, **weights, **closely)
     kept_marginals = None if "tau" in options else weights
     return _judged([found], [truth], tol, kept_marginals)
@@ -203,7 +205,8 @@ def main() -> None:
         print("no CUDA device here; nothing to compare")
         return
     numbers = range(asked.n) if asked.only is None else [asked.only]
-    begin, failed, done = time.perf_counter(), 0, dict.fromkeys(DOORS, 0)
+    begin, failed = time.perf_counter(), 0
+    done: dict[str, int] = dict.fromkeys(DOORS, 0)
     for number in numbers:
         case = draw(asked.seed, number)
         if wrong := attempt(lambda case=case: compare(case, asked.device)):

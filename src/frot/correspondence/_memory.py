@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home
+from frot._base.errors import require
 from frot.correspondence._device import working_home
 from frot.correspondence._features import FeatureMap
 from frot.correspondence._layer_costs import all_finite
@@ -154,8 +155,8 @@ def _packed(seen: PhotoFeatures, home: Home | None) -> tuple[PhotoFeatures, tupl
 
 def _rounded(maps: Sequence[FeatureMap], home: Home) -> tuple[FeatureMap, ...]:
     """Return maps of torch rounded as `halved` does: few launches, and one wait for all of them."""
-    import torch
-
+    # Operations on lists are not among the names that torch exports.
+    torch: Any = require("torch", "correspondence")
     given = [torch.as_tensor(one.values, dtype=torch.float32, device=home.device) for one in maps]
     largest = torch.stack(torch._foreach_norm(given, float("inf"))).cpu().numpy()
     scales = [2.0 ** halving_power(float(top)) for top in largest]

@@ -57,18 +57,19 @@ class Network:
         self.module = nn.Conv2d(3, 2, 3)
         self.weights, self.replays, self.recorded = Weights(self.module), Replays(), 0
 
-    def run(self, image: OnCuda) -> Look:
+    def run(self, image: Any) -> Look:
         with torch.no_grad():
             return Look({"0": (None, self.module(image.value))}, None)
 
-    def record(self, image: OnCuda, run: Any) -> Any:
+    def record(self, image: Any, run: Any) -> Any:
         self.recorded += 1
-        held = OnCuda(image.value.clone())
+        held: Any = OnCuda(image.value.clone())
         look = run(held)
         return _replay._Recording(held, Graph(held, run, look), look)
 
     def look(self, image: Any, asked: Any = ("0",)) -> Any:
-        found = self.replays(self.module, self.weights, OnCuda(image), asked, self.run)
+        there: Any = OnCuda(image)
+        found = self.replays(self.module, self.weights, there, asked, self.run)
         return found.maps["0"][1]
 
 

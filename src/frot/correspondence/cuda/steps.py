@@ -129,7 +129,8 @@ class PairSteps:
                     torch.as_tensor(maps[layer], device=self.device) for layer in group.layers
                 ]
         # One launch for all.
-        torch._foreach_copy_(rooms, [torch.as_tensor(one, device=self.device) for one in given])
+        brought = [torch.as_tensor(one, device=self.device) for one in given]
+        torch._foreach_copy_(rooms, brought)  # pyright: ignore[reportPrivateImportUsage]
 
     def cosines(self) -> None:
         """Fill the stack, and phi of the product plan; the largest group waits for no other."""
