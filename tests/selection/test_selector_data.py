@@ -176,7 +176,7 @@ def test_labels_with_the_rows_in_another_order_are_told():
         shuffled.scores_, FROTSelector(3, plan=False).fit(X, Y[::-1]).scores_
     )
     # Other names, as after reset_index, say nothing.
-    FROTSelector(3, plan=False).fit(table, labels[::-1].reset_index(drop=True))
+    FROTSelector(3, plan=False).fit(table, pd.Series(Y[::-1]))
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,7 @@ def check_tau(tau: Any, penalty: Any) -> tuple[float | Relative, float | Relativ
 def _check_side(tau: Any) -> float | Relative:
     if isinstance(tau, float | np.floating) and tau == inf:
         return inf
-    if isinstance(tau, tuple | list | np.ndarray) and np.shape(tau) != ():
+    if isinstance(tau, tuple | list) or getattr(tau, "ndim", 0) > 0:
         raise InputError(f"tau: {brief(tau)} is neither a number nor a pair (tau_a, tau_b)")
     if check_number(tau.share if isinstance(tau, Relative) else tau, "tau", least=-inf) <= 0.0:
         raise InputError(

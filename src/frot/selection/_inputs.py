@@ -66,7 +66,8 @@ def check_labels(X: Any, y: Any) -> None:
             f"y: {gaps.size} of {rows} labels are missing, the first in row {gaps[0]}; drop these "
             "samples"
         )
-    names, others = (getattr(part, "index", None) for part in (X, y))
+    names: Any = getattr(X, "index", None)
+    others: Any = getattr(y, "index", None)
     if not hasattr(names, "equals") or not hasattr(others, "equals") or names.equals(others):
         return
     if names.is_unique and others.is_unique and others.isin(names).all():
