@@ -621,14 +621,15 @@ class Groups:
         """
         path = check_path(path)
         suffix = path.suffix.lower()
+        if suffix in members_of.GROUP_FILES and not path.exists():
+            raise InputError(f"groups: cannot read {path}: No such file; check the path")
         if suffix == ".gmt":
-            if feature_names is None and path.is_file():
+            if feature_names is None:
                 raise InputError(
                     f"groups: the gene sets of {path} need named features; pass DataFrames, or "
                     "feature_names"
                 )
-            # A file that is not there has its own message.
-            return cls.from_gmt(path, feature_names or ())
+            return cls.from_gmt(path, feature_names)
         if suffix == ".json":
             return cls.parse(members_of.read_json(path), n_features, feature_names)
         if suffix not in (".csv", ".tsv"):
