@@ -13,6 +13,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
+from frot._base import _host
 from frot._base.errors import InputError
 
 __all__ = [
@@ -192,10 +193,10 @@ class Home:
             return _host_home(array.dtype)
         return cls(namespace(array), array_api_compat.device(array), array.dtype)
 
-    @property
+    @cached_property
     def library(self) -> str:
         """The library's name, for messages."""
-        return self.xp.__name__.removeprefix("array_api_compat.")
+        return "numpy" if self.xp is _host else self.xp.__name__.removeprefix("array_api_compat.")
 
     @cached_property
     def on_host(self) -> bool:
@@ -209,6 +210,8 @@ class Home:
     def bring(self, array: Any, dtype: Any = None) -> Any:
         """Return numbers as an array that lives here, in this precision unless told otherwise."""
         dtype = dtype or self.dtype
+        if type(array) is np.ndarray and self.library == "numpy":
+            return np.asarray(array, dtype=dtype)
         if is_foreign(array):
             return self.xp.astype(array, dtype, copy=False)
         host = np.asarray(array)
@@ -229,7 +232,7 @@ class Home:
 @cache
 def _host_home(dtype: Any) -> Home:
     """NumPy's: small problems ask for it dozens of times."""
-    return Home(namespace(np.empty(0)), "cpu", dtype)
+    return Home(_host, "cpu", dtype)
 
 
 def _home_of(library: str, device: Any, dtype: Any) -> Home:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -30,8 +29,7 @@ class DeadlineError(Exception):
     """The time limit of the innermost `deadline` has passed."""
 
 
-@contextmanager
-def deadline(seconds: float | None) -> Iterator[None]:
+class deadline:  # noqa: N801 - used as a function is
     """Give what runs inside so many seconds; None gives it as long as whoever is outside has.
 
     Nothing is interrupted: long loops call `check_deadline`, which raises `DeadlineError`.
@@ -44,22 +42,27 @@ def deadline(seconds: float | None) -> Iterator[None]:
     ...
     frot._base.stopping.DeadlineError
     """
-    until = math.inf if seconds is None else time.perf_counter() + seconds
-    token = _UNTIL.set(min(until, _UNTIL.get()))
-    try:
-        yield
-    finally:
-        _UNTIL.reset(token)
+
+    __slots__ = ("_token", "_until")
+
+    def __init__(self, seconds: float | None) -> None:
+        until = math.inf if seconds is None else time.perf_counter() + seconds
+        self._until = min(until, _UNTIL.get())
+
+    def __enter__(self) -> None:
+        self._token = _UNTIL.set(self._until)
+
+    def __exit__(self, *error: object) -> None:
+        _UNTIL.reset(self._token)
 
 
-@contextmanager
-def no_deadline() -> Iterator[None]:
+class no_deadline(deadline):  # noqa: N801
     """Let what runs inside finish: the last proof of a run that has been stopped."""
-    token = _UNTIL.set(math.inf)
-    try:
-        yield
-    finally:
-        _UNTIL.reset(token)
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self._until = math.inf
 
 
 def seconds_left() -> float:

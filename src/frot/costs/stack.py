@@ -389,7 +389,7 @@ def _columns(points: Any, columns: np.ndarray) -> Any:
     """Return some columns of points (B, n, d) as rows, (B, k, n)."""
     if isinstance(points, np.ndarray):
         # Small problems are solved in less time than a library's own way of saying this takes.
-        return points.transpose(0, 2, 1)[:, columns]
+        return points.transpose(0, 2, 1).take(columns, axis=1)
     home = Home.of(points)
     return home.xp.take(home.xp.matrix_transpose(points), home.indices(columns), axis=1)
 

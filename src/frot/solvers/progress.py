@@ -11,7 +11,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from html import escape
 from typing import Any
@@ -26,15 +26,20 @@ PAUSE = 0.1
 LINE_PAUSE = 10.0
 
 
-@contextmanager
-def progress_bar(tol: float, *, enabled: bool) -> Iterator[Callable[[Progress], None]]:
-    """Yield a function that shows a `Progress`; it does nothing unless `enabled`.
+def progress_bar(
+    tol: float, *, enabled: bool
+) -> AbstractContextManager[Callable[[Progress], object]]:
+    """Yield a function that shows a `Progress`; it does nothing unless `enabled`."""
+    return _gap_bar(tol) if enabled else nullcontext(_show_nothing)
 
-    The bar fills with the digits of the gap, since solvers gain digits at an even pace.
-    """
-    if not enabled:
-        yield lambda now: None
-        return
+
+def _show_nothing(now: Progress) -> None:
+    """Show nothing."""
+
+
+@contextmanager
+def _gap_bar(tol: float) -> Iterator[Callable[[Progress], None]]:
+    """The bar fills with the digits of the gap, since solvers gain digits at an even pace."""
     digits = max(1.0, -math.log10(max(tol, 1e-15)))
     with _bar("solving", digits, "gap ?") as move:
 

@@ -11,7 +11,7 @@ from frot import Simplex
 from frot._base.arrays import Home
 from frot.costs.stack import StackGeometry
 from frot.solvers.sinkhorn import _scaling
-from frot.solvers.sinkhorn._scaling import FORMING, Relaxation, _exp_normal
+from frot.solvers.sinkhorn._scaling import FORMING, WINDOW, Relaxation, _exp_normal
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point
 from frot.solvers.sinkhorn.scores import scores_at
@@ -70,6 +70,19 @@ def test_potentials_make_the_plan():
     found = sweep_to(0.05, 1e-9, 10_000)
     gibbs = np.outer(A, B) * np.exp((found.f[0][:, None] + found.g[0] - M) / 0.05)
     assert gibbs == pytest.approx(found.plan[0], rel=1e-9, abs=1e-15)
+
+
+def test_one_problem_is_looked_at_when_its_error_should_be_small_enough():
+    relaxation = Relaxation(Home.of(M), np.ones(()))
+    assert relaxation.ahead(1.0, 0, 0.01) == 1
+    # Halved a sweep, 0.5 is a hundredth and less after 6 more; but omega is chosen before that.
+    assert relaxation.ahead(0.5, 1, 0.01) == WINDOW - 1
+    assert relaxation.ahead(0.1, 2, 0.01) == 2
+    # Nothing is known of errors that grow, or are no numbers.
+    for error in (0.2, np.inf, np.nan, 0.0):
+        assert relaxation.ahead(error, 3, 0.01) == 1
+        relaxation.update(error, 4)
+    assert relaxation.omega == 1.0
 
 
 def test_relaxation_retreats_when_errors_grow_and_then_stays_below():

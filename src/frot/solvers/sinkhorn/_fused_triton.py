@@ -177,6 +177,28 @@ def _times(
 
 
 @triton.jit
+def _tile_ends(mine, ALIGNED: tl.constexpr):
+    """The rows of a tile and the columns that they have scores with, from and to."""
+    first_col = tl.multiple_of(tl.load(mine + 2), ALIGNED)
+    return tl.load(mine), tl.load(mine + 1), first_col, tl.load(mine + 3)
+
+
+@triton.jit
+def _cloud_scores(
+    z, now, logs, i, j, shift, end_row, end_col, width,
+    PARTS: tl.constexpr, WIDTH: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A tile of products of points with what its columns' potentials and weights add."""
+    tile = _products(
+        z, z, i - shift, j - shift, end_row - shift, end_col - shift, width,
+        PARTS, WIDTH, PRECISION,
+    )  # fmt: skip
+    bias = tl.load(now + j, mask=j < end_col, other=0.0)
+    bias += tl.load(logs + j, mask=j < end_col, other=float("-inf"))
+    return tile + bias.to(tl.float32)[None, :]
+
+
+@triton.jit
 def _updates(
     z, now, before, logs, weights, tiles, ahead, errors, width,
     ROWS: tl.constexpr, COLS: tl.constexpr, PARTS: tl.constexpr, WIDTH: tl.constexpr,
@@ -184,8 +206,7 @@ def _updates(
 ):  # fmt: skip
     """A tile of rows: the potentials that its columns leave it, and the mass that was wrong."""
     mine = tiles + tl.program_id(0) * 6
-    first_row, end_row = tl.load(mine), tl.load(mine + 1)
-    first_col, end_col = tl.multiple_of(tl.load(mine + 2), ALIGNED), tl.load(mine + 3)
+    first_row, end_row, first_col, end_col = _tile_ends(mine, ALIGNED)
     shift, alone = tl.load(mine + 4), tl.load(mine + 5)
     i = first_row + tl.arange(0, ROWS)
     level = tl.full((ROWS,), LOWEST, dtype=tl.float32)
@@ -195,13 +216,9 @@ def _updates(
         total = tl.zeros((ROWS,), dtype=tl.float32)
         for start in range(first, tl.minimum(first + COLS * SEGMENT, end_col), COLS):
             j = start + tl.arange(0, COLS)
-            tile = _products(
-                z, z, i - shift, j - shift, end_row - shift, end_col - shift, width,
-                PARTS, WIDTH, PRECISION,
-            )  # fmt: skip
-            bias = tl.load(now + j, mask=j < end_col, other=0.0)
-            bias += tl.load(logs + j, mask=j < end_col, other=float("-inf"))
-            tile += bias.to(tl.float32)[None, :]
+            tile = _cloud_scores(
+                z, now, logs, i, j, shift, end_row, end_col, width, PARTS, WIDTH, PRECISION
+            )
             most = tl.maximum(peak, tl.max(tile, axis=1))
             total = total * tl.exp2(peak - most) + tl.sum(tl.exp2(tile - most[:, None]), axis=1)
             peak = most
@@ -226,8 +243,7 @@ def _transport(
     """A tile of rows of the plan over the rows' weights: sums, and products with values."""
     part = tl.program_id(1)
     mine = tiles + tl.program_id(0) * 6
-    first_row, end_row = tl.load(mine), tl.load(mine + 1)
-    first_col, end_col = tl.multiple_of(tl.load(mine + 2), ALIGNED), tl.load(mine + 3)
+    first_row, end_row, first_col, end_col = _tile_ends(mine, ALIGNED)
     shift, base = tl.load(mine + 4), tl.multiple_of(tl.load(mine + 5), ALIGNED)
     i = first_row + tl.arange(0, ROWS)
     k = part * WIDTH + tl.arange(0, WIDTH)
@@ -239,13 +255,10 @@ def _transport(
         some = tl.zeros((ROWS, WIDTH), dtype=tl.float32)
         for start in range(first, tl.minimum(first + COLS * SEGMENT, end_col), COLS):
             j = start + tl.arange(0, COLS)
-            tile = _products(
-                z, z, i - shift, j - shift, end_row - shift, end_col - shift, width,
-                PARTS, WIDTH, PRECISION,
-            )  # fmt: skip
-            bias = tl.load(now + j, mask=j < end_col, other=0.0)
-            bias += tl.load(logs + j, mask=j < end_col, other=float("-inf"))
-            plan = tl.exp2((tile + bias.to(tl.float32)[None, :]) + down[:, None])
+            tile = _cloud_scores(
+                z, now, logs, i, j, shift, end_row, end_col, width, PARTS, WIDTH, PRECISION
+            )
+            plan = tl.exp2(tile + down[:, None])
             total += tl.sum(plan, axis=1)
             on = (k < features)[:, None] & (j < end_col)[None, :]
             place = k.to(tl.int64)[:, None] * count + (j - base)[None, :]

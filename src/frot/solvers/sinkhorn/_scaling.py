@@ -24,8 +24,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from frot._base.arrays import Home, at_least, quiet
 from frot._base.stopping import check_deadline
 from frot.solvers.sinkhorn.forming import column_potentials, exp_of
@@ -87,15 +85,35 @@ class Relaxation:
         self.active = False
         self._sweeps = 0
         self._last: Any = None
-        # Of one problem on the host it is a number, which NumPy is twenty times as fast with.
-        self.omega = home.xp.ones_like(like)
-        if self.omega.ndim == 0:
-            self.omega = self.omega[()]
-        self._cap = LARGEST_OMEGA * self.omega
+        # Of one problem on the host all of it is numbers, which cost next to nothing.
+        self.alone = like.ndim == 0 and home.on_host
+        self.omega: Any = 1.0 if self.alone else home.xp.ones_like(like)
+        self._cap: Any = LARGEST_OMEGA * self.omega
+        self._seen: Any = None
+
+    @property
+    def power(self) -> Any:
+        """Omega, for arrays of points."""
+        return self.omega if self.alone else self.omega[..., None]
+
+    def ahead(self, error: Any, sweeps: int, tol: Any) -> int:
+        """Return how many sweeps to make before the next look.
+
+        Of one problem so many as take it to `tol` if the rate stays what it was, but no more than
+        until omega is chosen. To look is free while sweeps are plain, but a device has to wait.
+        """
+        if not self.alone:
+            return 1 if self.home.on_host and not self.active else LOOK
+        last, self._seen = self._seen, (error, sweeps)
+        most = LOOK if self.active else max(self._sweeps + WINDOW - sweeps, 1)
+        if last is None or not 0.0 < tol < error < last[0]:
+            return most if self.active else 1
+        rate = math.log(error / last[0]) / (sweeps - last[1])
+        return min(most, math.ceil(math.log(tol / error) / rate))
 
     def forget(self) -> None:
         """Start reading the rate anew, since what went before tells nothing any more."""
-        self._last = None
+        self._last = self._seen = None
 
     def due(self, sweeps: int) -> bool:
         """Whether enough sweeps have been made since the last look."""
@@ -104,6 +122,9 @@ class Relaxation:
     def update(self, error: Any, sweeps: int) -> None:
         """Look at the error (B,) after so many sweeps."""
         if not self.due(sweeps):
+            return
+        if self.alone and not 0.0 < error < math.inf:
+            self.forget()
             return
         last, omega = self._last, self.omega
         if last is not None:
@@ -118,14 +139,11 @@ class Relaxation:
             self._cap = self._pick(grew, 1.0 + BACK * (omega - 1.0), self._cap)
             chosen = self._pick(slow & (better > omega), better, omega)
             self.omega = self._pick(chosen < self._cap, chosen, self._cap)
-            if isinstance(self.omega, np.generic):
-                # NumPy before 2 makes double precision of single and a number of Python's.
-                self.omega = self.omega.astype(omega.dtype)
             self.active = True
         self._last, self._sweeps = error, sweeps
 
     def _pick(self, where: Any, yes: Any, no: Any) -> Any:
-        if isinstance(where, np.bool_):
+        if self.alone:
             return yes if where else no
         return self.home.xp.where(where, yes, no)
 
@@ -236,26 +254,27 @@ class _Sweeps:
         Kernels that are formed on the way count as so many sweeps: potentials of far points may be
         so many eps away that each look finds scalings out of range.
         """
-        sweeps = formed = 0
+        sweeps = formed = checked = 0
         if not isinstance(tol, float | Near):
             tol = self.number(self.inside(tol))
         x, columns, error = self.look()
         while sweeps + formed < limit and not self.near(x, error, tol):
             check_deadline()
-            every = min(self.every, limit - sweeps - formed)
+            every = min(self.every(error, sweeps), limit - sweeps - formed)
             for _ in range(every):
                 self.sweep()
             sweeps += every
             x, columns, error = self.look()
             # A look now and then is enough, unless nothing is left to look at.
-            if sweeps % LOOK == 0 or not self.holds(error >= 0.0):
+            if sweeps >= checked + LOOK or not self.holds(error >= 0.0):
+                checked = sweeps
                 if self.absorb():
                     formed += FORMING
                     x, columns, error = self.look()
                 if self.holds(error != error):
                     break
             if not self.terms.symmetric and self.relaxation.due(sweeps):
-                self.relaxation.update(error + 0.0 * self.relaxation.omega, sweeps)
+                self.relaxation.update(error, sweeps)
         at = self.potentials(x)
         if not self.in_range(*at) and self.absorb():
             x, columns, error = self.look()
@@ -283,24 +302,25 @@ class _Sweeps:
             for weights, lifted, masses in ((terms.a, self.a, x), (terms.b, self.b, self.y))
         )
         columns = columns * self.y / self.b
-        error = error + 0.0 * self.relaxation.omega
+        error = error + 0.0 * self.eps[..., 0]
         f, g, kernel, columns, error = map(self.outside, (f, g, self.kernel, columns, error))
         return Scaling(f, g, kernel, left, right, columns, sweeps, error)
 
-    @property
-    def every(self) -> int:
-        """Sweeps until the next look: free while they are plain, but a device has to wait."""
-        if self.terms.symmetric:
-            return HALVINGS
-        return 1 if self.terms.home.on_host and not self.relaxation.active else LOOK
+    def every(self, error: Any, sweeps: int) -> int:
+        """Sweeps until the next look."""
+        return HALVINGS if self.terms.symmetric else self.relaxation.ahead(error, sweeps, self.aim)
 
     def near(self, x: Any, error: Any, tol: Any) -> bool:
-        """Whether all members are as close as was asked; those that are not numbers never are."""
+        """Whether all members are as close as was asked; those that are not numbers never are.
+
+        What was asked is kept as `aim`, for one to know how far it is.
+        """
+        self.aim = tol.share if isinstance(tol, Near) else tol
         if isinstance(tol, Near):
             if not self.holds(error <= 2.0 * tol.share):
                 return False
-            tol = self.number(self.inside(tol.of(self.terms, self.outside(self.dual(x)))))
-        return self.holds(error <= tol)
+            self.aim = self.number(self.inside(tol.of(self.terms, self.outside(self.dual(x)))))
+        return self.holds(error <= self.aim)
 
     def dual(self, x: Any) -> Any:
         """Return what potentials add to the dual value."""
@@ -320,7 +340,7 @@ class _Sweeps:
             self.x = self.a / self.times(self.y)
             return
         if self.relaxation.active:
-            omega = self.relaxation.omega[..., None]
+            omega = self.relaxation.power
             self.y = self.y * (self.b / (self.y * self.columns)) ** omega
             self.x = self.x * (self.a / (self.x * self.times(self.y))) ** omega
         else:
@@ -426,13 +446,13 @@ class _SoftSweeps(_Sweeps):
         xp = self.terms.home.xp
         power = self.kappa_b
         if self.relaxation.active:
-            power = power * self.relaxation.omega[..., None]
+            power = power * self.relaxation.power
         off = self.wanted() / (self.y * self.columns)
         # What keeps less than the smallest number has the potential that it was formed with.
         self.y = self.y * xp.where(self.kept_b > 0.0, off, xp.ones_like(off)) ** power
         ahead = (self.level / self.times(self.y)) ** self.kappa_a
         if self.relaxation.active:
-            ahead = self.x * (ahead / self.x) ** self.relaxation.omega[..., None]
+            ahead = self.x * (ahead / self.x) ** self.relaxation.power
         self.x = ahead
         self.columns = self.transposed(self.s * self.x)
         self.translate()

@@ -14,12 +14,12 @@ throughout, two terms of the series do, which are products of matrices: the thir
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from frot._base.arrays import quiet
 from frot.solvers.sinkhorn.blocks import cached_blocks
-from frot.solvers.sinkhorn.forming import Block
+from frot.solvers.sinkhorn.forming import Block, inverse_of
 from frot.solvers.sinkhorn.scores import Scores
 from frot.solvers.sinkhorn.terms import Terms
 
@@ -38,67 +38,47 @@ LEFT_OUT = 1e-11
 def kernel_surplus(
     terms: Terms, kept: Sequence[Block], thin: Any, weight: Any, left: Any, right: Any
 ) -> Any:
-    """Return the sums, (B,), from a kept kernel; NaN for all where entries are too small for it.
+    """Return the sums, (B,), from a kept kernel, which is used up.
 
     G has the rows ``a_i weight kernel_ij thin_j / total_i``, D is the product of `left` and
-    `right`, (B, n) and (B, m).
+    `right`, (B, n) and (B, m). NaN for all where ratios are too large for single precision.
     """
+    xp, dot = terms.home.xp, terms.home.xp.vecdot
     with quiet():
         across, level = right / thin, left / (terms.a * weight)
-        pieces = [
-            (kernel, level[:, rows] * total, left[:, rows])
-            for rows, kernel, total in _pieces(terms, kept)
-        ]
-        found = _series(terms, pieces, across, right)
-        return _logarithms(terms, pieces, across, right) if found is None else found
+        mass, half, most = xp.sum(left, axis=1), 0.0, 0.0
+        blocks = []
+        for part, kernel, total, _ in kept:
+            inverse, scaled = inverse_of(kernel), level[:, part] * total
+            blocks.append((inverse, scaled, left[:, part]))
+            half = half + dot(left[:, part] * scaled, _times(terms, inverse, right * across))
+            most = xp.maximum(
+                xp.max(scaled, axis=1) * xp.max(inverse, axis=(1, 2)), 0.0 * mass + most
+            )
+        # What the series leaves out is no more than this share of its second term.
+        most = most * xp.max(across, axis=1)
+        if bool(xp.all(most * half <= 6.0 * LEFT_OUT)):
+            return mass * xp.sum(right, axis=1) + 0.5 * half
+        return _logarithms(terms, blocks, across, right, _precision(terms, mass))
 
 
-# Rows of a kernel, what makes ratios of its reciprocals besides the columns' part, and `left`.
-_Piece = tuple[Any, Any, Any]
+# Rows of a kernel's reciprocals, what makes ratios of them besides the columns' part, and `left`.
+_Rows = tuple[Any, Any, Any]
 
 
-def _pieces(terms: Terms, kept: Sequence[Block]) -> Iterator[tuple[slice, Any, Any]]:
-    for block in kept:
-        for part in cached_blocks(terms.home, block.kernel.shape):
-            rows = slice(block.part.start + part.start, block.part.start + part.stop)
-            yield rows, block.kernel[:, part, :], block.total[:, part]
-
-
-def _series(terms: Terms, pieces: Sequence[_Piece], across: Any, right: Any) -> Any:
-    """Return the sums of two terms of the series, (B,), or None where the others may matter."""
-    xp, dot = terms.home.xp, terms.home.xp.vecdot
-    first, second = right * across, right * across * across
-    found, off, whole = 0.0, 0.0, xp.sum(right, axis=1)
-    # Where the smallest entry alone is too much, the others need not be looked at.
-    kernel, scaled, left = pieces[0]
-    row, col = divmod(int(xp.argmin(kernel[0, ...])), kernel.shape[2])
-    ratio = scaled[0, row] * across[0, col] / kernel[0, row, col]
-    if not bool(left[0, row] * right[0, col] * ratio**2 <= 6.0 * LEFT_OUT):
-        return None
-    for kernel, scaled, left in pieces:
-        inverse, weights = 1.0 / kernel, left * scaled
-        found = found + xp.sum(left, axis=1) * whole
-        found = found + 0.5 * dot(weights, _times(terms, inverse, first))
-        inverse *= inverse
-        off = off + dot(weights * scaled, _times(terms, inverse, second))
-        if not bool(xp.all(off <= 6.0 * LEFT_OUT)):
-            return None
-    return found
-
-
-def _logarithms(terms: Terms, pieces: Sequence[_Piece], across: Any, right: Any) -> Any:
+def _logarithms(terms: Terms, blocks: Sequence[_Rows], across: Any, right: Any, short: Any) -> Any:
     """Return the sums, (B,), whatever the ratios are, if they are numbers of single precision."""
     xp, found = terms.home.xp, 0.0 * right[:, 0]
-    short = _precision(terms, sum(xp.sum(left, axis=1) for _, _, left in pieces))
     most, across = MOST / xp.max(across), xp.astype(across, short)[:, None, :]
-    for kernel, scaled, left in pieces:
-        ratio = scaled[:, :, None] / kernel
-        if not bool(xp.max(ratio) <= most):
-            return found + xp.nan
-        ratio = xp.astype(ratio, short)
-        ratio *= across
-        factors = _factors(xp, ratio)
-        found = found + xp.vecdot(left, _times(terms, factors, right))
+    for inverse, scaled, left in blocks:
+        for part in cached_blocks(terms.home, inverse.shape):
+            ratio = inverse[:, part, :] * scaled[:, part, None]
+            if not bool(xp.max(ratio) <= most):
+                return found + xp.nan
+            ratio = xp.astype(ratio, short)
+            ratio *= across
+            factors = _factors(xp, ratio)
+            found = found + xp.vecdot(left[:, part], _times(terms, factors, right))
     return found
 
 
@@ -145,6 +125,7 @@ def _factors(xp: Any, ratio: Any) -> Any:
 
 
 def _times(terms: Terms, factors: Any, right: Any) -> Any:
-    """Return products with a vector of the columns, (B, r)."""
-    factors = terms.home.xp.astype(factors, terms.home.dtype, copy=False)
-    return (factors @ right[:, :, None])[:, :, 0]
+    """Return products with a vector of the columns, (B, r), summed as the factors are."""
+    xp = terms.home.xp
+    found = (factors @ xp.astype(right, factors.dtype)[:, :, None])[:, :, 0]
+    return xp.astype(found, terms.home.dtype, copy=False)

@@ -30,6 +30,7 @@ __all__ = [
     "column_potentials",
     "exp_of",
     "form_rows",
+    "inverse_of",
     "score_rows",
     "softmax_below",
     "softmax_block",
@@ -101,6 +102,15 @@ def exp_of(array: Any) -> Any:
     if isinstance(array, np.ndarray):
         return np.exp(array, out=array)
     return array_api_compat.array_namespace(array).exp(array)
+
+
+def inverse_of(array: Any) -> Any:
+    """Return the reciprocals of an array that is not needed any more, in the same way."""
+    if array_api_compat.is_torch_array(array):
+        return array.reciprocal_()
+    if isinstance(array, np.ndarray):
+        return np.divide(1.0, array, out=array)
+    return 1.0 / array
 
 
 def column_potentials(scores: Scores, terms: Terms, f: Any, parts: Sequence[slice]) -> Any:

@@ -96,9 +96,10 @@ class Terms:
         column = np.ones((a.shape[0], 1))
         eta = (adversary.eta if eta is None else np.asarray(eta)[:, None]) * column
         eps, sizes = np.reshape(eps, (-1, 1)) * column, np.asarray(sizes, dtype=float)
-        scale = np.maximum(sizes.mean(axis=1, keepdims=True), np.maximum(eta, eps))
+        mean = sizes.sum(axis=1, keepdims=True) / sizes.shape[1]
+        scale = np.maximum(mean, np.maximum(eta, eps))
         bring, weights = home.double().bring, to_numpy(b)
-        lightest, heaviest = weights.min(axis=1), weights.max(axis=1)
+        lightest, heaviest = weights.min(axis=1).tolist(), weights.max(axis=1).tolist()
         prices = {
             name: bring(np.reshape(price, (-1, 1)) * column)
             for name, price in zip(("tau_a", "tau_b"), tau, strict=True)
@@ -110,9 +111,9 @@ class Terms:
             log_prior=None if adversary.log_prior is None else bring(adversary.log_prior[None]),
             k=adversary.k,
             smooth=bool(eta.max() > 0.0),
-            uneven=bool((lightest * UNEVEN < heaviest).any()),
-            gaps=bool(lightest.min() == 0.0),
-            even=bool((lightest == heaviest).all()),
+            uneven=any(x * UNEVEN < y for x, y in zip(lightest, heaviest, strict=True)),
+            gaps=min(lightest) == 0.0,
+            even=lightest == heaviest,
             symmetric=symmetric and not any(np.isfinite(price).any() for price in tau),
             **prices,
         )
