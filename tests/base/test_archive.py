@@ -104,6 +104,9 @@ def test_what_is_no_file_of_frots(tmp_path):
         cut.write_bytes(content[:size])
         with pytest.raises(frot.InputError, match=r"cut.npz is damaged, or no file that frot"):
             frot.load(cut)
+    cut.write_text("hello")
+    with pytest.raises(frot.InputError, match=r"it is no \.npz file$"):
+        frot.load(cut)
     np.savez(other, kind=np.array({"a": 1}, dtype=object), allow_pickle=True)
     with pytest.raises(frot.InputError, match=r"other\.npz is damaged, or"):
         frot.load(other)

@@ -128,3 +128,10 @@ def test_backed_and_subset_tables_are_coupled(tmp_path):
     backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
     found = couple(backed, "day", 4, 5, groups=GROUPS)
     np.testing.assert_allclose(found.alpha, whole[1].alpha, atol=1e-6)
+    adata.X = sparse.csr_matrix(adata.X)
+    adata.write_h5ad(tmp_path / "sparse.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "sparse.h5ad", backed="r")
+    found = couple(backed, "day", 4, 5, groups=GROUPS)
+    np.testing.assert_allclose(found.alpha, whole[1].alpha, atol=1e-6)
+    with pytest.raises(frot.InputError, match=r"adata: has no X; give a layer"):
+        couple(anndata.AnnData(obs=adata.obs, var=adata.var), "day", 4, 5, groups=GROUPS)

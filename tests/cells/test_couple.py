@@ -148,12 +148,14 @@ REFUSED = [
     ({"growth": "dying"}, "growth: must be > 0 and finite, but 'dying' is 0 for cell '0'"),
     ({"growth": "kind"}, "growth: column 'kind' has entries that are no numbers"),
     ({"tau": 0.0}, "tau: must be > 0"),
-    ({"tau": -1.0}, "tau: must be finite and >= 0"),
+    ({"tau": -1.0}, "tau: must be > 0"),
     ({"eps": -1.0}, "eps: must be finite and >= 0"),
     ({"groups": {"a": ["g0"], "b": ["MYC"]}}, "groups: 'b' has no gene that adata has"),
     ({"groups": None}, "groups: needs sets of genes"),
     ({"layer": "raw"}, "layer: adata has no layer 'raw'"),
-    ({"gate": 4.0}, "gate: is a chance below 1"),
+    ({"gate": 4.0}, "gate: is a chance between 0 and 1"),
+    ({"gate": 0.0}, "gate: is a chance between 0 and 1"),
+    ({"growth": np.ones(3)}, "is not the name of a column of adata.obs"),
     ({"start": 3}, "start: 3 is not a Coupling"),
 ]  # fmt: skip
 

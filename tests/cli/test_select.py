@@ -301,7 +301,7 @@ def test_a_run_that_does_not_converge_is_three(run, data):
          "block: data.csv has no column 'site'"),
         (["data.csv", "--label", "class", "--block", "batch"], "give --permutations too"),
         (["data.csv", "--label", "class", "--id", "who"], "id: data.csv has no column 'who'"),
-        (["data.csv", "--label", "class", "--ignore", "x"], "no column 'x' to drop"),
+        (["data.csv", "--label", "class", "--ignore", "x"], "no column 'x'; check"),
         (["data.csv", "--label", "class", "--groups", "no.gmt"], "cannot read no.gmt: No such"),
         (["data.csv", "--label", "class", "--top", 900],
          "top: 900 features are asked for but there are 40; ask for 40 at most"),

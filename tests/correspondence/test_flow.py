@@ -1,5 +1,6 @@
 import struct
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -154,8 +155,16 @@ def test_a_mask_and_labels_go_where_they_belong():
     assert (found[~where.valid] == 0).all()
     assert (match.transfer_labels(labels, fill=-1)[~where.valid] == -1).all()
     for bad in (labels[1:], labels.astype(float), "cat"):
-        with pytest.raises(InputError, match="labels"):
+        with pytest.raises(InputError, match=r"labels: has shape .* whole numbers or bool"):
             match.transfer_labels(bad)
+    with pytest.raises(InputError, match=r"fill: must be .* 0 to 255 \(uint8\), got -1"):
+        match.transfer_labels(labels.astype(np.uint8), fill=-1)
+    np.testing.assert_array_equal(match.transfer_mask(0.5 * disc), match.transfer_mask(disc))
+    for bad in (disc[1:], "mask.png", Path("mask.png")):
+        with pytest.raises(InputError, match=r"^mask: has shape .* one per pixel of"):
+            match.transfer_mask(bad)
+    assert repr(where).startswith(f"Flow({match.target.size[1]} x {match.target.size[0]} pixels, ")
+    assert repr(match.warp()).endswith(f"{where.valid.mean():.0%} known)")
 
 
 def test_looking_up():

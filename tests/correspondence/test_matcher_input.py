@@ -225,3 +225,8 @@ def test_kinds_of_photographs(tmp_path):
     for source in sources:
         moved = matcher(source, colour).transfer(points).points
         assert np.abs(moved - points).max() < 4.0
+
+
+def test_a_stride_that_leaves_next_to_no_cells_is_refused():
+    with pytest.raises(InputError, match=r"stride: 64 leaves 1 x 1 cells of .*; use a smaller"):
+        Matcher(convolutions(), side=48, stride=64)(cat(), cat())

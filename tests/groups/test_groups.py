@@ -295,8 +295,10 @@ def test_errors_name_the_group_and_the_fix(spec, message):
 
 
 def test_errors_about_missing_feature_names():
-    with pytest.raises(InputError, match="pass feature_names"):
+    with pytest.raises(InputError, match="pass DataFrames, or feature_names"):
         Groups.parse("prefix", 3)
+    with pytest.raises(InputError, match=r"cannot read nowhere\.gmt"):
+        Groups.parse("nowhere.gmt", 3)
     with pytest.raises(InputError, match="features have no names"):
         Groups.parse({"a": ["u"]}, 3)
     with pytest.raises(InputError, match="2 names for 3 features"):

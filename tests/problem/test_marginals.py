@@ -57,6 +57,11 @@ def test_prices_are_numbers_shares_or_pairs() -> None:
     for wrong in ([1.0], (1.0, 2.0, 3.0), [[1.0, 2.0]], True, -INF, float("nan")):
         with pytest.raises(frot.InputError, match="tau: "):
             check_tau(wrong, "kl")
+    with pytest.raises(frot.InputError, match="must be > 0, since mass that costs nothing"):
+        check_tau(-1.0, "kl")
+    with pytest.raises(frot.InputError, match=r"\(1.0,\) is neither a number nor a pair"):
+        check_tau((1.0,), "kl")
+    assert check_tau(np.array(2.0), "kl") == (2.0, 2.0)
 
 
 def test_a_solver_that_does_not_say_so_takes_no_prices() -> None:

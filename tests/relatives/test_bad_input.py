@@ -114,6 +114,11 @@ def test_sets_that_do_not_fit(adversary, message):
         frot.cutting_set(STACK, adversary=adversary)
 
 
+def test_groups_of_ordinary_transport():
+    with pytest.raises(frot.InputError, match=r"^groups: .* use frot\.solve"):
+        frot.wasserstein(X, Y, groups=[1, 1])
+
+
 def test_defining_functions():
     with pytest.raises(frot.InputError, match=r"defining_function: 'quintic' is neither"):
         frot.generalised_max_sliced(X, Y, "quintic")

@@ -100,6 +100,8 @@ def test_limits_end_a_run_with_a_warning_and_valid_bounds():
     assert res.status is Status.STOPPED
     assert len(seen) == 1
     assert quiet(frot.srw, X, Y, k=2, tol=0.0, time_limit=1e-9).status is Status.TIME_LIMIT
+    with pytest.warns(frot.ConvergenceWarning, match=r"max_min\(.*Stopped at time_limit"):
+        assert frot.max_min(X, Y, [4, 4], time_limit=1e-9).gap > 0.0
 
 
 def test_methods_that_are_not_convex_say_so_without_a_warning():

@@ -93,6 +93,8 @@ def test_bad_labels_are_refused(score):
         score(X, y[:39])
     with pytest.raises(frot.InputError, match="1 class"):
         score(X, np.ones(40, dtype=int))
+    with pytest.raises(frot.InputError, match="X contains NaN"):
+        score(np.where(X[0, 0] == X, np.nan, X), y)
 
 
 def test_bad_options_are_refused():

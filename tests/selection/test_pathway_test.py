@@ -126,6 +126,9 @@ def test_which_way_sets_go():
     assert test.up_in[:3] == ("a", "all but b", "mixed")
     assert test.contrast[:3] == ("a vs rest", "b vs rest", "c vs rest")
     assert test.order[-1] == 3
+    shown = repr(test).splitlines()
+    assert shown[0] == "Pathway test of 4 sets: 50 permutations"
+    assert [line.split()[0] for line in shown[3:]] == [test.names[one] for one in test.order]
     np.testing.assert_allclose(test.share_up[:2], [1.0, 0.0])
     pairs = pathway_test(X, y, sets, selector=FROTSelector(multiclass="ovo"), n_permutations=50)
     assert pairs.up_in[0] == "a"

@@ -24,6 +24,10 @@ def test_every_kind_of_file_reads_the_same(tmp_path):
         assert found.block is not None
         assert found.block.tolist() == [str(number) for number in table["batch"]]
         assert found.ignored == (() if suffix == ".npz" else ("remark",))
+        assert repr(found).startswith(
+            f"Samples(data{suffix}: {len(table)} samples of 40 features, "
+        )
+        assert len(repr(found)) < 120
 
 
 @pytest.mark.parametrize(
@@ -171,6 +175,12 @@ def test_classes_in_the_order_of_the_samples(tmp_path):
     (tmp_path / "arms.cls").write_text(f"4 2 1\n# sick well\n{' '.join(CLASSES)}\n")
     found = read_samples(genes, "arm", labels=tmp_path / "arms.cls", transpose=True)
     assert found.y.tolist() == CLASSES
+    # By numbers, of which the first stands for the first name.
+    number = {CLASSES[0]: "1"}
+    numbers = " ".join(number.get(one, "0") for one in CLASSES)
+    (tmp_path / "arms.cls").write_text(f"4 2 1\n# sick well\n{numbers}\n")
+    named = read_samples(genes, "arm", labels=tmp_path / "arms.cls", transpose=True)
+    assert named.y.tolist() == ["sick" if one == CLASSES[0] else "well" for one in CLASSES]
     (tmp_path / "arms.cls").write_text("2 2 1\n# sick well\nsick well\n")
     with pytest.raises(frot.InputError, match=r"2 classes for the 4 samples of .*; it needs one"):
         read_samples(genes, "arm", labels=tmp_path / "arms.cls", transpose=True)
@@ -214,7 +224,7 @@ def test_samples_named_by_numbers(tmp_path):
         ({"block": "site"}, "block: .*g.tsv has no row 'site'"),
         ({"features": 7}, "features: 7 is not a list of names"),
         ({"features": ["x"]}, "features: .* has no column 'x'"),
-        ({"keep": "x"}, "keep: .* has no column 'x' to keep"),
+        ({"keep": "x"}, "keep: .* has no column 'x'; check"),
     ],
 )
 def test_bad_options(tmp_path, options, message):

@@ -1,6 +1,7 @@
 """What the data may be like: classes, weights, missing values, constants, and what is refused."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -143,7 +144,18 @@ BAD = [
     ({"eta": "small"}, X, Y, "eta: 'small' is neither 'auto' nor a number"),
     ({"tol": 0.0}, X, Y, "tol: must be"),
     ({"max_iter": 0}, X, Y, "max_iter: must be"),
-    ({"groups": "sets.gmt"}, X, Y, "named features; pass X as a DataFrame with named columns"),
+    ({"groups": "sets.gmt"}, X, Y, "groups: cannot read sets.gmt"),
+    ({"groups": "prefix"}, X, Y, "named features; pass X as a DataFrame with named columns"),
+    ({}, X, np.linspace(0.0, 1.0, 40), "Unknown label type: continuous"),
+    ({}, X, np.r_[np.nan, np.ones(39)], "1 of 40 labels are missing, the first in row 0"),
+    (
+        {},
+        X,
+        ["a"] * 20 + ["b"] * 19 + [None],
+        "missing, the first in row 39; drop these",
+    ),
+    ({}, X, pd.Series(["a", None] * 20, dtype="string"), "20 of 40 labels are missing"),
+    ({}, pd.DataFrame({"a": X[:, 0], "sex": "f"}), Y, "X: columns 'sex' hold text; leave it out"),
     ({"groups": {"a": ["TP53"]}}, X, Y, "group"),
     ({"groups": [[0, 99]]}, X, Y, "holds feature 99|99"),
 ]
@@ -153,6 +165,18 @@ BAD = [
 def test_bad_input_is_one_clear_sentence(options, X, y, message):
     with pytest.raises(frot.InputError, match=message):
         FROTSelector(**options).fit(X, y)
+
+
+def test_labels_with_the_rows_in_another_order_are_told():
+    table, labels = pd.DataFrame(X), pd.Series(Y)
+    with pytest.warns(frot.DataWarning, match=r"^y: .* another order.*y\.loc\[X\.index\]") as told:
+        shuffled = FROTSelector(3, plan=False).fit(table, labels[::-1])
+    assert told[0].filename == __file__
+    np.testing.assert_array_equal(
+        shuffled.scores_, FROTSelector(3, plan=False).fit(X, Y[::-1]).scores_
+    )
+    # Other names, as after reset_index, say nothing.
+    FROTSelector(3, plan=False).fit(table, pd.Series(Y[::-1]))
 
 
 @pytest.mark.parametrize(

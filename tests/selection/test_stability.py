@@ -16,6 +16,8 @@ def test_planted_features_are_selected_always_and_others_by_chance():
     assert np.flatnonzero(found.selected(0.9)).tolist() == list(SIGNAL)
     assert found.expected_errors(0.9) == pytest.approx(25 / 40 / 0.8)
     assert found.table["frequency"].is_monotonic_decreasing
+    assert repr(found).startswith("Stability selection of 40 features: ")
+    assert "of 20 fits or more, 5 in each" in repr(found)
 
 
 def test_halves_are_complementary_and_stratified(monkeypatch):

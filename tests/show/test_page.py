@@ -110,7 +110,12 @@ def test_without_jinja_one_error_names_the_extra(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("path", "text"),
-    [("no/such/a.html", "does not exist"), (".", "is a folder"), (3, "a path")],
+    [
+        ("no/such/a.html", "does not exist"),
+        (".", "is a folder"),
+        (3, "a path"),
+        ("a.pdf", "end in .html"),
+    ],
 )
 def test_where_no_page_can_be(tmp_path, monkeypatch, path, text):
     monkeypatch.chdir(tmp_path)

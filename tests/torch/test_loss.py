@@ -349,6 +349,7 @@ def test_a_module_like_any_other():
         assert other._last == {}
     assert loss._last
     assert "eta=0.1" in repr(loss)
+    assert "tau=(2.0, 2.0)" in repr(FRWDLoss(tau=2.0))
     result = pickle.loads(pickle.dumps(loss.result))
     assert result.value == loss.result.value
     assert result.plan.dense() == pytest.approx(loss.result.plan.dense())

@@ -35,7 +35,9 @@ def obs_column(adata: Any, name: str, argument: str) -> np.ndarray:
     >>> obs_column(SimpleNamespace(obs={"day": [3, 4]}), "day", "key")
     array([3, 4])
     """
-    if not isinstance(name, str) or name not in adata.obs:
+    if not isinstance(name, str):
+        raise InputError(f"{argument}: {brief(name)} is not the name of a column of adata.obs")
+    if name not in adata.obs:
         known = quote_some([str(one) for one in adata.obs])
         raise InputError(
             f"{argument}: adata.obs has no column {brief(name)}; it has {known or 'none'}"
@@ -58,5 +60,10 @@ def values_of(adata: Any, layer: str | None, use_raw: bool = False) -> tuple[Any
     else:
         known = quote_some(list(adata.layers)) or "none"
         raise InputError(f"layer: adata has no layer {layer!r}; it has {known}")
+    if source is None:
+        known = quote_some(list(adata.layers)) or "none"
+        raise InputError(f"adata: has no X; give a layer, of which there are {known}")
+    # A sparse table of a file that is open ("backed") is no sparse array yet.
+    source = source.to_memory() if hasattr(source, "to_memory") else source
     table = sparse.csr_array(source) if sparse.issparse(source) else np.asarray(source)
     return table, np.asarray(names, dtype=object)

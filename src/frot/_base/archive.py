@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,8 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     if path.suffix.lower() in FLOWS and kind in (None, "flow"):
         return importlib.import_module(READERS["flow"]).read_flow(path)
     try:
+        if not zipfile.is_zipfile(path):
+            raise ValueError("it is no .npz file")
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         found = str(arrays.pop("kind"))

@@ -7,10 +7,12 @@ import numpy as np
 from frot._base.arrays import to_numpy
 from frot._base.errors import warn_caller
 from frot._base.stopping import no_deadline
+from frot.problem.marginals import Side
 from frot.problem.problem import Problem
 from frot.problem.result import Result
+from frot.problem.status import Status
 
-__all__ = ["keeps_half", "warn_if_destroyed"]
+__all__ = ["keeps_half", "warn_if_destroyed", "warn_if_members_are_destroyed"]
 
 # Less of the lighter side than this is next to nothing.
 NEXT_TO_NOTHING = 1e-2
@@ -21,7 +23,8 @@ HALVINGS = 60
 
 def warn_if_destroyed(problem: Problem, result: Result) -> None:
     """Say which tau keeps half where less than a hundredth was kept."""
-    if problem.marginals.kept or not result.status.ok:
+    settled = result.status in (Status.CONVERGED, Status.PRECISION)
+    if problem.marginals.kept or not settled:
         return
     mass = _mass(problem, result)
     if mass >= NEXT_TO_NOTHING * min(result.totals):
@@ -33,6 +36,27 @@ def warn_if_destroyed(problem: Problem, result: Result) -> None:
     with no_deadline():
         half = keeps_half(problem, to_numpy(result.alpha))
     warn_caller(f"tau: is too small: {kept}; tau={half:.3g} would keep about half")
+
+
+def warn_if_members_are_destroyed(
+    weights: tuple[np.ndarray, np.ndarray],
+    potentials: tuple[np.ndarray, np.ndarray],
+    prices: tuple[np.ndarray, np.ndarray],
+) -> None:
+    """Say so of a batch; weights and potentials are (B, n) and (B, m), prices (B,)."""
+    kept = np.zeros(len(prices[0]))
+    for masses, potential, tau in zip(weights, potentials, prices, strict=True):
+        for at in np.flatnonzero(np.isfinite(tau)):
+            own = masses[at] > 0.0
+            mass = Side(tau[at]).kept(masses[at][own], potential[at][own]).sum()
+            kept[at] = max(kept[at], mass)
+    shares = kept / np.minimum(weights[0].sum(axis=1), weights[1].sum(axis=1))
+    if (low := int((shares < NEXT_TO_NOTHING).sum())) > 0:
+        worst = int(shares.argmin())
+        warn_caller(
+            f"tau: is too small: {low} of {len(shares)} members kept less than a hundredth of "
+            f"their mass; frot.solve on member {worst} names a tau that keeps half"
+        )
 
 
 def _mass(problem: Problem, result: Result) -> float:

@@ -22,6 +22,7 @@ from frot._base.validate import (
     check_prior,
     check_weights,
 )
+from frot.api._destroyed import warn_if_members_are_destroyed
 from frot.api.batch_result import BatchResult
 from frot.api.batch_work import BatchWork
 from frot.costs import MEMORY_BUDGET, METRICS, FactoredMetric
@@ -152,13 +153,18 @@ def solve_batch(
         raise InputError(f"X[{at}], Y[{at}]: all costs are zero, so eps is; pass eps as a number")
     held = max(1, min(count, int(memory_budget // dense_bytes(n, m)))) * dense_bytes(n, m)
     way = "pass a smaller memory_budget, for fewer members at once, or use frot.solve, one by one"
+    taus = tuple(amount_at(price, level) for price in prices or (np.inf, np.inf))
     with device_room("X, Y", held, way):
         result = run_batch(
             (geometry, true), (a, b), weights.having(0.0, log_prior), (etas, epss), means, parsed,
             home, BatchWork(limits.tol, limits.max_iter, limits.time_limit, begin), memory_budget,
-            tau=tuple(amount_at(price, level) for price in prices or (np.inf, np.inf)),
+            tau=taus,
         )  # fmt: skip
     _warn(result, limits.tol)
+    if prices is not None:
+        each = np.broadcast_to(taus[0], (count,)), np.broadcast_to(taus[1], (count,))
+        f, g = map(to_numpy, result.duals)
+        warn_if_members_are_destroyed((a, b), (f, g), each)
     return result
 
 

@@ -167,8 +167,8 @@ class Settings:
         check_amount(self.eta, "eta")
         check_count(self.components, "components")
         check_flag(self.scale, "scale")
-        if self.gate is not None and check_number(self.gate, "gate") >= 1.0:
-            raise InputError("gate: is a chance below 1, such as 0.01; None takes all groups")
+        if self.gate is not None and not 0.0 < check_number(self.gate, "gate") < 1.0:
+            raise InputError("gate: is a chance between 0 and 1, such as 0.01; None takes all")
         if self.device is not None:
             require("torch", "torch")
 

@@ -86,6 +86,8 @@ PUBLISHED_LAYERS: dict[tuple[str, str], tuple[int, ...]] = {
 }
 # Poses are told apart long before plans are as sharp as they will be.
 COARSE_TOL = 1e-2
+# With fewer cells all displacements agree, whatever the photographs show.
+FEWEST_CELLS = 4
 # Of many poses so many are compared by their plans.
 FEW_TURNS = 3
 
@@ -287,7 +289,14 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
 
         Where poses are asked for, A is seen in the one that is chosen.
         """
-        cells = features.layers.source_grid.count, features.layers.target_grid.count
+        grids = features.layers.source_grid, features.layers.target_grid
+        for seen, grid in zip((features.source, features.target), grids, strict=True):
+            if grid.count < FEWEST_CELLS:
+                raise InputError(
+                    f"stride: {grid.stride:g} leaves {grid.h} x {grid.w} cells of "
+                    f"{seen.photo.name}; use a smaller stride or a larger side"
+                )
+        cells = grids[0].count, grids[1].count
         with device_room("side", needed_room(*cells), "use a smaller side or a larger stride"):
             features, pose = self.posed(features)
             return finish(

@@ -195,14 +195,15 @@ def read_photo(source: Any, name: str | None = None) -> Photo:
     if isinstance(source, Photo):
         return source if name is None else Photo(source.pixels, name)
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        return _finish(_read_file(path), name or path.name)
-    if hasattr(source, "getbands") and hasattr(source, "convert"):
+        called = name or Path(source).name
+        source = _read_file(Path(source))
+    elif hasattr(source, "getbands") and hasattr(source, "convert"):
         called = name or Path(str(getattr(source, "filename", "") or "image")).name
-        return _finish(_from_pil(source, called), called)
-    called = name or "image"
-    if (torch := sys.modules.get("torch")) is not None and torch.is_tensor(source):
-        source = _from_tensor(source)
+        source = _from_pil(source, called)
+    else:
+        called = name or "image"
+        if (torch := sys.modules.get("torch")) is not None and torch.is_tensor(source):
+            source = _from_tensor(source)
     photo = _finish(_from_array(source, called), called)
     if isinstance(source, np.ndarray) and source.dtype == np.uint8:
         # They say the same in a quarter of the bytes.
@@ -244,9 +245,9 @@ def _from_pil(image: Any, name: str) -> np.ndarray:
             raise InputError(f"{name} has values beyond 16 bits; give an array in [0, 1] instead")
         # Mode "I" has room for any range, and holds what was converted to it as it was.
         eight = image.mode == "I" and values.max() <= 255
-        return _from_array(values.astype(np.uint8 if eight else np.uint16), name)
+        return values.astype(np.uint8 if eight else np.uint16)
     if image.mode == "F":
-        return _from_array(np.asarray(image), name)
+        return np.asarray(image)
     if image.has_transparency_data:
         image = image.convert("RGBA")
         white = pil.new("RGBA", image.size, (255, 255, 255, 255))
@@ -255,7 +256,7 @@ def _from_pil(image: Any, name: str) -> np.ndarray:
         image = image.convert("RGB")
     except ValueError:
         raise InputError(f"{name} has mode {image.mode}; convert it to RGB first") from None
-    return _from_array(np.asarray(image), name)
+    return np.asarray(image)
 
 
 def _from_tensor(tensor: Any) -> np.ndarray:

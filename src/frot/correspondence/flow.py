@@ -40,6 +40,10 @@ class Warped(NamedTuple):
     pixels: np.ndarray
     valid: np.ndarray
 
+    def __repr__(self) -> str:
+        h, w = self.valid.shape
+        return f"Warped({w} x {h} pixels, {self.valid.mean():.0%} known)"
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the picture, .png or .webp, with what is not known transparent."""
         path = _check_suffix(path, IMAGES)
@@ -83,6 +87,10 @@ class Flow:
         """Return the flow that leaves a photograph of size (H, W) where it is."""
         zeros = np.zeros((*size, 2), dtype=np.float32)
         return cls(zeros, np.ones(size, dtype=np.float32), np.ones(size, dtype=bool))
+
+    def __repr__(self) -> str:
+        h, w = self.size
+        return f"Flow({w} x {h} pixels, {self.valid.mean():.0%} valid)"
 
     @property
     def size(self) -> tuple[int, int]:

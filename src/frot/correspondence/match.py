@@ -12,7 +12,7 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 from frot._base.errors import InputError, require
-from frot._base.validate import check_choice, check_number
+from frot._base.validate import check_choice, check_count, check_number
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
 from frot.correspondence.chance import chance
@@ -246,19 +246,26 @@ class Match:
         fill : int
             The label of pixels that come from nowhere.
         """
-        found = np.asarray(labels)
-        if found.shape != self.source.size or found.dtype.kind not in "biu":
-            raise InputError(
-                f"labels: have shape {found.shape} of {found.dtype}; give whole numbers or bool "
-                f"of shape {self.source.size}, one per pixel of {self.source.name}"
-            )
+        found = self._per_pixel(labels, "labels", "biu")
+        kind = np.iinfo(np.uint8 if found.dtype.kind == "b" else found.dtype)
+        fill = check_count(fill, "fill", least=kind.min, most=kind.max, of=f" ({found.dtype})")
         flow = self.inverse.flow()
         return np.where(flow.valid, look_up(found, flow, nearest=True), found.dtype.type(fill))
 
     def transfer_mask(self, mask: Any) -> np.ndarray:
         """Return where an object of A, bool of shape (H, W), is in B; see `transfer_labels`."""
-        found = np.asarray(mask)
-        return self.transfer_labels(found if found.dtype.kind == "b" else found > 0) > 0
+        return self.transfer_labels(self._per_pixel(mask, "mask", "biuf") > 0) > 0
+
+    def _per_pixel(self, values: Any, name: str, kinds: str) -> np.ndarray:
+        """Return an array with a number of one of the kinds for each pixel of A."""
+        found = to_numpy(values)
+        if found.shape != self.source.size or found.dtype.kind not in kinds:
+            numbers = "numbers" if "f" in kinds else "whole numbers"
+            raise InputError(
+                f"{name}: has shape {found.shape} of {found.dtype}; give {numbers} or bool of "
+                f"shape {self.source.size}, one per pixel of {self.source.name}"
+            )
+        return found
 
     def save(self, path: str | Path) -> Path:
         """Write the match to an ``.npz`` file that `load_match` reads; it holds no pickles."""

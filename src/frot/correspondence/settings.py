@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.errors import InputError
+from frot._base.errors import InputError, brief
 from frot._base.validate import check_choice, check_count, check_flag, check_number
 from frot.correspondence._mass import MASSES
 from frot.correspondence.agreement import AUTO
@@ -123,6 +123,8 @@ def at_least(stride: float | str) -> float | None:
 
 
 def _check_agreement(value: Any, name: str) -> Any:
+    if isinstance(value, str) and value != AUTO:
+        raise InputError(f"{name}: {brief(value)} is neither {AUTO!r} nor a number")
     return value if value == AUTO else check_number(value, name)
 
 
@@ -272,6 +274,11 @@ class Settings:
         }
         if self.method == "frot" and checked["steps"] and not checked["eta"]:
             raise InputError("eta: must be > 0 for the paper's steps; use steps=0 to solve with 0")
+        if self.method == "frot" and not checked["eta"] and checked["prior"] != "uniform":
+            raise InputError(
+                "eta: at 0 the adversary takes the layers that cost most, whatever the prior; pass "
+                "eta > 0, or prior='uniform'"
+            )
         return replace(self, **checked)
 
     def refuse(self, *, normalise: str | None = None, layer: Any = None) -> Settings:

@@ -150,7 +150,7 @@ def _from_names(group: str, members: list[str], lookup: Lookup | None) -> NDArra
     if lookup is None:
         raise InputError(
             f"group {brief(group)} names features, but the features have no names; "
-            "pass feature_names, or give column numbers"
+            "pass DataFrames, or feature_names, or give column numbers"
         )
     unknown = [member for member in members if member not in lookup]
     if unknown:

@@ -385,7 +385,9 @@ class Groups:
             return cls.all(n_features)
         if text == "prefix":
             if feature_names is None:
-                raise InputError("groups='prefix' needs named features; pass feature_names")
+                raise InputError(
+                    "groups='prefix' needs named features; pass DataFrames, or feature_names"
+                )
             return cls.from_prefix(feature_names)
         if re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", text):
             return cls.from_sizes([int(size) for size in text.split(",")], n_features)
@@ -619,10 +621,13 @@ class Groups:
         """
         path = check_path(path)
         suffix = path.suffix.lower()
+        if suffix in members_of.GROUP_FILES and not path.exists():
+            raise InputError(f"groups: cannot read {path}: No such file; check the path")
         if suffix == ".gmt":
             if feature_names is None:
                 raise InputError(
-                    f"groups: the gene sets of {path} need named features; pass feature_names"
+                    f"groups: the gene sets of {path} need named features; pass DataFrames, or "
+                    "feature_names"
                 )
             return cls.from_gmt(path, feature_names)
         if suffix == ".json":

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.errors import InputError
+from frot._base.errors import InputError, brief
 from frot._base.validate import check_choice, check_number
 from frot.problem.amounts import Relative
 
@@ -202,7 +202,9 @@ def check_tau(tau: Any, penalty: Any) -> tuple[float | Relative, float | Relativ
 def _check_side(tau: Any) -> float | Relative:
     if isinstance(tau, float | np.floating) and tau == inf:
         return inf
-    if check_number(tau.share if isinstance(tau, Relative) else tau, "tau") == 0.0:
+    if isinstance(tau, tuple | list) or getattr(tau, "ndim", 0) > 0:
+        raise InputError(f"tau: {brief(tau)} is neither a number nor a pair (tau_a, tau_b)")
+    if check_number(tau.share if isinstance(tau, Relative) else tau, "tau", least=-inf) <= 0.0:
         raise InputError(
             "tau: must be > 0, since mass that costs nothing to destroy is all destroyed; pass "
             "tau=frot.relative(1.0) for the mean cost, or inf to keep a side"

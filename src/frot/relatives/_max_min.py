@@ -25,9 +25,12 @@ from frot.problem.result import Chosen, Progress, Result
 from frot.problem.status import Status
 from frot.problem.terms import check_terms
 from frot.relatives.pair import At, check_pair, transport_at
-from frot.solvers.drive import NOTHING
+from frot.solvers.drive import NOTHING, warn_unfinished
 
 __all__ = ["max_min"]
+
+# Relative width of the interval above which a result is not called exact.
+TOL = 1e-9
 
 
 @second_names
@@ -160,10 +163,10 @@ def _search(
     value, alpha, phi, found = best
     lower, upper = float(lowers.max()), float(uppers.max())
     refuse_contradiction(lower, upper, "max_min")
-    if status is Status.CONVERGED and relative_gap(lower, upper) > 1e-9:
+    if status is Status.CONVERGED and relative_gap(lower, upper) > TOL:
         zero = upper - lower <= NOTHING * problem.typical_cost
         status = Status.CONVERGED if zero else Status.PRECISION
-    return Result(
+    result = Result(
         value=value,
         lower=lower,
         upper=upper,
@@ -182,6 +185,9 @@ def _search(
         groups=problem.groups,
         chosen=Chosen("weights", alpha, problem.names),
     )
+    if not status.ok:
+        warn_unfinished(result, TOL)
+    return result
 
 
 def _product(problem: Problem) -> Plan:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._base.errors import InputError
 from frot._base.stopping import finish
 from frot._base.validate import check_number
 from frot.api.solve import solve
@@ -47,6 +48,8 @@ def wasserstein(
     >>> frot.wasserstein([[0.0, 0.0]], [[3.0, 4.0]]).value
     25.0
     """
+    if "groups" in options:
+        raise InputError("groups: ordinary transport has none; leave it out, or use frot.solve")
     p = check_number(p, "p", least=1.0)
     home = check_pair(X, Y, None, None).home
     one = np.ones(1) if home is None else home.bring(np.ones(1))

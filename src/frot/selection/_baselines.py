@@ -202,8 +202,11 @@ def mrmr_scores(X: Any, y: Any, *, n_ranked: int = 100) -> np.ndarray:
 def _checked(X: Any, y: Any, accept_sparse: Any = "csc") -> tuple[Any, np.ndarray, np.ndarray]:
     check_labels(X, y)
     kinds: Any = (np.float64, np.float32)
-    X, y = check_X_y(X, y, accept_sparse=accept_sparse, dtype=kinds)
-    check_classification_targets(y)
+    try:
+        X, y = check_X_y(X, y, accept_sparse=accept_sparse, dtype=kinds)
+        check_classification_targets(y)
+    except ValueError as error:
+        raise InputError(str(error).partition("\n")[0]) from None
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise InputError("y: has 1 class; give labels of two or more classes")

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from frot._base.errors import InputError, brief
+from frot._base.errors import DataWarning, InputError, brief, warn_caller
 from frot._base.names import quote_some
 from frot._base.numbers import read_numbers
 from frot._base.validate import (
@@ -49,7 +49,7 @@ __all__ = [
 
 
 def check_labels(X: Any, y: Any) -> None:
-    """Refuse labels that do not match the rows; what they hold is looked at later."""
+    """Refuse labels that do not match the rows or are missing, and warn of rows in other order."""
     if all(hasattr(X, part) for part in ("X", "obs", "var")) and not hasattr(X, "columns"):
         raise InputError(
             f"X: is an {type(X).__name__}; use X.X, which may be sparse, or rank_genes(X, groupby)"
@@ -60,6 +60,58 @@ def check_labels(X: Any, y: Any) -> None:
     shape = np.shape(y)
     if shape and shape[0] != rows:
         raise InputError(f"y: has {shape[0]} labels for the {rows} rows of X; give one per row")
+    gaps = np.flatnonzero(_missing(y))
+    if gaps.size:
+        raise InputError(
+            f"y: {gaps.size} of {rows} labels are missing, the first in row {gaps[0]}; drop these "
+            "samples"
+        )
+    names: Any = getattr(X, "index", None)
+    others: Any = getattr(y, "index", None)
+    if not hasattr(names, "equals") or not hasattr(others, "equals") or names.equals(others):
+        return
+    if names.is_unique and others.is_unique and others.isin(names).all():
+        warn_caller(
+            "y: has the row names of X in another order, and is taken by position; use "
+            "y.loc[X.index] if it is meant by name",
+            category=DataWarning,
+        )
+
+
+def _missing(y: Any) -> np.ndarray:
+    """Return which labels are None, NaN or pandas' NA."""
+    if hasattr(y, "isna"):
+        return np.asarray(y.isna()).ravel()
+    labels = np.asarray(y)
+    if labels.dtype.kind == "f":
+        return np.isnan(labels).ravel()
+    if labels.dtype.kind != "O":
+        return np.zeros(labels.size, dtype=bool)
+    return np.array([x is None or (isinstance(x, float) and x != x) for x in labels.ravel()])
+
+
+def _refusal(error: ValueError, X: Any) -> InputError:
+    """Say what scikit-learn refused in a table, and the fix where one is known."""
+    first = str(error).partition("\n")[0]
+    if first == "Input X contains NaN.":
+        # scikit-learn names estimators that take NaN, of which this is one.
+        fix = "missing='impute' puts the mean of a feature there, missing='drop' leaves it out"
+        return InputError(f"X: contains NaN; {fix}")
+    if first.startswith("Input X contains infinity"):
+        return InputError("X: contains infinity, or numbers too large; replace them")
+    if first.startswith("could not convert string to float"):
+        text = [name for name in getattr(X, "columns", ()) if not _is_numbers(X[name])]
+        where = f"columns {quote_some(text)} hold" if text else "holds"
+        return InputError(f"X: {where} text; leave it out, or make numbers of it")
+    return InputError(str(error))
+
+
+def _is_numbers(column: Any) -> bool:
+    try:
+        np.asarray(column, dtype=float)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def check_sample_weight(sample_weight: Any, count: int) -> np.ndarray | None:
@@ -174,7 +226,9 @@ def read_groups(spec: Any, n_features: int, names: np.ndarray | None) -> Groups:
     try:
         return Groups.parse(spec, n_features, None if names is None else list(map(str, names)))
     except InputError as error:
-        text = str(error).replace("pass feature_names", "pass X as a DataFrame with named columns")
+        text = str(error).replace(
+            "pass DataFrames, or feature_names", "pass X as a DataFrame with named columns"
+        )
         raise InputError(text if text.startswith("group") else f"groups: {text}") from None
 
 
@@ -304,6 +358,7 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
     )
     plan = check_plan(params["plan"], params["score"])
     check_labels(X, y)
+    given = X
     try:
         X, y = validate_data(
             selector,
@@ -314,16 +369,9 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
             ensure_all_finite=True if params["missing"] == "error" else "allow-nan",
             ensure_min_samples=2,
         )
+        check_classification_targets(y)
     except ValueError as error:
-        # scikit-learn names estimators that take NaN, of which this is one.
-        first = str(error).partition("\n")[0]
-        if first == "Input X contains NaN.":
-            fix = "missing='impute' puts the mean of a feature there, missing='drop' leaves it out"
-            raise InputError(f"X: contains NaN; {fix}") from None
-        if first.startswith("Input X contains infinity"):
-            raise InputError("X: contains infinity, or numbers too large; replace them") from None
-        raise
-    check_classification_targets(y)
+        raise _refusal(error, given) from None
     classes, codes = np.unique(y, return_inverse=True)
     weight = check_sample_weight(sample_weight, X.shape[0])
     groups = read_groups(params["groups"], X.shape[1], getattr(selector, "feature_names_in_", None))

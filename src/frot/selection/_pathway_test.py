@@ -21,7 +21,7 @@ from frot.selection._gene_sets import (
     standardise,
 )
 from frot.selection._inputs import Prepared, prepare
-from frot.selection._permutation import check_blocks, permutation_p
+from frot.selection._permutation import SHOWN, check_blocks, permutation_p
 from frot.selection._selector import FROTSelector, unfitted
 from frot.selection._stability import stability_selection
 from frot.selection._tasks import check_run
@@ -83,6 +83,22 @@ class PathwayTest:
     alpha: np.ndarray | None = None
     frequency: np.ndarray | None = None
     by_chance: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        width = max([7, *(len(self.names[one][:30]) for one in self.order[:SHOWN])])
+        lines = [
+            f"Pathway test of {len(self.names):,} sets: {self.n_permutations:,} permutations",
+            f"q <= 0.05: {int((self.q_competitive <= 0.05).sum()):,} differ more than other genes "
+            f"do (competitive), {int((self.q_self_contained <= 0.05).sum()):,} differ "
+            "(self-contained)",
+            "set".ljust(width) + "   score  q_comp  q_self  up in",
+        ]
+        lines += [
+            f"{self.names[one][:30]:<{width}}{self.score[one]:>8.3g}{self.q_competitive[one]:>8.3g}"
+            f"{self.q_self_contained[one]:>8.3g}  {self.up_in[one]}"
+            for one in self.order[:SHOWN]
+        ]
+        return "\n".join(lines)
 
     @property
     def names(self) -> tuple[str, ...]:

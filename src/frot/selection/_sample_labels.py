@@ -18,6 +18,25 @@ from frot.selection._sample_files import Found, absent, check_file, is_unlabelle
 __all__ = ["Labels"]
 
 
+def _classes(lines: list[str]) -> np.ndarray:
+    """Return the class of each sample from the lines of a .cls file.
+
+    Three lines: counts, names of classes, and the class of each sample in order, by its name or by
+    a number; as in GSEA the number that comes first stands for the first name.
+
+    Examples
+    --------
+    >>> _classes(["3 2 1", "# sick well", "1 0 1"]).tolist()
+    ['sick', 'well', 'sick']
+    """
+    names, found = (lines[at].split() if len(lines) > at else [] for at in (1, 2))
+    names = [name for name in names if name != "#"]
+    order = list(dict.fromkeys(found))
+    if len(order) == len(names) and not set(order) <= set(names):
+        found = [names[order.index(one)] for one in found]
+    return np.array(found, dtype=str)
+
+
 @dataclass(frozen=True)
 class Labels:
     """Classes, and maybe blocks, of samples by name.
@@ -43,10 +62,7 @@ class Labels:
         """Read a text, .xlsx or .cls file."""
         check_file(path, (*TEXT, *SHEETS, ".cls"))
         if kind_of(path) == ".cls":
-            # Three lines: counts, names of classes, and the class of each sample in order.
-            lines = read_text(path).splitlines()
-            classes = lines[2].split() if len(lines) > 2 else []
-            return cls(path, label, {label: np.array(classes, dtype=str)}, None)
+            return cls(path, label, {label: _classes(read_text(path).splitlines())}, None)
         columns = text_columns(path)
         if label not in columns:
             raise InputError(absent(path, "label", label, list(columns)))

@@ -79,6 +79,11 @@ class Samples:
     path: Path
     metadata: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        n, d = self.shape
+        classes = quote_some(np.unique(self.y).tolist())
+        return f"Samples({self.path.name}: {n} samples of {d} features, classes {classes})"
+
     @property
     def shape(self) -> tuple[int, int]:
         """(N, d)."""
@@ -281,9 +286,7 @@ def _check_names(found: Found, names: list[str], argument: str, path: Path, all_
     if not unknown:
         return
     if all_of or len(unknown) == len(names):
-        raise InputError(
-            f"{argument}: {path} has no column {quote_some(unknown)} to {argument}; check the name"
-        )
+        raise InputError(f"{argument}: {path} has no column {quote_some(unknown)}; check the name")
     mention(
         f"features: {len(unknown)} of {len(names)} ({quote_some(unknown)}) are not in {path}; the "
         "others are ranked"

@@ -43,6 +43,13 @@ class StabilitySelection:
     n_fits: int
     mean_selected: float
 
+    def __repr__(self) -> str:
+        often = int(self.selected().sum())
+        return (
+            f"Stability selection of {len(self.names):,} features: {often} in 60 % of "
+            f"{self.n_fits} fits or more, {self.mean_selected:g} in each"
+        )
+
     def selected(self, threshold: float = 0.6) -> np.ndarray:
         """Return which ones were selected in a share `threshold` of the fits, or more."""
         return self.frequency >= threshold

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from frot._base.errors import MissingDependencyError, require
+from frot._base.errors import InputError, MissingDependencyError, require
 from frot._base.files import check_path, check_writable, replacing
 from frot._base.validate import check_text
 from frot.show.style import no_windows, png
@@ -368,6 +368,8 @@ def check_page(path: Any, **texts: Any) -> Path:
         check_text(text, name)
     path = check_path(path)
     check_writable(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{path} must end in .html or .htm")
     require("jinja2", "plot")
     return path
 

@@ -38,7 +38,7 @@ from frot.solvers.forbidden import allowed_plan
 from frot.solvers.partial import Partial
 from frot.solvers.progress import progress_bar
 
-__all__ = ["Callback", "Driven", "Offer", "drive", "refuse_set"]
+__all__ = ["Callback", "Driven", "Offer", "drive", "refuse_set", "warn_unfinished"]
 
 Callback = Callable[[Progress], object]
 
@@ -268,7 +268,7 @@ def drive(
     told = keep_last and tol == 0.0 and status is Status.MAX_ITER
     zero = status is Status.PRECISION and _is_zero(problem, upper, lower)
     if not status.ok and not zero and not told:
-        _warn(result, tol)
+        warn_unfinished(result, tol)
     return result
 
 
@@ -350,7 +350,8 @@ def _is_true(answer: object) -> bool:
     return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
-def _warn(result: Result, tol: float) -> None:
+def warn_unfinished(result: Result, tol: float) -> None:
+    """Say why a run ended before its tolerance, and what is proven all the same."""
     warn_caller(
         f"{result.solver}: {result.status.sentence} The optimum lies in "
         f"[{result.lower:.8g}, {result.upper:.8g}], gap {result.gap:.1e} where {tol:.1e} was "

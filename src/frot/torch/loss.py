@@ -197,7 +197,9 @@ class FRWDLoss(nn.Module):
 
     def extra_repr(self) -> str:
         """What the module was made with."""
-        return f"eta={self.eta}, eps={self.eps}, debias={self.debias}, metric={self.metric!r}"
+        text = f"eta={self.eta}, eps={self.eps}, debias={self.debias}, metric={self.metric!r}"
+        text += "" if self.tau is None else f", tau={self.tau}"
+        return text + ("" if self.adversary.k == 1 else f", k={self.adversary.k}")
 
     def forward(self, x: Tensor, y: Tensor, a: Tensor | None = None, b: Tensor | None = None):
         """Return the loss.

@@ -115,7 +115,8 @@ class Verification:
 
     def __str__(self) -> str:
         state = "complete" if self.complete else "incomplete"
-        head = f"{self.name} in {self.folder}: {state}, {self.found} of {self.published} pairs"
+        name = self.name if self.folder is None else f"{self.name} in {self.folder}"
+        head = f"{name}: {state}, {self.found} of {self.published} pairs"
         return "\n".join([head, *(f"  - {text}" for text in self.missing)])
 
 
@@ -136,7 +137,7 @@ def verify_pairs(
     --------
     >>> import tempfile
     >>> print(verify_pairs("pf-pascal", tempfile.mkdtemp()))
-    PF-PASCAL in None: incomplete, 0 of 299 pairs
+    PF-PASCAL: incomplete, 0 of 299 pairs
       - PF-PASCAL is not in ...: its folder holds ...; get it from https://...
     """
     source = find_source(name)
