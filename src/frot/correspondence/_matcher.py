@@ -379,8 +379,8 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
 
         def look() -> PhotoFeatures:
             image, _ = one.photo.resized(side, settings.enlarge, settings.antialias)
-            maps = self.backbone.extract(turned_image(image, frame))
-            return replace(one, maps=tuple(maps), size=frame.size)
+            maps = self._maps(one.photo.name, turned_image(image, frame))
+            return replace(one, maps=maps, size=frame.size)
 
         key = self._key(one.photo, turn)
         maps = self._seen.get(key, one.photo, look).maps
@@ -564,13 +564,16 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         activation = None
         if settings.mass != "uniform":
             activation = class_activation(self.backbone, image, settings.mass)
-        if self._seen.on_device and isinstance(self.backbone, OnDevice):
-            maps = tuple(self.backbone.extract_on_device(image))
-        else:
-            maps = tuple(extract_named(self.backbone, photo.name, image))
+        maps = self._maps(photo.name, image)
         # What a backbone knows by name need not have been made from these pixels.
         blank = not knows_names(self.backbone) and is_blank(image)
         return PhotoFeatures(photo, image.shape[:2], ratio, maps, activation, blank)
+
+    def _maps(self, name: str, image: np.ndarray) -> tuple[FeatureMap, ...]:
+        """Run the network on an image; its maps stay on the device where that is possible."""
+        if self._seen.on_device and isinstance(self.backbone, OnDevice):
+            return tuple(self.backbone.extract_on_device(image))
+        return tuple(extract_named(self.backbone, name, image))
 
     def layer_pair(self, one: PhotoFeatures, other: PhotoFeatures) -> LayerPair:
         """Return the layers of two photographs, cell against cell."""

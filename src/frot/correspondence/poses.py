@@ -245,26 +245,49 @@ class Taps:
     def rows(self, values: Any, home: Home) -> Any:
         """Return the rows of an array, (cells, m), at the places, (k, m)."""
         total: Any = 0.0
-        for k in range(4):
-            if self.weights[:, k].any():
-                some = home.xp.take(values, home.indices(self.cells[:, k]), axis=0)
-                total = total + home.bring(self.weights[:, k])[:, None] * some
+        for cells, weights in self._brought(home):
+            total = total + weights[:, None] * home.xp.take(values, cells, axis=0)
         return total
+
+    def _brought(self, home: Home) -> list[tuple[Any, Any]]:
+        """Cells and weights where they are used, brought there once."""
+        key = (home.library, str(home.device), str(home.dtype))
+        if key not in self._there:
+            self._there[key] = [
+                (home.indices(self.cells[:, k]), home.bring(self.weights[:, k]))
+                for k in range(4)
+                if self.weights[:, k].any()
+            ]
+        return self._there[key]
+
+    @cached_property
+    def _there(self) -> dict[tuple[str, str, str], list[tuple[Any, Any]]]:
+        return {}
 
 
 def own_maps(
     turned: Sequence[FeatureMap], own: Sequence[FeatureMap], frame: Frame
 ) -> tuple[FeatureMap, ...]:
     """Return what a network makes of the turned image at the image's own cells, a map a layer."""
-    return tuple(_own_map(one, other, frame) for one, other in zip(turned, own, strict=True))
+    taps: dict[tuple[Grid, Grid], Taps] = {}
+    found = []
+    for one, other in zip(turned, own, strict=True):
+        key = (other.grid, one.grid)
+        if key not in taps:
+            taps[key] = Taps.of(frame.seen(*key), one.grid, edges=True)
+        values = _sampled(one, taps[key]).reshape(one.channels, other.grid.h, other.grid.w)
+        found.append(FeatureMap(other.name, values, other.stride, other.receptive_field))
+    return tuple(found)
 
 
-def _own_map(turned: FeatureMap, own: FeatureMap, frame: Frame) -> FeatureMap:
-    grid = own.grid
-    taps = Taps.of(frame.seen(grid, turned.grid), turned.grid, edges=True)
-    flat = to_numpy(turned.values).astype(np.float32).reshape(turned.channels, -1)
-    values = (taps.matrix.astype(np.float32) @ flat.T).T.reshape(-1, grid.h, grid.w)
-    return FeatureMap(own.name, np.ascontiguousarray(values), own.stride, own.receptive_field)
+def _sampled(layer: FeatureMap, taps: Taps) -> Any:
+    """A layer's values at some places, (channels, k), where the layer is."""
+    if isinstance(layer.values, np.ndarray):
+        flat = layer.values.astype(np.float32).reshape(layer.channels, -1)
+        return np.ascontiguousarray((taps.matrix.astype(np.float32) @ flat.T).T)
+    home = Home.of(layer.values)
+    flat = home.xp.reshape(layer.values, (layer.channels, -1))
+    return home.xp.matrix_transpose(taps.rows(home.xp.matrix_transpose(flat), home))
 
 
 # Spreads of the four parts on pairs of four species of birds, seen by MobileNetV2 and
