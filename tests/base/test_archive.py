@@ -49,7 +49,7 @@ def test_what_the_adversary_chose_comes_back(tmp_path):
     assert again.describe() == chosen.describe()
 
 
-@pytest.mark.parametrize("options", [{"eta": 0.5}, {"tau": (3.0, 2.0)}], ids=["kept", "priced"])
+@pytest.mark.parametrize("options", [{"eta": 0.5}, {"tau": (300.0, 200.0)}], ids=["kept", "priced"])
 def test_a_batch_comes_back(options, tmp_path):
     left, right = (np.stack([part, part + shift]) for part, shift in ((X, 0.0), (Y, 1.0)))
     batch = frot.solve_batch(left, right, GROUPS, eps=0.5, **options)

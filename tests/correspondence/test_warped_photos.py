@@ -93,7 +93,7 @@ def test_doubts_are_where_the_errors_are(matcher):
     cat, coffee = photo("cat"), photo("coffee")
     same, other = (matcher(cat, target).transfer(grid(cat.shape[:2])) for target in (cat, coffee))
     assert other.share.mean() < 0.5 * same.share.mean()
-    assert other.confidence.mean() < 0.8 * same.confidence.mean()
+    assert other.confidence.mean() < 0.85 * same.confidence.mean()
 
 
 def test_the_prior_is_higher_where_layers_match(matcher):

