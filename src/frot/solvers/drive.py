@@ -235,7 +235,9 @@ def drive(
     refuse_contradiction(lower.bound, upper.bound, solver)
     if status is not Status.INTERRUPTED and last.gap <= tol:
         status = Status.CONVERGED
-    elif status in (end, Status.MAX_ITER) and (known.is_rounding or _is_zero(problem, upper, lower)):
+    elif status not in (end, Status.MAX_ITER):
+        pass
+    elif known.is_rounding or _is_zero(problem, upper, lower):
         status = Status.PRECISION
     if not history or history[-1].gap != last.gap:
         history.append(last)
