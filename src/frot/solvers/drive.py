@@ -233,11 +233,10 @@ def drive(
     last = known.progress(iteration, time.perf_counter() - begin)
     last = last if view is None else view.tell(last)
     refuse_contradiction(lower.bound, upper.bound, solver)
+    ended = status in (end, Status.MAX_ITER)
     if status is not Status.INTERRUPTED and last.gap <= tol:
         status = Status.CONVERGED
-    elif status not in (end, Status.MAX_ITER):
-        pass
-    elif known.is_rounding or _is_zero(problem, upper, lower):
+    elif ended and (known.is_rounding or _is_zero(problem, upper, lower)):
         status = Status.PRECISION
     if not history or history[-1].gap != last.gap:
         history.append(last)
