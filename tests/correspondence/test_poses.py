@@ -212,3 +212,16 @@ def test_features_by_name_cannot_be_turned():
     by_name = ArrayBackbone({"cat.jpg": {"patches": np.ones((5, 4, 6))}})
     with pytest.raises(InputError, match="poses: 'mirror' needs a network that can look"):
         Matcher(by_name, poses="mirror")
+
+
+@pytest.mark.parametrize("size", [(57, 91), (33, 32)])
+@pytest.mark.parametrize("strides", [(4, 8, 16), (16,)], ids=["margin", "no margin"])
+def test_mirrored_and_turned_by_quarters_pixels_are_moved_and_not_mixed(size, strides):
+    image = np.random.default_rng(0).random((*size, 3)).astype(np.float32)
+    for quarters in range(4):
+        for mirror in (False, True):
+            frame = frame_of(size, Turn(angle=90.0 * quarters, mirror=mirror), strides)
+            down, across = (side - own for side, own in zip(frame.canvas, size, strict=True))
+            padded = np.pad(image, [(0, down), (0, across), (0, 0)], mode="reflect")
+            flipped = padded[:, ::-1] if mirror else padded
+            assert np.array_equal(turned_image(image, frame), np.rot90(flipped, quarters))

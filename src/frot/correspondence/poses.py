@@ -202,11 +202,36 @@ def turned_image(image: np.ndarray, frame: Frame) -> np.ndarray:
     # Rows come first in images.
     matrix = inverse[::-1, ::-1]
     shift: Any = (-inverse @ frame.shift)[::-1]
+    whole, start = np.round(matrix), np.round(shift)
+    if np.abs(matrix - whole).max() < 1e-9 and np.abs(shift - start).max() < 1e-9:
+        return _rearranged(image, whole.astype(int), start.astype(int), frame.size)
     channels = [
         affine_transform(image[..., c], matrix, shift, frame.size, order=1, mode="mirror")
         for c in range(image.shape[2])
     ]
     return np.ascontiguousarray(np.stack(channels, axis=-1), dtype=np.float32)
+
+
+def _rearranged(
+    image: np.ndarray, matrix: np.ndarray, start: np.ndarray, size: tuple[int, int]
+) -> np.ndarray:
+    """An image mirrored or turned by quarters, whose pixels lie on those of the image itself."""
+    # Along which axis of the frame the image's rows and columns run.
+    axes = [int(np.flatnonzero(along)[0]) for along in matrix]
+    rows, columns = (
+        _reflected(along[axis] * np.arange(size[axis]) + first, length)
+        for along, axis, first, length in zip(matrix, axes, start, image.shape[:2], strict=True)
+    )
+    found = image[rows[:, None], columns[None, :]]
+    found = found if axes == [0, 1] else found.swapaxes(0, 1)
+    return np.ascontiguousarray(found, dtype=np.float32)
+
+
+def _reflected(places: np.ndarray, length: int) -> np.ndarray:
+    """Places along a line of pixels; those beyond its ends are reflected there."""
+    period = max(2 * (length - 1), 1)
+    places = np.abs(places) % period
+    return np.minimum(places, period - places)
 
 
 @dataclass(frozen=True, eq=False)
