@@ -11,7 +11,6 @@ import numpy as np
 
 from frot._base.arrays import Home, device_room, find_home, is_foreign, to_numpy
 from frot._base.errors import InputError, brief, warn_caller
-from frot._base.numbers import read_numbers
 from frot._base.spelling import second_names
 from frot._base.stopping import deadline, no_deadline
 from frot._base.validate import (
@@ -21,6 +20,7 @@ from frot._base.validate import (
     check_points,
     check_prior,
     check_weights,
+    read_numbers,
 )
 from frot.api._destroyed import warn_if_members_are_destroyed
 from frot.api.batch_result import BatchResult

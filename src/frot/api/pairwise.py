@@ -10,10 +10,9 @@ import numpy as np
 
 from frot._base.errors import InputError
 from frot._base.files import check_path
-from frot._base.numbers import read_numbers
 from frot._base.parallel import check_n_jobs
 from frot._base.spelling import second_names
-from frot._base.validate import check_flag, check_metric, check_number
+from frot._base.validate import check_flag, check_metric, check_number, read_numbers
 from frot.api._pairwise_table import (
     Call,
     Effort,

@@ -11,10 +11,10 @@ import numpy as np
 
 from frot._base.arrays import Home, device_room, find_home, to_numpy
 from frot._base.errors import InputError
-from frot._base.numbers import all_finite
 from frot._base.spelling import second_names
 from frot._base.stopping import deadline, finish
 from frot._base.validate import (
+    all_finite,
     check_costs,
     check_metric,
     check_names,

@@ -19,8 +19,7 @@ import array_api_compat.numpy
 import numpy as np
 
 from frot._base.errors import InputError, brief
-from frot._base.numbers import check_finite, read_numbers
-from frot._base.validate import check_count, check_number
+from frot._base.validate import check_count, check_finite, check_number, read_numbers
 from frot.problem.amounts import Relative
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 
 from frot._base.arrays import to_numpy
 from frot._base.errors import InputError
-from frot._base.numbers import read_numbers
+from frot._base.validate import read_numbers
 from frot.plans.feasible import round_plan
 from frot.plans.plan import Plan
 from frot.problem.problem import Problem
