@@ -15,9 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from frot._base.arrays import Home, is_foreign, namespace, read_only, to_numpy
-from frot.plans._index import is_rows, runs
 from frot.plans.at import entrywise, factor_type
-from frot.plans.plan import Arcs, Plan, refuse
+from frot.plans.plan import Arcs, Plan, is_rows, refuse, runs
 
 __all__ = ["LazyPlan", "PlanRows", "TransposedPlan"]
 
