@@ -26,9 +26,9 @@ from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Result
 from frot.problem.terms import check_terms
 from frot.relatives.pair import check_limits
+from frot.solvers import EpigraphProgram
 from frot.solvers.drive import Callback, Offer, drive
 from frot.solvers.exact.column_generation import Priced, column_generation
-from frot.solvers.exact.vertex import EpigraphProgram
 from frot.solvers.oracles import NetworkSimplex
 
 __all__ = ["equitable"]

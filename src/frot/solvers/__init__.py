@@ -9,7 +9,7 @@ kernels (algorithm 1).
 from __future__ import annotations
 
 from frot.solvers._cutting_set import CuttingSet
-from frot.solvers._linear_program import LinearProgram
+from frot.solvers._linear_program import EpigraphProgram, LinearProgram
 from frot.solvers._start import Start
 from frot.solvers.drive import Callback
 from frot.solvers.entropic.entropic import Entropic
@@ -20,6 +20,7 @@ __all__ = [
     "Callback",
     "CuttingSet",
     "Entropic",
+    "EpigraphProgram",
     "Exact",
     "FrankWolfe",
     "LinearProgram",
