@@ -22,9 +22,9 @@ from frot._base.validate import (
     check_weights,
     read_numbers,
 )
-from frot.api._destroyed import warn_if_members_are_destroyed
 from frot.api.batch_result import BatchResult
 from frot.api.batch_work import BatchWork
+from frot.api.run import warn_if_members_are_destroyed
 from frot.costs import MEMORY_BUDGET, METRICS, FactoredMetric
 from frot.costs.build import points_geometry
 from frot.costs.geometry import Geometry, stand_ins, take_members

@@ -12,8 +12,7 @@ from frot._base.errors import InputError
 from frot._base.spelling import second_names
 from frot._base.stopping import finish
 from frot._base.validate import check_costs, check_names
-from frot.api.prepare import make_problem
-from frot.api.run import Run
+from frot.api.run import Run, make_problem
 from frot.costs import StackedCosts
 from frot.problem.adversary import SimplexFamily
 from frot.problem.result import Chosen, Result

@@ -15,8 +15,7 @@ from frot._base.errors import InputError, SolverError
 from frot._base.spelling import second_names
 from frot._base.stopping import finish
 from frot._base.validate import check_callable, check_costs, check_flag, check_names
-from frot.api.prepare import make_problem
-from frot.api.run import on_support
+from frot.api.run import make_problem, on_support
 from frot.costs import StackedCosts
 from frot.costs.protocol import UNIT, summation
 from frot.plans.feasible import Settled, fill, marginal_error, round_plan, settle

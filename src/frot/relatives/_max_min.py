@@ -10,8 +10,7 @@ import numpy as np
 
 from frot._base.spelling import second_names
 from frot._base.validate import check_metric, check_number
-from frot.api.prepare import make_problem
-from frot.api.run import on_support
+from frot.api.run import make_problem, on_support
 from frot.costs import MEMORY_BUDGET, METRICS, build_costs
 from frot.costs.metrics import factored_metric
 from frot.costs.protocol import UNIT

@@ -21,9 +21,9 @@ from frot.plans.plan import Plan
 from frot.problem.bounds import lower_bound, upper_bound
 from frot.problem.problem import Problem
 from frot.problem.status import Status
-from frot.solvers._start import Start
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.column_generation import column_generation, column_generation_suits
+from frot.solvers.start import Start
 
 __all__ = ["EpigraphProgram", "LinearProgram", "Vertex"]
 

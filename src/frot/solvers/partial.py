@@ -25,7 +25,7 @@ from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily
 from frot.problem.problem import Problem
 from frot.problem.result import Progress, Result
-from frot.solvers._start import Start
+from frot.solvers.start import Start
 
 __all__ = ["Partial"]
 

@@ -16,7 +16,6 @@ from frot.plans.plan import Plan
 from frot.problem.bounds import UNDERFLOW, Lower, Upper, lower_bound, relative_gap, upper_bound
 from frot.problem.problem import Problem
 from frot.solvers._linear_program import EpigraphProgram
-from frot.solvers._start import Start
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.column_generation import (
     column_generation,
@@ -27,6 +26,7 @@ from frot.solvers.exact.interior import Interior
 from frot.solvers.exact.placement import FEW_GROUPS, cheapest, costs_at, place, seed_arcs
 from frot.solvers.frank_wolfe import OracleRun, corrective_steps
 from frot.solvers.oracles import NetworkSimplex
+from frot.solvers.start import Start
 
 __all__ = ["Exact", "on_a_line"]
 

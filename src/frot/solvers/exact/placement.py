@@ -16,13 +16,13 @@ from frot.plans.feasible import northwest
 from frot.plans.plan import Plan
 from frot.problem.bounds import lower_bound, upper_bound
 from frot.problem.problem import Problem
-from frot.solvers._start import Start
 from frot.solvers.drive import Offer
 from frot.solvers.exact.interior import Interior, inside_cap
 from frot.solvers.oracles import NetworkSimplex
 from frot.solvers.sinkhorn.ascent import ascend
 from frot.solvers.sinkhorn.engine import gaps
 from frot.solvers.sinkhorn.run import EntropicRun
+from frot.solvers.start import Start
 
 __all__ = [
     "FEW_GROUPS",
