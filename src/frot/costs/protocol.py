@@ -185,7 +185,7 @@ class Costs(Protocol):
     def rescaled(self, scale: np.ndarray, shift: np.ndarray | None = None) -> Costs:
         """Return the costs ``scale_l * (C_l - shift_l)``."""
         # Not above: it is a kind of costs itself.
-        from frot.costs._rescaled import RescaledCosts
+        from frot.costs.wrapped import RescaledCosts
 
         return RescaledCosts(self, scale, np.zeros(len(scale)) if shift is None else shift)
 

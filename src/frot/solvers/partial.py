@@ -18,8 +18,8 @@ from math import fsum, inf
 
 import numpy as np
 
-from frot.costs.partial import PartialCosts
 from frot.costs.protocol import UNIT
+from frot.costs.wrapped import PartialCosts
 from frot.plans.feasible import round_plan
 from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily

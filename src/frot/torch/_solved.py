@@ -123,8 +123,7 @@ def feature_weights(alpha: Tensor, groups: Groups) -> Tensor:
     """Return what every feature weighs, (B, d), under weights of the groups, (B, L)."""
     sizes = torch.as_tensor(groups.offsets[1:] - groups.offsets[:-1], device=alpha.device)
     flat = torch.as_tensor(groups.flat.copy(), device=alpha.device)
-    member: Any = groups.membership()
-    weights = alpha.new_zeros(alpha.shape[0], member.shape[1])
+    weights = alpha.new_zeros(alpha.shape[0], groups.n_features)
     return weights.index_add(1, flat, alpha.repeat_interleave(sizes, dim=1))
 
 
