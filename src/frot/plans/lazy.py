@@ -361,10 +361,6 @@ class TransposedPlan(Plan):
 
     Its rows are the plan's columns, so that one of them takes a pass over the plan.
 
-    Parameters
-    ----------
-    plan : LazyPlan of shape (m, n)
-
     Examples
     --------
     >>> import frot

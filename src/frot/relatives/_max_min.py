@@ -87,14 +87,10 @@ def max_min(
         lambda: build_costs(pair.X, pair.Y, parsed, metric, p, MEMORY_BUDGET), terms, parsed.names
     ).having(points=(pair.X, pair.Y), groups=parsed)
     squared = factored_metric(metric, p) is METRICS["sqeuclidean"]
-    lines = _lines(parsed) if squared else {}
+    # The groups of one feature, and that feature.
+    lines = {at: flat for at, (_, flat) in enumerate(parsed) if squared and len(flat) == 1}
     found = on_support(problem, lambda small, *_: _search(small, lines, begin, seconds))
     return found.at(pair.home)
-
-
-def _lines(groups: Groups) -> dict[int, np.ndarray]:
-    """Return the groups of one feature, and that feature."""
-    return {at: flat for at, (_, flat) in enumerate(groups) if len(flat) == 1}
 
 
 def _line_plan(problem: Problem, feature: np.ndarray) -> tuple[Plan, float]:
@@ -131,7 +127,8 @@ def _search(
     """Solve group by group, the most promising first, until no other can win."""
     count = problem.shape[0]
     # Any plan's cost in a group bounds that group's own transport from above.
-    above = problem.independent + problem.costs.doubt(problem.independent, _product(problem))
+    product = Plan(np.outer(problem.a, problem.b), copy=False)
+    above = problem.independent + problem.costs.doubt(problem.independent, product)
     lowers, uppers = np.full(count, -np.inf), above.copy()
     for group, feature in lines.items():
         uppers[group] = min(uppers[group], _line_plan(problem, feature)[1])
@@ -187,7 +184,3 @@ def _search(
     if not status.ok:
         warn_unfinished(result, TOL)
     return result
-
-
-def _product(problem: Problem) -> Plan:
-    return Plan(np.outer(problem.a, problem.b), copy=False)

@@ -92,7 +92,8 @@ class LinearProgram(Driven):
             allowed = ~problem.costs.forbidden.ravel()
             rows, cols = rows[allowed], cols[allowed]
         costs = problem.costs.at(rows, cols)
-        unit, alpha = _unit(problem, costs), None
+        # A typical cost is the unit, so that a few huge ones do not hide the others.
+        unit, alpha = problem.typical_cost or float(np.abs(costs).max()) or 1.0, None
         for _ in range(UNITS):
             program = EpigraphProgram(
                 problem.a, problem.b, rows, cols, costs, self.method, problem.adversary.cap, unit
@@ -127,11 +128,6 @@ class LinearProgram(Driven):
             raise InputError(
                 "solver: LinearProgram solves eta = 0 and eps = 0; drop them or use solver='auto'"
             )
-
-
-def _unit(problem: Problem, costs: np.ndarray) -> float:
-    """The unit of cost to work in: typical ones, so that a few huge ones do not hide them."""
-    return problem.typical_cost or float(np.abs(costs).max()) or 1.0
 
 
 def _refined(program: EpigraphProgram) -> Iterator[Vertex]:

@@ -108,15 +108,7 @@ UNITS = 64.0
 def allowed_plan(forbidden: np.ndarray, a: np.ndarray, b: np.ndarray) -> Plan:
     """Return a plan that uses no forbidden arc.
 
-    Parameters
-    ----------
-    forbidden : array of shape (n, m), bool
-    a, b : arrays of shape (n,) and (m,)
-
-    Raises
-    ------
-    InputError
-        If there is none.
+    Where there is none, `InputError` says which rows have nowhere to go.
 
     Examples
     --------
