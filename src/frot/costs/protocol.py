@@ -191,7 +191,7 @@ class Costs(Protocol):
 
     def geometry(self) -> Geometry:
         """Return the costs as a batch of one, for sweeps in whatever library they live in."""
-        from frot.costs.views import CostsGeometry
+        from frot.costs.geometry import CostsGeometry
 
         return CostsGeometry(self)
 
