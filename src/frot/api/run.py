@@ -50,16 +50,6 @@ def check_options(
     shape: tuple[int, ...],
     home: Home | None = None,
     *,
-    a: Any = None,
-    b: Any = None,
-    eta: Any,
-    eps: Any,
-    prior: Any,
-    adversary: Any,
-    tau: Any,
-    penalty: Any,
-    normalise: Any,
-    normalise_weights: Any,
     solver: Any,
     tol: Any,
     max_iter: Any,
@@ -67,16 +57,15 @@ def check_options(
     start: Any = None,
     callback: Any = None,
     progress: Any = False,
+    **given: Any,
 ) -> tuple[Terms, Run]:
     """Check the options that `solve`, `solve_costs` and `pairwise` share, before any work.
 
-    Costs have the given shape, and arrays are at `home`.
+    Costs have the given shape, and arrays are at `home`. What is `given` besides a solver and its
+    limits is for `check_terms`.
     """
-    terms = check_terms(
-        shape, a, b, eta, eps, prior, normalise, normalise_weights,
-        eps_if_needed=isinstance(solver, str) and solver == "auto", on_device=on_accelerator(home),
-        adversary=adversary, tau=tau, penalty=penalty,
-    )  # fmt: skip
+    auto, on_device = isinstance(solver, str) and solver == "auto", on_accelerator(home)
+    terms = check_terms(shape, **given, eps_if_needed=auto, on_device=on_device)
     chosen = choose_solver(solver, shape, terms, Limits(tol, max_iter, time_limit))
     run = Run(chosen, start, callback, progress)
     run.check(shape)
@@ -100,7 +89,7 @@ def make_problem(
         if terms.normalise != "none":
             costs = normalise_costs(costs, *terms.shares, terms.normalise)
         if costs.forbidden is not None and terms.tau is None:
-            # Refuses costs that leave none.
+            # Raises where these leave none.
             allowed_plan(costs.forbidden, a, b)
         elif costs.forbidden is not None and terms.penalty == "kl":
             raise InputError("C: infinite costs are taken with penalty='tv' or without tau")
@@ -142,20 +131,16 @@ class Run:
 
     def __call__(self, problem: Problem) -> Result:
         """Solve without the points that weigh next to nothing, which are put back after."""
-        result = self._without_light(problem)
+        light = negligible(problem) if self.start is None and problem.costs.on_host else None
+        if light is None:
+            result = self._solve(problem)
+        else:
+            result = finish(
+                lambda: self._solve(problem.part(light.rows, light.cols)),
+                lambda found: _with_light(problem, found, light),
+            )
         warn_if_destroyed(problem, result)
         return result
-
-    def _without_light(self, problem: Problem) -> Result:
-        if self.start is not None or not problem.costs.on_host:
-            return self._solve(problem)
-        light = negligible(problem)
-        if light is None:
-            return self._solve(problem)
-        return finish(
-            lambda: self._solve(problem.part(light.rows, light.cols)),
-            lambda result: _with_light(problem, result, light),
-        )
 
     def _solve(self, problem: Problem) -> Result:
         """Solve on the support of the weights, unless the solver takes points without weight."""

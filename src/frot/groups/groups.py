@@ -370,7 +370,12 @@ class Groups:
         if 0 < len(items) <= FEW and all(type(item) is int for item in items):
             return _few_sizes(tuple(items), n_features)
         if items and all(isinstance(item, str) for item in items):
-            return cls._labels_for(items, n_features)
+            if len(items) != n_features:
+                raise InputError(
+                    f"groups has {len(items)} labels for {n_features} features; give one label per "
+                    "feature (for groups of feature names, write a list of lists)"
+                )
+            return cls.from_labels(items)
         if items and all(isinstance(item, bool | np.bool_) for item in items):
             raise InputError("groups is a single boolean mask; wrap it in a list: groups=[mask]")
         if items and all(isinstance(item, Integral) for item in items):
@@ -394,15 +399,6 @@ class Groups:
         if Path(text).suffix.lower() in members_of.GROUP_FILES:
             return cls.from_file(text, n_features, feature_names)
         raise InputError(f"groups={brief(text)} is not known; give {_SPECS}")
-
-    @classmethod
-    def _labels_for(cls, labels: list[str], n_features: int) -> Groups:
-        if len(labels) != n_features:
-            raise InputError(
-                f"groups has {len(labels)} labels for {n_features} features; give one label per "
-                "feature (for groups of feature names, write a list of lists)"
-            )
-        return cls.from_labels(labels)
 
     @classmethod
     def each(cls, n_features: int, feature_names: Sequence[str] | None = None) -> Groups:

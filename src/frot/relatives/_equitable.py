@@ -94,7 +94,7 @@ def equitable(
             f"C: costs must be >= 0 for equitable transport, but C{list(where)} = "
             f"{stack[where]:.6g}; add a constant"
         )
-    terms = check_terms(stack.shape, a, b, 0.0, 0.0, None, "none", normalise_weights)
+    terms = check_terms(stack.shape, a, b, normalise_weights=normalise_weights)
     labels = check_names(names, len(stack))
     limits = check_limits(tol, max_iter, time_limit)
     check_callable(callback, "callback")

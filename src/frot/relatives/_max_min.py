@@ -81,7 +81,7 @@ def max_min(
     metric, p = check_metric(metric, METRICS), check_number(p, "p", strict=True)
     seconds = None if time_limit is None else check_number(time_limit, "time_limit", strict=True)
     shape = (len(parsed), len(pair.X), len(pair.Y))
-    terms = check_terms(shape, pair.a, pair.b, 0.0, 0.0, None, "none", False)
+    terms = check_terms(shape, pair.a, pair.b)
     begin = time.perf_counter()
     problem = make_problem(
         lambda: build_costs(pair.X, pair.Y, parsed, metric, p, MEMORY_BUDGET), terms, parsed.names
