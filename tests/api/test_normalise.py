@@ -7,7 +7,7 @@ import ot
 import pytest
 
 import frot
-from frot.api.prepare import normalise_costs
+from frot.api.normalise import normalise_costs
 from frot.costs import StackedCosts
 
 RNG = np.random.default_rng(0)

@@ -20,7 +20,9 @@ import pytest
 from hypothesis import given, settings
 
 import frot
-from frot.api import _pairwise_table
+from frot import InputError
+from frot.api import pairwise as pairwise_module
+from frot.api.pairwise import Effort, Tile, check_clouds, cut_tiles
 from tests.reference import LIGHT, quiet
 from tests.stores import finished
 from tests.strategies import group_lists, point_clouds
@@ -35,21 +37,21 @@ few = settings(max_examples=30)
 def solved(monkeypatch) -> list[tuple[str, str]]:
     """The pairs that are solved in this process from here on."""
     pairs: list[tuple[str, str]] = []
-    solve_pair = _pairwise_table._solve_pair
+    solve_pair = pairwise_module._solve_pair
 
     def counting(one: Any, other: Any, call: Any) -> Any:
         found = solve_pair(one, other, call)
         pairs.append((one.name, other.name))
         return found
 
-    monkeypatch.setattr(_pairwise_table, "_solve_pair", counting)
+    monkeypatch.setattr(pairwise_module, "_solve_pair", counting)
     return pairs
 
 
 @pytest.fixture
 def small_tiles(monkeypatch) -> None:
     """A pair a tile, so that there is much to interrupt."""
-    monkeypatch.setattr(_pairwise_table, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(pairwise_module, "LEAST_SECONDS", 0.0)
 
 
 class TestValues:
@@ -340,17 +342,17 @@ class TestCheckpoint:
         path = tmp_path / "work"
         expected = frot.pairwise(CLOUDS, GROUPS)
         solved.clear()
-        counting = _pairwise_table._solve_pair
+        counting = pairwise_module._solve_pair
 
         def fail_later(one: Any, other: Any, call: Any) -> Any:
             if len(solved) == 4:
                 raise MemoryError
             return counting(one, other, call)
 
-        monkeypatch.setattr(_pairwise_table, "_solve_pair", fail_later)
+        monkeypatch.setattr(pairwise_module, "_solve_pair", fail_later)
         with pytest.raises(MemoryError):
             frot.pairwise(CLOUDS, GROUPS, checkpoint=path)
-        monkeypatch.setattr(_pairwise_table, "_solve_pair", counting)
+        monkeypatch.setattr(pairwise_module, "_solve_pair", counting)
         assert np.array_equal(frot.pairwise(CLOUDS, GROUPS, checkpoint=path), expected)
         assert len(solved) == len(set(solved)) == 6
 
@@ -413,9 +415,9 @@ SCRIPT = """
 import sys
 import numpy as np
 import frot
-from frot.api import _pairwise_table
+from frot.api import pairwise
 
-_pairwise_table.LEAST_SECONDS = 0.0
+pairwise.LEAST_SECONDS = 0.0
 rng = np.random.default_rng(7)
 clouds = [rng.normal(size=(25, 6)) for _ in range(20)]
 if __name__ == "__main__":
@@ -489,3 +491,139 @@ def test_two_prices_need_two_sides():
     table = frot.pairwise(clouds, others=clouds, tau=(1.0, np.inf), p=1.0)
     value = frot.solve(*clouds, tau=(1.0, np.inf), metric="euclidean").value
     assert table[0, 1] == pytest.approx(value)
+
+
+THREE = [np.random.default_rng(n).normal(size=(n, 3)) for n in (4, 5, 6)]
+
+
+def test_arrays_frames_lists_stacks_and_arrays_of_objects():
+    frames = [pd.DataFrame(cloud, columns=pd.Index(list("abc"))) for cloud in THREE]
+    ragged = np.empty(3, dtype=object)
+    ragged[:] = THREE
+    for some in (
+        THREE,
+        tuple(THREE),
+        iter(THREE),
+        [x.tolist() for x in THREE],
+        frames,
+        ragged,
+    ):
+        found = check_clouds(some, None, normalise=False)
+        assert found.sizes.tolist() == [4, 5, 6]
+        for cloud, expected in zip(found.members, THREE, strict=True):
+            assert np.array_equal(cloud.points, expected)
+    assert check_clouds(frames, None, normalise=False).columns == ("a", "b", "c")
+    assert check_clouds(np.zeros((2, 4, 3)), None, normalise=False).sizes.tolist() == [4, 4]
+
+
+def test_columns_of_any_member_name_the_features():
+    mixed = [THREE[0], pd.DataFrame(THREE[1], columns=pd.Index(list("abc"))), THREE[2]]
+    assert check_clouds(mixed, None, normalise=False).columns == ("a", "b", "c")
+
+
+BAD_CLOUDS = {
+    "nothing": ([], "clouds: is empty; give one cloud at least"),
+    "one array": (THREE[0], r"clouds: is one table; pass a list of clouds, \[clouds\]"),
+    "one frame": (pd.DataFrame(THREE[0]), "clouds: is one table"),
+    "a mapping": ({"a": THREE[0]}, r"clouds: is a mapping; pass list\(clouds.values\(\)\)"),
+    "a path": ("a.csv", "clouds: 'a.csv' is not a list of clouds"),
+    "a number": (3, "clouds: 3 is not a list of clouds"),
+    "a flat member": ([THREE[0], THREE[1][0]], r"clouds\[1\]: has shape \(3,\), but points are"),
+    "an empty member": ([*THREE, np.zeros((0, 3))], r"clouds\[3\]: has no points"),
+    "another width": (
+        [*THREE, np.zeros((2, 4))],
+        r"clouds\[3\]: has 4 features and clouds\[0\] has 3; they must be the same ones",
+    ),
+    "other columns": (
+        [THREE[0], *(pd.DataFrame(THREE[1], columns=pd.Index(list(c))) for c in ("abc", "acb"))],
+        r"clouds\[2\]: has other columns than clouds\[1\]; reorder them",
+    ),
+    "NaN": (
+        [*THREE, np.array([[0.0, np.nan, 0.0]])],
+        r"clouds\[3\]: 1 of 3 entries are NaN or infinite, the first at clouds\[3\]\[0, 1\]",
+    ),
+    "text": ([THREE[0], THREE[1].astype(str)], r"clouds\[1\]: holds <U32, not numbers"),
+}
+
+
+@pytest.mark.parametrize("mistake", BAD_CLOUDS)
+def test_a_bad_member_is_named(mistake):
+    clouds, message = BAD_CLOUDS[mistake]
+    with pytest.raises(InputError, match=message):
+        check_clouds(clouds, None, normalise=False)
+
+
+UNIFORM = [np.full(n, 1 / n) for n in (4, 5, 6)]
+BAD_WEIGHTS = {
+    "too few": (UNIFORM[:2], r"weights: 2 vectors for 3 clouds; give one for each, or None"),
+    "a wrong length": ([*UNIFORM[:2], UNIFORM[0]], r"weights\[2\]: has shape \(4,\), expected"),
+    "negative": ([None, [-1.0, 1, 1, 0, 0], None], r"weights\[1\]: weights must be >= 0"),
+    "a sum of two": ([None, 2 * UNIFORM[1], None], r"weights\[1\]: the weights sum to 2, .*=True"),
+    "a number": (1.0, "weights: is not a list of weight vectors; give one for each of clouds"),
+    "flat": ([0.2, 0.3, 0.5], r"weights\[0\]: has shape \(\), expected one weight per point"),
+}
+
+
+@pytest.mark.parametrize("mistake", BAD_WEIGHTS)
+def test_bad_weights_are_named(mistake):
+    weights, message = BAD_WEIGHTS[mistake]
+    with pytest.raises(InputError, match=message):
+        check_clouds(THREE, weights, normalise=False)
+
+
+def test_weights_are_kept_as_they_came():
+    found = check_clouds(THREE, [None, 2 * UNIFORM[1], UNIFORM[2]], normalise=True)
+    assert found.members[0].weights is None
+    assert np.array_equal(found.members[1].weights, 2 * UNIFORM[1])  # type: ignore[arg-type]
+
+
+sizes = st.lists(st.integers(1, 2000), min_size=1, max_size=40).map(np.array)
+efforts = st.builds(Effort, st.sampled_from([1e-3, 1e-2, 3.0]), st.sampled_from([0.0, 1e-7, 1e-5]))
+
+
+def positions(tiles: list[Tile], diagonal: bool) -> list[tuple[int, int]]:
+    return [pair for tile in tiles for pair in tile.pairs(diagonal)]
+
+
+@given(sizes, sizes, efforts, st.integers(1, 5000))
+def test_a_rectangle_has_every_pair_once(rows, cols, effort, width):
+    tiles, _ = cut_tiles(rows, cols, effort, width, diagonal=False)
+    found = positions(tiles, diagonal=False)
+    assert sorted(found) == [(i, j) for i in range(len(rows)) for j in range(len(cols))]
+
+
+@given(sizes, efforts, st.integers(1, 5000), st.booleans())
+def test_a_triangle_has_every_pair_once(rows, effort, width, diagonal):
+    tiles, _ = cut_tiles(rows, None, effort, width, diagonal)
+    found = positions(tiles, diagonal)
+    count = range(len(rows))
+    assert sorted(found) == [(i, j) for i in count for j in count if i < j + diagonal]
+    assert len(found) == sum(tile.count_pairs(diagonal) for tile in tiles)
+    assert all(tile.count_pairs(diagonal) == len(list(tile.pairs(diagonal))) for tile in tiles)
+
+
+@given(sizes, efforts, st.integers(1, 5000))
+def test_no_tile_is_too_much_unless_it_is_one_pair(rows, effort, width):
+    tiles, seconds = cut_tiles(rows, None, effort, width, diagonal=False)
+    assert seconds == sorted(seconds, reverse=True)
+    for tile, cost in zip(tiles, seconds, strict=True):
+        many = tile.count_pairs(diagonal=False) > 1
+        assert cost <= pairwise_module.MOST_SECONDS or not many
+        clouds = set(tile.rows) | set(tile.cols)
+        assert 8 * width * rows[list(clouds)].sum() <= pairwise_module.MOST_BYTES or not many
+
+
+def test_small_pairs_share_a_tile_and_its_clouds():
+    """What is sent is a few clouds a tile, not two a pair."""
+    rows = np.full(200, 20)
+    tiles, _ = cut_tiles(rows, None, Effort(5e-3, 0.0), 10, diagonal=False)
+    pairs = sum(tile.count_pairs(diagonal=False) for tile in tiles)
+    clouds = sum(len({*tile.rows, *tile.cols}) for tile in tiles)
+    assert pairs == 200 * 199 / 2
+    assert len(tiles) < 2 * pairwise_module.TILES
+    assert clouds < pairs / 2
+
+
+def test_one_cloud_has_no_pairs():
+    assert cut_tiles(np.array([5]), None, Effort(1.0, 1.0), 3, diagonal=False) == ([], [])
+    assert cut_tiles(np.array([5]), None, Effort(1.0, 0.0), 3, diagonal=True)[1] == [1.0]

@@ -14,7 +14,8 @@ from scipy.stats import wasserstein_distance
 import frot
 from frot import Entropic, Exact, FrankWolfe, Sinkhorn, Status
 from frot._base.arrays import Home
-from frot.api.solve import on_accelerator, solved_in_place
+from frot.api.run import on_accelerator
+from frot.api.solve import solved_in_place
 from frot.problem.terms import check_terms
 from tests.reference import linear_program
 from tests.strategies import point_clouds, seeds

@@ -12,10 +12,9 @@ import torch
 
 from frot._base.arrays import Home
 from frot.costs import FactoredCosts, RescaledCosts, StackedCosts
-from frot.costs.geometry import Geometry, take_members
+from frot.costs.geometry import CostsGeometry, Geometry, take_members
 from frot.costs.points import PointGeometry
 from frot.costs.stack import StackGeometry, difference_stack
-from frot.costs.views import CostsGeometry
 from frot.groups.groups import Groups
 from tests.solvers.sinkhorn.bounds import stack_of
 

@@ -11,7 +11,8 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import logsumexp, softmax
 
 from frot import CappedSimplex, InputError, Simplex
-from frot.problem.adversary import GivenSet, admit, as_adversary, capped_softmax, check_adversary
+from frot.problem.adversary import GivenSet, admit, as_adversary, capped_softmax
+from frot.problem.terms import check_adversary
 
 costs = hnp.arrays(float, st.integers(1, 6), elements=st.floats(-100.0, 100.0))
 etas = st.floats(1e-3, 1e3)
@@ -205,7 +206,7 @@ class Half:
         (lambda: as_adversary(Simplex(1.0, np.zeros(2)), 2), "sum to one"),
         (lambda: check_adversary(Simplex(1.0), 2, 0.5, None), "eta: is given here and by"),
         (
-            lambda: check_adversary(Simplex(1.0, np.log([0.5, 0.5])), 2, 0.0, np.log([0.5, 0.5])),
+            lambda: check_adversary(Simplex(1.0, np.log([0.5, 0.5])), 2, 0.0, [0.5, 0.5]),
             "prior: is given here and by",
         ),
         (lambda: check_adversary(Sloppy(), 2, 0.5, None), "eta, prior: are for frot.Simplex"),

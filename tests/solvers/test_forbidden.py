@@ -7,7 +7,7 @@ import pytest
 
 import frot
 from frot import InputError, Status
-from frot.solvers.forbidden import allowed_plan
+from frot.solvers.start import allowed_plan
 from tests.reference import linear_program, quiet
 
 

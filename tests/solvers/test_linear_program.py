@@ -9,6 +9,8 @@ import pytest
 
 import frot
 from frot import LinearProgram, Status
+from frot._base.stopping import DeadlineError, deadline
+from frot.solvers import EpigraphProgram
 from tests.reference import linear_program, quiet
 
 RNG = np.random.default_rng(0)
@@ -145,7 +147,45 @@ def test_a_plan_that_costs_far_more_than_is_typical():
 
 def test_where_highs_would_cycle_it_is_stopped(monkeypatch):
     # No step is enough: neither of its algorithms ends, and the pivots answer.
-    monkeypatch.setattr("frot.solvers.exact.vertex.MOST_STEPS", 0)
+    monkeypatch.setattr("frot.solvers._linear_program.MOST_STEPS", 0)
     result = frot.solve_costs(STACK, A, B, solver="linear_program")
     assert result.status is Status.CONVERGED
     assert result.value == pytest.approx(frot.solve_costs(STACK, A, B).value, rel=1e-9)
+
+
+COSTS = np.random.default_rng(0).random((3, 6, 5))
+EVEN_A, EVEN_B = np.full(6, 1 / 6), np.full(5, 1 / 5)
+ROWS, COLS = np.divmod(np.arange(30), 5)
+
+
+def solve_vertex(a, b, rows, cols, costs, method="simplex", presolve=False):
+    program = EpigraphProgram(a, b, rows, cols, costs, method)
+    return program.vertex() if program.solve(presolve) else None
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("presolve", [True, False])
+def test_all_arcs_give_the_optimum(method, presolve):
+    flat = COSTS.reshape(3, -1)
+    found = solve_vertex(EVEN_A, EVEN_B, ROWS, COLS, flat, method=method, presolve=presolve)
+    assert found is not None
+    assert (flat @ found.mass).max() == pytest.approx(
+        linear_program(COSTS, EVEN_A, EVEN_B), rel=1e-8
+    )
+    assert found.alpha.sum() == pytest.approx(1.0, rel=1e-12)
+    assert np.bincount(ROWS, found.mass) == pytest.approx(EVEN_A, abs=1e-9)
+    assert np.count_nonzero(found.mass > 1e-12) <= 6 + 5 + 3
+
+
+def test_arcs_that_admit_no_plan():
+    keep = COLS != 2
+    costs = COSTS.reshape(3, -1)[:, keep]
+    assert solve_vertex(EVEN_A, EVEN_B, ROWS[keep], COLS[keep], costs) is None
+
+
+def test_no_time():
+    rng = np.random.default_rng(1)
+    rows, cols = np.divmod(np.arange(150 * 150), 150)
+    uniform = np.full(150, 1 / 150)
+    with deadline(1e-3), pytest.raises(DeadlineError):
+        solve_vertex(uniform, uniform, rows, cols, rng.random((8, 150 * 150)))

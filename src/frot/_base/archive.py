@@ -24,7 +24,7 @@ __all__ = ["load", "write_archive"]
 # Who makes an answer of the arrays: a module with a function `rebuilt`, loaded when it is needed.
 READERS = {
     "result": "frot.problem.result_file",
-    "batch": "frot.api.batch_file",
+    "batch": "frot.api.batch_result",
     "comparison": "frot.comparison.comparison_file",
     "match": "frot.correspondence.match_file",
     "flow": "frot.correspondence.flow",

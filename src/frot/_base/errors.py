@@ -22,7 +22,7 @@ class InputError(ValueError):
 
     Examples
     --------
-    >>> from frot._base.errors import InputError
+    >>> from frot import InputError
     >>> issubclass(InputError, ValueError)
     True
     """
@@ -35,7 +35,7 @@ class ConvergenceWarning(UserWarning):
 
     Examples
     --------
-    >>> from frot._base.errors import ConvergenceWarning
+    >>> from frot import ConvergenceWarning
     >>> issubclass(ConvergenceWarning, UserWarning)
     True
     """
@@ -48,7 +48,7 @@ class DataWarning(UserWarning):
 
     Examples
     --------
-    >>> from frot._base.errors import DataWarning
+    >>> from frot import DataWarning
     >>> issubclass(DataWarning, UserWarning)
     True
     """
@@ -61,7 +61,7 @@ class SolverError(RuntimeError):
 
     Examples
     --------
-    >>> from frot._base.errors import SolverError
+    >>> from frot import SolverError
     >>> issubclass(SolverError, RuntimeError)
     True
     """
@@ -74,7 +74,7 @@ class MissingDependencyError(ImportError):
 
     Examples
     --------
-    >>> from frot._base.errors import MissingDependencyError
+    >>> from frot import MissingDependencyError
     >>> issubclass(MissingDependencyError, ImportError)
     True
     """
@@ -124,26 +124,8 @@ def how_to_install(extra: str) -> str:
 def require(module: str, extra: str) -> ModuleType:
     """Import an optional module, or say which extra of frot brings it.
 
-    Parameters
-    ----------
-    module : str
-        Dotted name of the module, for example ``"matplotlib.pyplot"``.
-    extra : str
-        The extra that installs it, for example ``"plot"``.
-
-    Returns
-    -------
-    ModuleType
-        The imported module.
-
-    Raises
-    ------
-    MissingDependencyError
-        If the module, or the package it lives in, is not installed.
-
     Examples
     --------
-    >>> from frot._base.errors import require
     >>> require("math", "plot").sqrt(4.0)
     2.0
     >>> require("no_such_module", "plot")

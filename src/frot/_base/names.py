@@ -12,7 +12,6 @@ def quote_some(names: Sequence[str], limit: int = 5) -> str:
 
     Examples
     --------
-    >>> from frot._base.names import quote_some
     >>> quote_some(["a", "b", "c"], limit=2)
     "'a', 'b' and 1 more"
     """
@@ -26,7 +25,6 @@ def first_repeated(names: Sequence[str]) -> str | None:
 
     Examples
     --------
-    >>> from frot._base.names import first_repeated
     >>> first_repeated(["a", "b", "a"])
     'a'
     """
@@ -42,7 +40,6 @@ def distinct(names: list[str]) -> list[str]:
 
     Examples
     --------
-    >>> from frot._base.names import distinct
     >>> distinct(["TP53", "MYC", "TP53"])
     ['TP53', 'MYC', 'TP53#2']
     """

@@ -62,21 +62,14 @@ def spread(
     iterator, or any exception, calls off what has not begun. Worker processes end with this one,
     even if it is killed.
 
-    Parameters
-    ----------
-    work : callable
-        Pickled, with its tasks and results, where other processes run it.
-    tasks : iterable
-    n_jobs : int, optional
-        1 is this process and needs no joblib. None leaves it to ``joblib.parallel_config``, and
-        is 1 without. On a Dask cluster it has no meaning: all workers take part.
-    prepare : callable
-        Called before each task by workers other than this process. Large libraries are loaded
-        here: joblib takes a process that grows after its first task for one that leaks, and
-        starts another.
-    at_once : bool
-        Whether every result is to be here as soon as it is there. Otherwise joblib sends short
-        tasks in batches, whose results come together.
+    `work` is pickled, with its tasks and results, where other processes run it. With ``n_jobs=1``
+    that is this process, without joblib; None leaves it to ``joblib.parallel_config``, and is 1
+    without. On a Dask cluster it has no meaning: all workers take part.
+
+    `prepare` is called before each task by workers other than this process. Large libraries are
+    loaded there: joblib takes a process that grows after its first task for one that leaks, and
+    starts another. `at_once` has every result here as soon as it is there; otherwise joblib sends
+    short tasks in batches, whose results come together.
 
     Examples
     --------
@@ -199,11 +192,6 @@ def end_with_caller(caller: int) -> None:
 
     Nothing happens in `caller` itself, whose threads may be workers too, nor in processes that
     somebody else started. A call of a library that holds Python's lock is finished first.
-
-    Parameters
-    ----------
-    caller : int
-        Process id.
 
     Examples
     --------

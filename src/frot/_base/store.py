@@ -222,16 +222,7 @@ class Store:
 def open_checkpoint(path: str | os.PathLike[str], fingerprint: str) -> Store:
     """Open, or begin, the store of one piece of work: arrays by the number of the task.
 
-    Parameters
-    ----------
-    path : path
-    fingerprint : str
-        Of the inputs and options; see `frot._base.fingerprint.fingerprint`.
-
-    Raises
-    ------
-    InputError
-        If the file is of other work, is not a store, or cannot be opened.
+    The `fingerprint` is of the inputs and options; a file of other work is refused.
 
     Examples
     --------

@@ -60,7 +60,7 @@ class Table:
     --------
     >>> import pathlib
     >>> import numpy as np
-    >>> from frot._base.tables import Table
+    >>> from frot import Table
     >>> Table(np.zeros((3, 2)), ("a", "b"), None, pathlib.Path("a.csv")).shape
     (3, 2)
     """
@@ -104,7 +104,7 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from frot._base.tables import read_table
+    >>> from frot import read_table
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
     >>> _ = path.write_text("height,weight\n1.8,75\n1.6,60\n")
     >>> table = read_table(path)
@@ -148,7 +148,7 @@ def read_pair(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from frot._base.tables import read_pair
+    >>> from frot import read_pair
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> _ = (folder / "a.csv").write_text("u,v\n1,2\n")
     >>> _ = (folder / "b.csv").write_text("v,u\n4,3\n")
@@ -170,21 +170,11 @@ def read_pair(
 def frame_like(x: Any) -> tuple[Any, tuple[str, ...] | None]:
     """Take the values and column names out of a DataFrame; pass anything else through.
 
-    Parameters
-    ----------
-    x : object
-        A DataFrame of pandas, polars or anything that has ``columns`` and ``to_numpy``.
-
-    Returns
-    -------
-    values : object
-        The frame's values as an array, shape (n, d); or `x` itself.
-    columns : tuple of str or None
+    Frames are of pandas, polars or anything that has ``columns`` and ``to_numpy``.
 
     Examples
     --------
     >>> import pandas
-    >>> from frot._base.tables import frame_like
     >>> frame_like(pandas.DataFrame({"a": [1.0], "b": [2.0]}))
     (array([[1., 2.]]), ('a', 'b'))
     >>> frame_like([[1.0, 2.0]])
@@ -348,25 +338,11 @@ _SAMPLE = 20
 def parse_text(text: str, delimiter: str, source: str) -> Parsed:
     r"""Read delimited text.
 
-    Parameters
-    ----------
-    text : str
-    delimiter : str
-        Of one character.
-    source : str
-        What to call the text in messages.
-
-    Returns
-    -------
-    columns : tuple of str or None
-        The header, if the first row is one.
-    ids : tuple of str or None
-        The first column, if it names the rows.
-    values : numpy.ndarray of float64, shape (n, d)
+    Returns the header, if the first row is one, the first column, if it names the rows, and the
+    values (n, d). `source` is what messages call the text.
 
     Examples
     --------
-    >>> from frot._base.tables import parse_text
     >>> parse_text("id,u,v\np1,1,2\np2,3,4\n", ",", "a.csv")
     (('u', 'v'), ('p1', 'p2'), array([[1., 2.], [3., 4.]]))
     """

@@ -11,7 +11,6 @@ import numpy as np
 
 from frot._base.arrays import Home, device_room, find_home, is_foreign, to_numpy
 from frot._base.errors import InputError, brief, warn_caller
-from frot._base.numbers import read_numbers
 from frot._base.spelling import second_names
 from frot._base.stopping import deadline, no_deadline
 from frot._base.validate import (
@@ -19,21 +18,21 @@ from frot._base.validate import (
     check_flag,
     check_number,
     check_points,
-    check_prior,
     check_weights,
+    read_numbers,
 )
-from frot.api._destroyed import warn_if_members_are_destroyed
 from frot.api.batch_result import BatchResult
 from frot.api.batch_work import BatchWork
+from frot.api.run import warn_if_members_are_destroyed
 from frot.costs import MEMORY_BUDGET, METRICS, FactoredMetric
 from frot.costs.build import points_geometry
 from frot.costs.geometry import Geometry, stand_ins, take_members
 from frot.groups.groups import Groups
-from frot.problem.adversary import GivenSet, SimplexFamily, check_adversary
+from frot.problem.adversary import GivenSet, SimplexFamily
 from frot.problem.amounts import DEFAULT_EPS, Relative
 from frot.problem.marginals import check_tau
 from frot.problem.status import Status
-from frot.problem.terms import amount_at, check_amount, refuse_idle_prior
+from frot.problem.terms import amount_at, check_adversary, check_amount
 from frot.solvers import Entropic
 from frot.solvers.choose import check_limits
 from frot.solvers.drive import NOTHING
@@ -49,7 +48,6 @@ __all__ = [
     "batch_home",
     "batch_points",
     "batch_weights",
-    "check_family",
     "run_batch",
     "solve_batch",
     "with_objectives",
@@ -132,12 +130,13 @@ def solve_batch(
     prices = check_tau(tau, "kl")
     a = batch_weights(a, count, n, "a", normalise_weights, prices is not None)
     b = batch_weights(b, count, m, "b", normalise_weights, prices is not None)
-    eta, eps = check_amount(eta, "eta"), check_amount(eps, "eps")
-    weights, eta, log_prior = check_family(
-        adversary, len(parsed), eta, check_prior(prior, len(parsed)), "solve_batch"
-    )
-    refuse_idle_prior(log_prior, eta)
-    if amount_at(eps) == 0.0:
+    weights, eta, log_prior = check_adversary(adversary, len(parsed), eta, prior)
+    if isinstance(weights, GivenSet):
+        raise InputError(
+            f"adversary: solve_batch does not take {weights.name}; use frot.CappedSimplex(k), or "
+            "frot.solve with eps = 0"
+        )
+    if amount_at(eps := check_amount(eps, "eps")) == 0.0:
         raise InputError("eps: batches need eps > 0; pass eps=..., or use frot.solve in a loop")
     limits = check_limits(Entropic(tol, max_iter, time_limit))
     memory_budget = check_number(memory_budget, "memory_budget")
@@ -166,19 +165,6 @@ def solve_batch(
         f, g = map(to_numpy, result.duals)
         warn_if_members_are_destroyed((a, b), (f, g), each)
     return result
-
-
-def check_family(
-    adversary: Any, count: int, eta: Any, log_prior: np.ndarray | None, who: str
-) -> tuple[SimplexFamily, Any, np.ndarray | None]:
-    """Return the set, eta and log prior; refuse sets that have no entropic solver by name."""
-    found, eta, log_prior = check_adversary(adversary, count, eta, log_prior)
-    if isinstance(found, GivenSet):
-        raise InputError(
-            f"adversary: {who} does not take {found.name}; use frot.CappedSimplex(k), or "
-            "frot.solve with eps = 0"
-        )
-    return found, eta, log_prior
 
 
 def run_batch(

@@ -1,15 +1,16 @@
-"""What `solve_batch` returns."""
+"""What `solve_batch` returns, how it is saved, and what is read back."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from frot._base.archive import write_archive
 from frot._base.arrays import Home, read_only, to_numpy
 from frot._base.errors import require
 from frot.groups.groups import Groups
@@ -17,12 +18,13 @@ from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan
 from frot.problem.bounds import relative_gap
 from frot.problem.result import Progress, Result
+from frot.problem.result_file import arrays_of_groups, groups_in
 from frot.problem.status import Status
 from frot.solvers.sinkhorn.certificate import Certificate
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.gibbs import Gibbs
 
-__all__ = ["BatchResult"]
+__all__ = ["BatchResult", "SavedBatch", "rebuilt"]
 
 # Rows in a notebook; more would not be read.
 SHOWN = 8
@@ -118,9 +120,6 @@ class BatchResult(Sequence[Result]):
         >>> bool((again.value == found.value).all())
         True
         """
-        from frot._base.archive import write_archive
-        from frot.api.batch_file import arrays_of
-
         return write_archive(path, "batch", arrays_of(self))
 
     def _repr_html_(self) -> str:
@@ -298,3 +297,71 @@ class BatchResult(Sequence[Result]):
         tau = tuple(np.inf if price is None else float(price[at, 0]) for price in prices)
         totals = tuple(float(to_numpy(side[at, :]).sum()) for side in (terms.a, terms.b))
         return {"tau": tau, "totals": totals}
+
+
+NUMBERS = ("eta", "eps", "mean_cost")
+PROVEN = ("value", "lower", "upper", "plain_lower", "plain_upper", "alpha", "phi")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SavedBatch(BatchResult):
+    """A batch from a file: its plans are arrays, and it needs no costs to make them."""
+
+    owed: tuple[dict[str, Any], ...] = ()
+
+    def plans(self) -> np.ndarray:
+        """Return all plans as one fresh array of shape (B, n, m)."""
+        return np.stack([self.explicit[at] for at in range(len(self))])
+
+    def products(self, U: Any, V: Any) -> tuple[Any, Any]:
+        """Return ``plans @ V`` and ``plans^T @ U``; None for what is not given."""
+        plans = self.plans()
+        ahead = None if V is None else plans @ V
+        return ahead, None if U is None else plans.transpose(0, 2, 1) @ U
+
+    def _owed(self, at: int) -> dict[str, Any]:
+        return self.owed[at]
+
+
+def arrays_of(batch: BatchResult) -> dict[str, Any]:
+    """Return all of a batch as arrays by name."""
+    f, g = batch.duals
+    owed = [batch._owed(at) for at in range(len(batch))]
+    return {
+        "status": np.array([status.name for status in batch.status]),
+        "iterations": batch.iterations,
+        "time": batch.time,
+        "solver": batch.solver,
+        "f": to_numpy(f),
+        "g": to_numpy(g),
+        "plans": to_numpy(batch.plans()),
+        **{name: getattr(batch, name) for name in NUMBERS},
+        **{name: to_numpy(getattr(batch.proof, name)) for name in PROVEN},
+        **{name: np.array([one[name] for one in owed]) for name in owed[0]},
+        **arrays_of_groups(batch.groups),
+    }
+
+
+def rebuilt(arrays: Mapping[str, np.ndarray]) -> SavedBatch:
+    """Make the batch that `arrays_of` took apart."""
+    proof = dict.fromkeys((field.name for field in fields(Certificate)), None)
+    proof |= {name: arrays[name] for name in PROVEN}
+    prices = [name for name in ("tau", "totals") if name in arrays]
+    count = len(arrays["status"])
+    engine: Any = None
+    return SavedBatch(
+        status=tuple(Status[name] for name in arrays["status"].tolist()),
+        proof=Certificate(**proof),
+        duals=(arrays["f"], arrays["g"]),
+        explicit=dict(enumerate(arrays["plans"])),
+        engine=engine,
+        iterations=tuple(arrays["iterations"].tolist()),
+        time=float(arrays["time"]),
+        groups=groups_in(arrays),
+        solver=str(arrays["solver"]),
+        home=None,
+        owed=tuple(
+            {name: tuple(arrays[name][at].tolist()) for name in prices} for at in range(count)
+        ),
+        **{name: arrays[name] for name in NUMBERS},
+    )

@@ -75,14 +75,7 @@ class BatchWork:
         What single precision leaves undone is taken up again in double, and what is left then is
         solved alone: on arcs, where an eps may be as small as it likes.
 
-        Parameters
-        ----------
-        whole : DenseEngine
-            All members.
-        members : array of int
-            Those to solve.
-        start : pair of arrays of shape (B, L) and (B, m), optional
-            Weights and potentials of all members to begin with.
+        `start` are weights (B, L) and potentials (B, m) of all members of the batch to begin with.
         """
         precise = whole.double()
         small, done = to_numpy(precise.terms.eps < SMALL_EPS * precise.terms.scale)[members, 0], 0

@@ -9,29 +9,29 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import Home, device_room, find_home, to_numpy
+from frot._base.arrays import device_room, find_home, to_numpy
 from frot._base.errors import InputError
-from frot._base.numbers import all_finite
 from frot._base.spelling import second_names
 from frot._base.stopping import deadline, finish
 from frot._base.validate import (
+    all_finite,
     check_costs,
     check_metric,
     check_names,
     check_number,
     check_two_clouds,
 )
-from frot.api.prepare import make_problem, refuse_normalised_distance
-from frot.api.run import Run
+from frot.api.normalise import refuse_normalised_distance
+from frot.api.run import check_options, make_problem
 from frot.costs import MEMORY_BUDGET, METRICS, build_costs, device_points, device_stack, given_costs
 from frot.costs.metrics import factored_metric
 from frot.groups.groups import Groups
 from frot.problem.adversary import SimplexFamily
 from frot.problem.amounts import Relative
 from frot.problem.result import Result
-from frot.problem.terms import Terms, amount_at, check_amount, check_terms
+from frot.problem.terms import Terms, amount_at, check_amount
 from frot.solvers import Callback
-from frot.solvers.choose import Limits, Solver, choose_solver
+from frot.solvers.choose import Solver
 from frot.solvers.sinkhorn.dense import dense_bytes, stream_bytes
 
 __all__ = ["distance", "solve", "solve_costs"]
@@ -172,14 +172,12 @@ def solve(
     p = check_number(p, "p", strict=True)
     memory_budget = check_number(memory_budget, "memory_budget")
     shape = (len(parsed), X.shape[0], Y.shape[0])
-    terms = check_terms(
-        shape, a, b, eta, eps, prior, normalise, normalise_weights,
-        eps_if_needed=isinstance(solver, str) and solver == "auto", on_device=on_accelerator(home),
-        adversary=adversary, tau=tau, penalty=penalty,
+    terms, run = check_options(
+        shape, home, a=a, b=b, eta=eta, eps=eps, prior=prior, adversary=adversary, tau=tau,
+        penalty=penalty, normalise=normalise, normalise_weights=normalise_weights, solver=solver,
+        tol=tol, max_iter=max_iter, time_limit=time_limit, start=start, callback=callback,
+        progress=progress,
     )  # fmt: skip
-    limits = Limits(tol, max_iter, time_limit)
-    run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
-    run.check(shape)
     factored = factored_metric(metric, p)
     if home is not None and factored is not None and solved_in_place(run.solver, terms):
         X, Y = home.bring(X), home.bring(Y)
@@ -250,14 +248,12 @@ time_limit, start, callback, progress :
     stack = check_costs(C, infinite=True)
     shape = tuple(stack.shape)
     labels = check_names(names, shape[0])
-    terms = check_terms(
-        shape, a, b, eta, eps, prior, normalise, normalise_weights,
-        eps_if_needed=isinstance(solver, str) and solver == "auto", on_device=on_accelerator(home),
-        adversary=adversary, tau=tau, penalty=penalty,
+    terms, run = check_options(
+        shape, home, a=a, b=b, eta=eta, eps=eps, prior=prior, adversary=adversary, tau=tau,
+        penalty=penalty, normalise=normalise, normalise_weights=normalise_weights, solver=solver,
+        tol=tol, max_iter=max_iter, time_limit=time_limit, start=start, callback=callback,
+        progress=progress,
     )  # fmt: skip
-    limits = Limits(tol, max_iter, time_limit)
-    run = Run(choose_solver(solver, shape, terms, limits), start, callback, progress)
-    run.check(shape)
     if home is not None and solved_in_place(run.solver, terms) and all_finite(stack):
         make = partial(device_stack, stack, home)
     else:
@@ -267,11 +263,6 @@ time_limit, start, callback, progress :
     with deadline(run.solver.time_limit), room:
         problem = make_problem(make, terms, labels)
         return finish(lambda: run(problem), lambda result: result.at(home))
-
-
-def on_accelerator(home: Home | None) -> bool:
-    """Whether arrays are on a device that solvers of the host cannot use."""
-    return home is not None and not home.on_host
 
 
 def solved_in_place(solver: Solver, terms: Terms) -> bool:

@@ -14,8 +14,7 @@ from frot._base.arrays import Home, at_least, quiet, to_numpy
 from frot._base.errors import InputError, hearing
 from frot._base.stopping import finish
 from frot._base.validate import check_names, check_number, check_prior, check_weights
-from frot.api.prepare import make_problem
-from frot.api.run import Run
+from frot.api.run import Run, make_problem
 from frot.correspondence._cosines import row_blocks
 from frot.correspondence._layer_costs import GridGeometry
 from frot.costs import MEMORY_BUDGET, DeviceCosts, StackedCosts

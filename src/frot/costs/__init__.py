@@ -22,18 +22,15 @@ Examples
 from __future__ import annotations
 
 from frot._base.arrays import namespace
-from frot.costs._forbidden import ForbiddenCosts
 from frot.costs._metric import MetricCosts
-from frot.costs._rescaled import RescaledCosts
 from frot.costs._separable import SeparableCosts
 from frot.costs.build import MEMORY_BUDGET, build_costs, device_points, device_stack, given_costs
-from frot.costs.geometry import Geometry
+from frot.costs.geometry import CostsGeometry, DeviceCosts, Geometry
 from frot.costs.metrics import METRICS, Columns, FactoredMetric
-from frot.costs.partial import PartialCosts
 from frot.costs.points import FactoredCosts, PointGeometry
 from frot.costs.protocol import Costs, Rounding
 from frot.costs.stack import StackedCosts, StackGeometry
-from frot.costs.views import CostsGeometry, DeviceCosts
+from frot.costs.wrapped import ForbiddenCosts, PartialCosts, RescaledCosts
 
 __all__ = [
     "MEMORY_BUDGET",

@@ -10,14 +10,14 @@ import numpy as np
 
 from frot._base.arrays import Home
 from frot._base.stopping import seconds_left
-from frot.costs._forbidden import ForbiddenCosts
 from frot.costs._metric import MetricCosts
 from frot.costs._separable import SeparableCosts
+from frot.costs.geometry import DeviceCosts
 from frot.costs.metrics import METRICS, FactoredMetric, factored_metric, map_points
 from frot.costs.points import FactoredCosts, PointGeometry, is_identity
 from frot.costs.protocol import Costs
 from frot.costs.stack import StackedCosts, StackGeometry, difference_stack, stack_of
-from frot.costs.views import DeviceCosts
+from frot.costs.wrapped import ForbiddenCosts
 from frot.groups.groups import Groups
 
 __all__ = [

@@ -185,13 +185,13 @@ class Costs(Protocol):
     def rescaled(self, scale: np.ndarray, shift: np.ndarray | None = None) -> Costs:
         """Return the costs ``scale_l * (C_l - shift_l)``."""
         # Not above: it is a kind of costs itself.
-        from frot.costs._rescaled import RescaledCosts
+        from frot.costs.wrapped import RescaledCosts
 
         return RescaledCosts(self, scale, np.zeros(len(scale)) if shift is None else shift)
 
     def geometry(self) -> Geometry:
         """Return the costs as a batch of one, for sweeps in whatever library they live in."""
-        from frot.costs.views import CostsGeometry
+        from frot.costs.geometry import CostsGeometry
 
         return CostsGeometry(self)
 

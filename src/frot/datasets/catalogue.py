@@ -222,11 +222,7 @@ def digest_of_file(path: Path) -> str:
 def digest_of_arrays(X: NDArray[Any], y: NDArray[Any]) -> str:
     """Return the digest of values and labels, whoever wrote them into whichever container.
 
-    Parameters
-    ----------
-    X : numpy.ndarray, shape (n, d)
-        Taken as float32, which is what the conversions hold.
-    y : numpy.ndarray of str, shape (n,)
+    X, (n, d), is taken as float32, which is what the conversions hold.
 
     Examples
     --------
@@ -303,20 +299,9 @@ def fetch(
 ) -> Path:
     """Return the path of a checked file, downloading it only where `download` says so.
 
-    Parameters
-    ----------
-    file : File
-    name : str
-        The set it belongs to, for messages.
-    root : path, optional
-        The only folder to look in, and to download to.
-    download : bool
-
-    Raises
-    ------
-    InputError
-        If the file is not there (the message says where to get it), cannot be downloaded, or is
-        not the file that its digest stands for.
+    `name` is the set it belongs to, for messages; `root` is the only folder to look in, and to
+    download to. A file that is not there (the message says where to get it), cannot be downloaded,
+    or is not the one that its digest stands for raises `InputError`.
 
     Examples
     --------

@@ -31,7 +31,6 @@ def listed(spec: Any) -> list[Any] | None:
 
     Examples
     --------
-    >>> from frot.groups._members import listed
     >>> listed(([0], [1, 2])), listed({0, 1}), listed(5)
     ([[0], [1, 2]], None, None)
     """
@@ -47,18 +46,8 @@ def listed(spec: Any) -> list[Any] | None:
 def column_lookup(feature_names: Sequence[str]) -> dict[str, NDArray[np.intp]]:
     """Find the columns of each feature name; a name that occurs twice has both its columns.
 
-    Parameters
-    ----------
-    feature_names : sequence of str, length d
-
-    Returns
-    -------
-    dict
-        Name to an array of column numbers, ascending.
-
     Examples
     --------
-    >>> from frot.groups._members import column_lookup
     >>> column_lookup(["TP53", "MYC", "TP53"])["TP53"].tolist()
     [0, 2]
     """
@@ -73,25 +62,11 @@ def resolve_members(
 ) -> NDArray[np.intp]:
     """Find the column numbers of one group.
 
-    Parameters
-    ----------
-    group : str
-        The group's name, for messages.
-    members : slice, int, str, boolean mask of length d, or collection of ints or feature names
-        What the user wrote.
-    n_features : int
-        d, the number of columns.
-    lookup : mapping or None
-        From `column_lookup`; None when the columns have no names.
-
-    Returns
-    -------
-    numpy.ndarray of intp
-        In the order given. Whether they are in range and distinct is checked by `Groups`.
+    In the order given; whether they are in range and distinct is checked by `Groups`. `lookup` is
+    None where the columns have no names.
 
     Examples
     --------
-    >>> from frot.groups._members import resolve_members
     >>> resolve_members("g0", [True, False, True], 3, None).tolist()
     [0, 2]
     """
@@ -166,7 +141,6 @@ def gather(labelled: Iterable[tuple[str, _Member]]) -> dict[str, list[_Member]]:
 
     Examples
     --------
-    >>> from frot.groups._members import gather
     >>> gather([("a", 0), ("b", 1), ("a", 2)])
     {'a': [0, 2], 'b': [1]}
     """
@@ -183,9 +157,8 @@ def read_gmt(path: Path) -> list[tuple[str, list[str]]]:
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from frot.groups._members import read_gmt
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.gmt"
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "sets.gmt"
     >>> _ = path.write_text("HYPOXIA\tsource\tVEGFA\tLDHA\n")
     >>> read_gmt(path)
     [('HYPOXIA', ['VEGFA', 'LDHA'])]
@@ -210,9 +183,8 @@ def read_json(path: Path) -> Any:
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from frot.groups._members import read_json
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "groups.json"
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "groups.json"
     >>> _ = path.write_text('{"signal": [0, 1], "noise": [2]}')
     >>> read_json(path)
     {'signal': [0, 1], 'noise': [2]}
@@ -231,9 +203,8 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from frot.groups._members import read_pairs
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "groups.csv"
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "groups.csv"
     >>> _ = path.write_text("group,feature\nsize,height\n")
     >>> read_pairs(path)
     [('height', 'size')]
@@ -264,9 +235,8 @@ def match_sets(
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from frot.groups._members import match_sets
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.gmt"
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "sets.gmt"
     >>> _ = path.write_text("HYPOXIA\t-\tVEGFA\tLDHA\nEMPTY\t-\tINS\n")
     >>> match_sets(path, ["MYC", "LDHA", "VEGFA"], 1, "drop")
     ([('HYPOXIA', [2, 1], 2)], ('EMPTY',))
@@ -301,9 +271,8 @@ def read_members(path: Path, feature_names: Sequence[str] | None) -> dict[str, l
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from frot.groups._members import read_members
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "groups.csv"
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "groups.csv"
     >>> _ = path.write_text("0,signal\n1,noise\n2,noise\n")
     >>> read_members(path, None)
     {'signal': [0], 'noise': [1, 2]}

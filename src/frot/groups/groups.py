@@ -66,7 +66,7 @@ class Groups:
 
     Examples
     --------
-    >>> from frot.groups.groups import Groups
+    >>> from frot import Groups
     >>> groups = Groups.from_indices([range(2), range(2, 10)], n_features=10)
     >>> groups
     Groups(2 groups of 10 features: 'g0' (2), 'g1' (8))
@@ -131,7 +131,7 @@ class Groups:
         plural = "" if len(self) == 1 else "s"
         used = "of" if self.covers else f"over {np.unique(self.flat).size} of"
         total = f"{self.n_features} feature" + ("" if self.n_features == 1 else "s")
-        return f"{'Groups'}({len(self)} group{plural} {used} {total}: {', '.join(parts)})"
+        return f"Groups({len(self)} group{plural} {used} {total}: {', '.join(parts)})"
 
     @cached_property
     def indices(self) -> tuple[NDArray[np.intp], ...]:
@@ -178,7 +178,7 @@ class Groups:
         Examples
         --------
         >>> import numpy as np
-        >>> from frot.groups.groups import Groups
+        >>> from frot import Groups
         >>> groups = Groups(("a", "b"), np.array([0, 1, 1]), np.array([0, 2, 3]), 2)
         >>> groups.membership().toarray()
         array([[1., 1.],
@@ -201,7 +201,7 @@ class Groups:
         Examples
         --------
         >>> import numpy as np
-        >>> from frot.groups.groups import Groups
+        >>> from frot import Groups
         >>> groups = Groups(("a", "b"), np.array([0, 1, 2]), np.array([0, 2, 3]), 3)
         >>> groups.subset(["b"]).indices
         (array([2]),)
@@ -247,7 +247,7 @@ class Groups:
 
         Examples
         --------
-        >>> from frot.groups.groups import Groups
+        >>> from frot import Groups
         >>> Groups.parse({"few": [0], "some": [1, 2], "all": [0, 1, 2]}, 3).limited(2, 2).dropped
         ('few', 'all')
         """
@@ -298,7 +298,7 @@ class Groups:
         Examples
         --------
         >>> import numpy as np
-        >>> from frot.groups.groups import Groups
+        >>> from frot import Groups
         >>> Groups(
         ...     ("a", "b"), np.array([0, 1, 1]), np.array([0, 2, 3]), 2
         ... ).require_disjoint()
@@ -341,7 +341,7 @@ class Groups:
 
         Examples
         --------
-        >>> from frot.groups.groups import Groups
+        >>> from frot import Groups
         >>> Groups.parse([2, 8], 10)
         Groups(2 groups of 10 features: 'g0' (2), 'g1' (8))
         >>> Groups.parse("prefix", 3, ["age", "lab_na", "lab_k"])
@@ -370,7 +370,12 @@ class Groups:
         if 0 < len(items) <= FEW and all(type(item) is int for item in items):
             return _few_sizes(tuple(items), n_features)
         if items and all(isinstance(item, str) for item in items):
-            return cls._labels_for(items, n_features)
+            if len(items) != n_features:
+                raise InputError(
+                    f"groups has {len(items)} labels for {n_features} features; give one label per "
+                    "feature (for groups of feature names, write a list of lists)"
+                )
+            return cls.from_labels(items)
         if items and all(isinstance(item, bool | np.bool_) for item in items):
             raise InputError("groups is a single boolean mask; wrap it in a list: groups=[mask]")
         if items and all(isinstance(item, Integral) for item in items):
@@ -396,15 +401,6 @@ class Groups:
         raise InputError(f"groups={brief(text)} is not known; give {_SPECS}")
 
     @classmethod
-    def _labels_for(cls, labels: list[str], n_features: int) -> Groups:
-        if len(labels) != n_features:
-            raise InputError(
-                f"groups has {len(labels)} labels for {n_features} features; give one label per "
-                "feature (for groups of feature names, write a list of lists)"
-            )
-        return cls.from_labels(labels)
-
-    @classmethod
     def each(cls, n_features: int, feature_names: Sequence[str] | None = None) -> Groups:
         """One group per feature, named after it.
 
@@ -412,7 +408,7 @@ class Groups:
 
         Examples
         --------
-        >>> from frot.groups.groups import Groups
+        >>> from frot import Groups
         >>> Groups.each(3).names
         ('x0', 'x1', 'x2')
         >>> Groups.each(2, ["TP53", "TP53"]).names
@@ -430,7 +426,7 @@ class Groups:
 
         Examples
         --------
-        >>> from frot.groups.groups import Groups
+        >>> from frot import Groups
         >>> Groups.all(3)
         Groups(1 group of 3 features: 'all' (3))
         """
@@ -447,7 +443,7 @@ class Groups:
 
         Examples
         --------
-        >>> from frot.groups.groups import Groups
+        >>> from frot import Groups
         >>> Groups.from_sizes([2, 3], names=["signal", "noise"]).indices[1]
         array([2, 3, 4])
         """
@@ -483,7 +479,7 @@ class Groups:
 
         Examples
         --------
-        >>> from frot.groups.groups import Groups
+        >>> from frot import Groups
         >>> Groups.from_indices([[0, 2], slice(1, 3)], 3).overlapping
         True
         """
@@ -507,7 +503,7 @@ class Groups:
 
         Examples
         --------
-        >>> from frot.groups.groups import Groups
+        >>> from frot import Groups
         >>> Groups.from_mapping({"lab": ["na", "k"]}, 3, ["age", "na", "k"]).indices[0]
         array([1, 2])
         """
@@ -528,7 +524,7 @@ class Groups:
 
         Examples
         --------
-        >>> from frot.groups.groups import Groups
+        >>> from frot import Groups
         >>> Groups.from_prefix(["lab_na", "age", "lab_k"])
         Groups(2 groups of 3 features: 'lab' (2), 'age' (1))
         """
@@ -547,7 +543,7 @@ class Groups:
 
         Examples
         --------
-        >>> from frot.groups.groups import Groups
+        >>> from frot import Groups
         >>> Groups.from_labels(["a", "b", "a", None])
         Groups(2 groups over 3 of 4 features: 'a' (2), 'b' (1))
         """
@@ -584,7 +580,7 @@ class Groups:
         Examples
         --------
         >>> import pathlib, tempfile
-        >>> from frot.groups.groups import Groups
+        >>> from frot import Groups
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.gmt"
         >>> _ = path.write_text("HYPOXIA\t-\tVEGFA\tLDHA\nEMPTY\t-\tINS\n")
         >>> groups = Groups.from_gmt(path, ["MYC", "LDHA", "VEGFA"])
@@ -613,7 +609,7 @@ class Groups:
         Examples
         --------
         >>> import pathlib, tempfile
-        >>> from frot.groups.groups import Groups
+        >>> from frot import Groups
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "groups.csv"
         >>> _ = path.write_text("feature,group\n0,signal\n1,noise\n2,noise\n")
         >>> Groups.from_file(path, 3)

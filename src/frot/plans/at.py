@@ -62,11 +62,7 @@ def factor_type(user: Home, other: Any) -> Any:
 class PlanAt(Plan):
     """A plan that takes and returns arrays of another library.
 
-    Parameters
-    ----------
-    plan : Plan
-    home : Home
-        Where arrays that come out go, and their precision.
+    Arrays that come out go to `home`, in its precision.
 
     Examples
     --------

@@ -311,18 +311,9 @@ def settle(plan: Plan, a: np.ndarray, b: np.ndarray, units: float = 0.0) -> Sett
     arcs' `off` is what remains to be moved after the masses themselves were rounded: a plan with
     exact marginals exists, and differs by that.
 
-    Parameters
-    ----------
-    plan : Plan
-    a, b : arrays of shape (n,) and (m,)
-    units : float
-        How many units in their last place the weights of a tree's rows and columns may differ by
-        in sum: weights that mean the same need not add up to the same.
-
-    Returns
-    -------
-    Settled or None
-        None if the arcs admit no plan with these marginals, or this forest none.
+    The weights of a tree's rows and columns may differ in sum by so many `units` in their last
+    place: weights that mean the same need not add up to the same. None comes out if the arcs admit
+    no plan with these marginals, or this forest none.
 
     Examples
     --------

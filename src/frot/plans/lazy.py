@@ -15,9 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from frot._base.arrays import Home, is_foreign, namespace, read_only, to_numpy
-from frot.plans._index import is_rows, runs
 from frot.plans.at import entrywise, factor_type
-from frot.plans.plan import Arcs, Plan, refuse
+from frot.plans.plan import Arcs, Plan, is_rows, refuse, runs
 
 __all__ = ["LazyPlan", "PlanRows", "TransposedPlan"]
 
@@ -361,10 +360,6 @@ class TransposedPlan(Plan):
     """``plan.T`` of a lazy plan, which computes what the plan computes.
 
     Its rows are the plan's columns, so that one of them takes a pass over the plan.
-
-    Parameters
-    ----------
-    plan : LazyPlan of shape (m, n)
 
     Examples
     --------

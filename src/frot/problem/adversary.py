@@ -19,8 +19,7 @@ import array_api_compat.numpy
 import numpy as np
 
 from frot._base.errors import InputError, brief
-from frot._base.numbers import check_finite, read_numbers
-from frot._base.validate import check_count, check_number
+from frot._base.validate import check_count, check_finite, check_number, read_numbers
 from frot.problem.amounts import Relative
 
 __all__ = [
@@ -32,7 +31,6 @@ __all__ = [
     "admit",
     "as_adversary",
     "capped_softmax",
-    "check_adversary",
     "given_once",
     "simplex_of",
 ]
@@ -357,10 +355,6 @@ class Simplex(SimplexFamily):
         self._read()
 
 
-# What is meant where no set is given.
-EVERYTHING = Simplex()
-
-
 @dataclass(frozen=True, eq=False)
 class CappedSimplex(SimplexFamily):
     r"""Weights of sum one of which none is above 1/k: the k worst groups share the weight.
@@ -565,24 +559,6 @@ def as_adversary(adversary: Any, count: int) -> SimplexFamily | GivenSet:
     if isinstance(adversary, GivenSet) and adversary.count == count:
         return adversary
     return GivenSet(adversary, count)
-
-
-def check_adversary(
-    adversary: Any, count: int, eta: Any, log_prior: np.ndarray | None
-) -> tuple[SimplexFamily | GivenSet, Any, np.ndarray | None]:
-    """Return the set, eta and log prior of a call that gave these, each once.
-
-    `eta` is a number or a share of a mean cost, zero where none was given.
-    """
-    found = as_adversary(EVERYTHING if adversary is None else adversary, count)
-    if isinstance(found, GivenSet):
-        given = eta.share if isinstance(eta, Relative) else eta
-        if log_prior is not None or given != 0.0:
-            raise InputError(
-                f"eta, prior: are for frot.Simplex and frot.CappedSimplex, not for {found.name}"
-            )
-        return found, 0.0, None
-    return found.having(0.0, None), *given_once(found, eta, log_prior)
 
 
 def given_once(

@@ -13,7 +13,7 @@ import numpy as np
 
 from frot._base.arrays import read_only
 from frot._base.errors import InputError, brief
-from frot._base.numbers import check_finite, read_numbers
+from frot._base.validate import check_finite, read_numbers
 
 __all__ = ["Box", "Ellipsoid", "Polyhedron", "Polytope"]
 

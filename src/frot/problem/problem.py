@@ -74,7 +74,7 @@ class Problem:
     def __post_init__(self) -> None:
         object.__setattr__(self, "adversary", as_adversary(self.adversary, self.costs.shape[0]))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int, int]:
         """(L, n, m)."""
         return self.costs.shape

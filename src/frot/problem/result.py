@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from frot._base.archive import write_archive
 from frot._base.arrays import Home, read_only, to_numpy
 from frot._base.errors import require
 from frot.groups.groups import Groups
@@ -461,7 +462,6 @@ class Result:
         ...     float(data["value"])
         1.0
         """
-        from frot._base.archive import write_archive
         from frot.problem.result_file import arrays_of
 
         return write_archive(path, "result", arrays_of(self))

@@ -16,7 +16,7 @@ from frot._base.validate import (
     check_prior,
     check_weights,
 )
-from frot.problem.adversary import GivenSet, SimplexFamily, check_adversary
+from frot.problem.adversary import GivenSet, Simplex, SimplexFamily, as_adversary, given_once
 from frot.problem.amounts import DEFAULT_EPS, Relative
 from frot.problem.marginals import KEPT, Marginals, check_tau, unit_mass
 
@@ -24,6 +24,7 @@ __all__ = [
     "NORMALISATIONS",
     "Terms",
     "amount_at",
+    "check_adversary",
     "check_amount",
     "check_terms",
     "refuse_idle_prior",
@@ -76,13 +77,13 @@ class Terms(NamedTuple):
 
 def check_terms(
     shape: tuple[int, ...],
-    a: Any,
-    b: Any,
-    eta: Any,
-    eps: Any,
-    prior: Any,
-    normalise: Any,
-    normalise_weights: bool,
+    a: Any = None,
+    b: Any = None,
+    eta: Any = 0.0,
+    eps: Any = 0.0,
+    prior: Any = None,
+    normalise: Any = "none",
+    normalise_weights: bool = False,
     eps_if_needed: bool = False,
     on_device: bool = False,
     adversary: Any = None,
@@ -101,15 +102,12 @@ def check_terms(
     a = check_weights(a, n, "a", normalise_weights, any_mass=pair is not None)
     b = check_weights(b, m, "b", normalise_weights, any_mass=pair is not None)
     how = check_choice(normalise, "normalise", NORMALISATIONS)
-    eta = check_amount(eta, "eta")
-    log_prior = check_prior(prior, count)
-    weights, eta, log_prior = check_adversary(adversary, count, eta, log_prior)
+    weights, eta, log_prior = check_adversary(adversary, count, eta, prior)
     if eps is None:
         # Sets of any other kind are solved without eps alone.
         needed = (on_device or n * m > EXACT_UP_TO) and weights.on_simplex and penalty != "tv"
         eps = DEFAULT_EPS if eps_if_needed and needed else 0.0
     eps = check_amount(eps, "eps")
-    refuse_idle_prior(log_prior, eta)
     if pair is not None:
         _check_unbalanced(a, b, pair, penalty, amount_at(eps), how, weights)
     return Terms(a, b, eta, eps, log_prior, how, weights, pair, penalty)
@@ -143,6 +141,23 @@ def _check_unbalanced(
                     f"tau: is infinite for {name}, whose mass of {side.sum():.6g} is more than the "
                     f"{rest.sum():.6g} of the other side; with penalty='tv' mass is not created"
                 )
+
+
+def check_adversary(
+    adversary: Any, count: int, eta: Any, prior: Any
+) -> tuple[SimplexFamily | GivenSet, float | Relative, np.ndarray | None]:
+    """Return the set of weights without eta and prior, eta, and the log prior, each given once."""
+    eta, log_prior = check_amount(eta, "eta"), check_prior(prior, count)
+    found = as_adversary(Simplex() if adversary is None else adversary, count)
+    if isinstance(found, GivenSet):
+        if log_prior is not None or amount_at(eta) != 0.0:
+            raise InputError(
+                f"eta, prior: are for frot.Simplex and frot.CappedSimplex, not for {found.name}"
+            )
+        return found, 0.0, None
+    eta, log_prior = given_once(found, eta, log_prior)
+    refuse_idle_prior(log_prior, eta)
+    return found.having(0.0, None), eta, log_prior
 
 
 def refuse_idle_prior(prior: Any, eta: float | Relative) -> None:

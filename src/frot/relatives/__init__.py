@@ -7,13 +7,11 @@ the paper).
 
 from __future__ import annotations
 
-from frot.relatives._cutting_set import cutting_set
 from frot.relatives._equitable import equitable
 from frot.relatives._max_min import max_min
-from frot.relatives._max_sliced import generalised_max_sliced, max_sliced
-from frot.relatives._sliced import sliced
+from frot.relatives._sliced import generalised_max_sliced, max_sliced, sliced
+from frot.relatives._special_cases import cutting_set, wasserstein
 from frot.relatives._srw import srw
-from frot.relatives._wasserstein import wasserstein
 
 __all__ = [
     "cutting_set",

@@ -31,10 +31,7 @@ PRECISE_UP_TO = 100_000
 def reduce_points(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Centre the points, and turn them into as few coordinates as there are points, if that pays.
 
-    Returns
-    -------
-    X, Y : arrays of shape (n, r) and (m, r)
-    basis : array of shape (d, r), or None where r = d and nothing was turned
+    Returns them, (n, r) and (m, r), and the basis, (d, r), or None where nothing was turned.
 
     Examples
     --------
@@ -211,17 +208,10 @@ def ceiling(
 ) -> float:
     """Return a number that the k largest eigenvalues of a matrix do not exceed in sum.
 
-    Parameters
-    ----------
-    lower_half : callable
-        Returns the matrix, shape (d, d); what is above the diagonal is not read. The array is
-        overwritten.
-    values, vectors : arrays of shape (r,) and (d, r)
-        Approximate leading eigenvalues, ascending, and their vectors; r >= k.
-    k : int
-    room : float
-        What the bound may give away. Where that is too little for vectors this rough, all
-        eigenvalues are computed instead.
+    `lower_half` returns the matrix, (d, d), of which what is above the diagonal is not read; it is
+    overwritten. `values`, ascending, and `vectors`, (d, r) with r >= k, are approximate leading
+    ones. `room` is what the bound may give away: where that is too little for vectors this rough,
+    all eigenvalues are computed instead.
 
     Examples
     --------

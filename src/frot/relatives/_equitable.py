@@ -15,8 +15,7 @@ from frot._base.errors import InputError, SolverError
 from frot._base.spelling import second_names
 from frot._base.stopping import finish
 from frot._base.validate import check_callable, check_costs, check_flag, check_names
-from frot.api.prepare import make_problem
-from frot.api.run import on_support
+from frot.api.run import make_problem, on_support
 from frot.costs import StackedCosts
 from frot.costs.protocol import UNIT, summation
 from frot.plans.feasible import Settled, fill, marginal_error, round_plan, settle
@@ -26,9 +25,9 @@ from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Result
 from frot.problem.terms import check_terms
 from frot.relatives.pair import check_limits
+from frot.solvers import EpigraphProgram
 from frot.solvers.drive import Callback, Offer, drive
 from frot.solvers.exact.column_generation import Priced, column_generation
-from frot.solvers.exact.vertex import EpigraphProgram
 from frot.solvers.oracles import NetworkSimplex
 
 __all__ = ["equitable"]
@@ -95,7 +94,7 @@ def equitable(
             f"C: costs must be >= 0 for equitable transport, but C{list(where)} = "
             f"{stack[where]:.6g}; add a constant"
         )
-    terms = check_terms(stack.shape, a, b, 0.0, 0.0, None, "none", normalise_weights)
+    terms = check_terms(stack.shape, a, b, normalise_weights=normalise_weights)
     labels = check_names(names, len(stack))
     limits = check_limits(tol, max_iter, time_limit)
     check_callable(callback, "callback")

@@ -95,19 +95,9 @@ def best_planes(
     r"""Solve :math:`\min_{w \in \Sigma^T} \max_{\Omega \in \mathcal F_k} \sum_t w_t
     \langle \Omega, A_t \rangle` by Newton steps along the central path.
 
-    Parameters
-    ----------
-    planes : array of shape (T, r, r)
-        Displacement matrices of the known plans, in a basis of r directions.
-    k : int
-    weights : array of shape (T,)
-        Where to begin, all > 0 and of sum one.
-    mu : float
-        Barrier to begin with, in units of cost.
-    tol : float
-        Absolute gap at which to stop.
-    max_iter : int
-        Newton steps at most.
+    `planes`, (T, r, r), are displacement matrices of the known plans in a basis of r directions,
+    `weights` where to begin, all > 0 and of sum one, `mu` the barrier to begin with, in units of
+    cost, and `tol` the absolute gap at which to stop.
 
     Examples
     --------

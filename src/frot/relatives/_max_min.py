@@ -10,8 +10,7 @@ import numpy as np
 
 from frot._base.spelling import second_names
 from frot._base.validate import check_metric, check_number
-from frot.api.prepare import make_problem
-from frot.api.run import on_support
+from frot.api.run import make_problem, on_support
 from frot.costs import MEMORY_BUDGET, METRICS, build_costs
 from frot.costs.metrics import factored_metric
 from frot.costs.protocol import UNIT
@@ -82,20 +81,16 @@ def max_min(
     metric, p = check_metric(metric, METRICS), check_number(p, "p", strict=True)
     seconds = None if time_limit is None else check_number(time_limit, "time_limit", strict=True)
     shape = (len(parsed), len(pair.X), len(pair.Y))
-    terms = check_terms(shape, pair.a, pair.b, 0.0, 0.0, None, "none", False)
+    terms = check_terms(shape, pair.a, pair.b)
     begin = time.perf_counter()
     problem = make_problem(
         lambda: build_costs(pair.X, pair.Y, parsed, metric, p, MEMORY_BUDGET), terms, parsed.names
     ).having(points=(pair.X, pair.Y), groups=parsed)
     squared = factored_metric(metric, p) is METRICS["sqeuclidean"]
-    lines = _lines(parsed) if squared else {}
+    # The groups of one feature, and that feature.
+    lines = {at: flat for at, (_, flat) in enumerate(parsed) if squared and len(flat) == 1}
     found = on_support(problem, lambda small, *_: _search(small, lines, begin, seconds))
     return found.at(pair.home)
-
-
-def _lines(groups: Groups) -> dict[int, np.ndarray]:
-    """Return the groups of one feature, and that feature."""
-    return {at: flat for at, (_, flat) in enumerate(groups) if len(flat) == 1}
 
 
 def _line_plan(problem: Problem, feature: np.ndarray) -> tuple[Plan, float]:
@@ -132,7 +127,8 @@ def _search(
     """Solve group by group, the most promising first, until no other can win."""
     count = problem.shape[0]
     # Any plan's cost in a group bounds that group's own transport from above.
-    above = problem.independent + problem.costs.doubt(problem.independent, _product(problem))
+    product = Plan(np.outer(problem.a, problem.b), copy=False)
+    above = problem.independent + problem.costs.doubt(problem.independent, product)
     lowers, uppers = np.full(count, -np.inf), above.copy()
     for group, feature in lines.items():
         uppers[group] = min(uppers[group], _line_plan(problem, feature)[1])
@@ -188,7 +184,3 @@ def _search(
     if not status.ok:
         warn_unfinished(result, TOL)
     return result
-
-
-def _product(problem: Problem) -> Plan:
-    return Plan(np.outer(problem.a, problem.b), copy=False)

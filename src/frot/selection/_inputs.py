@@ -15,13 +15,13 @@ from sklearn.utils.validation import validate_data
 
 from frot._base.errors import DataWarning, InputError, brief, warn_caller
 from frot._base.names import quote_some
-from frot._base.numbers import read_numbers
 from frot._base.validate import (
     check_callable,
     check_choice,
     check_count,
     check_flag,
     check_number,
+    read_numbers,
 )
 from frot.groups.groups import Groups
 from frot.problem.adversary import Simplex, SimplexFamily, given_once

@@ -15,9 +15,9 @@ from frot.plans.plan import Plan
 from frot.problem.adversary import GivenSet, SimplexFamily, admit
 from frot.problem.bounds import Lower, relative_gap, upper_bound
 from frot.problem.problem import Problem
-from frot.solvers._start import Start
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.exact import Exact
+from frot.solvers.start import Start
 
 __all__ = ["CuttingSet"]
 

@@ -13,12 +13,12 @@ from frot.problem.result import Result
 from frot.problem.terms import Terms
 from frot.solvers._cutting_set import CuttingSet
 from frot.solvers._linear_program import LinearProgram
-from frot.solvers._start import Start
 from frot.solvers.drive import Callback, refuse_set
 from frot.solvers.entropic.entropic import Entropic
 from frot.solvers.exact.exact import SMOOTH_GROUPS, Exact
 from frot.solvers.frank_wolfe import FrankWolfe
 from frot.solvers.oracles import NetworkSimplex, Sinkhorn
+from frot.solvers.start import Start
 
 __all__ = ["Limits", "Solver", "choose_solver"]
 

@@ -23,23 +23,9 @@ def best_mixture(
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Minimise :math:`G_\eta(\Phi w)` over the simplex.
 
-    Parameters
-    ----------
-    phis : array of shape (L, k)
-        Group costs of the k plans.
-    adversary : Simplex or CappedSimplex
-    unit : float
-        Scale of the costs.
-    tol : float
-        Duality gap at which to stop, in units of `unit`.
-    max_iter : int
-        Newton steps at most.
-
-    Returns
-    -------
-    weights : array of shape (k,)
-    alpha : array of shape (L,)
-        The adversary's answer: the weights at the saddle point.
+    `phis`, (L, k), are the group costs of k plans, `unit` their scale, and `tol` the duality gap at
+    which to stop, in units of it. Returns the weights, (k,), and the adversary's at the saddle
+    point, (L,).
 
     Examples
     --------

@@ -16,9 +16,6 @@ import numpy as np
 
 from frot._base.errors import InputError, warn_caller
 from frot._base.stopping import DeadlineError, Interrupted, deadline, no_deadline, seconds_left
-from frot.plans.feasible import fill
-from frot.plans.line import line_arcs
-from frot.plans.plan import Plan
 from frot.problem.adversary import GivenSet, SimplexFamily
 from frot.problem.bounds import (
     Lower,
@@ -33,10 +30,9 @@ from frot.problem.marginals import refuse_penalty
 from frot.problem.problem import Problem
 from frot.problem.result import Progress, Result
 from frot.problem.status import Status
-from frot.solvers._start import Start
-from frot.solvers.forbidden import allowed_plan
 from frot.solvers.partial import Partial
 from frot.solvers.progress import progress_bar
+from frot.solvers.start import Start, first_plans
 
 __all__ = ["Callback", "Driven", "Offer", "drive", "refuse_set", "warn_unfinished"]
 
@@ -46,8 +42,6 @@ Callback = Callable[[Progress], object]
 NOTHING = 1e-13
 # Steps an algorithm has to find better numbers once its interval is mostly rounding.
 PATIENCE = 15
-# Lines through the points that are tried where there was no time for more.
-POWER_STEPS = 4
 
 
 class Offer(NamedTuple):
@@ -367,42 +361,3 @@ def bounds_from_points(problem: Problem) -> Offer:
     """
     uppers = [upper_bound(problem, plan) for plan in first_plans(problem)]
     return Offer(min(uppers, key=lambda one: one.bound), cheap_lower_bound(problem))
-
-
-def first_plans(problem: Problem) -> list[Plan]:
-    """Return feasible plans that need no solver: filled somehow, or along a line through points."""
-    a, b, shape = problem.a, problem.b, problem.shape[1:]
-    if problem.marginals.soft:
-        return [_soft_plan(problem)]
-    if problem.costs.forbidden is not None:
-        return [allowed_plan(problem.costs.forbidden, a, b)]
-    found = [fill(a, b)]
-    if problem.points is not None and isinstance(problem.points[0], np.ndarray):
-        found += [line_arcs(x, y, a, b) for x, y in _directions(*problem.points)]
-    return [Plan.from_arcs(*arcs, shape) for arcs in found]
-
-
-def _soft_plan(problem: Problem) -> Plan:
-    """A plan that keeps what has to be kept, and moves nothing where nothing has to be."""
-    a, b, terms = problem.a, problem.b, problem.marginals
-    sides = ((terms.tau_a, a), (terms.tau_b, b))
-    mass = max(float(side.sum()) if tau == np.inf else 0.0 for tau, side in sides)
-    rows, cols, shares = fill(*problem.shares)
-    return Plan.from_arcs(rows, cols, mass * shares, problem.shape[1:])
-
-
-def _directions(X: np.ndarray, Y: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the points on two lines: along the features' first principal axis, and by their sum."""
-    unit = np.concatenate([X, Y]).std(axis=0)
-    unit[unit == 0.0] = 1.0
-    X, Y = X / unit, Y / unit
-    axis = np.ones(X.shape[1])
-    for _ in range(POWER_STEPS):
-        # Centred on either side: what the two have in common shapes a plan, not what differs.
-        at_x, at_y = (X - X.mean(axis=0)) @ axis, (Y - Y.mean(axis=0)) @ axis
-        yield at_x, at_y
-        axis = (X - X.mean(axis=0)).T @ at_x + (Y - Y.mean(axis=0)).T @ at_y
-        size = float(np.abs(axis).max())
-        if not 0.0 < size < np.inf:
-            return
-        axis = axis / size

@@ -22,13 +22,13 @@ from frot.problem.bounds import Lower, Upper, lower_bound, relative_gap, upper_b
 from frot.problem.problem import Problem
 from frot.problem.result import Result
 from frot.problem.status import Status
-from frot.solvers._start import Start
 from frot.solvers.corrective import best_mixture
 from frot.solvers.drive import Callback, Driven, Offer
 from frot.solvers.exact.column_generation import last_lower
 from frot.solvers.oracles import NetworkSimplex, Oracle, Transport, keeps_potentials
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.run import EntropicRun
+from frot.solvers.start import Start
 
 __all__ = ["Found", "FrankWolfe", "OracleRun", "corrective_steps", "line_search", "rate_bound"]
 

@@ -18,14 +18,14 @@ from math import fsum, inf
 
 import numpy as np
 
-from frot.costs.partial import PartialCosts
 from frot.costs.protocol import UNIT
+from frot.costs.wrapped import PartialCosts
 from frot.plans.feasible import round_plan
 from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily
 from frot.problem.problem import Problem
 from frot.problem.result import Progress, Result
-from frot.solvers._start import Start
+from frot.solvers.start import Start
 
 __all__ = ["Partial"]
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frot._base.arrays import find_home, to_numpy
+from frot._base.arrays import device_room, find_home, to_numpy
 from frot._base.errors import hearing, warn_caller
 from frot._base.validate import check_prior
 from frot.api.batch import batch_geometry, run_batch
@@ -30,7 +30,7 @@ from frot.solvers import Entropic, Exact, Start
 from frot.solvers.sinkhorn.aim import WEIGHTS, Aim
 from frot.solvers.sinkhorn.dense import dense_bytes
 
-__all__ = ["Asked", "Solved", "certified", "feature_weights", "solve_members"]
+__all__ = ["Asked", "Envelope", "Solved", "certified", "feature_weights", "solve_members"]
 
 # What costs are of points that come as they are.
 SQUARED = METRICS["sqeuclidean"]
@@ -123,8 +123,7 @@ def feature_weights(alpha: Tensor, groups: Groups) -> Tensor:
     """Return what every feature weighs, (B, d), under weights of the groups, (B, L)."""
     sizes = torch.as_tensor(groups.offsets[1:] - groups.offsets[:-1], device=alpha.device)
     flat = torch.as_tensor(groups.flat.copy(), device=alpha.device)
-    member: Any = groups.membership()
-    weights = alpha.new_zeros(alpha.shape[0], member.shape[1])
+    weights = alpha.new_zeros(alpha.shape[0], groups.n_features)
     return weights.index_add(1, flat, alpha.repeat_interleave(sizes, dim=1))
 
 
@@ -365,4 +364,48 @@ def _warn(results: Sequence[Result], tol: float) -> None:
             f"FRWDLoss: gap {one.gap:.1e}{which} where {tol:.1e} was asked for; gradients are "
             "rough. Raise eps or max_iter.",
             str(Path(torch.__file__).parent),
+        )
+
+
+class Envelope(torch.autograd.Function):
+    """Values found by a solver forward; backward what `envelope` returns, once."""
+
+    @classmethod
+    def backward(cls, ctx: Any, *grads: Any) -> Any:  # pyright: ignore
+        x = ctx.saved_tensors[0]
+        # Products of plans and points, once more as large as these, and blocks of the plans.
+        room = device_room("x, y", 16.0 * x.numel() + 1e9, "pass fewer points")
+        with torch.no_grad(), torch.autocast(grads[0].device.type, enabled=False), room:
+            found = cls.envelope(ctx, *grads)
+        if torch.is_grad_enabled():
+            # Asked to be differentiated again: constants would pass for zero derivatives.
+            used = (*grads, *ctx.saved_tensors)
+            found = [None if part is None else _Once.apply(part, *used) for part in found]
+        return tuple(found)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        raise RuntimeError(
+            "FRWDLoss has no derivatives in forward mode; use loss(x, y).backward(), or "
+            "torch.autograd.grad"
+        )
+
+    @staticmethod
+    def envelope(ctx: Any, *grads: Any) -> list[Any]:
+        """Return the derivatives by all arguments, plan and weights held fixed."""
+        raise NotImplementedError
+
+
+class _Once(torch.autograd.Function):
+    """A derivative that has none of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, found: Tensor, *used: Tensor) -> Tensor:
+        return found.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(
+            "FRWDLoss has first derivatives only: its gradient holds plan and weights fixed, and "
+            "how these move is not known"
         )

@@ -28,7 +28,7 @@ from frot.solvers.sinkhorn.clouds import (
     cloud_kernels,
     solve_clouds,
 )
-from frot.torch._once import Envelope
+from frot.torch._solved import Envelope
 
 __all__ = ["streamed_loss", "streams"]
 

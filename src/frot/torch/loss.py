@@ -45,10 +45,10 @@ from frot.solvers import Entropic
 from frot.solvers.choose import check_limits
 from frot.solvers.sinkhorn.clouds import Found
 from frot.solvers.sinkhorn.dense import dense_bytes, stream_bytes
-from frot.torch._once import Envelope
 from frot.torch._solved import (
     SQUARED,
     Asked,
+    Envelope,
     Images,
     Solved,
     certified,

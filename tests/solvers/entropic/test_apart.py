@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from frot.costs import ForbiddenCosts, StackedCosts
 from frot.problem.problem import Problem
 from frot.solvers.entropic.arcs import Apart
-from frot.solvers.forbidden import check_allowed
+from frot.solvers.start import allowed_plan
 
 
 def problem_of(seed: int) -> Problem:
@@ -21,7 +21,7 @@ def problem_of(seed: int) -> Problem:
     while True:
         shut = rng.random((n, m)) < 0.6
         try:
-            check_allowed(shut, a, b)
+            allowed_plan(shut, a, b)
         except ValueError:
             continue
         stack = np.where(shut, np.inf, rng.random((1, n, m)))

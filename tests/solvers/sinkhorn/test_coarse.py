@@ -8,8 +8,8 @@ import pytest
 from frot import Simplex
 from frot._base.arrays import Home
 from frot.costs import StackedCosts
+from frot.costs.geometry import CostsGeometry
 from frot.costs.points import PointGeometry
-from frot.costs.views import CostsGeometry
 from frot.solvers.sinkhorn import _coarse
 from frot.solvers.sinkhorn._coarse import coarse_start, coarse_weights
 from frot.solvers.sinkhorn._stream import StreamEngine

@@ -9,9 +9,8 @@ import frot
 from frot import Simplex, Status
 from frot._base.arrays import Home
 from frot.costs import StackedCosts
-from frot.costs.geometry import Geometry
+from frot.costs.geometry import CostsGeometry, Geometry
 from frot.costs.points import PointGeometry
-from frot.costs.views import CostsGeometry
 from frot.solvers.sinkhorn import blocks as row_blocks_module
 from frot.solvers.sinkhorn._stream import Momentum, StreamEngine
 from frot.solvers.sinkhorn.certificate import certify

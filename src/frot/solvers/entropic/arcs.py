@@ -28,11 +28,10 @@ from frot.plans.feasible import marginal_error
 from frot.plans.plan import Plan
 from frot.problem.bounds import Upper, upper_bound
 from frot.problem.problem import Problem
-from frot.solvers._start import Start
 from frot.solvers.drive import Offer
 from frot.solvers.exact.interior import Interior, inside_cap
 from frot.solvers.exact.placement import Placement, place
-from frot.solvers.forbidden import allowed_plan
+from frot.solvers.start import Start, allowed_plan
 
 __all__ = ["Apart", "EntropicArcs", "arcs_suit", "plan_upper"]
 

@@ -386,12 +386,7 @@ def exact_simplex(
 ) -> tuple[list[tuple[str, int]], list[list[Fraction]]]:
     """Find the best mixture of columns in rational numbers; return a basis and its inverse.
 
-    Parameters
-    ----------
-    columns : list of arrays of shape (L,)
-        Group costs of the plans.
-    k : int
-        No group weighs more than 1/k.
+    Columns are group costs of the plans, (L,) each, and no group weighs more than 1/k.
 
     Examples
     --------

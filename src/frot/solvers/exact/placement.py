@@ -16,13 +16,13 @@ from frot.plans.feasible import northwest
 from frot.plans.plan import Plan
 from frot.problem.bounds import lower_bound, upper_bound
 from frot.problem.problem import Problem
-from frot.solvers._start import Start
 from frot.solvers.drive import Offer
 from frot.solvers.exact.interior import Interior, inside_cap
 from frot.solvers.oracles import NetworkSimplex
 from frot.solvers.sinkhorn.ascent import ascend
 from frot.solvers.sinkhorn.engine import gaps
 from frot.solvers.sinkhorn.run import EntropicRun
+from frot.solvers.start import Start
 
 __all__ = [
     "FEW_GROUPS",
@@ -115,17 +115,8 @@ def seed_arcs(
     mixes of the groups are those that the optimum needs. The result always admits a plan. Where all
     of it takes long, bounds are offered after the first step, for whoever stops the run early.
 
-    Parameters
-    ----------
-    problem : Problem
-    alpha : array of shape (L,)
-        Where to begin.
-    per_point : int
-        Arcs kept for every point at the last weights.
-    unit : float
-        The scale of the costs.
-    mirror : bool
-        False keeps `alpha`, which is then trusted to be good already.
+    `per_point` arcs of every point are kept at the last weights, and `unit` is the scale of the
+    costs. Without `mirror` the given weights stay: they are trusted to be good already.
     """
     a, b = problem.a, problem.b
     n, m = problem.shape[1:]

@@ -44,12 +44,6 @@ def network_simplex(M: np.ndarray, a: np.ndarray, b: np.ndarray, most_pivots: in
 
     Points without weight get a potential of zero, which need not be feasible.
 
-    Parameters
-    ----------
-    M : array of shape (n, m)
-    a, b : arrays of shape (n,) and (m,)
-    most_pivots : int
-
     Examples
     --------
     >>> half = np.array([0.5, 0.5])

@@ -1,4 +1,4 @@
-"""Robust transport over any convex set of costs, by cutting sets (Dhouib et al. 2020)."""
+"""Ordinary transport, and cutting sets (Dhouib et al. 2020): calls of `solve` by other names."""
 
 from __future__ import annotations
 
@@ -7,22 +7,63 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
-from frot._base.arrays import find_home, to_numpy
+import numpy as np
+
 from frot._base.errors import InputError
 from frot._base.spelling import second_names
 from frot._base.stopping import finish
-from frot._base.validate import check_costs, check_names
-from frot.api.prepare import make_problem
-from frot.api.run import Run
-from frot.costs import StackedCosts
-from frot.problem.adversary import SimplexFamily
+from frot._base.validate import check_costs, check_number
+from frot.api.solve import solve, solve_costs
+from frot.problem.adversary import Simplex, SimplexFamily
 from frot.problem.result import Chosen, Result
-from frot.problem.terms import check_terms
-from frot.relatives.pair import check_limits
-from frot.solvers import CuttingSet
-from frot.solvers.drive import Callback
+from frot.relatives.pair import check_pair
+from frot.solvers import Callback, CuttingSet
 
-__all__ = ["cutting_set"]
+__all__ = ["cutting_set", "wasserstein"]
+
+
+def wasserstein(
+    X: Any, Y: Any, *, p: float = 2.0, metric: Any = "euclidean", **options: Any
+) -> Result:
+    r"""Ordinary transport in all features: `solve` with one group.
+
+    .. math::
+        W_p^p = \min_{\Pi \in U(a, b)} \sum_{ij} \pi_{ij}\, d(x_i, y_j)^p
+
+    `value` is :math:`W_p^p`; its p-th root is the distance.
+
+    Parameters
+    ----------
+    X, Y : arrays of shape (n, d) and (m, d), or DataFrames
+    p : float
+        The order, at least 1.
+    metric : str or callable
+        The distance d.
+    **options :
+        As in `solve`: a, b, eps (exact where it is 0 or left out), tol, max_iter, time_limit, ...
+
+    Returns
+    -------
+    Result
+        The adversary has nothing to choose: ``alpha`` is one, and ``chosen`` says so.
+
+    Examples
+    --------
+    >>> import frot
+    >>> frot.wasserstein([[0.0, 0.0]], [[3.0, 4.0]]).value
+    25.0
+    """
+    if "groups" in options:
+        raise InputError("groups: ordinary transport has none; leave it out, or use frot.solve")
+    p = check_number(p, "p", least=1.0)
+    home = check_pair(X, Y, None, None).home
+    one = np.ones(1) if home is None else home.bring(np.ones(1))
+
+    def named(result: Result) -> Result:
+        solver = f"wasserstein(p={p:g}, {result.solver})"
+        return replace(result, solver=solver, chosen=Chosen("weights", one, result.names))
+
+    return finish(lambda: solve(X, Y, "all", p=p, metric=metric, **options), named)
 
 
 @second_names
@@ -88,27 +129,25 @@ def cutting_set(
             raise InputError("uncertainty: is the old name of adversary; give adversary alone")
         warnings.warn("uncertainty= is now called adversary=", DeprecationWarning, stacklevel=2)
         adversary = uncertainty
-    home = find_home(C=C, a=a, b=b)
-    stack = to_numpy(check_costs(C)).astype(float)
+    check_costs(C)
     if isinstance(adversary, SimplexFamily) and adversary.eta != 0.0:
         raise InputError("adversary: takes no entropy here; use frot.solve_costs(..., eta=...)")
-    terms = check_terms(
-        stack.shape, a, b, 0.0, 0.0, None, "none", normalise_weights, adversary=adversary
-    )
-    labels = check_names(names, len(stack))
-    limits = check_limits(tol, max_iter, time_limit)
-    solver = CuttingSet(limits.tol, limits.max_iter, limits.time_limit)
-    run = Run(solver, None, callback, progress)
-    run.check(stack.shape)
+    given = Simplex() if adversary is None else adversary
+    solver = CuttingSet(tol, max_iter, time_limit)
     begin = time.perf_counter()
-    problem = make_problem(lambda: StackedCosts(stack), terms, labels)
 
     def weighed(result: Result) -> Result:
         return replace(
             result,
-            solver=f"cutting_set({terms.adversary.name})",
+            solver=f"cutting_set({type(given).__name__})",
             time=time.perf_counter() - begin,
-            chosen=Chosen("weights", result.alpha, labels),
-        ).at(home)
+            chosen=Chosen("weights", result.alpha, result.names),
+        )
 
-    return finish(lambda: run(problem), weighed)
+    return finish(
+        lambda: solve_costs(
+            C, a, b, eps=0.0, adversary=given, names=names, normalise_weights=normalise_weights,
+            solver=solver, callback=callback, progress=progress,
+        ),
+        weighed,
+    )  # fmt: skip

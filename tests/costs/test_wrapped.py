@@ -1,4 +1,4 @@
-"""Costs with forbidden arcs."""
+"""Costs on top of others: those with forbidden arcs."""
 
 from __future__ import annotations
 

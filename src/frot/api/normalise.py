@@ -1,8 +1,7 @@
-"""From checked arguments to a problem: costs are computed, and made comparable between groups."""
+"""Costs made comparable between groups: divided by their means, or less their optima."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -13,15 +12,12 @@ from frot._base.stopping import DeadlineError
 from frot._base.validate import check_choice
 from frot.costs import Costs
 from frot.costs.protocol import UNIT
-from frot.problem.adversary import SimplexFamily
 from frot.problem.bounds import c_transforms
-from frot.problem.problem import Problem
-from frot.problem.terms import NORMALISATIONS, Terms, amount_at
+from frot.problem.terms import NORMALISATIONS
 from frot.solvers.exact.column_generation import CUTS, tamed_potentials
-from frot.solvers.forbidden import check_allowed
 from frot.solvers.oracles import NetworkSimplex
 
-__all__ = ["make_problem", "normalise_costs", "refuse_normalised_distance"]
+__all__ = ["normalise_costs", "refuse_normalised_distance"]
 
 # Entries of costs of both signs whose mean is taken exactly, at most.
 CANCEL_UP_TO = 10_000
@@ -154,37 +150,3 @@ def refuse_normalised_distance(how: Any) -> None:
             f"normalise: {how!r} {why[how]}; leave it out for a distance (scale the features of "
             "all clouds alike instead), or use frot.solve for such a value"
         )
-
-
-# Costs beyond this overflow when they are summed.
-LARGEST_COST = 1e290
-
-
-def make_problem(
-    make_costs: Callable[[], Costs], terms: Terms, names: tuple[str, ...], **known: Any
-) -> Problem:
-    """Compute the costs and normalise them.
-
-    What else is `known` of the problem, its points for one, goes in as it is.
-    """
-    a, b = terms.a, terms.b
-    with np.errstate(over="ignore", invalid="ignore"):
-        costs = normalise_costs(make_costs(), *terms.shares, terms.normalise)
-        if terms.tau is None:
-            check_allowed(costs.forbidden, a, b)
-        elif costs.forbidden is not None and terms.penalty == "kl":
-            raise InputError("C: infinite costs are taken with penalty='tv' or without tau")
-        plain = Problem(
-            costs, a, b, terms.adversary, names=names, marginals=terms.marginals(), **known
-        )
-        level = plain.mean_cost
-    if not np.isfinite(level) or level > LARGEST_COST:
-        raise InputError("costs: are infinite or NaN; scale the points down, or check the metric")
-    adversary = terms.adversary
-    if isinstance(adversary, SimplexFamily):
-        adversary = adversary.having(amount_at(terms.eta, level), terms.log_prior)
-    # Where nothing costs anything every eps gives a b^T, but it has to be one.
-    eps = amount_at(terms.eps, level or 1.0)
-    if adversary is plain.adversary and eps == 0.0 and terms.tau is None:
-        return plain
-    return plain.having(adversary=adversary, eps=eps, marginals=terms.marginals(level or 1.0))

@@ -1,0 +1,380 @@
+"""Costs on top of others: with forbidden arcs, rescaled, or with a dummy point on either side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from frot.costs.geometry import Geometry
+from frot.costs.protocol import UNIT, Costs, Rounding, summation
+from frot.costs.stack import StackedCosts
+from frot.plans.plan import Plan
+
+__all__ = ["ForbiddenCosts", "PartialCosts", "RescaledCosts"]
+
+
+@dataclass(frozen=True, eq=False)
+class ForbiddenCosts(Costs):
+    r"""Costs on the arcs that are allowed, infinite on the others.
+
+    An arc of infinite cost in one group is forbidden in all: whatever mass it carried, the
+    adversary would put weight on that group.
+
+    Parameters
+    ----------
+    base : Costs
+        Finite everywhere; what it says of forbidden arcs does not matter.
+    shut : array of shape (n, m), bool
+        The forbidden arcs.
+
+    Examples
+    --------
+    >>> costs = ForbiddenCosts.of_stack(np.array([[[0.0, np.inf]], [[2.0, 1.0]]]))
+    >>> costs.mix(np.array([1.0, 0.0]))
+    array([[ 0., inf]])
+    """
+
+    base: Costs
+    shut: np.ndarray
+
+    @property
+    def forbidden(self) -> np.ndarray:
+        """The forbidden arcs, (n, m)."""
+        return self.shut
+
+    @classmethod
+    def of_stack(cls, stack: np.ndarray) -> ForbiddenCosts:
+        """Read forbidden arcs off a stack of shape (L, n, m) that has infinite entries."""
+        forbidden = np.asarray(np.isinf(stack).any(axis=0))
+        allowed = ~forbidden
+        filled = np.array(stack, dtype=float)
+        for cost in filled:
+            # The least of the others changes neither the range of the costs nor their sign.
+            cost[forbidden] = cost[allowed].min(initial=np.inf) if allowed.any() else 0.0
+        return cls(StackedCosts(filled), forbidden)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, n, m)."""
+        return self.base.shape
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no allowed entry is negative."""
+        return self.base.nonnegative
+
+    @cached_property
+    def peaks(self) -> np.ndarray:
+        """Largest size of an entry that is allowed."""
+        return self.base.peaks
+
+    def mix(self, alpha: np.ndarray) -> np.ndarray:
+        """Return sum_l alpha_l C_l, infinite on forbidden arcs whatever the weights."""
+        mixed = self.base.mix(alpha)
+        mixed[self.forbidden] = np.inf
+        return mixed
+
+    def inner(self, plan: Plan) -> np.ndarray:
+        """Return <plan, C_l>, infinite if the plan uses a forbidden arc."""
+        rows, cols, _ = plan.arcs()
+        if self.forbidden[rows, cols].any():
+            return np.full(self.shape[0], np.inf)
+        return self.base.inner(plan)
+
+    def at(
+        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the costs at the arcs, shape (groups, K)."""
+        found = self.base.at(rows, cols, groups)
+        found[:, self.forbidden[rows, cols]] = np.inf
+        return found
+
+    def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the mean of every group's cost over the allowed arcs, weighted by a b^T."""
+        return self._allowed_mean(a, b, absolute=False)
+
+    def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the mean size of every group's cost over the allowed arcs."""
+        return self._allowed_mean(a, b, absolute=True)
+
+    def _allowed_mean(self, a: np.ndarray, b: np.ndarray, absolute: bool) -> np.ndarray:
+        rows, cols = np.nonzero(~self.forbidden)
+        weights = a[rows] * b[cols]
+        entries = self.base.at(rows, cols)
+        total = float(weights.sum())
+        return (np.abs(entries) if absolute else entries) @ weights / (total or 1.0)
+
+    def take(self, rows: np.ndarray, cols: np.ndarray) -> ForbiddenCosts:
+        """Return the costs between some of the points."""
+        return ForbiddenCosts(self.base.take(rows, cols), self.forbidden[np.ix_(rows, cols)])
+
+    def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the base's."""
+        return self.base.least(a, b)
+
+    def least_potentials(
+        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the base's."""
+        return self.base.least_potentials(alpha, a, b)
+
+    def rounding(self, alpha: np.ndarray) -> Rounding:
+        """Bound the rounding of entries that are allowed."""
+        return self.base.rounding(alpha)
+
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
+        """Return the base's sharper entries; forbidden arcs never bind."""
+        return self.base.sharp(alpha, rows, cols)
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Bound the error of sums over a plan that uses allowed arcs."""
+        return self.base.doubt(phi, plan)
+
+
+@dataclass(frozen=True, eq=False)
+class RescaledCosts(Costs):
+    r"""Costs :math:`C'_l = s_l\,(C_l - r_l)` on top of any other kind.
+
+    Examples
+    --------
+    >>> costs = RescaledCosts(StackedCosts(np.array([[[4.0]]])), np.array([0.5]), np.array([1.0]))
+    >>> costs.mix(np.array([1.0]))
+    array([[1.5]])
+    """
+
+    base: Costs
+    scale: np.ndarray
+    shift: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, n, m)."""
+        return self.base.shape
+
+    @property
+    def nonnegative(self) -> bool:
+        """Only where nothing was subtracted."""
+        return self.base.nonnegative and bool((self.shift <= 0.0).all())
+
+    @property
+    def forbidden(self) -> np.ndarray | None:
+        """The base's forbidden arcs."""
+        return self.base.forbidden
+
+    def mix(self, alpha: np.ndarray) -> np.ndarray:
+        """Return sum_l alpha_l C'_l."""
+        weights = alpha * self.scale
+        mixed = self.base.mix(weights)
+        mixed -= weights @ self.shift
+        return mixed
+
+    def inner(self, plan: Plan) -> np.ndarray:
+        """Return <plan, C'_l>."""
+        return self.scale * (self.base.inner(plan) - self.shift * plan.sum())
+
+    def at(
+        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the costs at the arcs, shape (groups, K)."""
+        pick = slice(None) if groups is None else groups
+        found = self.base.at(rows, cols, groups)
+        return self.scale[pick, None] * (found - self.shift[pick, None])
+
+    def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return phi of a b^T."""
+        return self.scale * (self.base.independent(a, b) - self.shift * (a.sum() * b.sum()))
+
+    def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the mean size of every group's cost before the shift, and the shift's."""
+        return self.scale * (self.base.magnitudes(a, b) + np.abs(self.shift))
+
+    def take(self, rows: np.ndarray, cols: np.ndarray) -> RescaledCosts:
+        """Return the costs between some of the points."""
+        return RescaledCosts(self.base.take(rows, cols), self.scale, self.shift)
+
+    def geometry(self) -> Geometry:
+        """The base's, scaled, where nothing is subtracted."""
+        return super().geometry() if self.shift.any() else self.base.geometry().rescaled(self.scale)
+
+    def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the base's least costs, shifted and scaled."""
+        below = self.base.least(a, b)
+        error = 8.0 * UNIT * (np.abs(below) + np.abs(self.shift))
+        return self.scale * np.where(np.isfinite(below), below - self.shift - error, below)
+
+    def least_potentials(
+        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the base's, less what is subtracted."""
+        weights = alpha * self.scale
+        f, g = self.base.least_potentials(weights, a, b)
+        return f - float(weights @ self.shift), g
+
+    def rounding(self, alpha: np.ndarray) -> Rounding:
+        """Bound the base's error and that of one subtraction."""
+        weights = alpha * self.scale
+        base = self.base.rounding(weights)
+        if not self.shift.any():
+            return base._replace(relative=base.relative + 4.0 * UNIT)
+        # What is left after a subtraction may be small, so errors relative to the base are not.
+        reach = float(weights @ (self.base.peaks + np.abs(self.shift)))
+        return Rounding(0.0, base.rows + (base.relative + 4.0 * UNIT) * reach, base.cols)
+
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
+        """Return the base's sharper entries, where there are any and nothing is subtracted."""
+        if self.shift.any():
+            return None
+        found = self.base.sharp(alpha * self.scale, rows, cols)
+        return None if found is None else found * (1.0 - 4.0 * UNIT)
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Bound the base's error and that of one subtraction."""
+        before = phi / self.scale + self.shift
+        error = self.base.doubt(before, plan) + 8.0 * UNIT * (np.abs(before) + np.abs(self.shift))
+        return self.scale * error
+
+
+@dataclass(frozen=True, eq=False)
+class PartialCosts(Costs):
+    r"""Costs :math:`\begin{pmatrix} C_l & \tau_a \\ \tau_b & 0 \end{pmatrix}` in every group.
+
+    Weights of groups sum to one, so that a price that is the same in all groups is paid once.
+
+    Parameters
+    ----------
+    base : Costs
+    tau_a, tau_b : float, optional
+        Price of a unit of mass of the rows that goes to the dummy column, which is the last one,
+        and of the columns that comes from the dummy row; None has no such point.
+
+    Examples
+    --------
+    >>> PartialCosts(StackedCosts(np.array([[[5.0]]])), 1.0, 2.0).mix(np.ones(1))
+    array([[5., 1.],
+           [2., 0.]])
+    """
+
+    base: Costs
+    tau_a: float | None
+    tau_b: float | None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, n + 1, m + 1), or one less where a side has no dummy."""
+        count, n, m = self.base.shape
+        return (count, n + (self.tau_b is not None), m + (self.tau_a is not None))
+
+    @property
+    def nonnegative(self) -> bool:
+        """Prices are positive."""
+        return self.base.nonnegative
+
+    @property
+    def forbidden(self) -> np.ndarray | None:
+        """The base's forbidden arcs; points with no allowed arc are left out."""
+        shut = self.base.forbidden
+        if shut is None:
+            return None
+        whole = np.zeros(self.shape[1:], dtype=bool)
+        whole[: shut.shape[0], : shut.shape[1]] = shut
+        return whole
+
+    @cached_property
+    def peaks(self) -> np.ndarray:
+        """The largest of the base's and of the prices."""
+        return np.maximum(self.base.peaks, max(self.tau_a or 0.0, self.tau_b or 0.0))
+
+    def mix(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the base's mix, with prices around it."""
+        _, n, m = self.base.shape
+        mixed, total = np.zeros(self.shape[1:]), float(alpha.sum())
+        mixed[:n, :m] = self.base.mix(alpha)
+        mixed[:n, m:] = total * (self.tau_a or 0.0)
+        mixed[n:, :m] = total * (self.tau_b or 0.0)
+        return mixed
+
+    def prices(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        """Return what arcs cost in every group, (K,); nothing between true points."""
+        _, n, m = self.base.shape
+        out, made = (rows < n) & (cols >= m), (rows >= n) & (cols < m)
+        return np.where(out, self.tau_a or 0.0, 0.0) + np.where(made, self.tau_b or 0.0, 0.0)
+
+    def _true(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        _, n, m = self.base.shape
+        return (rows < n) & (cols < m)
+
+    def at(
+        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the costs at the arcs, shape (groups, K)."""
+        rows, cols = np.asarray(rows), np.asarray(cols)
+        count = self.shape[0] if groups is None else len(groups)
+        found = np.tile(self.prices(rows, cols), (count, 1))
+        true = self._true(rows, cols)
+        found[:, true] = self.base.at(rows[true], cols[true], groups)
+        return found
+
+    def crop(self, plan: Plan) -> Plan:
+        """Return what a plan does between the true points."""
+        _, n, m = self.base.shape
+        if not plan.is_sparse:
+            return Plan(plan.dense()[:n, :m], copy=False)
+        rows, cols, mass = plan.arcs()
+        true = self._true(rows, cols)
+        return Plan.from_arcs(rows[true], cols[true], mass[true], (n, m))
+
+    def _paid(self, plan: Plan) -> float:
+        """What a plan pays for the mass it leaves out."""
+        rows, cols, mass = plan.arcs()
+        return float(self.prices(rows, cols) @ mass)
+
+    def inner(self, plan: Plan) -> np.ndarray:
+        """Return the costs of the plan between true points, and the price of the rest."""
+        return self.base.inner(self.crop(plan)) + self._paid(plan)
+
+    def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return phi of a b^T."""
+        return self._sized(self.base.independent, a, b)
+
+    def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the mean size of every group's cost."""
+        return self._sized(self.base.magnitudes, a, b)
+
+    def _sized(
+        self, of_base: Callable[..., np.ndarray], a: np.ndarray, b: np.ndarray
+    ) -> np.ndarray:
+        _, n, m = self.base.shape
+        inside = of_base(a[:n], b[:m])
+        out = (self.tau_a or 0.0) * a[:n].sum() * b[m:].sum()
+        return inside + out + (self.tau_b or 0.0) * a[n:].sum() * b[:m].sum()
+
+    def rounding(self, alpha: np.ndarray) -> Rounding:
+        """Bound the base's error, and that of a product with the sum of the weights."""
+        base, (_, n, m) = self.base.rounding(alpha), self.base.shape
+        unit = (len(alpha) + 2) * UNIT
+        rows = np.concatenate([np.broadcast_to(base.rows, n), np.zeros(self.shape[1] - n)])
+        cols = np.concatenate([np.broadcast_to(base.cols, m), np.zeros(self.shape[2] - m)])
+        if self.nonnegative:
+            return Rounding(max(base.relative, unit), rows, cols)
+        rows[n:], cols[m:] = unit * (self.tau_b or 0.0), unit * (self.tau_a or 0.0)
+        return Rounding(base.relative, rows, cols)
+
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
+        """Return the base's sharper entries, and prices, where the base has any."""
+        true = self._true(rows, cols)
+        found = self.prices(rows, cols) * (float(alpha.sum()) * (1.0 - 8.0 * UNIT))
+        if true.any():
+            inside = self.base.sharp(alpha, rows[true], cols[true])
+            if inside is None:
+                return None
+            found[true] = inside
+        return found
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Bound the base's error, and that of the sum of what is paid."""
+        paid = self._paid(plan)
+        inside = self.base.doubt(phi - paid, self.crop(plan))
+        return inside + summation(plan) * (paid + np.abs(phi))
