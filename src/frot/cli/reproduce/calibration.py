@@ -18,10 +18,11 @@ from frot.cli.reproduce.experiment import (
     Reproduction,
     Table,
     Verdict,
+    finish_in,
     standard_error,
     with_error,
+    work_of,
 )
-from frot.cli.reproduce.resume import finish_in, work_of
 from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, legend_below, new_figure, tidy
 
 if TYPE_CHECKING:
@@ -167,10 +168,10 @@ def summarise(runs: Sequence[dict[str, list[float]]]) -> dict[str, list[Summary]
     }
 
 
-def _do(seed: int, key: str) -> tuple[str, dict[str, list[float]]]:
+def _do(seed: int, key: str) -> dict[str, list[float]]:
     name, index = key.rsplit("/", 1)
     setting = next(one for one in SETTINGS if one.name == name)
-    return key, measure(setting, seed, int(index))
+    return measure(setting, seed, int(index))
 
 
 def calibration(

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +26,7 @@ from frot.cli.options import Progress, bar, option, option_words
 from frot.cli.reproduce.experiment import Asked, Experiment, Reproduction, Table, Verdict
 from frot.show import Cell, Claim, Column, PageTable, Section, picture, write_page
 
-__all__ = ["Entry", "Experiments", "reproduce", "write_experiments"]
+__all__ = ["Entry", "Experiments", "experiments", "reproduce", "write_experiments"]
 
 
 COLOURS = {"reproduced": "green", "partly reproduced": "yellow", "not reproduced": "red"}
@@ -87,22 +88,39 @@ COMMON: dict[str, tuple[Any, Any]] = {
 }
 
 
+@cache
+def experiments() -> dict[str, Experiment]:
+    """Return the registry by name, in the order that ``frot reproduce all`` runs them in."""
+    from frot.cli.reproduce import (
+        calibration,
+        cells,
+        correspondence,
+        fig1,
+        fig2,
+        noise_layers,
+        poses,
+        robustness,
+        selection,
+    )
+
+    modules = (
+        fig1, fig2, selection, calibration, cells, robustness, noise_layers, poses, correspondence,
+    )  # fmt: skip
+    return {module.EXPERIMENT.name: module.EXPERIMENT for module in modules}
+
+
 class Experiments(TyperGroup):
     """A command for each experiment of the registry, which is loaded when one is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the registry, and ``all``."""
-        from frot.cli.reproduce.registry import EXPERIMENTS
-
-        return [*EXPERIMENTS, "all"]
+        return [*experiments(), "all"]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Make the command of an experiment, with the options that it takes."""
-        from frot.cli.reproduce.registry import EXPERIMENTS
-
         if cmd_name not in self.list_commands(ctx):
             return None
-        made = _command(EXPERIMENTS.get(cmd_name), EXPERIMENTS)
+        made = _command(experiments().get(cmd_name))
         one = typer.Typer(add_completion=False)
         one.command(cmd_name, cls=CommandWithJson, epilog=vars(made)["epilog"])(made)
         return typer.main.get_command(one)
@@ -116,9 +134,7 @@ reproduce = typer.Typer(
 )
 
 
-def _command(
-    experiment: Experiment | None, experiments: dict[str, Experiment]
-) -> Callable[..., None]:
+def _command(experiment: Experiment | None) -> Callable[..., None]:
     """Return the command of an experiment, or of all for None."""
     takes = [name for name in OPTIONS if experiment is None or name in experiment.takes]
 
@@ -133,7 +149,7 @@ def _command(
         if experiment is None:
             words = option_words({"seed": seed, "out": out} | asked_for)
             line = shlex.join(["frot", "reproduce", "all", *words]).replace("--n ", "-n ")
-            raise typer.Exit(_run_all(experiments, asked, out, line))
+            raise typer.Exit(_run_all(asked, out, line))
         made = _run(experiment, asked, out)
         _show(experiment, made, out)
         numbers(made.content)
@@ -205,14 +221,14 @@ def _show(experiment: Experiment, made: Reproduction, out: Path) -> None:
     wrote(*made.write(out))
 
 
-def _run_all(experiments: dict[str, Experiment], asked: Asked, out: Path, line: str) -> int:
+def _run_all(asked: Asked, out: Path, line: str) -> int:
     """Run every experiment that there is data for; one that fails costs no other."""
     from frot._base.files import make_folder
     from frot.show.page import check_page
 
     page = check_page(make_folder(out) / PAGE)
     entries = []
-    for experiment in experiments.values():
+    for experiment in experiments().values():
         made, skipped, failed = None, "", ""
         try:
             experiment.check(asked)

@@ -1,4 +1,8 @@
-"""What an experiment is: what it claims and needs, what it is asked, and what it answers."""
+"""What an experiment is: what it claims and needs, what it is asked, and what it answers.
+
+Runs that take long resume: what is finished is in a store, by a fingerprint of all that it depends
+on (`finish`).
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,17 @@ import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from frot._base.files import make_folder, replacing
+from frot._base.fingerprint import fingerprint
+from frot._base.parallel import spread
+from frot._base.store import Store
+from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,8 +32,12 @@ __all__ = [
     "Reproduction",
     "Table",
     "Verdict",
+    "finish",
+    "finish_in",
+    "kept_in",
     "standard_error",
     "with_error",
+    "work_of",
 ]
 
 
@@ -284,3 +297,85 @@ class Reproduction:
             with replacing(path) as draft:
                 draw().savefig(draft, dpi=150)
         return (*paths, *list(drawn)[1:])
+
+
+Key = TypeVar("Key", int, str)
+
+
+def kept_in(folder: Path | None) -> Store:
+    """Open the store of finished pieces in a folder, or one in memory without a folder.
+
+    Examples
+    --------
+    >>> with kept_in(None) as kept:
+    ...     kept.finished()
+    {}
+    """
+    path = None if folder is None else make_folder(folder) / "finished.sqlite"
+    return Store(path, "a reproduction", {})
+
+
+def work_of(**parts: Any) -> str:
+    """Return the fingerprint of all that results depend on; another version of frot does it anew.
+
+    Examples
+    --------
+    >>> work_of(seed=0) == work_of(seed=0), work_of(seed=0) == work_of(seed=1)
+    (True, False)
+    """
+    import frot
+
+    return fingerprint(**parts, version_of_frot=frot.__version__)
+
+
+def finish(
+    kept: Store,
+    work: str,
+    keys: Sequence[Key],
+    do: Callable[[Key], Any],
+    *,
+    workers: int = 1,
+    prepare: Callable[[], object] = bool,
+    tick: Callable[[int], object] = lambda count: None,
+) -> dict[Key, Any]:
+    """Do what the store does not have, keep each piece at once, and return all by key.
+
+    `do` makes an array or a JSON value of a key, in so many processes, each of which calls
+    `prepare` first (see `frot._base.parallel.spread`). `work` is of `work_of`; `tick` is called
+    with the number of pieces that became available, old ones at once.
+
+    Examples
+    --------
+    >>> with kept_in(None) as kept:
+    ...     finish(kept, work_of(), [2, 3], lambda key: key**2)
+    {2: 4, 3: 9}
+    """
+    wanted = set(keys)
+    done = {key: value for key, value in kept.finished(work).items() if key in wanted}
+    tick(len(done))
+    missing = [key for key in keys if key not in done]
+    for key, value in spread(partial(_keyed, do), missing, workers, prepare):
+        kept.add(key, value, work)
+        done[key] = value
+        tick(1)
+    return {key: done[key] for key in keys}
+
+
+def _keyed(do: Callable[[Key], Any], key: Key) -> tuple[Key, Any]:
+    return key, do(key)
+
+
+def finish_in(
+    folder: Path | None,
+    what: str,
+    work: str,
+    keys: Sequence[Key],
+    do: Callable[[Key], Any],
+    *,
+    workers: int = 1,
+    progress: bool = False,
+) -> dict[Key, Any]:
+    """Finish pieces, called `what` on a bar, with the store of a folder; see `finish`."""
+    bar = counting_bar(what, len(keys), len(keys), enabled=progress)
+    with kept_in(folder) as kept, bar as show:
+        return finish(kept, work, keys, do, workers=workers, tick=lambda count: show(count, count))

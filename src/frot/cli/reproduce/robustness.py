@@ -14,8 +14,15 @@ from scipy.stats import ortho_group
 
 from frot._base.errors import hearing
 from frot.api.solve import solve
-from frot.cli.reproduce.experiment import Check, Experiment, Reproduction, Verdict
-from frot.cli.reproduce.resume import finish, kept_in, work_of
+from frot.cli.reproduce.experiment import (
+    Check,
+    Experiment,
+    Reproduction,
+    Verdict,
+    finish,
+    kept_in,
+    work_of,
+)
 from frot.cli.reproduce.transports import relative_excess
 from frot.problem.result import Result
 from frot.relatives import max_sliced, srw, wasserstein
@@ -230,10 +237,10 @@ def measure_all(
         )  # fmt: skip
         with bar as show:
 
-            def do(key: str) -> tuple[str, dict[str, dict[str, float]]]:
+            def do(key: str) -> dict[str, dict[str, float]]:
                 found = todo[key].measure()
                 show(1, efforts[key])
-                return key, found
+                return found
 
             return finish(kept, work, list(todo), do)
 

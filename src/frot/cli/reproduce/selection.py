@@ -23,10 +23,12 @@ from frot.cli.reproduce.experiment import (
     Reproduction,
     Table,
     Verdict,
+    finish,
+    kept_in,
     standard_error,
     with_error,
+    work_of,
 )
-from frot.cli.reproduce.resume import finish, kept_in, work_of
 from frot.cli.reproduce.transports import FW_EMD, run, stacked_phi, wasserstein_by_call
 from frot.datasets import Expression, available, load_expression
 from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, legend_below, new_figure, tidy
@@ -189,7 +191,7 @@ def run_splits(
     labels = {key: method.label for key, method in METHODS.items()}
     # The number of splits is no part of it.
     work = work_of(X=data.X, y=data.y, seed=seed, methods=labels, ks=KS)
-    do = partial(_numbered, data.X, data.y, seed)
+    do = partial(accuracies, data.X, data.y, seed=seed)
     with kept_in(folder) as kept:
         done = finish(
             kept, work, range(splits), do, workers=workers, prepare=load_libraries, tick=tick
@@ -200,10 +202,6 @@ def run_splits(
 def load_libraries() -> None:
     """Import what a split needs, before a worker's first one."""
     import frot.selection  # noqa: F401
-
-
-def _numbered(X: NDArray, y: NDArray, seed: int, index: int) -> tuple[int, NDArray]:
-    return index, accuracies(X, y, index, seed)
 
 
 # The paper's table, in its own seconds.

@@ -3,7 +3,7 @@
 import pytest
 
 import frot
-from frot.cli.reproduce.resume import finish, kept_in, work_of
+from frot.cli.reproduce.experiment import finish, kept_in, work_of
 
 
 def squares(calls, stop_at=None):
@@ -11,7 +11,7 @@ def squares(calls, stop_at=None):
         if key == stop_at:
             raise KeyboardInterrupt
         calls.append(key)
-        return key, key**2
+        return key**2
 
     return do
 
