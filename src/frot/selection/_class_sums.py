@@ -22,7 +22,6 @@ from frot._base.errors import InputError
 from frot.costs.protocol import blocks as in_blocks
 from frot.selection._costs import pooling
 from frot.selection._inputs import Prepared
-from frot.selection._relabel import compared_codes
 
 __all__ = ["OF_SUMS", "Centred", "ClassSums"]
 
@@ -201,7 +200,7 @@ class ClassSums:
         least = table.min(axis=0)
         # A zero that is not the least value is one like any other.
         zeros[(least.toarray() if sparse.issparse(least) else least).ravel() < 0.0] = 0.0
-        pairs = compared_codes(prepared)
+        pairs = prepared.compared_codes()
         classes = sorted({code for pair in pairs for code in pair if code is not None})
         place = {code: number for number, code in enumerate(classes)}
         return cls(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
@@ -340,6 +340,26 @@ class Prepared:
         """Return the comparisons, under the labels of the data or under others."""
         codes = self.codes if codes is None else codes
         return contrasts_of(codes, self.classes, self.multiclass, self.weight, self.reference)
+
+    def compared_codes(self) -> list[tuple[int, int | None]]:
+        """Return the classes that are compared, by code; None is every other sample."""
+        contrasts = self.contrasts()
+        pairs = []
+        for one in contrasts:
+            rest = len(contrasts) == 1 or one.second is None
+            first, second = (int(self.codes[rows[0]]) for rows in one.rows)
+            pairs.append((first, None if rest else second))
+        return pairs
+
+    def weighted_only(self, blocks: np.ndarray) -> tuple[Prepared, np.ndarray]:
+        """Leave out samples of weight zero, which would carry labels away; blocks count from 0."""
+        if self.weight is None or self.weight.all():
+            return self, blocks
+        kept = np.flatnonzero(self.weight)
+        smaller = replace(
+            self, table=self.table[kept], codes=self.codes[kept], weight=self.weight[kept]
+        )
+        return smaller, np.unique(blocks[kept], return_inverse=True)[1]
 
 
 def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepared:

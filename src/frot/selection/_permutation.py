@@ -22,9 +22,8 @@ from frot.selection._class_sums import OF_SUMS, ClassSums
 from frot.selection._comparison import WITHOUT_PLAN, statistic_of
 from frot.selection._false_discovery import benjamini_hochberg, max_t, permutation_p, pooled_q
 from frot.selection._inputs import SCORES, Prepared, prepare
-from frot.selection._relabel import permuted_labels, weighted_only
 from frot.selection._selector import FROTSelector, unfitted
-from frot.selection._tasks import CHUNK, check_run, run_chunks
+from frot.selection._tasks import CHUNK, check_run, permuted_labels, run_chunks
 
 __all__ = [
     "STATISTICS",
@@ -300,7 +299,7 @@ def permutation_test(
     prepared.contrasts()
     _check_size(count, len(prepared.groups))
     blocks = check_blocks(block, prepared.codes)
-    prepared, blocks = weighted_only(prepared, blocks)
+    prepared, blocks = prepared.weighted_only(blocks)
     chunk, under = CHUNK, partial(_one_by_one, prepared, statistic)
     if statistic in OF_SUMS:
         sums = ClassSums.of(prepared, blocks, statistic)

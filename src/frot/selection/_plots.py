@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from frot._base.errors import InputError
 from frot._base.validate import check_choice
 from frot.selection._inputs import Prepared, prepare
-from frot.selection._selector import unfitted
+from frot.selection._selector import column_names, unfitted
 from frot.show.style import BLUE, GREY, INK, ORANGE, legend_above, new_figure, plain, shorten, tidy
 
 if TYPE_CHECKING:
@@ -322,9 +322,7 @@ def plot_strips(
     columns = best if features is None else list(features)
     if not all(0 <= column < d for column in columns):
         raise InputError(f"features: are columns of X, from 0 to {d - 1}; give such numbers")
-    names = feature_names
-    if names is None:
-        names = getattr(selector, "feature_names_in_", [f"x{column}" for column in range(d)])
+    names = column_names(selector, d) if feature_names is None else feature_names
     return draw_strips(strips_of(selector, prepared, place, columns, names))
 
 
