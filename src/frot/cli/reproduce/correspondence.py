@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
     from frot.cli.reproduce.pairs import Runs
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["EXPERIMENT", "correspondence"]
 
