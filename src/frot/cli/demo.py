@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from frot.cli.command import Writes, command
+from frot.cli.command import Writes, command, option
 from frot.cli.console import PICTURES, console, numbers, save_picture, say, warn, wrote
-from frot.cli.options import option
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,7 +12,6 @@ from frot._base.tables import make_table
 from frot._base.validate import check_count, check_feature_names
 from frot.groups.groups import Groups
 from frot.selection._comparison import Contrast
-from frot.selection._false_discovery import pooled_rates
 from frot.selection._gene_sets import (
     SetStatistics,
     excess,
@@ -21,7 +20,7 @@ from frot.selection._gene_sets import (
     standardise,
 )
 from frot.selection._inputs import Prepared, prepare
-from frot.selection._permutation import SHOWN, check_blocks, permutation_p
+from frot.selection._permutation import SHOWN, check_blocks, permutation_p, pooled_rates
 from frot.selection._selector import FROTSelector, column_names, unfitted
 from frot.selection._stability import stability_selection
 from frot.selection._tasks import check_run

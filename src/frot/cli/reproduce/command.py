@@ -5,7 +5,6 @@ All experiments of a run end on one web page: every claim with its verdict, then
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 import shlex
@@ -20,9 +19,17 @@ import typer
 from typer.core import TyperGroup
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError
-from frot.cli.command import CommandWithJson, command
-from frot.cli.console import FAILED, complain, console, numbers, remark, say, wrote
-from frot.cli.options import Progress, bar, option, option_words
+from frot.cli.command import (
+    CommandWithJson,
+    Progress,
+    bar,
+    command,
+    option,
+    option_words,
+    parameter,
+    take,
+)
+from frot.cli.console import FAILED, complain, console, new_table, numbers, remark, say, wrote
 from frot.cli.reproduce.experiment import Asked, Experiment, Reproduction, Table, Verdict
 from frot.show import Cell, Claim, Column, PageTable, Section, picture, write_page
 
@@ -154,15 +161,8 @@ def _command(experiment: Experiment | None) -> Callable[..., None]:
         _show(experiment, made, out)
         numbers(made.content)
 
-    parameters = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in {
-            **{name: (OPTIONS[name], None) for name in takes},
-            **COMMON,
-        }.items()
-    ]
-    vars(run)["__signature__"] = inspect.Signature(parameters)
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    parameters = [parameter(name, OPTIONS[name]) for name in takes]
+    take(run, parameters + [parameter(name, *common) for name, common in COMMON.items()])
     run.__doc__ = _help(experiment)
     name = "all" if experiment is None else experiment.name
     sized = [] if experiment is None else [f"frot reproduce {name} {_sized(experiment)} --out made"]
@@ -250,11 +250,9 @@ def _run_all(asked: Asked, out: Path, line: str) -> int:
 
 
 def _summarise(entries: list[Any]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAVY, pad_edge=False, collapse_padding=True)
+    table = new_table()
     table.add_column("experiment", no_wrap=True)
     table.add_column("claim", overflow="fold")
     table.add_column("verdict", overflow="fold")
