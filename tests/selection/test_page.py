@@ -15,7 +15,7 @@ from frot.selection import (
     write_selection_pictures,
     write_selection_report,
 )
-from frot.selection._pictures import Drawn, view_of
+from frot.selection._pictures import SelectorPictures, view_of
 from frot.selection._selector import unfitted
 from frot.show.page import Picture
 from frot.show.style import new_figure
@@ -281,7 +281,7 @@ def test_pictures_for_a_paper(tmp_path):
 def test_pictures_of_each_comparison(tmp_path, monkeypatch):
     monkeypatch.setattr("frot.selection._pictures.save_vector", lambda figure, path: path.touch())
     for name in ("volcano", "strips"):
-        monkeypatch.setattr(Drawn, name, lambda self, place: new_figure(1, 1))
+        monkeypatch.setattr(SelectorPictures, name, lambda self, place: new_figure(1, 1))
     X, y = planted(d=5, classes=3, n=6, m=6)
     y = np.where(y == "control", "a/b", y)
     selector = FROTSelector(2, plan=False).fit(X, y)

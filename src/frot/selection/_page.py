@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from frot._base.errors import InputError
 from frot._base.files import check_path
 from frot.selection._pictures import (
-    Drawn,
+    SelectorPictures,
     View,
     draw_barycentres,
     draw_correspondence,
@@ -21,7 +21,7 @@ from frot.selection._pictures import (
     draw_p_values,
     draw_parts,
 )
-from frot.selection._plots import LEVEL, Found, plot_pathways
+from frot.selection._plots import LEVEL, Significant, plot_pathways
 from frot.show.page import Cell, Column, PageTable, check_page, number, picture, render, save_page
 from frot.show.style import shorten
 
@@ -120,7 +120,7 @@ def write_selection_report(
     for name, found in (("permutation", permutation), ("stability", stability)):
         if found is not None and found.names != selector.groups_.names:
             raise InputError(f"{name}: is of other features than the selector; run it again")
-    drawn = Drawn.of(selector, X, y, feature_names, sample_names, permutation)
+    drawn = SelectorPictures.of(selector, X, y, feature_names, sample_names, permutation)
     selector, prepared = drawn.selector, drawn.prepared
     test, sets = (getattr(selector, name, None) for name in ("permutation_", "pathways_"))
     n, d = prepared.table.shape
@@ -129,7 +129,7 @@ def write_selection_report(
     classes = ", ".join(
         f"{label} ({size:,})" for label, size in zip(selector.classes_, sizes, strict=True)
     )
-    samples, accepted = f"{n:,}: {classes}", Found.of(selector)
+    samples, accepted = f"{n:,}: {classes}", Significant.of(selector)
     page = render(
         "selection.html",
         "frot.selection",
@@ -160,7 +160,7 @@ def write_selection_report(
     return save_page(path, page)
 
 
-def _panel(drawn: Drawn, place: int, what: str) -> dict[str, Any]:
+def _panel(drawn: SelectorPictures, place: int, what: str) -> dict[str, Any]:
     """What the page says on one comparison: what differs, and the plan if there is one."""
     view, many = drawn.views[place], len(drawn.views)
     return {
@@ -229,7 +229,7 @@ def _partners(view: View, sample: int) -> list[Cell]:
     ]
 
 
-def headline(selector: FROTSelector, found: Found, samples: str, what: str) -> list[Any]:
+def headline(selector: FROTSelector, found: Significant, samples: str, what: str) -> list[Any]:
     """Return the numbers above all others: how many features differ, and where they are higher."""
     total = len(found.accepted)
     text = f"of {total:,} {what}s "
@@ -262,7 +262,7 @@ def headline(selector: FROTSelector, found: Found, samples: str, what: str) -> l
     return figures
 
 
-def counts(selector: FROTSelector, found: Found, what: str) -> PageTable | None:
+def counts(selector: FROTSelector, found: Significant, what: str) -> PageTable | None:
     """Return how many stand out in each comparison, where there are several."""
     if len(selector.comparisons_) == 1:
         return None

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from frot.selection._selector import FROTSelector
 
 __all__ = [
-    "Drawn",
+    "SelectorPictures",
     "View",
     "draw_barycentres",
     "draw_correspondence",
@@ -487,11 +487,11 @@ def write_selection_pictures(
     """
     check_is_fitted(selector)
     folder = check_path(folder, "folder")
-    return Drawn.of(selector, X, y, feature_names, sample_names).write(folder)
+    return SelectorPictures.of(selector, X, y, feature_names, sample_names).write(folder)
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class SelectorPictures:
     """A selector and its data, ready to be drawn: `views` are of its comparisons."""
 
     selector: FROTSelector
@@ -509,7 +509,7 @@ class Drawn:
         feature_names: Sequence[str] | None,
         sample_names: Sequence[str] | None,
         permutation: PermutationTest | None = None,
-    ) -> Drawn:
+    ) -> SelectorPictures:
         """Check the data; another `permutation` than the selector's goes into a copy of it."""
         prepared = _same(selector, X, y)
         if permutation is not None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LEVEL",
     "STRIPS",
-    "Found",
+    "Significant",
     "draw_strips",
     "draw_volcano",
     "plot_pathways",
@@ -53,7 +53,7 @@ POINTS, CLASSES = 200, 6
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Significant:
     """What is significant, or where nothing was tested selected; arrays of shape (L,).
 
     Attributes
@@ -72,7 +72,7 @@ class Found:
     up_in: np.ndarray
 
     @classmethod
-    def of(cls, selector: FROTSelector) -> Found:
+    def of(cls, selector: FROTSelector) -> Significant:
         """Read it off the selector's tables."""
         sets = getattr(selector, "pathways_", None)
         names = [one.name for one in selector.comparisons_]
@@ -126,7 +126,7 @@ def plot_volcano(
     check_is_fitted(selector)
     check_choice(against, "against", ("auto", "p", "t"))
     place = comparison_at(selector, comparison)
-    one, found = selector.comparisons_[place], Found.of(selector)
+    one, found = selector.comparisons_[place], Significant.of(selector)
     test = getattr(selector, "permutation_", None)
     height, label = one.scores("moderated"), "moderated |t|"
     if test is not None and len(selector.comparisons_) == 1:
@@ -450,7 +450,7 @@ def plot_pathways(tested: PathwayTest | FROTSelector, rows: int = BARS) -> Figur
         notes = [f"q {q[one]:.2g}" for one in range(len(q))]
     else:
         check_is_fitted(sets)
-        found = Found.of(sets)
+        found = Significant.of(sets)
         order = np.argsort(sets.ranking_)[:rows]
         scores, names, up_in, strong = sets.scores_, sets.groups_.names, found.up_in, found.accepted
         labels = [one.labels[0] for one in sets.comparisons_]

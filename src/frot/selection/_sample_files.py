@@ -19,7 +19,7 @@ from frot._base.tables import read_frame, read_table
 
 __all__ = [
     "Columns",
-    "Found",
+    "FileContent",
     "Labels",
     "absent",
     "as_text",
@@ -107,7 +107,7 @@ def absent(path: Path, what: str, name: str, present: Sequence[str]) -> str:
 
 
 @dataclass
-class Found:
+class FileContent:
     """What a file holds.
 
     Attributes
@@ -134,7 +134,7 @@ class Found:
     has_genes_only: bool = False
 
 
-def read_file(path: Path, wanted: Columns) -> Found:
+def read_file(path: Path, wanted: Columns) -> FileContent:
     """Read what is wanted of a file of any kind."""
     kind = kind_of(path)
     readers = {".npz": _read_npz, ".parquet": _read_parquet, ".h5ad": _read_h5ad}
@@ -195,7 +195,7 @@ def text_columns(path: Path) -> dict[str, np.ndarray]:
     }
 
 
-def _read_npz(path: Path, wanted: Columns) -> Found:
+def _read_npz(path: Path, wanted: Columns) -> FileContent:
     table = read_table(path)
     X, names, ids = table.values, table.columns, table.ids
     if wanted.transpose:
@@ -207,10 +207,10 @@ def _read_npz(path: Path, wanted: Columns) -> Found:
         present = {*archive.files}
     known = special.pop("ids", None if ids is None else np.array(ids))
     names = names or tuple(f"x{column}" for column in range(d))
-    return Found(X, names, known, special, present | set(names))
+    return FileContent(X, names, known, special, present | set(names))
 
 
-def _read_parquet(path: Path, wanted: Columns) -> Found:
+def _read_parquet(path: Path, wanted: Columns) -> FileContent:
     frame, pandas = read_frame(path), require("pandas", "tables")
     if not isinstance(frame.index, pandas.RangeIndex):
         frame = frame.reset_index()
@@ -226,7 +226,7 @@ def _read_parquet(path: Path, wanted: Columns) -> Found:
         X = frame[kept].to_numpy(dtype=np.float64, na_value=np.nan)
         names = tuple(as_text(frame[name]).tolist())
         text = tuple(one for one in others if one not in kept)
-        return Found(np.ascontiguousarray(X.T), names, np.array(kept), special, names, text)
+        return FileContent(np.ascontiguousarray(X.T), names, np.array(kept), special, names, text)
     special = wanted.take(path, list(frame.columns), frame.__getitem__)
     apart = {name for _, name in wanted.special()}
     others = [name for name in frame.columns if name not in apart and name not in wanted.drop]
@@ -236,10 +236,10 @@ def _read_parquet(path: Path, wanted: Columns) -> Found:
         ids = as_text(frame[text.pop(0)])
     kept = [name for name in others if is_number(frame[name].dtype)]
     X = frame[kept].to_numpy(dtype=np.float64, na_value=np.nan)
-    return Found(X, tuple(kept), ids, special, tuple(frame.columns), tuple(text))
+    return FileContent(X, tuple(kept), ids, special, tuple(frame.columns), tuple(text))
 
 
-def _read_h5ad(path: Path, wanted: Columns) -> Found:
+def _read_h5ad(path: Path, wanted: Columns) -> FileContent:
     anndata = require("anndata", "anndata")
     if wanted.transpose:
         raise InputError(f"transpose: {path} has its cells in rows; leave transpose=True out")
@@ -257,7 +257,7 @@ def _read_h5ad(path: Path, wanted: Columns) -> Found:
     special = wanted.take(path, list(map(str, adata.obs.columns)), adata.obs.__getitem__)
     ids = special.pop("ids", as_text(adata.obs_names))
     names = tuple(map(str, adata.var_names))
-    return Found(table, names, ids, special, names, has_genes_only=True)
+    return FileContent(table, names, ids, special, names, has_genes_only=True)
 
 
 def _open(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
@@ -282,7 +282,7 @@ def _even(rows: Rows, width: int, path: Path) -> Iterator[tuple[int, list[str]]]
         yield line, row
 
 
-def _read_text(path: Path, wanted: Columns) -> Found:
+def _read_text(path: Path, wanted: Columns) -> FileContent:
     header, rows = _open(path)
     head = list(islice(rows, SAMPLE))
     text = [
@@ -296,7 +296,7 @@ def _read_text(path: Path, wanted: Columns) -> Found:
 
 def _read_features_in_columns(
     path: Path, wanted: Columns, header: list[str], text: list[int], rows: Rows, head: Rows
-) -> Found:
+) -> FileContent:
     hint = "; it has a row of that name: give transpose=True"
     wanted.check(path, header, hint * any(row[0].strip() == wanted.label for _, row in head))
     told: dict[int, list[str]] = {header.index(name): [] for _, name in wanted.special()}
@@ -319,12 +319,12 @@ def _read_features_in_columns(
     special = {what: np.array(told[header.index(name)]) for what, name in wanted.special()}
     ids = special.pop("ids", None if first is None else np.array(told[first]))
     X = np.array(table).reshape(len(table), len(kept))
-    return Found(X, names, ids, special, header, tuple(header[place] for place in text))
+    return FileContent(X, names, ids, special, header, tuple(header[place] for place in text))
 
 
 def _read_features_in_rows(
     path: Path, wanted: Columns, header: list[str], text: list[int], rows: Rows, _: Rows
-) -> Found:
+) -> FileContent:
     if wanted.ids is not None and wanted.ids not in header:
         raise InputError(absent(path, "ids", wanted.ids, header))
     first = 0 if wanted.ids is None else header.index(wanted.ids)
@@ -358,7 +358,7 @@ def _read_features_in_rows(
             raise InputError(sentence + fix)
     X = np.ascontiguousarray(np.array(table).reshape(len(table), len(kept)).T)
     others += [header[place] for place in places if place in text]
-    return Found(X, tuple(names), np.array(samples), special, present, tuple(others))
+    return FileContent(X, tuple(names), np.array(samples), special, present, tuple(others))
 
 
 def _is_text(cells: Iterable[str]) -> bool:
@@ -453,7 +453,7 @@ class Labels:
             raise InputError(absent(path, "label", label, list(columns)))
         return cls(path, label, columns, block if block in columns else None)
 
-    def join(self, found: Found, path: Path) -> Found:
+    def join(self, found: FileContent, path: Path) -> FileContent:
         """Keep the samples that have a label, in the order of the table, and give it to them."""
         if kind_of(self.path) == ".cls":
             y = self.columns[self.label]

@@ -24,7 +24,7 @@ from frot._base.validate import check_flag
 from frot.groups.groups import Groups
 from frot.selection._sample_files import (
     Columns,
-    Found,
+    FileContent,
     Labels,
     check_file,
     is_unlabelled,
@@ -279,7 +279,9 @@ def read_samples(
     return Samples(X, y, found.names, known, block_of, found.text, path, metadata)
 
 
-def _check_names(found: Found, names: list[str], argument: str, path: Path, all_of: bool) -> None:
+def _check_names(
+    found: FileContent, names: list[str], argument: str, path: Path, all_of: bool
+) -> None:
     """Refuse names that the table does not have; a list of features may have some others."""
     present = set(found.present)
     unknown = [name for name in names if name not in present]
@@ -294,8 +296,8 @@ def _check_names(found: Found, names: list[str], argument: str, path: Path, all_
 
 
 def _features(
-    found: Found, wanted: Columns, kept: list[str], path: Path
-) -> tuple[Found, tuple[str, ...]]:
+    found: FileContent, wanted: Columns, kept: list[str], path: Path
+) -> tuple[FileContent, tuple[str, ...]]:
     """Leave out what is not wanted, and what looks like metadata where nobody said."""
     places = [place for place, name in enumerate(found.names) if wanted.wants(name)]
     odd: list[int] = []

@@ -10,10 +10,10 @@ from frot._base.errors import InputError, SolverError
 from frot.cli.reproduce import command
 from frot.cli.reproduce.command import Entry, experiments, write_experiments
 from frot.cli.reproduce.experiment import (
-    Asked,
     Check,
     Experiment,
     Reproduction,
+    RunOptions,
     Table,
     Verdict,
 )
@@ -146,7 +146,7 @@ def test_an_experiment_that_fails_costs_no_other(run, registry):
 
 
 def test_the_registry_has_what_the_command_takes():
-    fields = {field.name for field in dataclasses.fields(Asked)}
+    fields = {field.name for field in dataclasses.fields(RunOptions)}
     options = set(command.OPTIONS)
     for experiment in experiments().values():
         assert set(experiment.takes) <= fields & options

@@ -8,7 +8,7 @@ from frot._base.errors import InputError
 from frot.cli.reproduce import correspondence as module
 from frot.cli.reproduce import pairs as pairs_module
 from frot.cli.reproduce.correspondence import correspondence, score_rows
-from frot.cli.reproduce.experiment import kept_in
+from frot.cli.reproduce.experiment import open_store
 from frot.cli.reproduce.pairs import (
     CHOICES,
     PICKED,
@@ -155,7 +155,7 @@ def test_pairs_of_another_version_are_matched_again(small, willow, tmp_path, mon
 
     def go():
         calls.clear()
-        with kept_in(tmp_path) as kept:
+        with open_store(tmp_path) as kept:
             pairs_module.run_network("planted", pairs, some, kept)
         return len(calls)
 

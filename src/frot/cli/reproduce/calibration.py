@@ -12,16 +12,16 @@ import numpy as np
 
 from frot._base.errors import hearing
 from frot.cli.reproduce.experiment import (
-    Asked,
     Check,
     Experiment,
     Reproduction,
+    RunOptions,
     Table,
     Verdict,
     finish_in,
     standard_error,
     with_error,
-    work_of,
+    work_fingerprint,
 )
 from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, legend_below, new_figure, tidy
 
@@ -190,7 +190,7 @@ def calibration(
     ('setting', 'p ≤ 0.05, t')
     """
     keys = [f"{one.name}/{index}" for one in SETTINGS for index in range(n)]
-    work = work_of(settings=SETTINGS, seed=seed)
+    work = work_fingerprint(settings=SETTINGS, seed=seed)
     do = partial(_do, seed)
     done = finish_in(folder, "tables", work, keys, do, workers=workers, progress=progress)
     found = {
@@ -301,7 +301,7 @@ def _draw(found: Found) -> Figure:
     return figure
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: RunOptions) -> None:
     import frot.selection  # noqa: F401
 
 

@@ -23,7 +23,7 @@ from frot.cli.reproduce.experiment import (
     finish_in,
     standard_error,
     with_error,
-    work_of,
+    work_fingerprint,
 )
 from frot.groups.groups import Groups
 from frot.problem.amounts import relative
@@ -290,7 +290,7 @@ def cells(
     """Couple simulated and real cells of known fate by every method, in n draws a setting."""
     chosen = [one for one in settings or SETTINGS if one.generator != "pbmc" or has_pbmc()]
     keys = [f"{one.name}/{index}" for one in chosen for index in range(n)]
-    work = work_of(cells=CELLS, seed=seed)
+    work = work_fingerprint(cells=CELLS, seed=seed)
     do = partial(_do, {one.name: one for one in chosen}, seed)
     done = finish_in(folder, "draws", work, keys, do, workers=workers, progress=progress)
     found = {one.name: [done[f"{one.name}/{index}"] for index in range(n)] for one in chosen}

@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -30,7 +29,7 @@ from frot.cli.command import (
     take,
 )
 from frot.cli.console import FAILED, complain, console, new_table, numbers, remark, say, wrote
-from frot.cli.reproduce.experiment import Asked, Experiment, Reproduction, Table, Verdict
+from frot.cli.reproduce.experiment import Experiment, Reproduction, RunOptions, Table, Verdict
 from frot.show import Cell, Claim, Column, PageTable, Section, picture, write_page
 
 __all__ = ["Entry", "Experiments", "experiments", "reproduce", "write_experiments"]
@@ -45,7 +44,7 @@ NETWORKS = (
 )
 REGRET = "Also costs less their own optima, which takes longer than all the rest."
 
-# The fields of `Asked` as options; an experiment has those that it `takes`.
+# The fields of `RunOptions` as options; an experiment has those that it `takes`.
 OPTIONS: dict[str, Any] = {
     "n": Annotated[
         int | None,
@@ -148,11 +147,11 @@ def _command(experiment: Experiment | None) -> Callable[..., None]:
     def run(**given: Any) -> None:
         out, seed, progress = (given.pop(name) for name in COMMON)
         asked_for: dict[str, Any] = {
-            name: _names(value) if name in LISTS else value
+            name: [word.strip() for word in value.split(",")] if name in LISTS else value
             for name, value in given.items()
             if value is not None
         }
-        asked = Asked(seed=seed, progress=bar(progress), **asked_for)
+        asked = RunOptions(seed=seed, progress=bar(progress), **asked_for)
         if experiment is None:
             words = option_words({"seed": seed, "out": out} | asked_for)
             line = shlex.join(["frot", "reproduce", "all", *words]).replace("--n ", "-n ")
@@ -165,13 +164,11 @@ def _command(experiment: Experiment | None) -> Callable[..., None]:
     take(run, parameters + [parameter(name, *common) for name, common in COMMON.items()])
     run.__doc__ = _help(experiment)
     name = "all" if experiment is None else experiment.name
-    sized = [] if experiment is None else [f"frot reproduce {name} {_sized(experiment)} --out made"]
-    return command(f"frot reproduce {name}", *sized)(run)
-
-
-def _sized(experiment: Experiment) -> str:
-    name = experiment.sized_by[0]
-    return f"{'-n' if name == 'n' else f'--{name}'} 20"
+    examples = [f"frot reproduce {name}"]
+    if experiment is not None:
+        size = experiment.sized_by[0]
+        examples.append(f"{examples[0]} {'-n' if size == 'n' else f'--{size}'} 20 --out made")
+    return command(*examples)(run)
 
 
 def _help(experiment: Experiment | None) -> str:
@@ -185,22 +182,12 @@ def _help(experiment: Experiment | None) -> str:
     return "\n\n".join([*lines, f"Exit codes: {codes} interrupted."])
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
-
-
-def _run(experiment: Experiment, asked: Asked, out: Path) -> Reproduction:
+def _run(experiment: Experiment, asked: RunOptions, out: Path) -> Reproduction:
     remark(f"{experiment.name}: computing ...")
-    folder = out / experiment.name if experiment.pieces else None
-    with _kept(folder, experiment.pieces):
-        return experiment(replace(asked, folder=folder))
-
-
-@contextmanager
-def _kept(folder: Path | None, pieces: str) -> Iterator[None]:
-    """Say where finished work is, if the rest is called off."""
+    pieces = experiment.pieces
+    folder = out / experiment.name if pieces else None
     try:
-        yield
+        return experiment(replace(asked, folder=folder))
     except KeyboardInterrupt:
         if folder is not None:
             remark(f"finished {pieces} are kept in {folder}; the same command goes on from there")
@@ -221,7 +208,7 @@ def _show(experiment: Experiment, made: Reproduction, out: Path) -> None:
     wrote(*made.write(out))
 
 
-def _run_all(asked: Asked, out: Path, line: str) -> int:
+def _run_all(asked: RunOptions, out: Path, line: str) -> int:
     """Run every experiment that there is data for; one that fails costs no other."""
     from frot._base.files import make_folder
     from frot.show.page import check_page

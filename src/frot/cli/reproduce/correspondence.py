@@ -16,13 +16,13 @@ import numpy as np
 
 from frot._base.errors import InputError, how_to_install
 from frot.cli.reproduce.experiment import (
-    Asked,
     Check,
     Experiment,
     Reproduction,
+    RunOptions,
     Table,
     Verdict,
-    kept_in,
+    open_store,
     standard_error,
     with_error,
 )
@@ -407,9 +407,9 @@ def correspondence(
 ) -> Reproduction:
     """Score every method on the pairs of PF-WILLOW, those of cars apart, and of birds.
 
-    Arguments as in `Asked`. `networks` are by default those whose weights are found, `sets` those
-    of "pf-willow" and "birds" that are there, and `pairs`, of each set and spread over its classes,
-    all. Layers are picked on cars of PF-WILLOW in any case.
+    Arguments as in `RunOptions`. `networks` are by default those whose weights are found, `sets`
+    those of "pf-willow" and "birds" that are there, and `pairs`, of each set and spread over its
+    classes, all. Layers are picked on cars of PF-WILLOW in any case.
     """
     whole = pf_willow(data)
     chosen = {key: all_.first(pairs) for key, all_ in _sets(whole, sets, data).items()}
@@ -417,7 +417,7 @@ def correspondence(
     names = _available() if networks is None else list(networks)
     runs: dict[str, list[Runs]] = {key: [] for key in chosen}
     choices = {}
-    with kept_in(folder) as kept:
+    with open_store(folder) as kept:
         for name in names:
             most = max(map(len, chosen.values()))
             choices[name] = with_picks(matcher_of(name), whole, kept, most, progress)
@@ -548,7 +548,7 @@ def _about(runs: Runs, choices: dict[str, Choice]) -> dict[str, Any]:
     }
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: RunOptions) -> None:
     _sets(pf_willow(asked.data), asked.sets, asked.data)
     if asked.networks is None:
         _available()

@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "Asked",
     "Check",
     "Experiment",
     "Reproduction",
+    "RunOptions",
     "Table",
     "Verdict",
     "finish",
     "finish_in",
-    "kept_in",
+    "open_store",
     "standard_error",
     "with_error",
-    "work_of",
+    "work_fingerprint",
 ]
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunOptions:
     """What a run is asked for; None leaves the choice to the experiment.
 
     Attributes
@@ -89,15 +89,15 @@ class Experiment:
     about : str
         What it puts to the test, in a sentence.
     run : callable
-        Finds it. It takes fields of `Asked` by name, has defaults for those that may be None, and
-        resumes from `folder`.
+        Finds it. It takes fields of `RunOptions` by name, has defaults for those that may be None,
+        and resumes from `folder`.
     check : callable
         Raises `InputError` or `MissingDependencyError` with the reason where data or a library is
         lacking, before any work.
     needs : str
         What data it needs, in words; empty if none.
     takes : tuple of str
-        The fields of `Asked` that it has a use for, besides those that all have; first those
+        The fields of `RunOptions` that it has a use for, besides those that all have; first those
         that say how large the run is.
     sized_by : tuple of str
         Those that say how large it is.
@@ -110,14 +110,14 @@ class Experiment:
     name: str
     about: str
     run: Callable[..., Reproduction]
-    check: Callable[[Asked], object] = bool
+    check: Callable[[RunOptions], object] = bool
     needs: str = ""
     takes: tuple[str, ...] = ("n",)
     sized_by: tuple[str, ...] = ("n",)
     pieces: str = ""
     papers: bool = True
 
-    def __call__(self, asked: Asked) -> Reproduction:
+    def __call__(self, asked: RunOptions) -> Reproduction:
         """Run it with what is asked for; what is None is left to its own defaults."""
         known = inspect.signature(self.run).parameters
         given = {k: v for k, v in vars(asked).items() if k in known and v is not None}
@@ -302,12 +302,12 @@ class Reproduction:
 Key = TypeVar("Key", int, str)
 
 
-def kept_in(folder: Path | None) -> Store:
+def open_store(folder: Path | None) -> Store:
     """Open the store of finished pieces in a folder, or one in memory without a folder.
 
     Examples
     --------
-    >>> with kept_in(None) as kept:
+    >>> with open_store(None) as kept:
     ...     kept.finished()
     {}
     """
@@ -315,13 +315,13 @@ def kept_in(folder: Path | None) -> Store:
     return Store(path, "a reproduction", {})
 
 
-def work_of(**parts: Any) -> str:
+def work_fingerprint(**parts: Any) -> str:
     """Return the fingerprint of all that results depend on; another version of frot does it anew.
 
     Examples
     --------
-    >>> work_of(seed=0) == work_of(seed=0), work_of(seed=0) == work_of(seed=1)
-    (True, False)
+    >>> [work_fingerprint(seed=0) == work_fingerprint(seed=seed) for seed in (0, 1)]
+    [True, False]
     """
     import frot
 
@@ -341,13 +341,13 @@ def finish(
     """Do what the store does not have, keep each piece at once, and return all by key.
 
     `do` makes an array or a JSON value of a key, in so many processes, each of which calls
-    `prepare` first (see `frot._base.parallel.spread`). `work` is of `work_of`; `tick` is called
-    with the number of pieces that became available, old ones at once.
+    `prepare` first (see `frot._base.parallel.spread`). `work` is of `work_fingerprint`; `tick` is
+    called with the number of pieces that became available, old ones at once.
 
     Examples
     --------
-    >>> with kept_in(None) as kept:
-    ...     finish(kept, work_of(), [2, 3], lambda key: key**2)
+    >>> with open_store(None) as kept:
+    ...     finish(kept, work_fingerprint(), [2, 3], lambda key: key**2)
     {2: 4, 3: 9}
     """
     wanted = set(keys)
@@ -377,5 +377,5 @@ def finish_in(
 ) -> dict[Key, Any]:
     """Finish pieces, called `what` on a bar, with the store of a folder; see `finish`."""
     bar = counting_bar(what, len(keys), len(keys), enabled=progress)
-    with kept_in(folder) as kept, bar as show:
+    with open_store(folder) as kept, bar as show:
         return finish(kept, work, keys, do, workers=workers, tick=lambda count: show(count, count))

@@ -11,16 +11,16 @@ import numpy as np
 
 from frot._base.errors import InputError
 from frot.cli.reproduce.experiment import (
-    Asked,
     Check,
     Experiment,
     Reproduction,
+    RunOptions,
     Table,
     Verdict,
-    kept_in,
+    open_store,
     standard_error,
     with_error,
-    work_of,
+    work_fingerprint,
 )
 from frot.cli.reproduce.pairs import Choice, PairRun, network, run_pair
 from frot.correspondence import (
@@ -80,9 +80,9 @@ def run_noisy(
     For every choice the pairs are in their order.
     """
     matcher = Matcher(NoisyBackbone(backbone, noise, seed))
-    work = work_of(matcher=matcher.fingerprint, pairs=pairs.fingerprint, choices=CHOICES)
+    work = work_fingerprint(matcher=matcher.fingerprint, pairs=pairs.fingerprint, choices=CHOICES)
     found: dict[str, list[NoisyRun]] = {key: [] for key in keys}
-    with kept_in(folder) as kept:
+    with open_store(folder) as kept:
         done = kept.finished(work)
         for pair in pairs.first(count):
             # Names do not depend on how many pairs or choices are asked for this time.
@@ -126,13 +126,13 @@ def claims(numbers: dict[str, Any]) -> tuple[Verdict, ...]:
         choices = found["choices"]
         share = count / (count + len(found["layers"]))
         for key in ("paper", "optimum", "sharp"):
-            trap += [_drawn(name, choices[key], share), _lost(name, choices[key])]
+            trap += [_drawn(name, choices[key], share), _changed(name, choices[key], "plain", True)]
         for key in ("mean", "regret"):
             if key in choices:
                 scaled += [_drawn(name, choices[key], share), _behind(name, choices[key])]
         repaired += [
             _kept_off(name, choices["coherence"]),
-            *(_unharmed(name, choices["coherence"], way) for way in ("plain", "hough")),
+            *(_changed(name, choices["coherence"], way, False) for way in ("plain", "hough")),
             *(_behind(name, choices[key]) for key in ("paper", "optimum", "sharp", "uniform")),
         ]
     return (
@@ -172,17 +172,12 @@ def _kept_off(name: str, part: dict[str, Any]) -> Check:
     return Check(f"{name}: {part['label']} puts {mass:.2%} on the noise", mass <= LITTLE)
 
 
-def _lost(name: str, part: dict[str, Any]) -> Check:
-    change = part["plain"]["change"]
-    text = f"{name}: {part['label']} changes by {points(change)} with noise, without Hough"
-    return Check(text, change["value"] < -BEYOND * _error(change))
-
-
-def _unharmed(name: str, part: dict[str, Any], way: str) -> Check:
+def _changed(name: str, part: dict[str, Any], way: str, worse: bool) -> Check:
+    """Whether noise makes matches worse, or does not."""
     change = part[way]["change"]
     how = "without" if way == "plain" else "with"
     text = f"{name}: {part['label']} changes by {points(change)} with noise, {how} Hough"
-    return Check(text, change["value"] >= -BEYOND * _error(change))
+    return Check(text, (change["value"] < -BEYOND * _error(change)) == worse)
 
 
 def _behind(name: str, part: dict[str, Any]) -> Check:
@@ -317,8 +312,8 @@ def noise_layers(
 ) -> Reproduction:
     """Plant three layers of noise in a network and match pairs of PF-WILLOW in every way.
 
-    Arguments as in `Asked`; `regret` also tries costs less their own optima, which takes longer
-    than all the rest.
+    Arguments as in `RunOptions`; `regret` also tries costs less their own optima, which takes
+    longer than all the rest.
     """
     names = list(dict.fromkeys(networks))
     if not names:
@@ -427,7 +422,7 @@ def _notes(numbers: dict[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notes))
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: RunOptions) -> None:
     pf_willow(asked.data)
     for name in asked.networks or DEFAULT_NETWORKS:
         network(name, asked.data)

@@ -19,7 +19,7 @@ import numpy as np
 from frot._base.errors import InputError, hearing
 from frot._base.names import quote_some
 from frot._base.store import Store
-from frot.cli.reproduce.experiment import finish, work_of
+from frot.cli.reproduce.experiment import finish, work_fingerprint
 from frot.correspondence import (
     Backbone,
     Matcher,
@@ -292,7 +292,7 @@ def with_picks(
         # Alone a layer is judged by its transport; the others are meant with Hough matching.
         way = choice.of(matcher).with_settings(hough=key != PICKED)
         some = cars.first(min(most, PICKED_ON if key == PICKED else SEARCHED_ON))
-        work = work_of(picks=way.fingerprint, cars=some.fingerprint, search=(BEAM, MOST))
+        work = work_fingerprint(picks=way.fingerprint, cars=some.fingerprint, search=(BEAM, MOST))
         pick = partial(_picked, some, way, key == PICKED, kept, progress)
         layers = tuple(finish(kept, work, ["layers"], pick)["layers"])
         picked = {"layer": layers[0]} if key == PICKED else {"layers": layers}
@@ -378,7 +378,7 @@ def run_network(
 ) -> Runs:
     """Match all pairs in every way, taking up a run that was stopped; see `finish`."""
     matcher = matcher_of(name)
-    work = work_of(
+    work = work_fingerprint(
         ways={key: choice.of(matcher).fingerprint for key, choice in choices.items()},
         pairs=pairs.fingerprint,
         readings=READINGS,

@@ -11,16 +11,16 @@ import numpy as np
 
 from frot._base.errors import hearing
 from frot.cli.reproduce.experiment import (
-    Asked,
     Check,
     Experiment,
     Reproduction,
+    RunOptions,
     Table,
     Verdict,
     finish_in,
     standard_error,
     with_error,
-    work_of,
+    work_fingerprint,
 )
 from frot.cli.reproduce.pairs import network
 from frot.correspondence import (
@@ -138,8 +138,8 @@ def poses(
 ) -> Reproduction:
     """Score pairs and turned photographs without and with a search over poses.
 
-    Arguments as in `Asked`; `pairs` are so many of birds and of PF-WILLOW, by default all 240 and
-    900.
+    Arguments as in `RunOptions`; `pairs` are so many of birds and of PF-WILLOW, by default all 240
+    and 900.
     """
     chosen = [*load_pairs("birds", data).first(pairs), *pf_willow(data).first(pairs)]
     photos = list({pair.source: pair for pair in chosen if not _is_bird(pair)}.values())
@@ -149,7 +149,7 @@ def poses(
     keys += [f"angle {angle:g} {pair.id}" for angle in ANGLES for pair in photos]
     made: dict[str, Any] = {}
     for name in networks:
-        work = work_of(
+        work = work_fingerprint(
             matcher=matcher_of(name).fingerprint, threshold=THRESHOLD, tried="mirror, all"
         )
         do = partial(_do, name, sets)
@@ -292,7 +292,7 @@ def draw_poses(numbers: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: RunOptions) -> None:
     load_pairs("birds", asked.data)
     pf_willow(asked.data)
 

@@ -20,8 +20,8 @@ from frot.cli.reproduce.experiment import (
     Reproduction,
     Verdict,
     finish,
-    kept_in,
-    work_of,
+    open_store,
+    work_fingerprint,
 )
 from frot.cli.reproduce.transports import relative_excess
 from frot.problem.result import Result
@@ -227,9 +227,9 @@ def measure_all(
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Measure every draw that is not in the folder yet; draws of several sweeps once."""
     todo = {draw.key: draw for draw in draws}
-    work = work_of(clouds=CLOUDS, tol=TOL, rounds=ROUNDS)
+    work = work_fingerprint(clouds=CLOUDS, tol=TOL, rounds=ROUNDS)
     efforts = {key: draw.setting.effort for key, draw in todo.items()}
-    with kept_in(folder) as kept:
+    with open_store(folder) as kept:
         known = [efforts[key] for key in kept.finished(work) if key in todo]
         bar = counting_bar(
             "robustness", len(todo), sum(efforts.values()), enabled=progress,
@@ -456,9 +456,9 @@ def robustness(
     Both have two informative features, and others that are normal noise: a fragmented hypercube,
     x + 2 sign(x), and a disk that becomes an annulus. A method's value is held against its own
     value on the informative features alone, and against the true one, which noise of the same
-    distribution on both sides does not change. Arguments as in `Asked`, and: `repeats`, the draws
-    of every setting, whose mean is told; `levels`, `counts` and `sizes`, the standard deviations
-    and numbers of features of noise, and shares of n.
+    distribution on both sides does not change. Arguments as in `RunOptions`, and: `repeats`, the
+    draws of every setting, whose mean is told; `levels`, `counts` and `sizes`, the standard
+    deviations and numbers of features of noise, and shares of n.
 
     Examples
     --------

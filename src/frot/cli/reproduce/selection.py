@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 
 from frot._base.errors import ConvergenceWarning, InputError, require
 from frot.cli.reproduce.experiment import (
-    Asked,
     Check,
     Experiment,
     Reproduction,
+    RunOptions,
     Table,
     Verdict,
     finish,
-    kept_in,
+    open_store,
     standard_error,
     with_error,
-    work_of,
+    work_fingerprint,
 )
 from frot.cli.reproduce.transports import FW_EMD, run, stacked_phi, wasserstein_by_call
 from frot.datasets import Expression, available, load_expression
@@ -190,9 +190,9 @@ def run_splits(
     """
     labels = {key: method.label for key, method in METHODS.items()}
     # The number of splits is no part of it.
-    work = work_of(X=data.X, y=data.y, seed=seed, methods=labels, ks=KS)
+    work = work_fingerprint(X=data.X, y=data.y, seed=seed, methods=labels, ks=KS)
     do = partial(accuracies, data.X, data.y, seed=seed)
-    with kept_in(folder) as kept:
+    with open_store(folder) as kept:
         done = finish(
             kept, work, range(splits), do, workers=workers, prepare=load_libraries, tick=tick
         )
@@ -492,7 +492,7 @@ def selection(
     folder: Path | None = None,
     progress: bool = False,
 ) -> Reproduction:
-    """Compute the figure and the table on every set that is there; arguments as in `Asked`.
+    """Compute the figure and the table on every set that is there; arguments as in `RunOptions`.
 
     Where ``gli_85`` is not there, ``chowdary``, measured on the same chip, takes its place in the
     verdicts.
@@ -606,7 +606,7 @@ def _notes(numbers: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: RunOptions) -> None:
     require("sklearn", "selection")
     _names(asked.sets, asked.data)
 
