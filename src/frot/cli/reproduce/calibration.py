@@ -311,7 +311,6 @@ EXPERIMENT = Experiment(
     calibration,
     _check,
     needs="no data, but scikit-learn and joblib",
-    takes=("n", "workers"),
     pieces="tables",
     papers=False,
 )

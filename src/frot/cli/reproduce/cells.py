@@ -432,7 +432,6 @@ EXPERIMENT = Experiment(
     "cells",
     "couplings of cells find true descendants where nuisance pathways drown them for others",
     cells,
-    takes=("n", "workers"),
     pieces="draws",
     papers=False,
 )

@@ -44,7 +44,7 @@ NETWORKS = (
 )
 REGRET = "Also costs less their own optima, which takes longer than all the rest."
 
-# The fields of `RunOptions` as options; an experiment has those that it `takes`.
+# Fields of `RunOptions` as options; an experiment has those that it `takes`.
 OPTIONS: dict[str, Any] = {
     "n": Annotated[
         int | None,
@@ -74,6 +74,8 @@ OPTIONS: dict[str, Any] = {
     "networks": Annotated[str | None, option(None, NETWORKS, "NAMES")],
     "regret": Annotated[bool | None, option(None, REGRET)],
 }
+# Options that say how large a run is; an experiment has one of them.
+SIZES = {"n": "-n", "splits": "--splits", "pairs": "--pairs"}
 # Options that are lists of names.
 LISTS = ("sets", "networks")
 COMMON: dict[str, tuple[Any, Any]] = {
@@ -166,8 +168,8 @@ def _command(experiment: Experiment | None) -> Callable[..., None]:
     name = "all" if experiment is None else experiment.name
     examples = [f"frot reproduce {name}"]
     if experiment is not None:
-        size = experiment.sized_by[0]
-        examples.append(f"{examples[0]} {'-n' if size == 'n' else f'--{size}'} 20 --out made")
+        sizes = [flag for name, flag in SIZES.items() if name in takes]
+        examples += [f"{examples[0]} {flag} 20 --out made" for flag in sizes]
     return command(*examples)(run)
 
 

@@ -560,8 +560,6 @@ EXPERIMENT = Experiment(
     correspondence,
     _check,
     needs="PF-WILLOW (birds where they are there), and the weights of a network",
-    takes=("pairs", "networks", "sets", "workers", "data"),
-    sized_by=("pairs",),
     pieces="pairs",
     papers=False,
 )

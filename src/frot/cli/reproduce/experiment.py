@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -96,11 +96,6 @@ class Experiment:
         lacking, before any work.
     needs : str
         What data it needs, in words; empty if none.
-    takes : tuple of str
-        The fields of `RunOptions` that it has a use for, besides those that all have; first those
-        that say how large the run is.
-    sized_by : tuple of str
-        Those that say how large it is.
     pieces : str
         What finished pieces are, where it keeps any.
     papers : bool
@@ -112,16 +107,19 @@ class Experiment:
     run: Callable[..., Reproduction]
     check: Callable[[RunOptions], object] = bool
     needs: str = ""
-    takes: tuple[str, ...] = ("n",)
-    sized_by: tuple[str, ...] = ("n",)
     pieces: str = ""
     papers: bool = True
 
+    @property
+    def takes(self) -> list[str]:
+        """The fields of `RunOptions` that it has a use for."""
+        known = inspect.signature(self.run).parameters
+        return [one.name for one in fields(RunOptions) if one.name in known]
+
     def __call__(self, asked: RunOptions) -> Reproduction:
         """Run it with what is asked for; what is None is left to its own defaults."""
-        known = inspect.signature(self.run).parameters
-        given = {k: v for k, v in vars(asked).items() if k in known and v is not None}
-        return self.run(**given)
+        given = {name: getattr(asked, name) for name in self.takes}
+        return self.run(**{name: value for name, value in given.items() if value is not None})
 
 
 def standard_error(values: Any) -> float | None:

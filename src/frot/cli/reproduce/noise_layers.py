@@ -434,8 +434,6 @@ EXPERIMENT = Experiment(
     noise_layers,
     _check,
     needs="PF-WILLOW",
-    takes=("pairs", "networks", "regret", "data"),
-    sized_by=("pairs",),
     pieces="pairs",
     papers=False,
 )

@@ -303,8 +303,6 @@ EXPERIMENT = Experiment(
     poses,
     _check,
     needs="birds with their parts, and PF-WILLOW",
-    takes=("pairs", "networks", "workers", "data"),
-    sized_by=("pairs",),
     pieces="pairs",
     papers=False,
 )

@@ -617,7 +617,5 @@ EXPERIMENT = Experiment(
     selection,
     _check,
     needs="data sets of gene expression (see frot.datasets)",
-    takes=("splits", "sets", "workers", "data"),
-    sized_by=("splits", "sets"),
     pieces="splits",
 )
