@@ -31,32 +31,21 @@ ROUNDING = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One group of both days in its own coordinates.
-
-    Parameters
-    ----------
-    name : str
-    source, target : arrays of shapes (n, k) and (m, k)
-        Coordinates, divided by the root of their mean cost.
-    genes : tuple of str, length p
-        The genes found, or the coordinates of a latent block.
-    loadings : array of shape (p, k), optional
-        Orthonormal columns: how genes make coordinates. None for a latent block.
-    share : float
-        Of the genes' variance that the coordinates keep.
-    unit : float
-        The mean cost that the costs were divided by.
-    spread : array of shape (p,)
-        What genes were divided by.
-    """
+    """One group of p genes of both days in its own k coordinates."""
 
     name: str
+    # Coordinates, (n, k) and (m, k), divided by the root of their mean cost.
     source: np.ndarray
     target: np.ndarray
+    # The genes found, or the coordinates of a latent block.
     genes: tuple[str, ...]
+    # Orthonormal columns, (p, k): how genes make coordinates. None for a latent block.
     loadings: np.ndarray | None
+    # Of the genes' variance that the coordinates keep.
     share: float
+    # The mean cost that the costs were divided by.
     unit: float
+    # What genes were divided by.
     spread: np.ndarray
 
     @property

@@ -156,20 +156,13 @@ def _text(value: Any) -> str:
 
 
 class Writes(NamedTuple):
-    """A file that a command can write.
+    """A file that a command can write."""
 
-    Attributes
-    ----------
-    parameter : str
-        Of the function, that takes the path.
-    endings : tuple of str
-        By which ``--out`` knows it.
-    name : str
-        What it is called in a folder.
-    """
-
+    # Of the function, that takes the path.
     parameter: str
+    # By which ``--out`` knows it.
     endings: tuple[str, ...]
+    # What it is called in a folder.
     name: str
 
 
@@ -211,18 +204,9 @@ def command(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options that all have, and examples at the end of its help.
 
-    A path that is a dash is read from stdin, and the command gets the path of what was read.
-
-    Parameters
-    ----------
-    *examples : str
-        Command lines.
-    writes : sequence of Writes
-        What ``--out`` can write besides numbers; the command takes each path as a parameter.
-    folder : str, optional
-        Where files go if nobody says.
-    json : bool
-        Whether there are numbers to hand over.
+    A path that is a dash is read from stdin, and the command gets the path of what was read. It
+    takes each path that it `writes` as a parameter: what ``--out`` can write besides numbers, which
+    go to `folder` if nobody says. `json` is whether there are numbers to hand over.
     """
 
     def decorate(work: Callable[..., None]) -> Callable[..., None]:

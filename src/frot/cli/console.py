@@ -217,14 +217,8 @@ def check_files(
 ) -> None:
     """Refuse what could not be written, before an hour's work is lost to it.
 
-    Parameters
-    ----------
-    *wanted : tuples of path and suffixes
-        None is not wanted; without suffixes any will do.
-    inputs : sequence of path
-        Files that must not be written over.
-    called : str
-        What messages call them.
+    `wanted` are paths, or None, with the suffixes they may have; without suffixes any will do.
+    `inputs`, in messages `called` so, must not be written over.
 
     Examples
     --------

@@ -54,22 +54,10 @@ __all__ = ["select"]
 class SelectCall:
     """What to select from and how; each mapping holds only what differs from the defaults.
 
-    Attributes
-    ----------
-    data : Path
-    top : int or float
-    groups : str
-    columns : mapping
-        Other arguments of `frot.selection.read_samples`, with ``label``.
-    options : mapping
-        Arguments of `frot.selection.FROTSelector`.
-    permutation, stability : mappings
-        Arguments of the test and of `stability_selection`; empty where not asked for. The test is
-        `permutation_test` if there is a statistic, else `pathway_test`.
-    files : mapping
-        Names of options to paths that are written.
-    limits : mapping
-        Arguments of `frot.Groups.limited`.
+    `columns` are arguments of `frot.selection.read_samples`, `options` of `FROTSelector`, `limits`
+    of `frot.Groups.limited`, `permutation` of the test (`permutation_test` if there is a statistic,
+    else `pathway_test`) and `stability` of `stability_selection`, both empty where not asked for;
+    `files` are names of options and paths that are written.
 
     Examples
     --------

@@ -45,16 +45,6 @@ ROUNDING = 1e-12
 class Centred:
     """A table, dense or sparse, that is multiplied as if the means of blocks were taken off it.
 
-    Parameters
-    ----------
-    table : array of shape (N, d), or sparse array in CSC order
-    block : array of int, shape (N,)
-    centre : array of shape (blocks, d)
-    columns : array of int, shape (k,)
-        Thin columns of a sparse table; all others are made dense and centred a few at a time.
-    thin : pair of sparse arrays of shape (k, N), or None
-        The thin columns, x and x^2 - 2 m x.
-
     Examples
     --------
     >>> table = sparse.csc_array([[1.0], [0.0], [0.0], [3.0]])
@@ -63,10 +53,14 @@ class Centred:
     [(slice(0, 1, None), array([[2.]]), array([[4.]]))]
     """
 
+    # Of shape (N, d), dense or in CSC order.
     table: Any
     block: np.ndarray
+    # Of shape (blocks, d).
     centre: np.ndarray
+    # The k thin columns of a sparse table; all others are made dense and centred a few at a time.
     columns: np.ndarray
+    # Of the thin columns x and x^2 - 2 m x, both (k, N).
     thin: tuple[Any, Any] | None
 
     @classmethod

@@ -56,21 +56,12 @@ Sums = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class SetStatistics:
-    """Statistics of L sets under B + 1 labellings, of which the first is the data's.
+    """Statistics of L sets under B + 1 labellings, of which the first is the data's."""
 
-    Attributes
-    ----------
-    competitive : array of float32, shape (B + 1, L)
-        Z. In single precision ties stay ties, whatever the last digits are.
-    self_contained : array of float32, shape (B + 1, L)
-        D.
-    z : array of shape (C, d)
-        Signed deviates of all features, one row per comparison, under the labels as they are.
-    varying : array of bool, shape (d,)
-    """
-
+    # Z and D, (B + 1, L). In single precision ties stay ties, whatever the last digits are.
     competitive: np.ndarray
     self_contained: np.ndarray
+    # Signed deviates of all features, (C, d), one row per comparison, under the labels as they are.
     z: np.ndarray
     varying: np.ndarray
 

@@ -302,38 +302,27 @@ CHOICES = {
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Checked inputs of a fit.
+    """Checked inputs of a fit."""
 
-    Attributes
-    ----------
-    table : array or CSC array of shape (N, d)
-        Without NaN.
-    codes : array of int, shape (N,)
-        Labels as positions in `classes`.
-    weight : array of shape (N,), or None for equal weights
-    picks : int or None
-        How many groups to select, where that is set.
-    watch : Watch
-        Of a fit; runs that are many have none.
-    plan : "auto" or bool
-    values : str
-        What the numbers are, "auto" being settled.
-    reference : int or None
-        The class, as a position in `classes`, that the others are compared with.
-    """
-
+    # Of shape (N, d), dense or in CSC order, without NaN.
     table: Any
+    # Labels as positions in `classes`.
     codes: np.ndarray
     classes: np.ndarray
+    # None for equal weights.
     weight: np.ndarray | None
     groups: Groups
+    # How many groups to select, where that is set.
     picks: int | None
     multiclass: str
     score: str
     settings: Settings
+    # Of a fit; runs that are many have none.
     watch: Watch
     plan: str | bool
+    # What the numbers are, "auto" being settled.
     values: str
+    # The class, as a position in `classes`, that the others are compared with.
     reference: int | None = None
 
     def contrasts(self, codes: np.ndarray | None = None) -> list[Contrast]:

@@ -92,44 +92,30 @@ MAX_DRAWN = 10
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One comparison, ready to be drawn.
-
-    Attributes
-    ----------
-    comparison : Comparison
-    labels : pair of str
-        Of the two classes.
-    ids : pair of tuples of str
-        Names of their samples.
-    top : array of int, shape (t,)
-        The best groups, best first.
-    top_names : tuple of str, length t
-    values : pair of arrays of shapes (f, n) and (f, m)
-        Scaled values of the features in `features`, of both classes.
-    columns : array of int, shape (f,)
-        Features of the best groups, in their order.
-    features : tuple of str, length f
-        Their names.
-    order : pair of arrays of int, of lengths n and m
-        Similar samples of the first class next to each other, and those of the second next to
-        whom they correspond to; by similarity too where there is no plan.
-    coordinates : pair of arrays of shapes (n, 2) and (m, 2)
-        Principal components of the selected features; empty where there is no plan.
-    explained : pair of float
-        Shares of the variance.
-    """
+    """One comparison of classes of n and m samples, ready to be drawn."""
 
     comparison: Comparison
-    labels: tuple[str, str]
+    # Names of the samples of both classes.
     ids: tuple[tuple[str, ...], tuple[str, ...]]
+    # The best groups, best first, and their names.
     top: np.ndarray
     top_names: tuple[str, ...]
+    # Scaled values of features of the best groups, (f, n) and (f, m), their columns and names.
     values: tuple[np.ndarray, np.ndarray]
     columns: np.ndarray
     features: tuple[str, ...]
+    # Similar samples of the first class next to each other, and those of the second next to whom
+    # they correspond to; by similarity too where there is no plan.
     order: tuple[np.ndarray, np.ndarray]
+    # Principal components of the selected features, (n, 2) and (m, 2), and their shares of the
+    # variance; empty where there is no plan.
     coordinates: tuple[np.ndarray, np.ndarray]
     explained: tuple[float, float]
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """Of the two classes."""
+        return self.comparison.labels
 
     @property
     def destinations(self) -> np.ndarray:
@@ -165,7 +151,6 @@ def view_of(
     rows, cols = comparison.rows
     return View(
         comparison=comparison,
-        labels=comparison.labels,
         ids=(tuple(ids[int(i)] for i in rows), tuple(ids[int(j)] for j in cols)),
         top=top,
         top_names=tuple(groups.names[group] for group in top),

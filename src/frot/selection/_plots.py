@@ -54,21 +54,13 @@ POINTS, CLASSES = 200, 6
 
 @dataclass(frozen=True, eq=False)
 class Significant:
-    """What is significant, or where nothing was tested selected; arrays of shape (L,).
-
-    Attributes
-    ----------
-    accepted : array of bool
-    tested : bool
-    comparison : array of int
-        Where each feature, or group, stands out most.
-    up_in : array of str
-        In which class it is higher there, as `FROTSelector.table_` says.
-    """
+    """What is significant, or where nothing was tested selected; arrays of shape (L,)."""
 
     accepted: np.ndarray
     tested: bool
+    # Where each feature, or group, stands out most, by position.
     comparison: np.ndarray
+    # In which class it is higher there, as `FROTSelector.table_` says.
     up_in: np.ndarray
 
     @classmethod

@@ -44,17 +44,8 @@ Rows = Iterable[tuple[int, list[str]]]
 class Columns:
     """Which columns are not features, by name; of a transposed table, which rows.
 
-    Attributes
-    ----------
-    label : str, or None where labels are in another file
-    block, ids : str or None
-        With `transpose`, `ids` is the column that names the features.
-    drop : tuple of str
-    only : frozenset of str, or None for all
-        Features that are wanted.
-    transpose : bool
-    layer : str or None
-        Of an .h5ad file.
+    `label` is None where labels are in another file, and `only` where all features are wanted. With
+    `transpose`, `ids` is the column that names the features. `layer` is of an .h5ad file.
 
     Examples
     --------
@@ -108,29 +99,18 @@ def absent(path: Path, what: str, name: str, present: Sequence[str]) -> str:
 
 @dataclass
 class FileContent:
-    """What a file holds.
-
-    Attributes
-    ----------
-    X : array or sparse array of shape (N, d)
-    names : tuple of str, length d
-    ids : array of str, shape (N,), or None
-    special : dict
-        "label" and "block", where the file has them.
-    present : collection of str
-        Names that there are, of features or not.
-    text : tuple of str
-        Columns that were left out because they hold text.
-    has_genes_only : bool
-        Whether the format keeps what is no feature apart.
-    """
+    """What a file holds: a table (N, d), dense or sparse, names of features, maybe of samples."""
 
     X: Any
     names: tuple[str, ...]
     ids: np.ndarray | None
+    # "label" and "block", where the file has them.
     special: dict[str, np.ndarray]
+    # Names that there are, of features or not.
     present: Collection[str]
+    # Columns that were left out because they hold text.
     text: tuple[str, ...] = ()
+    # Whether the format keeps what is no feature apart.
     has_genes_only: bool = False
 
 
@@ -424,18 +404,7 @@ def _classes(lines: list[str]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Labels:
-    """Classes, and maybe blocks, of samples by name.
-
-    Attributes
-    ----------
-    path : pathlib.Path
-    label : str
-        The column of classes.
-    columns : dict
-        All columns of the file, as text.
-    block : str or None
-        The column of blocks, if this file has it.
-    """
+    """Classes, and maybe blocks, of samples by name: two of the `columns` of a file."""
 
     path: Path
     label: str

@@ -35,23 +35,6 @@ __all__ = ["EXPERIMENT", "SETTINGS", "Setting", "Summary", "calibration", "measu
 class Setting:
     """Tables of two classes to draw, of which the first features differ.
 
-    Attributes
-    ----------
-    name : str
-    sizes : pair of int
-        Samples of the classes.
-    true : int
-        Features that differ, half of them up and half down.
-    gap : float
-        By how much, in standard deviations of the first class.
-    shared : float
-        The part of the variance that is one factor, common to all features.
-    ratio : float
-        Standard deviation of the second class over that of the first.
-    skewed : bool
-        Exponential instead of normal values.
-    permutations, features : int
-
     Examples
     --------
     >>> X, y = Setting("small", (3, 2), true=1, gap=50.0, features=4).draw(0)
@@ -60,11 +43,17 @@ class Setting:
     """
 
     name: str
+    # Samples of the classes.
     sizes: tuple[int, int] = (20, 20)
+    # Features that differ, half of them up and half down.
     true: int = 20
+    # By how much, in standard deviations of the first class.
     gap: float = 1.5
+    # The part of the variance that is one factor, common to all features.
     shared: float = 0.0
+    # Standard deviation of the second class over that of the first.
     ratio: float = 1.0
+    # Exponential instead of normal values.
     skewed: bool = False
     permutations: int = 99
     features: int = 500

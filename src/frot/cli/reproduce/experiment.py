@@ -43,71 +43,48 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What a run is asked for; None leaves the choice to the experiment.
+    """What a run is asked for; None leaves the choice to the experiment."""
 
-    Attributes
-    ----------
-    seed : int
-        Of random points, splits or noise.
-    n : int, optional
-        Points in each cloud.
-    splits, sets : int, and sequence of str, optional
-        Of gene expression; sets of photographs, too.
-    pairs, networks, regret : int, sequence of str and bool, optional
-        Of photographs.
-    workers : int
-        Processes.
-    data : path, optional
-        Where the data sets are.
-    folder : path, optional
-        Where finished pieces are kept, so that a stopped run goes on; without it nothing is.
-    progress : bool
-        Show a bar.
-    """
-
+    # Of random points, splits or noise.
     seed: int = 0
+    # Points in each cloud.
     n: int | None = None
+    # Of gene expression; sets of photographs, too.
     splits: int | None = None
     sets: Sequence[str] | None = None
+    # Of photographs.
     pairs: int | None = None
     networks: Sequence[str] | None = None
     regret: bool | None = None
+    # Processes.
     workers: int = 1
+    # Where the data sets are.
     data: Path | None = None
+    # Where finished pieces are kept, so that a stopped run goes on; without it nothing is.
     folder: Path | None = None
+    # Show a bar.
     progress: bool = False
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One entry of the registry.
+    """One entry of the registry."""
 
-    Attributes
-    ----------
-    name : str
-        As on the command line, and of the files.
-    about : str
-        What it puts to the test, in a sentence.
-    run : callable
-        Finds it. It takes fields of `RunOptions` by name, has defaults for those that may be None,
-        and resumes from `folder`.
-    check : callable
-        Raises `InputError` or `MissingDependencyError` with the reason where data or a library is
-        lacking, before any work.
-    needs : str
-        What data it needs, in words; empty if none.
-    pieces : str
-        What finished pieces are, where it keeps any.
-    papers : bool
-        Whether its claims are the paper's.
-    """
-
+    # As on the command line, and of the files.
     name: str
+    # What it puts to the test, in a sentence.
     about: str
+    # Takes fields of `RunOptions` by name, has defaults for those that may be None, and resumes
+    # from `folder`.
     run: Callable[..., Reproduction]
+    # Raises `InputError` or `MissingDependencyError` with the reason where data or a library is
+    # lacking, before any work.
     check: Callable[[RunOptions], object] = bool
+    # What data it needs, in words; empty if none.
     needs: str = ""
+    # What finished pieces are, where it keeps any.
     pieces: str = ""
+    # Whether its claims are the paper's.
     papers: bool = True
 
     @property
@@ -232,30 +209,19 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """What an experiment found.
+    """What an experiment found."""
 
-    Parameters
-    ----------
-    name : str
-        Of the files, for example ``"fig1"``.
-    numbers : dict
-        All that was computed, ready for JSON.
-    verdicts : tuple of Verdict
-    draw : callable
-        Makes the picture; called only when one is wanted, since it needs matplotlib.
-    notes : tuple of str
-        What a reader of the verdicts should know about the data.
-    tables : tuple of Table
-    more : mapping of str to callable
-        What makes further pictures, by what is added to the name of their files.
-    """
-
+    # Of the files, for example "fig1".
     name: str
+    # All that was computed, ready for JSON.
     numbers: dict[str, Any]
     verdicts: tuple[Verdict, ...]
+    # Makes the picture; called only when one is wanted, since it needs matplotlib.
     draw: Callable[[], Figure]
+    # What a reader of the verdicts should know about the data.
     notes: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
+    # What makes further pictures, by what is added to the name of their files.
     more: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
 
     @property

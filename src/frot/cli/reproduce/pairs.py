@@ -107,17 +107,10 @@ LOOKING = ("side", "enlarge", "mass", "stride")
 
 @dataclass(frozen=True)
 class Choice:
-    """A way to match.
+    """A way to match: its label, a method of `frot.correspondence`, and settings of its own.
 
-    Parameters
-    ----------
-    label : str
-        For tables and pictures.
-    method : str
-        One of `frot.correspondence`'s.
-    overrides : dict
-        Settings that differ from the matcher's, ``layer`` for "best-layer", and ``layers`` where
-        not all are used.
+    `overrides` are what differs from the matcher's settings, ``layer`` for "best-layer", and
+    ``layers`` where not all are used.
 
     Examples
     --------
@@ -142,22 +135,16 @@ class Choice:
 class PairRun:
     """What a choice made of a pair.
 
-    Attributes
-    ----------
-    plain, hough : arrays of shape (k,)
-        Errors of the points in units of the object's size, without and with Hough matching.
-    alpha : array of shape (L,)
-        Weights of the layers.
-    seconds : float
-        For solving and reading off; features and costs, which choices share, are not counted.
-    status : str
-        How the solver ended; empty for methods without one and where that is not proven.
+    Errors of the k points are in units of the object's size, `plain` and with `hough` matching;
+    `alpha` are the weights of the L layers.
     """
 
     plain: np.ndarray
     hough: np.ndarray
     alpha: np.ndarray
+    # For solving and reading off; features and costs, which choices share, are not counted.
     seconds: float
+    # How the solver ended; empty for methods without one and where that is not proven.
     status: str
 
     def as_json(self) -> dict[str, Any]:
@@ -311,23 +298,17 @@ def _picked(
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """What all choices made of all pairs of a set with one network.
-
-    Attributes
-    ----------
-    errors : array of shape (pairs, choices, readings, points)
-        In units of the object's size; NaN where a choice was not run, and behind the last point
-        of pairs that have fewer than others.
-    alpha : array of shape (pairs, choices, L)
-    seconds : array of shape (pairs, choices)
-        For solving; features and costs are shared.
-    """
+    """What all choices made of all pairs of a set with one network."""
 
     network: str
     layers: tuple[str, ...]
     choices: tuple[str, ...]
+    # (pairs, choices, readings, points), in units of the object's size; NaN where a choice was not
+    # run, and behind the last point of pairs that have fewer than others.
     errors: np.ndarray
+    # (pairs, choices, L).
     alpha: np.ndarray
+    # (pairs, choices), for solving; features and costs are shared.
     seconds: np.ndarray
 
 

@@ -279,10 +279,7 @@ FASTER = "FROT is also faster than MMD."
 def paired(one: np.ndarray, other: np.ndarray) -> dict[str, float]:
     """Mean difference of two methods on the same splits, with its standard error.
 
-    Parameters
-    ----------
-    one, other : numpy.ndarray, shape (splits, K)
-        Accuracies; the mean over K of a split is one observation.
+    Of accuracies of shape (splits, K) the mean over K of a split is one observation.
 
     Examples
     --------
