@@ -181,7 +181,7 @@ def calibration(
     keys = [f"{one.name}/{index}" for one in SETTINGS for index in range(n)]
     work = work_fingerprint(settings=SETTINGS, seed=seed)
     do = partial(_do, seed)
-    done = finish_in(folder, "tables", work, keys, do, workers=workers, progress=progress)
+    done = finish_in(folder, work, keys, do, workers=workers, what="tables", progress=progress)
     found = {
         one.name: summarise([done[f"{one.name}/{index}"] for index in range(n)]) for one in SETTINGS
     }

@@ -292,7 +292,7 @@ def cells(
     keys = [f"{one.name}/{index}" for one in chosen for index in range(n)]
     work = work_fingerprint(cells=CELLS, seed=seed)
     do = partial(_do, {one.name: one for one in chosen}, seed)
-    done = finish_in(folder, "draws", work, keys, do, workers=workers, progress=progress)
+    done = finish_in(folder, work, keys, do, workers=workers, what="draws", progress=progress)
     found = {one.name: [done[f"{one.name}/{index}"] for index in range(n)] for one in chosen}
     notes = [
         f"{n} draws of {CELLS} cells a day in each setting; ± is a standard error. The "

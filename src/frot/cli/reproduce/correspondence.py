@@ -45,7 +45,6 @@ from frot.cli.reproduce.pairs import (
 )
 from frot.correspondence import Matcher, Pair, PairSet, load_pairs, pf_willow, plot_matches
 from frot.show.style import BLUE, GREEN, GREY, ORANGE, legend_below, new_figure, tidy
-from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -422,12 +421,8 @@ def correspondence(
             most = max(map(len, chosen.values()))
             choices[name] = with_picks(matcher_of(name), whole, kept, most, progress)
             for key, some in chosen.items():
-                bar = counting_bar(f"{name}, {key}", len(some), len(some), enabled=progress)
-                with bar as show:
-                    made = run_network(
-                        name, some, choices[name], kept,
-                        workers=workers, tick=lambda count: show(count, count),
-                    )  # fmt: skip
+                bar = {"what": f"{name}, {key}", "progress": progress}
+                made = run_network(name, some, choices[name], kept, workers=workers, **bar)
                 runs[key].append(made)
     parts = {key: _parts(key, some) for key, some in chosen.items()}
     rows = [

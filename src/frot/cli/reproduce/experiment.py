@@ -301,12 +301,16 @@ def finish(
     workers: int = 1,
     prepare: Callable[[], object] = bool,
     tick: Callable[[int], object] = lambda count: None,
+    what: str = "",
+    progress: bool = False,
+    effort: Callable[[Key], float] = lambda key: 1.0,
 ) -> dict[Key, Any]:
     """Do what the store does not have, keep each piece at once, and return all by key.
 
     `do` makes an array or a JSON value of a key, in so many processes, each of which calls
     `prepare` first (see `frot._base.parallel.spread`). `work` is of `work_fingerprint`; `tick` is
-    called with the number of pieces that became available, old ones at once.
+    called with the number of pieces that became available, old ones at once. With `progress` there
+    is a bar, called `what`, that goes by the effort of the pieces.
 
     Examples
     --------
@@ -314,14 +318,18 @@ def finish(
     ...     finish(kept, work_fingerprint(), [2, 3], lambda key: key**2)
     {2: 4, 3: 9}
     """
-    wanted = set(keys)
-    done = {key: value for key, value in kept.finished(work).items() if key in wanted}
+    efforts = {key: effort(key) for key in keys}
+    done = {key: value for key, value in kept.finished(work).items() if key in efforts}
     tick(len(done))
     missing = [key for key in keys if key not in done]
-    for key, value in spread(partial(_keyed, do), missing, workers, prepare):
-        kept.add(key, value, work)
-        done[key] = value
-        tick(1)
+    before = len(done), sum(efforts[key] for key in done)
+    bar = counting_bar(what, len(keys), sum(efforts.values()), enabled=progress, before=before)
+    with bar as show:
+        for key, value in spread(partial(_keyed, do), missing, workers, prepare):
+            kept.add(key, value, work)
+            done[key] = value
+            tick(1)
+            show(1, efforts[key])
     return {key: done[key] for key in keys}
 
 
@@ -331,15 +339,11 @@ def _keyed(do: Callable[[Key], Any], key: Key) -> tuple[Key, Any]:
 
 def finish_in(
     folder: Path | None,
-    what: str,
     work: str,
     keys: Sequence[Key],
     do: Callable[[Key], Any],
-    *,
-    workers: int = 1,
-    progress: bool = False,
+    **options: Any,
 ) -> dict[Key, Any]:
-    """Finish pieces, called `what` on a bar, with the store of a folder; see `finish`."""
-    bar = counting_bar(what, len(keys), len(keys), enabled=progress)
-    with open_store(folder) as kept, bar as show:
-        return finish(kept, work, keys, do, workers=workers, tick=lambda count: show(count, count))
+    """Finish pieces with the store of a folder; see `finish`."""
+    with open_store(folder) as kept:
+        return finish(kept, work, keys, do, **options)

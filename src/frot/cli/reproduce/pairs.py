@@ -355,7 +355,7 @@ def run_network(
     kept: Store,
     *,
     workers: int = 1,
-    tick: Callable[[int], None] = lambda count: None,
+    **bar: Any,
 ) -> Runs:
     """Match all pairs in every way, taking up a run that was stopped; see `finish`."""
     matcher = matcher_of(name)
@@ -368,7 +368,7 @@ def run_network(
     most = max(len(pair.source_points) for pair in pairs)
     do = partial(_do, name, pairs.pairs, dict(choices), most)
     found = finish(
-        kept, work, range(len(pairs.pairs)), do, workers=workers, prepare=_prepare, tick=tick
+        kept, work, range(len(pairs.pairs)), do, workers=workers, prepare=_prepare, **bar
     )
     layers = matcher.backbone.layers
     rows = np.stack(list(found.values()))

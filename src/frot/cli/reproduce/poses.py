@@ -153,7 +153,7 @@ def poses(
             matcher=matcher_of(name).fingerprint, threshold=THRESHOLD, tried="mirror, all"
         )
         do = partial(_do, name, sets)
-        found = finish_in(folder, name, work, keys, do, workers=workers, progress=progress)
+        found = finish_in(folder, work, keys, do, workers=workers, what=name, progress=progress)
         made[name] = summary(found, sets)
     numbers = {"pairs": len(sets), "photographs": len(photos), "networks": made}
     return Reproduction(

@@ -19,15 +19,13 @@ from frot.cli.reproduce.experiment import (
     Experiment,
     Reproduction,
     Verdict,
-    finish,
-    open_store,
+    finish_in,
     work_fingerprint,
 )
 from frot.cli.reproduce.transports import relative_excess
 from frot.problem.result import Result
 from frot.relatives import max_sliced, srw, wasserstein
 from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, legend_below, new_figure, tidy
-from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -227,22 +225,15 @@ def measure_all(
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Measure every draw that is not in the folder yet; draws of several sweeps once."""
     todo = {draw.key: draw for draw in draws}
-    work = work_fingerprint(clouds=CLOUDS, tol=TOL, rounds=ROUNDS)
-    efforts = {key: draw.setting.effort for key, draw in todo.items()}
-    with open_store(folder) as kept:
-        known = [efforts[key] for key in kept.finished(work) if key in todo]
-        bar = counting_bar(
-            "robustness", len(todo), sum(efforts.values()), enabled=progress,
-            before=(len(known), sum(known)),
-        )  # fmt: skip
-        with bar as show:
-
-            def do(key: str) -> dict[str, dict[str, float]]:
-                found = todo[key].measure()
-                show(1, efforts[key])
-                return found
-
-            return finish(kept, work, list(todo), do)
+    return finish_in(
+        folder,
+        work_fingerprint(clouds=CLOUDS, tol=TOL, rounds=ROUNDS),
+        list(todo),
+        lambda key: todo[key].measure(),
+        what="robustness",
+        progress=progress,
+        effort=lambda key: todo[key].setting.effort,
+    )
 
 
 def averaged(runs: Sequence[dict[str, dict[str, float]]]) -> dict[str, Any]:
