@@ -41,7 +41,7 @@ def genes_page(tmp_path_factory):
     # Pages are looked at here: pictures may have few rows, which are quicker to draw.
     with pytest.MonkeyPatch.context() as few:
         few.setattr("frot.selection._pictures.TOP", 6)
-        few.setattr("frot.selection._page.STRIPS", 2)
+        few.setattr("frot.selection._pictures.STRIPS", 2)
         few.setattr("frot.selection._plots.NAMED", 2)
         return _genes_page(tmp_path_factory)
 

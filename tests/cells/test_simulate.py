@@ -7,7 +7,7 @@ import pytest
 
 import frot
 from frot.cells import Simulation, simulate
-from frot.cells._network import FATES, REGULATORS, commit, rules
+from frot.cells._simulate import FATES, REGULATORS, commit, rules
 
 
 def correlated(X: np.ndarray, Y: np.ndarray) -> float:

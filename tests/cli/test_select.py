@@ -163,7 +163,7 @@ def test_the_page(run, data, tmp_path):
 
 
 def test_pictures_without_a_page(run, data, tmp_path, monkeypatch):
-    monkeypatch.setattr("frot.selection._page.save_vector", lambda figure, path: path.touch())
+    monkeypatch.setattr("frot.selection._pictures.save_vector", lambda figure, path: path.touch())
     words = ["--label", "class", "--top", 3, "--no-plan", "--pictures", "figures"]
     done = run("select", data.name, *words)
     assert done.exit_code == 0, done.output

@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 import frot
-from frot.cli.tables import TablesCall as Call
+from frot.cli.solve import TablesCall as Call
 
 
 def printed_value(done) -> float:

@@ -13,8 +13,8 @@ import pytest
 
 import frot
 from frot.comparison import METHODS
-from frot.comparison import _memory as memory
-from frot.comparison._memory import peak_memory
+from frot.comparison import _compare as memory
+from frot.comparison._compare import peak_memory
 from frot.comparison.methods import Method
 
 EVERY = list(METHODS)
@@ -267,7 +267,7 @@ def test_torch_tensors_are_taken_to_the_host():
 FREED = """
 import ctypes
 import numpy as np
-from frot.comparison._memory import peak_memory
+from frot.comparison._compare import peak_memory
 
 libc = ctypes.CDLL(None)
 if not hasattr(libc, "mallopt"):

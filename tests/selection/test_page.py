@@ -15,8 +15,7 @@ from frot.selection import (
     write_selection_pictures,
     write_selection_report,
 )
-from frot.selection._page import Drawn
-from frot.selection._pictures import view_of
+from frot.selection._pictures import SelectorPictures, view_of
 from frot.selection._selector import unfitted
 from frot.show.page import Picture
 from frot.show.style import new_figure
@@ -34,10 +33,9 @@ def text_of(page: str) -> str:
 @pytest.fixture
 def undrawn(monkeypatch):
     """Leave pictures out of a page whose words are looked at."""
-    for module in ("_page", "_page_tables"):
-        monkeypatch.setattr(
-            f"frot.selection.{module}.picture", lambda draw, text, *more: Picture(text, "data:,")
-        )
+    monkeypatch.setattr(
+        "frot.selection._page.picture", lambda draw, text, *more: Picture(text, "data:,")
+    )
 
 
 @pytest.fixture
@@ -281,9 +279,9 @@ def test_pictures_for_a_paper(tmp_path):
 
 
 def test_pictures_of_each_comparison(tmp_path, monkeypatch):
-    monkeypatch.setattr("frot.selection._page.save_vector", lambda figure, path: path.touch())
+    monkeypatch.setattr("frot.selection._pictures.save_vector", lambda figure, path: path.touch())
     for name in ("volcano", "strips"):
-        monkeypatch.setattr(Drawn, name, lambda self, place: new_figure(1, 1))
+        monkeypatch.setattr(SelectorPictures, name, lambda self, place: new_figure(1, 1))
     X, y = planted(d=5, classes=3, n=6, m=6)
     y = np.where(y == "control", "a/b", y)
     selector = FROTSelector(2, plan=False).fit(X, y)
@@ -301,7 +299,7 @@ def test_ten_classes_make_a_page_that_can_be_sent(tmp_path, monkeypatch, request
     selector = FROTSelector(20, tol=0.5).fit(X, y)
 
     def size(panels):
-        monkeypatch.setattr("frot.selection._page.MAX_DRAWN", panels)
+        monkeypatch.setattr("frot.selection._pictures.MAX_DRAWN", panels)
         return write_selection_report(selector, X, y, tmp_path / "p.html").stat().st_size
 
     drawn = size(1)

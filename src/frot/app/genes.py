@@ -95,19 +95,10 @@ class Selected:
 
 @dataclass
 class Job:
-    """``frot select`` in a process and a folder of its own.
-
-    Attributes
-    ----------
-    folder : Path
-        Removed by `close`.
-    words : list of str
-        What comes after ``frot``.
-    stopped : bool
-        Whether `stop` ended it.
-    """
+    """``frot select`` in a process and a folder of its own, which `close` removes."""
 
     folder: Path
+    # What comes after ``frot``.
     words: list[str]
     process: Any = field(repr=False)
     started: float = field(default_factory=time.monotonic)
@@ -140,13 +131,7 @@ class Job:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def answer(self) -> Selected:
-        """Read what it found.
-
-        Raises
-        ------
-        InputError
-            If it found nothing, with its own sentence.
-        """
+        """Read what it found; if that is nothing, its own sentence is raised as an `InputError`."""
         errors = (self.folder / "stderr.txt").read_text(encoding="utf-8", errors="replace")
         numbers = self.folder / "numbers.json"
         if not numbers.is_file():
@@ -185,15 +170,8 @@ def start_selection(
 ) -> Job:
     """Begin to select; files are written into a new folder below `root`.
 
-    Parameters
-    ----------
-    data : path
-    label : str
-        The column of classes.
-    sets : path, optional
-        Gene sets, .gmt.
-    options : mapping, optional
-        Other options of ``frot select`` by name: ``{"top": 20, "permutations": 200}``.
+    `label` is the column of classes, `sets` a .gmt file, and `options` are others of
+    ``frot select`` by name: ``{"top": 20, "permutations": 200}``.
     """
     if not data:
         raise InputError("give a table of samples")

@@ -73,13 +73,7 @@ def example_photos() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def match_photos(first: Any, second: Any, side: float = 256) -> Match:
-    """Match two photographs, their longer sides brought to `side` pixels.
-
-    Raises
-    ------
-    InputError
-        If one is missing, or no photograph.
-    """
+    """Match two photographs, their longer sides brought to `side` pixels."""
     if first is None or second is None:
         raise InputError("give two photographs, A and B, or take the example")
     from frot.correspondence import Matcher, read_photo

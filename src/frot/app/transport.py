@@ -62,10 +62,7 @@ def transport_tables(
 ) -> Transported:
     """Solve the points of two files; `groups` is a word as in ``frot solve``, or a file.
 
-    Raises
-    ------
-    InputError
-        If one is not there, cannot be read, or is larger than can be drawn while one waits.
+    A file that is larger than can be drawn while one waits is refused.
     """
     if not first or not second:
         raise InputError("give two tables, A and B, or take the toy data")

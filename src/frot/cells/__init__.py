@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from frot.cells._couple import couple
 from frot.cells._coupling import Coupling
-from frot.cells._files import read_cells
-from frot.cells._input import Cells
+from frot.cells._input import Cells, read_cells
 from frot.cells._plots import plot_flow, plot_push, plot_transitions, plot_weights
 from frot.cells._report import write_coupling_report
 from frot.cells._simulate import Simulation, simulate

@@ -11,7 +11,7 @@ so that a plan that couples at random costs one in every group, whatever its num
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,32 +31,21 @@ ROUNDING = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One group of both days in its own coordinates.
-
-    Parameters
-    ----------
-    name : str
-    source, target : arrays of shapes (n, k) and (m, k)
-        Coordinates, divided by the root of their mean cost.
-    genes : tuple of str, length p
-        The genes found, or the coordinates of a latent block.
-    loadings : array of shape (p, k), optional
-        Orthonormal columns: how genes make coordinates. None for a latent block.
-    share : float
-        Of the genes' variance that the coordinates keep.
-    unit : float
-        The mean cost that the costs were divided by.
-    spread : array of shape (p,)
-        What genes were divided by.
-    """
+    """One group of p genes of both days in its own k coordinates."""
 
     name: str
+    # Coordinates, (n, k) and (m, k), divided by the root of their mean cost.
     source: np.ndarray
     target: np.ndarray
+    # The genes found, or the coordinates of a latent block.
     genes: tuple[str, ...]
+    # Orthonormal columns, (p, k): how genes make coordinates. None for a latent block.
     loadings: np.ndarray | None
+    # Of the genes' variance that the coordinates keep.
     share: float
+    # The mean cost that the costs were divided by.
     unit: float
+    # What genes were divided by.
     spread: np.ndarray
 
     @property
@@ -115,12 +104,24 @@ def make_blocks(
     scale: bool,
 ) -> tuple[list[Block], tuple[str, ...]]:
     """Return a block for each group that tells cells apart, and the names of those that do not."""
-    keys = latent_keys(data, groups)
+    keys, n = latent_keys(data, groups), len(rows[0])
+    made: list[Block | str] = []
     if keys is not None:
-        taken = [(key, _latent(data, key, rows)) for key in keys]
-        made = [_scaled(key, values, len(rows[0]), weights) for key, values in taken]
+        made += [_scaled(key, _latent(data, key, rows), n, weights) for key in keys]
     else:
-        made = list(_of_genes(data, rows, weights, groups, layer, components, scale))
+        table, names = values_of(data, layer)
+        parsed = parse_genes(groups, [str(name) for name in names])
+        # Columns are taken one group after the other, and so sparse tables are turned once.
+        part = table[np.concatenate(rows)]
+        part = sparse.csc_array(part) if sparse.issparse(part) else part
+        _refuse_nan(part, names)
+        for name, members in parsed:
+            taken = part[:, members]
+            values = np.asarray(taken.toarray() if sparse.issparse(taken) else taken, dtype=float)
+            genes = tuple(map(str, names[members]))
+            made.append(_components(name, values, genes, n, weights, components, scale))
+        # Sets of a file that have no gene here.
+        made += parsed.dropped
     blocks = [block for block in made if isinstance(block, Block)]
     if not blocks:
         raise InputError("groups: none tells cells apart; all their values are the same")
@@ -136,31 +137,6 @@ def _latent(data: Any, key: str, rows: tuple[np.ndarray, np.ndarray]) -> np.ndar
     if not np.isfinite(values).all():
         raise InputError(f"groups: adata.obsm[{key!r}] has values that are not finite")
     return values
-
-
-def _of_genes(
-    data: Any,
-    rows: tuple[np.ndarray, np.ndarray],
-    weights: tuple[np.ndarray, np.ndarray],
-    groups: Any,
-    layer: str | None,
-    components: int,
-    scale: bool,
-) -> Iterator[Block | str]:
-    table, names = values_of(data, layer)
-    parsed = parse_genes(groups, [str(name) for name in names])
-    # Columns are taken one group after the other, and so sparse tables are turned once.
-    part = table[np.concatenate(rows)]
-    part = sparse.csc_array(part) if sparse.issparse(part) else part
-    _refuse_nan(part, names)
-    for name, members in parsed:
-        values = part[:, members]
-        values = np.asarray(values.toarray() if sparse.issparse(values) else values, dtype=float)
-        yield _components(
-            name, values, tuple(map(str, names[members])), len(rows[0]), weights, components, scale
-        )
-    # Sets of a file that have no gene here.
-    yield from parsed.dropped
 
 
 def parse_genes(groups: Any, names: list[str]) -> Groups:

@@ -1,12 +1,18 @@
-"""`couple`: the cells of two days, by feature-robust transport with pathways as groups."""
+"""`couple`: the cells of two days, by feature-robust transport with pathways as groups.
+
+`coherence` is the gate, by which groups that tell nothing are left out.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 
 from frot._base.annotated import obs_column
 from frot._base.errors import DataWarning, InputError, brief, require, warn_caller
@@ -15,7 +21,6 @@ from frot._base.validate import check_count, check_flag, check_number
 from frot.api.solve import solve
 from frot.cells._blocks import Block, join, make_blocks
 from frot.cells._coupling import Coupling, GroupSummary
-from frot.cells._gate import chance, coherence
 from frot.cells._input import Days, Side, as_cells, read_days
 from frot.costs import MEMORY_BUDGET
 from frot.groups.groups import Groups
@@ -26,7 +31,7 @@ from frot.problem.terms import check_amount
 from frot.solvers import Callback
 from frot.solvers.choose import Solver
 
-__all__ = ["Settings", "couple", "make_coupling"]
+__all__ = ["Settings", "agreement", "chance", "coherence", "couple", "make_coupling"]
 
 
 def couple(
@@ -252,6 +257,109 @@ def make_coupling(
     """Return the coupling of a result, on the host; the blocks have its points."""
     return Coupling(
         replace(result.numpy(), points=None), key, first, second, about, blocks, data, settings
+    )
+
+
+# Cells of a day that are looked at. Groups of weak signals pass with more of them, but so do those
+# that have next to nothing in common.
+LOOKED_AT = 1_000
+# Groups that share more of the genes of the smaller one do not bear witness for each other: what
+# they have in common may be the noise of those genes.
+IN_COMMON = 0.2
+
+
+def coherence(blocks: Sequence[Block], seed: int = 0) -> np.ndarray:
+    r"""Return z of every group (rows) with every other as its witness, shape (L, L).
+
+    The gate: which groups tell something that holds on both days, without labels. Group l predicts
+    the coordinates of another group k, its witness: the prediction :math:`z_i` of cell i is by
+    ridge regression of k on l, learnt from the cells of the *other* day. Where l and k follow
+    something that both days have in common, predictions agree with the coordinates :math:`x_i` that
+    the cell has in k; noise, or a nuisance of l alone, agrees no more than permuted predictions do.
+    With both centred,
+
+    .. math::
+        z_{lk} = \sqrt{n - 1}\, \frac{\sum_i \langle z_i, x_i \rangle}
+        {\sqrt{\operatorname{tr}(Z^\top Z\, X^\top X)}}
+
+    has mean zero and variance one under permutations, exactly. The smaller of both directions
+    counts, and a group has the z of its best witness. Minus infinity where a group is no witness:
+    for itself, and for one that it shares genes with.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> cells, noise = rng.normal(size=(2, 300, 2)), rng.normal(size=(2, 300, 2))
+    >>> def block(name, values):
+    ...     noisy = values + 0.5 * rng.normal(size=values.shape)
+    ...     return Block(name, *noisy, (name,), None, 1.0, 1.0, np.ones(1))
+    >>> z = coherence([block("a", cells), block("b", cells), block("c", noise)])
+    >>> z.max(axis=1) > 4.0
+    array([ True,  True, False])
+    """
+    rng = np.random.default_rng(seed)
+    sides = []
+    for values in ([block.source for block in blocks], [block.target for block in blocks]):
+        count = len(values[0])
+        some = np.sort(rng.choice(count, min(count, LOOKED_AT), replace=False))
+        sides.append([one[some] - one[some].mean(axis=0) for one in values])
+    z = np.minimum(_one_way(*sides), _one_way(*sides[::-1]))
+    z[_share_genes(blocks)] = -np.inf
+    return z
+
+
+def chance(z: np.ndarray) -> np.ndarray:
+    """Return the chance that noise has a witness of such z among all pairs of groups, shape (L,).
+
+    Examples
+    --------
+    >>> none = -np.inf
+    >>> chance(np.array([[none, 5.0], [1.0, none]])).round(3)
+    array([0.   , 0.159])
+    """
+    # Both ways between two groups tell next to the same.
+    pairs = max(1.0, np.isfinite(z).sum() / 2.0)
+    return np.minimum(1.0, pairs * norm.sf(z.max(axis=1)))
+
+
+def _one_way(here: list[np.ndarray], there: list[np.ndarray]) -> np.ndarray:
+    """Return z of predictions for the cells here from those there, of groups for groups."""
+    starts = np.cumsum([0, *(one.shape[1] for one in there)])
+    taught = np.hstack(there)
+    found = np.empty((len(here), len(here)))
+    for at, (own, other) in enumerate(zip(here, there, strict=True)):
+        gram = other.T @ other
+        # As much as one more cell of the mean size in every direction; something, where a group is
+        # the same in all cells of a day.
+        gram += (np.trace(gram) / len(other) or 1.0) * np.eye(len(gram))
+        predicted = own @ np.linalg.solve(gram, other.T @ taught)
+        found[at] = [
+            agreement(predicted[:, begin:end], one)
+            for one, (begin, end) in zip(here, pairwise(starts), strict=True)
+        ]
+    return found
+
+
+def agreement(predicted: np.ndarray, points: np.ndarray) -> float:
+    """Return how much predictions of shape (n, d) agree with points, in standard deviations.
+
+    Examples
+    --------
+    >>> points = np.random.default_rng(0).normal(size=(100, 2))
+    >>> round(agreement(points, points), 1), round(agreement(points[::-1], points), 1)
+    (13.9, -1.3)
+    """
+    predicted, points = predicted - predicted.mean(axis=0), points - points.mean(axis=0)
+    spread = float(np.sum((predicted.T @ predicted) * (points.T @ points)))
+    if spread <= 0.0:
+        return 0.0
+    return float(np.sum(predicted * points) * np.sqrt((len(points) - 1) / spread))
+
+
+def _share_genes(blocks: Sequence[Block]) -> np.ndarray:
+    genes = [set(block.genes) for block in blocks]
+    return np.array(
+        [[len(one & two) > IN_COMMON * min(len(one), len(two)) for two in genes] for one in genes]
     )
 
 

@@ -21,11 +21,11 @@ from frot._base.stopping import Interrupted
 from frot._base.store import Store, open_checkpoint
 from frot._base.tables import make_table
 from frot._base.validate import check_flag, check_number
+from frot.cells._adata import pack, unpack
 from frot.cells._blocks import latent_keys, parse_genes
 from frot.cells._couple import Settings
 from frot.cells._coupling import Coupling, between_types, shares_of
 from frot.cells._input import Days, Side, as_cells, read_days
-from frot.cells._saved import pack, unpack
 from frot.solvers.progress import counting_bar
 
 __all__ = ["Trajectory", "trajectory"]
@@ -234,13 +234,20 @@ def trajectory(
             before=(len(before), sum(before)),
         )  # fmt: skip
         show = stack.enter_context(bar)
-        clock = _Clock(time_limit, efforts)
+        until = None if time_limit is None else perf_counter() + time_limit
         for at, (first, second) in enumerate(pairs):
             if at in kept:
-                found.append(_resumed(kept, at, data, key, first, second, settings))
+                facts = dict(kept[at])
+                arrays = {name: kept[f"{at}/{name}"] for name in facts.pop("arrays")}
+                found.append(unpack(facts, arrays, data, key, first, second, settings))
                 continue
+            seconds = None
+            if until is not None:
+                # Of those that are left, in proportion to the effort.
+                left = max(0.0, until - perf_counter())
+                seconds = left * efforts[at] / sum(efforts[at:])
             try:
-                coupling = settings.couple(data, key, first, second, time_limit=clock.share(at))
+                coupling = settings.couple(data, key, first, second, time_limit=seconds)
             except Interrupted as stop:
                 raise Interrupted(Trajectory((*found, stop.result))) from stop.__cause__
             except KeyboardInterrupt as stop:
@@ -252,21 +259,6 @@ def trajectory(
                 _keep(store, at, coupling)
             show(1, efforts[at])
     return Trajectory(tuple(found))
-
-
-class _Clock:
-    """Seconds for each of several couplings, in proportion to their effort."""
-
-    def __init__(self, seconds: float | None, efforts: list[float]) -> None:
-        self._until = None if seconds is None else perf_counter() + seconds
-        self._efforts = efforts
-
-    def share(self, at: int) -> float | None:
-        """Return the seconds of one coupling, of those that are left."""
-        if self._until is None:
-            return None
-        left = max(0.0, self._until - perf_counter())
-        return left * self._efforts[at] / sum(self._efforts[at:])
 
 
 def _sides(days: Days, wanted: Any) -> list[Side]:
@@ -284,20 +276,6 @@ def _keep(store: Store, at: int, coupling: Coupling) -> None:
     for name, array in arrays.items():
         store.add(f"{at}/{name}", np.asarray(array))
     store.add(at, {**facts, "arrays": list(arrays)})
-
-
-def _resumed(
-    kept: dict[Any, Any],
-    at: int,
-    data: Any,
-    key: str,
-    first: Side,
-    second: Side,
-    settings: Settings,
-) -> Coupling:
-    facts = dict(kept[at])
-    arrays = {name: kept[f"{at}/{name}"] for name in facts.pop("arrays")}
-    return unpack(facts, arrays, data, key, first, second, settings)
 
 
 def _fingerprint(data: Any, key: str, sides: list[Side], settings: Settings) -> str:

@@ -1,6 +1,7 @@
 """What all commands share: ``--out``, ``--json``, ``--quiet``, ``--verbose``, stdin and examples.
 
 `command` gives them to a function that Typer makes a command of; `console` does as they say.
+`option` declares any other, and `option_words` and `arguments` write options out again.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import tempfile
 import time
 import traceback
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from io import BytesIO
@@ -24,27 +25,144 @@ from typer.core import TyperCommand
 
 from frot._base.errors import InputError
 from frot._base.files import make_folder
-from frot.cli.console import NUMBERS, STREAM, Voice, check_files, remark, speaking
-from frot.cli.options import option
+from frot.cli.console import NUMBERS, STREAM, Voice, check_files, remark, speaking, voice
+from frot.problem.adversary import CappedSimplex
 
-__all__ = ["CommandWithJson", "Writes", "command", "spooled", "typed"]
+__all__ = [
+    "WORST",
+    "CommandWithJson",
+    "Progress",
+    "Writes",
+    "arguments",
+    "bar",
+    "capped",
+    "command",
+    "given",
+    "option",
+    "option_words",
+    "parameter",
+    "spooled",
+    "take",
+    "typed",
+]
+
+
+WORST = "The COUNT worst groups share the weight: none has more than 1/COUNT."
+
+
+def option(
+    panel: str | None, text: str, metavar: str | None = None, *flags: str, **more: Any
+) -> Any:
+    """Return an option in a panel of the help; by default its flag is its name."""
+    return typer.Option(*flags, help=text, metavar=metavar, rich_help_panel=panel, **more)
+
+
+def parameter(name: str, kind: Any, default: Any = None) -> inspect.Parameter:
+    """Return a parameter of a command that is an option."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def take(run: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> None:
+    """Let a function of any keywords take these parameters: Typer reads both attributes."""
+    vars(run)["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+
+
+Progress = Annotated[
+    bool | None, option("Output", "Show a bar, or lines in a file; by default on a terminal.")
+]
+
+
+def bar(progress: bool | None) -> bool:
+    """Whether to show a bar: on a terminal, or by ``--verbose``, unless it was said."""
+    how = voice()
+    shown = how.verbose or (sys.stderr.isatty() and not how.quiet)
+    return shown if progress is None else progress
+
+
+def capped(worst: int | None, count: int) -> CappedSimplex | None:
+    """Return the adversary that ``--worst`` asks for, of so many groups; None for the usual one.
+
+    Examples
+    --------
+    >>> capped(None, 5), capped(2, 5).k
+    (None, 2)
+    """
+    if worst is None:
+        return None
+    if not 1 <= worst <= count:
+        raise InputError(f"worst: {worst} of {count} groups cannot share it; give 1 to {count}")
+    return CappedSimplex(worst)
+
+
+def given(**choices: tuple[Any, Any]) -> dict[str, Any]:
+    """Return the options that differ from their defaults, so that the call stays readable.
+
+    Examples
+    --------
+    >>> given(eta=(0.5, 0.0), tol=(None, None))
+    {'eta': 0.5}
+    """
+    return {name: value for name, (value, default) in choices.items() if value != default}
+
+
+def arguments(options: Mapping[str, Any]) -> list[str]:
+    """Return options as arguments in Python.
+
+    Examples
+    --------
+    >>> arguments({"eta": 0.5, "label": "class"})
+    ['eta=0.5', "label='class'"]
+    >>> arguments({"adversary": CappedSimplex(3)})
+    ['adversary=frot.CappedSimplex(3)']
+    """
+    return [f"{name}={_code(value)}" for name, value in options.items()]
+
+
+def _code(value: Any) -> str:
+    if isinstance(value, CappedSimplex):
+        return f"frot.CappedSimplex({value.k})"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_code, value))})"
+    return 'float("inf")' if value == float("inf") else repr(value)
+
+
+def option_words(options: Mapping[str, Any]) -> list[str]:
+    """Return options as words of a command line.
+
+    Examples
+    --------
+    >>> option_words({"max_iter": 5, "hough": False, "mean": [104.0, 117.5]})
+    ['--max-iter', '5', '--no-hough', '--mean', '104,117.5']
+    >>> option_words({"adversary": CappedSimplex(3)})
+    ['--worst', '3']
+    """
+    words = []
+    for name, value in options.items():
+        flag = "seed" if name == "random_state" else name.replace("_", "-")
+        if isinstance(value, CappedSimplex):
+            words += ["--worst", str(value.k)]
+        elif isinstance(value, bool):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        else:
+            words += [f"--{flag}", _text(value)]
+    return words
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(_text, value))
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 class Writes(NamedTuple):
-    """A file that a command can write.
+    """A file that a command can write."""
 
-    Attributes
-    ----------
-    parameter : str
-        Of the function, that takes the path.
-    endings : tuple of str
-        By which ``--out`` knows it.
-    name : str
-        What it is called in a folder.
-    """
-
+    # Of the function, that takes the path.
     parameter: str
+    # By which ``--out`` knows it.
     endings: tuple[str, ...]
+    # What it is called in a folder.
     name: str
 
 
@@ -86,18 +204,9 @@ def command(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options that all have, and examples at the end of its help.
 
-    A path that is a dash is read from stdin, and the command gets the path of what was read.
-
-    Parameters
-    ----------
-    *examples : str
-        Command lines.
-    writes : sequence of Writes
-        What ``--out`` can write besides numbers; the command takes each path as a parameter.
-    folder : str, optional
-        Where files go if nobody says.
-    json : bool
-        Whether there are numbers to hand over.
+    A path that is a dash is read from stdin, and the command gets the path of what was read. It
+    takes each path that it `writes` as a parameter: what ``--out`` can write besides numbers, which
+    go to `folder` if nobody says. `json` is whether there are numbers to hand over.
     """
 
     def decorate(work: Callable[..., None]) -> Callable[..., None]:
@@ -109,17 +218,10 @@ def command(
             endings = " ".join(one.endings[0] for one in files)
             out = option("Output", OUT.format(endings), "FILE|FOLDER", "--out")
             added = {"out": Annotated[list[Path] | None, out], **added}
-        parameters = [
-            *(one.replace(kind=one.KEYWORD_ONLY) for one in own.values()),
-            *(
-                inspect.Parameter(
-                    name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=False if name in ("quiet", "verbose") else None,
-                    annotation=kind,
-                )
-                for name, kind in added.items()
-            ),
+        parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in own.values()]
+        parameters += [
+            parameter(name, kind, False if name in ("quiet", "verbose") else None)
+            for name, kind in added.items()
         ]
 
         @wraps(work)
@@ -142,9 +244,7 @@ def command(
                 stack.enter_context(_clock(voice.verbose))
                 work(**given)
 
-        # Typer reads both.
-        vars(run)["__signature__"] = inspect.Signature(parameters)
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        take(run, parameters)
         head = "Examples:" if len(examples) > 1 else "Example:"
         vars(run)["epilog"] = "\n\n".join([head, *examples]) if examples else None
         return run

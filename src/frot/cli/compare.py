@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from frot.cli import tables
-from frot.cli.command import Writes, command, typed
+from frot.cli.command import Writes, bar, capped, command, given, option, typed
 from frot.cli.console import (
     FAILED,
     INTERRUPTED,
@@ -17,13 +16,28 @@ from frot.cli.console import (
     check_files,
     complain,
     console,
+    new_table,
     numbers,
     save_picture,
     say,
     wrote,
 )
-from frot.cli.options import bar, capped, given, option
-from frot.cli.solve import TAU, Penalty, prices
+from frot.cli.solve import (
+    TAU,
+    First,
+    GroupsOption,
+    NormaliseWeights,
+    Penalty,
+    PictureFile,
+    ReportFile,
+    Second,
+    TablesCall,
+    Tol,
+    Weights,
+    Worst,
+    prices,
+    read_problem,
+)
 
 if TYPE_CHECKING:
     from frot.comparison import Comparison
@@ -48,25 +62,25 @@ COLOURS = {"CONVERGED": "green", "FAILED": "red"}
     ],
 )
 def compare(
-    a: tables.First,
-    b: tables.Second,
+    a: First,
+    b: Second,
     methods: Annotated[str, option("Problem", METHODS, "NAMES")] = "frot,srw,max_sliced,max_min,ot",
-    groups: tables.GroupsOption = "each",
-    worst: tables.Worst = None,
+    groups: GroupsOption = "each",
+    worst: Worst = None,
     k: Annotated[int, option("Problem", "Dimension of SRW's subspace.", "COUNT")] = 2,
     curve: Annotated[str, option("Problem", CURVE, "NAME")] = "circular",
     tau: Annotated[str | None, option("Problem", f"{TAU} For frot and ot.", "COST")] = None,
     penalty: Penalty = "kl",
-    weights_a: tables.Weights = None,
-    weights_b: tables.Weights = None,
-    normalise_weights: tables.NormaliseWeights = False,
-    tol: tables.Tol = None,
+    weights_a: Weights = None,
+    weights_b: Weights = None,
+    normalise_weights: NormaliseWeights = False,
+    tol: Tol = None,
     time_limit: Annotated[
         float | None, option("Algorithm", "Seconds at most for each.", "SECONDS")
     ] = None,
     seed: Annotated[int, option("Algorithm", "Seed.", None, "--seed", "--random-state", min=0)] = 0,
-    report: tables.ReportFile = None,
-    plot: tables.PictureFile = None,
+    report: ReportFile = None,
+    plot: PictureFile = None,
     progress: Annotated[
         bool | None, option("Output", "Say what is running; by default on a terminal.")
     ] = None,
@@ -86,7 +100,7 @@ def compare(
 
     check_files((report, PAGES), (plot, PICTURES))
     find_methods(methods)
-    data = tables.read_problem(a, b, groups, weights_a, weights_b)
+    data = read_problem(a, b, groups, weights_a, weights_b)
     options = given(
         adversary=(capped(worst, len(data.groups)), None),
         k=(k, 2),
@@ -111,7 +125,7 @@ def compare(
     except frot.Interrupted as stop:
         found = stop.result
     _show(found)
-    call = tables.TablesCall(typed(a), typed(b), groups, weights_a, weights_b, options, methods)
+    call = TablesCall(typed(a), typed(b), groups, weights_a, weights_b, options, methods)
     # The numbers first: they need nothing.
     numbers(found.to_dict(), call)
     if report is not None:
@@ -136,12 +150,10 @@ def _code(found: Comparison) -> int:
 
 
 def _show(found: Comparison) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     # What was chosen is told below: as a column it would leave no room for the numbers.
-    table = Table(box=box.SIMPLE_HEAVY, pad_edge=False, collapse_padding=True)
+    table = new_table()
     table.add_column("method", overflow="fold", min_width=10)
     heads = ["value", "interval", "gap", "status", "seconds", "memory"]
     if console().width < WIDE:

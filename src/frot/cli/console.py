@@ -20,6 +20,7 @@ from frot._base.files import check_writable, replacing
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from frot.problem.status import Status
 
@@ -37,6 +38,7 @@ __all__ = [
     "complain",
     "console",
     "exit_code",
+    "new_table",
     "numbers",
     "remark",
     "save_json",
@@ -96,6 +98,14 @@ def console(*, stderr: bool = False) -> Console:
 
     how = voice()
     return Console(stderr=stderr or how.streams, highlight=False, quiet=how.quiet)
+
+
+def new_table(**look: Any) -> Table:
+    """Make an empty table for `console`."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAVY, pad_edge=False, collapse_padding=True, **look)
 
 
 def say(text: str, style: str = "") -> None:
@@ -166,11 +176,10 @@ def warnings_as_lines(write: Callable[[str], str] = str) -> Iterator[None]:
 
 
 def _tell(kind: str, colour: str, text: str) -> None:
+    from rich.console import Console
     from rich.text import Text
 
     line = Text.assemble((f"{kind}: ", f"bold {colour}"), (" ".join(text.split()), colour))
-    from rich.console import Console
-
     # However quiet the command is.
     Console(stderr=True, highlight=False).print(line, soft_wrap=True)
 
@@ -208,14 +217,8 @@ def check_files(
 ) -> None:
     """Refuse what could not be written, before an hour's work is lost to it.
 
-    Parameters
-    ----------
-    *wanted : tuples of path and suffixes
-        None is not wanted; without suffixes any will do.
-    inputs : sequence of path
-        Files that must not be written over.
-    called : str
-        What messages call them.
+    `wanted` are paths, or None, with the suffixes they may have; without suffixes any will do.
+    `inputs`, in messages `called` so, must not be written over.
 
     Examples
     --------

@@ -13,7 +13,7 @@ import typer
 from frot._base.errors import InputError
 from frot._base.files import replacing
 from frot._base.stopping import Interrupted
-from frot.cli.command import Writes, command
+from frot.cli.command import Progress, Writes, arguments, bar, command, given, option, option_words
 from frot.cli.console import (
     PAGES,
     check_files,
@@ -24,7 +24,6 @@ from frot.cli.console import (
     warnings_as_lines,
     wrote,
 )
-from frot.cli.options import Progress, arguments, bar, given, option, option_words
 from frot.cli.solve import TAU, prices
 
 __all__ = ["couple"]

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from frot.cli.command import Writes, command
+from frot.cli.command import Writes, command, option
 from frot.cli.console import PICTURES, console, numbers, save_picture, say, warn, wrote
-from frot.cli.options import option
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from frot.cli.reproduce.fig1 import Three
+    from frot.cli.reproduce.fig1 import ToyRuns
 
 __all__ = ["demo"]
 
@@ -36,7 +35,7 @@ def demo(
 ) -> None:
     """Show what FROT does: two clouds that differ in two features, hidden among eight of noise."""
     from frot._base.errors import MissingDependencyError
-    from frot.cli.reproduce.fig1 import draw_three, solve_exactly
+    from frot.cli.reproduce.fig1 import draw_toy_runs, solve_exactly
 
     # The first solve of a process also imports the solvers; their time is not the problem's.
     solve_exactly(2, seed)
@@ -49,14 +48,14 @@ def demo(
     )
     numbers({name: made.result.to_dict() for name, made in three.runs.items()})
     try:
-        save_picture(lambda: draw_three([("", three)]), plot)
+        save_picture(lambda: draw_toy_runs([("", three)]), plot)
     except MissingDependencyError as error:
         warn(f"no picture: {error}")
     else:
         wrote(plot)
 
 
-def _table(three: Three) -> Table:
+def _table(three: ToyRuns) -> Table:
     from rich import box
     from rich.table import Table
 

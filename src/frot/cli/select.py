@@ -9,30 +9,43 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 import typer
 
 from frot._base.errors import InputError, require
-from frot._base.files import make_folder, replacing
+from frot._base.files import make_folder
 from frot._base.stopping import Interrupted
-from frot.cli.command import Writes, command, typed
+from frot.cli.command import (
+    WORST,
+    Progress,
+    Writes,
+    arguments,
+    bar,
+    capped,
+    command,
+    given,
+    option,
+    option_words,
+    typed,
+)
 from frot.cli.console import (
     PAGES,
     check_files,
-    console,
     exit_code,
     numbers,
     remark,
-    say,
     warn,
     warnings_as_lines,
     wrote,
 )
-from frot.cli.options import WORST, Progress, arguments, bar, capped, given, option, option_words
-from frot.cli.pathways import show_comparisons, show_pathways
+from frot.cli.select_tables import (
+    selection_numbers,
+    show_selection,
+    write_comparisons,
+    write_ranking,
+)
 
 if TYPE_CHECKING:
-    from frot.selection import FROTSelector, StabilitySelection
+    pass
 
 __all__ = ["select"]
 
@@ -41,22 +54,10 @@ __all__ = ["select"]
 class SelectCall:
     """What to select from and how; each mapping holds only what differs from the defaults.
 
-    Attributes
-    ----------
-    data : Path
-    top : int or float
-    groups : str
-    columns : mapping
-        Other arguments of `frot.selection.read_samples`, with ``label``.
-    options : mapping
-        Arguments of `frot.selection.FROTSelector`.
-    permutation, stability : mappings
-        Arguments of the test and of `stability_selection`; empty where not asked for. The test is
-        `permutation_test` if there is a statistic, else `pathway_test`.
-    files : mapping
-        Names of options to paths that are written.
-    limits : mapping
-        Arguments of `frot.Groups.limited`.
+    `columns` are arguments of `frot.selection.read_samples`, `options` of `FROTSelector`, `limits`
+    of `frot.Groups.limited`, `permutation` of the test (`permutation_test` if there is a statistic,
+    else `pathway_test`) and `stability` of `stability_selection`, both empty where not asked for;
+    `files` are names of options and paths that are written.
 
     Examples
     --------
@@ -201,158 +202,6 @@ class SelectFiles:
         if self.checkpoint is None:
             self.permutations.unlink(missing_ok=True)
             self.stability.unlink(missing_ok=True)
-
-
-def write_ranking(
-    selector: FROTSelector, path: Path, stability: StabilitySelection | None = None
-) -> None:
-    """Write the table of all features, or sets, best first, with whether each is selected."""
-    _write(path, [ranking_columns(selector, stability)])
-
-
-def ranking_columns(
-    selector: FROTSelector, stability: StabilitySelection | None = None
-) -> dict[str, np.ndarray]:
-    """Return the table of all features, or sets, best first, by column."""
-    tested = getattr(selector, "pathways_", None)
-    order = np.argsort(selector.ranking_) if tested is None else tested.order
-    table: Any = selector.table_ if tested is None else tested.table
-    columns = _columns(table)
-    columns["selected"] = selector.groups_support_[order].astype(int)
-    if stability is not None:
-        columns["frequency"] = stability.frequency[order]
-    return columns
-
-
-def selection_numbers(
-    selector: FROTSelector, stability: StabilitySelection | None = None
-) -> dict[str, Any]:
-    """Return the table and the solver's facts of each comparison, ready for JSON."""
-    columns = ranking_columns(selector, stability)
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    results = [(one.name, one.result) for one in selector.comparisons_]
-    return {
-        "table": [
-            {name: None if value != value else value for name, value in zip(columns, row)}  # noqa: B905
-            for row in rows
-        ],
-        "comparisons": [
-            {"name": name}
-            | ({} if result is None else {k: v for k, v in result.to_dict().items() if k in FACTS})
-            for name, result in results
-        ],
-    }
-
-
-FACTS = ("value", "lower", "upper", "gap", "eta", "status", "solver", "time")
-
-
-def write_comparisons(selector: FROTSelector, path: Path) -> None:
-    """Write the tables of all comparisons below each other, the first column saying of which.
-
-    The two sides are ``mean_first`` and ``mean_second`` here, whatever their names.
-    """
-    tables = []
-    for one, table in zip(selector.comparisons_, selector.tables_.values(), strict=True):
-        columns = _columns(table)
-        names = {f"mean_{label}": side for label, side in zip(one.labels, SIDES, strict=True)}
-        named = {names.get(name, name): column for name, column in columns.items()}
-        tables.append({"comparison": np.full(len(columns["rank"]), one.name, object)} | named)
-    _write(path, tables)
-
-
-SIDES = ("mean_first", "mean_second")
-
-
-def _columns(table: Any) -> dict[str, np.ndarray]:
-    return {name: np.asarray(table[name]) for name in table}
-
-
-def _write(path: Path, tables: list[dict[str, np.ndarray]]) -> None:
-    """Write tables of the same columns below each other."""
-    import csv
-
-    with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-        comma = path.suffix.lower() == ".csv"
-        writer = csv.writer(file, delimiter="," if comma else "\t", lineterminator="\n")
-        writer.writerow(tables[0])
-        for columns in tables:
-            for row in zip(*columns.values(), strict=True):
-                writer.writerow([_cell(value) for value in row])
-
-
-def _cell(value: Any) -> str:
-    """Write a number with all that it has; nothing where there is none."""
-    if isinstance(value, float | np.floating):
-        return "" if np.isnan(value) else f"{float(value):.9g}"
-    return str(value)
-
-
-# How q-values were made.
-QS = {"pooled": "pooled null, pi0 {:.2f}", "bh": "Benjamini-Hochberg"}
-
-
-def show_selection(
-    selector: FROTSelector, rows: int, stability: StabilitySelection | None = None
-) -> None:
-    """Print the table and one line for each comparison."""
-    if hasattr(selector, "pathways_"):
-        show_pathways(selector, rows, stability)
-        return
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    order = np.argsort(selector.ranking_)
-    kept = int(selector.groups_support_.sum())
-    shown = order[: min(rows, kept)]
-    single = len(selector.groups_) == selector.n_features_in_ and selector.groups_.in_order
-    what = "feature" if single else "group"
-    tested = getattr(selector, "permutation_", None)
-    table = Table(box=box.SIMPLE_HEAVY, pad_edge=False, collapse_padding=True)
-    table.add_column("rank", justify="right", no_wrap=True)
-    table.add_column(what, overflow="fold", min_width=8)
-    signed = _columns(selector.table_)
-    planned = any(one.result is not None for one in selector.comparisons_)
-    headings = ["score", "up in", "log2 FC", *(["comparison"] if "comparison" in signed else [])]
-    headings += ["α"] if planned else []
-    headings += ["p", "q", "max-T"] if tested is not None else []
-    headings += ["stable"] if stability is not None else []
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for place, group in enumerate(shown):
-        cells: list[Any] = [f"{selector.scores_[group]:.4g}", Text(signed["up_in"][place])]
-        change = signed["log2_fold_change"][place]
-        cells.append("-" if np.isnan(change) else f"{change:+.2f}")
-        cells += [Text(signed["comparison"][place])] if "comparison" in signed else []
-        cells += [f"{selector.alpha_[group]:.2g}"] if planned else []
-        if tested is not None:
-            cells += [f"{found[group]:.2g}" for found in (tested.p, tested.q, tested.p_max)]
-        if stability is not None:
-            cells.append(f"{stability.frequency[group]:.0%}")
-        # As text, so that brackets in names are not read as markup.
-        name = Text(selector.groups_.names[group])
-        table.add_row(str(selector.ranking_[group]), name, *cells)
-    if len(shown):
-        console().print(table)
-    more = f", of which the first {len(shown)} are shown" if len(shown) < kept else ""
-    say(f"{kept:,} of {len(order):,} {what}s selected{more}.")
-    show_comparisons(selector)
-    if tested is not None:
-        say(
-            f"{len(tested.null):,} permutations of {tested.statistic}: "
-            f"{int((tested.q <= 0.05).sum()):,} {what}s with q <= 0.05, "
-            f"{int((tested.q <= 0.1).sum()):,} with q <= 0.1 "
-            f"({QS[tested.q_method].format(tested.pi0)}), "
-            f"{int((tested.q_bh <= 0.05).sum()):,} with Benjamini-Hochberg q <= 0.05, "
-            f"{int((tested.p_max <= 0.05).sum()):,} with max-T p <= 0.05"
-        )
-        if not tested.by_feature:
-            say(
-                f"p and q of {tested.statistic} are right if nothing differs, and too small for "
-                f"single {what}s beside others that do: test t for those",
-                style="yellow",
-            )
 
 
 # The choices of options; reading them off the library would load scikit-learn for ``--help``.

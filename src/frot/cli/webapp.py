@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from frot.cli.command import command
+from frot.cli.command import command, option
 from frot.cli.console import remark, warn
-from frot.cli.options import option
 
 __all__ = ["webapp"]
 

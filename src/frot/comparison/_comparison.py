@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._base.errors import InputError, require
-from frot.comparison._memory import MEASURES
 from frot.comparison.methods import SQUARED, Method
 from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, SimplexFamily
@@ -252,6 +251,11 @@ NOTE = "Values are squared transport costs, in the squared unit of the features.
 FRAME = ("method", "title", "value", "lower", "upper", "gap", "status", "unit", "seconds")
 FRAME += ("memory_bytes",)
 PAID = "They include what was paid for mass that was not kept."
+# How memory was measured.
+MEASURES = {
+    "resident": "growth of the process's peak resident memory (what libraries in C took included)",
+    "python": "peak of what Python and NumPy allocated (libraries in C left out)",
+}
 # Columns of text; the others are numbers.
 TEXTS = ("method", "status", "chose")
 

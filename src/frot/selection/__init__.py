@@ -21,12 +21,10 @@ from frot.selection._baselines import (  # noqa: E402
     wasserstein_score,
 )
 from frot.selection._comparison import Comparison, Parts  # noqa: E402
-from frot.selection._page import (  # noqa: E402
-    write_selection_pictures,
-    write_selection_report,
-)
+from frot.selection._page import write_selection_report  # noqa: E402
 from frot.selection._pathway_test import PathwayTest, pathway_test  # noqa: E402
 from frot.selection._permutation import PermutationTest, permutation_test  # noqa: E402
+from frot.selection._pictures import write_selection_pictures  # noqa: E402
 from frot.selection._plots import plot_pathways, plot_strips, plot_volcano  # noqa: E402
 from frot.selection._samples import Samples, read_samples  # noqa: E402
 from frot.selection._selector import FROTSelector  # noqa: E402

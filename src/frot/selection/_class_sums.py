@@ -22,7 +22,6 @@ from frot._base.errors import InputError
 from frot.costs.protocol import blocks as in_blocks
 from frot.selection._costs import pooling
 from frot.selection._inputs import Prepared
-from frot.selection._relabel import compared_codes
 
 __all__ = ["OF_SUMS", "Centred", "ClassSums"]
 
@@ -46,16 +45,6 @@ ROUNDING = 1e-12
 class Centred:
     """A table, dense or sparse, that is multiplied as if the means of blocks were taken off it.
 
-    Parameters
-    ----------
-    table : array of shape (N, d), or sparse array in CSC order
-    block : array of int, shape (N,)
-    centre : array of shape (blocks, d)
-    columns : array of int, shape (k,)
-        Thin columns of a sparse table; all others are made dense and centred a few at a time.
-    thin : pair of sparse arrays of shape (k, N), or None
-        The thin columns, x and x^2 - 2 m x.
-
     Examples
     --------
     >>> table = sparse.csc_array([[1.0], [0.0], [0.0], [3.0]])
@@ -64,10 +53,14 @@ class Centred:
     [(slice(0, 1, None), array([[2.]]), array([[4.]]))]
     """
 
+    # Of shape (N, d), dense or in CSC order.
     table: Any
     block: np.ndarray
+    # Of shape (blocks, d).
     centre: np.ndarray
+    # The k thin columns of a sparse table; all others are made dense and centred a few at a time.
     columns: np.ndarray
+    # Of the thin columns x and x^2 - 2 m x, both (k, N).
     thin: tuple[Any, Any] | None
 
     @classmethod
@@ -201,7 +194,7 @@ class ClassSums:
         least = table.min(axis=0)
         # A zero that is not the least value is one like any other.
         zeros[(least.toarray() if sparse.issparse(least) else least).ravel() < 0.0] = 0.0
-        pairs = compared_codes(prepared)
+        pairs = prepared.compared_codes()
         classes = sorted({code for pair in pairs for code in pair if code is not None})
         place = {code: number for number, code in enumerate(classes)}
         return cls(

@@ -55,12 +55,8 @@ class BlockedCosts(Costs):
         [C_l]_{ij} = \sum_k B_{lk} (x_{ik} - y_{jk})^2, \qquad
         \phi_l(\Pi) = \sum_k B_{lk} \Big( e_k - 2 \sum_{ij} \pi_{ij} x_{ik} y_{jk} \Big)
 
-    with :math:`e_k` the energies of both classes and B the pooling.
-
-    Parameters
-    ----------
-    scaled : Scaled
-    pool : sparse array of shape (L, d), or None for one group a feature
+    with :math:`e_k` the energies of both classes and B the `pool`, (L, d), or None for one group a
+    feature.
 
     Examples
     --------
@@ -213,14 +209,7 @@ def heaviest(weights: np.ndarray, left_out: float, most: int | None = None) -> n
 
 
 class ActiveCosts:
-    """Costs of some of the groups.
-
-    Parameters
-    ----------
-    costs : BlockedCosts
-    groups : array of intp
-        Which ones.
-    """
+    """Costs of some of the groups, by position."""
 
     def __init__(self, costs: BlockedCosts, groups: np.ndarray) -> None:
         self.scaled, self.pool = costs.scaled, None

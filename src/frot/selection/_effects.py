@@ -98,14 +98,6 @@ class Effects:
 class Moments:
     """Means and spreads of several classes, read once; any two sets of them can then be compared.
 
-    Attributes
-    ----------
-    totals, squares : arrays of shape (G,)
-        Sums of the samples' weights, and of their squares.
-    means : array of shape (G, d)
-    deviations : array of shape (G, d)
-        Sums of weighted squares about the mean of the class.
-
     Examples
     --------
     >>> table = np.array([[1.0], [3.0], [5.0], [9.0]])
@@ -114,8 +106,10 @@ class Moments:
     array([-5.])
     """
 
+    # Sums of the samples' weights, and of their squares, (G,).
     totals: np.ndarray
     squares: np.ndarray
+    # Means, and sums of weighted squares about them, (G, d).
     means: np.ndarray
     deviations: np.ndarray
 

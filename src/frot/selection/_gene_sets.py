@@ -36,7 +36,7 @@ from scipy import sparse
 from frot.costs.protocol import blocks as in_blocks
 from frot.groups.groups import Groups
 from frot.selection._inputs import Prepared
-from frot.selection._relabel import compared_codes, permuted_labels, weighted_only
+from frot.selection._tasks import permuted_labels
 
 __all__ = ["SetStatistics", "excess", "leading_edge", "set_scores", "set_statistics", "standardise"]
 
@@ -56,21 +56,12 @@ Sums = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class SetStatistics:
-    """Statistics of L sets under B + 1 labellings, of which the first is the data's.
+    """Statistics of L sets under B + 1 labellings, of which the first is the data's."""
 
-    Attributes
-    ----------
-    competitive : array of float32, shape (B + 1, L)
-        Z. In single precision ties stay ties, whatever the last digits are.
-    self_contained : array of float32, shape (B + 1, L)
-        D.
-    z : array of shape (C, d)
-        Signed deviates of all features, one row per comparison, under the labels as they are.
-    varying : array of bool, shape (d,)
-    """
-
+    # Z and D, (B + 1, L). In single precision ties stay ties, whatever the last digits are.
     competitive: np.ndarray
     self_contained: np.ndarray
+    # Signed deviates of all features, (C, d), one row per comparison, under the labels as they are.
     z: np.ndarray
     varying: np.ndarray
 
@@ -135,7 +126,7 @@ def set_statistics(prepared: Prepared, blocks: np.ndarray, count: int, seed: int
 
     Permutation b is the same whatever their number.
     """
-    prepared, blocks = weighted_only(prepared, blocks)
+    prepared, blocks = prepared.weighted_only(blocks)
     sums = _SetSums.of(prepared, blocks)
     z = np.zeros((len(sums.pairs), sums.groups.n_features))
     found = [sums.under(prepared.codes[None], z)]
@@ -171,7 +162,7 @@ class _SetSums:
         weight = np.ones(len(blocks)) if prepared.weight is None else prepared.weight
         inside = tuple(np.flatnonzero(blocks == number) for number in np.unique(blocks))
         members = sparse.csc_array(prepared.groups.membership())
-        pairs = compared_codes(prepared)
+        pairs = prepared.compared_codes()
         return cls(prepared.table, weight, inside, pairs, prepared.groups, members)
 
     def under(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
@@ -302,44 +302,53 @@ CHOICES = {
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Checked inputs of a fit.
+    """Checked inputs of a fit."""
 
-    Attributes
-    ----------
-    table : array or CSC array of shape (N, d)
-        Without NaN.
-    codes : array of int, shape (N,)
-        Labels as positions in `classes`.
-    weight : array of shape (N,), or None for equal weights
-    picks : int or None
-        How many groups to select, where that is set.
-    watch : Watch
-        Of a fit; runs that are many have none.
-    plan : "auto" or bool
-    values : str
-        What the numbers are, "auto" being settled.
-    reference : int or None
-        The class, as a position in `classes`, that the others are compared with.
-    """
-
+    # Of shape (N, d), dense or in CSC order, without NaN.
     table: Any
+    # Labels as positions in `classes`.
     codes: np.ndarray
     classes: np.ndarray
+    # None for equal weights.
     weight: np.ndarray | None
     groups: Groups
+    # How many groups to select, where that is set.
     picks: int | None
     multiclass: str
     score: str
     settings: Settings
+    # Of a fit; runs that are many have none.
     watch: Watch
     plan: str | bool
+    # What the numbers are, "auto" being settled.
     values: str
+    # The class, as a position in `classes`, that the others are compared with.
     reference: int | None = None
 
     def contrasts(self, codes: np.ndarray | None = None) -> list[Contrast]:
         """Return the comparisons, under the labels of the data or under others."""
         codes = self.codes if codes is None else codes
         return contrasts_of(codes, self.classes, self.multiclass, self.weight, self.reference)
+
+    def compared_codes(self) -> list[tuple[int, int | None]]:
+        """Return the classes that are compared, by code; None is every other sample."""
+        contrasts = self.contrasts()
+        pairs = []
+        for one in contrasts:
+            rest = len(contrasts) == 1 or one.second is None
+            first, second = (int(self.codes[rows[0]]) for rows in one.rows)
+            pairs.append((first, None if rest else second))
+        return pairs
+
+    def weighted_only(self, blocks: np.ndarray) -> tuple[Prepared, np.ndarray]:
+        """Leave out samples of weight zero, which would carry labels away; blocks count from 0."""
+        if self.weight is None or self.weight.all():
+            return self, blocks
+        kept = np.flatnonzero(self.weight)
+        smaller = replace(
+            self, table=self.table[kept], codes=self.codes[kept], weight=self.weight[kept]
+        )
+        return smaller, np.unique(blocks[kept], return_inverse=True)[1]
 
 
 def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepared:

@@ -3,65 +3,47 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Sequence
-from copy import copy
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from frot._base.errors import InputError, require
-from frot._base.files import check_path, make_folder
-from frot.selection._effects import fold_change
-from frot.selection._inputs import Prepared, prepare
-from frot.selection._page_tables import (
-    counts,
-    facts,
-    headline,
-    pathway_table,
-    permutation_words,
-    ranking,
-)
+from frot._base.errors import InputError
+from frot._base.files import check_path
 from frot.selection._pictures import (
+    SelectorPictures,
     View,
     draw_barycentres,
     draw_correspondence,
     draw_heat_map,
+    draw_p_values,
     draw_parts,
-    view_of,
 )
-from frot.selection._plots import (
-    STRIPS,
-    Found,
-    draw_strips,
-    draw_volcano,
-    plot_pathways,
-    plot_volcano,
-    strips_of,
-)
-from frot.selection._selector import unfitted
+from frot.selection._plots import LEVEL, Significant, plot_pathways
 from frot.show.page import Cell, Column, PageTable, check_page, number, picture, render, save_page
-from frot.show.style import no_windows, save_vector
+from frot.show.style import shorten
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+    from frot.selection._pathway_test import PathwayTest
     from frot.selection._permutation import PermutationTest
     from frot.selection._selector import FROTSelector
     from frot.selection._stability import StabilitySelection
 
-__all__ = ["write_selection_pictures", "write_selection_report"]
+__all__ = ["write_selection_report"]
 
+# Rows of the tables, at most.
+MAX_ROWS = 500
+MAX_SIGNIFICANT = 200
+# Classes whose means are columns; of more the selector's table_ has them.
+MAX_MEANS = 4
+# Genes of a leading edge by name.
+GENES = 10
 # Rows of tables of correspondents, over all comparisons, and the fewest in one.
 MAX_SAMPLES, FEWEST_SAMPLES = 300, 30
 # Samples named beside one that they correspond to.
 PARTNERS = 3
-# Comparisons that are drawn: a page of more would be too large to send.
-MAX_DRAWN = 10
 # Colours of pictures that have no colour map, so that pages stay small.
 FEW = 256
 
@@ -138,7 +120,7 @@ def write_selection_report(
     for name, found in (("permutation", permutation), ("stability", stability)):
         if found is not None and found.names != selector.groups_.names:
             raise InputError(f"{name}: is of other features than the selector; run it again")
-    drawn = Drawn.of(selector, X, y, feature_names, sample_names, permutation)
+    drawn = SelectorPictures.of(selector, X, y, feature_names, sample_names, permutation)
     selector, prepared = drawn.selector, drawn.prepared
     test, sets = (getattr(selector, name, None) for name in ("permutation_", "pathways_"))
     n, d = prepared.table.shape
@@ -147,7 +129,7 @@ def write_selection_report(
     classes = ", ".join(
         f"{label} ({size:,})" for label, size in zip(selector.classes_, sizes, strict=True)
     )
-    samples, accepted = f"{n:,}: {classes}", Found.of(selector)
+    samples, accepted = f"{n:,}: {classes}", Significant.of(selector)
     page = render(
         "selection.html",
         "frot.selection",
@@ -178,175 +160,7 @@ def write_selection_report(
     return save_page(path, page)
 
 
-def write_selection_pictures(
-    selector: FROTSelector,
-    X: Any,
-    y: Any,
-    folder: str | os.PathLike[str],
-    *,
-    feature_names: Sequence[str] | None = None,
-    sample_names: Sequence[str] | None = None,
-) -> list[Path]:
-    """Write the pictures of a fitted selector for a paper, each as .svg and .pdf.
-
-    They are ``volcano``, ``strips`` and ``heat_map``, and for groups ``pathways``. With three or
-    more classes the first three are there for each comparison, with its number and name behind:
-    ``volcano-1-a-vs-rest.svg``, up to the tenth. Text stays text. A file is replaced only once it
-    is complete. Needs the extra ``frot[plot]``.
-
-    Parameters
-    ----------
-    selector : FROTSelector
-        Fitted on `X` and `y`.
-    X : array, sparse array or DataFrame of shape (N, d)
-    y : array of shape (N,)
-    folder : path
-        Made where it is not there.
-    feature_names, sample_names : sequences of str, optional
-        As in `write_selection_report`.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The files written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from frot.selection import FROTSelector
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(20, 6)), np.repeat(["sick", "well"], 10)
-    >>> selector = FROTSelector(2).fit(X, y)
-    >>> files = write_selection_pictures(selector, X, y, tempfile.mkdtemp())
-    >>> [file.name for file in files if file.suffix == ".svg"]
-    ['volcano.svg', 'strips.svg', 'heat_map.svg']
-    """
-    check_is_fitted(selector)
-    folder = check_path(folder, "folder")
-    return Drawn.of(selector, X, y, feature_names, sample_names).write(folder)
-
-
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """A selector and its data, ready to be drawn: `views` are of its comparisons."""
-
-    selector: FROTSelector
-    prepared: Prepared
-    single: bool
-    names: Sequence[str]
-    views: list[View]
-
-    @classmethod
-    def of(
-        cls,
-        selector: FROTSelector,
-        X: Any,
-        y: Any,
-        feature_names: Sequence[str] | None,
-        sample_names: Sequence[str] | None,
-        permutation: PermutationTest | None = None,
-    ) -> Drawn:
-        """Check the data; another `permutation` than the selector's goes into a copy of it."""
-        prepared = _same(selector, X, y)
-        if permutation is not None:
-            selector = copy(selector)
-            selector.permutation_ = permutation
-        n, d = prepared.table.shape
-        single = len(selector.groups_) == d and selector.groups_.in_order
-        names = _names(feature_names, d, "feature_names", _default_names(selector, single))
-        ids = _names(sample_names, n, "sample_names", [str(i) for i in range(1, n + 1)])
-        picks = int(selector.groups_support_.sum())
-        # The score of a set is of all comparisons together.
-        scores = [
-            selector.scores_ if prepared.score == "set" else one.scores(prepared.score)
-            for one in selector.comparisons_
-        ]
-        views = [
-            view_of(one, prepared.table, selector.groups_, score, picks, names, ids)
-            for one, score in zip(selector.comparisons_[:MAX_DRAWN], scores, strict=False)
-        ]
-        return cls(selector, prepared, single, names, views)
-
-    def volcano(self, place: int) -> Figure:
-        """Draw the features; those within groups by their moderated t."""
-        if self.single:
-            return plot_volcano(self.selector, place)
-        one = self.selector.comparisons_[place]
-        strength = np.abs(one.effects.moderated)
-        change = fold_change(one.effects, self.prepared.values)
-        edges = np.zeros(len(strength), dtype=bool)
-        edges[self.views[place].columns] = True
-        return draw_volcano(
-            change, strength, one.effects.difference, edges, self.names, one.labels,
-            "moderated |t|", "of the best groups",
-        )  # fmt: skip
-
-    def strips(self, place: int) -> Figure:
-        """Draw the best features by class."""
-        columns = self.views[place].columns[:STRIPS].tolist()
-        return draw_strips(strips_of(self.selector, self.prepared, place, columns, self.names))
-
-    def write(self, folder: Path) -> list[Path]:
-        """Write all pictures for a paper into a folder."""
-        require("matplotlib.figure", "plot")
-        folder, written = make_folder(folder), []
-        figures: list[tuple[str, Callable[[], Figure]]] = []
-        for place, view in enumerate(self.views):
-            # What is no letter or digit may mean something in a path.
-            words = re.sub(r"[^\w.]+", "-", view.comparison.name)[:60].strip("-.")
-            end = "" if len(self.views) == 1 else f"-{place + 1}-{words}"
-            figures += [
-                (f"volcano{end}", partial(self.volcano, place)),
-                (f"strips{end}", partial(self.strips, place)),
-                (f"heat_map{end}", partial(draw_heat_map, view)),
-            ]
-        if not self.single:
-            figures.append(("pathways", partial(plot_pathways, self.selector)))
-        for name, draw in figures:
-            with no_windows():
-                figure = draw()
-            # Laid out once for both files.
-            figure.draw_without_rendering()
-            figure.set_layout_engine("none")
-            for kind in (".svg", ".pdf"):
-                written.append(folder / f"{name}{kind}")
-                save_vector(figure, written[-1])
-        return written
-
-
-def _same(selector: FROTSelector, X: Any, y: Any) -> Prepared:
-    """Check that the data is what the selector was fitted on, as far as can be told."""
-    prepared = prepare(unfitted(selector), X, y)
-    rows = max(int(part.max()) for one in selector.comparisons_ for part in one.rows)
-    if (
-        prepared.table.shape[1] != selector.n_features_in_
-        or rows >= prepared.table.shape[0]
-        or prepared.classes.tolist() != selector.classes_.tolist()
-    ):
-        raise InputError("X, y: are not what the selector was fitted on; fit it again")
-    return prepared
-
-
-def _default_names(selector: FROTSelector, single: bool) -> Sequence[str]:
-    if single:
-        return selector.groups_.names
-    given = getattr(selector, "feature_names_in_", None)
-    if given is not None:
-        return [str(name) for name in given]
-    return [f"x{column}" for column in range(selector.n_features_in_)]
-
-
-def _names(
-    given: Sequence[str] | None, count: int, argument: str, default: Sequence[str]
-) -> Sequence[str]:
-    if given is None:
-        return default
-    if len(given) != count:
-        raise InputError(f"{argument}: has {len(given)} names for {count}; give one for each")
-    return [str(name) for name in given]
-
-
-def _panel(drawn: Drawn, place: int, what: str) -> dict[str, Any]:
+def _panel(drawn: SelectorPictures, place: int, what: str) -> dict[str, Any]:
     """What the page says on one comparison: what differs, and the plan if there is one."""
     view, many = drawn.views[place], len(drawn.views)
     return {
@@ -413,3 +227,272 @@ def _partners(view: View, sample: int) -> list[Cell]:
         Cell(", ".join(named)),
         number((share > 0.005).sum(), ".0f"),
     ]
+
+
+def headline(selector: FROTSelector, found: Significant, samples: str, what: str) -> list[Any]:
+    """Return the numbers above all others: how many features differ, and where they are higher."""
+    total = len(found.accepted)
+    text = f"of {total:,} {what}s "
+    if not found.tested:
+        text += "selected; nothing was tested"
+    elif hasattr(selector, "pathways_"):
+        text += f"differ more than others at FDR {LEVEL:g} (competitive q)"
+    else:
+        text += f"differ at FDR {LEVEL:g} (q ≤ {LEVEL:g})"
+    figures = [(f"{int(found.accepted.sum()):,}", text)]
+    if len(selector.comparisons_) == 1:
+        (one,) = selector.comparisons_
+        up = found.up_in[found.accepted]
+        figures += [
+            (f"{int((up == label).sum()):,}", f"of them up in {shorten(label, 40)}")
+            for label in one.labels
+        ]
+        neither = int((~np.isin(up.astype(str), one.labels)).sum())
+        if neither:
+            figures.append((f"{neither:,}", "in neither direction, or in both"))
+    else:
+        figures.append((f"{len(selector.classes_):,}", "classes"))
+    sets = getattr(selector, "pathways_", None)
+    if sets is not None:
+        differ = int((sets.q_self_contained <= LEVEL).sum())
+        figures.append((f"{differ:,}", f"differ at all at FDR {LEVEL:g} (self-contained q)"))
+    count, _, classes = samples.partition(": ")
+    several = len(selector.classes_) > MAX_MEANS
+    figures.append((count, "samples" if several else f"samples: {classes}"))
+    return figures
+
+
+def counts(selector: FROTSelector, found: Significant, what: str) -> PageTable | None:
+    """Return how many stand out in each comparison, where there are several."""
+    if len(selector.comparisons_) == 1:
+        return None
+    rows = []
+    for place, one in enumerate(selector.comparisons_):
+        up = found.up_in[found.accepted & (found.comparison == place)]
+        higher = int((up == one.labels[0]).sum())
+        lower = int((~np.isin(up.astype(str), (one.labels[0], "mixed", ""))).sum())
+        sizes = " + ".join(f"{size:,}" for size in one.sizes)
+        numbers = (len(up), higher, lower)
+        rows.append([Cell(one.name), *(number(value, ",.0f") for value in numbers), Cell(sizes)])
+    of = f"q ≤ {LEVEL:g}" if found.tested else "selected"
+    return PageTable(
+        [
+            Column("comparison", "text"), Column(f"{what}s ({of})"), Column("up in the first"),
+            Column("down"), Column("samples", "text"),
+        ],
+        rows,
+        f"{what.capitalize()}s that stand out in each comparison",
+        "counts",
+    )  # fmt: skip
+
+
+def facts(
+    selector: FROTSelector, score: str, samples: str, d: int, what: str
+) -> list[tuple[str, str]]:
+    """Return what was ranked and how, and the optimiser's facts where there is a plan."""
+    params = selector.get_params()
+    groups = "" if what == "feature" else f" in {len(selector.scores_):,} groups"
+    picked = int(selector.groups_support_.sum())
+    told = [
+        ("Samples", samples),
+        ("Features", f"{d:,}{groups}"),
+        ("Selected", f"{picked:,} {what}{'' if picked == 1 else 's'}"),
+        ("Ranked by", SCORE_NAMES.get(score, score)),
+        ("Scaling", params["scaling"]),
+        ("Comparisons", ", ".join(one.name for one in selector.comparisons_)),
+    ]
+    results = [one.result for one in selector.comparisons_ if one.result is not None]
+    if not results:
+        return [*told, ("Plan", f"{selector.comparisons_[0].about_plan}: plan=True makes one")]
+    etas = sorted(result.eta for result in results)
+    eta = f"{etas[0]:.4g}" if len(etas) == 1 else f"{etas[0]:.4g} to {etas[-1]:.4g}"
+    how = ", chosen by the perplexity of α" if params["eta"] == "auto" else ""
+    mean = np.mean([result.perplexity for result in results])
+    several = len(results) > 1
+    told += [
+        ("Entropy of α, η", f"{eta}{how}"),
+        (f"Perplexity of α{', on average' if several else ''}", f"{mean:,.1f}"),
+        (
+            f"{'Largest relative' if several else 'Relative'} gap of the proven interval",
+            f"{max(result.gap for result in results):.1e}",
+        ),
+    ]
+    if len(selector.comparisons_) == 1:
+        (one,) = results
+        told.append(("Optimum proven in", f"[{one.lower:.8g}, {one.upper:.8g}]"))
+        told.append(("Status", f"{one.status}: {one.status.sentence}"))
+    else:
+        left = sum(not result.status.ok for result in results)
+        ended = "all within the tolerance" if not left else f"{left} not converged"
+        told.append(("Status", f"{len(results)} plans, {ended}"))
+    return told
+
+
+SCORE_NAMES = {
+    "moderated": "moderated |t|",
+    "t": "Welch's |t|",
+    "set": "set score, which no size favours",
+    "alpha": "weight α in the plan",
+    "phi": "cost φ of the plan",
+}
+
+
+def ranking(
+    selector: FROTSelector,
+    permutation: PermutationTest | None,
+    stability: StabilitySelection | None,
+    what: str,
+) -> PageTable:
+    """Return the best features, with a box to search in them."""
+    order = np.argsort(selector.ranking_)
+    table = selector.table_
+    columns: list[tuple[Column, np.ndarray, str]] = []
+
+    def add(title: str, values: Any, form: str, **look: Any) -> None:
+        columns.append((Column(title, **look), np.asarray(values), form))
+
+    if "comparison" in table:
+        add("comparison", table["comparison"], "", kind="text", short=True)
+    add("up in", table["up_in"], "", kind="text", short=True)
+    add("log2 FC", table["log2_fold_change"], "+.2f")
+    add("t", table["t"], "+.2f")
+    if len(selector.classes_) <= MAX_MEANS:
+        for name in table:
+            if str(name).startswith("mean_"):
+                add(f"mean {shorten(str(name)[5:], 20)}", table[name], ".4g")
+    if permutation is not None:
+        titles = {"p": "p", "q": "q", "q_bh": "q BH", "p_max": "max-T p"}
+        for name, title in titles.items():
+            add(title, getattr(permutation, name)[order], ".2g", first="ascending")
+    elif hasattr(selector, "pathways_"):
+        for name in ("p", "q"):
+            add(name, table[name], ".2g", first="ascending")
+    if stability is not None:
+        add("frequency", stability.frequency[order], ".0%")
+    add("score", table["score"], ".4g")
+    if any(one.result is not None for one in selector.comparisons_):
+        for name in ("shift", "shape", "misalignment"):
+            add(name, table[name], ".4f")
+        add("α", table["alpha"], ".3g")
+    rows = [
+        [
+            number(place + 1, ".0f"),
+            Cell(selector.groups_.names[group]),
+            *(
+                Cell(shorten(values[place]))
+                if column.kind == "text"
+                else number(values[place], form)
+                for column, values, form in columns
+            ),
+        ]
+        for place, group in enumerate(order[:MAX_ROWS])
+    ]
+    return PageTable(
+        [Column("rank", first="ascending"), Column(what, "text"), *(one[0] for one in columns)],
+        rows,
+        f"Ranked {what}s",
+        "ranking",
+        search=f"{what} names",
+        marked=set(np.flatnonzero(selector.groups_support_[order[:MAX_ROWS]]).tolist()),
+    )
+
+
+def pathway_table(test: PathwayTest, marked: np.ndarray) -> PageTable:
+    """Return the sets by their test, with direction, leading edge and who is much the same."""
+    several = len(set(test.contrast)) > 1
+    columns = [Column("rank", first="ascending"), Column("set", "text"), Column("score")]
+    columns += [Column("up in", "text", short=True)]
+    columns += [Column("comparison", "text", short=True)] * several
+    columns += [Column("direction"), Column("size"), Column("coverage")]
+    columns += [
+        Column(title, first="ascending")
+        for title in ("p competitive", "q competitive", "p self-cont.", "q self-cont.")
+    ]
+    columns += [Column("leading edge", "text"), Column("redundant with", "text")]
+    if test.alpha is not None:
+        columns.append(Column("α"))
+    like = test.redundancy()
+    rows = []
+    for rank, group in enumerate(test.order[:MAX_ROWS], start=1):
+        edge = [test.feature_names[column] for column in test.edges[group]]
+        more = f" +{len(edge) - GENES}" if len(edge) > GENES else ""
+        name, share = like[group]
+        row = [number(rank, ".0f"), Cell(test.names[group]), number(test.score[group], ".2f")]
+        row += [Cell(shorten(test.up_in[group]))]
+        row += [Cell(shorten(test.contrast[group]))] * several
+        row += [number(test.direction[group], "+.2f"), number(test.groups.sizes[group], ".0f")]
+        row += [number(test.groups.coverage[group], ".0%")]
+        tested = (
+            test.p_competitive, test.q_competitive, test.p_self_contained, test.q_self_contained,
+        )  # fmt: skip
+        row += [number(values[group], ".2g") for values in tested]
+        row += [Cell(", ".join(edge[:GENES]) + more), Cell(f"{name} ({share:.0%})" if name else "")]
+        if test.alpha is not None:
+            row.append(number(test.alpha[group], ".3g"))
+        rows.append(row)
+    order = test.order[:MAX_ROWS]
+    return PageTable(
+        columns, rows, "Sets by their test", "ranking", search="set names",
+        marked=set(np.flatnonzero(marked[order]).tolist()),
+    )  # fmt: skip
+
+
+def permutation_words(test: PermutationTest, what: str) -> dict[str, Any]:
+    """Return what the page says on the permutation test, and who is significant."""
+    count, total = test.null.shape
+    text = [
+        f"Labels were permuted {count:,} times and the statistic, {test.statistic}, taken anew "
+        f"of all {total:,} {what}s. No p is below {1 / (1 + count):.2g}."
+    ]
+    if test.q_method == "pooled":
+        text.append(
+            f"q is from the permutations of all {what}s together (a pooled null), of which a share "
+            f"of {test.pi0:.2f} at most is estimated not to differ; q BH is by Benjamini and "
+            "Hochberg."
+        )
+    else:
+        text.append("q is by Benjamini and Hochberg.")
+    if test.needed > count:
+        text.append(
+            f"{count:,} permutations are too few: {int(test.outstanding.sum()):,} {what}s stand "
+            f"out against all of them, but no q can be below {test.q.min():.2g}; {test.needed:,} "
+            f"would allow {LEVEL:g}."
+        )
+    elif (test.q <= LEVEL).any():
+        text.append(f"So many permutations are enough for a q of {LEVEL:g}.")
+    else:
+        text.append(f"More permutations would hardly help: no {what} has q ≤ {LEVEL:g}.")
+    if test.by_feature:
+        text.append(f"The statistic is of one {what} alone, so that each p holds by itself.")
+    else:
+        text.append(
+            f"The statistic comes from the plan, which serves all {what}s at once: these p-values "
+            f"hold only for the hypothesis that nothing differs at all, and are too small for "
+            f"single {what}s beside others that do differ. For single {what}s test t, shape or "
+            "wasserstein."
+        )
+    order = test.order[test.q[test.order] <= 0.1]
+    columns = [Column(what, "text"), Column(test.statistic)]
+    columns += [Column(name, first="ascending") for name in ("p", "q", "q BH", "max-T p")]
+    rows = [
+        [
+            Cell(test.names[group]),
+            number(test.observed[group], ".4g"),
+            *(number(values[group], ".2g") for values in (test.p, test.q, test.q_bh, test.p_max)),
+        ]
+        for group in order[:MAX_SIGNIFICANT]
+    ]
+    return {
+        "figures": [
+            (f"{(test.q <= LEVEL).sum():,}", f"{what}s with q ≤ {LEVEL:g}"),
+            (f"{len(order):,}", f"{what}s with q ≤ 0.1"),
+            (f"{(test.q_bh <= LEVEL).sum():,}", f"with Benjamini-Hochberg q ≤ {LEVEL:g}"),
+            (f"{(test.p_max <= LEVEL).sum():,}", f"with max-T p ≤ {LEVEL:g}, all {what}s together"),
+        ],
+        "text": " ".join(text),
+        "picture": picture(
+            lambda: draw_p_values(test.p, test.statistic), "Histogram of permutation p-values"
+        ),
+        "table": PageTable(columns, rows, f"Significant {what}s", "significant"),
+        "significant": len(order),
+    }

@@ -12,7 +12,6 @@ from frot._base.tables import make_table
 from frot._base.validate import check_count, check_feature_names
 from frot.groups.groups import Groups
 from frot.selection._comparison import Contrast
-from frot.selection._false_discovery import pooled_rates
 from frot.selection._gene_sets import (
     SetStatistics,
     excess,
@@ -21,8 +20,8 @@ from frot.selection._gene_sets import (
     standardise,
 )
 from frot.selection._inputs import Prepared, prepare
-from frot.selection._permutation import SHOWN, check_blocks, permutation_p
-from frot.selection._selector import FROTSelector, unfitted
+from frot.selection._permutation import SHOWN, check_blocks, permutation_p, pooled_rates
+from frot.selection._selector import FROTSelector, column_names, unfitted
 from frot.selection._stability import stability_selection
 from frot.selection._tasks import check_run
 
@@ -285,10 +284,7 @@ def _named_groups(groups: Any, X: Any, names: Any) -> Any:
 def _names(given: Any, model: FROTSelector, prepared: Prepared) -> tuple[str, ...]:
     d = prepared.table.shape[1]
     named = check_feature_names(given, d)
-    if named is None:
-        columns = getattr(model, "feature_names_in_", None)
-        named = [f"x{column}" for column in range(d)] if columns is None else columns
-    return tuple(map(str, named))
+    return tuple(column_names(model, d) if named is None else map(str, named))
 
 
 def _pooled_q(standard: np.ndarray) -> np.ndarray:

@@ -1,17 +1,39 @@
-"""Pictures of a comparison of classes: the best features, the samples in them, and the plan."""
+"""Pictures of a fitted selector: the best features, the samples in them, and the plan.
+
+Of each comparison of classes, for the web page, and as .svg and .pdf files for a paper.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 from scipy.cluster.hierarchy import leaves_list, linkage
+from sklearn.utils.validation import check_is_fitted
 
+from frot._base.errors import InputError, require
+from frot._base.files import check_path, make_folder
 from frot.groups.groups import Groups
 from frot.selection._comparison import Comparison
+from frot.selection._effects import fold_change
+from frot.selection._inputs import Prepared, prepare
+from frot.selection._plots import (
+    STRIPS,
+    draw_strips,
+    draw_volcano,
+    plot_pathways,
+    plot_volcano,
+    strips_of,
+)
+from frot.selection._selector import column_names, unfitted
 from frot.show.plan import draw_cells
 from frot.show.style import (
     BLUE,
@@ -23,7 +45,9 @@ from frot.show.style import (
     colour_bar,
     legend_above,
     new_figure,
+    no_windows,
     plain,
+    save_vector,
     shorten,
     tidy,
 )
@@ -32,7 +56,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from frot.selection._permutation import PermutationTest
+    from frot.selection._selector import FROTSelector
+
 __all__ = [
+    "SelectorPictures",
     "View",
     "draw_barycentres",
     "draw_correspondence",
@@ -40,6 +68,7 @@ __all__ = [
     "draw_p_values",
     "draw_parts",
     "view_of",
+    "write_selection_pictures",
 ]
 
 # Bars and lines of the pictures; more cannot be read.
@@ -57,48 +86,36 @@ MAX_CELLS = 300
 MAX_ARROWS = 400
 # Samples of a class in a heat map; of more, evenly over their order.
 MAX_COLUMNS = 400
+# Comparisons that are drawn: a page of more would be too large to send.
+MAX_DRAWN = 10
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One comparison, ready to be drawn.
-
-    Attributes
-    ----------
-    comparison : Comparison
-    labels : pair of str
-        Of the two classes.
-    ids : pair of tuples of str
-        Names of their samples.
-    top : array of int, shape (t,)
-        The best groups, best first.
-    top_names : tuple of str, length t
-    values : pair of arrays of shapes (f, n) and (f, m)
-        Scaled values of the features in `features`, of both classes.
-    columns : array of int, shape (f,)
-        Features of the best groups, in their order.
-    features : tuple of str, length f
-        Their names.
-    order : pair of arrays of int, of lengths n and m
-        Similar samples of the first class next to each other, and those of the second next to
-        whom they correspond to; by similarity too where there is no plan.
-    coordinates : pair of arrays of shapes (n, 2) and (m, 2)
-        Principal components of the selected features; empty where there is no plan.
-    explained : pair of float
-        Shares of the variance.
-    """
+    """One comparison of classes of n and m samples, ready to be drawn."""
 
     comparison: Comparison
-    labels: tuple[str, str]
+    # Names of the samples of both classes.
     ids: tuple[tuple[str, ...], tuple[str, ...]]
+    # The best groups, best first, and their names.
     top: np.ndarray
     top_names: tuple[str, ...]
+    # Scaled values of features of the best groups, (f, n) and (f, m), their columns and names.
     values: tuple[np.ndarray, np.ndarray]
     columns: np.ndarray
     features: tuple[str, ...]
+    # Similar samples of the first class next to each other, and those of the second next to whom
+    # they correspond to; by similarity too where there is no plan.
     order: tuple[np.ndarray, np.ndarray]
+    # Principal components of the selected features, (n, 2) and (m, 2), and their shares of the
+    # variance; empty where there is no plan.
     coordinates: tuple[np.ndarray, np.ndarray]
     explained: tuple[float, float]
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """Of the two classes."""
+        return self.comparison.labels
 
     @property
     def destinations(self) -> np.ndarray:
@@ -134,7 +151,6 @@ def view_of(
     rows, cols = comparison.rows
     return View(
         comparison=comparison,
-        labels=comparison.labels,
         ids=(tuple(ids[int(i)] for i in rows), tuple(ids[int(j)] for j in cols)),
         top=top,
         top_names=tuple(groups.names[group] for group in top),
@@ -409,3 +425,163 @@ def _name_samples(axes: Axes, side: str, names: list[str]) -> None:
         axes.set_xticks(place, texts, rotation=90, fontsize=size)
     else:
         axes.set_yticks(place, texts, fontsize=size)
+
+
+def write_selection_pictures(
+    selector: FROTSelector,
+    X: Any,
+    y: Any,
+    folder: str | os.PathLike[str],
+    *,
+    feature_names: Sequence[str] | None = None,
+    sample_names: Sequence[str] | None = None,
+) -> list[Path]:
+    """Write the pictures of a fitted selector for a paper, each as .svg and .pdf.
+
+    They are ``volcano``, ``strips`` and ``heat_map``, and for groups ``pathways``. With three or
+    more classes the first three are there for each comparison, with its number and name behind:
+    ``volcano-1-a-vs-rest.svg``, up to the tenth. Text stays text. A file is replaced only once it
+    is complete. Needs the extra ``frot[plot]``.
+
+    Parameters
+    ----------
+    selector : FROTSelector
+        Fitted on `X` and `y`.
+    X : array, sparse array or DataFrame of shape (N, d)
+    y : array of shape (N,)
+    folder : path
+        Made where it is not there.
+    feature_names, sample_names : sequences of str, optional
+        As in `write_selection_report`.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from frot.selection import FROTSelector
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(20, 6)), np.repeat(["sick", "well"], 10)
+    >>> selector = FROTSelector(2).fit(X, y)
+    >>> files = write_selection_pictures(selector, X, y, tempfile.mkdtemp())
+    >>> [file.name for file in files if file.suffix == ".svg"]
+    ['volcano.svg', 'strips.svg', 'heat_map.svg']
+    """
+    check_is_fitted(selector)
+    folder = check_path(folder, "folder")
+    return SelectorPictures.of(selector, X, y, feature_names, sample_names).write(folder)
+
+
+@dataclass(frozen=True, eq=False)
+class SelectorPictures:
+    """A selector and its data, ready to be drawn: `views` are of its comparisons."""
+
+    selector: FROTSelector
+    prepared: Prepared
+    single: bool
+    names: Sequence[str]
+    views: list[View]
+
+    @classmethod
+    def of(
+        cls,
+        selector: FROTSelector,
+        X: Any,
+        y: Any,
+        feature_names: Sequence[str] | None,
+        sample_names: Sequence[str] | None,
+        permutation: PermutationTest | None = None,
+    ) -> SelectorPictures:
+        """Check the data; another `permutation` than the selector's goes into a copy of it."""
+        prepared = _same(selector, X, y)
+        if permutation is not None:
+            selector = copy(selector)
+            selector.permutation_ = permutation
+        n, d = prepared.table.shape
+        single = len(selector.groups_) == d and selector.groups_.in_order
+        default = selector.groups_.names if single else column_names(selector, d)
+        names = _names(feature_names, d, "feature_names", default)
+        ids = _names(sample_names, n, "sample_names", [str(i) for i in range(1, n + 1)])
+        picks = int(selector.groups_support_.sum())
+        # The score of a set is of all comparisons together.
+        scores = [
+            selector.scores_ if prepared.score == "set" else one.scores(prepared.score)
+            for one in selector.comparisons_
+        ]
+        views = [
+            view_of(one, prepared.table, selector.groups_, score, picks, names, ids)
+            for one, score in zip(selector.comparisons_[:MAX_DRAWN], scores, strict=False)
+        ]
+        return cls(selector, prepared, single, names, views)
+
+    def volcano(self, place: int) -> Figure:
+        """Draw the features; those within groups by their moderated t."""
+        if self.single:
+            return plot_volcano(self.selector, place)
+        one = self.selector.comparisons_[place]
+        strength = np.abs(one.effects.moderated)
+        change = fold_change(one.effects, self.prepared.values)
+        edges = np.zeros(len(strength), dtype=bool)
+        edges[self.views[place].columns] = True
+        return draw_volcano(
+            change, strength, one.effects.difference, edges, self.names, one.labels,
+            "moderated |t|", "of the best groups",
+        )  # fmt: skip
+
+    def strips(self, place: int) -> Figure:
+        """Draw the best features by class."""
+        columns = self.views[place].columns[:STRIPS].tolist()
+        return draw_strips(strips_of(self.selector, self.prepared, place, columns, self.names))
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write all pictures for a paper into a folder."""
+        require("matplotlib.figure", "plot")
+        folder, written = make_folder(folder), []
+        figures: list[tuple[str, Callable[[], Figure]]] = []
+        for place, view in enumerate(self.views):
+            # What is no letter or digit may mean something in a path.
+            words = re.sub(r"[^\w.]+", "-", view.comparison.name)[:60].strip("-.")
+            end = "" if len(self.views) == 1 else f"-{place + 1}-{words}"
+            figures += [
+                (f"volcano{end}", partial(self.volcano, place)),
+                (f"strips{end}", partial(self.strips, place)),
+                (f"heat_map{end}", partial(draw_heat_map, view)),
+            ]
+        if not self.single:
+            figures.append(("pathways", partial(plot_pathways, self.selector)))
+        for name, draw in figures:
+            with no_windows():
+                figure = draw()
+            # Laid out once for both files.
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")
+            for kind in (".svg", ".pdf"):
+                written.append(folder / f"{name}{kind}")
+                save_vector(figure, written[-1])
+        return written
+
+
+def _same(selector: FROTSelector, X: Any, y: Any) -> Prepared:
+    """Check that the data is what the selector was fitted on, as far as can be told."""
+    prepared = prepare(unfitted(selector), X, y)
+    rows = max(int(part.max()) for one in selector.comparisons_ for part in one.rows)
+    if (
+        prepared.table.shape[1] != selector.n_features_in_
+        or rows >= prepared.table.shape[0]
+        or prepared.classes.tolist() != selector.classes_.tolist()
+    ):
+        raise InputError("X, y: are not what the selector was fitted on; fit it again")
+    return prepared
+
+
+def _names(
+    given: Sequence[str] | None, count: int, argument: str, default: Sequence[str]
+) -> Sequence[str]:
+    if given is None:
+        return default
+    if len(given) != count:
+        raise InputError(f"{argument}: has {len(given)} names for {count}; give one for each")
+    return [str(name) for name in given]

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from frot._base.errors import InputError
 from frot._base.validate import check_choice
 from frot.selection._inputs import Prepared, prepare
-from frot.selection._selector import unfitted
+from frot.selection._selector import column_names, unfitted
 from frot.show.style import BLUE, GREY, INK, ORANGE, legend_above, new_figure, plain, shorten, tidy
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LEVEL",
     "STRIPS",
-    "Found",
+    "Significant",
     "draw_strips",
     "draw_volcano",
     "plot_pathways",
@@ -53,26 +53,18 @@ POINTS, CLASSES = 200, 6
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What is significant, or where nothing was tested selected; arrays of shape (L,).
-
-    Attributes
-    ----------
-    accepted : array of bool
-    tested : bool
-    comparison : array of int
-        Where each feature, or group, stands out most.
-    up_in : array of str
-        In which class it is higher there, as `FROTSelector.table_` says.
-    """
+class Significant:
+    """What is significant, or where nothing was tested selected; arrays of shape (L,)."""
 
     accepted: np.ndarray
     tested: bool
+    # Where each feature, or group, stands out most, by position.
     comparison: np.ndarray
+    # In which class it is higher there, as `FROTSelector.table_` says.
     up_in: np.ndarray
 
     @classmethod
-    def of(cls, selector: FROTSelector) -> Found:
+    def of(cls, selector: FROTSelector) -> Significant:
         """Read it off the selector's tables."""
         sets = getattr(selector, "pathways_", None)
         names = [one.name for one in selector.comparisons_]
@@ -126,7 +118,7 @@ def plot_volcano(
     check_is_fitted(selector)
     check_choice(against, "against", ("auto", "p", "t"))
     place = comparison_at(selector, comparison)
-    one, found = selector.comparisons_[place], Found.of(selector)
+    one, found = selector.comparisons_[place], Significant.of(selector)
     test = getattr(selector, "permutation_", None)
     height, label = one.scores("moderated"), "moderated |t|"
     if test is not None and len(selector.comparisons_) == 1:
@@ -322,9 +314,7 @@ def plot_strips(
     columns = best if features is None else list(features)
     if not all(0 <= column < d for column in columns):
         raise InputError(f"features: are columns of X, from 0 to {d - 1}; give such numbers")
-    names = feature_names
-    if names is None:
-        names = getattr(selector, "feature_names_in_", [f"x{column}" for column in range(d)])
+    names = column_names(selector, d) if feature_names is None else feature_names
     return draw_strips(strips_of(selector, prepared, place, columns, names))
 
 
@@ -452,7 +442,7 @@ def plot_pathways(tested: PathwayTest | FROTSelector, rows: int = BARS) -> Figur
         notes = [f"q {q[one]:.2g}" for one in range(len(q))]
     else:
         check_is_fitted(sets)
-        found = Found.of(sets)
+        found = Significant.of(sets)
         order = np.argsort(sets.ranking_)[:rows]
         scores, names, up_in, strong = sets.scores_, sets.groups_.names, found.up_in, found.accepted
         labels = [one.labels[0] for one in sets.comparisons_]

@@ -1,8 +1,9 @@
-"""Readers of labelled samples, one for each kind of file; what they find is joined elsewhere."""
+"""Readers of labelled samples, one for each kind of file, and of files of classes (`Labels`)."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -12,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from frot._base.cells import SHEETS, TEXT, is_number, kind_of, read_rows, read_text
-from frot._base.errors import InputError, brief, require
+from frot._base.errors import DataWarning, InputError, brief, require, warn_caller
 from frot._base.names import first_repeated, quote_some
 from frot._base.tables import read_frame, read_table
 
 __all__ = [
     "Columns",
-    "Found",
+    "FileContent",
+    "Labels",
     "absent",
     "as_text",
     "check_file",
@@ -42,17 +44,8 @@ Rows = Iterable[tuple[int, list[str]]]
 class Columns:
     """Which columns are not features, by name; of a transposed table, which rows.
 
-    Attributes
-    ----------
-    label : str, or None where labels are in another file
-    block, ids : str or None
-        With `transpose`, `ids` is the column that names the features.
-    drop : tuple of str
-    only : frozenset of str, or None for all
-        Features that are wanted.
-    transpose : bool
-    layer : str or None
-        Of an .h5ad file.
+    `label` is None where labels are in another file, and `only` where all features are wanted. With
+    `transpose`, `ids` is the column that names the features. `layer` is of an .h5ad file.
 
     Examples
     --------
@@ -105,34 +98,23 @@ def absent(path: Path, what: str, name: str, present: Sequence[str]) -> str:
 
 
 @dataclass
-class Found:
-    """What a file holds.
-
-    Attributes
-    ----------
-    X : array or sparse array of shape (N, d)
-    names : tuple of str, length d
-    ids : array of str, shape (N,), or None
-    special : dict
-        "label" and "block", where the file has them.
-    present : collection of str
-        Names that there are, of features or not.
-    text : tuple of str
-        Columns that were left out because they hold text.
-    has_genes_only : bool
-        Whether the format keeps what is no feature apart.
-    """
+class FileContent:
+    """What a file holds: a table (N, d), dense or sparse, names of features, maybe of samples."""
 
     X: Any
     names: tuple[str, ...]
     ids: np.ndarray | None
+    # "label" and "block", where the file has them.
     special: dict[str, np.ndarray]
+    # Names that there are, of features or not.
     present: Collection[str]
+    # Columns that were left out because they hold text.
     text: tuple[str, ...] = ()
+    # Whether the format keeps what is no feature apart.
     has_genes_only: bool = False
 
 
-def read_file(path: Path, wanted: Columns) -> Found:
+def read_file(path: Path, wanted: Columns) -> FileContent:
     """Read what is wanted of a file of any kind."""
     kind = kind_of(path)
     readers = {".npz": _read_npz, ".parquet": _read_parquet, ".h5ad": _read_h5ad}
@@ -193,7 +175,7 @@ def text_columns(path: Path) -> dict[str, np.ndarray]:
     }
 
 
-def _read_npz(path: Path, wanted: Columns) -> Found:
+def _read_npz(path: Path, wanted: Columns) -> FileContent:
     table = read_table(path)
     X, names, ids = table.values, table.columns, table.ids
     if wanted.transpose:
@@ -205,10 +187,10 @@ def _read_npz(path: Path, wanted: Columns) -> Found:
         present = {*archive.files}
     known = special.pop("ids", None if ids is None else np.array(ids))
     names = names or tuple(f"x{column}" for column in range(d))
-    return Found(X, names, known, special, present | set(names))
+    return FileContent(X, names, known, special, present | set(names))
 
 
-def _read_parquet(path: Path, wanted: Columns) -> Found:
+def _read_parquet(path: Path, wanted: Columns) -> FileContent:
     frame, pandas = read_frame(path), require("pandas", "tables")
     if not isinstance(frame.index, pandas.RangeIndex):
         frame = frame.reset_index()
@@ -224,7 +206,7 @@ def _read_parquet(path: Path, wanted: Columns) -> Found:
         X = frame[kept].to_numpy(dtype=np.float64, na_value=np.nan)
         names = tuple(as_text(frame[name]).tolist())
         text = tuple(one for one in others if one not in kept)
-        return Found(np.ascontiguousarray(X.T), names, np.array(kept), special, names, text)
+        return FileContent(np.ascontiguousarray(X.T), names, np.array(kept), special, names, text)
     special = wanted.take(path, list(frame.columns), frame.__getitem__)
     apart = {name for _, name in wanted.special()}
     others = [name for name in frame.columns if name not in apart and name not in wanted.drop]
@@ -234,10 +216,10 @@ def _read_parquet(path: Path, wanted: Columns) -> Found:
         ids = as_text(frame[text.pop(0)])
     kept = [name for name in others if is_number(frame[name].dtype)]
     X = frame[kept].to_numpy(dtype=np.float64, na_value=np.nan)
-    return Found(X, tuple(kept), ids, special, tuple(frame.columns), tuple(text))
+    return FileContent(X, tuple(kept), ids, special, tuple(frame.columns), tuple(text))
 
 
-def _read_h5ad(path: Path, wanted: Columns) -> Found:
+def _read_h5ad(path: Path, wanted: Columns) -> FileContent:
     anndata = require("anndata", "anndata")
     if wanted.transpose:
         raise InputError(f"transpose: {path} has its cells in rows; leave transpose=True out")
@@ -255,7 +237,7 @@ def _read_h5ad(path: Path, wanted: Columns) -> Found:
     special = wanted.take(path, list(map(str, adata.obs.columns)), adata.obs.__getitem__)
     ids = special.pop("ids", as_text(adata.obs_names))
     names = tuple(map(str, adata.var_names))
-    return Found(table, names, ids, special, names, has_genes_only=True)
+    return FileContent(table, names, ids, special, names, has_genes_only=True)
 
 
 def _open(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
@@ -280,7 +262,7 @@ def _even(rows: Rows, width: int, path: Path) -> Iterator[tuple[int, list[str]]]
         yield line, row
 
 
-def _read_text(path: Path, wanted: Columns) -> Found:
+def _read_text(path: Path, wanted: Columns) -> FileContent:
     header, rows = _open(path)
     head = list(islice(rows, SAMPLE))
     text = [
@@ -294,7 +276,7 @@ def _read_text(path: Path, wanted: Columns) -> Found:
 
 def _read_features_in_columns(
     path: Path, wanted: Columns, header: list[str], text: list[int], rows: Rows, head: Rows
-) -> Found:
+) -> FileContent:
     hint = "; it has a row of that name: give transpose=True"
     wanted.check(path, header, hint * any(row[0].strip() == wanted.label for _, row in head))
     told: dict[int, list[str]] = {header.index(name): [] for _, name in wanted.special()}
@@ -317,12 +299,12 @@ def _read_features_in_columns(
     special = {what: np.array(told[header.index(name)]) for what, name in wanted.special()}
     ids = special.pop("ids", None if first is None else np.array(told[first]))
     X = np.array(table).reshape(len(table), len(kept))
-    return Found(X, names, ids, special, header, tuple(header[place] for place in text))
+    return FileContent(X, names, ids, special, header, tuple(header[place] for place in text))
 
 
 def _read_features_in_rows(
     path: Path, wanted: Columns, header: list[str], text: list[int], rows: Rows, _: Rows
-) -> Found:
+) -> FileContent:
     if wanted.ids is not None and wanted.ids not in header:
         raise InputError(absent(path, "ids", wanted.ids, header))
     first = 0 if wanted.ids is None else header.index(wanted.ids)
@@ -356,7 +338,7 @@ def _read_features_in_rows(
             raise InputError(sentence + fix)
     X = np.ascontiguousarray(np.array(table).reshape(len(table), len(kept)).T)
     others += [header[place] for place in places if place in text]
-    return Found(X, tuple(names), np.array(samples), special, present, tuple(others))
+    return FileContent(X, tuple(names), np.array(samples), special, present, tuple(others))
 
 
 def _is_text(cells: Iterable[str]) -> bool:
@@ -399,3 +381,136 @@ def listed(given: Any, argument: str) -> list[str]:
         else:
             names.append(word)
     return names
+
+
+def _classes(lines: list[str]) -> np.ndarray:
+    """Return the class of each sample from the lines of a .cls file.
+
+    Three lines: counts, names of classes, and the class of each sample in order, by its name or by
+    a number; as in GSEA the number that comes first stands for the first name.
+
+    Examples
+    --------
+    >>> _classes(["3 2 1", "# sick well", "1 0 1"]).tolist()
+    ['sick', 'well', 'sick']
+    """
+    names, found = (lines[at].split() if len(lines) > at else [] for at in (1, 2))
+    names = [name for name in names if name != "#"]
+    order = list(dict.fromkeys(found))
+    if len(order) == len(names) and not set(order) <= set(names):
+        found = [names[order.index(one)] for one in found]
+    return np.array(found, dtype=str)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Classes, and maybe blocks, of samples by name: two of the `columns` of a file."""
+
+    path: Path
+    label: str
+    columns: dict[str, np.ndarray]
+    block: str | None
+
+    @classmethod
+    def read(cls, path: Path, label: str, block: str | None) -> Labels:
+        """Read a text, .xlsx or .cls file."""
+        check_file(path, (*TEXT, *SHEETS, ".cls"))
+        if kind_of(path) == ".cls":
+            return cls(path, label, {label: _classes(read_text(path).splitlines())}, None)
+        columns = text_columns(path)
+        if label not in columns:
+            raise InputError(absent(path, "label", label, list(columns)))
+        return cls(path, label, columns, block if block in columns else None)
+
+    def join(self, found: FileContent, path: Path) -> FileContent:
+        """Keep the samples that have a label, in the order of the table, and give it to them."""
+        if kind_of(self.path) == ".cls":
+            y = self.columns[self.label]
+            if len(y) != found.X.shape[0]:
+                raise InputError(
+                    f"labels: {self.path} has {len(y)} classes for the {found.X.shape[0]} samples "
+                    f"of {path}; it needs one for each, in order"
+                )
+            found.special["label"] = y
+            return found
+        ids = found.ids
+        if ids is None:
+            raise InputError(
+                f"labels: the samples in {path} have no names to match those in {self.path}; name "
+                "the column that has them, ids="
+            )
+        found_in = self._places(ids.tolist())
+        if not found_in:
+            twice = first_repeated(ids.tolist())
+            names = next(iter(self.columns.values())).tolist()
+            shown = quote_some(ids.tolist(), 3), quote_some(names, 3)
+            reason = f"({shown[0]}) is named in {self.path} ({shown[1]})"
+            if self._places(set(found.present)):
+                reason += "; give transpose=True"
+            elif twice is not None:
+                reason += f", and several are named {brief(twice)}; rename them"
+            raise InputError(f"labels: no sample of {path} {reason}")
+        several = [name for name, places in found_in.items() if len(places) > 1]
+        if several:
+            raise InputError(
+                f"labels: {self.path} has several rows of {quote_some(several)}; keep one"
+            )
+        where = {name: places[0] for name, places in found_in.items()}
+        y = self.columns[self.label]
+        labelled = {name for name, place in where.items() if not is_unlabelled(y[place])}
+        rows = [row for row, name in enumerate(ids) if name in labelled]
+        places = [where[name] for name in ids[rows]]
+        self._say_who_is_unlabelled(path, ids, rows, set(where.values()), len(y))
+        if not rows:
+            raise InputError(f"labels: {self.path} has no {brief(self.label)} for any sample")
+        if len(rows) < len(ids):
+            found.X, found.ids = found.X[rows], ids[rows]
+            found.special = {what: column[rows] for what, column in found.special.items()}
+        found.special["label"] = y[places]
+        if self.block is not None:
+            found.special["block"] = self.columns[self.block][places]
+        return found
+
+    def _places(self, ids: Collection[str]) -> dict[str, list[int]]:
+        """Return the rows of each sample, by the column that names most of them."""
+        for write in (str, _as_r_writes):
+            wanted = {write(name): name for name in ids}
+            if len(wanted) < len(ids):
+                continue
+            found: list[dict[str, list[int]]] = [{}]
+            for column in self.columns.values():
+                places: dict[str, list[int]] = {}
+                for row, name in enumerate(map(write, column.tolist())):
+                    if name in wanted:
+                        places.setdefault(wanted[name], []).append(row)
+                found.append(places)
+            best = max(found, key=lambda places: (len(places), -sum(map(len, places.values()))))
+            if best:
+                return best
+        return {}
+
+    def _say_who_is_unlabelled(
+        self, path: Path, ids: np.ndarray, rows: list[int], matched: set[int], count: int
+    ) -> None:
+        labelled = set(rows)
+        without = [str(name) for row, name in enumerate(ids) if row not in labelled]
+        extra = count - len(matched)
+        parts = []
+        if without:
+            parts.append(
+                f"{len(without)} of {len(ids)} samples of {path} have no {brief(self.label)} there "
+                f"({quote_some(without)})"
+            )
+        if extra:
+            named = next(iter(self.columns.values()))
+            spare = [str(named[row]) for row in range(count) if row not in matched]
+            parts.append(f"{extra} of its rows are of no sample in the table ({quote_some(spare)})")
+        if parts:
+            warn_caller(
+                f"labels {self.path}: {', and '.join(parts)}; left out", category=DataWarning
+            )
+
+
+def _as_r_writes(name: str) -> str:
+    """Return a name as R makes it a name of a column: points for signs, X before digits."""
+    return re.sub(r"^x(?=\d)", "", re.sub(r"[^0-9a-z]+", ".", name.strip().lower()))

@@ -40,16 +40,6 @@ class Sides:
     Features are handed out in blocks, as float64 and one row per feature, so that neither a sparse
     table nor one of another precision is ever copied whole.
 
-    Parameters
-    ----------
-    table : array of shape (N, d), or sparse array of shape (N, d) in CSC order
-    rows : pair of arrays of intp, of lengths n and m
-        Which samples are in the first class and which in the second.
-    weights : pair of arrays, of lengths n and m
-        Positive, each summing to one.
-    share : float
-        The first class's part of the weight of both.
-
     Examples
     --------
     >>> table = np.array([[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]])
@@ -60,9 +50,13 @@ class Sides:
            [7.]]))
     """
 
+    # Of shape (N, d), dense or in CSC order.
     table: Any
+    # Which n samples are in the first class and which m in the second.
     rows: tuple[np.ndarray, np.ndarray]
+    # Positive, each summing to one.
     weights: tuple[np.ndarray, np.ndarray]
+    # The first class's part of the weight of both.
     share: float
 
     @classmethod
@@ -111,12 +105,8 @@ class SortedTransport:
     In one dimension the optimal plan of any convex cost fills the masses of both sides in
     increasing order. With equal weights within each side that plan is the same for every feature
     once its values are sorted, whatever the two sizes, and has n + m - 1 entries at most: a block
-    of features takes two sorts and one sum. Other weights follow their values into order.
-
-    Parameters
-    ----------
-    a, b : arrays of shape (n,) and (m,)
-        Weights that sum to one.
+    of features takes two sorts and one sum. Other weights follow their values into order. The
+    weights a and b, of shapes (n,) and (m,), sum to one.
 
     Examples
     --------
@@ -192,38 +182,26 @@ OVERFLOW = "X: holds numbers so large that their squares overflow; divide it by 
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """Two classes in scaled units.
+    """Two classes in scaled units; arrays of shape (d,)."""
 
-    Attributes
-    ----------
-    sides : Sides
-        The samples as they came.
-    centre, scale : arrays of shape (d,)
-        A value v becomes (v - centre) / scale.
-    constant : array of bool, shape (d,)
-        Features that do not vary: their scaled values are zero.
-    energy : array of shape (d,)
-        Mean squares of both classes, added up.
-    shift : array of shape (d,)
-        Squared difference of the class means.
-    wasserstein : array of shape (d,), or None where it was not asked for
-        Squared 2-Wasserstein distance of each feature alone.
-    peaks : array of shape (d,)
-        Largest square of a scaled value.
-    correlation : array of shape (d,)
-        Four times the squared correlation of the feature with the class, between 0 and 4 as the
-        shift is, in units of the pooled standard deviation, whatever the scaling.
-    """
-
+    # The samples as they came: a value v becomes (v - centre) / scale.
     sides: Sides
     centre: np.ndarray
     scale: np.ndarray
+    # Features that do not vary: their scaled values are zero.
     constant: np.ndarray
+    # Mean squares of both classes, added up.
     energy: np.ndarray
+    # Squared difference of the class means.
     shift: np.ndarray
+    # Squared 2-Wasserstein distance of each feature alone, where it was asked for.
     wasserstein: np.ndarray | None
+    # Largest square of a scaled value.
     peaks: np.ndarray
+    # Four times the squared correlation of the feature with the class, between 0 and 4 as the shift
+    # is, in units of the pooled standard deviation, whatever the scaling.
     correlation: np.ndarray
+    # Scaled values of dense tables that are small enough.
     kept: tuple[np.ndarray, np.ndarray] | None
 
     def block(self, columns: slice | np.ndarray) -> tuple[np.ndarray, np.ndarray]:

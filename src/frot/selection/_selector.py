@@ -29,7 +29,7 @@ from frot.selection._gene_sets import set_scores
 from frot.selection._inputs import SCORES, Prepared, prepare
 from frot.solvers import Callback
 
-__all__ = ["FROTSelector", "compare_all", "unfitted"]
+__all__ = ["FROTSelector", "column_names", "compare_all", "unfitted"]
 
 
 # Columns of tables: what costs are made of, and what a permutation test tells.
@@ -548,6 +548,12 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing != "error"
         return tags
+
+
+def column_names(selector: FROTSelector, d: int) -> list[str]:
+    """Return the names of the features that a selector has seen; x0, x1, ... if they had none."""
+    names = getattr(selector, "feature_names_in_", None)
+    return [f"x{column}" for column in range(d)] if names is None else list(map(str, names))
 
 
 def unfitted(selector: FROTSelector | None = None) -> FROTSelector:

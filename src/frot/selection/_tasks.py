@@ -1,4 +1,7 @@
-"""Many numbered tasks: side by side through joblib, with a bar, and resumable."""
+"""Many numbered tasks: side by side through joblib, with a bar, and resumable.
+
+What is random in a task is drawn from the seed and its number: labels that are permuted, too.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from frot._base.store import open_checkpoint
 from frot._base.validate import check_flag, check_number
 from frot.solvers.progress import counting_bar
 
-__all__ = ["check_run", "generator_of", "run_chunks", "run_tasks"]
+__all__ = ["check_run", "generator_of", "permuted_labels", "run_chunks", "run_tasks"]
 
 # Tasks that a worker takes at a time: handing over the data costs more than one of them.
 CHUNK = 8
@@ -119,3 +122,26 @@ def generator_of(seed: int, index: int) -> np.random.Generator:
     True
     """
     return np.random.default_rng([seed, index])
+
+
+def permuted_labels(
+    codes: np.ndarray, blocks: np.ndarray, seed: int, indices: Sequence[int]
+) -> np.ndarray:
+    """Return labels (B, N) permuted within blocks, each row given by the seed and its own number.
+
+    Examples
+    --------
+    >>> codes, blocks = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
+    >>> labels = permuted_labels(codes, blocks, 0, range(5))
+    >>> labels[:, :2].sum(axis=1).tolist()
+    [1, 1, 1, 1, 1]
+    >>> bool((labels[3] == permuted_labels(codes, blocks, 0, [3])[0]).all())
+    True
+    """
+    members = [np.flatnonzero(blocks == number) for number in np.unique(blocks)]
+    labels = np.tile(codes, (len(indices), 1))
+    for row, index in zip(labels, indices, strict=True):
+        rng = generator_of(seed, index)
+        for several in members:
+            row[several] = codes[rng.permutation(several)]
+    return labels

@@ -1,4 +1,4 @@
-"""Every picture and every page: one style, one file per picture, one way to write HTML.
+"""Every picture and every page: one style, one way to write HTML.
 
 Results go in; matplotlib figures and self-contained HTML files, light and dark,
 come out. `style` is the look of all pictures, `page` the writer of all pages (templates, page.css,
@@ -8,8 +8,6 @@ table.js), which the applications use for their own. matplotlib and Jinja2, from
 
 from __future__ import annotations
 
-from frot.show.alpha import plot_alpha
-from frot.show.convergence import plot_convergence
 from frot.show.page import (
     Cell,
     Claim,
@@ -23,7 +21,7 @@ from frot.show.page import (
 )
 from frot.show.plan import plot_plan
 from frot.show.report import write_report
-from frot.show.result import plot_result
+from frot.show.result import plot_alpha, plot_convergence, plot_result
 
 __all__ = [
     "Cell",

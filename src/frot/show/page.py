@@ -45,22 +45,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Column:
-    """Heading of a column to sort by: numbers begin with the largest, text with A.
-
-    Parameters
-    ----------
-    text : str
-    kind : {"number", "text"}
-        Numbers stand to the right. A search looks in the first column of text.
-    first : {"descending", "ascending"}, optional
-        The order that the first click asks for.
-    short : bool
-        Text that needs no more room than it takes.
-    """
+    """Heading of a column to sort by: numbers begin with the largest, text with A."""
 
     text: str
+    # Numbers stand to the right. A search looks in the first column of text.
     kind: Literal["number", "text"] = "number"
+    # The order that the first click asks for, "descending" or "ascending".
     first: str = ""
+    # Text that needs no more room than it takes.
     short: bool = False
 
     def __post_init__(self) -> None:
@@ -71,28 +63,18 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a cell, and the exact number that its column is sorted by.
-
-    Parameters
-    ----------
-    text : str
-    value : float
-        NaN for none, which goes last.
-    note : str
-        Small print below the text.
-    badge : {"", "open", "failed"}, optional
-        Draw the text as a badge: green, orange or red.
-    title : str
-        What a badge says when the pointer rests on it.
-    link : str
-        The key of the section that the text leads to.
-    """
+    """What stands in a cell, and the exact number that its column is sorted by."""
 
     text: str
+    # NaN for none, which goes last.
     value: float = math.nan
+    # Small print below the text.
     note: str = ""
+    # Draw the text as a badge: "" is green, "open" orange, "failed" red.
     badge: str | None = None
+    # What a badge says when the pointer rests on it.
     title: str = ""
+    # The key of the section that the text leads to.
     link: str = ""
 
     @property
@@ -115,49 +97,30 @@ def number(value: Any, form: str) -> Cell:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table that sorts by the heading clicked.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-    rows : sequence of sequences of Cell
-    caption : str
-    key : str
-        The table's id, its own on the page.
-    search : str
-        What to write into the empty box that searches; no box where this is empty.
-    marked : collection of int
-        Rows with a coloured edge.
-    note : str
-        What to know about the numbers; above the table.
-    """
+    """A table that sorts by the heading clicked."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     caption: str
+    # The table's id, its own on the page.
     key: str
+    # What to write into the empty box that searches; no box where this is empty.
     search: str = ""
+    # Rows with a coloured edge.
     marked: Collection[int] = ()
+    # What to know about the numbers; above the table.
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An image that is inside the page, or why there is none.
+    """An image that is inside the page, or why there is none."""
 
-    Parameters
-    ----------
-    text : str
-        What is on it, for those who cannot see it.
-    source : str
-        The address that holds the image itself.
-    width, height : int
-        Pixels of the screen.
-    missing : str
-    """
-
+    # What is on it, for those who cannot see it.
     text: str
+    # The address that holds the image itself.
     source: str = ""
+    # Pixels of the screen.
     width: int = 0
     height: int = 0
     missing: str = ""
@@ -188,18 +151,6 @@ def picture(draw: Callable[[], Figure], text: str, colours: int | None = None) -
 class Claim:
     """A statement, and whether it was found to hold.
 
-    Parameters
-    ----------
-    text : str
-    holds : bool, optional
-        None where that was not looked at, or is true in part: the badge is orange.
-    found : str
-        The numbers behind it.
-    word : str
-        The verdict; by default "holds", "fails" or "skipped".
-    checks : sequence of Claim
-        The smaller statements that it was put to.
-
     Examples
     --------
     >>> Claim("FROT is at most OT", True).word, Claim("", None).word
@@ -207,9 +158,13 @@ class Claim:
     """
 
     text: str
+    # None where that was not looked at, or is true in part: the badge is orange.
     holds: bool | None
+    # The numbers behind it.
     found: str = ""
+    # The verdict; by default "holds", "fails" or "skipped".
     word: str = ""
+    # The smaller statements that it was put to.
     checks: Sequence[Claim] = ()
 
     def __post_init__(self) -> None:
@@ -224,32 +179,20 @@ class Claim:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page under its heading; shown in the order of the parameters.
-
-    Parameters
-    ----------
-    title : str
-    text : sequence of str
-        Paragraphs.
-    facts : sequence of pairs of str
-        Terms and what they are.
-    claims : sequence of Claim
-    pictures : sequence of Picture
-        Made by `picture`.
-    tables : sequence of PageTable
-    notes : sequence of str
-        Paragraphs of small print.
-    key : str
-        What links lead to it by, its own on the page.
-    """
+    """A part of a page under its heading; shown in the order of the fields."""
 
     title: str
+    # Paragraphs.
     text: Sequence[str] = ()
+    # Terms and what they are.
     facts: Sequence[tuple[str, str]] = ()
     claims: Sequence[Claim] = ()
+    # Made by `picture`.
     pictures: Sequence[Picture] = ()
     tables: Sequence[PageTable] = ()
+    # Paragraphs of small print.
     notes: Sequence[str] = ()
+    # What links lead to it by, its own on the page.
     key: str = ""
 
 
@@ -265,22 +208,9 @@ def write_page(
 ) -> Path:
     """Write a page of sections: for experiments, and whatever has no template of its own.
 
-    Parameters
-    ----------
-    path : path
-        The .html file to write; it is replaced only once the page is complete.
-    title : str
-    sections : sequence of Section
-    intro : sequence of str
-        Paragraphs above the sections.
-    subtitle : str
-    call, command : str
-        Python code, and a command line, that make the page again; shown as they are.
-
-    Returns
-    -------
-    pathlib.Path
-        The file written.
+    The .html file is replaced only once the page is complete. `intro` are paragraphs above the
+    sections; `call` and `command`, Python code and a command line that make the page again, are
+    shown as they are. Returns the path.
 
     Examples
     --------

@@ -183,17 +183,9 @@ def draw_cells(
     share: bool = False,
     most: int = MAX_CELLS,
 ) -> Any:
-    """Draw a plan as a heat map of at most so many cells a side; returns the image.
+    """Draw a plan as a heat map of at most `most` cells a side; returns the image.
 
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-    plan : Plan of shape (n, m)
-    order : pair of arrays of int, of lengths n and m, optional
-        The points from the first to the last; by default as they come.
-    share : bool
-        Draw the share of its row's mass rather than the mass.
-    most : int
+    Points are in an `order`, of lengths n and m; `share` draws shares of a row's mass, not mass.
     """
     n, m = plan.shape
     rows, cols, mass = plan.arcs()

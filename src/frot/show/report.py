@@ -12,8 +12,6 @@ from frot._base.errors import InputError, brief
 from frot._base.validate import check_feature_names
 from frot.groups.groups import Groups
 from frot.problem.result import Result
-from frot.show.alpha import plot_alpha
-from frot.show.convergence import plot_convergence
 from frot.show.page import (
     Cell,
     Column,
@@ -26,6 +24,7 @@ from frot.show.page import (
     save_page,
 )
 from frot.show.plan import plot_plan
+from frot.show.result import plot_alpha, plot_convergence
 
 __all__ = ["kept_mass", "write_report"]
 

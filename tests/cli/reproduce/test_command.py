@@ -1,5 +1,4 @@
 import dataclasses
-import inspect
 import json
 import re
 import sys
@@ -8,13 +7,12 @@ import pytest
 
 from frot._base.errors import InputError, SolverError
 from frot.cli.reproduce import command
-from frot.cli.reproduce import registry as registry_module
-from frot.cli.reproduce.command import Entry, write_experiments
+from frot.cli.reproduce.command import Entry, experiments, write_experiments
 from frot.cli.reproduce.experiment import (
-    Asked,
     Check,
     Experiment,
     Reproduction,
+    RunOptions,
     Table,
     Verdict,
 )
@@ -50,14 +48,14 @@ def registry(monkeypatch):
     def broken():
         raise SolverError("it broke")
 
-    experiments = [
+    those = [
         Experiment("yes", "it holds", made("yes", True)),
         Experiment("no", "it does not", made("no", False)),
         Experiment("photos", "photographs match", broken, lacking, "photographs"),
         Experiment("broken", "never told", broken),
     ]
-    found = {one.name: one for one in experiments}
-    monkeypatch.setattr(registry_module, "EXPERIMENTS", found)
+    found = {one.name: one for one in those}
+    monkeypatch.setattr(command, "experiments", lambda: found)
     return found
 
 
@@ -147,17 +145,19 @@ def test_an_experiment_that_fails_costs_no_other(run, registry):
 
 
 def test_the_registry_has_what_the_command_takes():
-    fields = {field.name for field in dataclasses.fields(Asked)}
+    fields = {field.name for field in dataclasses.fields(RunOptions)}
     options = set(command.OPTIONS)
-    for experiment in registry_module.EXPERIMENTS.values():
-        assert set(experiment.takes) <= fields & options
-        assert set(experiment.sized_by) <= set(experiment.takes)
-        known = set(inspect.signature(experiment.run).parameters)
-        assert fields & known - {"seed", "folder", "progress"} == set(experiment.takes)
+    for experiment in experiments().values():
+        assert set(experiment.takes) - {"seed", "folder", "progress"} <= fields & options
+        assert len(command.SIZES.keys() & set(experiment.takes)) == 1
+        assert bool(experiment.pieces) == ("folder" in experiment.takes)
         assert experiment.about
         assert bool(experiment.needs) == (experiment.check is not bool)
-    taken = {name for one in registry_module.EXPERIMENTS.values() for name in one.takes}
-    assert taken == fields - {"seed", "folder", "progress"}
+    taken = {name for one in experiments().values() for name in one.takes}
+    assert taken == fields
+    assert experiments()["noise-layers"].takes == [
+        "seed", "pairs", "networks", "regret", "data", "folder", "progress",
+    ]  # fmt: skip
 
 
 def test_an_unknown_figure(run):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from frot.cli.reproduce.command import experiments
 from frot.cli.reproduce.experiment import Check, Reproduction, Table, Verdict
-from frot.cli.reproduce.registry import EXPERIMENTS
 
 
 def figure():
@@ -22,8 +22,8 @@ def instead(monkeypatch):
     """Let an experiment do something else, with the arguments that it takes."""
 
     def put(name, run):
-        one = EXPERIMENTS[name]
-        monkeypatch.setitem(EXPERIMENTS, name, replace(one, run=wraps(one.run)(run)))
+        one = experiments()[name]
+        monkeypatch.setitem(experiments(), name, replace(one, run=wraps(one.run)(run)))
 
     return put
 
@@ -34,7 +34,7 @@ def asked(instead):
     calls = []
 
     def answer(name):
-        takes = inspect.signature(EXPERIMENTS[name].run)
+        takes = inspect.signature(experiments()[name].run)
 
         def run(**options):
             bound = takes.bind(**options)

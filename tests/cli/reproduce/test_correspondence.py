@@ -6,25 +6,25 @@ import pytest
 import frot
 from frot._base.errors import InputError
 from frot.cli.reproduce import correspondence as module
-from frot.cli.reproduce import layer_weights, pair_runs
+from frot.cli.reproduce import pairs as pairs_module
 from frot.cli.reproduce.correspondence import correspondence, score_rows
-from frot.cli.reproduce.pair_runs import (
+from frot.cli.reproduce.experiment import open_store
+from frot.cli.reproduce.pairs import (
     CHOICES,
     PICKED,
     READINGS,
     SEARCHED,
+    Choice,
     Runs,
     match_pair,
 )
-from frot.cli.reproduce.pairs import Choice
-from frot.cli.reproduce.resume import kept_in
 from frot.correspondence import Matcher, load_pairs, pf_willow
 from tests.correspondence import generated, planted
 
 LAYERS = ("x", "y", "noise_of_its_own")
 ETAS = (0.2, 1.0, 5.0)
 SWEEP = {
-    key: choice for key, choice in layer_weights.SWEEP.items() if choice.overrides["eta"] in ETAS
+    key: choice for key, choice in pairs_module.SWEEP.items() if choice.overrides["eta"] in ETAS
 }
 RARE = ("max-min", "srw", *SWEEP)
 
@@ -48,13 +48,13 @@ def small(monkeypatch):
     """A network that knows the answer, on small grids; what it extracted is counted."""
     backbone = planted.Planted(LAYERS)
     matcher = Matcher(backbone, side=64, stride=4)
-    for place in (module, pair_runs):
+    for place in (module, pairs_module):
         monkeypatch.setattr(place, "matcher_of", lambda name: matcher)
     # Three eta are enough.
-    monkeypatch.setattr(layer_weights, "ETAS", ETAS)
-    monkeypatch.setattr(pair_runs, "SWEEP", SWEEP)
-    monkeypatch.setattr(pair_runs, "RARE", RARE)
-    monkeypatch.setattr(pair_runs, "EVERY", 2)
+    monkeypatch.setattr(module, "ETAS", ETAS)
+    monkeypatch.setattr(pairs_module, "SWEEP", SWEEP)
+    monkeypatch.setattr(pairs_module, "RARE", RARE)
+    monkeypatch.setattr(pairs_module, "EVERY", 2)
     return backbone
 
 
@@ -119,7 +119,7 @@ def test_all_methods_on_all_pairs_with_tables_pictures_and_verdicts(small, data,
 
 
 def test_finished_pairs_are_not_matched_again(small, willow, tmp_path, monkeypatch):
-    real, calls = pair_runs.match_pair, []
+    real, calls = pairs_module.match_pair, []
 
     def counted(matcher, pair, choices, skipped=(), most=None):
         if len(calls) == 2:
@@ -127,13 +127,13 @@ def test_finished_pairs_are_not_matched_again(small, willow, tmp_path, monkeypat
         calls.append(pair.id)
         return real(matcher, pair, choices, skipped, most)
 
-    monkeypatch.setattr(pair_runs, "match_pair", counted)
+    monkeypatch.setattr(pairs_module, "match_pair", counted)
     with pytest.raises(KeyboardInterrupt):
         correspondence(["planted"], 4, data=willow, folder=tmp_path)
     first = list(calls)
     calls[:] = []
     for pick in ("best_layer", "search_layers"):  # what they picked is kept as well
-        monkeypatch.setattr(pair_runs, pick, None)
+        monkeypatch.setattr(pairs_module, pick, None)
     assert correspondence(["planted"], 4, data=willow, folder=tmp_path).numbers["pairs"] == {
         "pf-willow": 4
     }
@@ -142,21 +142,21 @@ def test_finished_pairs_are_not_matched_again(small, willow, tmp_path, monkeypat
 
 
 def test_pairs_of_another_version_are_matched_again(small, willow, tmp_path, monkeypatch):
-    real, calls = pair_runs.match_pair, []
+    real, calls = pairs_module.match_pair, []
 
     def counted(matcher, pair, choices, skipped=(), most=None):
         calls.append(pair.id)
         return real(matcher, pair, choices, skipped, most)
 
-    monkeypatch.setattr(pair_runs, "match_pair", counted)
+    monkeypatch.setattr(pairs_module, "match_pair", counted)
     some = {key: CHOICES[key] for key in ("nn", "uniform", "frot")}
     pairs = pf_willow(willow).first(2)
-    monkeypatch.setattr(pair_runs, "RARE", ())
+    monkeypatch.setattr(pairs_module, "RARE", ())
 
     def go():
         calls.clear()
-        with kept_in(tmp_path) as kept:
-            pair_runs.run_network("planted", pairs, some, kept)
+        with open_store(tmp_path) as kept:
+            pairs_module.run_network("planted", pairs, some, kept)
         return len(calls)
 
     assert [go(), go()] == [2, 0]

@@ -113,7 +113,8 @@ def test_what_is_finished_is_not_done_again(small, willow, tmp_path, monkeypatch
 def test_what_is_kept_comes_back_as_it_was():
     rng = np.random.default_rng(0)
     runs = [PairRun(rng.random(4), rng.random(4), rng.random(k), 0.5, "CONVERGED") for k in (5, 8)]
-    again = NoisyRun.from_json(json.loads(json.dumps(NoisyRun(*runs).as_json())))
+    kept = json.loads(json.dumps([run.as_json() for run in runs]))
+    again = NoisyRun(*map(PairRun.from_json, kept))
     for ours, theirs in zip(runs, (again.quiet, again.noisy), strict=True):
         np.testing.assert_array_equal(ours.alpha, theirs.alpha)
         np.testing.assert_array_equal(ours.hough, theirs.hough)

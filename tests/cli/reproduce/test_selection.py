@@ -82,19 +82,19 @@ class TestRuns:
         class Stopped(Exception):  # noqa: N818
             pass
 
-        def stop(*arguments):
-            if arguments[2] == 2:
+        def stop(X, y, index, seed):
+            if index == 2:
                 raise Stopped
-            return accuracies(*arguments)
+            return accuracies(X, y, index, seed)
 
         monkeypatch.setattr(module, "accuracies", stop)
         with pytest.raises(Stopped):
             run_splits(data, 4, 0, folder=tmp_path)
         calls = []
 
-        def count(*arguments):
-            calls.append(arguments[2])
-            return accuracies(*arguments)
+        def count(X, y, index, seed):
+            calls.append(index)
+            return accuracies(X, y, index, seed)
 
         monkeypatch.setattr(module, "accuracies", count)
         ticks = []

@@ -12,16 +12,17 @@ import numpy as np
 
 from frot._base.errors import hearing
 from frot.cli.reproduce.experiment import (
-    Asked,
     Check,
     Experiment,
     Reproduction,
+    RunOptions,
     Table,
     Verdict,
+    finish_in,
     standard_error,
     with_error,
+    work_fingerprint,
 )
-from frot.cli.reproduce.resume import finish_in, work_of
 from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, legend_below, new_figure, tidy
 
 if TYPE_CHECKING:
@@ -34,23 +35,6 @@ __all__ = ["EXPERIMENT", "SETTINGS", "Setting", "Summary", "calibration", "measu
 class Setting:
     """Tables of two classes to draw, of which the first features differ.
 
-    Attributes
-    ----------
-    name : str
-    sizes : pair of int
-        Samples of the classes.
-    true : int
-        Features that differ, half of them up and half down.
-    gap : float
-        By how much, in standard deviations of the first class.
-    shared : float
-        The part of the variance that is one factor, common to all features.
-    ratio : float
-        Standard deviation of the second class over that of the first.
-    skewed : bool
-        Exponential instead of normal values.
-    permutations, features : int
-
     Examples
     --------
     >>> X, y = Setting("small", (3, 2), true=1, gap=50.0, features=4).draw(0)
@@ -59,11 +43,17 @@ class Setting:
     """
 
     name: str
+    # Samples of the classes.
     sizes: tuple[int, int] = (20, 20)
+    # Features that differ, half of them up and half down.
     true: int = 20
+    # By how much, in standard deviations of the first class.
     gap: float = 1.5
+    # The part of the variance that is one factor, common to all features.
     shared: float = 0.0
+    # Standard deviation of the second class over that of the first.
     ratio: float = 1.0
+    # Exponential instead of normal values.
     skewed: bool = False
     permutations: int = 99
     features: int = 500
@@ -167,10 +157,10 @@ def summarise(runs: Sequence[dict[str, list[float]]]) -> dict[str, list[Summary]
     }
 
 
-def _do(seed: int, key: str) -> tuple[str, dict[str, list[float]]]:
+def _do(seed: int, key: str) -> dict[str, list[float]]:
     name, index = key.rsplit("/", 1)
     setting = next(one for one in SETTINGS if one.name == name)
-    return key, measure(setting, seed, int(index))
+    return measure(setting, seed, int(index))
 
 
 def calibration(
@@ -189,9 +179,9 @@ def calibration(
     ('setting', 'p ≤ 0.05, t')
     """
     keys = [f"{one.name}/{index}" for one in SETTINGS for index in range(n)]
-    work = work_of(settings=SETTINGS, seed=seed)
+    work = work_fingerprint(settings=SETTINGS, seed=seed)
     do = partial(_do, seed)
-    done = finish_in(folder, "tables", work, keys, do, workers=workers, progress=progress)
+    done = finish_in(folder, work, keys, do, workers=workers, what="tables", progress=progress)
     found = {
         one.name: summarise([done[f"{one.name}/{index}"] for index in range(n)]) for one in SETTINGS
     }
@@ -300,7 +290,7 @@ def _draw(found: Found) -> Figure:
     return figure
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: RunOptions) -> None:
     import frot.selection  # noqa: F401
 
 
@@ -310,7 +300,6 @@ EXPERIMENT = Experiment(
     calibration,
     _check,
     needs="no data, but scikit-learn and joblib",
-    takes=("n", "workers"),
     pieces="tables",
     papers=False,
 )

@@ -20,10 +20,11 @@ from frot.cli.reproduce.experiment import (
     Reproduction,
     Table,
     Verdict,
+    finish_in,
     standard_error,
     with_error,
+    work_fingerprint,
 )
-from frot.cli.reproduce.resume import finish_in, work_of
 from frot.groups.groups import Groups
 from frot.problem.amounts import relative
 from frot.show.style import BLUE, GREEN, GREY, ORANGE, legend_below, new_figure, tidy
@@ -272,9 +273,9 @@ def measure(setting: Setting, seed: int) -> dict[str, list[float]]:
     return found
 
 
-def _do(settings: dict[str, Setting], seed: int, key: str) -> tuple[str, dict[str, list[float]]]:
+def _do(settings: dict[str, Setting], seed: int, key: str) -> dict[str, list[float]]:
     name, index = key.rsplit("/", 1)
-    return key, measure(settings[name], 1000 * seed + int(index))
+    return measure(settings[name], 1000 * seed + int(index))
 
 
 def cells(
@@ -289,11 +290,9 @@ def cells(
     """Couple simulated and real cells of known fate by every method, in n draws a setting."""
     chosen = [one for one in settings or SETTINGS if one.generator != "pbmc" or has_pbmc()]
     keys = [f"{one.name}/{index}" for one in chosen for index in range(n)]
-    work, do = (
-        work_of(cells=CELLS, seed=seed),
-        partial(_do, {one.name: one for one in chosen}, seed),
-    )
-    done = finish_in(folder, "draws", work, keys, do, workers=workers, progress=progress)
+    work = work_fingerprint(cells=CELLS, seed=seed)
+    do = partial(_do, {one.name: one for one in chosen}, seed)
+    done = finish_in(folder, work, keys, do, workers=workers, what="draws", progress=progress)
     found = {one.name: [done[f"{one.name}/{index}"] for index in range(n)] for one in chosen}
     notes = [
         f"{n} draws of {CELLS} cells a day in each setting; ± is a standard error. The "
@@ -433,7 +432,6 @@ EXPERIMENT = Experiment(
     "cells",
     "couplings of cells find true descendants where nuisance pathways drown them for others",
     cells,
-    takes=("n", "workers"),
     pieces="draws",
     papers=False,
 )

@@ -5,13 +5,12 @@ All experiments of a run end on one web page: every claim with its verdict, then
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,13 +18,21 @@ import typer
 from typer.core import TyperGroup
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError
-from frot.cli.command import CommandWithJson, command
-from frot.cli.console import FAILED, complain, console, numbers, remark, say, wrote
-from frot.cli.options import Progress, bar, option, option_words
-from frot.cli.reproduce.experiment import Asked, Experiment, Reproduction, Table, Verdict
+from frot.cli.command import (
+    CommandWithJson,
+    Progress,
+    bar,
+    command,
+    option,
+    option_words,
+    parameter,
+    take,
+)
+from frot.cli.console import FAILED, complain, console, new_table, numbers, remark, say, wrote
+from frot.cli.reproduce.experiment import Experiment, Reproduction, RunOptions, Table, Verdict
 from frot.show import Cell, Claim, Column, PageTable, Section, picture, write_page
 
-__all__ = ["Entry", "Experiments", "reproduce", "write_experiments"]
+__all__ = ["Entry", "Experiments", "experiments", "reproduce", "write_experiments"]
 
 
 COLOURS = {"reproduced": "green", "partly reproduced": "yellow", "not reproduced": "red"}
@@ -37,7 +44,7 @@ NETWORKS = (
 )
 REGRET = "Also costs less their own optima, which takes longer than all the rest."
 
-# The fields of `Asked` as options; an experiment has those that it `takes`.
+# Fields of `RunOptions` as options; an experiment has those that it `takes`.
 OPTIONS: dict[str, Any] = {
     "n": Annotated[
         int | None,
@@ -67,6 +74,8 @@ OPTIONS: dict[str, Any] = {
     "networks": Annotated[str | None, option(None, NETWORKS, "NAMES")],
     "regret": Annotated[bool | None, option(None, REGRET)],
 }
+# Options that say how large a run is; an experiment has one of them.
+SIZES = {"n": "-n", "splits": "--splits", "pairs": "--pairs"}
 # Options that are lists of names.
 LISTS = ("sets", "networks")
 COMMON: dict[str, tuple[Any, Any]] = {
@@ -87,22 +96,39 @@ COMMON: dict[str, tuple[Any, Any]] = {
 }
 
 
+@cache
+def experiments() -> dict[str, Experiment]:
+    """Return the registry by name, in the order that ``frot reproduce all`` runs them in."""
+    from frot.cli.reproduce import (
+        calibration,
+        cells,
+        correspondence,
+        fig1,
+        fig2,
+        noise_layers,
+        poses,
+        robustness,
+        selection,
+    )
+
+    modules = (
+        fig1, fig2, selection, calibration, cells, robustness, noise_layers, poses, correspondence,
+    )  # fmt: skip
+    return {module.EXPERIMENT.name: module.EXPERIMENT for module in modules}
+
+
 class Experiments(TyperGroup):
     """A command for each experiment of the registry, which is loaded when one is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the registry, and ``all``."""
-        from frot.cli.reproduce.registry import EXPERIMENTS
-
-        return [*EXPERIMENTS, "all"]
+        return [*experiments(), "all"]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Make the command of an experiment, with the options that it takes."""
-        from frot.cli.reproduce.registry import EXPERIMENTS
-
         if cmd_name not in self.list_commands(ctx):
             return None
-        made = _command(EXPERIMENTS.get(cmd_name), EXPERIMENTS)
+        made = _command(experiments().get(cmd_name))
         one = typer.Typer(add_completion=False)
         one.command(cmd_name, cls=CommandWithJson, epilog=vars(made)["epilog"])(made)
         return typer.main.get_command(one)
@@ -116,46 +142,35 @@ reproduce = typer.Typer(
 )
 
 
-def _command(
-    experiment: Experiment | None, experiments: dict[str, Experiment]
-) -> Callable[..., None]:
+def _command(experiment: Experiment | None) -> Callable[..., None]:
     """Return the command of an experiment, or of all for None."""
     takes = [name for name in OPTIONS if experiment is None or name in experiment.takes]
 
     def run(**given: Any) -> None:
         out, seed, progress = (given.pop(name) for name in COMMON)
         asked_for: dict[str, Any] = {
-            name: _names(value) if name in LISTS else value
+            name: [word.strip() for word in value.split(",")] if name in LISTS else value
             for name, value in given.items()
             if value is not None
         }
-        asked = Asked(seed=seed, progress=bar(progress), **asked_for)
+        asked = RunOptions(seed=seed, progress=bar(progress), **asked_for)
         if experiment is None:
             words = option_words({"seed": seed, "out": out} | asked_for)
             line = shlex.join(["frot", "reproduce", "all", *words]).replace("--n ", "-n ")
-            raise typer.Exit(_run_all(experiments, asked, out, line))
+            raise typer.Exit(_run_all(asked, out, line))
         made = _run(experiment, asked, out)
         _show(experiment, made, out)
         numbers(made.content)
 
-    parameters = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in {
-            **{name: (OPTIONS[name], None) for name in takes},
-            **COMMON,
-        }.items()
-    ]
-    vars(run)["__signature__"] = inspect.Signature(parameters)
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    parameters = [parameter(name, OPTIONS[name]) for name in takes]
+    take(run, parameters + [parameter(name, *common) for name, common in COMMON.items()])
     run.__doc__ = _help(experiment)
     name = "all" if experiment is None else experiment.name
-    sized = [] if experiment is None else [f"frot reproduce {name} {_sized(experiment)} --out made"]
-    return command(f"frot reproduce {name}", *sized)(run)
-
-
-def _sized(experiment: Experiment) -> str:
-    name = experiment.sized_by[0]
-    return f"{'-n' if name == 'n' else f'--{name}'} 20"
+    examples = [f"frot reproduce {name}"]
+    if experiment is not None:
+        sizes = [flag for name, flag in SIZES.items() if name in takes]
+        examples += [f"{examples[0]} {flag} 20 --out made" for flag in sizes]
+    return command(*examples)(run)
 
 
 def _help(experiment: Experiment | None) -> str:
@@ -169,22 +184,12 @@ def _help(experiment: Experiment | None) -> str:
     return "\n\n".join([*lines, f"Exit codes: {codes} interrupted."])
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
-
-
-def _run(experiment: Experiment, asked: Asked, out: Path) -> Reproduction:
+def _run(experiment: Experiment, asked: RunOptions, out: Path) -> Reproduction:
     remark(f"{experiment.name}: computing ...")
-    folder = out / experiment.name if experiment.pieces else None
-    with _kept(folder, experiment.pieces):
-        return experiment(replace(asked, folder=folder))
-
-
-@contextmanager
-def _kept(folder: Path | None, pieces: str) -> Iterator[None]:
-    """Say where finished work is, if the rest is called off."""
+    pieces = experiment.pieces
+    folder = out / experiment.name if pieces else None
     try:
-        yield
+        return experiment(replace(asked, folder=folder))
     except KeyboardInterrupt:
         if folder is not None:
             remark(f"finished {pieces} are kept in {folder}; the same command goes on from there")
@@ -205,14 +210,14 @@ def _show(experiment: Experiment, made: Reproduction, out: Path) -> None:
     wrote(*made.write(out))
 
 
-def _run_all(experiments: dict[str, Experiment], asked: Asked, out: Path, line: str) -> int:
+def _run_all(asked: RunOptions, out: Path, line: str) -> int:
     """Run every experiment that there is data for; one that fails costs no other."""
     from frot._base.files import make_folder
     from frot.show.page import check_page
 
     page = check_page(make_folder(out) / PAGE)
     entries = []
-    for experiment in experiments.values():
+    for experiment in experiments().values():
         made, skipped, failed = None, "", ""
         try:
             experiment.check(asked)
@@ -234,11 +239,9 @@ def _run_all(experiments: dict[str, Experiment], asked: Asked, out: Path, line: 
 
 
 def _summarise(entries: list[Any]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAVY, pad_edge=False, collapse_padding=True)
+    table = new_table()
     table.add_column("experiment", no_wrap=True)
     table.add_column("claim", overflow="fold")
     table.add_column("verdict", overflow="fold")

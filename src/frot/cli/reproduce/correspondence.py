@@ -1,4 +1,7 @@
-"""Correspondence on PF-WILLOW and birds: every network at hand, every method, their scores."""
+"""Correspondence on PF-WILLOW and birds: every network at hand, every method, their scores.
+
+Also the paper's figures of layer importance and of one-to-one matches, and its table over eta.
+"""
 
 from __future__ import annotations
 
@@ -13,40 +16,41 @@ import numpy as np
 
 from frot._base.errors import InputError, how_to_install
 from frot.cli.reproduce.experiment import (
-    Asked,
     Check,
     Experiment,
     Reproduction,
+    RunOptions,
     Table,
     Verdict,
+    open_store,
     standard_error,
     with_error,
 )
-from frot.cli.reproduce.layer_weights import (
-    draw_layer_weights,
-    draw_one_to_one,
-    sweep_table,
-    sweep_verdicts,
-)
-from frot.cli.reproduce.pair_runs import (
+from frot.cli.reproduce.pairs import (
     CHOICES,
+    ETAS,
+    KINDS,
+    NETWORKS,
+    PAPER,
     PICKED,
     PROPOSED,
     READINGS,
     SEARCHED,
+    Choice,
     Runs,
     matcher_of,
     run_network,
+    sweep_key,
     with_picks,
 )
-from frot.cli.reproduce.pairs import NETWORKS, Choice
-from frot.cli.reproduce.resume import kept_in
-from frot.correspondence import Pair, PairSet, load_pairs, pf_willow
-from frot.show.style import BLUE, GREY, ORANGE, legend_below, new_figure, tidy
-from frot.solvers.progress import counting_bar
+from frot.correspondence import Matcher, Pair, PairSet, load_pairs, pf_willow, plot_matches
+from frot.show.style import BLUE, GREEN, GREY, ORANGE, legend_below, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from frot.cli.reproduce.pairs import Runs
+
 
 __all__ = ["EXPERIMENT", "correspondence"]
 
@@ -226,6 +230,160 @@ def draw_correspondence(rows: Sequence[Mapping[str, Any]], part: str) -> Figure:
     return figure
 
 
+def layers_used(alpha: np.ndarray) -> float:
+    """Return how many layers are used: exp of the entropy of weights (pairs, L), a mean over pairs.
+
+    NaN where there are no pairs.
+
+    Examples
+    --------
+    >>> layers_used(np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]))
+    1.5
+    """
+    if not len(alpha):
+        return np.nan
+    logs = np.log(np.where(alpha > 0.0, alpha, 1.0))
+    return float(np.exp(-(alpha * logs).sum(axis=1)).mean())
+
+
+def _weights(runs: Runs, kind: str, eta: float) -> np.ndarray:
+    """Weights of the layers, (pairs that were run, L)."""
+    alpha = runs.alpha[:, runs.choices.index(sweep_key(kind, eta))]
+    return alpha[~np.isnan(alpha).any(axis=1)]
+
+
+def _score(
+    rows: Sequence[Mapping[str, Any]], part: str, network: str, key: str, hough: bool
+) -> float:
+    wanted = {
+        "pairs_of": part, "network": network, "choice": key, "hough": hough, "transfer": "median",
+    }  # fmt: skip
+    found = next(r for r in rows if all(r[name] == value for name, value in wanted.items()))
+    return np.nan if found["pck"] is None else found["pck"]
+
+
+def sweep_table(rows: Sequence[Mapping[str, Any]], part: str, runs: Sequence[Runs]) -> Table:
+    """Return layers used and PCK over eta, a row an eta and a column a network and kind."""
+    lines = []
+    for eta in ETAS:
+        line = [f"{eta:g}"]
+        for one in runs:
+            for kind in KINDS:
+                scores = (
+                    _score(rows, part, one.network, sweep_key(kind, eta), hough)
+                    for hough in (False, True)
+                )
+                used = layers_used(_weights(one, kind, eta))
+                pck = " / ".join(f"{score:.1f}" for score in scores)
+                line.append("" if np.isnan(used) else f"{used:.1f}; {pck}")
+        lines.append(line)
+    heads = [f"{one.network}, {label}" for one in runs for label, _ in KINDS.values()]
+    count = max(len(_weights(one, kind, ETAS[0])) for one in runs for kind in KINDS)
+    note = (
+        "Layers used (exp of the entropy of the weights); PCK at .1 per image in percent, without "
+        f"/ with Hough matching. {count} pairs."
+    )
+    return Table(f"Over eta, {part}", ["eta", *heads], lines, note)
+
+
+def sweep_verdicts(
+    rows: Sequence[Mapping[str, Any]], swept: Mapping[str, Sequence[Runs]]
+) -> tuple[Verdict, ...]:
+    """Hold the sweep against what the paper says of eta."""
+    fewer, better = [], []
+    for part, runs in swept.items():
+        for one in runs:
+            # A few pairs may all be of cars.
+            if not len(_weights(one, "paper", ETAS[0])):
+                continue
+            for kind in ("paper", "solved"):
+                used = [layers_used(_weights(one, kind, eta)) for eta in ETAS]
+                ends = f"{used[0]:.1f} at {ETAS[0]:g}, {used[-1]:.1f} at {ETAS[-1]:g}"
+                text = f"{one.network}, {part}, {KINDS[kind][0]}: {ends}"
+                fewer.append(Check(text, bool((np.diff(used) >= -0.05).all())))
+            low, high = (
+                np.mean(
+                    [_score(rows, part, one.network, sweep_key("paper", eta), True) for eta in some]
+                )
+                for some in ([e for e in ETAS if e < 1.0], [e for e in ETAS if e >= 1.0])
+            )
+            text = f"{one.network}, {part}, with Hough: {low:.1f} below 1, {high:.1f} from 1 on"
+            better.append(Check(text, bool(low >= high)))
+    found = [
+        ("layers", "the lower eta, the fewer layers are used", fewer),
+        ("eta", "eta < 1 gives the better matches", better),
+    ]
+    return tuple(
+        Verdict(name, claim, tuple(checks), "Claim") for name, claim, checks in found if checks
+    )
+
+
+def draw_layer_weights(
+    rows: Sequence[Mapping[str, Any]], part: str, runs: Sequence[Runs]
+) -> Figure:
+    """Draw mean weights of the layers for every eta, and PCK over eta, of a part of the pairs."""
+    from matplotlib import colormaps
+
+    figure: Any = new_figure(1.4 + 4.2 * len(runs), 11.5)
+    grid = figure.subplots(len(KINDS) + 1, len(runs), squeeze=False)
+    colours = colormaps["viridis"](np.linspace(0.0, 0.92, len(ETAS)))
+    for column, one in zip(grid.T, runs, strict=True):
+        for axes, (kind, (label, _)) in zip(column, KINDS.items(), strict=False):
+            for eta, colour in zip(ETAS, colours, strict=True):
+                weights = _weights(one, kind, eta)
+                places = np.arange(1, weights.shape[1] + 1)
+                mean = weights.mean(axis=0) if len(weights) else np.full(len(places), np.nan)
+                axes.plot(places, mean, color=colour, lw=1.4, label=f"{eta:g}")
+            axes.set_title(f"{one.network}: {label}", fontsize=10)
+            axes.set_xlabel("layer")
+            axes.set_ylabel("mean weight")
+            axes.set_ylim(bottom=0.0)
+            axes.xaxis.get_major_locator().set_params(integer=True)
+            tidy(axes)
+        _draw_scores(column[-1], rows, part, one.network)
+    handles, names = grid[0, 0].get_legend_handles_labels()
+    figure.legend(
+        handles, names, title="eta", loc="outside right center", frameon=False, fontsize=9
+    )
+    narrow = {"columnspacing": 1.0, "handlelength": 1.6}
+    legend_below(figure, grid[-1, 0], columns=len(KINDS), size=8, **narrow)
+    figure.suptitle(f"Layers and PCK by eta, one in ten of {part}", fontsize=11)
+    return figure
+
+
+def _draw_scores(axes: Any, rows: Sequence[Mapping[str, Any]], part: str, network: str) -> None:
+    for (kind, (label, _)), colour in zip(KINDS.items(), (ORANGE, GREEN, BLUE), strict=True):
+        for hough, style in ((False, ":"), (True, "-")):
+            scores = [_score(rows, part, network, sweep_key(kind, eta), hough) for eta in ETAS]
+            words = f"{label},\n{'with' if hough else 'without'} Hough matching"
+            axes.plot(ETAS, scores, style, color=colour, marker="o", markersize=3.5, label=words)
+    axes.set_xscale("log")
+    axes.set_xticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel("eta")
+    axes.set_ylabel("PCK at .1, percent")
+    tidy(axes)
+
+
+def draw_one_to_one(matcher: Matcher, pairs: Sequence[Pair], eta: float = 0.3) -> Figure:
+    """Draw the annotated points of pairs as the paper's FROT matches them, right and wrong."""
+    way = matcher.with_settings(**PAPER, eta=eta)
+    figure: Any = new_figure(9.0, 0.6 + 3.7 * len(pairs))
+    panels = figure.subplots(len(pairs), 1, squeeze=False)[:, 0]
+    for axes, pair in zip(panels, pairs, strict=True):
+        match = way(pair.source, pair.target)
+        plot_matches(
+            match,
+            pair.source_points,
+            axes,
+            targets=pair.target_points,
+            threshold=0.1 * pair.length,
+        )
+    name = matcher.backbone.name
+    figure.suptitle(f"One-to-one matches, FROT as in the paper, eta = {eta:g}, {name}", fontsize=12)
+    return figure
+
+
 AGAINST = "uniform"
 NOTES = (
     "The defaults were chosen on car pairs only, none on the others.",
@@ -248,24 +406,9 @@ def correspondence(
 ) -> Reproduction:
     """Score every method on the pairs of PF-WILLOW, those of cars apart, and of birds.
 
-    Parameters
-    ----------
-    networks : sequence of str, optional
-        "resnet50-thin", "mobilenetv2", "efficientnet-lite2"; those whose weights are found if
-        left out.
-    pairs : int, optional
-        How many pairs of each set, spread over its classes; all if left out.
-    sets : sequence of str, optional
-        "pf-willow" and "birds"; those that are there if left out. Layers are picked on cars of
-        PF-WILLOW in any case.
-    data : path, optional
-        Folder of the data sets; looked for in the usual places if left out.
-    workers : int
-        Processes.
-    folder : path, optional
-        Where finished pairs are kept, so that a run that was stopped can go on.
-    progress : bool
-        Show a bar.
+    Arguments as in `RunOptions`. `networks` are by default those whose weights are found, `sets`
+    those of "pf-willow" and "birds" that are there, and `pairs`, of each set and spread over its
+    classes, all. Layers are picked on cars of PF-WILLOW in any case.
     """
     whole = pf_willow(data)
     chosen = {key: all_.first(pairs) for key, all_ in _sets(whole, sets, data).items()}
@@ -273,17 +416,13 @@ def correspondence(
     names = _available() if networks is None else list(networks)
     runs: dict[str, list[Runs]] = {key: [] for key in chosen}
     choices = {}
-    with kept_in(folder) as kept:
+    with open_store(folder) as kept:
         for name in names:
             most = max(map(len, chosen.values()))
             choices[name] = with_picks(matcher_of(name), whole, kept, most, progress)
             for key, some in chosen.items():
-                bar = counting_bar(f"{name}, {key}", len(some), len(some), enabled=progress)
-                with bar as show:
-                    made = run_network(
-                        name, some, choices[name], kept,
-                        workers=workers, tick=lambda count: show(count, count),
-                    )  # fmt: skip
+                bar = {"what": f"{name}, {key}", "progress": progress}
+                made = run_network(name, some, choices[name], kept, workers=workers, **bar)
                 runs[key].append(made)
     parts = {key: _parts(key, some) for key, some in chosen.items()}
     rows = [
@@ -404,7 +543,7 @@ def _about(runs: Runs, choices: dict[str, Choice]) -> dict[str, Any]:
     }
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: RunOptions) -> None:
     _sets(pf_willow(asked.data), asked.sets, asked.data)
     if asked.networks is None:
         _available()
@@ -416,8 +555,6 @@ EXPERIMENT = Experiment(
     correspondence,
     _check,
     needs="PF-WILLOW (birds where they are there), and the weights of a network",
-    takes=("pairs", "networks", "sets", "workers", "data"),
-    sized_by=("pairs",),
     pieces="pairs",
     papers=False,
 )

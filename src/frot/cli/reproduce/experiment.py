@@ -1,114 +1,102 @@
-"""What an experiment is: what it claims and needs, what it is asked, and what it answers."""
+"""What an experiment is: what it claims and needs, what it is asked, and what it answers.
+
+Runs that take long resume: what is finished is in a store, by a fingerprint of all that it depends
+on (`finish`).
+"""
 
 from __future__ import annotations
 
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from frot._base.files import make_folder, replacing
+from frot._base.fingerprint import fingerprint
+from frot._base.parallel import spread
+from frot._base.store import Store
+from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "Asked",
     "Check",
     "Experiment",
     "Reproduction",
+    "RunOptions",
     "Table",
     "Verdict",
+    "finish",
+    "finish_in",
+    "open_store",
     "standard_error",
     "with_error",
+    "work_fingerprint",
 ]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a run is asked for; None leaves the choice to the experiment.
+class RunOptions:
+    """What a run is asked for; None leaves the choice to the experiment."""
 
-    Attributes
-    ----------
-    seed : int
-        Of random points, splits or noise.
-    n : int, optional
-        Points in each cloud.
-    splits, sets : int, and sequence of str, optional
-        Of gene expression; sets of photographs, too.
-    pairs, networks, regret : int, sequence of str and bool, optional
-        Of photographs.
-    workers : int
-        Processes.
-    data : path, optional
-        Where the data sets are.
-    folder : path, optional
-        Where finished pieces are kept, so that a stopped run goes on; without it nothing is.
-    progress : bool
-        Show a bar.
-    """
-
+    # Of random points, splits or noise.
     seed: int = 0
+    # Points in each cloud.
     n: int | None = None
+    # Of gene expression; sets of photographs, too.
     splits: int | None = None
     sets: Sequence[str] | None = None
+    # Of photographs.
     pairs: int | None = None
     networks: Sequence[str] | None = None
     regret: bool | None = None
+    # Processes.
     workers: int = 1
+    # Where the data sets are.
     data: Path | None = None
+    # Where finished pieces are kept, so that a stopped run goes on; without it nothing is.
     folder: Path | None = None
+    # Show a bar.
     progress: bool = False
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One entry of the registry.
+    """One entry of the registry."""
 
-    Attributes
-    ----------
-    name : str
-        As on the command line, and of the files.
-    about : str
-        What it puts to the test, in a sentence.
-    run : callable
-        Finds it. It takes fields of `Asked` by name, has defaults for those that may be None, and
-        resumes from `folder`.
-    check : callable
-        Raises `InputError` or `MissingDependencyError` with the reason where data or a library is
-        lacking, before any work.
-    needs : str
-        What data it needs, in words; empty if none.
-    takes : tuple of str
-        The fields of `Asked` that it has a use for, besides those that all have; first those
-        that say how large the run is.
-    sized_by : tuple of str
-        Those that say how large it is.
-    pieces : str
-        What finished pieces are, where it keeps any.
-    papers : bool
-        Whether its claims are the paper's.
-    """
-
+    # As on the command line, and of the files.
     name: str
+    # What it puts to the test, in a sentence.
     about: str
+    # Takes fields of `RunOptions` by name, has defaults for those that may be None, and resumes
+    # from `folder`.
     run: Callable[..., Reproduction]
-    check: Callable[[Asked], object] = bool
+    # Raises `InputError` or `MissingDependencyError` with the reason where data or a library is
+    # lacking, before any work.
+    check: Callable[[RunOptions], object] = bool
+    # What data it needs, in words; empty if none.
     needs: str = ""
-    takes: tuple[str, ...] = ("n",)
-    sized_by: tuple[str, ...] = ("n",)
+    # What finished pieces are, where it keeps any.
     pieces: str = ""
+    # Whether its claims are the paper's.
     papers: bool = True
 
-    def __call__(self, asked: Asked) -> Reproduction:
-        """Run it with what is asked for; what is None is left to its own defaults."""
+    @property
+    def takes(self) -> list[str]:
+        """The fields of `RunOptions` that it has a use for."""
         known = inspect.signature(self.run).parameters
-        given = {k: v for k, v in vars(asked).items() if k in known and v is not None}
-        return self.run(**given)
+        return [one.name for one in fields(RunOptions) if one.name in known]
+
+    def __call__(self, asked: RunOptions) -> Reproduction:
+        """Run it with what is asked for; what is None is left to its own defaults."""
+        given = {name: getattr(asked, name) for name in self.takes}
+        return self.run(**{name: value for name, value in given.items() if value is not None})
 
 
 def standard_error(values: Any) -> float | None:
@@ -221,30 +209,19 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """What an experiment found.
+    """What an experiment found."""
 
-    Parameters
-    ----------
-    name : str
-        Of the files, for example ``"fig1"``.
-    numbers : dict
-        All that was computed, ready for JSON.
-    verdicts : tuple of Verdict
-    draw : callable
-        Makes the picture; called only when one is wanted, since it needs matplotlib.
-    notes : tuple of str
-        What a reader of the verdicts should know about the data.
-    tables : tuple of Table
-    more : mapping of str to callable
-        What makes further pictures, by what is added to the name of their files.
-    """
-
+    # Of the files, for example "fig1".
     name: str
+    # All that was computed, ready for JSON.
     numbers: dict[str, Any]
     verdicts: tuple[Verdict, ...]
+    # Makes the picture; called only when one is wanted, since it needs matplotlib.
     draw: Callable[[], Figure]
+    # What a reader of the verdicts should know about the data.
     notes: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
+    # What makes further pictures, by what is added to the name of their files.
     more: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
 
     @property
@@ -284,3 +261,89 @@ class Reproduction:
             with replacing(path) as draft:
                 draw().savefig(draft, dpi=150)
         return (*paths, *list(drawn)[1:])
+
+
+Key = TypeVar("Key", int, str)
+
+
+def open_store(folder: Path | None) -> Store:
+    """Open the store of finished pieces in a folder, or one in memory without a folder.
+
+    Examples
+    --------
+    >>> with open_store(None) as kept:
+    ...     kept.finished()
+    {}
+    """
+    path = None if folder is None else make_folder(folder) / "finished.sqlite"
+    return Store(path, "a reproduction", {})
+
+
+def work_fingerprint(**parts: Any) -> str:
+    """Return the fingerprint of all that results depend on; another version of frot does it anew.
+
+    Examples
+    --------
+    >>> [work_fingerprint(seed=0) == work_fingerprint(seed=seed) for seed in (0, 1)]
+    [True, False]
+    """
+    import frot
+
+    return fingerprint(**parts, version_of_frot=frot.__version__)
+
+
+def finish(
+    kept: Store,
+    work: str,
+    keys: Sequence[Key],
+    do: Callable[[Key], Any],
+    *,
+    workers: int = 1,
+    prepare: Callable[[], object] = bool,
+    tick: Callable[[int], object] = lambda count: None,
+    what: str = "",
+    progress: bool = False,
+    effort: Callable[[Key], float] = lambda key: 1.0,
+) -> dict[Key, Any]:
+    """Do what the store does not have, keep each piece at once, and return all by key.
+
+    `do` makes an array or a JSON value of a key, in so many processes, each of which calls
+    `prepare` first (see `frot._base.parallel.spread`). `work` is of `work_fingerprint`; `tick` is
+    called with the number of pieces that became available, old ones at once. With `progress` there
+    is a bar, called `what`, that goes by the effort of the pieces.
+
+    Examples
+    --------
+    >>> with open_store(None) as kept:
+    ...     finish(kept, work_fingerprint(), [2, 3], lambda key: key**2)
+    {2: 4, 3: 9}
+    """
+    efforts = {key: effort(key) for key in keys}
+    done = {key: value for key, value in kept.finished(work).items() if key in efforts}
+    tick(len(done))
+    missing = [key for key in keys if key not in done]
+    before = len(done), sum(efforts[key] for key in done)
+    bar = counting_bar(what, len(keys), sum(efforts.values()), enabled=progress, before=before)
+    with bar as show:
+        for key, value in spread(partial(_keyed, do), missing, workers, prepare):
+            kept.add(key, value, work)
+            done[key] = value
+            tick(1)
+            show(1, efforts[key])
+    return {key: done[key] for key in keys}
+
+
+def _keyed(do: Callable[[Key], Any], key: Key) -> tuple[Key, Any]:
+    return key, do(key)
+
+
+def finish_in(
+    folder: Path | None,
+    work: str,
+    keys: Sequence[Key],
+    do: Callable[[Key], Any],
+    **options: Any,
+) -> dict[Key, Any]:
+    """Finish pieces with the store of a folder; see `finish`."""
+    with open_store(folder) as kept:
+        return finish(kept, work, keys, do, **options)

@@ -24,7 +24,7 @@ from frot.show.style import legend_below, new_figure, tidy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT", "Three", "draw_three", "fig1", "solve_exactly"]
+__all__ = ["EXPERIMENT", "ToyRuns", "draw_toy_runs", "fig1", "solve_exactly"]
 
 NAMES = {
     "clean": "OT on clean data",
@@ -34,7 +34,7 @@ NAMES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Three:
+class ToyRuns:
     """The runs by name, and the two true features of the points they are on."""
 
     x: np.ndarray
@@ -51,7 +51,7 @@ class Three:
         return relative_excess(self.runs[name].result.plan, self.runs["clean"].result.plan, cost)
 
 
-def solve_exactly(n: int, seed: int) -> Three:
+def solve_exactly(n: int, seed: int) -> ToyRuns:
     """Solve all three to the last digits (eps = 0; eta = 1 for FROT).
 
     Examples
@@ -60,33 +60,30 @@ def solve_exactly(n: int, seed: int) -> Three:
     >>> round(three.shared("frot"), 6), three.shared("noisy") < 0.5
     (1.0, True)
     """
-    X, Y, groups = toy(n, seed)
-    x, y = X[:, :TRUE], Y[:, :TRUE]
-    runs = {
-        "clean": run(x, y, "all"),
-        "noisy": run(X, Y, "all"),
-        "frot": run(X, Y, groups, eta=1.0),
-    }
-    return Three(x, y, runs)
+    return _solve(n, seed, {}, {"eta": 1.0})
 
 
-def solve_like_the_paper(n: int, seed: int) -> Three:
+def solve_like_the_paper(n: int, seed: int) -> ToyRuns:
     """Solve all three as the paper did: eps = 0.02, FROT by algorithm 2 with eta = 1, T = 10.
 
     With one group the mixed cost never changes, so that algorithm 2 is Sinkhorn's algorithm.
     """
+    paper = {"eta": 1.0, "eps": 0.02, "solver": FW_SINKHORN}
+    return _solve(n, seed, {**paper, "max_iter": 1}, paper)
+
+
+def _solve(n: int, seed: int, plain: dict[str, Any], robust: dict[str, Any]) -> ToyRuns:
     X, Y, groups = toy(n, seed)
     x, y = X[:, :TRUE], Y[:, :TRUE]
-    paper = {"eta": 1.0, "eps": 0.02, "solver": FW_SINKHORN}
     runs = {
-        "clean": run(x, y, "all", **paper, max_iter=1),
-        "noisy": run(X, Y, "all", **paper, max_iter=1),
-        "frot": run(X, Y, groups, **paper),
+        "clean": run(x, y, "all", **plain),
+        "noisy": run(X, Y, "all", **plain),
+        "frot": run(X, Y, groups, **robust),
     }
-    return Three(x, y, runs)
+    return ToyRuns(x, y, runs)
 
 
-def draw_three(rows: Sequence[tuple[str, Three]]) -> Figure:
+def draw_toy_runs(rows: Sequence[tuple[str, ToyRuns]]) -> Figure:
     """Draw one row of three panels for each (label, runs)."""
     figure: Any = new_figure(12.0, 0.5 + 3.7 * len(rows))
     grid = figure.subplots(len(rows), 3, sharex=True, sharey=True, squeeze=False)
@@ -140,11 +137,11 @@ def fig1(n: int = POINTS, seed: int = 0) -> Reproduction:
         ("exact: ε = 0", ways["exact"]),
     ]
     return Reproduction(
-        "fig1", numbers, (Verdict("1", CLAIM, tuple(checks)),), lambda: draw_three(rows)
+        "fig1", numbers, (Verdict("1", CLAIM, tuple(checks)),), lambda: draw_toy_runs(rows)
     )
 
 
-def _numbers(three: Three) -> dict[str, object]:
+def _numbers(three: ToyRuns) -> dict[str, object]:
     return {
         name: {
             **described(made),
@@ -155,7 +152,7 @@ def _numbers(three: Three) -> dict[str, object]:
     }
 
 
-def _checks(way: str, three: Three) -> list[Check]:
+def _checks(way: str, three: ToyRuns) -> list[Check]:
     alpha = three.runs["frot"].result.alpha
     found, missed = three.shared("frot"), three.shared("noisy")
     rest = float(alpha[1:].sum())

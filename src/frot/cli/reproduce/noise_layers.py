@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from frot._base.errors import InputError
 from frot.cli.reproduce.experiment import (
-    Asked,
     Check,
     Experiment,
     Reproduction,
+    RunOptions,
     Table,
     Verdict,
+    open_store,
     standard_error,
     with_error,
+    work_fingerprint,
 )
 from frot.cli.reproduce.pairs import Choice, PairRun, network, run_pair
-from frot.cli.reproduce.resume import kept_in, work_of
 from frot.correspondence import (
     Backbone,
     Estimate,
@@ -56,26 +56,11 @@ CHOICES: dict[str, Choice] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class NoisyRun:
-    """What a choice made of a pair, without noise and with it.
-
-    Attributes
-    ----------
-    quiet, noisy : PairRun
-    """
+class NoisyRun(NamedTuple):
+    """What a choice made of a pair, without noise and with it."""
 
     quiet: PairRun
     noisy: PairRun
-
-    def as_json(self) -> list[dict[str, Any]]:
-        """Both runs, as JSON can hold them."""
-        return [self.quiet.as_json(), self.noisy.as_json()]
-
-    @staticmethod
-    def from_json(known: list[dict[str, Any]]) -> NoisyRun:
-        """Return the runs that `as_json` wrote."""
-        return NoisyRun(*map(PairRun.from_json, known))
 
 
 def run_noisy(
@@ -89,42 +74,28 @@ def run_noisy(
     folder: Path | None = None,
     tick: Callable[[], None] = lambda: None,
 ) -> dict[str, list[NoisyRun]]:
-    """Match pairs in every way asked for, taking up a run that was stopped.
+    """Match `count` of the pairs by every choice asked for, taking up a run that was stopped.
 
-    Parameters
-    ----------
-    backbone : Backbone
-    pairs : PairSet
-        All of them.
-    count : int
-        How many are matched, spread over the set.
-    keys : sequence of str
-        Of `CHOICES`.
-    noise, seed : int
-        Layers of noise, and what they are drawn from.
-    folder : path, optional
-        Where finished pairs are kept.
-    tick : callable
-        Called for every pair that is done.
-
-    Returns
-    -------
-    dict of str to list of NoisyRun
-        For every choice, the pairs in their order.
+    `noise` layers of noise are drawn from `seed`, and `tick` is called for every pair that is done.
+    For every choice the pairs are in their order.
     """
     matcher = Matcher(NoisyBackbone(backbone, noise, seed))
-    work = work_of(matcher=matcher.fingerprint, pairs=pairs.fingerprint, choices=CHOICES)
+    work = work_fingerprint(matcher=matcher.fingerprint, pairs=pairs.fingerprint, choices=CHOICES)
     found: dict[str, list[NoisyRun]] = {key: [] for key in keys}
-    with kept_in(folder) as kept:
+    with open_store(folder) as kept:
         done = kept.finished(work)
         for pair in pairs.first(count):
             # Names do not depend on how many pairs or choices are asked for this time.
             at = {key: f"{pair.id} {key}" for key in keys}
-            known = {key: NoisyRun.from_json(done[k]) for key, k in at.items() if k in done}
+            known = {
+                key: NoisyRun(*map(PairRun.from_json, done[k]))
+                for key, k in at.items()
+                if k in done
+            }
             if missing := [key for key in keys if key not in known]:
                 made = _both(matcher, backbone.layers, pair, missing)
                 for key, both in made.items():
-                    kept.add(at[key], both.as_json(), work)
+                    kept.add(at[key], [one.as_json() for one in both], work)
                 known |= made
             for key in keys:
                 found[key].append(known[key])
@@ -155,13 +126,13 @@ def claims(numbers: dict[str, Any]) -> tuple[Verdict, ...]:
         choices = found["choices"]
         share = count / (count + len(found["layers"]))
         for key in ("paper", "optimum", "sharp"):
-            trap += [_drawn(name, choices[key], share), _lost(name, choices[key])]
+            trap += [_drawn(name, choices[key], share), _changed(name, choices[key], "plain", True)]
         for key in ("mean", "regret"):
             if key in choices:
                 scaled += [_drawn(name, choices[key], share), _behind(name, choices[key])]
         repaired += [
             _kept_off(name, choices["coherence"]),
-            *(_unharmed(name, choices["coherence"], way) for way in ("plain", "hough")),
+            *(_changed(name, choices["coherence"], way, False) for way in ("plain", "hough")),
             *(_behind(name, choices[key]) for key in ("paper", "optimum", "sharp", "uniform")),
         ]
     return (
@@ -201,17 +172,12 @@ def _kept_off(name: str, part: dict[str, Any]) -> Check:
     return Check(f"{name}: {part['label']} puts {mass:.2%} on the noise", mass <= LITTLE)
 
 
-def _lost(name: str, part: dict[str, Any]) -> Check:
-    change = part["plain"]["change"]
-    text = f"{name}: {part['label']} changes by {points(change)} with noise, without Hough"
-    return Check(text, change["value"] < -BEYOND * _error(change))
-
-
-def _unharmed(name: str, part: dict[str, Any], way: str) -> Check:
+def _changed(name: str, part: dict[str, Any], way: str, worse: bool) -> Check:
+    """Whether noise makes matches worse, or does not."""
     change = part[way]["change"]
     how = "without" if way == "plain" else "with"
     text = f"{name}: {part['label']} changes by {points(change)} with noise, {how} Hough"
-    return Check(text, change["value"] >= -BEYOND * _error(change))
+    return Check(text, (change["value"] < -BEYOND * _error(change)) == worse)
 
 
 def _behind(name: str, part: dict[str, Any]) -> Check:
@@ -346,26 +312,8 @@ def noise_layers(
 ) -> Reproduction:
     """Plant three layers of noise in a network and match pairs of PF-WILLOW in every way.
 
-    Parameters
-    ----------
-    pairs : int
-        How many of the 900, spread evenly over the classes.
-    seed : int
-        Of the noise.
-    networks : sequence of str
-        Of `frot.cli.reproduce.pairs.NETWORKS`.
-    regret : bool
-        Whether costs less their own optima are tried too, which takes longer than all the rest.
-    data : path, optional
-        Where PF-WILLOW is, as for `frot.correspondence.pf_willow`.
-    folder : path, optional
-        Where finished pairs are kept, so that a stopped run can be taken up.
-    progress : bool
-        Whether to show a bar.
-
-    Returns
-    -------
-    Reproduction
+    Arguments as in `RunOptions`; `regret` also tries costs less their own optima, which takes
+    longer than all the rest.
     """
     names = list(dict.fromkeys(networks))
     if not names:
@@ -474,7 +422,7 @@ def _notes(numbers: dict[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notes))
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: RunOptions) -> None:
     pf_willow(asked.data)
     for name in asked.networks or DEFAULT_NETWORKS:
         network(name, asked.data)
@@ -486,8 +434,6 @@ EXPERIMENT = Experiment(
     noise_layers,
     _check,
     needs="PF-WILLOW",
-    takes=("pairs", "networks", "regret", "data"),
-    sized_by=("pairs",),
     pieces="pairs",
     papers=False,
 )

@@ -1,11 +1,16 @@
-"""Pairs of photographs: the networks they are seen with, and one pair matched in many ways."""
+"""Pairs of photographs: the networks they are seen with, and pairs matched in many ways.
+
+`run_pair` matches one pair; `run_network` all pairs of a set in the ways of the experiment
+`correspondence`, taken up where it was stopped.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +18,48 @@ import numpy as np
 
 from frot._base.errors import InputError, hearing
 from frot._base.names import quote_some
+from frot._base.store import Store
+from frot.cli.reproduce.experiment import finish, work_fingerprint
 from frot.correspondence import (
     Backbone,
     Matcher,
     OnnxBackbone,
     Pair,
+    PairSet,
+    best_layer,
     efficientnet_lite2,
     find_weights,
     mobilenetv2,
     resnet,
+    search_layers,
 )
 from frot.correspondence.layers import PairFeatures
 from frot.correspondence.methods import Outcome
 
 __all__ = [
+    "CHOICES",
+    "ETAS",
+    "KINDS",
     "NETWORKS",
+    "PAPER",
+    "PICKED",
+    "PROPOSED",
+    "RARE",
+    "READINGS",
+    "SEARCHED",
+    "SWEEP",
     "Choice",
     "PairRun",
+    "Runs",
     "features_of",
+    "match_pair",
+    "matcher_of",
     "network",
+    "run_network",
     "run_pair",
     "solve_way",
+    "sweep_key",
+    "with_picks",
 ]
 
 # The half-width ResNet-50 has Caffe's habits: blue first, means subtracted, no scaling.
@@ -52,13 +78,7 @@ NETWORKS: tuple[str, ...] = ("efficientnet-lite2", *_FILES)
 
 
 def network(name: str, root: str | os.PathLike[str] | None = None) -> Backbone:
-    """Return a network by name.
-
-    Parameters
-    ----------
-    name : {"efficientnet-lite2", "resnet50-thin", "mobilenetv2", "resnet50"}
-    root : path, optional
-        Where the weights are looked for, as by `frot.correspondence.find_weights`.
+    """Return a network by name, with weights as `frot.correspondence.find_weights` finds them.
 
     Examples
     --------
@@ -87,17 +107,10 @@ LOOKING = ("side", "enlarge", "mass", "stride")
 
 @dataclass(frozen=True)
 class Choice:
-    """A way to match.
+    """A way to match: its label, a method of `frot.correspondence`, and settings of its own.
 
-    Parameters
-    ----------
-    label : str
-        For tables and pictures.
-    method : str
-        One of `frot.correspondence`'s.
-    overrides : dict
-        Settings that differ from the matcher's, ``layer`` for "best-layer", and ``layers`` where
-        not all are used.
+    `overrides` are what differs from the matcher's settings, ``layer`` for "best-layer", and
+    ``layers`` where not all are used.
 
     Examples
     --------
@@ -122,22 +135,16 @@ class Choice:
 class PairRun:
     """What a choice made of a pair.
 
-    Attributes
-    ----------
-    plain, hough : arrays of shape (k,)
-        Errors of the points in units of the object's size, without and with Hough matching.
-    alpha : array of shape (L,)
-        Weights of the layers.
-    seconds : float
-        For solving and reading off; features and costs, which choices share, are not counted.
-    status : str
-        How the solver ended; empty for methods without one and where that is not proven.
+    Errors of the k points are in units of the object's size, `plain` and with `hough` matching;
+    `alpha` are the weights of the L layers.
     """
 
     plain: np.ndarray
     hough: np.ndarray
     alpha: np.ndarray
+    # For solving and reading off; features and costs, which choices share, are not counted.
     seconds: float
+    # How the solver ended; empty for methods without one and where that is not proven.
     status: str
 
     def as_json(self) -> dict[str, Any]:
@@ -155,22 +162,8 @@ class PairRun:
 def run_pair(matcher: Matcher, pair: Pair, choices: Mapping[str, Choice]) -> dict[str, PairRun]:
     """Match a pair in every way; features and costs are computed once.
 
-    Parameters
-    ----------
-    matcher : Matcher
-        Network and settings; choices override the latter.
-    pair : Pair
-    choices : mapping of str to Choice
-        None of them may change how photographs are looked at (side, stride, mass).
-
-    Returns
-    -------
-    dict of str to PairRun
-
-    Raises
-    ------
-    KeyboardInterrupt
-        As soon as a solver was interrupted, so that no half-solved pair is kept.
+    Choices override the matcher's settings, but for those by which photographs are looked at. Once
+    a solver is interrupted so is this, so that no half-solved pair is kept.
     """
     ways = {key: choice.of(matcher) for key, choice in choices.items()}
     features = matcher.pair_features(pair.source, pair.target)
@@ -205,3 +198,205 @@ def _run_way(way: Matcher, features: PairFeatures, pair: Pair) -> PairRun:
         one.errors(features, outcome, pair) for one in (way, way.with_settings(hough=True))
     )
     return PairRun(plain, hough, outcome.alpha, time.perf_counter() - began, status)
+
+
+# The paper's table has these.
+ETAS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 2.0, 3.0, 5.0)
+PAPER: dict[str, Any] = {"steps": 3, "prior": "uniform"}
+# How the weights are found: by the paper's three steps, to the optimum, and that with this
+# library's prior.
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "paper": ("FROT, the paper's", PAPER),
+    "solved": ("FROT, solved", {"prior": "uniform"}),
+    "prior": ("FROT, coherence prior", {}),
+}
+
+
+def sweep_key(kind: str, eta: float) -> str:
+    """Return the key of a choice of the sweep over eta."""
+    return f"{kind} eta={eta:g}"
+
+
+SWEEP: dict[str, Choice] = {
+    sweep_key(kind, eta): Choice(f"{label}, eta = {eta:g}", "frot", {**settings, "eta": eta})
+    for kind, (label, settings) in KINDS.items()
+    for eta in ETAS
+}
+
+# How points are read off: by the mean of the cells within a stride, or by the library's median;
+# without and with Hough matching.
+READINGS: tuple[tuple[str, bool], ...] = (
+    ("near", False),
+    ("near", True),
+    ("median", False),
+    ("median", True),
+)
+PROPOSED = "frot"
+PICKED = "best-layer"
+# Methods whose layers are searched for with the labels of cars, as their authors search theirs.
+SEARCHED = ("hpf-picked", "scot-picked")
+# Run on one pair in so many: they take seconds a pair, or are many.
+RARE, EVERY = ("max-min", "srw", *SWEEP), 10
+
+CHOICES: dict[str, Choice] = {
+    "nn": Choice("nearest neighbour, mean of layers", "nn"),
+    "hpf": Choice("HPF, all layers end to end", "hpf"),
+    "hpf-picked": Choice("HPF, layers searched on the cars", "hpf"),
+    "uniform": Choice("OT, mean of layers", "uniform"),
+    "ot": Choice("OT, layers end to end", "ot"),
+    "scot": Choice("OT-HPF (SCOT), all layers", "scot", {"eps": 0.05}),
+    "scot-picked": Choice("OT-HPF (SCOT), layers searched on the cars", "scot", {"eps": 0.05}),
+    PICKED: Choice("OT, best layer (picked on the cars)", "best-layer"),
+    "max-min": Choice("max-min FROT", "max-min"),
+    "srw": Choice("SRW, k = 50", "srw"),
+    "paper": Choice("FROT, the paper's", "frot", {"steps": 3, "prior": "uniform", "eta": 0.3}),
+    "solved": Choice("FROT, solved, eta = .1", "frot", {"prior": "uniform", "eta": 0.1}),
+    "weighted": Choice("OT, mean weighted by coherence", "weighted"),
+    PROPOSED: Choice("FROT, coherence prior (default)", "frot"),
+}
+
+
+# Car pairs at most, spread over the folders, that single layers are picked on, and sets of layers
+# searched on, which takes ten times as long.
+PICKED_ON, SEARCHED_ON = 30, 20
+# Hyperpixel flow's search: choices that are kept, and layers at most.
+BEAM, MOST = 4, 6
+
+
+def with_picks(
+    matcher: Matcher, pairs: PairSet, kept: Store, most: int = PICKED_ON, progress: bool = False
+) -> dict[str, Choice]:
+    """Return all choices, those that need layers with the ones that are best on cars.
+
+    Of the `pairs` those of cars are taken, `most` at most. What was picked is kept, and every pair
+    on the way: it takes minutes to find.
+    """
+    categories = [category for category in pairs.counts if category.startswith("car")]
+    cars = pairs.only(categories)
+    found = {**CHOICES, **SWEEP}
+    for key in (PICKED, *SEARCHED):
+        choice = CHOICES[key]
+        # Alone a layer is judged by its transport; the others are meant with Hough matching.
+        way = choice.of(matcher).with_settings(hough=key != PICKED)
+        some = cars.first(min(most, PICKED_ON if key == PICKED else SEARCHED_ON))
+        work = work_fingerprint(picks=way.fingerprint, cars=some.fingerprint, search=(BEAM, MOST))
+        pick = partial(_picked, some, way, key == PICKED, kept, progress)
+        layers = tuple(finish(kept, work, ["layers"], pick)["layers"])
+        picked = {"layer": layers[0]} if key == PICKED else {"layers": layers}
+        found[key] = Choice(choice.label, choice.method, {**choice.overrides, **picked})
+    return found
+
+
+def _picked(
+    cars: PairSet, way: Matcher, alone: bool, kept: Store, progress: bool, _: str
+) -> list[str]:
+    if alone:
+        return [best_layer(cars, way, store=kept, progress=progress)]
+    found = search_layers(cars, way, beam=BEAM, most=MOST, store=kept, progress=progress)
+    return list(found.best)
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """What all choices made of all pairs of a set with one network."""
+
+    network: str
+    layers: tuple[str, ...]
+    choices: tuple[str, ...]
+    # (pairs, choices, readings, points), in units of the object's size; NaN where a choice was not
+    # run, and behind the last point of pairs that have fewer than others.
+    errors: np.ndarray
+    # (pairs, choices, L).
+    alpha: np.ndarray
+    # (pairs, choices), for solving; features and costs are shared.
+    seconds: np.ndarray
+
+
+def match_pair(
+    matcher: Matcher,
+    pair: Pair,
+    choices: Mapping[str, Choice],
+    skipped: Sequence[str] = (),
+    most: int | None = None,
+) -> np.ndarray:
+    """Return errors, weights and seconds of every choice, (choices, 4 k + L + 1) for k points.
+
+    k is `most` where that is given: what a pair has not is NaN.
+    """
+    features = matcher.pair_features(pair.source, pair.target)
+    _ = features.layers.costs
+    own_points, names = len(pair.source_points), features.layers.names
+    count = own_points if most is None else most
+    found = np.full((len(choices), len(READINGS) * count + len(names) + 1), np.nan)
+    for row, (name, choice) in zip(found, choices.items(), strict=True):
+        if name in skipped:
+            continue
+        way = choice.of(matcher)
+        own = features_of(way, features)
+        began = time.perf_counter()
+        outcome = solve_way(way, own)
+        spent = time.perf_counter() - began
+        errors = [
+            way.with_settings(transfer=transfer, hough=hough).errors(own, outcome, pair)
+            for transfer, hough in READINGS
+        ]
+        alpha = dict(zip(own.layers.names, outcome.alpha, strict=True))
+        places = row[: len(READINGS) * count].reshape(len(READINGS), count)
+        places[:, :own_points] = errors
+        row[places.size : -1] = [alpha.get(layer, 0.0) for layer in names]
+        row[-1] = 0.0 if outcome.transport is None else spent
+    return found
+
+
+def run_network(
+    name: str,
+    pairs: PairSet,
+    choices: Mapping[str, Choice],
+    kept: Store,
+    *,
+    workers: int = 1,
+    **bar: Any,
+) -> Runs:
+    """Match all pairs in every way, taking up a run that was stopped; see `finish`."""
+    matcher = matcher_of(name)
+    work = work_fingerprint(
+        ways={key: choice.of(matcher).fingerprint for key, choice in choices.items()},
+        pairs=pairs.fingerprint,
+        readings=READINGS,
+        rare=(RARE, EVERY),
+    )
+    most = max(len(pair.source_points) for pair in pairs)
+    do = partial(_do, name, pairs.pairs, dict(choices), most)
+    found = finish(
+        kept, work, range(len(pairs.pairs)), do, workers=workers, prepare=_prepare, **bar
+    )
+    layers = matcher.backbone.layers
+    rows = np.stack(list(found.values()))
+    points = (rows.shape[2] - len(layers) - 1) // len(READINGS)
+    errors = rows[:, :, : points * len(READINGS)]
+    shape = (len(rows), len(choices), len(READINGS), points)
+    return Runs(
+        name, layers, tuple(choices), errors.reshape(shape),
+        rows[:, :, points * len(READINGS) : -1], rows[:, :, -1],
+    )  # fmt: skip
+
+
+def _prepare() -> None:
+    """One thread a worker: they share the processors."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@cache
+def matcher_of(name: str) -> Matcher:
+    """The process's own matcher: a network is too large to send with every pair, or load twice."""
+    # Hough matching as published, for all methods alike.
+    return Matcher(network(name), agreement=1.0)
+
+
+def _do(
+    name: str, pairs: Sequence[Pair], choices: Mapping[str, Choice], most: int, index: int
+) -> np.ndarray:
+    skipped = RARE if index % EVERY else ()
+    return match_pair(matcher_of(name), pairs[index], choices, skipped, most)

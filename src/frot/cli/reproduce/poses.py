@@ -11,17 +11,18 @@ import numpy as np
 
 from frot._base.errors import hearing
 from frot.cli.reproduce.experiment import (
-    Asked,
     Check,
     Experiment,
     Reproduction,
+    RunOptions,
     Table,
     Verdict,
+    finish_in,
     standard_error,
     with_error,
+    work_fingerprint,
 )
 from frot.cli.reproduce.pairs import network
-from frot.cli.reproduce.resume import finish_in, work_of
 from frot.correspondence import (
     Matcher,
     Pair,
@@ -118,12 +119,12 @@ def _errors(match: Any, pair: Pair) -> list[float]:
     return point_errors(moved, pair.target_points, pair.length).tolist()
 
 
-def _work(name: str, sets: Mapping[str, Pair], key: str) -> tuple[str, dict[str, Any]]:
+def _do(name: str, sets: Mapping[str, Pair], key: str) -> dict[str, Any]:
     kind, which = key.split(" ", 1)
     if kind == "pair":
-        return key, match_poses(matcher_of(name), sets[which])
+        return match_poses(matcher_of(name), sets[which])
     angle, which = which.split(" ", 1)
-    return key, match_turned(matcher_of(name), sets[which], float(angle))
+    return match_turned(matcher_of(name), sets[which], float(angle))
 
 
 def poses(
@@ -137,19 +138,8 @@ def poses(
 ) -> Reproduction:
     """Score pairs and turned photographs without and with a search over poses.
 
-    Parameters
-    ----------
-    networks : sequence of str
-    pairs : int, optional
-        How many of birds, and of PF-WILLOW, spread over these; all 240 and 900 if left out.
-    data : path, optional
-        Folder that has ``birds`` and PF-WILLOW.
-    workers : int
-        Processes.
-    folder : path, optional
-        Where finished pairs are kept.
-    progress : bool
-        Show a bar.
+    Arguments as in `RunOptions`; `pairs` are so many of birds and of PF-WILLOW, by default all 240
+    and 900.
     """
     chosen = [*load_pairs("birds", data).first(pairs), *pf_willow(data).first(pairs)]
     photos = list({pair.source: pair for pair in chosen if not _is_bird(pair)}.values())
@@ -159,11 +149,11 @@ def poses(
     keys += [f"angle {angle:g} {pair.id}" for angle in ANGLES for pair in photos]
     made: dict[str, Any] = {}
     for name in networks:
-        work = work_of(
+        work = work_fingerprint(
             matcher=matcher_of(name).fingerprint, threshold=THRESHOLD, tried="mirror, all"
         )
-        do = partial(_work, name, sets)
-        found = finish_in(folder, name, work, keys, do, workers=workers, progress=progress)
+        do = partial(_do, name, sets)
+        found = finish_in(folder, work, keys, do, workers=workers, what=name, progress=progress)
         made[name] = summary(found, sets)
     numbers = {"pairs": len(sets), "photographs": len(photos), "networks": made}
     return Reproduction(
@@ -302,7 +292,7 @@ def draw_poses(numbers: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: RunOptions) -> None:
     load_pairs("birds", asked.data)
     pf_willow(asked.data)
 
@@ -313,8 +303,6 @@ EXPERIMENT = Experiment(
     poses,
     _check,
     needs="birds with their parts, and PF-WILLOW",
-    takes=("pairs", "networks", "workers", "data"),
-    sized_by=("pairs",),
     pieces="pairs",
     papers=False,
 )

@@ -14,13 +14,18 @@ from scipy.stats import ortho_group
 
 from frot._base.errors import hearing
 from frot.api.solve import solve
-from frot.cli.reproduce.experiment import Check, Experiment, Reproduction, Verdict
-from frot.cli.reproduce.resume import finish, kept_in, work_of
+from frot.cli.reproduce.experiment import (
+    Check,
+    Experiment,
+    Reproduction,
+    Verdict,
+    finish_in,
+    work_fingerprint,
+)
 from frot.cli.reproduce.transports import relative_excess
 from frot.problem.result import Result
 from frot.relatives import max_sliced, srw, wasserstein
 from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, legend_below, new_figure, tidy
-from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -220,22 +225,15 @@ def measure_all(
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Measure every draw that is not in the folder yet; draws of several sweeps once."""
     todo = {draw.key: draw for draw in draws}
-    work = work_of(clouds=CLOUDS, tol=TOL, rounds=ROUNDS)
-    efforts = {key: draw.setting.effort for key, draw in todo.items()}
-    with kept_in(folder) as kept:
-        known = [efforts[key] for key in kept.finished(work) if key in todo]
-        bar = counting_bar(
-            "robustness", len(todo), sum(efforts.values()), enabled=progress,
-            before=(len(known), sum(known)),
-        )  # fmt: skip
-        with bar as show:
-
-            def do(key: str) -> tuple[str, dict[str, dict[str, float]]]:
-                found = todo[key].measure()
-                show(1, efforts[key])
-                return key, found
-
-            return finish(kept, work, list(todo), do)
+    return finish_in(
+        folder,
+        work_fingerprint(clouds=CLOUDS, tol=TOL, rounds=ROUNDS),
+        list(todo),
+        lambda key: todo[key].measure(),
+        what="robustness",
+        progress=progress,
+        effort=lambda key: todo[key].setting.effort,
+    )
 
 
 def averaged(runs: Sequence[dict[str, dict[str, float]]]) -> dict[str, Any]:
@@ -449,9 +447,9 @@ def robustness(
     Both have two informative features, and others that are normal noise: a fragmented hypercube,
     x + 2 sign(x), and a disk that becomes an annulus. A method's value is held against its own
     value on the informative features alone, and against the true one, which noise of the same
-    distribution on both sides does not change. Arguments as in `Asked`, and: `repeats`, the draws
-    of every setting, whose mean is told; `levels`, `counts` and `sizes`, the standard deviations
-    and numbers of features of noise, and shares of n.
+    distribution on both sides does not change. Arguments as in `RunOptions`, and: `repeats`, the
+    draws of every setting, whose mean is told; `levels`, `counts` and `sizes`, the standard
+    deviations and numbers of features of noise, and shares of n.
 
     Examples
     --------

@@ -17,16 +17,18 @@ from numpy.typing import NDArray
 
 from frot._base.errors import ConvergenceWarning, InputError, require
 from frot.cli.reproduce.experiment import (
-    Asked,
     Check,
     Experiment,
     Reproduction,
+    RunOptions,
     Table,
     Verdict,
+    finish,
+    open_store,
     standard_error,
     with_error,
+    work_fingerprint,
 )
-from frot.cli.reproduce.resume import finish, kept_in, work_of
 from frot.cli.reproduce.transports import FW_EMD, run, stacked_phi, wasserstein_by_call
 from frot.datasets import Expression, available, load_expression
 from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, legend_below, new_figure, tidy
@@ -188,9 +190,9 @@ def run_splits(
     """
     labels = {key: method.label for key, method in METHODS.items()}
     # The number of splits is no part of it.
-    work = work_of(X=data.X, y=data.y, seed=seed, methods=labels, ks=KS)
-    do = partial(_numbered, data.X, data.y, seed)
-    with kept_in(folder) as kept:
+    work = work_fingerprint(X=data.X, y=data.y, seed=seed, methods=labels, ks=KS)
+    do = partial(accuracies, data.X, data.y, seed=seed)
+    with open_store(folder) as kept:
         done = finish(
             kept, work, range(splits), do, workers=workers, prepare=load_libraries, tick=tick
         )
@@ -200,10 +202,6 @@ def run_splits(
 def load_libraries() -> None:
     """Import what a split needs, before a worker's first one."""
     import frot.selection  # noqa: F401
-
-
-def _numbered(X: NDArray, y: NDArray, seed: int, index: int) -> tuple[int, NDArray]:
-    return index, accuracies(X, y, index, seed)
 
 
 # The paper's table, in its own seconds.
@@ -281,10 +279,7 @@ FASTER = "FROT is also faster than MMD."
 def paired(one: np.ndarray, other: np.ndarray) -> dict[str, float]:
     """Mean difference of two methods on the same splits, with its standard error.
 
-    Parameters
-    ----------
-    one, other : numpy.ndarray, shape (splits, K)
-        Accuracies; the mean over K of a split is one observation.
+    Of accuracies of shape (splits, K) the mean over K of a split is one observation.
 
     Examples
     --------
@@ -494,7 +489,7 @@ def selection(
     folder: Path | None = None,
     progress: bool = False,
 ) -> Reproduction:
-    """Compute the figure and the table on every set that is there; arguments as in `Asked`.
+    """Compute the figure and the table on every set that is there; arguments as in `RunOptions`.
 
     Where ``gli_85`` is not there, ``chowdary``, measured on the same chip, takes its place in the
     verdicts.
@@ -608,7 +603,7 @@ def _notes(numbers: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: RunOptions) -> None:
     require("sklearn", "selection")
     _names(asked.sets, asked.data)
 
@@ -619,7 +614,5 @@ EXPERIMENT = Experiment(
     selection,
     _check,
     needs="data sets of gene expression (see frot.datasets)",
-    takes=("splits", "sets", "workers", "data"),
-    sized_by=("splits", "sets"),
     pieces="splits",
 )
