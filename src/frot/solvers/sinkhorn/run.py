@@ -44,7 +44,7 @@ __all__ = [
 # Beyond this accuracy single precision cannot be trusted to lead the way.
 SINGLE_TO = 2e-5
 # With one group and an eps of this share of the scale of costs, sweeps are few.
-FEW_SWEEPS = 0.2
+FEW_SWEEPS = 0.3
 FEW_ENTRIES = 40_000
 # Seconds a proof takes for an entry of the cost, about, and in any case; and what share of the time
 # that is left it may take.
