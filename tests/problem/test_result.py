@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -106,3 +108,21 @@ def test_what_a_solver_fills_in(result: Result):
     assert result.points is not None
     assert result.points[1].shape == (7, 14)
     assert result.mean_cost > 0.0
+
+
+def test_what_is_proven_without_eps_is_computed_once_and_kept(tmp_path):
+    X, Y, _ = frot.toy(20)
+    found = frot.solve(X, Y, "all", eps=frot.relative(0.5))
+    assert callable(found.plain)
+    exact = frot.solve(X, Y, "all")
+    again = pickle.loads(pickle.dumps(found))
+    low, high = found.unregularised
+    assert low <= exact.upper
+    assert exact.lower <= high
+    assert high - low < 0.5 * high
+    assert found.unregularised is found.unregularised
+    assert again.plain == (low, high)
+    fresh = frot.solve(X, Y, "all", eps=frot.relative(0.5))
+    loaded = frot.load(fresh.save(tmp_path / "kept"))
+    assert loaded.unregularised == pytest.approx((low, high), rel=1e-15)
+    assert f"{low:.10g}" in fresh.summary()

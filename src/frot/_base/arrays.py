@@ -118,7 +118,7 @@ def at_least(xp: Any, array: Any, least: float) -> Any:
     >>> at_least(np, np.array([-1.0, 2.0]), 0.5)
     array([0.5, 2. ])
     """
-    return xp.maximum(array, 0.0 * array + least)
+    return np.maximum(array, least) if xp is _host else xp.maximum(array, 0.0 * array + least)
 
 
 # The oldest Triton that knows all that the kernels use.

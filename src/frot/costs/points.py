@@ -25,6 +25,8 @@ CACHE_BYTES = 1_000_000
 PRECISE_UP_TO = 1_000_000
 # Up to so many coordinates features are sorted one by one to bound what plans cost: some 50 ms.
 LINES_UP_TO = 500_000
+# Up to so many coordinates are kept squared.
+FEW_COORDINATES = 100_000
 # Entries of points that are worked on at a time.
 PART = 8_000_000
 # What groups pay for features is a dense matrix in sweeps, of so many entries at most.
@@ -125,6 +127,9 @@ class PointGeometry:
 
     def squares(self, rows: Any, cols: Any) -> Any:
         """Return the sums of x_i^2 and y_j^2 over a plan with these marginals, (B, d)."""
+        if "_kept_squares" in self.__dict__:
+            X, Y = self._kept_squares
+            return (rows[:, None, :] @ X + cols[:, None, :] @ Y)[:, 0, :]
         return _sum_of_squares(self.X, rows) + _sum_of_squares(self.Y, cols)
 
     def _means(self, u: Any, v: Any) -> tuple[Any, Any]:
@@ -134,14 +139,12 @@ class PointGeometry:
         """Return phi of u v^T: both variances and the distance of the means, so nothing cancels."""
         xp = self.home.xp
         total_u, total_v = xp.sum(u, axis=1)[:, None], xp.sum(v, axis=1)[:, None]
-        one = xp.ones_like(total_u)
         # Seen from a point, a feature that is the same for all costs nothing, not what rounding
         # leaves.
         first = self.X[:, :1, :]
-        mean_x = _sum_from(self.X, u, first) / xp.where(total_u > 0.0, total_u, one)
-        mean_y = _sum_from(self.Y, v, first) / xp.where(total_v > 0.0, total_v, one)
-        around = _sum_of_squares(self.X, u * total_v, first, mean_x[:, None, :])
-        around = around + _sum_of_squares(self.Y, v * total_u, first, mean_y[:, None, :])
+        mean_x, around_x = _moments(xp, self.X, u, total_u, first)
+        mean_y, around_y = _moments(xp, self.Y, v, total_v, first)
+        around = around_x * total_v + around_y * total_u
         return self.pool(around + total_u * total_v * (mean_x - mean_y) ** 2)
 
     def least(self, u: Any, v: Any) -> Any:
@@ -222,6 +225,22 @@ class PointGeometry:
         squares = xp.matrix_transpose(gaps * gaps)
         return squares if self.membership is None else self.membership @ squares
 
+    def norms(self, weights: Any) -> tuple[Any, Any]:
+        """Return squared norms of the points, (B, n) and (B, m); weights are (B, 1, d)."""
+        down = self.home.xp.matrix_transpose(weights)
+        X, Y = self._squared
+        return (X @ down)[:, :, 0], (Y @ down)[:, :, 0]
+
+    @property
+    def _squared(self) -> tuple[Any, Any]:
+        """Squares of the coordinates, which few points are asked for often."""
+        few = (self.X.shape[1] + self.Y.shape[1]) * self.X.shape[2] <= FEW_COORDINATES
+        return self._kept_squares if few else (self.X * self.X, self.Y * self.Y)
+
+    @cached_property
+    def _kept_squares(self) -> tuple[Any, Any]:
+        return self.X * self.X, self.Y * self.Y
+
     def mix_error(self, alpha: Any) -> Rounding:
         r"""Bound the error of the expanded square by what the points are from the origin.
 
@@ -234,9 +253,7 @@ class PointGeometry:
         w = self.feature_weights(alpha)[:, None, :]
         used = xp.sum(xp.astype(w != 0.0, w.dtype), axis=2, keepdims=True)
         w = (used + 12.0 + 4.0 * self.error) * unit_of(self.home) * w
-        down = xp.matrix_transpose(w)
-        rows, cols = (((points * points) @ down)[:, :, 0] for points in (self.X, self.Y))
-        return Rounding(xp.zeros_like(w[:, 0, 0]), rows, cols)
+        return Rounding(xp.zeros_like(w[:, 0, 0]), *self.norms(w))
 
     def inner_error(self, phi: Any, u: Any, v: Any) -> Any:
         """Bound the error of sums over the plan, where the square is expanded too."""
@@ -266,21 +283,31 @@ def _parts(points: Any) -> list[slice]:
     return blocks(count, batch * features, PART)
 
 
-def _sum_from(points: Any, weights: Any, first: Any) -> Any:
-    """Return weighted sums of points as seen from another, (B, d)."""
-    found = 0.0
-    for part in _parts(points):
-        found = found + (weights[:, None, part] @ (points[:, part, :] - first))[:, 0, :]
-    return found
+def _moments(xp: Any, points: Any, weights: Any, total: Any, first: Any) -> tuple[Any, Any]:
+    """Return means of points as seen from another, and weighted sums of squares around these.
+
+    Both are (B, d), and `total`, (B, 1), is the sum of the weights.
+    """
+    parts, seen = _parts(points), None
+    mean = around = 0.0
+    for part in parts:
+        seen = points[:, part, :] - first
+        mean = mean + (weights[:, None, part] @ seen)[:, 0, :]
+    mean = mean / xp.where(total > 0.0, total, xp.ones_like(total))
+    for part in parts:
+        if len(parts) > 1 or seen is None:
+            seen = points[:, part, :] - first
+        seen -= mean[:, None, :]
+        seen *= seen
+        around = around + (weights[:, None, part] @ seen)[:, 0, :]
+    return mean, around
 
 
-def _sum_of_squares(points: Any, weights: Any, *origins: Any) -> Any:
-    """Return weighted sums of the squares of points less some others, (B, d)."""
+def _sum_of_squares(points: Any, weights: Any) -> Any:
+    """Return weighted sums of the squares of points, (B, d)."""
     found = 0.0
     for part in _parts(points):
         some = points[:, part, :]
-        for origin in origins:
-            some = some - origin
         found = found + (weights[:, None, part] @ (some * some))[:, 0, :]
     return found
 

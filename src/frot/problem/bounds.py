@@ -100,7 +100,8 @@ class Upper:
 class Lower:
     """Weights and feasible potentials, and the value they prove; `plain` as for `Upper`.
 
-    `slack` is what was taken off for rounding.
+    `slack` is what was taken off for rounding. Where `plain` is a function, it is worth a call only
+    if it is asked for.
     """
 
     bound: float
@@ -108,7 +109,7 @@ class Lower:
     f: np.ndarray
     g: np.ndarray
     slack: float = 0.0
-    plain: float | None = None
+    plain: float | Callable[[], float] | None = None
 
 
 def upper_bound(

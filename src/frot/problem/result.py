@@ -199,7 +199,8 @@ class Result:
     eps: float = 0.0
     points: tuple[np.ndarray, np.ndarray] | None = None
     groups: Groups | None = None
-    plain: tuple[float, float] | None = None
+    # A pass over the costs, if it is a function: then only for whoever asks.
+    plain: tuple[float, float] | Callable[[], tuple[float, float]] | None = None
     chosen: Chosen | None = None
     rate: Callable[[Any], np.ndarray] | None = None
     tau: tuple[float, float] = (inf, inf)
@@ -215,7 +216,7 @@ class Result:
 
     def __getstate__(self) -> dict[str, Any]:
         # The costs may be far larger than the answer.
-        return {**self.__dict__, "rate": None}
+        return {**self.__dict__, "rate": None, "plain": self.plain and self.unregularised}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Pickle does not keep that an array is read-only.
@@ -229,7 +230,9 @@ class Result:
         With the `Entropic` solver `lower` and `upper` are about the problem with eps; this is
         what its plan and potentials prove about the one without. Otherwise they are the same.
         """
-        return (self.lower, self.upper) if self.plain is None else self.plain
+        if callable(self.plain):
+            object.__setattr__(self, "plain", self.plain())
+        return self.plain or (self.lower, self.upper)
 
     unregularized = unregularised
 
@@ -345,7 +348,7 @@ class Result:
     def _plain_line(self) -> list[str]:
         if self.plain is None:
             return []
-        low, high = self.plain
+        low, high = self.unregularised
         return [f"  without eps (= {self.eps:.3g}) the optimum is in [{low:.10g}, {high:.10g}]"]
 
     def _mass_line(self) -> list[str]:

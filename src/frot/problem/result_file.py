@@ -35,6 +35,7 @@ def arrays_of(result: Result, *, plan: bool = True) -> dict[str, Any]:
         "iterations": host.iterations,
         "history": np.array([astuple(one) for one in host.history]).reshape(-1, 5),
         **{name: getattr(host, name) for name in (*NUMBERS, *PAIRS, *TEXTS)},
+        "plain": host.plain and host.unregularised,
         **{name: one for names, pair in pairs.items() for name, one in zip(names, pair)},  # noqa: B905
     }
     if plan and host.plan.is_sparse:

@@ -283,13 +283,14 @@ class _Known:
         self.keep_last = keep_last
         self.upper: Upper | None = None
         self.lower: Lower | None = None
-        self._plain = [-np.inf, np.inf]
+        self._plain: list[float] = [-np.inf, np.inf]
+        self._asked: list[Callable[[], float]] = []
 
     def take(self, offer: Offer) -> Problem | None:
         """Keep what is better than what was known; return the offer's problem if that is new."""
         upper, lower, problem = offer.upper, offer.lower, offer.problem
         if problem is not None:
-            self.upper, self.lower, self._plain = None, None, [-np.inf, np.inf]
+            self.__init__(self.keep_last)
         if upper is not None:
             if self.keep_last or self.upper is None or upper.bound < self.upper.bound:
                 self.upper = upper
@@ -298,7 +299,9 @@ class _Known:
         if lower is not None:
             if self.lower is None or lower.bound > self.lower.bound:
                 self.lower = lower
-            if lower.plain is not None:
+            if callable(lower.plain):
+                self._asked.append(lower.plain)
+            elif lower.plain is not None:
                 self._plain[0] = max(self._plain[0], lower.plain)
         return problem
 
@@ -321,9 +324,11 @@ class _Known:
         return self.upper, self.lower
 
     @property
-    def plain(self) -> tuple[float, float] | None:
+    def plain(self) -> tuple[float, float] | Callable[[], tuple[float, float]] | None:
         """The interval of the problem without eps, where one was offered."""
         low, high = self._plain
+        if self._asked:
+            return lambda: (max(low, *(ask() for ask in self._asked)), high)
         return (low, high) if math.isfinite(low) or math.isfinite(high) else None
 
     @property

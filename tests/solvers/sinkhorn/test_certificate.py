@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -259,3 +260,39 @@ class TestDegenerate:
         assert dual(result, stack, uniform, uniform) == pytest.approx(result.lower, rel=1e-9)
         other = quiet(frot.solve_costs, stack[::-1] ** 2, eps=0.05)
         assert primal(other, stack, uniform, uniform) > result.upper * (1.0 + 1e-4)
+
+
+class TestOneKernel:
+    """With one group and a large eps, or few points, the search's kernel serves the proof."""
+
+    @pytest.mark.parametrize("n", [40, 250], ids=["stack", "points"])
+    @pytest.mark.parametrize("share", [0.06, 0.5, 3.0])
+    @pytest.mark.parametrize("even", [True, False])
+    def test_bounds_hold(self, n, share, even, monkeypatch):
+        rng = np.random.default_rng(3)
+        X, Y = rng.normal(size=(n, 4)), rng.normal(size=(n + 7, 4)) + 0.4
+        a, b = rng.dirichlet(np.full(n, 9.0)), rng.dirichlet(np.full(n + 7, 9.0))
+        if even:
+            a, b = np.full(n, 1.0 / n), np.full(n + 7, 1.0 / (n + 7))
+        options = {"a": a, "b": b, "eps": relative(share)}
+        result = frot.solve(X, Y, "all", **options)
+        check_bounds(result, stack_of(X, Y, [range(4)]), a, b)
+        sharp = frot.solve(X, Y, "all", tol=1e-9, **options)
+        assert result.lower <= sharp.upper
+        assert sharp.lower <= result.upper
+        # What its potentials prove without eps is as good as from a kernel of the proof's own.
+        formed = "frot.solvers.sinkhorn.certificate.kept_pass"
+        monkeypatch.setattr(formed, lambda *given: None)
+        other = frot.solve(X, Y, "all", **options)
+        assert result.unregularised == pytest.approx(other.unregularised, rel=1e-12)
+        assert (result.lower, result.upper) == pytest.approx((other.lower, other.upper), rel=1e-12)
+
+    def test_a_start_far_off_is_no_base(self):
+        rng = np.random.default_rng(4)
+        X, Y = rng.normal(size=(30, 2)), rng.normal(size=(30, 2))
+        first = frot.solve(X, Y, "all", eps=1.0)
+        far = first.potentials[0] - 1e6, first.potentials[1] + 1e6
+        again = frot.solve(X, Y, "all", eps=1.0, start=replace(first, potentials=far))
+        weights = np.full(30, 1.0 / 30)
+        check_bounds(again, stack_of(X, Y, [range(2)]), weights, weights)
+        assert again.upper - again.lower == pytest.approx(first.upper - first.lower, rel=0.5)

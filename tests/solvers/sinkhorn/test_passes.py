@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 
 from frot import Simplex
 from frot._base.arrays import Home
+from frot.costs.points import PointGeometry
 from frot.costs.stack import StackGeometry
-from frot.solvers.sinkhorn._passes import settled_pass
+from frot.solvers.sinkhorn._passes import kept_pass, settled_pass
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.terms import Terms
 
@@ -58,3 +61,45 @@ def test_thinned_columns_are_counted():
     plan = A[:, None] * b * np.exp((f[:, None] + g - MIXED) / EPS) * thin
     assert rows[0] * A == pytest.approx(plan.sum(axis=1), rel=1e-12)
     assert phi[0] == pytest.approx((COSTS * plan).sum(axis=(1, 2)), rel=1e-12)
+
+
+UNIT = 2.0**-52
+
+
+def one_group(eps: float, points: bool, b: np.ndarray) -> DenseEngine:
+    """Squared distances of points, as such or as a matrix."""
+    X, Y = (np.random.default_rng(seed).normal(size=(1, n, 3)) for seed, n in ((1, 7), (2, 5)))
+    stack = ((X[:, :, None] - Y[:, None]) ** 2).sum(axis=-1)[:, None]
+    geometry = PointGeometry(X, Y, np.ones((1, 3))) if points else StackGeometry(stack)
+    terms = Terms.of(Home.of(X), A[None], b[None], Simplex(), eps, geometry.sizes(A[None], b[None]))
+    return DenseEngine(geometry, terms)
+
+
+@pytest.mark.parametrize("b", [np.full(5, 0.2), np.array([0.1, 0.3, 0.2, 0.25, 0.15])])
+@pytest.mark.parametrize("points", [True, False])
+@pytest.mark.parametrize("eps", [50.0, 3.0, 0.4])
+def test_the_kernel_of_a_search_makes_the_plan_that_its_potentials_make(eps, points, b):
+    engine, one = one_group(eps, points, b), np.ones((1, 1))
+    at = engine.start(one, 1e-3)
+    passes = engine.passes(one)
+    kept, formed = kept_pass(engine.terms, at, UNIT), settled_pass(engine.terms, passes, at.g)
+    assert kept is not None
+    assert kept.g == pytest.approx(formed.g, abs=1e-14 * (eps + 10.0))
+    assert kept.f == pytest.approx(formed.f, abs=1e-14 * (eps + 10.0))
+    assert kept.masses == pytest.approx(formed.masses, rel=1e-12)
+    thin = RNG.random((1, 5))
+    for mine, its in zip(passes.second(kept, thin), passes.second(formed, thin), strict=True):
+        assert mine == pytest.approx(its, rel=1e-12)
+
+
+def test_a_kernel_that_costs_digits_does_not_serve():
+    engine, one = one_group(3.0, True, np.full(5, 0.2)), np.ones((1, 1))
+    terms, at = engine.terms, engine.start(one, 1e-3)
+    assert kept_pass(terms, at, UNIT) is not None
+    assert kept_pass(terms, replace(at, base=at.base + 1e3), UNIT) is None
+    assert kept_pass(terms, replace(at, f=at.f - 1e3, g=at.g + 1e3), UNIT) is None
+    assert kept_pass(terms, replace(at, kernel=at.kernel.astype("float32")), UNIT) is None
+    assert kept_pass(terms, replace(at, kernel=None), UNIT) is None
+    assert kept_pass(terms, replace(at, left=0.0 * at.left), UNIT) is None
+    assert kept_pass(replace(terms, uneven=True), at, UNIT) is None
+    assert kept_pass(terms, at, 1.0) is None

@@ -7,12 +7,12 @@ from typing import Any
 from frot._base.arrays import quiet
 from frot.costs.geometry import Geometry, unit_of
 from frot.costs.protocol import Rounding
-from frot.solvers.sinkhorn.engine import FirstPass, Passes
-from frot.solvers.sinkhorn.forming import form_rows, score_rows, softmax_below, softmax_block
+from frot.solvers.sinkhorn.engine import FirstPass, Passes, Point
+from frot.solvers.sinkhorn.forming import Block, form_rows, score_rows, softmax_below, softmax_block
 from frot.solvers.sinkhorn.scores import Scores, scores_at
 from frot.solvers.sinkhorn.terms import Terms
 
-__all__ = ["SCORE", "BlockPasses", "settled_pass"]
+__all__ = ["SCORE", "BlockPasses", "kept_pass", "settled_pass"]
 
 # Units in the last place that a score takes on its way: some operations, each off by one.
 SCORE = 6.0
@@ -37,17 +37,51 @@ def settled_pass(terms: Terms, passes: Passes, g: Any) -> FirstPass:
     return first
 
 
+def kept_pass(terms: Terms, at: Point, unit: float) -> FirstPass | None:
+    r"""Take the plan from the kernel that a search in double precision ended with.
+
+    That saves forming it; minima of reduced costs are left out. Rounding of what the search made of
+    its kernel K, at a base :math:`g^0` of potentials, is within what a proof is charged for scores:
+    six units of :math:`|f_i| + 2 |g_j| + \varepsilon |t_{ij}|`, and eight or more of the
+    potentials besides. Scores of K are off by two operations on costs, as ever;
+    :math:`f = f^0 + \varepsilon \log(x / a)` by four on :math:`f^0`, which on average is no more
+    than costs of the plan are, or squares that these are charged for, and by three on itself; g by
+    as many, and both by one for the constant that is taken off them. All of it is relative to the
+    potentials as the search had them, so that these must be no larger than what is charged: no
+    constant far apart, and no base.
+
+    None where that is not so, and where weights vanish or mass may go.
+    """
+    home = terms.home
+    if at.kernel is None or terms.soft or terms.uneven or at.kernel.dtype != home.xp.float64:
+        return None
+    xp, a, b = home.xp, terms.a, terms.b
+    mean = xp.vecdot(b, at.g)
+    f, g = at.f + mean[:, None], at.g - mean[:, None]
+    charged = xp.vecdot(a, xp.abs(f)) + xp.vecdot(b, xp.abs(g))
+    apart = xp.abs(mean) + xp.vecdot(b, xp.abs(at.base))
+    good = bool(xp.all(apart <= charged)) and bool(xp.all(at.left > 0.0))
+    if not good or bool(xp.any(_coarse(terms, unit, g))):
+        return None
+    block = Block(slice(0, a.shape[1]), at.kernel, a / at.left, f)
+    return FirstPass(g, f, b * at.columns, None, None, [block], at.right)
+
+
+def _coarse(terms: Terms, unit: float, g: Any) -> Any:
+    """Tell columns whose potential has last places that are no small share of eps."""
+    return 4.0 * unit * terms.home.xp.abs(g) > COARSE * terms.eps
+
+
 def _lowered(terms: Terms, unit: float, g: Any, masses: Any) -> Any:
     """Return g with potentials lowered that are too large for their last place to be less than eps.
 
     The columns of such, far points of next to no weight, get all or nothing of what they should,
     and too much would take rows from the others. None where no column does.
     """
-    xp = terms.home.xp
-    place = 4.0 * unit * xp.abs(g)
-    coarse = place > COARSE * terms.eps
+    xp, coarse = terms.home.xp, _coarse(terms, unit, g)
     if not bool(xp.any(coarse)):
         return None
+    place = 4.0 * unit * xp.abs(g)
     columns = terms.over_b(masses)
     coarse = coarse & (columns > 1.0)
     if not bool(xp.any(coarse)):
@@ -116,11 +150,11 @@ class BlockPasses:
     def second(self, first: FirstPass, thin: Any) -> tuple[Any, Any]:
         """Return row sums over a and group costs of the plan with its columns times `thin`."""
         terms, scores = self.terms, self.scores
-        sums, partials = [], 0.0
+        sums, partials, right = [], 0.0, first.columns(thin)
         for block in first.kept or form_rows(scores, terms, first.g, self.parts):
-            sums.append((block.kernel @ thin[:, :, None])[:, :, 0] / block.total)
+            sums.append((block.kernel @ right[:, :, None])[:, :, 0] / block.total)
             left = terms.a[:, block.part] / block.total
-            partials = partials + scores.partial(block.part, block.kernel, left, thin)
+            partials = partials + scores.partial(block.part, block.kernel, left, right)
         rows = terms.home.xp.concat(sums, axis=1)
         return rows, scores.total(partials, terms.a * rows, first.masses * thin)
 

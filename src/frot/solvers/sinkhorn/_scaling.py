@@ -46,6 +46,8 @@ HALVINGS = 4
 HIGHEST, HIGHEST_SINGLE = 500.0, 60.0
 # Scalings beyond these are absorbed into potentials.
 BOUND, BOUND_SINGLE = 1e60, 1e15
+# Kernels of scores up to this are well within these bounds, and so are squares of their entries.
+SMALL = 20.0
 # What points without weight weigh in sweeps.
 LIFTED = 1e-30
 
@@ -53,7 +55,8 @@ LIFTED = 1e-30
 class Scaling(NamedTuple):
     """Potentials of a plan with exact rows, ``left_i kernel_ij right_j``, and what it lacks.
 
-    `columns` are the plan's over b, `error` is the mass in wrong columns, `sweeps` what it took.
+    `columns` are the plan's over b, `error` is the mass in wrong columns, `sweeps` what it took,
+    `base` the potential of the columns that the kernel was formed at.
     """
 
     f: Any
@@ -64,6 +67,7 @@ class Scaling(NamedTuple):
     columns: Any
     sweeps: int
     error: Any
+    base: Any
 
     @property
     def plan(self) -> Any:
@@ -304,8 +308,10 @@ class _Sweeps:
         )
         columns = columns * self.y / self.b
         error = error + 0.0 * self.eps[..., 0]
-        f, g, kernel, columns, error = map(self.outside, (f, g, self.kernel, columns, error))
-        return Scaling(f, g, kernel, left, right, columns, sweeps, error)
+        f, g, kernel, columns, error, base = map(
+            self.outside, (f, g, self.kernel, columns, error, self.g)
+        )
+        return Scaling(f, g, kernel, left, right, columns, sweeps, error, base)
 
     def every(self, error: Any, sweeps: int) -> int:
         """Sweeps until the next look."""
@@ -513,18 +519,30 @@ def _exp_normal(home: Home, scores: Any) -> Any:
     return kernel
 
 
+def _reach(scores: Scores, xp: Any, bias: Any) -> float:
+    """Bound the size of scores."""
+    reach = scores.reach()
+    return reach if math.isinf(reach) else reach + float(xp.max(xp.abs(bias)))
+
+
 def _keep(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> tuple[Any, Any]:
     """Form the kernel of g whole: f (B, n) and ``e^((f_i + g_j - M_ij) / eps)``, (B, n, m).
 
     The largest entry of a row is one; with uneven weights that of b times the row, since a light
-    column that is nearer than the others must not make all of these vanish.
+    column that is nearer than the others must not make all of these vanish. Where all scores are
+    known to be small, they are taken as they are.
     """
     home = terms.home
     xp, bias, blocks, potentials = home.xp, g / terms.eps, [], []
     highest = HIGHEST if home.dtype == xp.float64 else HIGHEST_SINGLE
+    small = home.on_host and not terms.uneven and _reach(scores, xp, bias) <= SMALL
     for part in parts:
         check_deadline()
         block = scores.block(part, bias)
+        if small:
+            blocks.append(exp_of(block))
+            potentials.append(terms.eps * scores.offset(part) + 0.0 * terms.a[:, part])
+            continue
         level = block + terms.log_b[:, None, :] if terms.uneven else block
         top = xp.max(level, axis=2)
         block -= top[:, :, None]

@@ -9,7 +9,7 @@ With G the plan of potentials, :math:`D = u v^\top` what was put in and :math:`r
 As long as a proof has the kernel that G is made of, r is a quotient. Where D is next to nothing
 throughout, two terms of the series do, which are products of matrices: the third derivative of
 :math:`(1 + r) \log(1 + r)` is in [-1, 0], so that what they leave out is between zero and
-:math:`-r^2 / 6` for all r >= 0.
+:math:`-r^2 / 6` for all r >= 0, and the sum of that is one more product.
 """
 
 from __future__ import annotations
@@ -38,47 +38,59 @@ LEFT_OUT = 1e-11
 def kernel_surplus(
     terms: Terms, kept: Sequence[Block], thin: Any, weight: Any, left: Any, right: Any
 ) -> Any:
-    """Return the sums, (B,), from a kept kernel, which is used up.
+    """Return the sums, (B,), from a kept kernel.
 
     G has the rows ``a_i weight kernel_ij thin_j / total_i``, D is the product of `left` and
-    `right`, (B, n) and (B, m). NaN for all where ratios are too large for single precision.
+    `right`, (B, n) and (B, m). NaN where ratios are too large for single precision.
     """
-    xp, dot = terms.home.xp, terms.home.xp.vecdot
+    xp = terms.home.xp
     with quiet():
         across, level = right / thin, left / (terms.a * weight)
-        mass, half, most = xp.sum(left, axis=1), 0.0, 0.0
-        blocks = []
-        for part, kernel, total, _ in kept:
-            inverse, scaled = inverse_of(kernel), level[:, part] * total
-            blocks.append((inverse, scaled, left[:, part]))
-            half = half + dot(left[:, part] * scaled, _times(terms, inverse, right * across))
-            most = xp.maximum(
-                xp.max(scaled, axis=1) * xp.max(inverse, axis=(1, 2)), 0.0 * mass + most
-            )
-        # What the series leaves out is no more than this share of its second term.
-        most = most * xp.max(across, axis=1)
-        if bool(xp.all(most * half <= 6.0 * LEFT_OUT)):
-            return mass * xp.sum(right, axis=1) + 0.5 * half
-        return _logarithms(terms, blocks, across, right, _precision(terms, mass))
+        short = _precision(terms, xp.sum(left, axis=1))
+        rows = [
+            (block.kernel, level[:, block.part] * block.total, left[:, block.part])
+            for block in kept
+        ]
+        found = _series(terms, rows, across, right, short)
+        return _logarithms(terms, rows, across, right, short) if found is None else found
 
 
-# Rows of a kernel's reciprocals, what makes ratios of them besides the columns' part, and `left`.
+# Rows of a kernel, what makes ratios of its reciprocals besides the columns' part, and `left`.
 _Rows = tuple[Any, Any, Any]
 
 
-def _logarithms(terms: Terms, blocks: Sequence[_Rows], across: Any, right: Any, short: Any) -> Any:
+def _series(terms: Terms, rows: Sequence[_Rows], across: Any, right: Any, short: Any) -> Any | None:
+    """Return two terms of the series, if what they leave out is next to nothing."""
+    xp = terms.home.xp
+    mass, half, third = 0.0, 0.0, 0.0
+    once, twice = right * across, right * across**2
+    for kernel, scaled, left in rows:
+        shares, count = left * scaled, kernel.shape[1]
+        # The first rows mostly tell.
+        first = cached_blocks(terms.home, kernel.shape)[0]
+        for part in (first, slice(first.stop, count)) if first.stop < count else (first,):
+            inverse = inverse_of(xp.astype(kernel[:, part, :], short))
+            half = half + xp.vecdot(shares[:, part], _times(terms, inverse, once))
+            inverse *= inverse
+            squares = shares[:, part] * scaled[:, part]
+            third = third + xp.vecdot(squares, _times(terms, inverse, twice))
+            if not bool(xp.all(third <= 6.0 * LEFT_OUT)):
+                return None
+        mass = mass + xp.sum(left, axis=1)
+    return mass * xp.sum(right, axis=1) + 0.5 * half
+
+
+def _logarithms(terms: Terms, rows: Sequence[_Rows], across: Any, right: Any, short: Any) -> Any:
     """Return the sums, (B,), whatever the ratios are, if they are numbers of single precision."""
     xp, found = terms.home.xp, 0.0 * right[:, 0]
-    most, across = MOST / xp.max(across), xp.astype(across, short)[:, None, :]
-    for inverse, scaled, left in blocks:
-        for part in cached_blocks(terms.home, inverse.shape):
-            ratio = inverse[:, part, :] * scaled[:, part, None]
-            if not bool(xp.max(ratio) <= most):
-                return found + xp.nan
-            ratio = xp.astype(ratio, short)
+    across = xp.astype(across, short)[:, None, :]
+    for kernel, scaled, left in rows:
+        for part in cached_blocks(terms.home, kernel.shape):
+            ratio = xp.astype(scaled[:, part, None] / kernel[:, part, :], short)
             ratio *= across
-            factors = _factors(xp, ratio)
-            found = found + xp.vecdot(left[:, part], _times(terms, factors, right))
+            if not bool(xp.max(ratio) <= MOST):
+                return found + xp.nan
+            found = found + xp.vecdot(left[:, part], _times(terms, _factors(xp, ratio), right))
     return found
 
 

@@ -38,10 +38,10 @@ from typing import Any, NamedTuple
 
 from frot._base.arrays import at_least, quiet
 from frot.costs.geometry import unit_of
-from frot.solvers.sinkhorn._passes import SCORE, settled_pass
+from frot.solvers.sinkhorn._passes import SCORE, kept_pass, settled_pass
 from frot.solvers.sinkhorn._soft_proof import prove_soft, soft_product
 from frot.solvers.sinkhorn._surplus import kernel_surplus
-from frot.solvers.sinkhorn.engine import Engine, Passes
+from frot.solvers.sinkhorn.engine import Engine, Passes, Point
 from frot.solvers.sinkhorn.forming import column_potentials, form_rows
 from frot.solvers.sinkhorn.scores import scores_at
 from frot.solvers.sinkhorn.terms import Terms
@@ -59,7 +59,8 @@ class Certificate:
     The plan of the upper bound is `weight` times the one with exact rows that g makes, its columns
     times `thin`, plus the product of `left` and `right`; the lower bound without eps is that of
     `plain_f` and `plain_g`. Bounds have shape (B,), and so has `surplus`: what `left` and `right`
-    add to the plan's divergence, NaN where that has not been looked at.
+    add to the plan's divergence, NaN where that has not been looked at. So is `plain_lower` where
+    the kernel of a search served the proof, and `plain_f` and `plain_g` are None.
     """
 
     value: Any
@@ -81,18 +82,25 @@ class Certificate:
     surplus: Any
 
 
-def certify(engine: Engine, alpha: Any, g: Any, enough: float = 0.0) -> Certificate:
+def certify(
+    engine: Engine, alpha: Any, g: Any, enough: float = 0.0, at: Point | None = None
+) -> Certificate:
     """Prove an interval from weights (B, L) and potentials of the columns (B, m).
 
     A relative gap that is `enough` makes it the last proof: the objective of its plan will be asked
-    for, and what a kernel is needed for is done while there is one.
+    for, and what a kernel is needed for is done while there is one. Where `at` is the point of a
+    search that these are of, its kernel serves the proof if it can.
     """
     precise = engine.prover
     home = precise.terms.home
     # Only weights that the adversary may choose prove anything.
-    alpha = precise.terms.project(home.xp.astype(alpha, home.dtype))
+    given, alpha = alpha, precise.terms.project(home.xp.astype(alpha, home.dtype))
     g = home.xp.astype(g, home.dtype)
-    return _soft(precise, alpha, g) if precise.terms.soft else _prove(precise, alpha, g, enough)
+    if precise.terms.soft:
+        return _soft(precise, alpha, g)
+    if at is not None and not bool(home.xp.all(alpha == given)):
+        at = None
+    return _prove(precise, alpha, g, enough, at)
 
 
 def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
@@ -114,12 +122,14 @@ def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
     return certify(precise, alpha, g)
 
 
-def _prove(engine: Engine, alpha: Any, g: Any, enough: float) -> Certificate:
+def _prove(engine: Engine, alpha: Any, g: Any, enough: float, at: Point | None) -> Certificate:
     terms, geometry = engine.terms, engine.geometry
     xp, a, b, eps = terms.home.xp, terms.a, terms.b, terms.eps[:, 0]
     dot = xp.vecdot
     passes = engine.passes(alpha)
-    first = settled_pass(terms, passes, g)
+    first = None if at is None else kept_pass(terms, at, passes.unit)
+    if first is None:
+        first = settled_pass(terms, passes, g)
     f, g, columns, one = first.f, first.g, terms.over_b(first.masses), xp.ones_like(b)
     thin = 1.0 / xp.maximum(columns, one)
     rows, phi = passes.second(first, thin)
@@ -141,24 +151,25 @@ def _prove(engine: Engine, alpha: Any, g: Any, enough: float) -> Certificate:
     doubt = passes.inner_error(whole, a, b) + margin.moved * terms.sizes
     worst = terms.worst(whole + doubt) + terms.worst_error(whole)
     reward = terms.reward(alpha) - terms.reward_error(alpha)
-    plain = dot(a, first.plain_f) + dot(b, first.plain_g)
-    plain_scored = margin.minima(terms, first.plain_f, first.plain_g)
     # The plan was made of entries of the mixed cost, and its entropy is taken from group costs.
     apart = margin.costs + margin.share * xp.abs(dot(alpha, phi))
     upper = worst + entropy + scored + apart
     lower = _at_least(engine, dual, scored + margin.costs + margin.share * xp.abs(dual)) + reward
-    # Minima of reduced costs are off by units of the costs, as these are.
-    plain_off = plain_scored + 3.0 * margin.costs + margin.share * xp.abs(plain)
-    surplus = xp.full_like(dual, xp.nan)
+    surplus = plain_lower = dual + xp.nan
+    if first.plain_f is not None:
+        plain = dot(a, first.plain_f) + dot(b, first.plain_g)
+        # Minima of reduced costs are off by units of the costs, as these are.
+        off = margin.minima(terms, first.plain_f, first.plain_g) + 3.0 * margin.costs
+        plain_lower = _at_least(engine, plain, off + margin.share * xp.abs(plain)) + reward
     if first.kept and bool(xp.all(upper - lower <= enough * xp.abs(upper))):
-        surplus = kernel_surplus(terms, first.kept, thin, weight, left, right)
+        surplus = kernel_surplus(terms, first.kept, first.columns(thin), weight, left, right)
     return Certificate(
         # The plan's objective is in the interval, even if what was summed for it is not.
         value=xp.minimum(xp.maximum(terms.worst(whole) + entropy, lower), upper),
         upper=upper,
         lower=lower,
         plain_upper=worst,
-        plain_lower=_at_least(engine, plain, plain_off) + reward,
+        plain_lower=plain_lower,
         slack=scored + margin.costs + margin.share * xp.abs(dual) + terms.reward_error(alpha),
         phi=whole,
         alpha=alpha,

@@ -15,7 +15,7 @@ from frot.solvers.sinkhorn.engine import Point, make_point
 from frot.solvers.sinkhorn.scores import scores_at
 from frot.solvers.sinkhorn.terms import Terms
 
-__all__ = ["DenseEngine", "dense_bytes", "stream_bytes"]
+__all__ = ["DIRECT_FROM", "DenseEngine", "dense_bytes", "stream_bytes"]
 
 # Sweeps between two steps on the weights at most, and in the first solution.
 SWEEPS = 2_000
@@ -131,7 +131,7 @@ class DenseEngine:
                 phi = scores.total(partial, rows, terms.b * found.columns)
         return make_point(
             terms, alpha, found.f, found.g, phi, found.columns, found.error, work=found.sweeps,
-            kernel=found.kernel, left=found.left, right=found.right,
+            kernel=found.kernel, left=found.left, right=found.right, base=found.base,
         )  # fmt: skip
 
     @cached_property

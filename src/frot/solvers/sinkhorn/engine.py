@@ -49,6 +49,8 @@ class Point:
         Sweeps it took.
     kernel, left, right : arrays of shape (B, n, m), (B, n) and (B, m), optional
         The plan, ``left_i kernel_ij right_j``, where the engine keeps it.
+    base : array of shape (B, m), optional
+        The potential g that its kernel was formed at.
     """
 
     alpha: Any
@@ -63,6 +65,7 @@ class Point:
     kernel: Any = None
     left: Any = None
     right: Any = None
+    base: Any = None
 
     @property
     def plan(self) -> Any:
@@ -80,9 +83,12 @@ class FirstPass(NamedTuple):
     masses : array of shape (B, m)
         What the columns weigh.
     plain_f, plain_g : arrays of shape (B, n) and (B, m)
-        Minima of the reduced costs: potentials of the problem without eps.
+        Minima of the reduced costs: potentials of the problem without eps. None where these were
+        left out.
     kept : list of Block
-        The plan over a, where there is room for it.
+        The plan over a, where there is room for it, but for a factor of its columns.
+    across : array of shape (B, m), optional
+        That factor, where it is not one.
     """
 
     g: Any
@@ -91,6 +97,11 @@ class FirstPass(NamedTuple):
     plain_f: Any
     plain_g: Any
     kept: list[Block]
+    across: Any = None
+
+    def columns(self, thin: Any) -> Any:
+        """Return what columns of `kept` are times for those of the plan to be times `thin`."""
+        return thin if self.across is None else thin * self.across
 
 
 class Passes(Protocol):

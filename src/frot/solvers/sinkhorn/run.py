@@ -26,7 +26,7 @@ from frot.solvers.sinkhorn.certificate import (
     certify_rows,
     proving,
 )
-from frot.solvers.sinkhorn.dense import DenseEngine, dense_bytes
+from frot.solvers.sinkhorn.dense import DIRECT_FROM, DenseEngine, dense_bytes
 from frot.solvers.sinkhorn.engine import Engine, Point
 from frot.solvers.sinkhorn.gibbs import Gibbs
 from frot.solvers.sinkhorn.objective import plan_objective
@@ -43,6 +43,9 @@ __all__ = [
 
 # Beyond this accuracy single precision cannot be trusted to lead the way.
 SINGLE_TO = 2e-5
+# With one group and an eps of this share of the scale of costs, sweeps are few.
+FEW_SWEEPS = 0.3
+FEW_ENTRIES = 40_000
 # Seconds a proof takes for an entry of the cost, about, and in any case; and what share of the time
 # that is left it may take.
 PROOF_SECONDS, PROOF_SECONDS_ON_DEVICE, PROOF_START = 3e-8, 1e-9, 2e-3
@@ -78,7 +81,9 @@ class EntropicRun:
             fused = FusedEngine.of(geometry, terms, self.tol)
             if fused is not None:
                 return fused
-        search = _search(geometry, self.problem, self.tol) if terms.single_safe else geometry
+        one_kernel = not self.streams and _one_kernel(terms)
+        precise = one_kernel or not terms.single_safe
+        search = geometry if precise else _search(geometry, self.problem, self.tol)
         kind = StreamEngine if self.streams else DenseEngine
         return kind(search, terms.at(search.home), geometry)
 
@@ -105,7 +110,7 @@ class EntropicRun:
 
     def certify(self, at: Point, engine: Engine) -> tuple[Upper, Lower]:
         """Prove bounds from a point of an ascent with an engine, in its way of proving."""
-        proof = certify(engine, at.alpha, at.g, self.tol)
+        proof = certify(engine, at.alpha, at.g, self.tol, at)
         return self.upper(proof), self.lower(proof)
 
     @property
@@ -188,7 +193,13 @@ class EntropicRun:
         f, g = proving(self.engine.double(), proof.f, proof.g)
         f, g = self._potentials(proof.alpha, f, g, soft=True)
         slack, plain = float(proof.slack[0]), float(proof.plain_lower[0])
-        return Lower(float(proof.lower[0]), proof.alpha[0, :], f, g, slack, plain)
+        asked = plain if proof.plain_f is not None else lambda: self._plain(proof)
+        return Lower(float(proof.lower[0]), proof.alpha[0, :], f, g, slack, asked)
+
+    def _plain(self, proof: Certificate) -> float:
+        """What the potentials of a proof prove without eps, for whoever asks."""
+        with no_deadline():
+            return float(certify(self.engine, proof.alpha, proof.g).plain_lower[0])
 
     def plain_lower(self, proof: Certificate) -> Lower:
         """What the potentials prove without eps."""
@@ -227,6 +238,18 @@ def proof_seconds(home: Home, entries: int) -> float:
 def time_for_objective(entries: int) -> bool:
     """Whether a pass over so many costs is done before a time limit, or not long after it."""
     return entries * PROOF_SECONDS <= LAST_SECONDS + max(0.0, seconds_left())
+
+
+def _one_kernel(terms: Terms) -> bool:
+    """Whether a kernel of the host in double precision is best for the search as well.
+
+    One that few sweeps are made on takes less time than two.
+    """
+    if terms.sizes.shape[1] > 1 or terms.soft or terms.uneven or not terms.home.on_host:
+        return False
+    share = float(terms.eps[0, 0]) / float(terms.scale[0, 0])
+    few = terms.a.shape[1] * terms.b.shape[1] <= FEW_ENTRIES
+    return share >= FEW_SWEEPS or (few and share >= DIRECT_FROM)
 
 
 def _search(geometry: Geometry, problem: Problem, tol: float) -> Geometry:

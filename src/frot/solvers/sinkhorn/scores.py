@@ -6,6 +6,7 @@ squared Euclidean costs only a product of matrices is left, which is as fast as 
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -26,6 +27,10 @@ class Scores(Protocol):
 
     def block(self, part: slice, bias: Any) -> Any:
         """Return bias_j - M_ij / eps + offset_i, (B, r, m), for a bias of shape (B, m)."""
+        ...
+
+    def reach(self) -> float:
+        """Bound the size of scores without bias, by a look at the points alone."""
         ...
 
     def offset(self, part: slice) -> Any:
@@ -52,12 +57,13 @@ class _PointScores:
     """A product of scaled points, and norms."""
 
     def __init__(self, geometry: PointGeometry, terms: Terms, alpha: Any) -> None:
-        xp = geometry.home.xp
         self.geometry: PointGeometry = geometry
         self.weights = geometry.feature_weights(alpha)[:, None, :] / terms.eps[:, :, None]
-        # Scaling the columns once is less work than scaling every block of rows.
-        self.across = xp.matrix_transpose(geometry.Y * (2.0 * self.weights))
-        self.y_norms = self._norms(geometry.Y)
+
+    @cached_property
+    def across(self) -> Any:
+        """The columns: to scale them once is less work than to scale every block of rows."""
+        return self.geometry.home.xp.matrix_transpose(self.geometry.Y * (2.0 * self.weights))
 
     def block(self, part: slice, bias: Any) -> Any:
         found = self.geometry.X[:, part, :] @ self.across
@@ -66,19 +72,30 @@ class _PointScores:
 
     @cached_property
     def x_norms(self) -> Any:
-        return self._norms(self.geometry.X)
+        return self._norms[0]
 
-    def _norms(self, points: Any) -> Any:
-        across = self.geometry.home.xp.matrix_transpose(self.weights)
-        return ((points * points) @ across)[:, :, 0]
+    @cached_property
+    def y_norms(self) -> Any:
+        return self._norms[1]
+
+    @cached_property
+    def _norms(self) -> tuple[Any, Any]:
+        return self.geometry.norms(self.weights)
+
+    def reach(self) -> float:
+        # A product of points is no more than the mean of their squares.
+        largest = self.geometry.home.xp.max
+        return 2.0 * (float(largest(self.x_norms)) + float(largest(self.y_norms)))
 
     def offset(self, part: slice) -> Any:
         return self.x_norms[:, part]
 
     def partial(self, part: slice, kernel: Any, left: Any, right: Any = None) -> Any:
+        xp = self.geometry.home.xp
         Y = self.geometry.Y if right is None else self.geometry.Y * right[:, :, None]
         X = self.geometry.X[:, part, :] * left[:, :, None]
-        return self.geometry.home.xp.sum(X * (kernel @ Y), axis=1)
+        # A few rows times the kernel take half the time that the kernel times a few columns does.
+        return xp.sum((xp.matrix_transpose(X) @ kernel) * xp.matrix_transpose(Y), axis=2)
 
     def total(self, partials: Any, rows: Any, cols: Any) -> Any:
         return self.geometry.from_moments(rows, cols, partials)
@@ -93,6 +110,9 @@ class _CostScores:
 
     def block(self, part: slice, bias: Any) -> Any:
         return bias[:, None, :] - self.geometry.rows(part).mix(self.weights)
+
+    def reach(self) -> float:
+        return math.inf
 
     def offset(self, part: slice) -> Any:
         return 0.0

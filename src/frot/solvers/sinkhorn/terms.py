@@ -149,6 +149,8 @@ class Terms:
     def light(self) -> Any:
         """Sizes of the weights' logarithms, (B, m); zero where there is no weight."""
         xp = self.home.xp
+        if not self.gaps:
+            return xp.abs(xp.log(self.b))
         return xp.where(self.b > 0.0, xp.abs(self.log(self.b)), 0.0 * self.b)
 
     @cached_property
