@@ -20,6 +20,7 @@ from frot._base.archive import write_archive
 from frot._base.errors import InputError, require
 from frot._base.files import check_path, check_writable, replacing
 from frot.correspondence._interpolation import sampling
+from frot.correspondence._photo import as_bytes
 
 if TYPE_CHECKING:
     from frot.correspondence.match import Match
@@ -47,10 +48,8 @@ class Warped(NamedTuple):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the picture, .png or .webp, with what is not known transparent."""
         path = _check_suffix(path, IMAGES)
-        colours = np.dstack([np.clip(self.pixels, 0.0, 1.0), self.valid])
-        image = require("PIL.Image", "correspondence").fromarray(
-            (255.0 * colours).round().astype(np.uint8)
-        )
+        colours = as_bytes(np.dstack([self.pixels, self.valid]))
+        image = require("PIL.Image", "correspondence").fromarray(colours)
         with replacing(path) as draft:
             image.save(draft, **({"lossless": True} if path.suffix.lower() == ".webp" else {}))
         return path
