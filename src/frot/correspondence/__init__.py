@@ -48,7 +48,7 @@ from frot.correspondence.backbones import (
     resnet,
     resolve_backbone,
 )
-from frot.correspondence.backbones.cache import CachedBackbone, FeatureCache
+from frot.correspondence.cache import CachedBackbone, FeatureCache
 from frot.correspondence.datasets import (
     PAIR_SETS,
     PairSet,
