@@ -14,7 +14,7 @@ import numpy as np
 from frot._base.errors import InputError, hearing
 from frot._base.fingerprint import fingerprint
 from frot._base.store import Store
-from frot._base.validate import check_number
+from frot._base.validate import check_count, check_number
 from frot.correspondence._features import FeatureMap
 from frot.correspondence._matcher import Matcher
 from frot.correspondence._score import pck
@@ -105,9 +105,7 @@ def search_layers(
     >>> search_layers(pairs, Matcher(side=96, method="nn"), beam=1, most=2)
     LayerSearch(best=('block_0',), score=1.0, history=...)
     """
-    for value, name in ((beam, "beam"), (most, "most")):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InputError(f"{name}: must be a whole number >= 1, got {value!r}")
+    beam, most = check_count(beam, "beam"), check_count(most, "most")
     _check(pairs, threshold)
     names = matcher.backbone.layers
     rounds = min(most, len(names))

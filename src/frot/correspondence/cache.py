@@ -23,8 +23,7 @@ from frot.correspondence._device import working_home
 from frot.correspondence._features import Backbone, FeatureMap, extract_named, knows_names
 from frot.correspondence._layer_costs import all_finite
 from frot.correspondence._photo import Photo, read_photo
-from frot.correspondence.backbones.arrays import image_key
-from frot.correspondence.backbones.wrappers import Wrapper
+from frot.correspondence.backbones.wrappers import Wrapper, image_key
 from frot.correspondence.layers import PhotoFeatures
 
 __all__ = [
@@ -168,7 +167,7 @@ class CachedBackbone(Wrapper):
     Examples
     --------
     >>> import tempfile
-    >>> from frot.correspondence.backbones.arrays import ArrayBackbone
+    >>> from frot.correspondence.backbones.wrappers import ArrayBackbone
     >>> image = np.zeros((64, 96, 3), dtype="float32")
     >>> arrays = ArrayBackbone({image_key(image): {"patches": np.ones((5, 4, 6))}})
     >>> backbone = CachedBackbone(arrays, FeatureCache(tempfile.mkdtemp()))

@@ -11,8 +11,7 @@ from frot.correspondence.backbones._onnx import OnnxBackbone
 from frot.correspondence.backbones._resolve import resolve_backbone
 from frot.correspondence.backbones._torch import TorchBackbone
 from frot.correspondence.backbones._weights import find_weights
-from frot.correspondence.backbones.arrays import ArrayBackbone, image_key
-from frot.correspondence.backbones.wrappers import SomeLayers
+from frot.correspondence.backbones.wrappers import ArrayBackbone, SomeLayers, image_key
 
 torch = pytest.importorskip("torch")
 from tests.correspondence.backbones import resnets  # noqa: E402

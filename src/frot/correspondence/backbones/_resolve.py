@@ -20,8 +20,7 @@ from frot.correspondence.backbones._transformers import (
     transformers_backbone,
     vision_transformer,
 )
-from frot.correspondence.backbones.arrays import ArrayBackbone
-from frot.correspondence.backbones.wrappers import SomeLayers
+from frot.correspondence.backbones.wrappers import ArrayBackbone, SomeLayers
 
 __all__ = ["BACKBONES", "resolve_backbone"]
 

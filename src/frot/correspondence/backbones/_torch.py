@@ -18,7 +18,7 @@ from frot.correspondence.backbones._preprocess import preprocessing
 from frot.correspondence.backbones.wrappers import choose_layers, warn_of_few
 
 if TYPE_CHECKING:
-    from frot.correspondence.backbones._replay import Look
+    from frot.correspondence.backbones._trace import Look
 
 __all__ = ["TorchBackbone"]
 
@@ -85,7 +85,7 @@ class TorchBackbone:
     ) -> None:
         torch = require("torch", "correspondence")
         from frot.correspondence.backbones._module_identity import Weights, placed
-        from frot.correspondence.backbones._replay import Replays
+        from frot.correspondence.backbones._trace import Replays
 
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module is a {type(module).__name__}; give a torch.nn.Module")
@@ -262,7 +262,7 @@ class TorchBackbone:
 
     def _look(self, ready: np.ndarray, layers: Sequence[str]) -> Look:
         """Run the module on an image, or replay its run, for maps of some layers and the head."""
-        from frot.correspondence.backbones._replay import Look
+        from frot.correspondence.backbones._trace import Look
 
         def run(image: Any) -> Look:
             trace, outputs = self._run(image, {self._parts[name] for name in layers})
