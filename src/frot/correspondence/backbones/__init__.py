@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from frot.correspondence.backbones._mobile import default_backbone, efficientnet_lite2, mobilenetv2
+from frot.correspondence.backbones._networks import (
+    default_backbone,
+    efficientnet_lite2,
+    mobilenetv2,
+    resnet,
+)
 from frot.correspondence.backbones._onnx import OnnxBackbone
-from frot.correspondence.backbones._resnet import resnet
 from frot.correspondence.backbones._resolve import BACKBONES, resolve_backbone
 from frot.correspondence.backbones._torch import TorchBackbone
 from frot.correspondence.backbones._transformers import transformers_backbone, vision_transformer

@@ -10,9 +10,14 @@ from typing import Any
 
 from frot._base.errors import InputError
 from frot.correspondence._features import Backbone
-from frot.correspondence.backbones._mobile import default_backbone, efficientnet_lite2, mobilenetv2
+from frot.correspondence.backbones._networks import (
+    RESNETS,
+    default_backbone,
+    efficientnet_lite2,
+    mobilenetv2,
+    resnet,
+)
 from frot.correspondence.backbones._onnx import OnnxBackbone
-from frot.correspondence.backbones._resnet import RESNETS, resnet
 from frot.correspondence.backbones._torch import TorchBackbone
 from frot.correspondence.backbones._transformers import (
     VISION_TRANSFORMERS,

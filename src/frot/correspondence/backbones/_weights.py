@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import zipfile
@@ -9,10 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from frot._base.errors import InputError, require
 from frot.datasets.catalogue import folders
 
-__all__ = ["fill", "find_weights", "read_weights"]
+__all__ = ["fill", "find_weights", "read_tensorflow_js", "read_weights"]
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
 
@@ -117,3 +120,87 @@ def _is_text(path: Path) -> bool:
     with path.open("rb") as file:
         start = file.read(64).lstrip()
     return start.startswith((b"<", b"{", b"version https://git-lfs"))
+
+
+# What Keras adds to variances where a model does not say.
+KERAS_EPSILON = 1e-3
+
+
+def read_tensorflow_js(path: Path) -> tuple[dict[str, np.ndarray], float]:
+    """Return the weights of a model by name, such as ``conv1/kernel``, and its epsilon.
+
+    That is what it adds to variances. `path` is its ``model.json``; the shards lie in the same
+    folder. Weights are data, and nothing is run; quantised ones are refused.
+
+    Examples
+    --------
+    >>> read_tensorflow_js(Path("model.json"))
+    Traceback (most recent call last):
+    ...
+    frot.InputError: model.json does not exist; give the path of a weight file
+    """
+    if not path.is_file():
+        raise InputError(f"{path} does not exist; give the path of a weight file")
+    try:
+        model = json.loads(path.read_text(encoding="utf-8"))
+        groups = [
+            ([str(name) for name in group["paths"]], [_entry(one) for one in group["weights"]])
+            for group in model["weightsManifest"]
+        ]
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{path} is no model.json of a TensorFlow.js layers model") from None
+    weights: dict[str, np.ndarray] = {}
+    for shards, entries in groups:
+        weights |= _group(path.parent, shards, entries)
+    return weights, _epsilon(model, path)
+
+
+def _entry(entry: dict[str, Any]) -> tuple[str, tuple[int, ...], bool]:
+    """Name and shape of an array, and whether it is in single precision."""
+    plain = entry["dtype"] == "float32" and "quantization" not in entry
+    return str(entry["name"]), tuple(int(side) for side in entry["shape"]), plain
+
+
+def _group(
+    folder: Path, shards: list[str], entries: list[tuple[str, tuple[int, ...], bool]]
+) -> dict[str, np.ndarray]:
+    """The arrays of one group, which lie end to end over its shards."""
+    content = b"".join(_shard(folder, name) for name in shards)
+    found, start = {}, 0
+    for name, shape, plain in entries:
+        if not plain:
+            raise InputError(f"{folder} holds {name} quantised; get the model in single precision")
+        count = int(np.prod(shape, dtype=int))
+        if start + 4 * count > len(content):
+            raise InputError(f"{folder} holds less than its model.json says; get it anew")
+        # Copied: what is read is not to be written, and torch warns of such arrays.
+        found[name] = np.frombuffer(content, "<f4", count, start).reshape(shape).copy()
+        start += 4 * count
+    if start != len(content):
+        raise InputError(f"{folder} holds more than its model.json says; get it anew")
+    return found
+
+
+def _shard(folder: Path, name: str) -> bytes:
+    if Path(name).name != name:
+        raise InputError(f"{folder / 'model.json'} names a shard {name!r} outside its folder")
+    try:
+        return (folder / name).read_bytes()
+    except OSError:
+        raise InputError(f"{folder / name} is missing, which model.json names") from None
+
+
+def _epsilon(model: dict[str, Any], path: Path) -> float:
+    """What the model's normalisations add to variances: one number."""
+    try:
+        layers = model["modelTopology"]["model_config"]["config"]["layers"]
+        found = {
+            float(layer["config"].get("epsilon", KERAS_EPSILON))
+            for layer in layers
+            if layer["class_name"] == "BatchNormalization"
+        }
+    except (KeyError, TypeError, ValueError):
+        found = {KERAS_EPSILON}
+    if len(found) > 1:
+        raise InputError(f"{path} has normalisations that differ in epsilon, as no ResNet has")
+    return found.pop() if found else KERAS_EPSILON
