@@ -150,7 +150,7 @@ class PairPlanner:
         self, work: PairSteps, weights: tuple[np.ndarray, np.ndarray], adversary: Simplex
     ) -> LayerPlan | None:
         """The plan whose gap is closed, as far as can be seen."""
-        work.products()
+        work.play(work.cosines)
         sizes = work.phi.double().cpu().numpy()[np.argsort(work.order)]
         home, (a, b) = Home.of(sizes), weights
         terms = Terms.of(home, a[None], b[None], adversary, self.eps, sizes[None])
@@ -245,10 +245,10 @@ class StackEngine:
         limit, error, count = MOST_SWEEPS if limit is None else limit, np.inf, 0
         while error > float(np.max(closeness)) and count < limit:
             check_deadline()
-            (work.go_on if count else work.begin)()
+            work.play(work.go_on if count else work.begin)
             count += LOOK
             error = float(work.off)
-        work.look()
+        work.play(work.look)
         found = work.seen.cpu().numpy().astype(float)
         logs, moved, columns, known = np.split(found, np.cumsum([n, m, m]))
         phi = np.empty((1, len(known)))
