@@ -121,13 +121,8 @@ def kept_neighbours(
 ) -> float:
     """Return the share of neighbours that stay neighbours, beyond chance, at least 1e-6.
 
-    Parameters
-    ----------
-    matches : integer array of shape (n,)
-        For each cell of a grid the number of a cell of the other.
-    grid, other : Grid
-    some : bool array of shape (n,), optional
-        The cells that are asked; all if left out.
+    `matches`, (n,), are for each cell of a grid the number of a cell of the other, and `some`,
+    (n,), the cells that are asked; all if left out.
     """
     return float(_kept_each(matches, grid, other, some)[0])
 
@@ -143,11 +138,6 @@ def forwardness(
 
     Of the cells side by side whose matches are side by side, too, within two cells: the share
     whose matches are in the same order, less the share whose matches are in the other.
-
-    Parameters
-    ----------
-    matches, grid, other, some :
-        As of `kept_neighbours`.
 
     Examples
     --------

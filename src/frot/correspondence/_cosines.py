@@ -221,21 +221,15 @@ class CoarseLayers:
     Between two coarse rows and a few coarse columns of the source, a tile of fine cells sees few
     rows of K; these are interpolated on the target's side and multiplied by the tile's weights,
     one matrix product for all layers of the same grids.
-
-    Parameters
-    ----------
-    K : array of shape (hs, ws, layers, wt, ht)
-        Products of the vectors of the source's cells with the target's.
-    source, target : pairs of Line
-        Down and across.
-    ds, dt : arrays of shape (layers, h, w) and (layers, h w)
-        Inverse lengths of the interpolated vectors.
     """
 
     layers: tuple[int, ...]
+    # Products of the vectors of the source's cells with the target's, (hs, ws, layers, wt, ht).
     K: Any
+    # Down and across.
     source: tuple[Line, Line]
     target: tuple[Line, Line]
+    # Inverse lengths of the interpolated vectors, (layers, h, w) and (layers, h w).
     ds: Any
     dt: Any
 

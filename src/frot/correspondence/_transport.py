@@ -48,12 +48,7 @@ PAPER_TOL = 1e-3
 def paper_solver(steps: int = 3, tol: float = PAPER_TOL) -> FrankWolfe:
     """The paper's algorithm 2: so many Frank-Wolfe steps with a Sinkhorn oracle.
 
-    Parameters
-    ----------
-    steps : int
-        T.
-    tol : float
-        Mass that an oracle call may leave in wrong columns (rounding puts it right).
+    An oracle call may leave so much mass in wrong columns (rounding puts it right).
 
     Examples
     --------
@@ -85,26 +80,11 @@ def solve_layers(
         \min_{\Pi \in U(a, b)} \max_{\alpha \in \Sigma^L} \sum_l \alpha_l \langle \Pi, C_l \rangle
         - \eta\, \mathrm{KL}(\alpha | q) + \varepsilon\, \mathrm{KL}(\Pi | a b^\top)
 
-    Parameters
-    ----------
-    costs : GridGeometry
-        What `layer_costs` returns.
-    a, b : arrays of shape (n,) and (m,), optional
-        Weights of the cells; divided by their sums, uniform if left out.
-    names : sequence of str, optional
-        Names of the layers.
-    eta, eps, prior, normalise, start :
-        As in `frot.solve`. "regret" needs the whole stack in double precision.
-    solver : Solver, optional
-        ``Entropic(tol=1e-3)`` if left out; `paper_solver` is the paper's, which stops after its
-        steps whatever the gap, and says nothing about it but the result's status and interval.
-    tol, max_iter, time_limit : optional
-        Override the solver's.
-
-    Returns
-    -------
-    Result
-        Its arrays are NumPy's, or those of the costs' library on their device.
+    The weights of the cells, (n,) and (m,), are divided by their sums. The other terms are those
+    of `frot.solve`; "regret" needs the whole stack in double precision. The solver is
+    ``Entropic(tol=1e-3)`` if left out; `paper_solver` is the paper's, which stops after its steps
+    whatever the gap, and says nothing about it but the result's status and interval. Arrays of the
+    result are NumPy's, or those of the costs' library on their device.
 
     Examples
     --------
@@ -192,22 +172,7 @@ def paper_plan(
     """Take the paper's steps, each vertex swept until no more than `tol` is in wrong columns.
 
     `solve_layers` with `paper_solver` takes the same steps and proves an interval, which takes
-    seven times as long.
-
-    Parameters
-    ----------
-    costs : GridGeometry
-    a, b : arrays of shape (n,) and (m,), optional
-        Weights of the cells, some of which may be zero; divided by their sums.
-    eta, eps : float
-        Both > 0.
-    prior : array of shape (L,), optional
-    steps : int
-        T.
-    tol : float
-        L1 error of the columns.
-    max_sweeps : int
-        Sweeps a step at most.
+    seven times as long. Cells may have no weight; eta and eps are positive.
 
     Examples
     --------
@@ -261,14 +226,8 @@ def paper_steps(
     .. math:: \Pi^{(t+1)} = (1 - \gamma_t)\, \Pi^{(t)} + \gamma_t\, \hat\Pi, \qquad
         \gamma_t = 2 / (2 + t)
 
-    Parameters
-    ----------
-    steps : int
-        T.
-    vertex : callable
-        From t to the best plan at the weights that answer the last one.
-    move : callable
-        Moves to that plan by a share gamma of the way.
+    `vertex` goes from t to the best plan at the weights that answer the last one, and `move` goes
+    a share gamma of the way to it.
     """
     for step in range(steps):
         move(vertex(step), 2.0 / (2.0 + step))

@@ -88,13 +88,6 @@ class MatchProblem:
         scaled = xp.clip(plan * float(plan.shape[0]), 0.0, None)
         return xp.sqrt(scaled) if exponent == 0.5 else scaled**exponent
 
-    def massive(self, votes: Any) -> Any:
-        """Return votes, (n, m), without those from and for cells that have no mass.
-
-        Where there is a plan it has none there by itself.
-        """
-        return votes_between(votes, self.a > 0.0, self.b > 0.0, self.home)
-
     def solve(self, prior: np.ndarray | None, start: Start | None = None) -> Result:
         """Feature-robust transport over all layers, from where it is known to end."""
         layers, given = self.layers, self.settings
@@ -377,19 +370,19 @@ POWER = 3
 
 def nearest(problem: MatchProblem) -> Outcome:
     """Cosine nearest neighbours, all layers alike: the mean over layers of the cosine, cubed."""
-    cosines = 1.0 - 0.5 * problem.layers.mixed(problem.equal)
-    return _voted(problem, cosines)
+    return _voted(problem, 1.0 - 0.5 * problem.layers.mixed(problem.equal))
 
 
 def hyperpixel(problem: MatchProblem) -> Outcome:
     """Hyperpixel flow (Min et al. 2019): the cosine of all layers put end to end, cubed."""
-    cosines = problem.layers.concatenated
-    return _voted(problem, cosines)
+    return _voted(problem, problem.layers.concatenated)
 
 
 def _voted(problem: MatchProblem, cosines: Any) -> Outcome:
     votes = problem.home.xp.clip(cosines, 0.0, None) ** POWER
-    return Outcome(problem.massive(votes), problem.equal)
+    # Where there is a plan it has nothing from and for cells without mass by itself.
+    votes = votes_between(votes, problem.a > 0.0, problem.b > 0.0, problem.home)
+    return Outcome(votes, problem.equal)
 
 
 METHODS: dict[str, Callable[[MatchProblem], Outcome]] = {

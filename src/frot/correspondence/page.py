@@ -18,6 +18,7 @@ import numpy as np
 from frot._base.errors import require
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo, as_bytes
+from frot.correspondence.flow import spacing
 from frot.correspondence.pictures import as_points, grid_extent
 from frot.show.page import check_page, data_address, render, save_page
 
@@ -237,10 +238,7 @@ class Sampled:
 
 def sample(match: Match, most: int = MAX_POINTS) -> Sampled:
     """Move a grid of at most so many points by `match.transfer`: every pixel, where that is few."""
-    h, w = match.source.size
-    step = 1
-    while -(-h // step) * -(-w // step) > most:
-        step += 1
+    (h, w), step = match.source.size, spacing(match.source.size, most)
     x, y = np.arange(0, w, step), np.arange(0, h, step)
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2).astype(float)
     moved = match.transfer(points)

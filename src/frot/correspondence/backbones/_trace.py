@@ -47,28 +47,18 @@ _NORMS = (
 
 @dataclass(frozen=True)
 class TracedCells:
-    """What the cells of a tensor see of the input.
-
-    Parameters
-    ----------
-    stride : int
-        Pixels between neighbouring cells.
-    receptive_field : int
-        Pixels across, along convolutions and pools; what attention and averages over the whole
-        image add is not counted.
-    grid : tuple of int
-        Rows and columns of cells.
-    start : float
-        Where the first cell is centred, in pixels; 0 where windows are padded alike on both sides.
-    gaps : tuple of int
-        How many strides neighbours are apart, down and across, while cells are picked first along
-        one axis and then along the other.
-    """
+    """What the cells of a tensor see of the input, in pixels."""
 
     stride: int
+    # Along convolutions and pools; what attention and averages over the whole image add is not
+    # counted.
     receptive_field: int
+    # Rows and columns of cells.
     grid: tuple[int, int]
+    # Where the first cell is centred; 0 where windows are padded alike on both sides.
     start: float = 0.0
+    # How many strides neighbours are apart, down and across, while cells are picked first along
+    # one axis and then along the other.
     gaps: tuple[int, int] = (1, 1)
 
 

@@ -39,33 +39,20 @@ EDGES = 2
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table, in per cent.
-
-    Parameters
-    ----------
-    method : str
-    measure : str
-        What is measured and how it is averaged, such as "PCK 0.1 per image".
-    source : str
-        "measured", or whose table it is from.
-    values : dict
-        By class; a class that is not there has no figure.
-    all : float
-        Over all pairs.
-    error : float or None
-        Standard error of `all`.
-    pairs : int or None
-    short : bool
-        Whether it is shown unless all published rows are asked for.
-    """
+    """A line of the table, in per cent."""
 
     method: str
+    # What is measured and how it is averaged, such as "PCK 0.1 per image".
     measure: str
+    # "measured", or whose table it is from.
     source: str
+    # By class; a class that is not there has no figure.
     values: Mapping[str, float]
+    # Over all pairs, and its standard error.
     all: float
     error: float | None = None
     pairs: int | None = None
+    # Whether it is shown unless all published rows are asked for.
     short: bool = True
 
 

@@ -287,12 +287,7 @@ class SideBySide:
     """Where the pixels of both photographs are in the axes.
 
     The first keeps its pixels as coordinates; the second stands to its right, scaled to the same
-    height.
-
-    Parameters
-    ----------
-    source, target : pairs of int
-        Heights and widths.
+    height. Sizes are heights and widths.
 
     Examples
     --------
