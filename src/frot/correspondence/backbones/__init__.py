@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from frot.correspondence.backbones._networks import (
+    BACKBONES,
     default_backbone,
     efficientnet_lite2,
     mobilenetv2,
     resnet,
+    resolve_backbone,
 )
 from frot.correspondence.backbones._onnx import OnnxBackbone
-from frot.correspondence.backbones._resolve import BACKBONES, resolve_backbone
 from frot.correspondence.backbones._torch import TorchBackbone
 from frot.correspondence.backbones._transformers import transformers_backbone, vision_transformer
 from frot.correspondence.backbones._weights import find_weights

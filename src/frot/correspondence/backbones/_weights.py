@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 from frot._base.errors import InputError, require
 from frot.datasets.catalogue import folders
 
-__all__ = ["fill", "find_weights", "read_tensorflow_js", "read_weights"]
+__all__ = ["fill", "find_weights", "read_keras_resnet", "read_weights"]
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
 
@@ -122,22 +123,100 @@ def _is_text(path: Path) -> bool:
     return start.startswith((b"<", b"{", b"version https://git-lfs"))
 
 
-# What Keras adds to variances where a model does not say.
-KERAS_EPSILON = 1e-3
+# What Keras adds to variances where a model does not say, and what torch adds.
+KERAS_EPSILON, EPSILON = 1e-3, 1e-5
 
 
-def read_tensorflow_js(path: Path) -> tuple[dict[str, np.ndarray], float]:
-    """Return the weights of a model by name, such as ``conv1/kernel``, and its epsilon.
+def read_keras_resnet(path: Path) -> dict[str, Any]:
+    r"""Return the weights of Keras' ResNet for TensorFlow.js by torchvision's names and shapes.
 
-    That is what it adds to variances. `path` is its ``model.json``; the shards lie in the same
-    folder. Weights are data, and nothing is run; quantised ones are refused.
+    `path` is its ``model.json``. Weights are data, and nothing is run; quantised ones are refused.
+    They are called ``res2a_branch2a/kernel`` (Keras of old) or ``conv2_block1_1_conv/kernel``. The
+    bias of a convolution goes into the mean of the normalisation behind it, and the difference
+    between the two libraries' epsilon into its variance:
+
+    .. math:: \gamma \frac{x + b - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta
+        = \gamma \frac{x - (\mu - b)}{\sqrt{(\sigma^2 + \epsilon - 10^{-5}) + 10^{-5}}} + \beta
 
     Examples
     --------
-    >>> read_tensorflow_js(Path("model.json"))
+    >>> read_keras_resnet(Path("model.json"))
     Traceback (most recent call last):
     ...
     frot.InputError: model.json does not exist; give the path of a weight file
+    """
+    weights, epsilon = _read_tensorflow_js(path)
+    torch = require("torch", "correspondence")
+    parts: dict[str, dict[str, np.ndarray]] = {}
+    for key, value in weights.items():
+        layer, _, kind = key.rpartition("/")
+        parts.setdefault(layer.rpartition("/")[2], {})[kind] = value
+    found: dict[str, np.ndarray] = {}
+    biases: dict[str, np.ndarray] = {}
+    for layer, part in parts.items():
+        place, normalisation = _place(layer, path)
+        try:
+            if place == "fc":
+                found |= {"fc.weight": part["kernel"].T, "fc.bias": part["bias"]}
+            elif layer == normalisation:
+                found |= {
+                    f"{place}.weight": part["gamma"],
+                    f"{place}.bias": part["beta"],
+                    f"{place}.running_mean": part["moving_mean"],
+                    f"{place}.running_var": part["moving_variance"] + (epsilon - EPSILON),
+                }
+            else:
+                found[f"{place}.weight"] = part["kernel"].transpose(3, 2, 0, 1)
+                biases[_behind(place)] = part.get("bias", np.zeros(1, dtype=np.float32))
+        except KeyError as missing:
+            raise InputError(f"{path} has no {missing.args[0]} of {layer}") from None
+    for place, bias in biases.items():
+        if f"{place}.running_mean" not in found:
+            raise InputError(f"{path} has no normalisation behind {place}; is it a ResNet?")
+        found[f"{place}.running_mean"] = found[f"{place}.running_mean"] - bias
+    return {
+        key: torch.from_numpy(np.ascontiguousarray(value, dtype=np.float32))
+        for key, value in found.items()
+    }
+
+
+def _place(layer: str, path: Path) -> tuple[str, str]:
+    """Return torchvision's name of a layer, and the layer's own if it is a normalisation.
+
+    Examples
+    --------
+    >>> _place("res4f_branch2b", Path("model.json")), _place("bn2a_branch1", Path("model.json"))
+    (('layer3.5.conv2', ''), ('layer1.0.downsample.1', 'bn2a_branch1'))
+    >>> _place("conv4_block6_2_conv", Path("model.json"))
+    ('layer3.5.conv2', '')
+    """
+    if layer in ("conv1", "conv1_conv"):
+        return "conv1", ""
+    if layer in ("bn_conv1", "conv1_bn"):
+        return "bn1", layer
+    if re.fullmatch(r"fc\d+|predictions|probs", layer):
+        return "fc", ""
+    if match := re.fullmatch(r"(res|bn)([2-5])([a-z])_branch(1|2[abc])", layer):
+        kind, stage, letter, branch = match.groups()
+        block, number = ord(letter) - ord("a"), " abc".index(branch[1:] or " ")
+    elif match := re.fullmatch(r"conv([2-5])_block(\d+)_([0-3])_(conv|bn)", layer):
+        stage, block, number, kind = match[1], int(match[2]) - 1, int(match[3]), match[4]
+    else:
+        raise InputError(f"{path} has a layer {layer!r}, which no ResNet of Keras has")
+    normal = kind == "bn"
+    inside = f"downsample.{int(normal)}" if number == 0 else f"{'bn' if normal else 'conv'}{number}"
+    return f"layer{int(stage) - 1}.{block}.{inside}", layer if normal else ""
+
+
+def _behind(place: str) -> str:
+    """The normalisation behind a convolution."""
+    return re.sub(r"conv(\d)$", r"bn\1", place.replace("downsample.0", "downsample.1"))
+
+
+def _read_tensorflow_js(path: Path) -> tuple[dict[str, np.ndarray], float]:
+    """Return the weights of a model by name, such as ``conv1/kernel``, and its epsilon.
+
+    That is what it adds to variances. The shards lie in the same folder as its ``model.json``.
     """
     if not path.is_file():
         raise InputError(f"{path} does not exist; give the path of a weight file")
