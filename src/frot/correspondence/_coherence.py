@@ -55,8 +55,8 @@ def coherences(
     source: Sequence[FeatureMap], target: Sequence[FeatureMap], home: Home
 ) -> np.ndarray:
     """Return the coherence of every layer, (L,): layers alike together, and one wait for all."""
-    xp, matches, places = home.xp, [], []
-    for layers in alike(source, target, home):
+    xp, groups, matches = home.xp, alike(source, target, home), []
+    for layers in groups:
         (F, living), (G, there) = (
             _unit_vectors(home, [maps[k] for k in layers]) for maps in (source, target)
         )
@@ -64,11 +64,10 @@ def coherences(
         nearest = [xp.reshape(xp.argmax(cosines, axis=axis), (-1,)) for axis in (2, 1)]
         # The nearest of equals is the first, and neighbours would seem to match neighbours.
         matches += [*nearest, xp.astype(living & there, nearest[0].dtype)]
-        places += layers
     ends = np.cumsum([len(part) for part in matches])[:-1]
     found = np.split(to_numpy(xp.concat(matches)), ends)
-    result = np.empty(len(places))
-    for group, layers in enumerate(alike(source, target, home)):
+    result = np.empty(len(source))
+    for group, layers in enumerate(groups):
         there, back, alive = found[3 * group : 3 * group + 3]
         one, other = (maps[layers[0]].grid for maps in (source, target))
         both = _kept_each(there, one, other) * _kept_each(back, other, one)

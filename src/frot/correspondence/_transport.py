@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +32,10 @@ __all__ = [
     "PAPER_TOL",
     "LayerPlan",
     "check_steps",
+    "paper_gammas",
     "paper_plan",
     "paper_shares",
     "paper_solver",
-    "paper_steps",
     "solve_layers",
     "sweep",
 ]
@@ -192,45 +192,33 @@ def paper_plan(
     left, right = (home.bring(x) for x in weights)
     phi = to_numpy(costs.product(left[None, :], right[None, :]))[0].astype(float)
     plan, g, worst, sweeps = None, home.xp.zeros_like(right), 0.0, 0
-
-    def vertex(step: int) -> Any:
-        nonlocal g, worst, sweeps
+    for gamma in paper_gammas(steps):
         _, alpha = adversary.best(phi)
         kernel = costs.mix(home.bring(alpha[None, :]))[0, ...]
         g, error, used = _vertex(kernel, left, right, eps, g, tol, max_sweeps, home)
         worst, sweeps = max(worst, error), sweeps + used
-        return kernel
-
-    def move(kernel: Any, gamma: float) -> None:
-        nonlocal phi, plan
         phi = (1.0 - gamma) * phi + gamma * to_numpy(costs.inner(kernel[None, ...]))[0]
         if plan is None:
             plan = kernel
-            return
+            continue
         for part in _blocks(home, kernel):
             plan[part, :] *= 1.0 - gamma
             plan[part, :] += gamma * kernel[part, :]
-
-    paper_steps(steps, vertex, move)
     return LayerPlan(plan, adversary.best(phi)[1], phi, worst, sweeps)
 
 
-Vertex = TypeVar("Vertex")
-
-
-def paper_steps(
-    steps: int, vertex: Callable[[int], Vertex], move: Callable[[Vertex, float], None]
-) -> None:
-    r"""Frank-Wolfe with the paper's steps, whatever the plans are and wherever they live.
+def paper_gammas(steps: int) -> list[float]:
+    r"""Return how far each of the paper's Frank-Wolfe steps goes to the best plan found there.
 
     .. math:: \Pi^{(t+1)} = (1 - \gamma_t)\, \Pi^{(t)} + \gamma_t\, \hat\Pi, \qquad
         \gamma_t = 2 / (2 + t)
 
-    `vertex` goes from t to the best plan at the weights that answer the last one, and `move` goes
-    a share gamma of the way to it.
+    Examples
+    --------
+    >>> paper_gammas(3)
+    [1.0, 0.6666666666666666, 0.5]
     """
-    for step in range(steps):
-        move(vertex(step), 2.0 / (2.0 + step))
+    return [2.0 / (2.0 + step) for step in range(steps)]
 
 
 def paper_shares(steps: int) -> list[float]:

@@ -17,9 +17,9 @@ from frot.api.solve import solve_costs
 from frot.correspondence._transport import (
     PAPER_TOL,
     LayerPlan,
+    paper_gammas,
     paper_plan,
     paper_solver,
-    paper_steps,
     solve_layers,
 )
 from frot.correspondence.layers import LayerPair
@@ -319,11 +319,8 @@ def subspace_robust(problem: MatchProblem) -> Outcome:
     """
     X, Y = (to_numpy(side).astype(float) for side in problem.layers.vectors())
     k = min(problem.settings.rank, X.shape[1])
-    plan = np.outer(problem.a, problem.b)
-    U = np.zeros((X.shape[1], k))
-
-    def vertex(step: int) -> np.ndarray:
-        nonlocal U
+    plan, U = np.outer(problem.a, problem.b), np.zeros((X.shape[1], k))
+    for gamma in paper_gammas(STEPS):
         U = _directions(X, Y, plan, k)
         P, Q = X @ U, Y @ U
         cost = (P**2).sum(axis=1)[:, None] + (Q**2).sum(axis=1)[None, :] - 2.0 * P @ Q.T
@@ -333,13 +330,7 @@ def subspace_robust(problem: MatchProblem) -> Outcome:
         except Interrupted:
             # There is no interval to say how far a plan is that was cut short: it is no answer.
             raise KeyboardInterrupt from None
-        return to_numpy(result.plan.dense()).astype(float)
-
-    def move(found: np.ndarray, gamma: float) -> None:
-        nonlocal plan
-        plan = (1.0 - gamma) * plan + gamma * found
-
-    paper_steps(STEPS, vertex, move)
+        plan = (1.0 - gamma) * plan + gamma * to_numpy(result.plan.dense()).astype(float)
     # Layers share the directions: their part is the length of the directions in their features.
     ends = np.cumsum([layer.channels for layer in problem.layers.source])[:-1]
     shares = np.array([part.sum() for part in np.split((U**2).sum(axis=1), ends)])

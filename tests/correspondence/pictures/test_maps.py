@@ -9,6 +9,8 @@ from frot import InputError
 from frot.correspondence import Matcher, TorchBackbone, plot_features, plot_flow, plot_warp
 from frot.correspondence._features import Grid
 from frot.correspondence.pictures import (
+    _maps,
+    _matches,
     flow_colours,
     plot_cam,
     plot_heatmap,
@@ -139,7 +141,9 @@ def test_many_etas_are_a_map():
     assert plot_layers(ETAS, kind="map").axes[0].images
 
 
-def test_layers_into_axes_of_the_user():
+def test_layers_into_axes_of_the_user(monkeypatch):
+    for module in (_maps, _matches):
+        monkeypatch.setattr(module, "new_figure", lambda *_: pytest.fail("there are axes already"))
     figure = Figure()
     axes = figure.add_subplot()
     assert plot_layers(ETAS[0.5], ax=axes) is figure

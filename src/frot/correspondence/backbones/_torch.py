@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -143,21 +143,19 @@ class TorchBackbone:
 
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
         """Return one map per layer for an image of shape (h, w, 3) in [0, 1]."""
-        return [replace(one, values=one.values.cpu().numpy()) for one in self._maps(image)]
+        maps = self.extract_on_device(image)
+        return [replace(one, values=one.values.cpu().numpy()) for one in maps]
 
     def extract_on_device(self, image: np.ndarray) -> list[FeatureMap]:
-        """The same with tensors where the module is."""
-        return list(self._maps(image))
-
-    def _maps(self, image: np.ndarray) -> Iterator[FeatureMap]:
-        """Maps with tensors, which lie in one piece."""
-        ready = self._ready(image)
-        look = self._look(ready, self.layers)
-        for name, (seen, values) in look.maps.items():
+        """The same with tensors where the module is, each in one piece."""
+        ready, maps = self._ready(image), []
+        for name, (seen, values) in self._look(ready, self.layers).maps.items():
             # Layers that were followed say how far apart their cells are.
-            stride = max(1, round(ready.shape[0] / values.shape[1])) if seen is None else 0
-            far, field = (stride, stride) if seen is None else (seen.stride, seen.receptive_field)
-            yield FeatureMap(name, values, far, field)
+            far = field = max(1, round(ready.shape[0] / values.shape[1]))
+            if seen is not None:
+                far, field = seen.stride, seen.receptive_field
+            maps.append(FeatureMap(name, values, far, field))
+        return maps
 
     def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
         """Return class activation maps of the most probable classes, shape (classes, h, w).
@@ -285,11 +283,8 @@ class TorchBackbone:
         torch = require("torch", "correspondence")
         from frot.correspondence.backbones._trace import Trace, evaluating, watching
 
-        trace, module = Trace(wanted), self._module
-        trace.start(image)
-        with torch.no_grad(), evaluating(module), watching(module, trace) as outputs:
-            for part in wanted:
-                outputs.setdefault(_bare(part), None)
+        trace, module, parts = Trace(image, wanted), self._module, map(_bare, wanted)
+        with torch.no_grad(), evaluating(module), watching(module, trace, parts) as outputs:
             try:
                 with trace:
                     module(image, **self._call)

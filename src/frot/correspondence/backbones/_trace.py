@@ -7,7 +7,7 @@ written, and a sum is copied before an activation overwrites it in place.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -65,13 +65,12 @@ class TracedCells:
 class Trace(TorchDispatchMode):
     """Follow the image through a module.
 
-    Parameters
-    ----------
-    keep : collection of str
-        Names of the sums and stems to copy.
+    From the tensor of a batch of one, (1, 3, h, w); the sums and stems named in `keep` are copied.
 
     Attributes
     ----------
+    geometries : mapping of tensor to TracedCells or None
+        What the cells of tensors see, where that is known.
     inside : list of str
         Names of the modules that are being run, the innermost last; kept by the caller's hooks.
     sums : dict
@@ -88,7 +87,7 @@ class Trace(TorchDispatchMode):
         applied, shape (classes, channels), and what comes out.
     """
 
-    def __init__(self, keep: Collection[str] = ()) -> None:
+    def __init__(self, image: torch.Tensor, keep: Collection[str] = ()) -> None:
         super().__init__()
         self.inside: list[str] = []
         self.sums: dict[str, tuple[TracedCells, torch.Tensor | None]] = {}
@@ -98,17 +97,10 @@ class Trace(TorchDispatchMode):
         self.head: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = None
         self._keep = keep
         # None: made from the image, but no longer known where each value looks.
-        self._geometries = WeakTensorKeyDictionary()
+        self.geometries = WeakTensorKeyDictionary()
+        self.geometries[image] = TracedCells(1, 1, (image.shape[2], image.shape[3]))
         self._averages = WeakTensorKeyDictionary()
         self._convolved = WeakTensorKeyDictionary()
-
-    def start(self, image: torch.Tensor) -> None:
-        """Say which tensor is the image, of shape (1, 3, h, w)."""
-        self._geometries[image] = TracedCells(1, 1, (image.shape[2], image.shape[3]))
-
-    def geometry(self, tensor: torch.Tensor) -> TracedCells | None:
-        """Return what the cells of a tensor see, where that is known."""
-        return self._geometries.get(tensor)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
@@ -118,7 +110,7 @@ class Trace(TorchDispatchMode):
             self.weights += 1
         outputs = result if isinstance(result, tuple | list) and result else (result,)
         if isinstance(outputs[0], torch.Tensor):
-            inputs = [value for value in _tensors(args) if value in self._geometries]
+            inputs = [value for value in _tensors(args) if value in self.geometries]
             if inputs:
                 self._follow(func, args, inputs, [o for o in outputs if torch.is_tensor(o)])
         return result
@@ -127,7 +119,7 @@ class Trace(TorchDispatchMode):
         self, func: Any, args: Sequence[Any], inputs: list[Any], outputs: list[torch.Tensor]
     ) -> None:
         output, first = outputs[0], inputs[0]
-        seen = self._geometries[first]
+        seen = self.geometries[first]
         if func is _ATEN.convolution.default:
             window = [(k - 1) * d for k, d in zip(args[1].shape[2:], args[5], strict=True)]
             seen = None if args[6] else _through(seen, window, args[3], args[4], output)
@@ -141,13 +133,13 @@ class Trace(TorchDispatchMode):
                 name = self._here() or "stem"
                 self.stem = (name, seen, output.clone() if name in self._keep else None)
         else:
-            known = [self._geometries[value] for value in inputs]
+            known = [self.geometries[value] for value in inputs]
             seen = _picked(func, args, known, output) or _along(known, output)
             if func in _NORMS and first in self._convolved:
                 self.convolutions.remove(self._convolved[first])
                 self._name_convolution(output)
         for value in outputs:
-            self._geometries[value] = seen
+            self.geometries[value] = seen
         if func in _SUMS and len(inputs) == 2 and inputs[0].shape == inputs[1].shape:
             self._record_sum(output, seen)
         if seen is not None and _is_map(output, seen):
@@ -174,7 +166,7 @@ class Trace(TorchDispatchMode):
     def _follow_head(
         self, func: Any, args: Sequence[Any], first: torch.Tensor, output: torch.Tensor
     ) -> None:
-        seen = self._geometries.get(first)
+        seen = self.geometries.get(first)
         if func in _MEANS:
             if seen and _is_map(first, seen) and output.numel() == first.numel() // _cells(seen):
                 self._averages[output] = as_map(first, seen)
@@ -341,9 +333,9 @@ def evaluating(module: Any) -> Iterator[None]:
 
 
 @contextmanager
-def watching(module: Any, trace: Trace) -> Iterator[dict[str, Any]]:
-    """Keep `trace.inside`, and copy what the parts return that the yielded dictionary names."""
-    outputs: dict[str, Any] = {}
+def watching(module: Any, trace: Trace, parts: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Keep `trace.inside`, and yield a dictionary for what some parts will have returned."""
+    outputs: dict[str, Any] = dict.fromkeys(parts)
     hooks = []
 
     def enter(name: str) -> Any:
@@ -353,7 +345,7 @@ def watching(module: Any, trace: Trace) -> Iterator[dict[str, Any]]:
         def hook(_part: Any, _args: Any, output: Any) -> None:
             trace.inside.pop()
             if name in outputs and (value := _first_tensor(output)) is not None:
-                outputs[name] = (trace.geometry(value), value.detach().clone())
+                outputs[name] = (trace.geometries.get(value), value.detach().clone())
 
         return hook
 

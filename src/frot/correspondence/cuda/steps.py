@@ -9,7 +9,7 @@ import torch
 
 from frot._base.arrays import has_triton
 from frot._base.errors import InputError
-from frot.correspondence._transport import paper_shares, paper_steps
+from frot.correspondence._transport import paper_gammas, paper_shares
 from frot.correspondence.cuda import _plain
 from frot.correspondence.cuda._operands import Operands, SideStream, make_groups, padded
 
@@ -166,21 +166,15 @@ class PairSteps:
             self.first.copy_(self.phi)
         self.alpha.copy_(torch.softmax(self.phi / self.eta + self.log_prior, dim=0))
         self.h.zero_()
-
-        def vertex(step: int) -> int:
+        for step, gamma in enumerate(paper_gammas(self.steps)):
             self.absorb(step)
             # Rows exact at the end.
             for update in sweeps * (True,) + (False,):
                 self.sweep(step, update)
             if step + 1 < self.steps:
                 self.h += self.v[step].log()
-            return step
-
-        def move(step: int, gamma: float) -> None:
             if step + 1 < self.steps or self.last_phi:
                 self._weigh(step, gamma, self.alpha)
-
-        paper_steps(self.steps, vertex, move)
         self.work.blend(self.K, self.a, self.b, self.u, self.v, self.plan)
 
     @property

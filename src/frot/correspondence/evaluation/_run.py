@@ -108,7 +108,10 @@ def evaluate(
         known = read_records(kept)
         if retry_failed:
             known = {id: one for id, one in known.items() if one.failure is None}
-        left = _grouped([pair for pair in chosen if pair.id not in known])
+        left = [pair for pair in chosen if pair.id not in known]
+        # Pairs of one source together, so that its features are at hand.
+        order = {path: k for k, path in enumerate(dict.fromkeys(pair.source for pair in left))}
+        left.sort(key=lambda pair: order[pair.source])
         done = len(chosen) - len(left)
         bar = counting_bar(
             "pairs", len(chosen), len(chosen), enabled=bool(progress), before=(done, done)
@@ -195,22 +198,18 @@ def match_pair(task: Task) -> Record:
         seconds = time.perf_counter() - start
         # What is not proven yet would take longer to prove than the match took.
         result = getattr(match, "proven", None)
-        status = getattr(getattr(result, "status", None), "name", None)
-        scored = _scored(pair, found, task.masks)
         return Record(
             pair.id,
             pair.category,
             points=found,
             alpha={str(name): float(weight) for name, weight in dict(match.alpha or {}).items()},
             seconds=seconds,
-            status=status,
-            value=_number(result, "value"),
-            lower=_number(result, "lower"),
-            upper=_number(result, "upper"),
+            status=getattr(getattr(result, "status", None), "name", None),
+            **{name: _number(result, name) for name in ("value", "lower", "upper")},
             warnings=tuple(dict.fromkeys(heard)),
             tags=pair.tags,
             image_share=_image_share(pair),
-            **scored,
+            **_scored(pair, found, task.masks),
         )
     except MissingDependencyError:
         # No pair can be matched without it.
@@ -310,14 +309,6 @@ def _ready(matcher: Any, backend: str, workers: int) -> Iterator[tuple[Any, Send
     where = {"backend": "dask"} if backend == "dask" else {"backend": "loky", "n_jobs": workers}
     with carried(matcher, by_file=backend == "loky") as carrier, joblib.parallel_config(**where):
         yield carrier, lambda tasks: spread(match_pair, tasks, at_once=True)
-
-
-def _grouped(pairs: Sequence[Pair]) -> list[Pair]:
-    """Bring pairs of one source together, so that its features are at hand."""
-    groups: dict[Any, list[Pair]] = {}
-    for pair in pairs:
-        groups.setdefault(pair.source, []).append(pair)
-    return [pair for group in groups.values() for pair in group]
 
 
 def _check(pairs: Any, backend: str) -> None:
