@@ -147,8 +147,8 @@ def find_classifier(graph: Any, known: Mapping[str, GraphCells]) -> Classifier |
         if not _attributes(node).get("transB", 0):
             weights = weights.T
         bias = node.input[2] if len(node.input) > 2 else _bias_after(graph, node.output[0])
-        known = to_array(constants[bias]) if bias in constants else np.zeros(len(weights))
-        values = np.asarray(known, dtype=np.float32).ravel()
+        offset = to_array(constants[bias]) if bias in constants else np.zeros(len(weights))
+        values = np.asarray(offset, dtype=np.float32).ravel()
         return Classifier(before.input[0], weights, values)
     return None
 

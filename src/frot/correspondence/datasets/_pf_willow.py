@@ -124,7 +124,8 @@ class PfWillow(Source):
         except ValueError:
             raise BrokenAnnotationError("its points are not numbers") from None
         ours, theirs = numbers.reshape(2, 2, POINTS).transpose(0, 2, 1) - 1.0
-        return _pair(*self.files(folder, split, row), ours, theirs)
+        source, target = self.files(folder, split, row)
+        return _pair(source, target, ours, theirs)
 
     def read(self, folder: Path, split: str) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
         """Read the list, or else every class by itself."""
