@@ -240,7 +240,7 @@ def layer_costs(
         raise InputError(f"dtype: is {dtype!r}; use 'float32' or 'float64'")
     home = working_home(device, dtype)
     ends = [(maps[grid_of].grid.h, maps[grid_of].grid.w) for maps in (source, target)]
-    both = _Both(source, target, home, *ends)
+    both = _MapPair(source, target, home, *ends)
     n, m = (h * w for h, w in ends)
     count, itemsize = len(source), np.dtype(dtype).itemsize
     if budget is not None:
@@ -352,7 +352,7 @@ def _brought(one: FeatureMap, home: Home) -> Any:
     return values / peak if peak > 0.0 else values
 
 
-class _Both(NamedTuple):
+class _MapPair(NamedTuple):
     """The maps of two images, where they are worked on, and the sizes of the common grids."""
 
     source: Sequence[FeatureMap]

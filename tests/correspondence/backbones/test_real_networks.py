@@ -56,7 +56,7 @@ def cat(h=224, w=224):
 
 
 def best(backbone, image):
-    look = backbone._look(backbone._prepare(image), ())
+    look = backbone._outputs(backbone._prepare(image), ())
     return int(look.head[2].argmax())
 
 

@@ -13,7 +13,7 @@ from torch import nn  # noqa: E402
 
 from frot.correspondence.backbones import _trace  # noqa: E402
 from frot.correspondence.backbones._module_identity import Weights  # noqa: E402
-from frot.correspondence.backbones._trace import Look, Replays  # noqa: E402
+from frot.correspondence.backbones._trace import CudaGraphs, ModuleOutputs  # noqa: E402
 
 
 @dataclass
@@ -41,7 +41,7 @@ class OnCuda:
 class Graph:
     """What a graph does: the same work on the same memory."""
 
-    def __init__(self, held: OnCuda, run: Any, look: Look) -> None:
+    def __init__(self, held: OnCuda, run: Any, look: ModuleOutputs) -> None:
         self.held, self.run, self.look = held, run, look
 
     def replay(self):
@@ -55,11 +55,11 @@ class Network:
     def __init__(self) -> None:
         torch.manual_seed(0)
         self.module = nn.Conv2d(3, 2, 3)
-        self.weights, self.replays, self.recorded = Weights(self.module), Replays(), 0
+        self.weights, self.replays, self.recorded = Weights(self.module), CudaGraphs(), 0
 
-    def run(self, image: Any) -> Look:
+    def run(self, image: Any) -> ModuleOutputs:
         with torch.no_grad():
-            return Look({"0": (None, self.module(image.value))}, None)
+            return ModuleOutputs({"0": (None, self.module(image.value))}, None)
 
     def record(self, image: Any, run: Any) -> Any:
         self.recorded += 1

@@ -18,7 +18,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from frot.correspondence.backbones._module_identity import Weights, parts_of
 
-__all__ = ["Look", "Replays", "Trace", "TracedCells", "as_map", "evaluating", "watching"]
+__all__ = ["CudaGraphs", "ModuleOutputs", "Trace", "as_map", "evaluating", "watching"]
 
 _ATEN = torch.ops.aten
 _SUMS = (_ATEN.add.Tensor, _ATEN.add_.Tensor)
@@ -374,7 +374,7 @@ MOST_SHAPES = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class ModuleOutputs:
     """What a run of a module left: tensors by name with what is told of each, and the head.
 
     Attributes
@@ -388,24 +388,24 @@ class Look:
     maps: dict[str, tuple[Any, torch.Tensor]]
     head: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None
 
-    def copy(self) -> Look:
+    def copy(self) -> ModuleOutputs:
         """The same in other memory."""
         maps = {name: (seen, value.clone()) for name, (seen, value) in self.maps.items()}
         if self.head is None:
-            return Look(maps, None)
+            return ModuleOutputs(maps, None)
         averaged, weights, scores = self.head
-        return Look(maps, (averaged.clone(), weights, scores.clone()))
+        return ModuleOutputs(maps, (averaged.clone(), weights, scores.clone()))
 
 
 @dataclass
 class _Recording:
     image: torch.Tensor
     graph: Any
-    look: Look
+    look: ModuleOutputs
 
 
 @dataclass
-class Replays:
+class CudaGraphs:
     """Runs of one module on a CUDA device, by the shape of the image and what is asked for.
 
     To launch a network's operations one by one, and to watch them, takes ten times as long as the
@@ -425,8 +425,8 @@ class Replays:
         weights: Weights,
         image: torch.Tensor,
         asked: Hashable,
-        run: Callable[[torch.Tensor], Look],
-    ) -> Look:
+        run: Callable[[torch.Tensor], ModuleOutputs],
+    ) -> ModuleOutputs:
         """Return what `run` leaves of the image; `asked` is what it depends on beside that."""
         if image.device.type != "cuda" or self._fails or _is_hooked(module):
             return run(image)
@@ -454,12 +454,12 @@ class Replays:
         found.graph.replay()
         return found.look.copy()
 
-    def __reduce__(self) -> tuple[type[Replays], tuple[()]]:
+    def __reduce__(self) -> tuple[type[CudaGraphs], tuple[()]]:
         # What was recorded holds on one device of one process.
-        return Replays, ()
+        return CudaGraphs, ()
 
 
-def _record(image: torch.Tensor, run: Callable[[torch.Tensor], Look]) -> _Recording:
+def _record(image: torch.Tensor, run: Callable[[torch.Tensor], ModuleOutputs]) -> _Recording:
     """Run a module once beside other work, and once into a graph."""
     held = image.clone()
     side = torch.cuda.Stream(image.device)
