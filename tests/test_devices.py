@@ -12,7 +12,7 @@ import torch
 import frot
 from frot._base.arrays import Home
 from frot.correspondence import FeatureMap, Matcher
-from frot.correspondence._memory import FeatureMemory
+from frot.correspondence.cache import FeatureMemory
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.run import EntropicRun

@@ -59,7 +59,7 @@ def test_choices_are_matched_as_by_a_matcher_with_these_layers(pairs, method, st
     photos = way.features(pair.source), way.features(pair.target)
     choices = [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 3), (0, 1, 2, 3)]
     for chosen, (some, features) in zip(
-        choices, _chosen_features(way, *photos, choices), strict=True
+        choices, _chosen_features(way, choices, *photos), strict=True
     ):
         names = tuple(layers[k] for k in chosen)
         assert some.backbone.layers == features.layers.names == names

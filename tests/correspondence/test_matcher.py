@@ -14,7 +14,7 @@ from frot.correspondence import (
     FeatureMap,
     Matcher,
     TorchBackbone,
-    _memory,
+    cache,
 )
 from frot.correspondence.agreement import STRENGTH, WIDE, hough
 from frot.correspondence.methods import METHODS
@@ -208,7 +208,7 @@ def test_photographs_are_seen_once(monkeypatch):
     match(cat(x=90), cat())
     assert counting.seen == 3
     # Not for ever.
-    monkeypatch.setattr(_memory, "MAX_BYTES", match._seen.size)
+    monkeypatch.setattr(cache, "MAX_BYTES", match._seen.size)
     for x in range(3):
         match.features(cat(x=x))
     match(cat(), cat())

@@ -26,7 +26,7 @@ READERS = {
     "result": "frot.problem.result_file",
     "batch": "frot.api.batch_result",
     "comparison": "frot.comparison.comparison_file",
-    "match": "frot.correspondence.match_file",
+    "match": "frot.correspondence.match",
     "flow": "frot.correspondence.flow",
 }
 # Files that other programs know, without a kind in them.

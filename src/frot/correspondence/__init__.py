@@ -48,7 +48,7 @@ from frot.correspondence.backbones import (
     resnet,
     resolve_backbone,
 )
-from frot.correspondence.backbones.cache import CachedBackbone, FeatureCache
+from frot.correspondence.cache import CachedBackbone, FeatureCache
 from frot.correspondence.datasets import (
     PAIR_SETS,
     PairSet,
@@ -67,8 +67,7 @@ from frot.correspondence.evaluation import (
     result_table,
 )
 from frot.correspondence.flow import Flow, Warped, read_flow
-from frot.correspondence.match import Match
-from frot.correspondence.match_file import load_match
+from frot.correspondence.match import Match, load_match
 from frot.correspondence.page import write_match_page
 from frot.correspondence.pictures import (
     grid_points,

@@ -55,8 +55,8 @@ def coherences(
     source: Sequence[FeatureMap], target: Sequence[FeatureMap], home: Home
 ) -> np.ndarray:
     """Return the coherence of every layer, (L,): layers alike together, and one wait for all."""
-    xp, matches, places = home.xp, [], []
-    for layers in alike(source, target, home):
+    xp, groups, matches = home.xp, alike(source, target, home), []
+    for layers in groups:
         (F, living), (G, there) = (
             _unit_vectors(home, [maps[k] for k in layers]) for maps in (source, target)
         )
@@ -64,11 +64,10 @@ def coherences(
         nearest = [xp.reshape(xp.argmax(cosines, axis=axis), (-1,)) for axis in (2, 1)]
         # The nearest of equals is the first, and neighbours would seem to match neighbours.
         matches += [*nearest, xp.astype(living & there, nearest[0].dtype)]
-        places += layers
     ends = np.cumsum([len(part) for part in matches])[:-1]
     found = np.split(to_numpy(xp.concat(matches)), ends)
-    result = np.empty(len(places))
-    for group, layers in enumerate(alike(source, target, home)):
+    result = np.empty(len(source))
+    for group, layers in enumerate(groups):
         there, back, alive = found[3 * group : 3 * group + 3]
         one, other = (maps[layers[0]].grid for maps in (source, target))
         both = _kept_each(there, one, other) * _kept_each(back, other, one)
@@ -121,13 +120,8 @@ def kept_neighbours(
 ) -> float:
     """Return the share of neighbours that stay neighbours, beyond chance, at least 1e-6.
 
-    Parameters
-    ----------
-    matches : integer array of shape (n,)
-        For each cell of a grid the number of a cell of the other.
-    grid, other : Grid
-    some : bool array of shape (n,), optional
-        The cells that are asked; all if left out.
+    `matches`, (n,), are for each cell of a grid the number of a cell of the other, and `some`,
+    (n,), the cells that are asked; all if left out.
     """
     return float(_kept_each(matches, grid, other, some)[0])
 
@@ -143,11 +137,6 @@ def forwardness(
 
     Of the cells side by side whose matches are side by side, too, within two cells: the share
     whose matches are in the same order, less the share whose matches are in the other.
-
-    Parameters
-    ----------
-    matches, grid, other, some :
-        As of `kept_neighbours`.
 
     Examples
     --------

@@ -2,6 +2,12 @@
 
 Dense: the matrices themselves, one multiplication an entry. Factored: vectors of unit length, one
 multiplication a channel. Coarse: products between coarse cells, interpolated a few lines at a time.
+
+Each is a `Part` of all layers: `layers` are their numbers, `home` is where it lives and the
+precision it works in. Of rows start..stop of the source and all of the target, `add` adds the sum
+of weights (of its layers) times cosines to an array, `sums` returns the sums of a plan times the
+cosines, one per layer and in double precision, `product` u^T cos v, and `at` the cosines at a few
+arcs, (layers, K).
 """
 
 from __future__ import annotations
@@ -9,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,40 +48,6 @@ def inverse(xp: Any, norms: Any) -> Any:
     """Return one over the norms; zero where there is no vector, so that its cosines are zero."""
     ones = xp.ones_like(norms)
     return xp.where(norms > 0.0, 1.0 / xp.where(norms > 0.0, norms, ones), 0.0 * ones)
-
-
-class Part(Protocol):
-    """Cosines of some layers between rows start..stop of the source and all of the target."""
-
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """Which layers, counted over all parts."""
-        ...
-
-    @property
-    def home(self) -> Home:
-        """Where it lives, and the precision it works in."""
-        ...
-
-    def add(self, out: Any, weights: Any, start: int, stop: int) -> None:
-        """Add the sum of weights (of its layers) times cosines to `out`, (stop - start, m)."""
-        ...
-
-    def sums(self, plan: Any, start: int, stop: int) -> Any:
-        """Return the sums of plan times cosine, one per layer, in double precision."""
-        ...
-
-    def product(self, u: Any, v: Any, start: int, stop: int) -> Any:
-        """Return u^T cos v, one per layer."""
-        ...
-
-    def at(self, rows: Any, cols: Any) -> Any:
-        """Return the cosines at a few arcs, shape (layers, K)."""
-        ...
-
-    def cast(self, dtype: Any) -> Part:
-        """The same in another precision."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,21 +193,15 @@ class CoarseLayers:
     Between two coarse rows and a few coarse columns of the source, a tile of fine cells sees few
     rows of K; these are interpolated on the target's side and multiplied by the tile's weights,
     one matrix product for all layers of the same grids.
-
-    Parameters
-    ----------
-    K : array of shape (hs, ws, layers, wt, ht)
-        Products of the vectors of the source's cells with the target's.
-    source, target : pairs of Line
-        Down and across.
-    ds, dt : arrays of shape (layers, h, w) and (layers, h w)
-        Inverse lengths of the interpolated vectors.
     """
 
     layers: tuple[int, ...]
+    # Products of the vectors of the source's cells with the target's, (hs, ws, layers, wt, ht).
     K: Any
+    # Down and across.
     source: tuple[Line, Line]
     target: tuple[Line, Line]
+    # Inverse lengths of the interpolated vectors, (layers, h, w) and (layers, h w).
     ds: Any
     dt: Any
 
@@ -412,3 +378,6 @@ def _corners(
         row = xp.take(home.indices(rows), y, axis=0)
         found.append((row, xp.take(home.indices(cols), x, axis=0), share))
     return found
+
+
+Part = DenseLayers | FactoredLayers | CoarseLayers

@@ -57,12 +57,7 @@ def needed_room(n: int, m: int) -> float:
 def check_room(n: int, m: int, memory: float | None = None) -> None:
     """Raise where the cells of two photographs are more than the memory can hold pairs of.
 
-    Parameters
-    ----------
-    n, m : int
-        Cells.
-    memory : float, optional
-        Bytes; what the machine has if left out.
+    The memory is in bytes; what the machine has if left out.
 
     Examples
     --------

@@ -273,16 +273,8 @@ def top_maps(maps: np.ndarray, weights: np.ndarray, scores: np.ndarray, classes:
 
     .. math:: \mathrm{CAM}_c(y, x) = \sum_k W_{ck} F_k(y, x)
 
-    Parameters
-    ----------
-    maps : array of shape (channels, h, w)
-        F.
-    weights : array of shape (all classes, channels)
-        W.
-    scores : array of shape (all classes,)
-        What the classifier makes of the image, with its bias.
-    classes : int
-        How many.
+    of maps F, (channels, h, w), and weights W, (all classes, channels); the scores are what the
+    classifier makes of the image, with its bias.
 
     Examples
     --------

@@ -7,10 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import map_coordinates
 
 from frot._base.arrays import Home, to_numpy
 
-__all__ = ["Line", "corners", "interpolation", "inverse_norms", "resize", "sampling", "shrinking"]
+__all__ = [
+    "Line",
+    "corners",
+    "interpolation",
+    "inverse_norms",
+    "resize",
+    "sample_image",
+    "sampling",
+    "shrinking",
+]
 
 
 def sampling(places: np.ndarray, count: int) -> np.ndarray:
@@ -97,6 +107,24 @@ def resize(maps: Any, h: int, w: int, align_corners: bool) -> Any:
     return down @ (maps @ across.T)
 
 
+def sample_image(image: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """Return what an image, (h, w) or (h, w, c), has at places, (H, W) or (H, W, c), bilinear.
+
+    Places are rows and columns, (2, H, W); what lies beyond the edges has the value of the edges.
+
+    Examples
+    --------
+    >>> sample_image(np.array([[0.0, 1.0]]), np.array([[[0.0, 0.0]], [[0.5, 3.0]]]))
+    array([[0.5, 1. ]])
+    """
+    channels = image.reshape(*image.shape[:2], -1)
+    found = [
+        map_coordinates(channels[..., c], where, order=1, mode="nearest")
+        for c in range(channels.shape[2])
+    ]
+    return np.stack(found, axis=-1).reshape(*where.shape[1:], *image.shape[2:])
+
+
 # A vector that interpolation leaves with less than this share of its neighbours' squared lengths
 # has no direction that rounding did not make.
 NO_LENGTH = 1e-13
@@ -104,16 +132,10 @@ NO_LENGTH = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Samples of a line at `new` places: two taps each.
+    """Samples of a line at `new` places: the matrix of `interpolation`, and two taps each.
 
-    Parameters
-    ----------
-    matrix : array of shape (new, old)
-        What `interpolation` returns.
-    low : array of shape (new,)
-        The first of the two samples; the second is the next one, where there is one.
-    taps : array of shape (new, 2)
-        Their weights.
+    `low`, (new,), is the first of the two samples, and the second is the next one, where there is
+    one; `taps`, (new, 2), are their weights.
 
     Examples
     --------
@@ -162,10 +184,6 @@ def inverse_norms(maps: Any, home: Home, down: Line, across: Line) -> np.ndarray
 
     over the four corners c of a place, so that products of neighbours on the coarse grid are all
     that is needed. Vectors of length zero get 0: their cosine with anything is then 0.
-
-    Parameters
-    ----------
-    maps : array of shape (channels, h, w)
     """
     _, h, w = maps.shape
     y1, x1 = min(1, h - 1), min(1, w - 1)

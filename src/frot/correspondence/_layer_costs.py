@@ -27,7 +27,7 @@ from frot.correspondence._cosines import (
 )
 from frot.correspondence._device import working_home
 from frot.correspondence._features import FeatureMap
-from frot.correspondence._interpolation import Line, inverse_norms
+from frot.correspondence._interpolation import Line, inverse_norms, resize
 from frot.costs.protocol import Rounding, constant_potentials
 from frot.costs.stack import StackGeometry
 
@@ -36,28 +36,16 @@ __all__ = ["BUDGET", "DEVICE_BUDGET", "GridGeometry", "check_maps", "layer_costs
 
 @dataclass(frozen=True, eq=False)
 class GridGeometry:
-    """Costs of L layers between n and m cells: a batch of one for the entropic engines.
+    """Costs of L layers between n and m cells: a batch of one for the entropic engines."""
 
-    Parameters
-    ----------
-    parts : tuple of Part
-        The layers, in whatever form, in working precision.
-    size : tuple of int
-        (n, m).
-    channels : array of shape (L,)
-        What a cosine is a sum over, for the bounds on rounding.
-    home : Home
-        Where results go, and their precision; bounds are about the parts' own.
-    scale : array of shape (L,)
-        Factors of the costs.
-    span : tuple of int
-        The rows that are looked at.
-    """
-
+    # The layers, in whatever form, in working precision.
     parts: tuple[Part, ...]
     size: tuple[int, int]
+    # What a cosine is a sum over, (L,), for the bounds on rounding.
     channels: np.ndarray
+    # Where results go, and their precision; bounds are about the parts' own.
     home: Home
+    # Factors of the costs, (L,), and the rows that are looked at.
     scale: np.ndarray
     span: tuple[int, int]
 
@@ -232,23 +220,10 @@ def layer_costs(
     with x and y the maps interpolated (bilinear, corners aligned) to the grids of one layer. A
     vector of zeros, where all units of a layer are dead, has the cosine 0 with every other.
 
-    Parameters
-    ----------
-    source, target : sequences of FeatureMap
-        The same layers of both images.
-    grid_of : int
-        The layer whose cells are matched.
-    device : str or torch device, optional
-        Where to work: with PyTorch on that device, with NumPy if left out.
-    dtype : {"float32", "float64"}
-        Working precision. Bounds of certificates count its rounding.
-    budget : float, optional
-        Bytes of cosines that may be kept as matrices; the rest is worked out from coarse products
-        whenever it is needed. 256 MB if left out, 8 GB on a device.
-
-    Returns
-    -------
-    GridGeometry
+    The layer `grid_of` has the cells that are matched. Work is in PyTorch on a device, in NumPy
+    if that is left out, in the precision `dtype`, whose rounding the bounds of certificates count.
+    So many bytes of cosines as `budget` says may be kept as matrices, 256 MB if left out, 8 GB on
+    a device; the rest is worked out from coarse products whenever it is needed.
 
     Examples
     --------
@@ -265,7 +240,7 @@ def layer_costs(
         raise InputError(f"dtype: is {dtype!r}; use 'float32' or 'float64'")
     home = working_home(device, dtype)
     ends = [(maps[grid_of].grid.h, maps[grid_of].grid.w) for maps in (source, target)]
-    both = _Both(source, target, home, *ends)
+    both = _MapPair(source, target, home, *ends)
     n, m = (h * w for h, w in ends)
     count, itemsize = len(source), np.dtype(dtype).itemsize
     if budget is not None:
@@ -377,7 +352,7 @@ def _brought(one: FeatureMap, home: Home) -> Any:
     return values / peak if peak > 0.0 else values
 
 
-class _Both(NamedTuple):
+class _MapPair(NamedTuple):
     """The maps of two images, where they are worked on, and the sizes of the common grids."""
 
     source: Sequence[FeatureMap]
@@ -426,10 +401,7 @@ def _lines(one: FeatureMap, end: tuple[int, int]) -> tuple[Line, Line]:
 
 def _vectors(one: FeatureMap, home: Home, end: tuple[int, int]) -> Any:
     """Return a map's interpolated vectors at unit length, (cells, channels)."""
-    xp, values = home.xp, _brought(one, home)
-    if values.shape[1:] != end:
-        down, across = (home.bring(line.matrix) for line in _lines(one, end))
-        values = down @ (values @ xp.matrix_transpose(across))
+    xp, values = home.xp, resize(_brought(one, home), *end, align_corners=True)
     values = xp.reshape(values, (values.shape[0], -1))
     norms = xp.sqrt(xp.sum(values * values, axis=0, dtype=xp.float64))
     return xp.matrix_transpose(values * xp.astype(inverse(xp, norms), home.dtype))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 from frot._base.errors import InputError, hearing
 from frot._base.fingerprint import fingerprint
 from frot._base.store import Store
-from frot._base.validate import check_number
+from frot._base.validate import check_count, check_number
 from frot.correspondence._features import FeatureMap
 from frot.correspondence._matcher import Matcher
 from frot.correspondence._score import pck
@@ -24,9 +25,6 @@ from frot.correspondence.layers import LayerTable, PairFeatures, PhotoFeatures
 from frot.solvers.progress import counting_bar
 
 __all__ = ["LayerSearch", "ScoredLayers", "best_layer", "search_layers"]
-
-# Called with the pairs done and the solves that took.
-Show = Callable[[int, float], None]
 
 
 class ScoredLayers(NamedTuple):
@@ -105,9 +103,7 @@ def search_layers(
     >>> search_layers(pairs, Matcher(side=96, method="nn"), beam=1, most=2)
     LayerSearch(best=('block_0',), score=1.0, history=...)
     """
-    for value, name in ((beam, "beam"), (most, "most")):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InputError(f"{name}: must be a whole number >= 1, got {value!r}")
+    beam, most = check_count(beam, "beam"), check_count(most, "most")
     _check(pairs, threshold)
     names = matcher.backbone.layers
     rounds = min(most, len(names))
@@ -127,16 +123,7 @@ def search_layers(
                     if k not in old
                 }
             )
-
-            def tried(
-                one: PhotoFeatures, other: PhotoFeatures, pair: Pair, choices: Any = choices
-            ) -> list[np.ndarray]:
-                return [
-                    _errors(way, found, pair)
-                    for way, found in _chosen_features(matcher, one, other, choices)
-                ]
-
-            scores = scorer.scores(choices, tried, show)
+            scores = scorer.scores(choices, partial(_chosen_features, matcher, choices), show)
             # Stable: of equal choices the first in the network stays first.
             order = np.argsort(-scores, kind="stable")[:beam]
             kept = [choices[i] for i in order]
@@ -187,16 +174,16 @@ def best_layer(
     names = matcher.backbone.layers
     ways = [matcher.with_settings(method="best-layer", layer=name) for name in names]
 
-    def tried(one: PhotoFeatures, other: PhotoFeatures, pair: Pair) -> list[np.ndarray]:
+    def joined(one: PhotoFeatures, other: PhotoFeatures) -> list[tuple[Matcher, PairFeatures]]:
         features = matcher.join(one, other)
-        return [_errors(way, features, pair) for way in ways]
+        return [(way, features) for way in ways]
 
     effort = float(len(pairs) * len(names))
     with (
         _Scorer.of(pairs, ways[0], threshold, store) as scorer,
         counting_bar("best layer", len(pairs), effort, enabled=progress) as show,
     ):
-        return names[int(np.argmax(scorer.scores(list(names), tried, show)))]
+        return names[int(np.argmax(scorer.scores(list(names), joined, show)))]
 
 
 def _check(pairs: PairSet, threshold: float) -> None:
@@ -243,16 +230,17 @@ class _Scorer:
     def scores(
         self,
         choices: Sequence[Any],
-        tried: Callable[[PhotoFeatures, PhotoFeatures, Pair], list[np.ndarray]],
-        show: Show,
+        ways: Callable[[PhotoFeatures, PhotoFeatures], Iterable[tuple[Matcher, PairFeatures]]],
+        show: Callable[[int, float], None],
     ) -> np.ndarray:
-        """Return the PCK of every choice; `tried` gives their errors on a pair."""
+        """Return the PCK of every choice; `ways` gives a pair's matchers and features for each."""
         work = fingerprint(**self.work, choices=list(choices))
         known = self.kept.finished(work)
         shares = []
         for pair in self.pairs:
             if pair.id not in known:
-                errors = tried(self._photo(pair.source), self._photo(pair.target), pair)
+                tried = ways(self._photo(pair.source), self._photo(pair.target))
+                errors = [_errors(way, found, pair) for way, found in tried]
                 known[pair.id] = np.array([pck([one], self.threshold).value for one in errors])
                 self.kept.add(pair.id, known[pair.id], work)
             shares.append(known[pair.id])
@@ -267,7 +255,7 @@ class _Scorer:
 
 
 def _chosen_features(
-    matcher: Matcher, one: PhotoFeatures, other: PhotoFeatures, choices: Sequence[tuple[int, ...]]
+    matcher: Matcher, choices: Sequence[tuple[int, ...]], one: PhotoFeatures, other: PhotoFeatures
 ) -> Iterator[tuple[Matcher, PairFeatures]]:
     """Yield a matcher with each choice of layers, and its features, from shared products."""
     # Which cells are matched depends on the choice; those with the same share their products.

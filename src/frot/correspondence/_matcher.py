@@ -28,7 +28,6 @@ from frot.correspondence._features import (
     state_of,
 )
 from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
-from frot.correspondence._memory import FeatureMemory, PhotoMemory
 from frot.correspondence._photo import MIN_SIDE, Photo, is_blank
 from frot.correspondence._score import point_errors
 from frot.correspondence.agreement import (
@@ -42,8 +41,8 @@ from frot.correspondence.agreement import (
     rigidity,
 )
 from frot.correspondence.backbones import SomeLayers, resolve_backbone
-from frot.correspondence.backbones.cache import CachedBackbone, FeatureCache
 from frot.correspondence.backbones.wrappers import whole
+from frot.correspondence.cache import CachedBackbone, FeatureCache, FeatureMemory, PhotoMemory
 from frot.correspondence.datasets.pair_set import Pair
 from frot.correspondence.layers import (
     LayerPair,

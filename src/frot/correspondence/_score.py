@@ -164,16 +164,9 @@ def mask_score(found: Any, truth: Any) -> MaskScore:
 
 
 def outline_mask(outline: Any, h: int, w: int) -> np.ndarray:
-    """Return which pixels have their centres inside a closed outline, by the even-odd rule.
+    """Return which pixels, (h, w), have their centres inside a closed outline: even-odd rule.
 
-    Parameters
-    ----------
-    outline : array of shape (k, 2)
-        x and y of its corners, pixel (0, 0) having its centre at (0, 0).
-
-    Returns
-    -------
-    array of bool, shape (h, w)
+    The outline is x and y of its corners, (k, 2), pixel (0, 0) having its centre at (0, 0).
 
     Examples
     --------

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -31,10 +31,10 @@ __all__ = [
     "PAPER_TOL",
     "LayerPlan",
     "check_steps",
+    "paper_gammas",
     "paper_plan",
     "paper_shares",
     "paper_solver",
-    "paper_steps",
     "solve_layers",
     "sweep",
 ]
@@ -47,12 +47,7 @@ PAPER_TOL = 1e-3
 def paper_solver(steps: int = 3, tol: float = PAPER_TOL) -> FrankWolfe:
     """The paper's algorithm 2: so many Frank-Wolfe steps with a Sinkhorn oracle.
 
-    Parameters
-    ----------
-    steps : int
-        T.
-    tol : float
-        Mass that an oracle call may leave in wrong columns (rounding puts it right).
+    An oracle call may leave so much mass in wrong columns (rounding puts it right).
 
     Examples
     --------
@@ -84,26 +79,11 @@ def solve_layers(
         \min_{\Pi \in U(a, b)} \max_{\alpha \in \Sigma^L} \sum_l \alpha_l \langle \Pi, C_l \rangle
         - \eta\, \mathrm{KL}(\alpha | q) + \varepsilon\, \mathrm{KL}(\Pi | a b^\top)
 
-    Parameters
-    ----------
-    costs : GridGeometry
-        What `layer_costs` returns.
-    a, b : arrays of shape (n,) and (m,), optional
-        Weights of the cells; divided by their sums, uniform if left out.
-    names : sequence of str, optional
-        Names of the layers.
-    eta, eps, prior, normalise, start :
-        As in `frot.solve`. "regret" needs the whole stack in double precision.
-    solver : Solver, optional
-        ``Entropic(tol=1e-3)`` if left out; `paper_solver` is the paper's, which stops after its
-        steps whatever the gap, and says nothing about it but the result's status and interval.
-    tol, max_iter, time_limit : optional
-        Override the solver's.
-
-    Returns
-    -------
-    Result
-        Its arrays are NumPy's, or those of the costs' library on their device.
+    The weights of the cells, (n,) and (m,), are divided by their sums. The other terms are those
+    of `frot.solve`; "regret" needs the whole stack in double precision. The solver is
+    ``Entropic(tol=1e-3)`` if left out; `paper_solver` is the paper's, which stops after its steps
+    whatever the gap, and says nothing about it but the result's status and interval. Arrays of the
+    result are NumPy's, or those of the costs' library on their device.
 
     Examples
     --------
@@ -191,22 +171,7 @@ def paper_plan(
     """Take the paper's steps, each vertex swept until no more than `tol` is in wrong columns.
 
     `solve_layers` with `paper_solver` takes the same steps and proves an interval, which takes
-    seven times as long.
-
-    Parameters
-    ----------
-    costs : GridGeometry
-    a, b : arrays of shape (n,) and (m,), optional
-        Weights of the cells, some of which may be zero; divided by their sums.
-    eta, eps : float
-        Both > 0.
-    prior : array of shape (L,), optional
-    steps : int
-        T.
-    tol : float
-        L1 error of the columns.
-    max_sweeps : int
-        Sweeps a step at most.
+    seven times as long. Cells may have no weight; eta and eps are positive.
 
     Examples
     --------
@@ -226,51 +191,33 @@ def paper_plan(
     left, right = (home.bring(x) for x in weights)
     phi = to_numpy(costs.product(left[None, :], right[None, :]))[0].astype(float)
     plan, g, worst, sweeps = None, home.xp.zeros_like(right), 0.0, 0
-
-    def vertex(step: int) -> Any:
-        nonlocal g, worst, sweeps
+    for gamma in paper_gammas(steps):
         _, alpha = adversary.best(phi)
         kernel = costs.mix(home.bring(alpha[None, :]))[0, ...]
         g, error, used = _vertex(kernel, left, right, eps, g, tol, max_sweeps, home)
         worst, sweeps = max(worst, error), sweeps + used
-        return kernel
-
-    def move(kernel: Any, gamma: float) -> None:
-        nonlocal phi, plan
         phi = (1.0 - gamma) * phi + gamma * to_numpy(costs.inner(kernel[None, ...]))[0]
         if plan is None:
             plan = kernel
-            return
+            continue
         for part in _blocks(home, kernel):
             plan[part, :] *= 1.0 - gamma
             plan[part, :] += gamma * kernel[part, :]
-
-    paper_steps(steps, vertex, move)
     return LayerPlan(plan, adversary.best(phi)[1], phi, worst, sweeps)
 
 
-Vertex = TypeVar("Vertex")
-
-
-def paper_steps(
-    steps: int, vertex: Callable[[int], Vertex], move: Callable[[Vertex, float], None]
-) -> None:
-    r"""Frank-Wolfe with the paper's steps, whatever the plans are and wherever they live.
+def paper_gammas(steps: int) -> list[float]:
+    r"""Return how far each of the paper's Frank-Wolfe steps goes to the best plan found there.
 
     .. math:: \Pi^{(t+1)} = (1 - \gamma_t)\, \Pi^{(t)} + \gamma_t\, \hat\Pi, \qquad
         \gamma_t = 2 / (2 + t)
 
-    Parameters
-    ----------
-    steps : int
-        T.
-    vertex : callable
-        From t to the best plan at the weights that answer the last one.
-    move : callable
-        Moves to that plan by a share gamma of the way.
+    Examples
+    --------
+    >>> paper_gammas(3)
+    [1.0, 0.6666666666666666, 0.5]
     """
-    for step in range(steps):
-        move(vertex(step), 2.0 / (2.0 + step))
+    return [2.0 / (2.0 + step) for step in range(steps)]
 
 
 def paper_shares(steps: int) -> list[float]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from frot._base.errors import InputError
 from frot._base.spelling import second_names
+from frot.correspondence._interpolation import sample_image
 
 __all__ = ["Warp", "random_affine", "random_homography", "random_thin_plate"]
 
@@ -113,26 +114,14 @@ class Warp:
             Bilinearly sampled, of the image's own type: integers are rounded. What comes from
             beyond the image's edge is as at the edge.
         """
-        from scipy.ndimage import map_coordinates
-
         if image.ndim not in (2, 3):
             raise InputError(f"image: has {image.ndim} axes; give (h, w) or (h, w, channels)")
         whole = image.dtype.kind != "f"
         h, w = size or image.shape[:2]
         y, x = np.mgrid[:h, :w]
         origins = self.origins(np.stack([x.ravel(), y.ravel()], axis=1))
-        where = origins[:, ::-1].T
-        channels = image[..., None] if image.ndim == 2 else image
-        sampled = [
-            map_coordinates(
-                channels[..., c].astype(float) if whole else channels[..., c],
-                where,
-                order=1,
-                mode="nearest",
-            )
-            for c in range(channels.shape[2])
-        ]
-        warped = np.stack(sampled, axis=-1).reshape(h, w, *image.shape[2:])
+        where = origins[:, ::-1].T.reshape(2, h, w)
+        warped = sample_image(image.astype(float) if whole else image, where)
         return np.rint(warped).astype(image.dtype) if whole else warped
 
     def _bend(self, p: np.ndarray) -> np.ndarray:

@@ -13,18 +13,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.ndimage import map_coordinates
 from scipy.sparse import csr_array
 
 from frot._base.archive import write_archive
 from frot._base.errors import InputError, require
 from frot._base.files import check_path, check_writable, replacing
-from frot.correspondence._interpolation import sampling
+from frot.correspondence._interpolation import sample_image, sampling
+from frot.correspondence._photo import as_bytes
 
 if TYPE_CHECKING:
     from frot.correspondence.match import Match
 
-__all__ = ["FLOWS", "IMAGES", "Flow", "Warped", "flow_of", "look_up", "read_flow", "rebuilt"]
+__all__ = [
+    "FLOWS",
+    "IMAGES",
+    "Flow",
+    "Warped",
+    "flow_of",
+    "look_up",
+    "read_flow",
+    "rebuilt",
+    "spacing",
+]
 
 FLOWS = (".flo", ".npy", ".npz")
 IMAGES = (".png", ".webp")
@@ -47,10 +57,8 @@ class Warped(NamedTuple):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the picture, .png or .webp, with what is not known transparent."""
         path = _check_suffix(path, IMAGES)
-        colours = np.dstack([np.clip(self.pixels, 0.0, 1.0), self.valid])
-        image = require("PIL.Image", "correspondence").fromarray(
-            (255.0 * colours).round().astype(np.uint8)
-        )
+        colours = as_bytes(np.dstack([self.pixels, self.valid]))
+        image = require("PIL.Image", "correspondence").fromarray(colours)
         with replacing(path) as draft:
             image.save(draft, **({"lossless": True} if path.suffix.lower() == ".webp" else {}))
         return path
@@ -183,9 +191,7 @@ def rebuilt(arrays: Any) -> Flow:
 def flow_of(match: Match) -> Flow:
     """Return where every pixel of a match's source is in its target; see `Match.flow`."""
     (h, w), ratio, read = match.source.size, match.source_ratio, match.transferring
-    step = 1
-    while -(-h // step) * -(-w // step) > MAX_POINTS:
-        step += 1
+    step = spacing(match.source.size, MAX_POINTS)
     x, y = (_lattice(length, step) for length in (w, h))
     points = ratio * np.stack(np.meshgrid(x, y), axis=-1)
     moved = read.moved(points.reshape(-1, 2)).reshape(points.shape)
@@ -225,12 +231,21 @@ def look_up(image: np.ndarray, flow: Flow, nearest: bool = False) -> np.ndarray:
         h, w = image.shape[:2]
         y, x = np.rint(where).astype(int)
         return image[np.clip(y, 0, h - 1), np.clip(x, 0, w - 1)]
-    channels = image.reshape(*image.shape[:2], -1)
-    found = [
-        map_coordinates(channels[..., c], where, order=1, mode="nearest")
-        for c in range(channels.shape[2])
-    ]
-    return np.stack(found, axis=-1).reshape(*flow.size, *image.shape[2:])
+    return sample_image(image, where)
+
+
+def spacing(size: tuple[int, int], most: int) -> int:
+    """Return the least step in pixels with which a photograph has at most so many points.
+
+    Examples
+    --------
+    >>> spacing((300, 400), 120_000), spacing((300, 400), 30_000)
+    (1, 2)
+    """
+    step = 1
+    while -(-size[0] // step) * -(-size[1] // step) > most:
+        step += 1
+    return step
 
 
 def _lattice(length: int, step: int) -> np.ndarray:

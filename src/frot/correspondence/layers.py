@@ -15,7 +15,7 @@ from frot.correspondence._coherence import coherences
 from frot.correspondence._cosines import DenseLayers, inverse, lengths
 from frot.correspondence._device import working_home
 from frot.correspondence._features import FeatureMap, Grid
-from frot.correspondence._interpolation import interpolation, resize
+from frot.correspondence._interpolation import resize
 from frot.correspondence._layer_costs import DEVICE_BUDGET, GridGeometry, layer_costs
 from frot.correspondence._photo import Photo
 from frot.correspondence.poses import Frame, Pose
@@ -85,8 +85,7 @@ def with_cells(
     else:
         # The last cell lies where it lay.
         h, w = (round((side - 1) * layer.stride / stride) + 1 for side in layer.values.shape[1:])
-        values = resize(layer.values, h, w, align_corners=True)
-        brought = FeatureMap(layer.name, values, stride, layer.receptive_field)
+        brought = layer.at(h, w, stride)
     return (*maps[:number], brought, *maps[number + 1 :]), number
 
 
@@ -106,25 +105,15 @@ def at_most(layer: FeatureMap, grid: Grid) -> FeatureMap:
 
 @dataclass(frozen=True, eq=False)
 class LayerPair:
-    """Two images as a network's layers see them, cell against cell.
-
-    Parameters
-    ----------
-    source, target : tuples of FeatureMap
-        The same layers of both images.
-    grid_of : int
-        The layer whose cells are matched.
-    device : str or torch device, optional
-        Where to work; NumPy if left out.
-    turned : tuple of FeatureMap, optional
-        The source's layers in a turned frame, where neighbours in both images lie alike; the
-        source's own if left out.
-    """
+    """Two images as a network's layers see them, cell against cell, in NumPy or on a device."""
 
     source: tuple[FeatureMap, ...]
     target: tuple[FeatureMap, ...]
+    # The layer whose cells are matched.
     grid_of: int = 0
     device: Any = None
+    # The source's layers in a turned frame, where neighbours in both images lie alike; its own
+    # where there is none.
     turned: tuple[FeatureMap, ...] | None = None
 
     @cached_property
@@ -199,13 +188,8 @@ class LayerPair:
 
     def _interpolated(self, maps: Any, grid: Grid) -> Any:
         """Maps (channels, h, w) as vectors on the grid, (n, channels)."""
-        xp = self.home.xp
-        channels, h, w = maps.shape
-        if (h, w) != (grid.h, grid.w):
-            down = self.home.bring(interpolation(h, grid.h, True))
-            across = self.home.bring(interpolation(w, grid.w, True))
-            maps = down @ (maps @ xp.matrix_transpose(across))
-        return xp.matrix_transpose(xp.reshape(maps, (channels, grid.count)))
+        xp, maps = self.home.xp, resize(maps, grid.h, grid.w, align_corners=True)
+        return xp.matrix_transpose(xp.reshape(maps, (maps.shape[0], grid.count)))
 
     @cached_property
     def concatenated(self) -> Any:
@@ -281,14 +265,9 @@ class LayerTable(LayerPair):
         return self._known[k]
 
     def only(self, chosen: Sequence[int], grid_of: int) -> LayerPair:
-        """Return some layers, as if there were no others.
+        """Return some layers, by their places, as if there were no others.
 
-        Parameters
-        ----------
-        chosen : sequence of int
-            Their places.
-        grid_of : int
-            Which of the chosen has the cells of the table.
+        `grid_of` is which of the chosen has the cells of the table.
         """
         source, target = (tuple(side[k] for k in chosen) for side in (self.source, self.target))
         return _Chosen(source, target, grid_of, self.device, table=self, chosen=tuple(chosen))

@@ -1,7 +1,9 @@
-"""What matching two photographs gives."""
+"""A match: what matching two photographs gives, in memory and in a file."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from frot._base.archive import load, write_archive
 from frot._base.arrays import Home, to_numpy
 from frot._base.errors import InputError, require
 from frot._base.validate import check_choice, check_count, check_number
@@ -17,14 +20,16 @@ from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
 from frot.correspondence.chance import chance
 from frot.correspondence.flow import Flow, Warped, flow_of, look_up
-from frot.correspondence.poses import Pose
+from frot.correspondence.poses import Pose, Turn
 from frot.correspondence.transfer import Transfer, Transferring
+from frot.plans.plan import Plan
+from frot.problem import result_file
 from frot.problem.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Match"]
+__all__ = ["Match", "load_match", "rebuilt"]
 
 # Layers in a notebook; more would not be read.
 SHOWN = 6
@@ -267,11 +272,46 @@ class Match:
             )
         return found
 
-    def save(self, path: str | Path) -> Path:
-        """Write the match to an ``.npz`` file that `load_match` reads; it holds no pickles."""
-        from frot.correspondence.match_file import save_match
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the match to an ``.npz`` file that `load_match` reads.
 
-        return save_match(self, path)
+        Both photographs, the scores, the plan and the interval. The file is complete or not there.
+        It holds arrays and one text in JSON, and no pickles, so that reading one from elsewhere
+        runs no code. Photographs of 8 or 16 bits take as many.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from frot.correspondence import Matcher
+        >>> from skimage.data import chelsea
+        >>> match = Matcher(side=64)(chelsea(), chelsea())
+        >>> again = load_match(match.save(Path(tempfile.mkdtemp()) / "cats.npz"))
+        >>> bool((again.transfer([[220, 100]]).points == match.transfer([[220, 100]]).points).all())
+        True
+        """
+        read, result = self.transferring, self.result
+        about: dict[str, Any] = {
+            "names": [self.source.name, self.target.name],
+            "grids": [asdict(self.source_grid), asdict(self.target_grid)],
+            "ratios": [self.source_ratio, self.target_ratio],
+            "transfer": [read.mode, read.radius, read.blank],
+            "turned": None if read.turned is None else read.turned.tolist(),
+            "pose": asdict(self.pose),
+        }
+        plain = ("alpha", "phi", "prior", "method", "seconds", "agreement")
+        about |= {name: getattr(self, name) for name in plain}
+        arrays = {
+            "source": _packed(self.source.pixels),
+            "target": _packed(self.target.pixels),
+            "scores": to_numpy(read.scores),
+        }
+        kept = ("a", "b", "plan", "source_cam", "target_cam")
+        arrays |= {name: getattr(self, name) for name in kept}
+        if result is not None:
+            known = result_file.arrays_of(result, plan=False)
+            arrays |= {f"result_{name}": array for name, array in known.items()}
+        arrays["about"] = np.array(json.dumps(about, default=float))
+        return write_archive(path, "match", arrays)
 
     def plot(self, points: Any = None, **options: Any) -> Figure:
         """Draw the photographs side by side with points and where they go."""
@@ -339,3 +379,53 @@ class Match:
         top = sorted(self.alpha.items(), key=lambda item: -item[1])[:3]
         layers = ", ".join(f"{name} {weight:.2f}" for name, weight in top)
         return f"Match({self.source.name} -> {self.target.name}, {self.method}; {layers})"
+
+
+def load_match(path: str | os.PathLike[str]) -> Match:
+    """Read a match that `Match.save` wrote; see `frot.load`.
+
+    Its arrays are NumPy's, whatever device it was made on.
+    """
+    return load(path, "match")
+
+
+def rebuilt(arrays: dict[str, np.ndarray]) -> Match:
+    """Make the match that `Match.save` took apart."""
+    about = json.loads(str(arrays["about"]))
+    grids = [Grid(**grid) for grid in about["grids"]]
+    scores, plan = arrays["scores"], arrays.get("plan")
+    known = {name.partition("_")[2]: x for name, x in arrays.items() if name[:7] == "result_"}
+    result = result_file.rebuilt(known, Plan(plan, copy=False)) if known else None
+    photos = [
+        Photo(_unpacked(arrays[side]), name)
+        for side, name in zip(("source", "target"), about["names"], strict=True)
+    ]
+    ratios, (mode, radius, blank) = about["ratios"], about["transfer"]
+    turned = None if about.get("turned") is None else np.array(about["turned"])
+    return Match(
+        photos[0], photos[1], grids[0], grids[1], ratios[0], ratios[1], arrays["a"], arrays["b"],
+        about["alpha"], about["phi"], about["prior"], result, about["method"], about["seconds"],
+        arrays.get("source_cam"), arrays.get("target_cam"),
+        Transferring(scores, grids[0], grids[1], Home.of(scores), mode, radius, blank, turned),
+        plan, about.get("agreement", 0.0), _pose(about.get("pose")),
+    )  # fmt: skip
+
+
+def _pose(known: dict[str, Any] | None) -> Pose:
+    # The first files have none.
+    return Pose() if known is None else Pose(**{**known, "turn": Turn(**known["turn"])})
+
+
+def _packed(pixels: np.ndarray) -> np.ndarray:
+    """Pixels as the whole numbers that they were read from, where they are such."""
+    for kind in (np.uint8, np.uint16):
+        whole = np.rint(pixels * np.float32(np.iinfo(kind).max)).astype(kind)
+        if np.array_equal(_unpacked(whole), pixels):
+            return whole
+    return pixels
+
+
+def _unpacked(stored: np.ndarray) -> np.ndarray:
+    if stored.dtype.kind != "u":
+        return stored
+    return stored.astype(np.float32) / np.float32(np.iinfo(stored.dtype).max)

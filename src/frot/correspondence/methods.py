@@ -17,9 +17,9 @@ from frot.api.solve import solve_costs
 from frot.correspondence._transport import (
     PAPER_TOL,
     LayerPlan,
+    paper_gammas,
     paper_plan,
     paper_solver,
-    paper_steps,
     solve_layers,
 )
 from frot.correspondence.layers import LayerPair
@@ -87,13 +87,6 @@ class MatchProblem:
         xp, exponent = self.home.xp, self.settings.exponent
         scaled = xp.clip(plan * float(plan.shape[0]), 0.0, None)
         return xp.sqrt(scaled) if exponent == 0.5 else scaled**exponent
-
-    def massive(self, votes: Any) -> Any:
-        """Return votes, (n, m), without those from and for cells that have no mass.
-
-        Where there is a plan it has none there by itself.
-        """
-        return votes_between(votes, self.a > 0.0, self.b > 0.0, self.home)
 
     def solve(self, prior: np.ndarray | None, start: Start | None = None) -> Result:
         """Feature-robust transport over all layers, from where it is known to end."""
@@ -326,11 +319,8 @@ def subspace_robust(problem: MatchProblem) -> Outcome:
     """
     X, Y = (to_numpy(side).astype(float) for side in problem.layers.vectors())
     k = min(problem.settings.rank, X.shape[1])
-    plan = np.outer(problem.a, problem.b)
-    U = np.zeros((X.shape[1], k))
-
-    def vertex(step: int) -> np.ndarray:
-        nonlocal U
+    plan, U = np.outer(problem.a, problem.b), np.zeros((X.shape[1], k))
+    for gamma in paper_gammas(STEPS):
         U = _directions(X, Y, plan, k)
         P, Q = X @ U, Y @ U
         cost = (P**2).sum(axis=1)[:, None] + (Q**2).sum(axis=1)[None, :] - 2.0 * P @ Q.T
@@ -340,13 +330,7 @@ def subspace_robust(problem: MatchProblem) -> Outcome:
         except Interrupted:
             # There is no interval to say how far a plan is that was cut short: it is no answer.
             raise KeyboardInterrupt from None
-        return to_numpy(result.plan.dense()).astype(float)
-
-    def move(found: np.ndarray, gamma: float) -> None:
-        nonlocal plan
-        plan = (1.0 - gamma) * plan + gamma * found
-
-    paper_steps(STEPS, vertex, move)
+        plan = (1.0 - gamma) * plan + gamma * to_numpy(result.plan.dense()).astype(float)
     # Layers share the directions: their part is the length of the directions in their features.
     ends = np.cumsum([layer.channels for layer in problem.layers.source])[:-1]
     shares = np.array([part.sum() for part in np.split((U**2).sum(axis=1), ends)])
@@ -377,19 +361,19 @@ POWER = 3
 
 def nearest(problem: MatchProblem) -> Outcome:
     """Cosine nearest neighbours, all layers alike: the mean over layers of the cosine, cubed."""
-    cosines = 1.0 - 0.5 * problem.layers.mixed(problem.equal)
-    return _voted(problem, cosines)
+    return _voted(problem, 1.0 - 0.5 * problem.layers.mixed(problem.equal))
 
 
 def hyperpixel(problem: MatchProblem) -> Outcome:
     """Hyperpixel flow (Min et al. 2019): the cosine of all layers put end to end, cubed."""
-    cosines = problem.layers.concatenated
-    return _voted(problem, cosines)
+    return _voted(problem, problem.layers.concatenated)
 
 
 def _voted(problem: MatchProblem, cosines: Any) -> Outcome:
     votes = problem.home.xp.clip(cosines, 0.0, None) ** POWER
-    return Outcome(problem.massive(votes), problem.equal)
+    # Where there is a plan it has nothing from and for cells without mass by itself.
+    votes = votes_between(votes, problem.a > 0.0, problem.b > 0.0, problem.home)
+    return Outcome(votes, problem.equal)
 
 
 METHODS: dict[str, Callable[[MatchProblem], Outcome]] = {

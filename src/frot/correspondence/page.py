@@ -17,7 +17,8 @@ import numpy as np
 
 from frot._base.errors import require
 from frot.correspondence._features import Grid
-from frot.correspondence._photo import Photo
+from frot.correspondence._photo import Photo, as_bytes
+from frot.correspondence.flow import spacing
 from frot.correspondence.pictures import as_points, grid_extent
 from frot.show.page import check_page, data_address, render, save_page
 
@@ -153,8 +154,7 @@ def _rounded(match: Match, sampled: Sampled, heat: HeatRows) -> str:
 
 def _photo(photo: Photo, name: str) -> dict[str, Any]:
     """A photograph as the page shows it: shrunk to a screen, inside its own address."""
-    pixels = (255.0 * np.clip(photo.pixels, 0.0, 1.0)).round().astype(np.uint8)
-    image = require("PIL.Image", "correspondence").fromarray(pixels)
+    image = require("PIL.Image", "correspondence").fromarray(as_bytes(photo.pixels))
     # Only shrinks, and keeps the proportions to a pixel.
     image.thumbnail((_LONGEST, _LONGEST))
     buffer = io.BytesIO()
@@ -238,10 +238,7 @@ class Sampled:
 
 def sample(match: Match, most: int = MAX_POINTS) -> Sampled:
     """Move a grid of at most so many points by `match.transfer`: every pixel, where that is few."""
-    h, w = match.source.size
-    step = 1
-    while -(-h // step) * -(-w // step) > most:
-        step += 1
+    (h, w), step = match.source.size, spacing(match.source.size, most)
     x, y = np.arange(0, w, step), np.arange(0, h, step)
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2).astype(float)
     moved = match.transfer(points)

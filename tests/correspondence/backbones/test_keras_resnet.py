@@ -9,7 +9,7 @@ import pytest
 
 from frot import InputError
 from frot.correspondence import Matcher
-from frot.correspondence.backbones._resnet import build_resnet, resnet
+from frot.correspondence.backbones._networks import build_resnet, resnet
 
 torch = pytest.importorskip("torch")
 functional: Any = torch.nn.functional

@@ -10,14 +10,14 @@ import pytest
 
 from frot._base.errors import InputError, MissingDependencyError
 from frot.correspondence._features import Classifying
-from frot.correspondence.backbones._mobile import (
+from frot.correspondence.backbones._networks import (
     _mobilenet_name,
     default_backbone,
     efficientnet_lite2,
     mobilenetv2,
+    resnet,
 )
 from frot.correspondence.backbones._onnx import OnnxBackbone
-from frot.correspondence.backbones._resnet import resnet
 from frot.correspondence.backbones._weights import find_weights
 
 torch = pytest.importorskip("torch")
@@ -56,7 +56,7 @@ def cat(h=224, w=224):
 
 
 def best(backbone, image):
-    look = backbone._look(backbone._prepare(image), ())
+    look = backbone._outputs(backbone._prepare(image), ())
     return int(look.head[2].argmax())
 
 

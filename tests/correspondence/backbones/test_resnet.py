@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from frot._base.errors import InputError
-from frot.correspondence.backbones._resnet import build_resnet, resnet
+from frot.correspondence.backbones._networks import build_resnet, resnet
 from frot.correspondence.backbones._torch import TorchBackbone
 
 torch = pytest.importorskip("torch")

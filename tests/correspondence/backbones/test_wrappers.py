@@ -6,8 +6,7 @@ import pytest
 
 from frot._base.errors import InputError
 from frot.correspondence import Matcher, coherence
-from frot.correspondence.backbones.arrays import ArrayBackbone, image_key
-from frot.correspondence.backbones.wrappers import NoisyBackbone
+from frot.correspondence.backbones.wrappers import ArrayBackbone, NoisyBackbone, image_key
 
 RNG = np.random.default_rng(0)
 ONE, OTHER = (RNG.random((64, 96, 3), dtype=np.float32) for _ in range(2))

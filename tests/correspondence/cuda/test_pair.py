@@ -185,11 +185,11 @@ def test_sweeps_are_added_until_the_columns_are_right():
 
 
 def test_where_sweeps_do_not_do_there_is_no_plan(monkeypatch):
-    monkeypatch.setattr("frot.correspondence.cuda.pair.MOST_SWEEPS", 1)
-    monkeypatch.setattr("frot.correspondence.cuda.search.MOST_WEIGHTS", 1)
     maps = random_maps(SOURCE, seed=0), random_maps(TARGET, seed=1)
-    assert PairPlanner(device="cpu", eps=0.03, tol=1e-5, sweeps=1)(*maps) is None
+    monkeypatch.setattr("frot.correspondence.cuda.pair.MOST_WEIGHTS", 1)
     assert PairPlanner(device="cpu", eps=0.03, tol=1e-7, steps=0)(*maps) is None
+    monkeypatch.setattr("frot.correspondence.cuda.pair.MOST_SWEEPS", 1)
+    assert PairPlanner(device="cpu", eps=0.03, tol=1e-5, sweeps=1)(*maps) is None
 
 
 @pytest.mark.parametrize(("eta", "eps"), [(0.3, 0.1), (0.6, 0.05), (0.05, 0.02)])

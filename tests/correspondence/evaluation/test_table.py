@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from frot import InputError
-from frot.correspondence.datasets.spair import CLASSES, COUNTS
+from frot.correspondence.datasets.sets import SPAIR_CLASSES, SPair
 from frot.correspondence.evaluation import Evaluation, Record, result_table
 from frot.correspondence.evaluation._table import published
 
@@ -19,7 +19,7 @@ PAIRS_PER_CLASS = (
 )
 
 
-def made(name="SPair-71k test", categories=tuple(CLASSES), each=4, **options):
+def made(name="SPair-71k test", categories=tuple(SPAIR_CLASSES), each=4, **options):
     records = tuple(
         Record(f"{category}-{i}", category, errors=RNG.uniform(0.0, 0.3, 3 + i), seconds=0.5)
         for category in reversed(categories)
@@ -32,8 +32,8 @@ class TestPublished:
     """The paper's own figures, held against one another."""
 
     def test_numbers_of_pairs_add_up(self):
-        assert sum(PAIRS_PER_CLASS) == COUNTS["test"] == 12234
-        assert len(PAIRS_PER_CLASS) == len(CLASSES) == 18
+        assert sum(PAIRS_PER_CLASS) == SPair.counts["test"] == 12234
+        assert len(PAIRS_PER_CLASS) == len(SPAIR_CLASSES) == 18
 
     def test_classes_weighted_by_their_pairs_give_the_total(self):
         """But for three methods, whose totals come from elsewhere than their classes."""
@@ -69,7 +69,7 @@ class TestPublished:
 class TestTable:
     def test_columns_are_the_papers_and_rows_say_what_they_are(self):
         table = made().table()
-        assert table.classes == tuple(CLASSES)
+        assert table.classes == tuple(SPAIR_CLASSES)
         assert [row.measure for row in table.rows[:6]] == [
             f"PCK {t} per {per}" for per in ("image", "point") for t in (0.05, 0.1, 0.15)
         ]
@@ -145,7 +145,7 @@ class TestTable:
             console.print(table)
         text = console.file.getvalue()  # type: ignore[attr-defined]
         assert "…" not in text
-        for name in (*CLASSES.values(), "all", "FROT eta=0.3 [2]"):
+        for name in (*SPAIR_CLASSES.values(), "all", "FROT eta=0.3 [2]"):
             assert name in text
         assert len(made().table().rich(400)) == 1
 

@@ -6,10 +6,20 @@ import pytest
 from matplotlib.figure import Figure
 
 from frot import InputError
+from frot.correspondence import Matcher, TorchBackbone, plot_features, plot_flow, plot_warp
 from frot.correspondence._features import Grid
-from frot.correspondence.pictures import plot_cam, plot_heatmap, plot_layers, plot_weights
+from frot.correspondence.pictures import (
+    _maps,
+    _matches,
+    flow_colours,
+    plot_cam,
+    plot_heatmap,
+    plot_layers,
+    plot_weights,
+)
 from frot.correspondence.pictures._maps import grid_extent
-from tests.correspondence.fake_match import fake_match
+from tests.correspondence.fake_match import bent_match, fake_match
+from tests.correspondence.small import cat, convolutions
 
 POINT = (150.0, 120.0)
 
@@ -131,7 +141,9 @@ def test_many_etas_are_a_map():
     assert plot_layers(ETAS, kind="map").axes[0].images
 
 
-def test_layers_into_axes_of_the_user():
+def test_layers_into_axes_of_the_user(monkeypatch):
+    for module in (_maps, _matches):
+        monkeypatch.setattr(module, "new_figure", lambda *_: pytest.fail("there are axes already"))
     figure = Figure()
     axes = figure.add_subplot()
     assert plot_layers(ETAS[0.5], ax=axes) is figure
@@ -158,3 +170,55 @@ def test_names_of_34_layers_do_not_touch():
 def test_bad_input(given, text):
     with pytest.raises(InputError, match=text):
         plot_layers(*given)
+
+
+def test_the_wheel_turns_once():
+    angles = np.linspace(0.0, 2 * np.pi, 12, endpoint=False)
+    moves = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    colours = flow_colours(moves, 1.0)
+    assert colours.max(axis=1) == pytest.approx(np.ones(12))
+    assert colours.min(axis=1) == pytest.approx(np.zeros(12))
+    assert len(np.unique(colours.round(6), axis=0)) == 12
+    # Halfway out it is halfway to white, and beyond the edge as at the edge.
+    assert flow_colours(0.5 * moves, 1.0) == pytest.approx(0.5 + 0.5 * colours)
+    assert flow_colours(3.0 * moves, 1.0) == pytest.approx(colours)
+
+
+def test_the_flow_is_drawn_in_the_colours_of_its_wheel():
+    match, _ = bent_match()
+    figure = plot_flow(match)
+    _, panel = figure.axes[:2]
+    shown = np.asarray(panel.images[0].get_array())
+    flow = match.flow()
+    assert shown.shape == (*match.source.size, 3)
+    sure = flow.certainty * flow.valid
+    y, x = np.unravel_index(sure.argmax(), sure.shape)
+    top = float(panel.get_title("left").split("wheel: ")[1].split()[0])
+    expected = flow_colours(flow.displacement[y, x], top)
+    assert shown[y, x] == pytest.approx(expected, abs=0.02)
+    invalid = shown[~flow.valid]
+    assert invalid == pytest.approx(np.full(invalid.shape, 0.75))
+
+
+def test_the_warp_stands_between_the_photographs():
+    match, _ = bent_match()
+    panels = plot_warp(match).axes
+    assert len(panels) == 3
+    warped = match.warp()
+    shown = np.asarray(panels[1].images[0].get_array())
+    assert shown[warped.valid] == pytest.approx(np.clip(warped.pixels[warped.valid], 0, 1))
+    assert "in the frame of" in panels[1].get_title("left")
+
+
+def test_features_that_are_alike_have_one_colour():
+    matcher = Matcher(TorchBackbone(convolutions()), side=96, device="numpy")
+    pair = matcher.pair_features(cat(), cat())
+    figure = plot_features(pair)
+    one, other = (np.asarray(axes.images[0].get_array()) for axes in figure.axes[2:])
+    assert one == pytest.approx(other, abs=1e-3)
+    assert one.std(axis=(0, 1)).min() > 0.05
+    names = pair.layers.names
+    some = plot_features(pair, {name: float(name == names[0]) for name in names})
+    assert not np.allclose(np.asarray(some.axes[2].images[0].get_array()), one, atol=0.05)
+    with pytest.raises(InputError, match="alpha: has no weight for layer"):
+        plot_features(pair, {names[0]: 1.0})

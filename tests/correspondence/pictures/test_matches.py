@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from frot import InputError
 from frot.correspondence import Pose, Turn
-from frot.correspondence.pictures import grid_points, object_points, plot_matches
+from frot.correspondence.pictures import _matches, grid_points, object_points, plot_matches
 from frot.correspondence.pictures._matches import RED, SideBySide, place_labels
 from frot.show.style import GREEN
 from tests.correspondence.fake_match import FakeMatch, fake_match
@@ -211,7 +211,8 @@ def test_the_usual_threshold_is_a_tenth_of_the_extent(match):
     assert f"3 of 3 within {0.1 * extent:.3g} pixels" in figure.axes[0].get_title("left")
 
 
-def test_into_axes_of_the_user(match):
+def test_into_axes_of_the_user(match, monkeypatch):
+    monkeypatch.setattr(_matches, "new_figure", lambda *_: pytest.fail("there are axes already"))
     figure = Figure()
     left, right = figure.subplots(1, 2)
     assert plot_matches(match, 5, right) is figure

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from frot.correspondence.backbones._mobile import default_backbone, efficientnet_lite2, mobilenetv2
+from frot.correspondence.backbones._networks import (
+    BACKBONES,
+    default_backbone,
+    efficientnet_lite2,
+    mobilenetv2,
+    resnet,
+    resolve_backbone,
+)
 from frot.correspondence.backbones._onnx import OnnxBackbone
-from frot.correspondence.backbones._resnet import resnet
-from frot.correspondence.backbones._resolve import BACKBONES, resolve_backbone
 from frot.correspondence.backbones._torch import TorchBackbone
 from frot.correspondence.backbones._transformers import transformers_backbone, vision_transformer
 from frot.correspondence.backbones._weights import find_weights
-from frot.correspondence.backbones.arrays import ArrayBackbone, image_key
-from frot.correspondence.backbones.wrappers import NoisyBackbone, SomeLayers
+from frot.correspondence.backbones.wrappers import (
+    ArrayBackbone,
+    NoisyBackbone,
+    SomeLayers,
+    image_key,
+)
 
 __all__ = [
     "BACKBONES",

@@ -136,10 +136,10 @@ def code_digest(module: Any) -> str | None:
         if not _is_plain(kind) or "forward" in own:
             known: set[int] = set()
             beside = {key: own[key] for key in sorted(own) if key not in _OWN}
-            parts.append((name, _name(kind), _said(beside, known)))
+            parts.append((name, _name(kind), _as_text(beside, known)))
     kinds = [type(part) for part in module.modules() if not _is_plain(type(part))]
     code = [
-        (_name(owner), key, _said(value, set()))
+        (_name(owner), key, _as_text(value, set()))
         for owner in dict.fromkeys(one for kind in kinds for one in _written(kind))
         for key, value in sorted(vars(owner).items())
         if not key.startswith("__") or key == "__call__"
@@ -194,14 +194,14 @@ def _name(value: Any) -> str:
     return f"{value.__module__}.{value.__qualname__}"
 
 
-def _said(value: Any, known: set[int]) -> Any:
+def _as_text(value: Any, known: set[int]) -> Any:
     """Return a value as text, numbers and lists of those, the same in every session."""
     if isinstance(value, staticmethod | classmethod | MethodType):
-        return _said(value.__func__, known)
+        return _as_text(value.__func__, known)
     if isinstance(value, property):
-        return _said(value.fget, known)
+        return _as_text(value.fget, known)
     if isinstance(value, partial):
-        return ["partial", _said([value.func, value.args, value.keywords], known)]
+        return ["partial", _as_text([value.func, value.args, value.keywords], known)]
     if isinstance(value, FunctionType):
         return _function(value, known)
     if isinstance(value, torch.nn.Module | ModuleType):
@@ -214,7 +214,7 @@ def _said(value: Any, known: set[int]) -> Any:
         parts = [list(pair) for pair in value.items()] if isinstance(value, Mapping) else value
         # Only inside itself: the next one may lie where this one was.
         known.add(id(value))
-        said = [_said(part, known) for part in parts]
+        said = [_as_text(part, known) for part in parts]
         known.discard(id(value))
         return said
     try:
@@ -247,7 +247,7 @@ def _function(value: FunctionType, known: set[int]) -> Any:
         or (isinstance(one, FunctionType) and one.__module__ == value.__module__)
     ]
     about = [value.__defaults__, value.__kwdefaults__, inside, near]
-    return [_name(value), fingerprint(code=value.__code__), _said(about, known)]
+    return [_name(value), fingerprint(code=value.__code__), _as_text(about, known)]
 
 
 def _names(code: CodeType) -> list[str]:

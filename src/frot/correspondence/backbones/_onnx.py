@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +16,10 @@ from frot._base.errors import InputError, require
 from frot._base.fingerprint import fingerprint
 from frot._base.spelling import second_names
 from frot.correspondence._features import FeatureMap, refuse_classes, top_maps
-from frot.correspondence.backbones._onnx_tokens import (
-    as_grid,
-    block_ends,
-    candidates,
-    is_tokens,
-)
 from frot.correspondence.backbones._preprocess import preprocessing
 from frot.correspondence.backbones.wrappers import choose_layers, warn_of_few
 
-__all__ = [
-    "Classifier",
-    "GraphCells",
-    "OnnxBackbone",
-    "find_classifier",
-    "find_sums",
-    "geometries",
-    "pruned",
-]
+__all__ = ["OnnxBackbone"]
 
 _POOLS = ("MaxPool", "AveragePool", "LpPool")
 # Each cell of the output depends on the same cell of the inputs.
@@ -49,41 +36,22 @@ _RESHAPES = frozenset(("Reshape", "Flatten", "Squeeze", "Dropout", "Identity", "
 
 @dataclass(frozen=True)
 class GraphCells:
-    """How the cells of a tensor lie over the network's input.
-
-    Parameters
-    ----------
-    stride : int
-        Pixels between neighbouring cells.
-    receptive_field : int
-        Pixels across that a cell sees.
-    axis : int
-        Where the channels are: 1 or 3.
-    channels : int or None
-        How many, where the graph says so.
-    patches : str or None
-        For tokens, the tensor of the patches that they are of, in their order.
-    """
+    """How the cells of a tensor lie over the network's input, in pixels."""
 
     stride: int
     receptive_field: int
+    # Where the channels are, 1 or 3, and how many, where the graph says so.
     axis: int
     channels: int | None = None
+    # For tokens, the tensor of the patches that they are of, in their order.
     patches: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """The end of a network: averages over the cells, then one matrix.
+    """The end of a network: averages of the tensor `maps` over its cells, then one matrix.
 
-    Parameters
-    ----------
-    maps : str
-        The tensor that is averaged.
-    weights : array of shape (classes, channels)
-        The matrix.
-    bias : array of shape (classes,)
-        Zero where there is none.
+    Of shape (classes, channels); the bias, (classes,), is zero where there is none.
     """
 
     maps: str
@@ -151,9 +119,8 @@ def find_sums(graph: Any, known: Mapping[str, GraphCells]) -> list[str]:
         found = []
         for node in graph.node:
             if node.op_type == "Conv" and node.output[0] in known:
-                after = follows.get(node.output[0])
-                normed = after is not None and after.op_type == "BatchNormalization"
-                found.append(after.output[0] if after is not None and normed else node.output[0])
+                after = follows.get(node.output[0], node)
+                found.append((after if after.op_type == "BatchNormalization" else node).output[0])
         return found
     for node in graph.node:
         if node.output[0] == sums[0]:
@@ -165,7 +132,7 @@ def find_sums(graph: Any, known: Mapping[str, GraphCells]) -> list[str]:
 
 def find_classifier(graph: Any, known: Mapping[str, GraphCells]) -> Classifier | None:
     """Return the last matrix that is applied to averages over the cells, if there is one."""
-    numpy_helper = require("onnx.numpy_helper", "correspondence")
+    to_array = require("onnx.numpy_helper", "correspondence").to_array
     constants = {tensor.name: tensor for tensor in graph.initializer}
     maker = {output: node for node in graph.node for output in node.output}
     for node in reversed(graph.node):
@@ -176,15 +143,12 @@ def find_classifier(graph: Any, known: Mapping[str, GraphCells]) -> Classifier |
             before = maker.get(before.input[0])
         if before is None or before.input[0] not in known or before.op_type not in _AVERAGES:
             continue
-        weights = np.asarray(numpy_helper.to_array(constants[node.input[1]]), dtype=np.float32)
+        weights = np.asarray(to_array(constants[node.input[1]]), dtype=np.float32)
         if not _attributes(node).get("transB", 0):
             weights = weights.T
         bias = node.input[2] if len(node.input) > 2 else _bias_after(graph, node.output[0])
-        values = (
-            np.asarray(numpy_helper.to_array(constants[bias]), dtype=np.float32).ravel()
-            if bias in constants
-            else np.zeros(len(weights), dtype=np.float32)
-        )
+        offset = to_array(constants[bias]) if bias in constants else np.zeros(len(weights))
+        values = np.asarray(offset, dtype=np.float32).ravel()
         return Classifier(before.input[0], weights, values)
     return None
 
@@ -202,13 +166,9 @@ def pruned(model: Any, outputs: list[str], axis: int, any_size: bool = True) -> 
             kept.append(node)
     del graph.node[:], graph.output[:], graph.value_info[:]
     graph.node.extend(reversed(kept))
-    constants = [tensor for tensor in model.graph.initializer if tensor.name in needed]
-    del graph.initializer[:]
-    graph.initializer.extend(constants)
-    names = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value for value in model.graph.input if value.name not in names]
-    del graph.input[:]
-    graph.input.extend(inputs)
+    del graph.initializer[:], graph.input[:]
+    graph.initializer.extend(one for one in model.graph.initializer if one.name in needed)
+    graph.input.extend(_inputs(model.graph))
     for place, dimension in enumerate(graph.input[0].type.tensor_type.shape.dim):
         if place == 0 or (any_size and place != axis):
             dimension.Clear()
@@ -216,6 +176,12 @@ def pruned(model: Any, outputs: list[str], axis: int, any_size: bool = True) -> 
     for name in outputs:
         graph.output.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None))
     return small.SerializeToString()
+
+
+def _inputs(graph: Any) -> list[Any]:
+    """Inputs of a graph, of which old files have its constants, too."""
+    constants = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.input if value.name not in constants]
 
 
 def _needs(node: Any) -> set[str]:
@@ -291,16 +257,14 @@ class OnnxBackbone:
         self.name = Path(path).stem
         model = _load(Path(path))
         graph = model.graph
-        constants = {tensor.name for tensor in graph.initializer}
-        inputs = [value for value in graph.input if value.name not in constants]
+        inputs = _inputs(graph)
         axis = 1 if layout == "NCHW" else 3
         _check_input(inputs, layout, axis, Path(path))
         known = geometries(graph, inputs[0].name, axis)
         sums = find_sums(graph, known)
         self._patches, self._frame = None, None
-        if not _are_sums(graph, sums):
-            blocks = self._find_blocks(model, inputs[0], known, axis)
-            sums = blocks or sums
+        if not _made_by(graph, "Add", "Sum").intersection(sums):
+            sums = self._find_blocks(model, inputs[0], known, axis) or sums
         tensors = _named(sums, graph)
         if names is not None:
             if len(names) != len(tensors):
@@ -399,7 +363,7 @@ class OnnxBackbone:
         for size, frame in ((free, None), (own, own)):
             if not all(size):
                 continue
-            shapes = self._shapes(model, [patches, *found], axis, source.name, size)
+            shapes = _shapes(model, [patches, *found], axis, source.name, size)
             sums = [name for name in found if shapes and is_tokens(shapes[name], shapes[patches])]
             if sums:
                 self._patches, self._frame = patches, frame
@@ -407,19 +371,6 @@ class OnnxBackbone:
                 known |= dict.fromkeys(sums, seen)
                 return block_ends(graph, sums)
         return []
-
-    def _shapes(
-        self, model: Any, names: list[str], axis: int, source: str, size: tuple[int, int]
-    ) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of tensors for an image of some size; none where it is not taken."""
-        channels = (3, *size) if axis == 1 else (*size, 3)
-        empty = np.zeros((1, *channels), dtype=np.float32)
-        try:
-            session = _session(pruned(model, names, axis), self.name, quiet=True)
-            values = session.run(names, {source: empty})
-        except Exception:
-            return {}
-        return {name: value.shape for name, value in zip(names, values, strict=True)}
 
     def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
         """Return class activation maps of the most probable classes, shape (classes, h, w)."""
@@ -469,6 +420,20 @@ class OnnxBackbone:
         return f"OnnxBackbone({self.name}, {len(self.layers)} layers)"
 
 
+def _shapes(
+    model: Any, names: list[str], axis: int, source: str, size: tuple[int, int]
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of tensors for an image of some size; none where it is not taken."""
+    channels = (3, *size) if axis == 1 else (*size, 3)
+    empty = np.zeros((1, *channels), dtype=np.float32)
+    try:
+        session = _session(pruned(model, names, axis), "", quiet=True)
+        values = session.run(names, {source: empty})
+    except Exception:
+        return {}
+    return {name: value.shape for name, value in zip(names, values, strict=True)}
+
+
 def _load(path: Path) -> Any:
     onnx = require("onnx", "correspondence")
     if not path.is_file():
@@ -476,8 +441,8 @@ def _load(path: Path) -> Any:
     try:
         model = onnx.load(str(path))
     except Exception:
-        raise InputError(f"{path} is not an ONNX file, or is cut short") from None
-    if not model.graph.node:
+        model = None
+    if model is None or not model.graph.node:
         raise InputError(f"{path} is not an ONNX file, or is cut short")
     _constants_to_initializers(onnx, model.graph)
     return model
@@ -519,9 +484,9 @@ def _check_input(inputs: Sequence[Any], layout: str, axis: int, path: Path) -> N
         raise InputError(f"{path} has {channels} channels as {layout}; try layout='{other}'")
 
 
-def _are_sums(graph: Any, found: Sequence[str]) -> bool:
-    added = {node.output[0] for node in graph.node if node.op_type in ("Add", "Sum")}
-    return any(name in added for name in found)
+def _made_by(graph: Any, *kinds: str) -> set[str]:
+    """Tensors that come first out of operations of some kinds."""
+    return {node.output[0] for node in graph.node if node.op_type in kinds}
 
 
 def _count_weights(graph: Any) -> int:
@@ -532,8 +497,7 @@ def _count_weights(graph: Any) -> int:
 
 
 def _named(found: Sequence[str], graph: Any) -> dict[str, str]:
-    pooled = {node.output[0] for node in graph.node if node.op_type == "MaxPool"}
-    added = {node.output[0] for node in graph.node if node.op_type in ("Add", "Sum")}
+    pooled, added = _made_by(graph, "MaxPool"), _made_by(graph, "Add", "Sum")
     names: dict[str, str] = {}
     for tensor in found:
         if tensor in pooled:
@@ -556,3 +520,85 @@ def _session(model: bytes, name: str, quiet: bool = False) -> Any:
         return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise InputError(f"onnxruntime refuses {name}: {str(error).splitlines()[0]}") from None
+
+
+# A graph does not say which of its tensors are the tokens of a vision transformer. Sums of two
+# tensors that both come from the image are candidates; the network is run once on an empty image,
+# and those that have a vector for every patch, as wide as the patches' own, are kept.
+
+# What comes out of them is about sizes, not about the image.
+_SIZES = frozenset(("Shape", "Size", "ConstantOfShape", "Range"))
+_ATTENTION = frozenset(
+    ("Softmax", "Attention", "MultiHeadAttention", "GroupQueryAttention", "QAttention")
+)
+# Tokens of no cell: of the class, and registers.
+_MOST_OTHERS = 64
+
+
+def candidates(graph: Any, source: str) -> list[str]:
+    """Return the sums of two tensors that both come from the image, in the order of the graph."""
+    made = {source}
+    found = []
+    for node in graph.node:
+        if node.op_type in _SIZES or not made.intersection(node.input):
+            continue
+        made.update(node.output)
+        if node.op_type == "Add" and all(name in made for name in node.input):
+            found.append(node.output[0])
+    return found
+
+
+def is_tokens(shape: Sequence[int], patches: Sequence[int]) -> bool:
+    """Whether a tensor has a vector for every patch: (1, n, c), where patches are (1, c, h, w).
+
+    Examples
+    --------
+    >>> is_tokens((1, 197, 64), (1, 64, 14, 14)), is_tokens((1, 197, 256), (1, 64, 14, 14))
+    (True, False)
+    """
+    _, channels, h, w = patches
+    if len(shape) != 3 or shape[0] != 1 or shape[2] != channels:
+        return False
+    return 0 <= shape[1] - h * w <= _MOST_OTHERS
+
+
+def block_ends(graph: Any, sums: Sequence[str]) -> list[str]:
+    """Return the sums that leave a block: those that the next attention begins from, and the last.
+
+    A block adds twice, what attention found and what a small network makes of each token. All sums
+    are returned where there is no attention.
+    """
+    maker = {output: node for node in graph.node for output in node.output}
+    attends = [_passes(maker, after, {before}) for before, after in pairwise(sums)]
+    if not any(attends):
+        return list(sums)
+    return [one for one, next_ in zip(sums, [*attends, True], strict=True) if next_]
+
+
+def _passes(maker: Mapping[str, Any], end: str, stop: set[str]) -> bool:
+    """Whether there is attention on the way from some tensors to one behind them."""
+    seen, left = set(stop), [end]
+    while left:
+        node = maker.get(left.pop())
+        if node is None:
+            continue
+        if node.op_type in _ATTENTION:
+            return True
+        fresh = [name for name in node.input if name not in seen]
+        seen.update(fresh)
+        left += fresh
+    return False
+
+
+def as_grid(tokens: np.ndarray, patches: np.ndarray) -> np.ndarray:
+    """Return tokens (1, n, c) as a map (c, h, w); those that come before the cells' are cut.
+
+    Examples
+    --------
+    >>> tokens = np.arange(5.0).reshape(1, 5, 1)
+    >>> as_grid(tokens, np.zeros((1, 1, 2, 2))).tolist()
+    [[[1.0, 2.0], [3.0, 4.0]]]
+    """
+    h, w = patches.shape[2:]
+    cells = tokens[0, tokens.shape[1] - h * w :]
+    return np.ascontiguousarray(cells.T.reshape(-1, h, w))

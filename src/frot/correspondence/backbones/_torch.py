@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from frot.correspondence.backbones._preprocess import preprocessing
 from frot.correspondence.backbones.wrappers import choose_layers, warn_of_few
 
 if TYPE_CHECKING:
-    from frot.correspondence.backbones._replay import Look
+    from frot.correspondence.backbones._trace import ModuleOutputs
 
 __all__ = ["TorchBackbone"]
 
@@ -85,7 +85,7 @@ class TorchBackbone:
     ) -> None:
         torch = require("torch", "correspondence")
         from frot.correspondence.backbones._module_identity import Weights, placed
-        from frot.correspondence.backbones._replay import Replays
+        from frot.correspondence.backbones._trace import CudaGraphs
 
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module is a {type(module).__name__}; give a torch.nn.Module")
@@ -99,7 +99,7 @@ class TorchBackbone:
         self._prepare = preprocessing(colour, mean, std, scale)
         self.name = name or type(module).__name__
         self._module = placed(module, device)
-        self._weights, self._replays = Weights(self._module), Replays()
+        self._weights, self._graphs = Weights(self._module), CudaGraphs()
         self._call, self._fixed = dict(call or {}), fixed
         self._parts = self._choose([layers] if isinstance(layers, str | int) else layers)
         self._border = self._find_border()
@@ -143,28 +143,26 @@ class TorchBackbone:
 
     def extract(self, image: np.ndarray) -> list[FeatureMap]:
         """Return one map per layer for an image of shape (h, w, 3) in [0, 1]."""
-        return [replace(one, values=one.values.cpu().numpy()) for one in self._maps(image)]
+        maps = self.extract_on_device(image)
+        return [replace(one, values=one.values.cpu().numpy()) for one in maps]
 
     def extract_on_device(self, image: np.ndarray) -> list[FeatureMap]:
-        """The same with tensors where the module is."""
-        return list(self._maps(image))
-
-    def _maps(self, image: np.ndarray) -> Iterator[FeatureMap]:
-        """Maps with tensors, which lie in one piece."""
-        ready = self._ready(image)
-        look = self._look(ready, self.layers)
-        for name, (seen, values) in look.maps.items():
+        """The same with tensors where the module is, each in one piece."""
+        ready, maps = self._ready(image), []
+        for name, (seen, values) in self._outputs(ready, self.layers).maps.items():
             # Layers that were followed say how far apart their cells are.
-            stride = max(1, round(ready.shape[0] / values.shape[1])) if seen is None else 0
-            far, field = (stride, stride) if seen is None else (seen.stride, seen.receptive_field)
-            yield FeatureMap(name, values, far, field)
+            far = field = max(1, round(ready.shape[0] / values.shape[1]))
+            if seen is not None:
+                far, field = seen.stride, seen.receptive_field
+            maps.append(FeatureMap(name, values, far, field))
+        return maps
 
     def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
         """Return class activation maps of the most probable classes, shape (classes, h, w).
 
         The classifier is the matrix that the module applies to maps averaged over their cells.
         """
-        look = self._look(self._ready(image), ())
+        look = self._outputs(self._ready(image), ())
         if look.head is None:
             raise refuse_classes(self.name)
         maps, weights, scores = (value.float().cpu().numpy() for value in look.head)
@@ -260,17 +258,17 @@ class TorchBackbone:
             "takes a batch of images alone, of shape (1, 3, h, w)"
         )
 
-    def _look(self, ready: np.ndarray, layers: Sequence[str]) -> Look:
+    def _outputs(self, ready: np.ndarray, layers: Sequence[str]) -> ModuleOutputs:
         """Run the module on an image, or replay its run, for maps of some layers and the head."""
-        from frot.correspondence.backbones._replay import Look
+        from frot.correspondence.backbones._trace import ModuleOutputs
 
-        def run(image: Any) -> Look:
+        def run(image: Any) -> ModuleOutputs:
             trace, outputs = self._run(image, {self._parts[name] for name in layers})
             maps = {name: self._map(self._parts[name], trace, outputs) for name in layers}
-            return Look(maps, trace.head)
+            return ModuleOutputs(maps, trace.head)
 
         with _ONE_AT_A_TIME:
-            return self._replays(self._module, self._weights, self._tensor(ready), layers, run)
+            return self._graphs(self._module, self._weights, self._tensor(ready), layers, run)
 
     def _tensor(self, ready: np.ndarray) -> Any:
         """The batch of one image that the module takes."""
@@ -285,11 +283,8 @@ class TorchBackbone:
         torch = require("torch", "correspondence")
         from frot.correspondence.backbones._trace import Trace, evaluating, watching
 
-        trace, module = Trace(wanted), self._module
-        trace.start(image)
-        with torch.no_grad(), evaluating(module), watching(module, trace) as outputs:
-            for part in wanted:
-                outputs.setdefault(_bare(part), None)
+        trace, module, parts = Trace(image, wanted), self._module, map(_bare, wanted)
+        with torch.no_grad(), evaluating(module), watching(module, trace, parts) as outputs:
             try:
                 with trace:
                     module(image, **self._call)
@@ -298,7 +293,7 @@ class TorchBackbone:
             except Exception as error:
                 raise InputError(
                     f"{self.name} cannot take an image of {image.shape[3]} x {image.shape[2]} "
-                    f"pixels: {_said(error).rstrip('.')}{_any_size(module)}"
+                    f"pixels: {_first_line(error).rstrip('.')}{_any_size(module)}"
                 ) from error
         return trace, outputs
 
@@ -323,7 +318,7 @@ class TorchBackbone:
         return found
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """The first line of an error; of kinds whose text is no sentence, the kind as well."""
     line = (str(error).splitlines() or [""])[0]
     known = isinstance(error, RuntimeError | ValueError | TypeError | AssertionError | IndexError)

@@ -12,31 +12,26 @@ from frot._base.errors import InputError
 
 __all__ = ["TENSORS", "InvertedResiduals", "ResNet", "Stage", "parts_of"]
 
-TENSORS = ("sum", "projection", "expansion", "depthwise")
+# What can be taken of a block, and the part that gives it.
+TENSORS = {
+    "sum": "",
+    "projection": ".project",
+    "expansion": ".expand",
+    "depthwise": ".depthwise",
+}
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Blocks of one width.
+    """Blocks of one width."""
 
-    Parameters
-    ----------
-    expansion : int
-        How many times wider a block is inside.
-    channels : int
-        Channels that leave it.
-    blocks : int
-        How many.
-    stride : int
-        Of the first block.
-    kernel : int
-        Side of the depthwise windows.
-    """
-
+    # How many times wider a block is inside, and the channels that leave it.
     expansion: int
     channels: int
     blocks: int
+    # Of the first block.
     stride: int
+    # Side of the depthwise windows.
     kernel: int = 3
 
 
@@ -60,22 +55,11 @@ class _Block(nn.Module):
 
 
 class InvertedResiduals(nn.Module):
-    """Stem, blocks, head and, where there is one, classifier.
+    """Stem, blocks, head and, where there is one, classifier: without classes there is none.
 
     Every window is padded alike on both sides, whatever the size of the image, so that the cell
     with index i is centred on pixel stride i, and a shift of the image by a stride is a shift of
-    the map by a cell.
-
-    Parameters
-    ----------
-    stages : sequence of Stage
-        The blocks.
-    stem, head : int
-        Channels of the first and the last convolution.
-    classes : int
-        0 for a network without classifier.
-    eps : float
-        What the batch normalisations add to the variance.
+    the map by a cell. Batch normalisations add eps to the variance.
 
     Examples
     --------
@@ -118,11 +102,8 @@ def parts_of(network: InvertedResiduals, tensors: str) -> dict[str, str]:
         raise InputError(f"tensors is {tensors!r}; give one of {', '.join(TENSORS)}")
     parts = {}
     for place, block in enumerate(network.blocks):
-        part = {"sum": "", "projection": ".project", "expansion": ".expand"}.get(
-            tensors, ".depthwise"
-        )
-        if tensors == "expansion" and block.expand is None:
-            part = ".depthwise"
+        narrow = tensors == "expansion" and block.expand is None
+        part = TENSORS["depthwise" if narrow else tensors]
         parts[f"block_{place}"] = f"blocks.{place}{part}"
     return parts
 
@@ -176,19 +157,10 @@ class _Bottleneck(nn.Module):
 class ResNet(nn.Module):
     """A stem, four stages of bottlenecks and, where there is one, a classifier.
 
-    The parts have the names that torchvision gave them, so that its files fit as they are.
-
-    Parameters
-    ----------
-    blocks : four ints
-        Bottlenecks a stage: (3, 4, 23, 3) is ResNet-101.
-    width : int
-        Channels of the stem; 64 in the published networks.
-    classes : int
-        0 for a network without classifier.
-    early : bool
-        Whether a stage's stride is in its first 1 x 1 convolution, as it was in 2015, or in the
-        3 x 3 convolution after it, as in the files of today.
+    The parts have the names that torchvision gave them, so that its files fit as they are. With
+    (3, 4, 23, 3) blocks a stage and a stem of 64 channels it is ResNet-101. A stage's stride is
+    in its first 1 x 1 convolution, as it was in 2015 (`early`), or in the 3 x 3 convolution after
+    it, as in the files of today.
 
     Examples
     --------

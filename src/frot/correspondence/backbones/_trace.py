@@ -1,21 +1,24 @@
-"""Watch a torch module at work: what its tensors see, which sums join residuals, what is averaged.
+"""A run of a torch module: watched for what its tensors see, and replayed on a device.
 
-Every operation passes through here as it runs, so that nothing depends on how the module is
+Every operation passes through `Trace` as it runs, so that nothing depends on how the module is
 written, and a sum is copied before an activation overwrites it in place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-__all__ = ["Trace", "TracedCells", "as_map", "evaluating", "watching"]
+from frot.correspondence.backbones._module_identity import Weights, parts_of
+
+__all__ = ["CudaGraphs", "ModuleOutputs", "Trace", "as_map", "evaluating", "watching"]
 
 _ATEN = torch.ops.aten
 _SUMS = (_ATEN.add.Tensor, _ATEN.add_.Tensor)
@@ -44,41 +47,30 @@ _NORMS = (
 
 @dataclass(frozen=True)
 class TracedCells:
-    """What the cells of a tensor see of the input.
-
-    Parameters
-    ----------
-    stride : int
-        Pixels between neighbouring cells.
-    receptive_field : int
-        Pixels across, along convolutions and pools; what attention and averages over the whole
-        image add is not counted.
-    grid : tuple of int
-        Rows and columns of cells.
-    start : float
-        Where the first cell is centred, in pixels; 0 where windows are padded alike on both sides.
-    gaps : tuple of int
-        How many strides neighbours are apart, down and across, while cells are picked first along
-        one axis and then along the other.
-    """
+    """What the cells of a tensor see of the input, in pixels."""
 
     stride: int
+    # Along convolutions and pools; what attention and averages over the whole image add is not
+    # counted.
     receptive_field: int
+    # Rows and columns of cells.
     grid: tuple[int, int]
+    # Where the first cell is centred; 0 where windows are padded alike on both sides.
     start: float = 0.0
+    # How many strides neighbours are apart, down and across, while cells are picked first along
+    # one axis and then along the other.
     gaps: tuple[int, int] = (1, 1)
 
 
 class Trace(TorchDispatchMode):
     """Follow the image through a module.
 
-    Parameters
-    ----------
-    keep : collection of str
-        Names of the sums and stems to copy.
+    From the tensor of a batch of one, (1, 3, h, w); the sums and stems named in `keep` are copied.
 
     Attributes
     ----------
+    geometries : mapping of tensor to TracedCells or None
+        What the cells of tensors see, where that is known.
     inside : list of str
         Names of the modules that are being run, the innermost last; kept by the caller's hooks.
     sums : dict
@@ -95,7 +87,7 @@ class Trace(TorchDispatchMode):
         applied, shape (classes, channels), and what comes out.
     """
 
-    def __init__(self, keep: Collection[str] = ()) -> None:
+    def __init__(self, image: torch.Tensor, keep: Collection[str] = ()) -> None:
         super().__init__()
         self.inside: list[str] = []
         self.sums: dict[str, tuple[TracedCells, torch.Tensor | None]] = {}
@@ -105,17 +97,10 @@ class Trace(TorchDispatchMode):
         self.head: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = None
         self._keep = keep
         # None: made from the image, but no longer known where each value looks.
-        self._geometries = WeakTensorKeyDictionary()
+        self.geometries = WeakTensorKeyDictionary()
+        self.geometries[image] = TracedCells(1, 1, (image.shape[2], image.shape[3]))
         self._averages = WeakTensorKeyDictionary()
         self._convolved = WeakTensorKeyDictionary()
-
-    def start(self, image: torch.Tensor) -> None:
-        """Say which tensor is the image, of shape (1, 3, h, w)."""
-        self._geometries[image] = TracedCells(1, 1, (image.shape[2], image.shape[3]))
-
-    def geometry(self, tensor: torch.Tensor) -> TracedCells | None:
-        """Return what the cells of a tensor see, where that is known."""
-        return self._geometries.get(tensor)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
@@ -123,11 +108,10 @@ class Trace(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if any(isinstance(one, torch.nn.Parameter) and one.ndim > 1 for one in _tensors(args)):
             self.weights += 1
-        output = result[0] if isinstance(result, tuple | list) and result else result
-        if isinstance(output, torch.Tensor):
-            inputs = [value for value in _tensors(args) if value in self._geometries]
+        outputs = result if isinstance(result, tuple | list) and result else (result,)
+        if isinstance(outputs[0], torch.Tensor):
+            inputs = [value for value in _tensors(args) if value in self.geometries]
             if inputs:
-                outputs = result if isinstance(result, tuple | list) else (result,)
                 self._follow(func, args, inputs, [o for o in outputs if torch.is_tensor(o)])
         return result
 
@@ -135,7 +119,7 @@ class Trace(TorchDispatchMode):
         self, func: Any, args: Sequence[Any], inputs: list[Any], outputs: list[torch.Tensor]
     ) -> None:
         output, first = outputs[0], inputs[0]
-        seen = self._geometries[first]
+        seen = self.geometries[first]
         if func is _ATEN.convolution.default:
             window = [(k - 1) * d for k, d in zip(args[1].shape[2:], args[5], strict=True)]
             seen = None if args[6] else _through(seen, window, args[3], args[4], output)
@@ -149,13 +133,13 @@ class Trace(TorchDispatchMode):
                 name = self._here() or "stem"
                 self.stem = (name, seen, output.clone() if name in self._keep else None)
         else:
-            known = [self._geometries[value] for value in inputs]
+            known = [self.geometries[value] for value in inputs]
             seen = _picked(func, args, known, output) or _along(known, output)
             if func in _NORMS and first in self._convolved:
                 self.convolutions.remove(self._convolved[first])
                 self._name_convolution(output)
         for value in outputs:
-            self._geometries[value] = seen
+            self.geometries[value] = seen
         if func in _SUMS and len(inputs) == 2 and inputs[0].shape == inputs[1].shape:
             self._record_sum(output, seen)
         if seen is not None and _is_map(output, seen):
@@ -182,7 +166,7 @@ class Trace(TorchDispatchMode):
     def _follow_head(
         self, func: Any, args: Sequence[Any], first: torch.Tensor, output: torch.Tensor
     ) -> None:
-        seen = self._geometries.get(first)
+        seen = self.geometries.get(first)
         if func in _MEANS:
             if seen and _is_map(first, seen) and output.numel() == first.numel() // _cells(seen):
                 self._averages[output] = as_map(first, seen)
@@ -349,9 +333,9 @@ def evaluating(module: Any) -> Iterator[None]:
 
 
 @contextmanager
-def watching(module: Any, trace: Trace) -> Iterator[dict[str, Any]]:
-    """Keep `trace.inside`, and copy what the parts return that the yielded dictionary names."""
-    outputs: dict[str, Any] = {}
+def watching(module: Any, trace: Trace, parts: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Keep `trace.inside`, and yield a dictionary for what some parts will have returned."""
+    outputs: dict[str, Any] = dict.fromkeys(parts)
     hooks = []
 
     def enter(name: str) -> Any:
@@ -361,7 +345,7 @@ def watching(module: Any, trace: Trace) -> Iterator[dict[str, Any]]:
         def hook(_part: Any, _args: Any, output: Any) -> None:
             trace.inside.pop()
             if name in outputs and (value := _first_tensor(output)) is not None:
-                outputs[name] = (trace.geometry(value), value.detach().clone())
+                outputs[name] = (trace.geometries.get(value), value.detach().clone())
 
         return hook
 
@@ -381,3 +365,119 @@ def _first_tensor(output: Any) -> Any:
     if isinstance(output, list | tuple):
         return next((found for part in output if (found := _first_tensor(part)) is not None), None)
     return output if isinstance(output, torch.Tensor) else None
+
+
+# Images of a shape before its run is recorded, which takes as long as three of them.
+RECORDED_AFTER = 2
+# Shapes that are kept: each has its own memory on the device.
+MOST_SHAPES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class ModuleOutputs:
+    """What a run of a module left: tensors by name with what is told of each, and the head.
+
+    Attributes
+    ----------
+    maps : dict of str to (TracedCells or None, tensor)
+        Maps (channels, h, w) of the layers, in single precision and in one piece.
+    head : tuple of tensors, or None
+        As `Trace.head`.
+    """
+
+    maps: dict[str, tuple[Any, torch.Tensor]]
+    head: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None
+
+    def copy(self) -> ModuleOutputs:
+        """The same in other memory."""
+        maps = {name: (seen, value.clone()) for name, (seen, value) in self.maps.items()}
+        if self.head is None:
+            return ModuleOutputs(maps, None)
+        averaged, weights, scores = self.head
+        return ModuleOutputs(maps, (averaged.clone(), weights, scores.clone()))
+
+
+@dataclass
+class _Recording:
+    image: torch.Tensor
+    graph: Any
+    look: ModuleOutputs
+
+
+@dataclass
+class CudaGraphs:
+    """Runs of one module on a CUDA device, by the shape of the image and what is asked for.
+
+    To launch a network's operations one by one, and to watch them, takes ten times as long as the
+    device works on them. A CUDA graph has them all, the copies of the layers' maps included. A
+    module that waits for the device on its way, because what it does depends on the values of the
+    image, cannot be recorded; it is run as ever.
+    """
+
+    _times: dict[Hashable, int] = field(default_factory=dict)
+    _kept: OrderedDict[Hashable, _Recording] = field(default_factory=OrderedDict)
+    _places: tuple[int, ...] = ()
+    _fails: bool = False
+
+    def __call__(
+        self,
+        module: Any,
+        weights: Weights,
+        image: torch.Tensor,
+        asked: Hashable,
+        run: Callable[[torch.Tensor], ModuleOutputs],
+    ) -> ModuleOutputs:
+        """Return what `run` leaves of the image; `asked` is what it depends on beside that."""
+        if image.device.type != "cuda" or self._fails or _is_hooked(module):
+            return run(image)
+        # A recording reads the weights where they lay.
+        if (places := weights.places) != self._places:
+            self._places = places
+            self._kept.clear()
+            self._times.clear()
+        key = (tuple(image.shape), image.dtype, asked, torch.is_autocast_enabled())
+        if key not in self._kept:
+            self._times[key] = self._times.get(key, 0) + 1
+            if self._times[key] <= RECORDED_AFTER:
+                return run(image)
+            try:
+                self._kept[key] = _record(image, run)
+            except Exception:
+                # As it is, it has worked more than once.
+                self._fails = True
+                return run(image)
+            if len(self._kept) > MOST_SHAPES:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        found = self._kept[key]
+        found.image.copy_(image)
+        found.graph.replay()
+        return found.look.copy()
+
+    def __reduce__(self) -> tuple[type[CudaGraphs], tuple[()]]:
+        # What was recorded holds on one device of one process.
+        return CudaGraphs, ()
+
+
+def _record(image: torch.Tensor, run: Callable[[torch.Tensor], ModuleOutputs]) -> _Recording:
+    """Run a module once beside other work, and once into a graph."""
+    held = image.clone()
+    side = torch.cuda.Stream(image.device)
+    side.wait_stream(torch.cuda.current_stream(image.device))
+    with torch.cuda.stream(side):
+        run(held)
+    torch.cuda.current_stream(image.device).wait_stream(side)
+    torch.cuda.synchronize(image.device)
+    graph = torch.cuda.CUDAGraph()
+    # Other threads may go on with what they do.
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        look = run(held)
+    return _Recording(held, graph, look)
+
+
+def _is_hooked(module: Any) -> bool:
+    """Whether a user watches the module at work, which a recording would not call."""
+    return any(
+        part._forward_hooks or part._forward_pre_hooks or part._forward_hooks_with_kwargs
+        for part in parts_of(module)
+    )

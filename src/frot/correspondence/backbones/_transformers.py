@@ -33,7 +33,6 @@ _COLOURS = {
     "siglip2": _HALF,
     "vit": _HALF,
     "beit": _HALF,
-    "deit": (None, None),
 }
 
 

@@ -1,11 +1,11 @@
-"""Backbones around another: some of its layers, or layers of noise behind them."""
+"""Backbones without a network of their own: around another (some layers, noise), or of arrays."""
 
 from __future__ import annotations
 
 import difflib
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from frot._base.errors import DataWarning, InputError
 from frot._base.fingerprint import fingerprint
 from frot._base.spelling import second_names
-from frot._base.validate import check_choice
+from frot._base.validate import check_choice, check_count, check_seed
 from frot.correspondence._features import (
     Backbone,
     Classifying,
@@ -22,9 +22,18 @@ from frot.correspondence._features import (
     extract_named,
     refuse_classes,
 )
-from frot.correspondence.backbones.arrays import image_key
+from frot.correspondence.backbones._preprocess import check_image
 
-__all__ = ["NoisyBackbone", "SomeLayers", "Wrapper", "choose_layers", "warn_of_few", "whole"]
+__all__ = [
+    "ArrayBackbone",
+    "NoisyBackbone",
+    "SomeLayers",
+    "Wrapper",
+    "choose_layers",
+    "image_key",
+    "warn_of_few",
+    "whole",
+]
 
 
 def choose_layers(
@@ -32,14 +41,7 @@ def choose_layers(
 ) -> tuple[str, ...]:
     """Return the names of the layers asked for, in the order of the network.
 
-    Parameters
-    ----------
-    available : sequence of str
-        Every layer of the network, in its order.
-    asked : sequence of str or int, optional
-        Names, or places counted from 0; None takes all.
-    network : str
-        Name of the network, for messages.
+    By their names, or by their places counted from 0; None takes all that are available.
 
     Examples
     --------
@@ -109,15 +111,7 @@ def whole(value: Any) -> int | None:
 
 
 class Wrapper:
-    """A backbone around another, whose maps it may change.
-
-    Parameters
-    ----------
-    backbone : Backbone
-        The other.
-    name : str
-    layers : tuple of str
-    """
+    """A backbone around another, whose maps it may change."""
 
     def __init__(self, backbone: Backbone, name: str, layers: tuple[str, ...]) -> None:
         self.backbone = backbone
@@ -158,7 +152,6 @@ class SomeLayers(Wrapper):
 
     Examples
     --------
-    >>> from frot.correspondence.backbones.arrays import ArrayBackbone
     >>> features = {"cat.jpg": {"low": np.zeros((3, 9, 9)), "high": np.zeros((5, 3, 3))}}
     >>> SomeLayers(ArrayBackbone(features), [1]).layers
     ('high',)
@@ -197,7 +190,6 @@ class NoisyBackbone(Wrapper):
 
     Examples
     --------
-    >>> from frot.correspondence.backbones.arrays import ArrayBackbone
     >>> features = {"cat.jpg": {"low": np.zeros((3, 9, 9)), "high": np.zeros((5, 3, 3))}}
     >>> noisy = NoisyBackbone(ArrayBackbone(features), count=2)
     >>> noisy.layers, noisy.noise
@@ -211,11 +203,9 @@ class NoisyBackbone(Wrapper):
     def __init__(
         self, backbone: Backbone, count: int = 3, random_state: int = 0, kind: str = "noise"
     ) -> None:
-        for value, name, least in ((count, "count", 1), (random_state, "random_state", 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(f"{name}: must be a whole number >= {least}, got {value!r}")
+        count = check_count(count, "count")
+        self.seed = check_seed(random_state, "random_state")
         self.kind = check_choice(kind, "kind", ("noise", "place"))
-        self.seed = random_state
         self.real: tuple[str, ...] = tuple(backbone.layers)
         self.noise: tuple[str, ...] = tuple(f"{kind}_{k}" for k in range(count))
         if taken := set(self.real) & set(self.noise):
@@ -251,3 +241,101 @@ def _places(grid: Grid) -> np.ndarray:
     y, x = np.meshgrid(np.linspace(0.0, 1.0, grid.h), np.linspace(0.0, 1.0, grid.w), indexing="ij")
     angles = np.pi * np.stack([wave * along for along in (x, y) for wave in WAVES])
     return np.concatenate([np.sin(angles), np.cos(angles)]).astype(np.float32)
+
+
+def image_key(image: np.ndarray) -> str:
+    """Return 64 hexadecimal digits that stand for an image of shape (h, w, 3) in [0, 1].
+
+    Examples
+    --------
+    >>> image_key(np.zeros((40, 40, 3))) == image_key(np.zeros((40, 40, 3), dtype="float32"))
+    True
+    """
+    return fingerprint(image=check_image(image))
+
+
+class ArrayBackbone:
+    """Features of known images, from whatever made them.
+
+    Parameters
+    ----------
+    features : mapping of str
+        For each image its maps: a sequence of FeatureMap, or a mapping of layers to arrays of
+        shape (channels, h, w), whose stride is then the height of the image over h. An image goes
+        by the name of its photograph, or by the `image_key` of its pixels. Every image has the
+        same layers with the same channels.
+    name : str
+        For tables and pictures.
+
+    Examples
+    --------
+    >>> image = np.zeros((64, 96, 3), dtype="float32")
+    >>> backbone = ArrayBackbone({image_key(image): {"patches": np.ones((5, 4, 6))}})
+    >>> [(one.name, one.stride) for one in backbone.extract(image)]
+    [('patches', 16.0)]
+    """
+
+    def __init__(
+        self,
+        features: Mapping[str, Sequence[FeatureMap] | Mapping[str, np.ndarray]],
+        name: str = "arrays",
+    ) -> None:
+        if not features:
+            raise InputError("features is empty; give the maps of at least one image")
+        self.name = name
+        self._maps = {str(key): _maps(str(key), value) for key, value in features.items()}
+        first = next(iter(self._maps))
+        kinds = {key: [(n, v.shape[0]) for n, v, _, _ in maps] for key, maps in self._maps.items()}
+        for key, kind in kinds.items():
+            if kind != kinds[first]:
+                raise InputError(
+                    f"features of {key} have other layers or channels than those of {first}"
+                )
+        self.layers: tuple[str, ...] = tuple(layer for layer, _ in kinds[first])
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all features."""
+        return fingerprint(maps=self._maps)
+
+    def extract(self, image: np.ndarray) -> list[FeatureMap]:
+        """Return the maps of an image that was put in by its `image_key`."""
+        return self.extract_named(image_key(image), image)
+
+    def extract_named(self, name: str, image: np.ndarray) -> list[FeatureMap]:
+        """Return the maps that were put in under a name, for an image of shape (h, w, 3)."""
+        known = name if name in self._maps else image_key(image)
+        if known not in self._maps:
+            raise InputError(
+                f"features has no maps of {name}; it has those of {', '.join(list(self._maps)[:3])}"
+            )
+        maps = []
+        for layer, values, stride, field in self._maps[known]:
+            stride = image.shape[0] / values.shape[1] if stride is None else stride
+            maps.append(FeatureMap(layer, values, stride, stride if field is None else field))
+        return maps
+
+
+def _maps(
+    key: str, given: Sequence[FeatureMap] | Mapping[str, np.ndarray]
+) -> list[tuple[str, np.ndarray, float | None, float | None]]:
+    if isinstance(given, Mapping):
+        found = [(str(layer), values, None, None) for layer, values in given.items()]
+    elif all(isinstance(one, FeatureMap) for one in given):
+        found = [(one.name, one.values, one.stride, one.receptive_field) for one in given]
+    else:
+        raise InputError(f"features of {key} are no maps; give FeatureMap or arrays by layer")
+    if not found:
+        raise InputError(f"features of {key} are empty; give at least one map")
+    checked = []
+    for layer, values, stride, field in found:
+        values = np.asarray(values)
+        if values.ndim != 3 or values.size == 0 or values.dtype.kind != "f":
+            raise InputError(
+                f"features of {key}, layer {layer}, have shape {values.shape} and type "
+                f"{values.dtype}; give floats of shape (channels, h, w)"
+            )
+        if not np.isfinite(values).all():
+            raise InputError(f"features of {key}, layer {layer}, hold values that are not finite")
+        checked.append((layer, np.ascontiguousarray(values, dtype=np.float32), stride, field))
+    return checked

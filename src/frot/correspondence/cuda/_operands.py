@@ -151,17 +151,9 @@ def products(unit: torch.Tensor) -> torch.Tensor:
 class Operands:
     """The factors of one group, for maps that come again and again in the same shapes.
 
-    Parameters
-    ----------
-    group : Group
-    source, target : tuples of int
-        The common grids.
-    dtype : torch dtype
-        Half precision; single where half is not fast.
-    kernels : module
-        What `unit_vectors`, `gather` and `spread` are from.
-    side_stream : SideStream, optional
-        Where the target's factor is made.
+    On the common grids `source` and `target`, in half precision, or single where half is not fast,
+    by `unit_vectors`, `gather` and `spread` of the module `kernels`. The target's factor is made
+    on the side stream.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ import torch
 
 from frot._base.arrays import has_triton
 from frot._base.errors import InputError
-from frot.correspondence._transport import paper_shares, paper_steps
+from frot.correspondence._transport import paper_gammas, paper_shares
 from frot.correspondence.cuda import _plain
 from frot.correspondence.cuda._operands import Operands, SideStream, make_groups, padded
 
@@ -166,21 +166,15 @@ class PairSteps:
             self.first.copy_(self.phi)
         self.alpha.copy_(torch.softmax(self.phi / self.eta + self.log_prior, dim=0))
         self.h.zero_()
-
-        def vertex(step: int) -> int:
+        for step, gamma in enumerate(paper_gammas(self.steps)):
             self.absorb(step)
             # Rows exact at the end.
             for update in sweeps * (True,) + (False,):
                 self.sweep(step, update)
             if step + 1 < self.steps:
                 self.h += self.v[step].log()
-            return step
-
-        def move(step: int, gamma: float) -> None:
             if step + 1 < self.steps or self.last_phi:
                 self._weigh(step, gamma, self.alpha)
-
-        paper_steps(self.steps, vertex, move)
         self.work.blend(self.K, self.a, self.b, self.u, self.v, self.plan)
 
     @property
@@ -194,10 +188,10 @@ class PairSteps:
         self.cosines()
         self.take_steps()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """Form the kernel of `alpha` and `h`, and sweep."""
         self.absorb()
-        self._sweeps()
+        self.go_on()
 
     def absorb(self, step: int = 0) -> None:
         """Form the kernel of `alpha` and `h`, not scaled yet."""
@@ -220,13 +214,13 @@ class PairSteps:
             self.phi, self.log_prior, answer, gamma, self.eta,
         )  # fmt: skip
 
-    def _sweeps(self) -> None:
+    def go_on(self) -> None:
         """Some sweeps on the kernel; how much mass is in wrong columns after them goes to `off`."""
         for update in LOOK * (True,) + (False,):
             self.sweep(0, update)
         torch.sum(self.errors[:1], dim=1, out=self.off)
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """What a search looks at goes to `seen`, one after another.
 
         Those are log u - levels, (n,), log v and the columns over b, (m,), and phi.
@@ -238,23 +232,7 @@ class PairSteps:
 
     def run(self) -> None:
         """Fill `plan`, `phi`, `alpha` and `errors` from `maps`, `a`, `b` and `log_prior`."""
-        self._play(self.launch)
-
-    def products(self) -> None:
-        """Fill the stack, and phi of the product plan."""
-        self._play(self.cosines)
-
-    def begin(self) -> None:
-        """Form the kernel of `alpha` and `h`, and sweep: `off` is what is left to do."""
-        self._play(self._begin)
-
-    def go_on(self) -> None:
-        """Sweep on."""
-        self._play(self._sweeps)
-
-    def look(self) -> None:
-        """Fill `seen`."""
-        self._play(self._look)
+        self.play(self.launch)
 
     def capture(self) -> None:
         """Put everything that `run` launches into a CUDA graph, which it replays from then on."""
@@ -262,11 +240,11 @@ class PairSteps:
 
     def capture_search(self) -> None:
         """The same for the parts of a search."""
-        for launch in (self.cosines, self._begin, self._sweeps, self._look):
+        for launch in (self.cosines, self.begin, self.go_on, self.look):
             self._capture(launch)
 
-    def _play(self, launch: Callable[[], None]) -> None:
-        """Launch one by one, or replay."""
+    def play(self, launch: Callable[[], None]) -> None:
+        """Launch one by one what a method of this does, or replay it where it was captured."""
         graph = self._graphs.get(launch.__name__)
         if graph is None:
             launch()

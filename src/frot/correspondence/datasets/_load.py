@@ -10,13 +10,10 @@ from pathlib import Path
 
 from frot._base.errors import InputError
 from frot._base.names import quote_some
-from frot.correspondence.datasets._birds import Birds
-from frot.correspondence.datasets._caltech import Caltech
-from frot.correspondence.datasets._pf_pascal import PfPascal
 from frot.correspondence.datasets._pf_willow import PF_WILLOW
-from frot.correspondence.datasets._source import Source
 from frot.correspondence.datasets.pair_set import PairSet
-from frot.correspondence.datasets.spair import SPair
+from frot.correspondence.datasets.sets import Birds, Caltech, PfPascal, SPair
+from frot.correspondence.datasets.source import Source
 
 __all__ = ["PAIR_SETS", "Verification", "load_pairs", "verify_pairs"]
 
@@ -150,7 +147,7 @@ def verify_pairs(
     gone = [folder / part for part in source.parts(folder, split)]
     gone = [path for path in gone if not path.exists()]
     missing = [f"{path} is missing; get it from {source.address}" for path in gone]
-    absent = list(dict.fromkeys(source.absent(folder, split)))
+    absent = list(source.absent(folder, split))
     missing += _by_folder(absent, folder, gone)
     by_list = source.is_listed(folder)
     found = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -13,17 +13,18 @@ from types import MappingProxyType
 import numpy as np
 
 from frot._base.errors import InputError
-from frot.correspondence.datasets._source import Source
-from frot.correspondence.datasets.annotation import (
+from frot.correspondence.datasets.pair_set import Pair, PairSet
+from frot.correspondence.datasets.source import (
     BrokenAnnotationError,
+    Source,
     check_points,
     collect,
     extent,
+    listed,
     matched_points,
+    missing_from,
     read_mat,
-    read_rows,
 )
-from frot.correspondence.datasets.pair_set import Pair, PairSet
 from frot.datasets.catalogue import digest_of_file
 
 __all__ = ["PF_WILLOW", "pf_willow"]
@@ -80,9 +81,7 @@ class PfWillow(Source):
     def absent(self, folder: Path, split: str) -> Iterator[Path]:
         """Yield files that are not there: of the list, or else of each class that is."""
         if self.is_listed(folder):
-            for _, row in read_rows(folder / LIST):
-                photos = (_photo(folder, name) for name in row[:2])
-                yield from (path for path in photos if not path.is_file())
+            yield from super().absent(folder, split)
             return
         for name in CLASSES:
             here = folder / name
@@ -91,7 +90,7 @@ class PfWillow(Source):
             if here.is_dir() and (not stems or not stems.isdisjoint(RELEASED[name])):
                 stems |= set(RELEASED[name])
             files = (here / f"{stem}{end}" for stem in sorted(stems) for end in (".png", ".mat"))
-            yield from (path for path in files if not path.is_file())
+            yield from missing_from(files)
 
     def altered(self, folder: Path) -> list[str]:
         """Say if the files of the raw layout are not those of the release."""
@@ -108,10 +107,25 @@ class PfWillow(Source):
                 f"anew from {self.address}"
             )
 
-    def tasks(self, folder: Path, split: str) -> Iterator[tuple[str, Callable[[], Pair]]]:
-        """One per row of the list."""
-        for number, row in read_rows(folder / LIST):
-            yield f"line {number} of {LIST}", partial(_read_row, folder, row)
+    def rows(self, folder: Path, split: str) -> Iterable[tuple[str, list[str]]]:
+        """The rows of the list."""
+        return listed(folder / LIST)
+
+    def files(self, folder: Path, split: str, row: list[str]) -> list[Path]:
+        """The photographs."""
+        return [_photo(folder, name) for name in row[:2]]
+
+    def pair(self, folder: Path, split: str, row: list[str]) -> Pair:
+        """Read ten x and ten y of the source, and of the target."""
+        if len(row) < 2 + 4 * POINTS:
+            raise BrokenAnnotationError(f"it has {len(row)} columns, not {2 + 4 * POINTS}")
+        try:
+            numbers = np.array([float(cell) for cell in row[2 : 2 + 4 * POINTS]])
+        except ValueError:
+            raise BrokenAnnotationError("its points are not numbers") from None
+        ours, theirs = numbers.reshape(2, 2, POINTS).transpose(0, 2, 1) - 1.0
+        source, target = self.files(folder, split, row)
+        return _pair(source, target, ours, theirs)
 
     def read(self, folder: Path, split: str) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
         """Read the list, or else every class by itself."""
@@ -192,18 +206,6 @@ def _raw(folder: Path) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
         for (source, ours), (target, theirs) in permutations(those.items(), 2)
     )
     return pairs, (*broken_files, *skipped)
-
-
-def _read_row(folder: Path, row: list[str]) -> Pair:
-    if len(row) < 2 + 4 * POINTS:
-        raise BrokenAnnotationError(f"it has {len(row)} columns, not {2 + 4 * POINTS}")
-    source, target = (_photo(folder, name) for name in row[:2])
-    try:
-        numbers = np.array([float(cell) for cell in row[2 : 2 + 4 * POINTS]])
-    except ValueError:
-        raise BrokenAnnotationError("its points are not numbers") from None
-    ours, theirs = numbers.reshape(2, 2, POINTS).transpose(0, 2, 1) - 1.0
-    return _pair(source, target, ours, theirs)
 
 
 def _pair(source: Path, target: Path, ours: np.ndarray, theirs: np.ndarray) -> Pair:

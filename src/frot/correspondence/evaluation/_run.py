@@ -21,8 +21,8 @@ from frot._base.parallel import check_n_jobs, spread
 from frot._base.store import Store
 from frot.correspondence._score import mask_score, outline_mask, point_errors
 from frot.correspondence.datasets import PairSet
-from frot.correspondence.datasets.annotation import BrokenAnnotationError, photo_size
 from frot.correspondence.datasets.pair_set import Pair
+from frot.correspondence.datasets.source import BrokenAnnotationError, photo_size
 from frot.correspondence.evaluation._result import (
     Evaluation,
     Record,
@@ -33,7 +33,7 @@ from frot.correspondence.evaluation._result import (
 )
 from frot.solvers.progress import counting_bar
 
-__all__ = ["DIED", "Carrier", "Send", "Task", "carried", "evaluate", "match_pair", "surviving"]
+__all__ = ["DIED", "evaluate"]
 
 
 def evaluate(
@@ -108,7 +108,10 @@ def evaluate(
         known = read_records(kept)
         if retry_failed:
             known = {id: one for id, one in known.items() if one.failure is None}
-        left = _grouped([pair for pair in chosen if pair.id not in known])
+        left = [pair for pair in chosen if pair.id not in known]
+        # Pairs of one source together, so that its features are at hand.
+        order = {path: k for k, path in enumerate(dict.fromkeys(pair.source for pair in left))}
+        left.sort(key=lambda pair: order[pair.source])
         done = len(chosen) - len(left)
         bar = counting_bar(
             "pairs", len(chosen), len(chosen), enabled=bool(progress), before=(done, done)
@@ -116,7 +119,7 @@ def evaluate(
         try:
             with bar as show, _ready(matcher, backend, workers if left else 1) as (carrier, send):
                 tasks = [Task(pair, carrier, pairs.score == "masks") for pair in left]
-                with closing(surviving(send, tasks)) as records:
+                with closing(with_retries(send, tasks)) as records:
                     for record in records:
                         kept.add(record.id, record.as_json())
                         done += 1
@@ -132,7 +135,7 @@ _LOADED: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, eq=False)
-class Carrier:
+class PickledMatcher:
     """A matcher on its way to another process: by its bytes, or by a file that holds them."""
 
     digest: str
@@ -149,7 +152,7 @@ class Carrier:
 
 
 @contextmanager
-def carried(matcher: Any, *, by_file: bool) -> Iterator[Carrier]:
+def pickled_matcher(matcher: Any, *, by_file: bool) -> Iterator[PickledMatcher]:
     """Yield a carrier of the matcher; a file serves the processes of one machine.
 
     Raises
@@ -167,12 +170,12 @@ def carried(matcher: Any, *, by_file: bool) -> Iterator[Carrier]:
         ) from None
     digest = hashlib.sha256(content).hexdigest()
     if not by_file:
-        yield Carrier(digest, content)
+        yield PickledMatcher(digest, content)
         return
     with tempfile.TemporaryDirectory(prefix="frot-") as folder:
         path = Path(folder) / "matcher.pickle"
         path.write_bytes(content)
-        yield Carrier(digest, path=str(path))
+        yield PickledMatcher(digest, path=str(path))
 
 
 class Task(NamedTuple):
@@ -188,29 +191,25 @@ def match_pair(task: Task) -> Record:
     pair = task.pair
     start = time.perf_counter()
     try:
-        matcher = task.matcher.open() if isinstance(task.matcher, Carrier) else task.matcher
+        matcher = task.matcher.open() if isinstance(task.matcher, PickledMatcher) else task.matcher
         with hearing() as heard:
             match = matcher(pair.source, pair.target)
             found = np.asarray(match.transfer(pair.source_points).points, dtype=float)
         seconds = time.perf_counter() - start
         # What is not proven yet would take longer to prove than the match took.
         result = getattr(match, "proven", None)
-        status = getattr(getattr(result, "status", None), "name", None)
-        scored = _scored(pair, found, task.masks)
         return Record(
             pair.id,
             pair.category,
             points=found,
             alpha={str(name): float(weight) for name, weight in dict(match.alpha or {}).items()},
             seconds=seconds,
-            status=status,
-            value=_number(result, "value"),
-            lower=_number(result, "lower"),
-            upper=_number(result, "upper"),
+            status=getattr(getattr(result, "status", None), "name", None),
+            **{name: _number(result, name) for name in ("value", "lower", "upper")},
             warnings=tuple(dict.fromkeys(heard)),
             tags=pair.tags,
             image_share=_image_share(pair),
-            **scored,
+            **_scored(pair, found, task.masks),
         )
     except MissingDependencyError:
         # No pair can be matched without it.
@@ -254,13 +253,13 @@ def _cloudpickle() -> Any:
 
 
 # What joblib and Dask raise when the process that ran a task is no more.
-DEATHS = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker")
+WORKER_ERRORS = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker")
 DIED = "the process that matched it died, twice; it may need more memory than there is"
 # What does tasks, in the order in which they are finished.
 Send = Callable[[Iterable[Task]], Generator[Record, None, None]]
 
 
-def surviving(send: Send, tasks: Sequence[Task]) -> Generator[Record, None, None]:
+def with_retries(send: Send, tasks: Sequence[Task]) -> Generator[Record, None, None]:
     """Yield a record for every task, though processes may die.
 
     Nobody can tell which of the tasks in flight took its process down. Each of them is done by
@@ -275,7 +274,7 @@ def surviving(send: Send, tasks: Sequence[Task]) -> Generator[Record, None, None
                     del left[record.id]
                     yield record
         except Exception as error:
-            if not _is_death(error):
+            if not _worker_died(error):
                 raise
         else:
             return
@@ -283,7 +282,7 @@ def surviving(send: Send, tasks: Sequence[Task]) -> Generator[Record, None, None
             try:
                 (record,) = send([task])
             except Exception as error:
-                if not _is_death(error):
+                if not _worker_died(error):
                     raise
                 record = Record(task.pair.id, task.pair.category, failure=DIED)
             del left[record.id]
@@ -296,8 +295,8 @@ def _noted(tasks: Iterable[Task], sent: list[Task]) -> Iterator[Task]:
         yield task
 
 
-def _is_death(error: Exception) -> bool:
-    return any(kind.__name__ in DEATHS for kind in type(error).__mro__)
+def _worker_died(error: Exception) -> bool:
+    return any(kind.__name__ in WORKER_ERRORS for kind in type(error).__mro__)
 
 
 @contextmanager
@@ -308,16 +307,11 @@ def _ready(matcher: Any, backend: str, workers: int) -> Iterator[tuple[Any, Send
         return
     joblib: Any = require("joblib", "parallel")
     where = {"backend": "dask"} if backend == "dask" else {"backend": "loky", "n_jobs": workers}
-    with carried(matcher, by_file=backend == "loky") as carrier, joblib.parallel_config(**where):
+    with (
+        pickled_matcher(matcher, by_file=backend == "loky") as carrier,
+        joblib.parallel_config(**where),
+    ):
         yield carrier, lambda tasks: spread(match_pair, tasks, at_once=True)
-
-
-def _grouped(pairs: Sequence[Pair]) -> list[Pair]:
-    """Bring pairs of one source together, so that its features are at hand."""
-    groups: dict[Any, list[Pair]] = {}
-    for pair in pairs:
-        groups.setdefault(pair.source, []).append(pair)
-    return [pair for group in groups.values() for pair in group]
 
 
 def _check(pairs: Any, backend: str) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from frot._base.errors import InputError
 from frot._base.files import check_writable, replacing
 from frot.correspondence._score import Estimate, Per
-from frot.correspondence.datasets.spair import CLASSES, FLAGS
+from frot.correspondence.datasets.sets import SPAIR_CLASSES, SPAIR_FLAGS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,33 +39,20 @@ EDGES = 2
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table, in per cent.
-
-    Parameters
-    ----------
-    method : str
-    measure : str
-        What is measured and how it is averaged, such as "PCK 0.1 per image".
-    source : str
-        "measured", or whose table it is from.
-    values : dict
-        By class; a class that is not there has no figure.
-    all : float
-        Over all pairs.
-    error : float or None
-        Standard error of `all`.
-    pairs : int or None
-    short : bool
-        Whether it is shown unless all published rows are asked for.
-    """
+    """A line of the table, in per cent."""
 
     method: str
+    # What is measured and how it is averaged, such as "PCK 0.1 per image".
     measure: str
+    # "measured", or whose table it is from.
     source: str
+    # By class; a class that is not there has no figure.
     values: Mapping[str, float]
+    # Over all pairs, and its standard error.
     all: float
     error: float | None = None
     pairs: int | None = None
+    # Whether it is shown unless all published rows are asked for.
     short: bool = True
 
 
@@ -352,7 +339,7 @@ def _paper() -> Iterator[Row]:
     for row in csv.DictReader(text.splitlines()):
         kind, method = row["chosen"], row["method"]
         short = kind != "original" and (method in SHORT or method.startswith("SRW k=50 T=3"))
-        classes = {name: float(row[name]) for name in CLASSES}
+        classes = {name: float(row[name]) for name in SPAIR_CLASSES}
         yield _theirs(method, PAPER, float(row["all"]), CHOSEN[kind], classes, short)
 
 
@@ -445,7 +432,7 @@ def result_table(
         more = "; --verify names all" if len(first.skipped) > NAMED else ""
         some = "; ".join(first.skipped[:NAMED]) + more
         notes.append(f"{len(first.skipped)} annotations were skipped: {some}")
-    short = CLASSES if first.name.startswith("SPair") else {}
+    short = SPAIR_CLASSES if first.name.startswith("SPair") else {}
     return ResultTable(first.name, classes, tuple(rows), tuple(notes), short)
 
 
@@ -489,7 +476,7 @@ def _measured(
     for tag, values in one.tags.items():
         for value in values:
             some = one.only(lambda record, tag=tag, value=value: record.tags.get(tag) == value)
-            said = f"{tag.replace('_', ' ')} {FLAGS.get(tag, {}).get(value, value)}"
+            said = f"{tag.replace('_', ' ')} {SPAIR_FLAGS.get(tag, {}).get(value, value)}"
             known = {record.category for record in some.done}
             kept = [category for category in there if category in known]
             rows.append(row(f"PCK 0.1 per image, {said}", partial(some.pck, 0.1, "image"), kept))
@@ -510,6 +497,6 @@ def _said_of(one: Evaluation, name: str) -> list[str]:
 
 def _ordered(evaluations: Any) -> tuple[str, ...]:
     found = dict.fromkeys(name for one in evaluations for name in one.categories)
-    known = [name for name in CLASSES if name in found]
+    known = [name for name in SPAIR_CLASSES if name in found]
     # The paper's order where the classes are the paper's.
     return tuple(known) if len(known) == len(found) else tuple(found)

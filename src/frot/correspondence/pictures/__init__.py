@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from frot.correspondence.pictures._flow import (
-    flow_colours,
-    plot_features,
-    plot_flow,
-    plot_warp,
-)
 from frot.correspondence.pictures._maps import (
+    flow_colours,
     grid_extent,
     plot_cam,
+    plot_features,
+    plot_flow,
     plot_heatmap,
     plot_layers,
+    plot_warp,
     plot_weights,
 )
 from frot.correspondence.pictures._matches import (

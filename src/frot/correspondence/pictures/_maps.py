@@ -1,32 +1,41 @@
-"""Maps over photographs (scores, activations, weights of cells), and the weights of the layers."""
+"""Maps over photographs: scores, activations, masses, flow and features; and layers' weights."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from frot._base.arrays import to_numpy
 from frot._base.errors import InputError, require
 from frot.correspondence._features import Grid
-from frot.correspondence.pictures._matches import as_points, draw_photo
-from frot.show.style import BLUE, INK, colour_bar, new_figure, plain, shorten, tidy
+from frot.correspondence._photo import Photo
+from frot.correspondence.pictures._matches import (
+    as_points,
+    axes_or,
+    draw_photo,
+    name_of,
+    set_title,
+)
+from frot.show.style import BLUE, colour_bar, new_figure, plain, shorten, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from frot.correspondence._photo import Photo
+    from frot.correspondence.layers import PairFeatures
     from frot.correspondence.match import Match
 
 __all__ = [
+    "flow_colours",
     "grid_extent",
-    "name_of",
-    "panels_for",
     "plot_cam",
+    "plot_features",
+    "plot_flow",
     "plot_heatmap",
     "plot_layers",
+    "plot_warp",
     "plot_weights",
 ]
 
@@ -54,17 +63,15 @@ def plot_heatmap(match: Match, point: Any, ax: Axes | None = None) -> Figure:
     moved = match.transfer(chosen)
     heat = match.heatmap(chosen[0])
     if ax is None:
-        figure, (left, right) = panels_for(match.source.size, match.target.size)
-        draw_photo(left, match.source)
+        figure, (left, right) = _panels(match.source.size, match.target.size)
+        draw_photo(left, match.source, name_of(match.source))
         _mark(left, chosen[0])
-        left.set_title(name_of(match.source), loc="left", fontsize=10, color=INK)
     else:
         figure, right = cast(Any, ax.figure), ax
-    draw_photo(right, match.target)
+    title = f"{name_of(match.target)}   (confidence {float(moved.confidence[0]):.0%})"
+    draw_photo(right, match.target, title)
     _overlay(right, heat, match.target.size)
     _mark(right, moved.points[0])
-    title = f"{name_of(match.target)}   (confidence {float(moved.confidence[0]):.0%})"
-    right.set_title(title, loc="left", fontsize=10, color=INK)
     return figure
 
 
@@ -88,19 +95,15 @@ def plot_cam(photo: Photo | np.ndarray, cam: np.ndarray, ax: Axes | None = None)
     >>> [image.get_extent() for image in figure.axes[0].images]
     [[-0.5, 59.5, 39.5, -0.5], [-0.5, 59.5, 39.5, -0.5]]
     """
-    bare = isinstance(photo, np.ndarray)
-    shown: Any = SimpleNamespace(pixels=photo, name="", size=photo.shape[:2]) if bare else photo
+    shown = Photo(photo, "") if isinstance(photo, np.ndarray) else photo
     if np.ndim(cam) != 2:
         raise InputError(f"cam: has {np.ndim(cam)} axes; give a map of shape (h, w)")
     h, w = shown.size
-    width = 4.2 * float(np.clip(w / h, 0.5, 2.2)) + 0.9
-    figure: Any = new_figure(width, 4.6) if ax is None else ax.figure
-    axes: Any = figure.add_subplot() if ax is None else ax
-    draw_photo(axes, shown)
+    axes = axes_or(ax, 4.2 * float(np.clip(w / h, 0.5, 2.2)) + 0.9, 4.6)
+    draw_photo(axes, shown, name_of(shown))
     image = _overlay(axes, np.asarray(cam), shown.size, cover=0.65)
     _bar(axes, image, "activation")
-    axes.set_title(name_of(shown), loc="left", fontsize=10, color=INK)
-    return figure
+    return axes.figure
 
 
 def plot_weights(match: Match) -> Figure:
@@ -112,20 +115,17 @@ def plot_weights(match: Match) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, panels = panels_for(match.source.size, match.target.size, more=0.9)
-    masses = [np.asarray(mass, dtype=float) for mass in (match.a, match.b)]
-    top = max(len(mass) * mass.max() for mass in masses)
+    figure, panels = _panels(match.source.size, match.target.size, more=0.9)
+    masses = [len(mass) * np.asarray(mass, dtype=float) for mass in (match.a, match.b)]
+    top = max(mass.max() for mass in masses)
     image: Any = None
     for axes, photo, grid, ratio, mass in (
         (panels[0], match.source, match.source_grid, match.source_ratio, masses[0]),
         (panels[1], match.target, match.target_grid, match.target_ratio, masses[1]),
     ):
-        draw_photo(axes, photo)
-        cells = (len(mass) * mass).reshape(grid.h, grid.w)
-        image = _overlay(
-            axes, cells, photo.size, top=top, extent=grid_extent(grid, ratio), cover=0.55
-        )
-        axes.set_title(name_of(photo), loc="left", fontsize=10, color=INK)
+        draw_photo(axes, photo, name_of(photo))
+        cells, extent = mass.reshape(grid.h, grid.w), grid_extent(grid, ratio)
+        image = _overlay(axes, cells, photo.size, top, extent, cover=0.55)
     _bar(panels, image, "weight of a cell over the mean")
     return figure
 
@@ -164,9 +164,15 @@ def _overlay(
         extent=(-0.5, w - 0.5, h - 0.5, -0.5) if extent is None else extent,
         interpolation="bilinear",
     )
+    _frame(axes, size)
+    return image
+
+
+def _frame(axes: Any, size: tuple[int, int]) -> None:
+    """Show what lies over a photograph of size (h, w), and no more."""
+    h, w = size
     axes.set_xlim(-0.5, w - 0.5)
     axes.set_ylim(h - 0.5, -0.5)
-    return image
 
 
 def _mark(axes: Any, point: np.ndarray) -> None:
@@ -174,7 +180,7 @@ def _mark(axes: Any, point: np.ndarray) -> None:
         axes.plot(*point, marker="+", markersize=15, markeredgewidth=width, color=colour, zorder=5)
 
 
-def panels_for(*sizes: tuple[int, int], more: float = 0.0) -> tuple[Any, Any]:
+def _panels(*sizes: tuple[int, int], more: float = 0.0) -> tuple[Any, Any]:
     """Make a figure with a panel for each photograph, of sizes (h, w), in one row."""
     shapes = [float(np.clip(w / h, 0.4, 2.5)) for h, w in sizes]
     # Wider than a page, titles would be too small to read on it.
@@ -189,9 +195,137 @@ def _bar(axes: Any, image: Any, label: str) -> None:
     colour_bar(cm.ScalarMappable(image.norm, image.cmap), axes, label, shrink=0.8, pad=0.02)
 
 
-def name_of(photo: Photo) -> str:
-    """Return what a photograph is called in a title."""
-    return plain(shorten(photo.name))
+# What is not valid, and the wheel's share of the panel.
+_UNKNOWN, _WHEEL = 0.75, 0.2
+
+
+def flow_colours(displacement: Any, longest: float | None = None) -> np.ndarray:
+    """Return displacements as colours, (..., 3): the direction as hue, the length as saturation.
+
+    Parameters
+    ----------
+    displacement : array of shape (..., 2)
+    longest : float, optional
+        The length that has full colour; the longest there is by default.
+
+    Examples
+    --------
+    >>> flow_colours([[0.0, 0.0], [3.0, 0.0]]).tolist()
+    [[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    moves = np.asarray(displacement, dtype=float)
+    lengths = np.hypot(moves[..., 0], moves[..., 1])
+    top = max(float(lengths.max(initial=0.0)) if longest is None else longest, 1e-12)
+    hue = np.arctan2(moves[..., 1], moves[..., 0]) / (2 * np.pi) % 1.0
+    wheel = np.stack([hue, np.clip(lengths / top, 0.0, 1.0), np.ones_like(hue)], axis=-1)
+    return require("matplotlib.colors", "plot").hsv_to_rgb(wheel)
+
+
+def plot_flow(match: Match, cycle: float | None = None) -> Figure:
+    """Draw the dense flow beside its source: hue is the direction, saturation the length.
+
+    The wheel in the corner is the legend, its edge the 98th percentile of the lengths. Paler to
+    grey is less certain; grey is not valid.
+
+    Parameters
+    ----------
+    match : Match
+    cycle : float, optional
+        As in `Match.flow`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    flow = match.flow(cycle)
+    lengths = np.hypot(flow.displacement[..., 0], flow.displacement[..., 1])
+    known = lengths[flow.valid] if flow.valid.any() else lengths
+    top = max(float(np.quantile(known, 0.98)), 1e-6)
+    colours = flow_colours(flow.displacement, top)
+    # The surest are as bright as the wheel.
+    sure = np.clip(flow.certainty / max(float(np.quantile(flow.certainty, 0.95)), 1e-12), 0.0, 1.0)
+    cover = (0.35 + 0.65 * sure) * flow.valid
+    shown = _UNKNOWN + cover[..., None] * (colours - _UNKNOWN)
+    figure, (left, right) = _panels(match.source.size, match.source.size)
+    draw_photo(left, match.source, name_of(match.source))
+    right.imshow(shown, interpolation="antialiased")
+    right.set_axis_off()
+    set_title(
+        right, f"where it is in {name_of(match.target)}   (edge of the wheel: {top:.3g} pixels)"
+    )
+    inset = right.inset_axes([1.0 - _WHEEL - 0.02, 0.02, _WHEEL, _WHEEL])
+    y, x = np.mgrid[-1:1:101j, -1:1:101j]
+    wheel = flow_colours(np.stack([x, y], axis=-1), 1.0)
+    inset.imshow(np.dstack([wheel, np.hypot(x, y) <= 1.0]), extent=(-1, 1, 1, -1))
+    inset.set_axis_off()
+    return figure
+
+
+def plot_warp(match: Match) -> Figure:
+    """Draw three panels: A, A in the frame of B, and B; what is not known is grey.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    warped = match.warp(onto="target")
+    one, other = name_of(match.source), name_of(match.target)
+    figure, panels = _panels(match.source.size, match.target.size, match.target.size)
+    draw_photo(panels[0], match.source, one)
+    panels[1].imshow(np.where(warped.valid[..., None], np.clip(warped.pixels, 0, 1), _UNKNOWN))
+    panels[1].set_axis_off()
+    set_title(panels[1], f"{one} in the frame of {other}")
+    draw_photo(panels[2], match.target, other)
+    return figure
+
+
+def plot_features(pair: PairFeatures, alpha: dict[str, float] | None = None) -> Figure:
+    """Draw what varies most in the features of two photographs, as one colour scale for both.
+
+    The vectors of the layers, each of unit length and weighed by the square root of its weight so
+    that squared distances are the mixed costs, are projected on their three principal components,
+    which are the red, green and blue of a cell: what looks alike here is alike to the network.
+
+    Parameters
+    ----------
+    pair : PairFeatures
+        What ``matcher.pair_features(a, b)`` returns.
+    alpha : dict, optional
+        Weights of the layers by name, such as ``match.alpha``; equal ones by default.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    names = pair.layers.names
+    weights = dict.fromkeys(names, 1.0) if alpha is None else alpha
+    if missing := [name for name in names if name not in weights]:
+        raise InputError(f"alpha: has no weight for layer {missing[0]!r}; give one for each")
+    channels = [layer.channels for layer in pair.layers.source]
+    scale = np.repeat(np.sqrt([weights[name] for name in names]), channels)
+    both = [to_numpy(side).astype(np.float32) * scale.astype(np.float32)
+            for side in pair.layers.vectors()]  # fmt: skip
+    cells = np.concatenate(both)
+    centred = cells - cells.mean(axis=0)
+    # Few cells have many channels: the components come from the smaller of the two squares.
+    values, vectors = np.linalg.eigh((centred @ centred.T).astype(float))
+    shares = vectors[:, ::-1][:, :3] * np.sqrt(np.maximum(values[::-1][:3], 0.0))
+    low, high = np.quantile(shares, [0.01, 0.99], axis=0)
+    colours = np.clip((shares - low) / np.maximum(high - low, 1e-12), 0.0, 1.0)
+    grids = pair.layers.source_grid, pair.layers.target_grid
+    photos = pair.source.photo, pair.target.photo
+    figure, panels = _panels(photos[0].size, photos[1].size, photos[0].size, photos[1].size)
+    parts = np.split(colours, [grids[0].count])
+    ratios = pair.source.ratio, pair.target.ratio
+    for k, (photo, grid, part, ratio) in enumerate(zip(photos, grids, parts, ratios, strict=True)):
+        draw_photo(panels[k], photo, name_of(photo))
+        image, axes = part.reshape(grid.h, grid.w, 3), panels[2 + k]
+        axes.imshow(image, extent=grid_extent(grid, ratio), interpolation="nearest")
+        _frame(axes, photo.size)
+        axes.set_axis_off()
+    told = values[::-1][:3].sum() / max(values.sum(), 1e-12)
+    set_title(panels[2], f"features, {told:.0%} of what varies")
+    return figure
 
 
 # More panels than these are too many to compare.
@@ -237,12 +371,12 @@ def plot_layers(
         raise InputError("ax: is one panel, and bars of several eta need several; give kind='map'")
     width = float(np.clip(1.2 + 0.28 * len(names), 5.0, 12.0))
     if kind == "map":
-        high = 1.6 + 0.3 * len(weights)
-        figure: Any = new_figure(width + 1.0, high) if ax is None else ax.figure
-        _draw_map(figure.add_subplot() if ax is None else ax, names, etas, weights)
-        return figure
-    figure = new_figure(width, 1.2 + 1.2 * len(weights) + (1.0 if len(weights) == 1 else 0.0))
+        axes = axes_or(ax, width + 1.0, 1.6 + 0.3 * len(weights))
+        _draw_map(axes, names, etas, weights)
+        return axes.figure
     if ax is None:
+        high = 1.2 + 1.2 * len(weights) + (1.0 if len(weights) == 1 else 0.0)
+        figure: Any = new_figure(width, high)
         panels = figure.subplots(len(weights), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     else:
         figure, panels = ax.figure, [ax]
@@ -251,7 +385,7 @@ def plot_layers(
         axes.set_ylim(0.0, 1.08 * max(float(weights.max()), 1e-12))
         axes.set_ylabel("weight α")
         if eta is not None:
-            axes.set_title(f"η = {eta:g}", loc="left", fontsize=10, color=INK)
+            set_title(axes, f"η = {eta:g}")
         tidy(axes)
         axes.locator_params(axis="y", nbins=4)
         axes.tick_params(axis="x", length=0)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._base.errors import InputError, require
+from frot.correspondence._photo import as_bytes
 from frot.correspondence.poses import AS_IS
 from frot.show.style import GREEN, INK, new_figure, plain, shorten
 
@@ -22,11 +23,14 @@ if TYPE_CHECKING:
 __all__ = [
     "SideBySide",
     "as_points",
+    "axes_or",
     "draw_photo",
     "grid_points",
+    "name_of",
     "object_points",
     "place_labels",
     "plot_matches",
+    "set_title",
 ]
 
 # A cell is of the object if it has this share of the heaviest cell's weight.
@@ -188,8 +192,7 @@ def plot_matches(
     both = SideBySide(match.source.size, match.target.size)
     # At least as wide as it takes to read the line above.
     width = float(np.clip(both.width / both.source[0] * 4.2, 7.0, 14.0))
-    figure: Any = new_figure(width, 0.35 + width * both.source[0] / both.width)
-    axes: Any = figure.add_subplot() if ax is None else ax
+    axes = axes_or(ax, width, 0.35 + width * both.source[0] / both.width)
     both.draw(axes, match.source, match.target)
     sure = np.clip(np.asarray(moved.confidence, dtype=float), 0.0, 1.0)
     found = both.place(moved.points)
@@ -198,10 +201,10 @@ def plot_matches(
         note = "fainter lines: less sure"
     else:
         note = _draw_errors(axes, chosen, found, both, moved.points, truth, threshold)
-    names = [plain(shorten(photo.name)) for photo in (match.source, match.target)]
+    names = [name_of(photo) for photo in (match.source, match.target)]
     if match.pose.turn != AS_IS:
         names[0] += f", {match.pose}"
-    axes.set_title(f"{' → '.join(names)}   ({note})", loc="left", fontsize=10, color=INK)
+    set_title(axes, f"{' → '.join(names)}   ({note})")
     if truth is None and len(chosen) <= _MAX_NUMBERS:
         # The surest first; with the title there, the photographs are where they will be.
         order = np.argsort(-sure, kind="stable").tolist()
@@ -211,13 +214,11 @@ def plot_matches(
 
 def _draw_lines(axes: Any, chosen: np.ndarray, found: np.ndarray, sure: np.ndarray) -> None:
     colours = _colours(len(chosen))
-    lines = np.stack([chosen, found], axis=1)
     faded = colours.copy()
     # Against the surest, since a share of many votes is a small number even where it is right.
     faded[:, 3] = 0.3 + 0.7 * sure / max(float(sure.max()), 1e-12)
-    _draw_segments(axes, lines, faded, 1.4, "lines")
-    _draw_points(axes, chosen, colours, "source")
-    _draw_points(axes, found, colours, "found")
+    _draw_segments(axes, chosen, found, faded, 1.4, "lines")
+    _draw_ends(axes, chosen, found, colours)
 
 
 def _draw_errors(
@@ -237,10 +238,9 @@ def _draw_errors(
     colours = np.array([rgba(GREEN if good else RED) for good in right]).reshape(-1, 4)
     faded = colours * [1.0, 1.0, 1.0, 0.45]
     places = both.place(truth)
-    _draw_segments(axes, np.stack([chosen, found], axis=1), faded, 1.2, "lines")
-    _draw_segments(axes, np.stack([found, places], axis=1), colours, 2.4, "errors")
-    _draw_points(axes, chosen, colours, "source")
-    _draw_points(axes, found, colours, "found")
+    _draw_segments(axes, chosen, found, faded, 1.2, "lines")
+    _draw_segments(axes, found, places, colours, 2.4, "errors")
+    _draw_ends(axes, chosen, found, colours)
     # A ring of white under the cross, or it is lost on dark fur.
     for colour, width, label in (("white", 3.0, "halo"), ("black", 1.3, "truth")):
         axes.scatter(
@@ -249,17 +249,21 @@ def _draw_errors(
     return f"crosses: the truth; {right.sum()} of {len(right)} within {threshold:.3g} pixels"
 
 
-def _draw_segments(axes: Any, lines: Any, colours: Any, width: float, label: str) -> None:
+def _draw_segments(
+    axes: Any, starts: np.ndarray, ends: np.ndarray, colours: Any, width: float, label: str
+) -> None:
     collections = require("matplotlib.collections", "plot")
+    lines = np.stack([starts, ends], axis=1)
     drawn = collections.LineCollection(lines, colors=colours, linewidths=width, zorder=3)
     drawn.set_gid(label)
     axes.add_collection(drawn, autolim=False)
 
 
-def _draw_points(axes: Any, points: np.ndarray, colours: Any, label: str) -> None:
-    axes.scatter(
-        *points.T, s=44, c=colours, edgecolors="white", linewidths=1.2, zorder=4, gid=label
-    )
+def _draw_ends(axes: Any, chosen: np.ndarray, found: np.ndarray, colours: Any) -> None:
+    for points, label in ((chosen, "source"), (found, "found")):
+        axes.scatter(
+            *points.T, s=44, c=colours, edgecolors="white", linewidths=1.2, zorder=4, gid=label
+        )
 
 
 def _colours(count: int) -> np.ndarray:
@@ -283,12 +287,7 @@ class SideBySide:
     """Where the pixels of both photographs are in the axes.
 
     The first keeps its pixels as coordinates; the second stands to its right, scaled to the same
-    height.
-
-    Parameters
-    ----------
-    source, target : pairs of int
-        Heights and widths.
+    height. Sizes are heights and widths.
 
     Examples
     --------
@@ -326,19 +325,37 @@ class SideBySide:
         h = self.source[0]
         draw_photo(axes, source)
         end = self.left + self.scale * self.target[1]
-        draw_photo(axes, target, (self.left, end, h - 0.5, -0.5))
+        draw_photo(axes, target, extent=(self.left, end, h - 0.5, -0.5))
         axes.set_xlim(-0.5, end)
         axes.set_ylim(h - 0.5, -0.5)
 
 
+def axes_or(ax: Axes | None, width: float, height: float) -> Any:
+    """Return the axes that were given, or those of a figure of their own."""
+    return new_figure(width, height).add_subplot() if ax is None else ax
+
+
+def name_of(photo: Photo) -> str:
+    """Return what a photograph is called in a title."""
+    return plain(shorten(photo.name))
+
+
+def set_title(axes: Axes, text: str) -> None:
+    """Write a title as all pictures have it."""
+    axes.set_title(text, loc="left", fontsize=10, color=INK)
+
+
 def draw_photo(
-    axes: Axes, photo: Photo, extent: tuple[float, float, float, float] | None = None
+    axes: Axes,
+    photo: Photo,
+    title: str | None = None,
+    extent: tuple[float, float, float, float] | None = None,
 ) -> None:
-    """Draw a photograph into axes without ticks and frame."""
-    # Bytes take a quarter of the memory, and more colours than these no screen shows.
-    pixels = (255.0 * np.clip(photo.pixels, 0.0, 1.0)).round().astype(np.uint8)
-    axes.imshow(pixels, extent=extent, interpolation="antialiased")
+    """Draw a photograph into axes without ticks and frame, under a title if there is one."""
+    axes.imshow(as_bytes(photo.pixels), extent=extent, interpolation="antialiased")
     axes.set_axis_off()
+    if title is not None:
+        set_title(axes, title)
 
 
 def _draw_labels(
@@ -346,16 +363,8 @@ def _draw_labels(
 ) -> None:
     """Write a word beside each place, shape (k, 2), where it is on no other and on no marker.
 
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-    places : array of shape (k, 2)
-    words : sequence of str
-    order : sequence of int
-        Who comes first; who finds no room goes without.
-    left : float
-        Where the photograph begins that they belong to: words do not go beyond it, nor by more
-        than half a line above or below. To the right they may.
+    By `order`; who finds no room goes without. Words do not go beyond the `left` edge of their
+    photograph, nor by more than half a line above or below it. To the right they may.
     """
     effects = require("matplotlib.patheffects", "plot")
     texts = []
@@ -397,18 +406,8 @@ def place_labels(
 ) -> list[int | None]:
     """Choose for each label in turn the first spot that is free, or None where none is.
 
-    Boxes are (left, bottom, right, top).
-
-    Parameters
-    ----------
-    spots : array of shape (k, s, 4)
-        Boxes where a label may be, the best first.
-    taken : array of shape (t, 4)
-        Boxes that no label may be on.
-    limit : array of shape (4,)
-        The box that they all have to be in.
-    order : sequence of int
-        Labels, the first to choose first.
+    Boxes are (left, bottom, right, top): where labels may be, `spots`, (k, s, 4), those that are
+    `taken`, (t, 4), and the one that all have to be in, `limit`.
 
     Examples
     --------

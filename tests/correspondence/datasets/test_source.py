@@ -5,7 +5,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from frot.correspondence import read_photo
 from frot.correspondence.datasets import load_pairs
-from frot.correspondence.datasets.annotation import BrokenAnnotationError, photo_size
+from frot.correspondence.datasets.source import BrokenAnnotationError, photo_size
 from tests.correspondence import generated
 
 ORIENTATION = 0x0112

@@ -1,29 +1,33 @@
-"""Annotations: what each must be before a pair is made of it, and what is said of the others."""
+"""A data set of pairs on disk: where it lies, whether it is whole, and what annotations must be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from frot._base.cells import read_cells, read_text
-from frot._base.errors import require
-from frot.correspondence.datasets.pair_set import Pair
+from frot._base.errors import InputError, require
+from frot._base.names import quote_some
+from frot.correspondence.datasets.pair_set import Pair, PairSet
+from frot.datasets.catalogue import folders
 
 __all__ = [
     "BrokenAnnotationError",
+    "Source",
     "check_points",
     "collect",
     "extent",
+    "listed",
     "longer_side",
     "matched_points",
+    "missing_from",
     "photo_size",
     "read_mat",
-    "read_rows",
-    "shortfall",
 ]
 
 # Annotators click on borders, and MATLAB counts from one.
@@ -166,10 +170,17 @@ def read_mat(path: Path, name: str) -> np.ndarray:
         raise BrokenAnnotationError(f"{name} of {path.name} is not numbers") from None
 
 
-def read_rows(path: Path) -> list[tuple[int, list[str]]]:
-    """Return the rows of a list of pairs below its heading, with the numbers of their lines."""
+def listed(path: Path) -> list[tuple[str, list[str]]]:
+    """Return the rows of a list of pairs below its heading, each with what to call it."""
+    if not path.is_file():
+        return []
     rows = read_cells(read_text(path, errors="replace"), ",", path)[1:]
-    return [(number, row) for number, row in rows if any(cell.strip() for cell in row)]
+    return [(f"line {n} of {path.name}", row) for n, row in rows if any(map(str.strip, row))]
+
+
+def missing_from(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files that are not there, each once."""
+    return (path for path in dict.fromkeys(paths) if not path.is_file())
 
 
 def collect(
@@ -177,10 +188,7 @@ def collect(
 ) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
     """Return the pairs that could be read, and a sentence for each that could not.
 
-    Parameters
-    ----------
-    tasks : iterable of (name, function)
-        What to call an annotation in a sentence, and what reads it.
+    Tasks are what to call an annotation in a sentence, and what reads it.
 
     Examples
     --------
@@ -207,16 +215,7 @@ NAMED = 5
 
 
 def shortfall(pairs: Sequence[Pair], classes: Iterable[str], published: int) -> tuple[str, ...]:
-    """Return a sentence if pairs or whole classes are missing, and nothing otherwise.
-
-    Parameters
-    ----------
-    pairs : sequence of Pair
-        Those that can be used.
-    classes : iterable of str
-        Those that there should be.
-    published : int
-        How many pairs there should be.
+    """Return a sentence if published pairs or whole classes are missing, and nothing otherwise.
 
     Examples
     --------
@@ -233,3 +232,131 @@ def shortfall(pairs: Sequence[Pair], classes: Iterable[str], published: int) -> 
         f"incomplete: {len(pairs)} of the {published} published pairs can be used{none}; "
         "--verify names all that is missing",
     )
+
+
+class Source:
+    """How a data set is found, checked and read; each has a class that says so of its layout.
+
+    Attributes
+    ----------
+    name : str
+        As in tables.
+    folders : tuple of str
+        Folders it may be unpacked as, inside a folder of data.
+    expected : str
+        What its folder holds, in words.
+    address : str
+        Where the public has it.
+    counts : dict
+        Published pairs of each split.
+    protocol : str
+        What counts as a hit.
+    score : {"points", "masks"}
+    """
+
+    name: str
+    folders: tuple[str, ...]
+    expected: str
+    address: str
+    counts: Mapping[str, int]
+    protocol: str
+    score: Literal["points", "masks"] = "points"
+
+    def is_it(self, folder: Path) -> bool:
+        """Return whether a folder looks like it, be it incomplete."""
+        raise NotImplementedError
+
+    def parts(self, folder: Path, split: str) -> Sequence[str]:
+        """Return what the folder has to hold."""
+        raise NotImplementedError
+
+    def rows(self, folder: Path, split: str) -> Iterable[tuple[str, Any]]:
+        """Return the list of pairs: what to call each in a sentence, and what is said of it."""
+        raise NotImplementedError
+
+    def files(self, folder: Path, split: str, row: Any) -> Iterable[Path]:
+        """Return the files that a row of the list asks for."""
+        raise NotImplementedError
+
+    def pair(self, folder: Path, split: str, row: Any) -> Pair:
+        """Read the pair of a row, or raise `BrokenAnnotationError`."""
+        raise NotImplementedError
+
+    def classes(self, folder: Path, split: str) -> Iterable[str]:
+        """Return the classes of which there should be pairs."""
+        raise NotImplementedError
+
+    def is_listed(self, folder: Path) -> bool:
+        """Whether the pairs are in a list, without which, or without a part, none can be read."""
+        return True
+
+    def is_meant(self, skipped: str) -> bool:
+        """Whether what was skipped was published to be."""
+        return False
+
+    def altered(self, folder: Path) -> list[str]:
+        """Say if the files are not those of the release, where that can be told."""
+        return []
+
+    def check(self, folder: Path, split: str, given: bool) -> None:
+        """Refuse a folder, `given` by the user or found, that lacks a part, and say which."""
+        parts = [folder / part for part in self.parts(folder, split)]
+        if absent := [str(part) for part in parts if not part.exists()]:
+            raise InputError(
+                f"{self.name} in {folder} is incomplete: {', '.join(absent)} not there; "
+                f"get it from {self.address}"
+            )
+
+    def absent(self, folder: Path, split: str) -> Iterable[Path]:
+        """Yield files that are not there, where lists or other files say that they should be."""
+        rows = self.rows(folder, split)
+        return missing_from(path for _, row in rows for path in self.files(folder, split, row))
+
+    def read(self, folder: Path, split: str) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+        """Return the pairs that can be used, and a sentence for each annotation that cannot."""
+        rows = self.rows(folder, split)
+        return collect((name, partial(self.pair, folder, split, row)) for name, row in rows)
+
+    def load(self, root: str | os.PathLike[str] | None, split: str) -> PairSet:
+        """Load the pairs of a split; see `load_pairs`."""
+        self.check_split(split)
+        folder = self.locate(root)
+        self.check(folder, split, root is not None)
+        pairs, skipped = self.read(folder, split)
+        published = self.counts[split] - sum(map(self.is_meant, skipped))
+        notes = shortfall(pairs, self.classes(folder, split), published)
+        name = f"{self.name} {split}" if len(self.counts) > 1 else self.name
+        return PairSet(name, pairs, skipped, self.protocol, self.score, notes)
+
+    def locate(self, root: str | os.PathLike[str] | None) -> Path:
+        """Return the folder of the data set: `root`, or a folder of its usual names below.
+
+        Without `root`: below the folder that ``FROT_DATA`` names, beside a checkout, or the cache.
+
+        Raises
+        ------
+        InputError
+            If no folder is it; the message says which were looked at, what it should hold, and
+            where to get it.
+        """
+        places = folders(root)
+        for place in places:
+            for folder in (place, *(place / name for name in self.folders)):
+                if folder.is_dir() and self.is_it(folder):
+                    return folder
+        if root is not None and not places[0].is_dir():
+            raise InputError(
+                f"root: {places[0]} is not a folder; give the one that holds {self.name}"
+            )
+        where = ", ".join(str(place) for place in places)
+        fix = "" if root is not None else " and pass root, or set FROT_DATA"
+        raise InputError(
+            f"{self.name} is not in {where}: its folder holds {self.expected}; "
+            f"get it from {self.address}{fix}"
+        )
+
+    def check_split(self, split: str) -> None:
+        """Refuse a split that the data set does not have."""
+        if split not in self.counts:
+            known = quote_some(tuple(self.counts))
+            raise InputError(f"split={split!r} is not one of {self.name}; give {known}")

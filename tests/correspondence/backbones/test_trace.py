@@ -11,9 +11,9 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from frot.correspondence.backbones import _replay  # noqa: E402
+from frot.correspondence.backbones import _trace  # noqa: E402
 from frot.correspondence.backbones._module_identity import Weights  # noqa: E402
-from frot.correspondence.backbones._replay import Look, Replays  # noqa: E402
+from frot.correspondence.backbones._trace import CudaGraphs, ModuleOutputs  # noqa: E402
 
 
 @dataclass
@@ -41,7 +41,7 @@ class OnCuda:
 class Graph:
     """What a graph does: the same work on the same memory."""
 
-    def __init__(self, held: OnCuda, run: Any, look: Look) -> None:
+    def __init__(self, held: OnCuda, run: Any, look: ModuleOutputs) -> None:
         self.held, self.run, self.look = held, run, look
 
     def replay(self):
@@ -55,17 +55,17 @@ class Network:
     def __init__(self) -> None:
         torch.manual_seed(0)
         self.module = nn.Conv2d(3, 2, 3)
-        self.weights, self.replays, self.recorded = Weights(self.module), Replays(), 0
+        self.weights, self.replays, self.recorded = Weights(self.module), CudaGraphs(), 0
 
-    def run(self, image: Any) -> Look:
+    def run(self, image: Any) -> ModuleOutputs:
         with torch.no_grad():
-            return Look({"0": (None, self.module(image.value))}, None)
+            return ModuleOutputs({"0": (None, self.module(image.value))}, None)
 
     def record(self, image: Any, run: Any) -> Any:
         self.recorded += 1
         held: Any = OnCuda(image.value.clone())
         look = run(held)
-        return _replay._Recording(held, Graph(held, run, look), look)
+        return _trace._Recording(held, Graph(held, run, look), look)
 
     def look(self, image: Any, asked: Any = ("0",)) -> Any:
         there: Any = OnCuda(image)
@@ -76,7 +76,7 @@ class Network:
 @pytest.fixture
 def network(monkeypatch):
     network = Network()
-    monkeypatch.setattr(_replay, "_record", network.record)
+    monkeypatch.setattr(_trace, "_record", network.record)
     return network
 
 
@@ -103,10 +103,10 @@ def test_each_shape_and_question_has_its_own(network):
 
 
 def test_few_shapes_are_kept(network):
-    for side in range(8, 8 + _replay.MOST_SHAPES + 2):
+    for side in range(8, 8 + _trace.MOST_SHAPES + 2):
         for image in images(3, side):
             network.look(image)
-    assert len(network.replays._kept) == _replay.MOST_SHAPES
+    assert len(network.replays._kept) == _trace.MOST_SHAPES
 
 
 def test_weights_that_were_put_elsewhere(network):
@@ -133,7 +133,7 @@ def test_what_cannot_be_recorded_is_run(network, monkeypatch):
         network.recorded += 1
         raise RuntimeError("operation not permitted when stream is capturing")
 
-    monkeypatch.setattr(_replay, "_record", fails)
+    monkeypatch.setattr(_trace, "_record", fails)
     for image in images(5):
         assert torch.equal(network.look(image), network.module(image))
     assert network.recorded == 1

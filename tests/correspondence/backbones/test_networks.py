@@ -7,12 +7,11 @@ import pytest
 
 from frot._base.errors import InputError
 from frot.correspondence._features import Classifying, FeatureMap, extract_named
+from frot.correspondence.backbones._networks import resolve_backbone
 from frot.correspondence.backbones._onnx import OnnxBackbone
-from frot.correspondence.backbones._resolve import resolve_backbone
 from frot.correspondence.backbones._torch import TorchBackbone
 from frot.correspondence.backbones._weights import find_weights
-from frot.correspondence.backbones.arrays import ArrayBackbone, image_key
-from frot.correspondence.backbones.wrappers import SomeLayers
+from frot.correspondence.backbones.wrappers import ArrayBackbone, SomeLayers, image_key
 
 torch = pytest.importorskip("torch")
 from tests.correspondence.backbones import resnets  # noqa: E402
@@ -160,7 +159,7 @@ def test_some_layers_of_a_backbone():
 
 def test_nothing_heavy_is_imported_before_it_is_needed():
     code = (
-        "import sys; from frot.correspondence.backbones._resolve import resolve_backbone; "
+        "import sys; from frot.correspondence.backbones._networks import resolve_backbone; "
         "from frot.correspondence._photo import read_photo; "
         "heavy = {'torch', 'onnx', 'onnxruntime', 'PIL', 'transformers'} & set(sys.modules); "
         "assert not heavy, heavy"
