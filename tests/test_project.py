@@ -16,13 +16,14 @@ tomllib = pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tom
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = ["torch", "matplotlib", "jinja2", "sklearn", "pandas", "polars", "pyarrow", "joblib"]
 HEAVY += ["dask", "ot", "jax", "highspy", "rich", "typer", "PIL", "scipy.optimize", "scipy.stats"]
+HEAVY += ["scipy.sparse.linalg", "scipy.cluster", "scipy.spatial", "scipy.special"]
+HEAVY += ["multiprocessing"]
 
 # Modules that `import frot` may load besides those that NumPy and SciPy's parts load by
 # themselves: its own, and a few of the standard library's. Modules are counted because a clock
 # tells more about the machine and who else is on it.
 MODULES = 215
-PARTS = ["numpy", "array_api_compat", "scipy.linalg", "scipy.sparse.csgraph", "scipy.special"]
-PARTS += ["scipy.spatial.distance"]
+PARTS = ["numpy", "array_api_compat", "scipy.linalg", "scipy.sparse"]
 
 
 def loaded_by(code: str) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
 import threading
@@ -203,6 +202,9 @@ def end_with_caller(caller: int) -> None:
 @cache
 def _watch(worker: int, caller: int) -> None:
     """Start watching, once in each process: a fork inherits the cache, but not its own id."""
+    # Only those who start processes pay for it.
+    import multiprocessing
+
     parent: Any = multiprocessing.parent_process()
     if worker == caller or parent is None or parent.pid != caller:
         return

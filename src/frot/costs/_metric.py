@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from frot._base.errors import InputError, brief
 from frot.costs.metrics import Mapped
@@ -134,6 +133,9 @@ class MetricCosts(Costs):
         if callable(self.metric):
             distances = _by_callable(X, Y, self.metric)
         else:
+            # Loads trees and hulls too: only those who need a distance pay for it.
+            from scipy.spatial.distance import cdist
+
             distances = cdist(X, Y, self.metric, **self.moments[group])  # type: ignore[call-overload]
         return distances if self.p == 1.0 else distances**self.p
 
@@ -253,6 +255,8 @@ def _by_callable(
     X: np.ndarray, Y: np.ndarray, metric: Callable[[np.ndarray, np.ndarray], float]
 ) -> np.ndarray:
     """Return the distances by a function of the user's, which may raise anything."""
+    from scipy.spatial.distance import cdist
+
     try:
         return cdist(X, Y, metric)
     except (InputError, MemoryError):

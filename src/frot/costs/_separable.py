@@ -7,7 +7,6 @@ from functools import cached_property
 from math import comb
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from frot.costs.protocol import UNIT, Costs, Line, Rounding, blocks, summation
 from frot.plans.plan import Plan
@@ -61,6 +60,9 @@ class SeparableCosts(Costs):
         """Return the weighted sum of the costs as one distance matrix."""
         on = np.flatnonzero(alpha)
         X, Y, weights = self.X[:, on], self.Y[:, on], alpha[on]
+        # Loads trees and hulls too: only those who need a distance pay for it.
+        from scipy.spatial.distance import cdist
+
         # Differences of points as they are have all their digits, wherever other points lie.
         if self.p == 1.0:
             return cdist(X, Y, "cityblock", w=weights)

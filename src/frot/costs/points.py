@@ -252,7 +252,7 @@ class PointGeometry:
         xp = self.home.xp
         w = self.feature_weights(alpha)[:, None, :]
         used = xp.sum(xp.astype(w != 0.0, w.dtype), axis=2, keepdims=True)
-        w = (used + 12.0 + 4.0 * self.error) * unit_of(self.home) * w
+        w = mix_share(used, self.error) * unit_of(self.home) * w
         return Rounding(xp.zeros_like(w[:, 0, 0]), *self.norms(w))
 
     def inner_error(self, phi: Any, u: Any, v: Any) -> Any:
@@ -275,6 +275,19 @@ class PointGeometry:
     def single(self) -> PointGeometry:
         """The same points in single precision."""
         return self._as(self.home.xp.float32)
+
+
+def mix_share(used: Any, error: float) -> Any:
+    """Return how many units of its norm a point's expanded squares may err by.
+
+    `used` is how many features are summed; see `PointGeometry.mix_error`.
+
+    Examples
+    --------
+    >>> mix_share(10, 0.5)
+    24.0
+    """
+    return used + 12.0 + 4.0 * error
 
 
 def _parts(points: Any) -> list[slice]:
@@ -321,16 +334,19 @@ class FactoredCosts(Costs):
     for a single problem: features without weight are skipped, plans of few arcs are summed from
     differences, which lose no digit, and features are sorted to tell what plans cost at least.
 
+    Points are kept as they were given, and centred a few features at a time where there are many:
+    a second copy of them would be most of the memory that a problem of thousands of genes takes.
+
     Parameters
     ----------
-    X, Y : arrays of shape (n, d) and (m, d)
-        Points that were centred or mapped (see :meth:`of`).
+    points : pair of arrays of shape (n, d) and (m, d)
+        The points as they were given or mapped (see :meth:`of`).
     membership : sparse array of shape (L, d)
         What a group pays for a feature.
     error : float
-        What coordinates may be off by, in units in the last place of each.
-    origin : pair of arrays, optional
-        The points before they were centred, which are exact.
+        What coordinates of `X` and `Y` may be off by, in units in the last place of each.
+    centre : array of shape (d,), optional
+        What is taken off points that are exact, before they are multiplied.
 
     Examples
     --------
@@ -340,11 +356,10 @@ class FactoredCosts(Costs):
     array([[2.5]])
     """
 
-    X: np.ndarray
-    Y: np.ndarray
+    points: tuple[np.ndarray, np.ndarray]
     membership: sparse.csr_array
     error: float = 0.5
-    origin: tuple[np.ndarray, np.ndarray] | None = None
+    centre: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -362,15 +377,33 @@ class FactoredCosts(Costs):
         """
         x, y, membership, error = map_points(metric, X, Y, groups, weights)
         if error > 0.0:
-            return cls(x, y, membership, error)
+            return cls((x, y), membership, error)
         a, b = weights or (np.full(len(x), 1.0 / len(x)), np.full(len(y), 1.0 / len(y)))
-        centre = 0.5 * (a @ x + b @ y)
-        return cls(x - centre, y - centre, membership, origin=(x, y))
+        return cls((x, y), membership, centre=0.5 * (a @ x + b @ y))
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """(L, n, m)."""
-        return (len(self.membership.indptr) - 1, len(self.X), len(self.Y))
+        return (len(self.membership.indptr) - 1, len(self.points[0]), len(self.points[1]))
+
+    @cached_property
+    def X(self) -> np.ndarray:
+        """The centred points of the first side, (n, d)."""
+        return self._centred(0)
+
+    @cached_property
+    def Y(self) -> np.ndarray:
+        """Those of the second side, (m, d)."""
+        return self._centred(1)
+
+    def _centred(
+        self, side: int, columns: Any = slice(None), out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The centred points of one side, in some features; not to be changed unless in `out`."""
+        some = self.points[side][:, columns]
+        if self.centre is None and out is None:
+            return some
+        return np.subtract(some, 0.0 if self.centre is None else self.centre[columns], out=out)
 
     @property
     def nonnegative(self) -> bool:
@@ -403,14 +436,22 @@ class FactoredCosts(Costs):
         n, m = self.shape[1:]
         mixed, x_norms, y_norms = None, np.zeros(n), np.zeros(m)
         # Temporaries may be as large as what comes out: each block takes a pass over that.
-        for part in blocks(len(on), 8 * (2 * n + m), max(BLOCK_BYTES, 8 * n * m)):
-            columns = slice(part.start, part.stop) if full else on[part]
-            X, Y, w = self.X[:, columns], self.Y[:, columns], weights[columns]
-            scaled = X * (-2.0 * w)
+        parts = blocks(len(on), 8 * (2 * n + m), max(BLOCK_BYTES, 8 * n * m))
+        # One piece of memory for all: several would go back to the system after every block.
+        scratch = np.empty((2 * n + m) * (parts[0].stop if parts else 0))
+        for part in parts:
+            columns = part if full else on[part]
+            w = weights[columns]
+            pieces = scratch[: (2 * n + m) * len(w)].reshape(2 * n + m, len(w))
+            X = self._centred(0, columns, out=pieces[:n])
+            Y = self._centred(1, columns, out=pieces[n : n + m])
+            scaled = np.multiply(X, -2.0 * w, out=pieces[n + m :])
             cross = scaled @ Y.T
             mixed = cross if mixed is None else np.add(mixed, cross, out=mixed)
             x_norms -= 0.5 * np.einsum("ik,ik->i", scaled, X)
-            y_norms += (Y * Y) @ w
+            y_norms += np.multiply(Y, Y, out=Y) @ w
+        # Whoever mixes costs asks next what rounding may have done to them.
+        self.__dict__["_last_norms"] = weights.copy(), x_norms, y_norms
         if mixed is None:
             return np.zeros((n, m))
         for part in blocks(n, 8 * m, CACHE_BYTES):
@@ -420,24 +461,40 @@ class FactoredCosts(Costs):
             np.maximum(rows, 0.0, out=rows)
         return mixed
 
+    def _norms(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weighted squares of the centred points, (n,) and (m,): kept from the last mix."""
+        last = self.__dict__.get("_last_norms")
+        if last is not None and np.array_equal(last[0], weights):
+            return last[1:]
+        x_norms, y_norms = np.zeros(len(self.points[0])), np.zeros(len(self.points[1]))
+        for part in blocks(len(weights), 16 * (len(x_norms) + len(y_norms))):
+            for side, norms in enumerate((x_norms, y_norms)):
+                norms += self._centred(side, part) ** 2 @ weights[part]
+        return x_norms, y_norms
+
     def inner(self, plan: Plan) -> np.ndarray:
         """Return phi from differences on the arcs, or from X, Y and plan @ Y where it is dense."""
+        d = self.points[0].shape[1]
+        if not plan.is_sparse and d * plan.count <= PRECISE_UP_TO:
+            return self.inner(Plan.from_arcs(*plan.arcs(), plan.shape))
+        total = np.empty(d)
         if plan.is_sparse:
             rows, cols, mass = plan.arcs()
-            X, Y = self.origin or (self.X, self.Y)
-            total = np.empty(X.shape[1])
+            X, Y = self.points
             # Blocks of features, so that the gathered differences stay in the cache.
-            for part in blocks(len(total), 24 * len(mass), CACHE_BYTES):
+            for part in blocks(d, 24 * len(mass), CACHE_BYTES):
                 gaps = X[:, part][rows]
                 gaps -= Y[:, part][cols]
                 gaps *= gaps
                 total[part] = mass @ gaps
             return self._pool(total)
-        if self.X.shape[1] * plan.count <= PRECISE_UP_TO:
-            return self.inner(Plan.from_arcs(*plan.arcs(), plan.shape))
         a, b = plan.sum(axis=1), plan.sum(axis=0)
-        cross = np.einsum("ik,ik->k", self.X, plan @ self.Y)
-        return self._pool(self._features.from_moments(a[None], b[None], cross[None])[0])
+        for part in blocks(d, 16 * sum(plan.shape)):
+            X, Y = self._centred(0, part), self._centred(1, part)
+            cross = np.einsum("ik,ik->k", X, plan @ Y)
+            some = PointGeometry(X[None], Y[None], None, self.error)
+            total[part] = some.from_moments(a[None], b[None], cross[None])[0]
+        return self._pool(total)
 
     def at(
         self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
@@ -446,7 +503,7 @@ class FactoredCosts(Costs):
         if groups is not None:
             return self._only(np.asarray(groups)).at(rows, cols)
         found = np.empty((self.shape[0], len(rows)))
-        X, Y = self.origin or (self.X, self.Y)
+        X, Y = self.points
         for part in blocks(len(rows), 16 * X.shape[1]):
             gaps = X[rows[part]]
             gaps -= Y[cols[part]]
@@ -457,13 +514,17 @@ class FactoredCosts(Costs):
     def _only(self, groups: np.ndarray) -> FactoredCosts:
         member = sparse.csr_array(self.membership[groups])
         used = np.unique(member.indices)
-        origin = self.origin and (self.origin[0][:, used], self.origin[1][:, used])
-        member = sparse.csr_array(member[:, used])
-        return FactoredCosts(self.X[:, used], self.Y[:, used], member, self.error, origin)
+        X, Y = self.points
+        return replace(
+            self,
+            points=(X[:, used], Y[:, used]),
+            membership=sparse.csr_array(member[:, used]),
+            centre=None if self.centre is None else self.centre[used],
+        )
 
     def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return phi of a b^T in closed form, some features at a time."""
-        X, Y = self.origin or (self.X, self.Y)
+        X, Y = self.points
         total = np.empty(X.shape[1])
         for part in blocks(len(total), 16 * (len(a) + len(b))):
             some = PointGeometry(X[None, :, part], Y[None, :, part])
@@ -472,8 +533,7 @@ class FactoredCosts(Costs):
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> FactoredCosts:
         """Return the costs between some of the points."""
-        origin = self.origin and (self.origin[0][rows], self.origin[1][cols])
-        return FactoredCosts(self.X[rows], self.Y[cols], self.membership, self.error, origin)
+        return replace(self, points=(self.points[0][rows], self.points[1][cols]))
 
     def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the sum of what each feature's own transport costs, or the distance of the means.
@@ -481,12 +541,12 @@ class FactoredCosts(Costs):
         No plan does better in a feature than the one that is best for it, and no plan brings two
         clouds closer than their means are.
         """
-        n, m, d = len(self.X), len(self.Y), self.X.shape[1]
+        X, Y = self.points
+        n, m, d = len(X), len(Y), X.shape[1]
         if (n + m) * d > LINES_UP_TO:
             return self._pool(self._features.least(a[None], b[None])[0]) * (1.0 - d * UNIT)
-        X, Y = self.origin or (self.X, self.Y)
         each = np.array([_line_cost(X[:, k], Y[:, k], a, b) for k in range(d)])
-        if self.origin is None:
+        if self.centre is None:
             # The root is a norm, which is off by no more than the gaps are.
             off = 2.0 * self.error * UNIT * np.sqrt(self._peaks)
             each = np.maximum(np.sqrt(each) - off, 0.0) ** 2
@@ -496,12 +556,12 @@ class FactoredCosts(Costs):
         self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the sum of every feature's own potentials, or tangents at the means."""
-        n, m, d = len(self.X), len(self.Y), self.X.shape[1]
+        X, Y = self.points
+        n, m, d = len(X), len(Y), X.shape[1]
         weights = self._feature_weights(alpha)
         if (n + m) * d > LINES_UP_TO:
             f, g = self._features.least_potentials(weights[None], a[None], b[None])
             return f[0], g[0]
-        X, Y = self.origin or (self.X, self.Y)
         f, g = np.zeros(n), np.zeros(m)
         for k in np.flatnonzero(weights):
             x, y = X[:, k], Y[:, k]
@@ -511,7 +571,7 @@ class FactoredCosts(Costs):
 
     def geometry(self) -> Geometry:
         """The points: a pass over them is one product and one exponential."""
-        count, features = len(self.membership.indptr) - 1, self.X.shape[1]
+        count, features = self.membership.shape
         if self._one_each:
             return self._features
         if count * features > DENSE_MEMBERSHIP:
@@ -520,14 +580,16 @@ class FactoredCosts(Costs):
 
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the error of the expanded square by what the points are from the origin."""
-        off = self._features.mix_error(self._feature_weights(alpha)[None])
-        return Rounding(0.0, off.rows[0], off.cols[0])
+        weights = self._feature_weights(alpha)
+        share = mix_share(np.count_nonzero(weights), self.error) * UNIT
+        rows, cols = self._norms(weights)
+        return Rounding(0.0, share * rows, share * cols)
 
     def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
         """Return the mixed cost of single arcs from differences, less what rounding may add."""
-        if self.origin is None:
+        if self.centre is None:
             return None
-        X, Y = self.origin
+        X, Y = self.points
         weights = self._feature_weights(alpha)
         found = np.empty(len(rows))
         for part in blocks(len(rows), 16 * X.shape[1]):
@@ -546,18 +608,23 @@ class FactoredCosts(Costs):
         reach = self._pool(self._peaks)
         features = np.diff(self.membership.indptr)
         error = (summation(plan) + (features + 4) * UNIT) * phi
-        if self.origin is None:
+        if self.centre is None:
             off = 2.0 * self.error * UNIT
             error = error + 2.0 * off * np.sqrt(reach * phi) + off**2 * reach
-        if not plan.is_sparse and self.X.shape[1] * plan.count > PRECISE_UP_TO:
+        if not plan.is_sparse and self.points[0].shape[1] * plan.count > PRECISE_UP_TO:
             error = error + 4.0 * (summation(plan) + 4.0 * UNIT) * reach
         return error
 
     @cached_property
     def _peaks(self) -> np.ndarray:
         """Largest square in each feature: a bound on every point's norm, whatever the weights."""
-        sides = (np.maximum(points.max(axis=0), -points.min(axis=0)) for points in (self.X, self.Y))
-        return np.maximum(*sides) ** 2
+        X, Y = self.points
+        least = np.minimum(X.min(axis=0), Y.min(axis=0))
+        most = np.maximum(X.max(axis=0), Y.max(axis=0))
+        if self.centre is not None:
+            # Rounding keeps the order: these are the extremes of the centred points.
+            least, most = least - self.centre, most - self.centre
+        return np.maximum(most, -least) ** 2
 
 
 def _line_cost(x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:

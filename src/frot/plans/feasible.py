@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from frot.plans.plan import Arcs, Plan
 
@@ -358,6 +357,9 @@ def _forest_moves(
     units: float,
 ) -> np.ndarray | None:
     """Return what to add to each arc so that marginals are right; None if no forest does it."""
+    # It loads all of SciPy's sparse linear algebra, which few runs need.
+    from scipy.sparse import csgraph
+
     n, m = len(a), len(b)
     size = n + m
     # The heaviest arcs that connect: a minimum spanning forest by rank.

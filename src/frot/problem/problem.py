@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from frot.costs import MEMORY_BUDGET, Costs
+from frot.costs.protocol import blocks
 from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, Simplex, SimplexFamily, as_adversary
 from frot.problem.marginals import KEPT, Marginals, unit_mass
@@ -20,6 +21,8 @@ __all__ = ["Problem"]
 KNOWN = ("independent", "mass_error", "mean_cost", "sizes", "typical_cost")
 # Entries looked at to tell a typical cost.
 SAMPLED_COSTS = 200_000
+# Memory that they may take at a time.
+SAMPLE_BYTES = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +135,12 @@ class Problem:
         )
         # Of few points every arc is drawn many times, and costs of many features are dear.
         arcs, again = np.unique(drawn, return_inverse=True)
-        found = self.costs.at(rows[arcs // len(cols)], cols[arcs % len(cols)])
-        median = float(np.median(np.abs(found).mean(axis=0)[again]))
+        means = np.empty(len(arcs))
+        for part in blocks(len(arcs), 24 * count, SAMPLE_BYTES):
+            some = arcs[part]
+            found = self.costs.at(rows[some // len(cols)], cols[some % len(cols)])
+            means[part] = np.abs(found).mean(axis=0)
+        median = float(np.median(means[again]))
         rare = 1e-20 * self.mean_cost < median < 0.1 * self.mean_cost
         return median if rare else self.mean_cost
 

@@ -18,8 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csgraph
-from scipy.special import logsumexp
 
 from frot._base.stopping import check_deadline
 from frot.costs import Costs, ForbiddenCosts
@@ -418,6 +416,9 @@ class Apart:
         shut = problem.costs.forbidden
         if shut is None:
             return None
+        # It loads all of SciPy's sparse linear algebra, which few runs need.
+        from scipy.sparse import csgraph
+
         n, m = shut.shape
         i, j, mass = allowed_plan(shut, problem.a, problem.b).arcs()
         used = mass > ROUNDING * np.minimum(problem.a[i], problem.b[j])
@@ -447,6 +448,9 @@ class Apart:
         A constant c a part, with :math:`c_T \ge c_S + f_i + g_j - M_{ij}` and some eps more for
         every allowed arc from a row of S to a column of T: the longest path of each.
         """
+        # Loaded where forbidden arcs are: all of SciPy's special functions come along.
+        from scipy.special import logsumexp
+
         mixed, eps, inside = self.costs.mix(alpha), problem.eps, self.inside
         scores = np.where(inside, (f[:, None] - mixed) / eps, -np.inf)
         g = -eps * np.asarray(logsumexp(scores, axis=0, b=problem.a[:, None]))

@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.cluster.vq import kmeans2
 
 from frot._base.arrays import Home, quiet, to_numpy
 from frot.costs.geometry import Geometry
@@ -57,6 +56,9 @@ def cluster_points(geometry: Geometry, terms: Terms, alpha: Any) -> Clusters | N
     sample = np.concatenate(seen)
     if len(np.unique(sample, axis=0)) < CLUSTERS:
         return None
+    # Loaded where it is used: few runs have as many points.
+    from scipy.cluster.vq import kmeans2
+
     found, _ = kmeans2(sample, _spread_out(sample), iter=MOVES, minit="matrix")
     centres, root = home.bring(np.asarray(found)), home.xp.astype(root, home.dtype)
     return Clusters(*(_nearest(home, points, root, centres) for points in sides))
