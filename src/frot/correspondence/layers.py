@@ -32,8 +32,6 @@ __all__ = [
     "Turned",
     "at_most",
     "common_grid",
-    "inverse",
-    "lengths",
     "with_cells",
 ]
 

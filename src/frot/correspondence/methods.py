@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from frot._base.arrays import Home, to_numpy
+from frot._base.arrays import Home, quiet, to_numpy
 from frot._base.stopping import Interrupted, finish
 from frot.api.solve import solve_costs
 from frot.correspondence._transport import (
@@ -238,18 +238,12 @@ def scot(problem: MatchProblem) -> Outcome:
     cost = 1.0 - xp.clip(problem.layers.concatenated, 0.0, None)
     # In logarithms: at a small eps the kernel has zeros in single precision.
     kernel = -cost / problem.settings.eps
-    a, b = (_logarithm(xp, home.bring(weights)) for weights in (problem.a, problem.b))
+    with quiet():
+        a, b = (xp.log(home.bring(weights)) for weights in (problem.a, problem.b))
     right = b - _log_sum_exp(xp, kernel - float(np.log(len(problem.a))), axis=0)
     kernel = kernel + right[None, :]
     left = a - _log_sum_exp(xp, kernel, axis=1)
     return problem.transported(xp.exp(kernel + left[:, None]), problem.equal, None)
-
-
-def _logarithm(xp: Any, weights: Any) -> Any:
-    """The logarithm; minus infinity, without a warning, where there is no weight."""
-    some = weights > 0.0
-    ones = xp.ones_like(weights)
-    return xp.where(some, xp.log(xp.where(some, weights, ones)), -float("inf") * ones)
 
 
 def _log_sum_exp(xp: Any, values: Any, axis: int) -> Any:

@@ -58,7 +58,6 @@ class PairSteps:
         device: Any = "cuda",
         kernels: str | None = None,
         dtype: torch.dtype | None = None,
-        last_phi: bool = True,
     ) -> None:
         self.device = torch.device(device)
         cuda = self.device.type == "cuda"
@@ -67,11 +66,11 @@ class PairSteps:
         if kernels not in ("triton", "torch"):
             raise InputError(f"kernels: is {kernels!r}; use 'triton' or 'torch'")
         self.eta, self.eps, self.steps, self.sweeps = eta, eps, steps, sweeps
-        self.last_phi = last_phi
+        # Whether phi of the plan that comes out is wanted.
+        self.last_phi = True
         self.dtype = dtype or (torch.float16 if cuda else torch.float32)
         (_, h, w), (_, H, W) = source[grid_of], target[grid_of]
-        ends = (h, w), (H, W)
-        self.shape = ends[0][0] * ends[0][1], ends[1][0] * ends[1][1]
+        self.shape = h * w, H * W
         self.groups = make_groups(source, target)
         self.order = [layer for group in self.groups for layer in group.layers]
         if kernels == "triton":
@@ -85,7 +84,7 @@ class PairSteps:
         lanes = [pair[group.size < largest] for group in self.groups]
         self.streams = [stream for stream, _ in lanes]
         self.operands = [
-            Operands(group, ends[0], ends[1], self.device, self.dtype, module, side_stream)
+            Operands(group, (h, w), (H, W), self.device, self.dtype, module, side_stream)
             for group, (_, side_stream) in zip(self.groups, lanes, strict=True)
         ]
         count = len(source)
@@ -116,8 +115,8 @@ class PairSteps:
         self.seen, self.off = self._room(n + 2 * m + count), self._room(1)
         self._graphs: dict[str, Any] = {}
 
-    def _room(self, *size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-        return torch.zeros(size, dtype=dtype, device=self.device)
+    def _room(self, *size: int) -> torch.Tensor:
+        return torch.zeros(size, dtype=torch.float32, device=self.device)
 
     def put(self, source: Sequence[Any], target: Sequence[Any]) -> None:
         """Copy maps (channels, h, w) of all layers, arrays or tensors, to where they are used."""
@@ -129,8 +128,7 @@ class PairSteps:
                     torch.as_tensor(maps[layer], device=self.device) for layer in group.layers
                 ]
         # One launch for all.
-        brought = [torch.as_tensor(one, device=self.device) for one in given]
-        torch._foreach_copy_(rooms, brought)  # pyright: ignore[reportPrivateImportUsage]
+        torch._foreach_copy_(rooms, given)  # pyright: ignore[reportPrivateImportUsage]
 
     def cosines(self) -> None:
         """Fill the stack, and phi of the product plan; the largest group waits for no other."""
