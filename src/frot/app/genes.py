@@ -8,12 +8,13 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -188,25 +189,15 @@ def start_selection(
     files += ["--pictures", "pictures", "--no-progress"]
     with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
         process = subprocess.Popen(
-            _command([*words, *files]),
+            [sys.executable, "-m", "frot", *words, *files],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
-            env=_environment(),
+            # Wide, so that no line is folded, and without colours.
+            env={**os.environ, "COLUMNS": "400", "NO_COLOR": "1"},
         )
     return Job(folder, words, process)
-
-
-def _command(words: Sequence[str]) -> list[str]:
-    return [sys.executable, "-m", "frot", *words]
-
-
-def _environment() -> dict[str, str]:
-    import os
-
-    # Wide, so that no line is folded, and without colours.
-    return {**os.environ, "COLUMNS": "400", "NO_COLOR": "1"}
 
 
 def _beside(path: str | Path, folder: Path) -> str:
