@@ -106,7 +106,7 @@ MODULES = (
 
 @cache
 def experiments() -> dict[str, Experiment]:
-    """Return the experiments by name; loading them takes a second, which others need not wait."""
+    """Return the experiments by name; they are loaded when one is asked for."""
     found = [import_module(f"frot.cli.reproduce.{name}").EXPERIMENT for name in MODULES]
     return {one.name: one for one in found}
 
