@@ -8,19 +8,19 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from frot._base.errors import InputError, require
-from frot.app.answers import file_html
-from frot.show.page import number
+from frot.show.page import image_html, number
 
 __all__ = ["Job", "Selected", "label_choices", "start_selection"]
 
@@ -153,8 +153,8 @@ class Job:
             heads,
             rows,
             "\n".join([*lines, *warned]),
-            file_html(volcano[0], "volcano: fold change against certainty") if volcano else "",
-            file_html(sets[0], "gene sets by how far they stand out") if sets else "",
+            _picture(volcano, "volcano: fold change against certainty"),
+            _picture(sets, "gene sets by how far they stand out"),
             self.folder / "report.html",
             self.folder / "features.tsv",
             found["python"],
@@ -188,25 +188,15 @@ def start_selection(
     files += ["--pictures", "pictures", "--no-progress"]
     with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
         process = subprocess.Popen(
-            _command([*words, *files]),
+            [sys.executable, "-m", "frot", *words, *files],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
-            env=_environment(),
+            # Wide, so that no line is folded, and without colours.
+            env={**os.environ, "COLUMNS": "400", "NO_COLOR": "1"},
         )
     return Job(folder, words, process)
-
-
-def _command(words: Sequence[str]) -> list[str]:
-    return [sys.executable, "-m", "frot", *words]
-
-
-def _environment() -> dict[str, str]:
-    import os
-
-    # Wide, so that no line is folded, and without colours.
-    return {**os.environ, "COLUMNS": "400", "NO_COLOR": "1"}
 
 
 def _beside(path: str | Path, folder: Path) -> str:
@@ -216,6 +206,11 @@ def _beside(path: str | Path, folder: Path) -> str:
         raise InputError(f"{path.name} is not there any more; upload it again")
     shutil.copyfile(path, folder / path.name)
     return path.name
+
+
+def _picture(files: list[Path], text: str) -> str:
+    """Return the first of .svg files as HTML, if there is one."""
+    return image_html("image/svg+xml", files[0].read_bytes(), text) if files else ""
 
 
 def _cell(value: Any, form: str) -> str:

@@ -6,14 +6,15 @@ which every visitor has their own: the module itself keeps nothing.
 
 from __future__ import annotations
 
+import re
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from html import escape
 from typing import Any
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError, require
 from frot.app import genes, photographs, transport
-from frot.app.answers import problem_html, sentence_of
 
 __all__ = ["build"]
 
@@ -60,6 +61,36 @@ def _problem(error: Exception, folder: str) -> str:
         # A fault of ours: whoever runs the app sees where, whoever uses it a sentence.
         traceback.print_exception(error)
     return problem_html(sentence_of(error, folder))
+
+
+def problem_html(text: str) -> str:
+    """Return a sentence that says why there is no answer.
+
+    Examples
+    --------
+    >>> problem_html("a < b")
+    '<p role="alert" style="color:#D55E00;font-weight:600">a &lt; b</p>'
+    """
+    style = "color:#D55E00;font-weight:600"
+    return f'<p role="alert" style="{style}">{escape(text)}</p>' if text else ""
+
+
+def sentence_of(error: Exception, folder: str = "") -> str:
+    """Return what an error says to whoever uses the app, without the server's paths.
+
+    Examples
+    --------
+    >>> sentence_of(InputError("/tmp/x/1f/a.csv has no rows"), "/tmp/x")
+    'a.csv has no rows'
+    >>> sentence_of(KeyError("z"))
+    "Something went wrong on our side: KeyError: 'z'"
+    """
+    text = str(error)
+    if not isinstance(error, InputError | MissingDependencyError | SolverError):
+        text = f"Something went wrong on our side: {type(error).__name__}: {text}"
+    if folder:
+        text = re.sub(re.escape(folder) + r"/(?:[^\s/]+/)*", "", text)
+    return text
 
 
 def _transport_tab(gr: Any, folder: str) -> None:

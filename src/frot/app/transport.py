@@ -10,8 +10,9 @@ import numpy as np
 
 import frot
 from frot._base.errors import InputError, hearing
-from frot.app.answers import image_html
 from frot.show import plot_plan
+from frot.show.page import image_html
+from frot.show.style import png
 
 __all__ = ["Transported", "transport_tables", "transport_toy"]
 
@@ -94,9 +95,8 @@ def _solved(
         result = frot.solve(
             X, Y, groups, eta=frot.relative(eta) if eta else 0.0, time_limit=SECONDS
         )
-    picture = image_html(
-        plot_plan(result, groups=groups, feature_names=names), "the plan between the points"
-    )
+    figure = plot_plan(result, groups=groups, feature_names=names)
+    picture = image_html("image/png", png(figure, dpi=110), "the plan between the points")
     call = f"result = frot.solve(X, Y, groups{more})"
     python = "\n".join(["import frot", "", *lines, call, "print(result.summary())"])
     return Transported(result, result._repr_html_(), picture, python)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -112,12 +112,11 @@ class Coupling:
         """What is known of each group, as a table, the heaviest first."""
         z = np.nan_to_num([one.z for one in self.about])
         order = np.lexsort((-z, -self.alpha)).tolist()
-        fields = {"group": "name", "genes": "genes", "components": "components"}
-        fields |= {"share": "share", "z": "z", "passed": "passed"}
         columns = {
-            column: np.array([getattr(self.about[at], name) for at in order])
-            for column, name in fields.items()
+            field.name: np.array([getattr(self.about[at], field.name) for at in order])
+            for field in fields(GroupSummary)
         }
+        columns = {"group": columns.pop("name"), **columns}
         phi = dict(zip(self.result.names, self.result.phi, strict=True))
         columns["weight"] = self.alpha[order]
         columns["cost"] = np.array([float(phi.get(self.names[at], np.nan)) for at in order])

@@ -57,17 +57,12 @@ def plot_transitions(coupling: Coupling, column: str, target_column: str | None 
     rows, cols = ([_short(name) for name in names] for names in (table.index, table.columns))
     figure = new_figure(2.6 + 0.62 * max(len(cols), 3), 1.6 + 0.48 * max(len(rows), 2))
     axes = figure.add_subplot()
-    image = axes.imshow(values, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    image = _heat_map(axes, values, rows, cols, 1.0)
     if values.size <= 400:
         for i, j in np.ndindex(values.shape):
             colour = "white" if values[i, j] > 0.55 else INK
             text = f"{values[i, j]:.2f}" if values[i, j] >= 0.005 else ""
             axes.text(j, i, text, ha="center", va="center", fontsize=8, color=colour)
-    axes.set_xticks(range(len(cols)), cols, rotation=35, ha="right", rotation_mode="anchor")
-    axes.set_yticks(range(len(rows)), rows)
-    axes.tick_params(colors=INK, labelsize=9, length=0)
-    for spine in axes.spines.values():
-        spine.set_color(GREY)
     axes.set_xlabel(_day(coupling, coupling.target.day))
     axes.set_ylabel(_day(coupling, coupling.source.day))
     axes.set_title("Where each type goes", loc="left", fontsize=11)
@@ -170,15 +165,8 @@ def plot_weights(couplings: Coupling | Sequence[Coupling], top: int = 12) -> Fig
     else:
         figure = new_figure(3.4 + 0.9 * len(chain), 1.6 + 0.34 * len(heaviest))
         axes = figure.add_subplot()
-        image = axes.imshow(
-            values, cmap="Blues", vmin=0.0, vmax=max(values.max(), 1e-9), aspect="auto"
-        )
         steps = [f"{one.source.day} → {one.target.day}" for one in chain]
-        axes.set_xticks(range(len(chain)), steps, rotation=35, ha="right", rotation_mode="anchor")
-        axes.set_yticks(range(len(names)), names)
-        axes.tick_params(colors=INK, labelsize=9, length=0)
-        for spine in axes.spines.values():
-            spine.set_color(GREY)
+        image = _heat_map(axes, values, names, steps, max(values.max(), 1e-9))
         axes.set_xlabel(chain[0].key)
         colour_bar(image, axes, "weight α", shrink=0.9)
     left_out = len(weights) - len(heaviest)
@@ -276,6 +264,19 @@ def _short(name: Any, length: int = 24) -> str:
 
 def _day(coupling: Coupling, day: Any) -> str:
     return plain(f"{coupling.key} {day}")
+
+
+def _heat_map(
+    axes: Axes, values: np.ndarray, rows: Sequence[str], cols: Sequence[str], top: float
+) -> Any:
+    """Draw values from 0 to `top` with a name for each row and column; returns the image."""
+    image = axes.imshow(values, cmap="Blues", vmin=0.0, vmax=top, aspect="auto")
+    axes.set_xticks(range(len(cols)), cols, rotation=35, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(rows)), rows)
+    axes.tick_params(colors=INK, labelsize=9, length=0)
+    for spine in axes.spines.values():
+        spine.set_color(GREY)
+    return image
 
 
 def _places(heights: np.ndarray, room: float) -> np.ndarray:

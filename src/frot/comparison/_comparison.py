@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -184,9 +184,7 @@ class Relation:
 
     def to_dict(self) -> dict[str, str]:
         """Return the relation as text."""
-        return {
-            "left": self.left, "right": self.right, "why": self.why, "verdict": self.verdict
-        }  # fmt: skip
+        return asdict(self)
 
 
 def relations_of(

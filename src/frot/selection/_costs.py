@@ -14,10 +14,15 @@ from frot.groups.groups import Groups
 from frot.plans.plan import Plan
 from frot.selection._scaling import CACHE_BYTES, Scaled
 
-__all__ = ["ActiveCosts", "BlockedCosts", "heaviest", "pooled", "pooling", "squared_distances"]
+__all__ = ["ActiveCosts", "BlockedCosts", "heaviest", "one_each", "pooled", "pooling"]
 
 # A plan with fewer entries than this share of n m is multiplied as a sparse matrix.
 SPARSE_PLAN = 0.05
+
+
+def one_each(groups: Groups) -> bool:
+    """Whether every feature is a group of its own, in order."""
+    return groups.in_order and len(groups) == groups.n_features
 
 
 def pooling(groups: Groups, constant: np.ndarray, how: str) -> sparse.csr_array | None:
@@ -33,7 +38,7 @@ def pooling(groups: Groups, constant: np.ndarray, how: str) -> sparse.csr_array 
     array([[0.5, 0.5, 0. ],
            [0. , 0. , 1. ]])
     """
-    if groups.in_order and len(groups) == groups.n_features:
+    if one_each(groups):
         return None
     matrix = groups.membership()
     if how == "mean":

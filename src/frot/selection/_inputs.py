@@ -27,6 +27,7 @@ from frot.groups.groups import Groups
 from frot.problem.adversary import Simplex, SimplexFamily, given_once
 from frot.problem.amounts import Relative
 from frot.selection._comparison import MULTICLASS, OF_PLAN, Contrast, Settings, contrasts_of
+from frot.selection._costs import one_each
 from frot.selection._effects import VALUES, kind_of_values
 from frot.selection._frank_wolfe import Limits, Watch
 from frot.selection._scaling import SCALINGS
@@ -384,7 +385,7 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
     classes, codes = np.unique(y, return_inverse=True)
     weight = check_sample_weight(sample_weight, X.shape[0])
     groups = read_groups(params["groups"], X.shape[1], getattr(selector, "feature_names_in_", None))
-    single = groups.in_order and len(groups) == X.shape[1]
+    single = one_each(groups)
     number, threshold = params["n_features_to_select"], params["threshold"]
     picks = check_picks(number, threshold, len(groups), single)
     score = params["score"]

@@ -26,9 +26,9 @@ from frot._base.errors import ConvergenceWarning, InputError, warn_caller
 from frot._base.fingerprint import fingerprint
 from frot._base.tables import make_table
 from frot._base.validate import check_choice, check_count
-from frot.groups.groups import Groups
 from frot.selection._class_sums import OF_SUMS, ClassSums
 from frot.selection._comparison import WITHOUT_PLAN, statistic_of
+from frot.selection._costs import one_each
 from frot.selection._inputs import SCORES, Prepared, prepare
 from frot.selection._selector import FROTSelector, unfitted
 from frot.selection._tasks import CHUNK, check_run, permuted_labels, run_chunks
@@ -330,7 +330,7 @@ def permutation_test(
         under(prepared.codes[None])[0],
         np.stack(found),
         by_feature=statistic in ("t", *WITHOUT_PLAN),
-        pooled=statistic in STUDENTISED and _single(prepared.groups),
+        pooled=statistic in STUDENTISED and one_each(prepared.groups),
     )
     if test.needed > count:
         warn_caller(
@@ -339,10 +339,6 @@ def permutation_test(
             f"{LEVEL:g}"
         )
     return test
-
-
-def _single(groups: Groups) -> bool:
-    return groups.in_order and len(groups) == groups.n_features
 
 
 def _check_size(count: int, groups: int) -> None:

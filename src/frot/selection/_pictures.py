@@ -23,6 +23,7 @@ from frot._base.errors import InputError, require
 from frot._base.files import check_path, make_folder
 from frot.groups.groups import Groups
 from frot.selection._comparison import Comparison
+from frot.selection._costs import one_each
 from frot.selection._effects import fold_change
 from frot.selection._inputs import Prepared, prepare
 from frot.selection._plots import (
@@ -501,7 +502,7 @@ class SelectorPictures:
             selector = copy(selector)
             selector.permutation_ = permutation
         n, d = prepared.table.shape
-        single = len(selector.groups_) == d and selector.groups_.in_order
+        single = one_each(selector.groups_)
         default = selector.groups_.names if single else column_names(selector, d)
         names = _names(feature_names, d, "feature_names", default)
         ids = _names(sample_names, n, "sample_names", [str(i) for i in range(1, n + 1)])

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from frot._base.errors import InputError
 from frot._base.validate import check_choice
+from frot.selection._costs import one_each
 from frot.selection._inputs import Prepared, prepare
 from frot.selection._selector import column_names, unfitted
 from frot.show.style import BLUE, GREY, INK, ORANGE, legend_above, new_figure, plain, shorten, tidy
@@ -338,7 +339,7 @@ def strips_of(
     labels = [str(classes[side[0]]) if len(side) == 1 else "rest" for side in sides]
     rows = [np.flatnonzero(np.isin(codes, side)) for side in sides]
     drawn = [_some(of_side) for of_side in rows]
-    single = len(selector.groups_) == prepared.table.shape[1] and selector.groups_.in_order
+    single = one_each(selector.groups_)
     q = selector.p_values[1]
     strips = []
     for column in columns:

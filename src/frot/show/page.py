@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from html import escape
 from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
@@ -34,6 +35,7 @@ __all__ = [
     "Section",
     "check_page",
     "data_address",
+    "image_html",
     "number",
     "picture",
     "plural",
@@ -320,6 +322,12 @@ def data_address(kind: str, content: bytes) -> str:
     'data:image/png;base64,YWJj'
     """
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def image_html(kind: str, content: bytes, text: str) -> str:
+    """Return an image, its bytes inside, as HTML on a white ground."""
+    style = "max-width:100%;height:auto;background:#fff;border-radius:.4em"
+    return f'<img alt="{escape(text)}" style="{style}" src="{data_address(kind, content)}">'
 
 
 def plural(count: int, word: str) -> str:

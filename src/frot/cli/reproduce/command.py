@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -96,25 +97,18 @@ COMMON: dict[str, tuple[Any, Any]] = {
 }
 
 
+# Modules of this folder, in the order that ``frot reproduce all`` runs them in.
+MODULES = (
+    "fig1", "fig2", "selection", "calibration", "cells", "robustness", "noise_layers", "poses",
+    "correspondence",
+)  # fmt: skip
+
+
 @cache
 def experiments() -> dict[str, Experiment]:
-    """Return the registry by name, in the order that ``frot reproduce all`` runs them in."""
-    from frot.cli.reproduce import (
-        calibration,
-        cells,
-        correspondence,
-        fig1,
-        fig2,
-        noise_layers,
-        poses,
-        robustness,
-        selection,
-    )
-
-    modules = (
-        fig1, fig2, selection, calibration, cells, robustness, noise_layers, poses, correspondence,
-    )  # fmt: skip
-    return {module.EXPERIMENT.name: module.EXPERIMENT for module in modules}
+    """Return the experiments by name; they are loaded when one is asked for."""
+    found = [import_module(f"frot.cli.reproduce.{name}").EXPERIMENT for name in MODULES]
+    return {one.name: one for one in found}
 
 
 class Experiments(TyperGroup):

@@ -95,6 +95,19 @@ def score_rows(
     return rows
 
 
+# PCK by part of the pairs, network, choice, and whether with Hough matching.
+Scores = dict[tuple[str, str, str, bool], float]
+
+
+def median_scores(rows: Sequence[Mapping[str, Any]]) -> Scores:
+    """Return the scores of points read off by the median, of choices that were run on the part."""
+    return {
+        (row["pairs_of"], row["network"], row["choice"], row["hough"]): row["pck"]
+        for row in rows
+        if row["transfer"] == "median" and row["pck"] is not None
+    }
+
+
 def score_tables(rows: Sequence[Mapping[str, Any]], against: str) -> tuple[Table, ...]:
     """Return the scores, one table a reading and part of the pairs."""
     rows = [row for row in rows if row["choice"] in CHOICES]
@@ -136,26 +149,19 @@ FIRST = {"resnet50-thin": (57.4, 69.7), "mobilenetv2": (57.0, 70.7)}
 WORDS = {False: "without Hough", True: "with Hough"}
 
 
-def claims(rows: Sequence[Mapping[str, Any]], tests: Sequence[str]) -> tuple[Verdict, ...]:
+def claims(scores: Scores, everything: str, tests: Sequence[str]) -> tuple[Verdict, ...]:
     """Hold the scores of some parts of the pairs against the paper's claims and this library's."""
-    networks = list(dict.fromkeys(row["network"] for row in rows))
-    by = {
-        (r["network"], r["choice"], r["transfer"], r["hough"], r["pairs_of"]): r
-        for r in rows
-        if r["pck"] is not None
-    }
-    everything = rows[0]["pairs_of"]
-
+    networks = list(dict.fromkeys(network for _, network, _, _ in scores))
     both = (False, True)
 
     def versus(choice: str, other: str) -> tuple[Check, ...]:
         """A paired difference needs the pairs; means over the same pairs do for the sign."""
         checks = []
         for test, name, hough in product(tests, networks, both):
-            ways = [(name, key, "median", hough, test) for key in (choice, other)]
+            ways = [(test, name, key, hough) for key in (choice, other)]
             # A few pairs may all be of cars.
-            if all(way in by for way in ways):
-                here, there = (by[way]["pck"] for way in ways)
+            if all(way in scores for way in ways):
+                here, there = (scores[way] for way in ways)
                 text = f"{name}, {test}, {WORDS[hough]}: {here:.1f} against {there:.1f}"
                 checks.append(Check(text, here >= there))
         return tuple(checks)
@@ -178,7 +184,7 @@ def claims(rows: Sequence[Mapping[str, Any]], tests: Sequence[str]) -> tuple[Ver
         for name in networks
         if name in FIRST
         for hough, figure in zip(both, FIRST[name], strict=True)
-        for score in [by[name, PROPOSED, "median", hough, everything]["pck"]]
+        for score in [scores[everything, name, PROPOSED, hough]]
     ):
         claim = "the default reaches the figures of the first experiments"
         verdicts.append(Verdict("figures", claim, first, "Claim"))
@@ -252,29 +258,18 @@ def _weights(runs: Runs, kind: str, eta: float) -> np.ndarray:
     return alpha[~np.isnan(alpha).any(axis=1)]
 
 
-def _score(
-    rows: Sequence[Mapping[str, Any]], part: str, network: str, key: str, hough: bool
-) -> float:
-    wanted = {
-        "pairs_of": part, "network": network, "choice": key, "hough": hough, "transfer": "median",
-    }  # fmt: skip
-    found = next(r for r in rows if all(r[name] == value for name, value in wanted.items()))
-    return np.nan if found["pck"] is None else found["pck"]
-
-
-def sweep_table(rows: Sequence[Mapping[str, Any]], part: str, runs: Sequence[Runs]) -> Table:
+def sweep_table(scores: Scores, part: str, runs: Sequence[Runs]) -> Table:
     """Return layers used and PCK over eta, a row an eta and a column a network and kind."""
     lines = []
     for eta in ETAS:
         line = [f"{eta:g}"]
         for one in runs:
             for kind in KINDS:
-                scores = (
-                    _score(rows, part, one.network, sweep_key(kind, eta), hough)
-                    for hough in (False, True)
+                used, key = layers_used(_weights(one, kind, eta)), sweep_key(kind, eta)
+                found = (
+                    scores.get((part, one.network, key, hough), np.nan) for hough in (False, True)
                 )
-                used = layers_used(_weights(one, kind, eta))
-                pck = " / ".join(f"{score:.1f}" for score in scores)
+                pck = " / ".join(f"{score:.1f}" for score in found)
                 line.append("" if np.isnan(used) else f"{used:.1f}; {pck}")
         lines.append(line)
     heads = [f"{one.network}, {label}" for one in runs for label, _ in KINDS.values()]
@@ -286,9 +281,7 @@ def sweep_table(rows: Sequence[Mapping[str, Any]], part: str, runs: Sequence[Run
     return Table(f"Over eta, {part}", ["eta", *heads], lines, note)
 
 
-def sweep_verdicts(
-    rows: Sequence[Mapping[str, Any]], swept: Mapping[str, Sequence[Runs]]
-) -> tuple[Verdict, ...]:
+def sweep_verdicts(scores: Scores, swept: Mapping[str, Sequence[Runs]]) -> tuple[Verdict, ...]:
     """Hold the sweep against what the paper says of eta."""
     fewer, better = [], []
     for part, runs in swept.items():
@@ -303,7 +296,10 @@ def sweep_verdicts(
                 fewer.append(Check(text, bool((np.diff(used) >= -0.05).all())))
             low, high = (
                 np.mean(
-                    [_score(rows, part, one.network, sweep_key("paper", eta), True) for eta in some]
+                    [
+                        scores.get((part, one.network, sweep_key("paper", eta), True), np.nan)
+                        for eta in some
+                    ]
                 )
                 for some in ([e for e in ETAS if e < 1.0], [e for e in ETAS if e >= 1.0])
             )
@@ -318,9 +314,7 @@ def sweep_verdicts(
     )
 
 
-def draw_layer_weights(
-    rows: Sequence[Mapping[str, Any]], part: str, runs: Sequence[Runs]
-) -> Figure:
+def draw_layer_weights(scores: Scores, part: str, runs: Sequence[Runs]) -> Figure:
     """Draw mean weights of the layers for every eta, and PCK over eta, of a part of the pairs."""
     from matplotlib import colormaps
 
@@ -340,7 +334,7 @@ def draw_layer_weights(
             axes.set_ylim(bottom=0.0)
             axes.xaxis.get_major_locator().set_params(integer=True)
             tidy(axes)
-        _draw_scores(column[-1], rows, part, one.network)
+        _draw_scores(column[-1], scores, part, one.network)
     handles, names = grid[0, 0].get_legend_handles_labels()
     figure.legend(
         handles, names, title="eta", loc="outside right center", frameon=False, fontsize=9
@@ -351,12 +345,13 @@ def draw_layer_weights(
     return figure
 
 
-def _draw_scores(axes: Any, rows: Sequence[Mapping[str, Any]], part: str, network: str) -> None:
+def _draw_scores(axes: Any, scores: Scores, part: str, network: str) -> None:
     for (kind, (label, _)), colour in zip(KINDS.items(), (ORANGE, GREEN, BLUE), strict=True):
         for hough, style in ((False, ":"), (True, "-")):
-            scores = [_score(rows, part, network, sweep_key(kind, eta), hough) for eta in ETAS]
+            keys = [(part, network, sweep_key(kind, eta), hough) for eta in ETAS]
+            found = [scores.get(key, np.nan) for key in keys]
             words = f"{label},\n{'with' if hough else 'without'} Hough matching"
-            axes.plot(ETAS, scores, style, color=colour, marker="o", markersize=3.5, label=words)
+            axes.plot(ETAS, found, style, color=colour, marker="o", markersize=3.5, label=words)
     axes.set_xscale("log")
     axes.set_xticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
     axes.set_xticks([], minor=True)
@@ -431,6 +426,7 @@ def correspondence(
         for one in those
         for row in score_rows(one, choices[one.network], parts[key], AGAINST)
     ]
+    scores = median_scores(rows)
     # What nothing was chosen on is the last part of each set.
     tests = [list(own)[-1] for own in parts.values()]
     swept = {
@@ -450,17 +446,17 @@ def correspondence(
     return Reproduction(
         "correspondence",
         numbers,
-        (*claims(rows, tests), *sweep_verdicts(rows, swept)),
+        (*claims(scores, rows[0]["pairs_of"], tests), *sweep_verdicts(scores, swept)),
         partial(draw_correspondence, rows, tests[0]),
         (*NOTES, *(f"{name} is not there, and left out." for name in absent)),
-        (*score_tables(rows, AGAINST), *(sweep_table(rows, test, swept[test]) for test in tests)),
+        (*score_tables(rows, AGAINST), *(sweep_table(scores, test, swept[test]) for test in tests)),
         {
             **{
                 key: partial(draw_correspondence, rows, test)
                 for key, test in list(zip(chosen, tests, strict=True))[1:]
             },
             **{
-                f"layers-{key}": partial(draw_layer_weights, rows, test, swept[test])
+                f"layers-{key}": partial(draw_layer_weights, scores, test, swept[test])
                 for key, test in zip(chosen, tests, strict=True)
             },
             "matches": lambda: draw_one_to_one(matcher_of(names[0]), shown),
