@@ -22,13 +22,13 @@ from frot._base.fingerprint import fingerprint
 from frot._base.parallel import check_n_jobs, spread
 from frot._base.spelling import second_names
 from frot._base.stopping import Interrupted
-from frot._base.tables import frame_like
 from frot._base.validate import (
     check_flag,
     check_metric,
     check_number,
     check_points,
     check_weights,
+    frame_like,
     read_numbers,
 )
 from frot.api.normalise import refuse_normalised_distance

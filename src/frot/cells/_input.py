@@ -12,7 +12,7 @@ from scipy import sparse
 from frot._base.annotated import natural, obs_column
 from frot._base.errors import InputError, brief
 from frot._base.names import quote_some
-from frot._base.tables import frame_like
+from frot._base.validate import frame_like
 
 __all__ = ["Cells", "Days", "Side", "as_cells", "read_days"]
 
