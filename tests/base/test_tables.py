@@ -5,13 +5,12 @@ from pathlib import Path
 import hypothesis.strategies as st
 import numpy as np
 import pandas
-import polars
 import pytest
 from hypothesis import given
 from hypothesis.extra import numpy as arrays
 
 from frot._base.errors import InputError, MissingDependencyError
-from frot._base.tables import frame_like, parse_text, read_pair, read_table
+from frot._base.tables import parse_text, read_pair, read_table
 
 
 @pytest.fixture
@@ -238,24 +237,6 @@ class TestPair:
     def test_errors(self, write, a, b, message):
         with pytest.raises(InputError, match=message):
             read_pair(write("a.csv", a), write("b.csv", b))
-
-
-@pytest.mark.parametrize("library", [pandas, polars])
-def test_frames_are_recognised(library):
-    values, columns = frame_like(library.DataFrame({"u": [1.0, 2.0], "v": [3.0, 4.0]}))
-    assert columns == ("u", "v")
-    np.testing.assert_array_equal(values, [[1, 3], [2, 4]])
-
-
-def test_column_names_become_text():
-    assert frame_like(pandas.DataFrame(np.eye(2)))[1] == ("0", "1")
-
-
-@pytest.mark.parametrize("x", [np.eye(2), [[1.0]], pandas.Series([1.0]), None])
-def test_anything_else_passes_through(x):
-    values, columns = frame_like(x)
-    assert values is x
-    assert columns is None
 
 
 def test_numbered_header_is_not_a_point(tmp_path: Path) -> None:

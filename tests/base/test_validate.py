@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 from scipy import sparse
@@ -32,6 +33,7 @@ from frot._base.validate import (
     check_seed,
     check_text,
     check_weights,
+    frame_like,
     read_numbers,
 )
 from tests.libraries import LIBRARIES, Library
@@ -406,3 +408,21 @@ def test_where_the_first_wrong_one_is(library: Library):
     array[1, 2] = -np.inf
     with pytest.raises(InputError, match=r"^X: 2 of 6 .* the first at X\[1, 0\]; drop or impute"):
         check_finite(library(array), "X")
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_frames_are_recognised(library):
+    values, columns = frame_like(library.DataFrame({"u": [1.0, 2.0], "v": [3.0, 4.0]}))
+    assert columns == ("u", "v")
+    np.testing.assert_array_equal(values, [[1, 3], [2, 4]])
+
+
+def test_column_names_become_text():
+    assert frame_like(pd.DataFrame(np.eye(2)))[1] == ("0", "1")
+
+
+@pytest.mark.parametrize("x", [np.eye(2), [[1.0]], pd.Series([1.0]), None])
+def test_anything_else_passes_through(x):
+    values, columns = frame_like(x)
+    assert values is x
+    assert columns is None

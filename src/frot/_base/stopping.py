@@ -1,4 +1,4 @@
-"""Stopping early: deadlines that reach every loop, and Ctrl-C.
+"""When to stop: limits, deadlines that reach every loop, and Ctrl-C.
 
 An interrupt reaches whoever called, and brings the best certified answer along.
 """
@@ -9,17 +9,43 @@ import math
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+from frot._base.validate import check_count, check_number
 
 __all__ = [
     "DeadlineError",
     "Interrupted",
+    "Limits",
     "check_deadline",
+    "check_limits",
     "deadline",
     "finish",
     "no_deadline",
     "seconds_left",
 ]
+
+
+class Limits(NamedTuple):
+    """The relative gap, the iterations and the seconds at which to stop."""
+
+    tol: float
+    max_iter: int
+    time_limit: float | None
+
+
+def check_limits(tol: Any, max_iter: Any, time_limit: Any) -> Limits:
+    """Check the tolerance, the iterations and the seconds.
+
+    Examples
+    --------
+    >>> check_limits(0.1, 3, None)
+    Limits(tol=0.1, max_iter=3, time_limit=None)
+    """
+    gap, steps = check_number(tol, "tol"), check_count(max_iter, "max_iter")
+    seconds = None if time_limit is None else check_number(time_limit, "time_limit", strict=True)
+    return Limits(gap, steps, seconds)
+
 
 # When to stop, on the clock of `time.perf_counter`.
 _UNTIL: ContextVar[float] = ContextVar("until", default=math.inf)

@@ -20,7 +20,6 @@ import numpy as np
 from frot._base.arrays import is_foreign, namespace, refuse_odd_tensor, to_numpy
 from frot._base.errors import InputError, brief
 from frot._base.names import first_repeated
-from frot._base.tables import frame_like
 
 __all__ = [
     "all_finite",
@@ -42,6 +41,7 @@ __all__ = [
     "check_text",
     "check_two_clouds",
     "check_weights",
+    "frame_like",
     "read_numbers",
 ]
 
@@ -54,6 +54,25 @@ METRICS = (
     *("euclidean", "hamming", "jaccard", "jensenshannon", "mahalanobis", "minkowski"),
     *("rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "sqeuclidean", "yule"),
 )
+
+
+def frame_like(x: Any) -> tuple[Any, tuple[str, ...] | None]:
+    """Take the values and column names out of a DataFrame; pass anything else through.
+
+    Frames are of pandas, polars or anything that has ``columns`` and ``to_numpy``.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> frame_like(pandas.DataFrame({"a": [1.0], "b": [2.0]}))
+    (array([[1., 2.]]), ('a', 'b'))
+    >>> frame_like([[1.0, 2.0]])
+    ([[1.0, 2.0]], None)
+    """
+    # By shape, not by type: asking for the type would import libraries the user may not have.
+    if hasattr(x, "columns") and callable(getattr(x, "to_numpy", None)):
+        return x.to_numpy(), tuple(str(name) for name in x.columns)
+    return x, None
 
 
 def check_points(points: Any, name: str) -> tuple[Any, tuple[str, ...] | None]:

@@ -12,7 +12,7 @@ import numpy as np
 from frot._base.arrays import Home, device_room, find_home, is_foreign, to_numpy
 from frot._base.errors import InputError, brief, warn_caller
 from frot._base.spelling import second_names
-from frot._base.stopping import deadline, no_deadline
+from frot._base.stopping import check_limits, deadline, no_deadline
 from frot._base.validate import (
     check_choice,
     check_flag,
@@ -33,8 +33,6 @@ from frot.problem.amounts import DEFAULT_EPS, Relative
 from frot.problem.marginals import check_tau
 from frot.problem.status import Status
 from frot.problem.terms import amount_at, check_adversary, check_amount
-from frot.solvers import Entropic
-from frot.solvers.choose import check_limits
 from frot.solvers.drive import NOTHING
 from frot.solvers.sinkhorn.absent import potentials_at
 from frot.solvers.sinkhorn.certificate import Certificate, proving
@@ -138,7 +136,7 @@ def solve_batch(
         )
     if amount_at(eps := check_amount(eps, "eps")) == 0.0:
         raise InputError("eps: batches need eps > 0; pass eps=..., or use frot.solve in a loop")
-    limits = check_limits(Entropic(tol, max_iter, time_limit))
+    limits = check_limits(tol, max_iter, time_limit)
     memory_budget = check_number(memory_budget, "memory_budget")
     begin = time.perf_counter()
     place = home or Home.of(np.zeros(1))
@@ -156,7 +154,7 @@ def solve_batch(
     with device_room("X, Y", held, way):
         result = run_batch(
             (geometry, true), (a, b), weights.having(0.0, log_prior), (etas, epss), means, parsed,
-            home, BatchWork(limits.tol, limits.max_iter, limits.time_limit, begin), memory_budget,
+            home, BatchWork(*limits, begin), memory_budget,
             tau=taus,
         )  # fmt: skip
     _warn(result, limits.tol)

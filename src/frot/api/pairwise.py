@@ -22,13 +22,13 @@ from frot._base.fingerprint import fingerprint
 from frot._base.parallel import check_n_jobs, spread
 from frot._base.spelling import second_names
 from frot._base.stopping import Interrupted
-from frot._base.tables import frame_like
 from frot._base.validate import (
     check_flag,
     check_metric,
     check_number,
     check_points,
     check_weights,
+    frame_like,
     read_numbers,
 )
 from frot.api.normalise import refuse_normalised_distance
@@ -211,18 +211,13 @@ def pairwise(
         options["adversary"] = adversary
         if isinstance(adversary, SimplexFamily):
             options["adversary"] = adversary.having(0.0, adversary.log_prior)
-    effort = Effort(
-        PER_PAIR,
-        PER_ENTRY
-        * len(parsed)
-        * (CALLABLE if callable(metric) else 1.0)
-        * (ENTROPIC if terms.regularisation[1] > 0.0 else 1.0),
-    )
+    per_entry = PER_ENTRY * len(parsed) * (CALLABLE if callable(metric) else 1.0)
+    per_entry *= ENTROPIC if terms.regularisation[1] > 0.0 else 1.0
     apart = callable(metric) or metric == NO_IDENTITY or any(terms.regularisation)
     apart = apart or not terms.adversary.on_simplex
     budget = check_number(memory_budget, "memory_budget")
     call = Call(parsed, options, budget, diagonal=apart, any_mass=any_mass)
-    table = Table(first, second, call, effort)
+    table = Table(first, second, call, (PER_PAIR, per_entry))
     values = fill_table(table, n_jobs, progress, checkpoint)
     return np.maximum(values, 0.0) ** (1.0 / p)
 
@@ -348,24 +343,6 @@ LEAST_SECONDS, MOST_SECONDS = 0.1, 1.0
 MOST_BYTES = 4e6
 
 
-@dataclass(frozen=True)
-class Effort:
-    """Rough seconds for a pair of clouds of n and m points: per_pair + per_entry * n * m.
-
-    Examples
-    --------
-    >>> Effort(per_pair=1.0, per_entry=0.5).of(2, 3, 4)
-    8.0
-    """
-
-    per_pair: float
-    per_entry: float
-
-    def of(self, pairs: float, n: float, m: float) -> float:
-        """Return the seconds for some pairs, of n and m points in all."""
-        return self.per_pair * pairs + self.per_entry * n * m
-
-
 class Tile(NamedTuple):
     """The pairs (i, j) of some rows and columns; of equal ones only those with i <= j.
 
@@ -410,18 +387,23 @@ def _halves(whole: range) -> tuple[range, range]:
 
 
 def cut_tiles(
-    rows: np.ndarray, cols: np.ndarray | None, effort: Effort, width: int, diagonal: bool
+    rows: np.ndarray,
+    cols: np.ndarray | None,
+    effort: tuple[float, float],
+    width: int,
+    diagonal: bool,
 ) -> tuple[list[Tile], list[float]]:
     """Cut the matrix of all pairs into tiles of about equal effort, the dearest first.
 
     `rows` and `cols` are the points in each cloud, (N,) and (M,); None for `cols` is the upper
-    triangle of rows by rows, with its `diagonal` or without. Tiles depend on nothing but the
-    arguments, so that a run that goes on where another ended has the same ones, with however many
-    workers. Returns them, and the seconds of each.
+    triangle of rows by rows, with its `diagonal` or without. `effort` are rough seconds for a pair
+    and for an entry of its cost matrix, and `width` the features of a point. Tiles depend on
+    nothing but the arguments, so that a run that goes on where another ended has the same ones,
+    with however many workers. Returns them, and the seconds of each.
 
     Examples
     --------
-    >>> tiles, seconds = cut_tiles(np.full(3, 10), None, Effort(0.07, 0.0), 1, diagonal=False)
+    >>> tiles, seconds = cut_tiles(np.full(3, 10), None, (0.07, 0.0), 1, diagonal=False)
     >>> [list(tile.pairs(diagonal=False)) for tile in tiles]
     [[(0, 1)], [(0, 2)], [(1, 2)]]
     >>> seconds
@@ -432,7 +414,9 @@ def cut_tiles(
 
     def seconds(tile: Tile) -> float:
         n, m = _total(up_to_row, tile.rows), _total(up_to_col, tile.cols)
-        return effort.of(tile.count_pairs(diagonal), n, m / 2 if tile.triangle else m)
+        per_pair, per_entry = effort
+        half = 0.5 if tile.triangle else 1.0
+        return per_pair * tile.count_pairs(diagonal) + per_entry * n * (half * m)
 
     def size(tile: Tile) -> float:
         n, m = _total(up_to_row, tile.rows), _total(up_to_col, tile.cols)
@@ -495,7 +479,7 @@ class Table:
     first: Clouds
     second: Clouds | None
     call: Call
-    effort: Effort
+    effort: tuple[float, float]
 
     @cached_property
     def cut(self) -> tuple[list[Tile], list[float]]:

@@ -16,7 +16,7 @@ from frot._base.annotated import natural, obs_column
 from frot._base.errors import InputError, brief, require
 from frot._base.files import check_path
 from frot._base.names import first_repeated, quote_some
-from frot._base.tables import frame_like
+from frot._base.validate import frame_like
 
 __all__ = ["Cells", "Days", "Side", "as_cells", "read_cells", "read_days"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from frot._base.arrays import find_home, to_numpy
 from frot._base.errors import InputError, SolverError
 from frot._base.spelling import second_names
-from frot._base.stopping import finish
+from frot._base.stopping import check_limits, finish
 from frot._base.validate import check_callable, check_costs, check_flag, check_names
 from frot.api.run import make_problem, on_support
 from frot.costs import StackedCosts
@@ -24,7 +24,6 @@ from frot.problem.bounds import Lower, Upper, lower_bound
 from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Result
 from frot.problem.terms import check_terms
-from frot.relatives.pair import check_limits
 from frot.solvers import EpigraphProgram
 from frot.solvers.drive import Callback, Offer, drive
 from frot.solvers.exact.column_generation import Priced, column_generation

@@ -11,6 +11,7 @@ import numpy as np
 
 from frot._base.errors import InputError, brief
 from frot._base.spelling import second_names
+from frot._base.stopping import Limits, check_limits
 from frot._base.validate import check_count, check_seed
 from frot.costs import FactoredCosts
 from frot.costs.protocol import UNIT, blocks, summation
@@ -29,7 +30,7 @@ from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Progress, Result
 from frot.problem.status import Status
 from frot.relatives._displacement import Displacements, reduce_points
-from frot.relatives.pair import Limits, Pair, check_limits, check_pair, transport_at
+from frot.relatives.pair import Pair, check_pair, transport_at
 
 __all__ = ["costs_along", "generalised_max_sliced", "max_sliced", "sliced"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import eigh, qr
 
 from frot._base.spelling import second_names
-from frot._base.stopping import finish
+from frot._base.stopping import Limits, check_limits, finish
 from frot._base.validate import check_callable, check_count, check_flag
 from frot.costs import FactoredCosts
 from frot.costs.protocol import UNIT
@@ -25,14 +25,7 @@ from frot.problem.result import Chosen, Result
 from frot.relatives._displacement import Displacements, reduce_points
 from frot.relatives._fantope import best_planes, top_sum
 from frot.relatives._smoothed import Smoothed
-from frot.relatives.pair import (
-    At,
-    Limits,
-    Pair,
-    check_limits,
-    check_pair,
-    transport_at,
-)
+from frot.relatives.pair import At, Pair, check_pair, transport_at
 from frot.solvers.drive import Callback, Offer, drive
 
 __all__ = ["srw"]

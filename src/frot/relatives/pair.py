@@ -11,10 +11,8 @@ import numpy as np
 from frot._base.arrays import Home, find_home, to_numpy
 from frot._base.errors import InputError
 from frot._base.validate import (
-    check_count,
     check_flag,
     check_masses,
-    check_number,
     check_two_clouds,
     check_weights,
 )
@@ -25,7 +23,7 @@ from frot.problem.bounds import Lower, lower_bound
 from frot.problem.problem import Problem
 from frot.solvers.oracles import NetworkSimplex
 
-__all__ = ["Limits", "Pair", "check_limits", "check_pair", "transport_at"]
+__all__ = ["Pair", "check_pair", "transport_at"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,26 +48,6 @@ class Pair:
     def problem(self) -> Problem:
         """Plain transport between them."""
         return Problem(self.costs, self.a, self.b, names=("all",), points=(self.X, self.Y))
-
-
-class Limits(NamedTuple):
-    """When to stop."""
-
-    tol: float
-    max_iter: int
-    time_limit: float | None
-
-
-def check_limits(tol: Any, max_iter: Any, time_limit: Any) -> Limits:
-    """Check the tolerance, the iterations and the seconds.
-
-    Examples
-    --------
-    >>> check_limits(0.1, 3, None)
-    Limits(tol=0.1, max_iter=3, time_limit=None)
-    """
-    seconds = None if time_limit is None else check_number(time_limit, "time_limit", strict=True)
-    return Limits(check_number(tol, "tol"), check_count(max_iter, "max_iter"), seconds)
 
 
 def check_pair(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from frot._base.errors import InputError, brief
-from frot._base.validate import check_count, check_number
+from frot._base.stopping import check_limits
 from frot.problem.marginals import refuse_penalty
 from frot.problem.problem import Problem
 from frot.problem.result import Result
@@ -126,7 +126,7 @@ def choose_solver(
         )
     changes = {name: limit for name, limit in limits._asdict().items() if limit is not None}
     chosen: Any = replace(solver, **changes) if changes else solver  # type: ignore[type-var]
-    chosen = check_limits(chosen)
+    chosen = _with_numbers(chosen)
     refuse_set(chosen, terms.adversary)
     refuse_penalty(chosen, terms.marginals())
     chosen.check(shape, eta, eps)
@@ -145,14 +145,9 @@ def _by_name(name: str, shape: tuple[int, ...], eta: float, eps: float) -> Solve
     return SOLVERS[name]
 
 
-def check_limits(solver: Any) -> Any:
+def _with_numbers(solver: Any) -> Any:
     """Return the solver with its limits as plain numbers; refuse what cannot be meant."""
-    limits: dict[str, Any] = {
-        "tol": check_number(solver.tol, "tol"),
-        "max_iter": check_count(solver.max_iter, "max_iter"),
-    }
-    if solver.time_limit is not None:
-        limits["time_limit"] = check_number(solver.time_limit, "time_limit", strict=True)
+    limits = check_limits(solver.tol, solver.max_iter, solver.time_limit)._asdict()
     odd = {
         name: limit
         for name, limit in limits.items()

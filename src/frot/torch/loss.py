@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from frot._base.arrays import device_room, find_home, refuse_odd_tensor
 from frot._base.errors import InputError, brief
 from frot._base.spelling import second_names
-from frot._base.validate import check_choice, check_flag, check_number, check_prior
+from frot._base.validate import check_choice, check_count, check_flag, check_number, check_prior
 from frot.api.batch import batch_weights, with_objectives
 from frot.api.batch_result import BatchResult
 from frot.costs import MEMORY_BUDGET, METRICS, FactoredMetric
@@ -41,8 +41,6 @@ from frot.problem.adversary import Simplex, SimplexFamily, given_once
 from frot.problem.amounts import DEFAULT_EPS, Relative
 from frot.problem.marginals import check_tau
 from frot.problem.terms import amount_at, check_amount, refuse_idle_prior
-from frot.solvers import Entropic
-from frot.solvers.choose import check_limits
 from frot.solvers.sinkhorn.clouds import Found
 from frot.solvers.sinkhorn.dense import dense_bytes, stream_bytes
 from frot.torch._solved import (
@@ -155,7 +153,7 @@ class FRWDLoss(nn.Module):
             raise InputError("tau: a debiased loss has one price for both sides; pass a number")
         self.metric = check_choice(metric, "metric", tuple(METRICS))
         self.tol = check_number(tol, "tol", strict=True)
-        self.max_iter: int = check_limits(Entropic(self.tol, max_iter)).max_iter
+        self.max_iter = check_count(max_iter, "max_iter")
         self.subgradient = check_flag(subgradient, "subgradient")
         self.warm_start = check_flag(warm_start, "warm_start")
         # The answers between x and y, without objectives; and what was made of them.
