@@ -20,7 +20,7 @@ from frot.problem.result import Progress, Result
 from frot.problem.status import Status
 from frot.solvers.sinkhorn.certificate import Certificate
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.gibbs import Gibbs
+from frot.solvers.sinkhorn.kernel import Gibbs
 
 __all__ = ["BatchResult"]
 

@@ -28,7 +28,7 @@ from frot.solvers.sinkhorn.certificate import (
 )
 from frot.solvers.sinkhorn.dense import DIRECT_FROM, DenseEngine, dense_bytes
 from frot.solvers.sinkhorn.engine import Engine, Point
-from frot.solvers.sinkhorn.gibbs import Gibbs
+from frot.solvers.sinkhorn.kernel import Gibbs
 from frot.solvers.sinkhorn.objective import plan_objective
 from frot.solvers.sinkhorn.terms import Terms
 
