@@ -11,7 +11,7 @@ import torch
 import frot
 from frot import FrankWolfe, Plan, Sinkhorn
 from frot.plans.lazy import LazyPlan
-from frot.solvers.sinkhorn import blocks as row_blocks_module
+from frot.solvers.sinkhorn import kernel as row_blocks_module
 from tests.reference import quiet
 
 RNG = np.random.default_rng(0)

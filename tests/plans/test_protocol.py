@@ -18,7 +18,7 @@ from frot import FrankWolfe, Plan, PlanLike, Sinkhorn
 from frot._base.arrays import Home, is_foreign, to_numpy
 from frot.plans.at import PlanAt
 from frot.plans.lazy import LazyPlan, TransposedPlan
-from frot.solvers.sinkhorn import blocks as row_blocks_module
+from frot.solvers.sinkhorn import kernel as row_blocks_module
 from tests.libraries import FOREIGN, Library
 from tests.reference import quiet
 

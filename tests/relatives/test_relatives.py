@@ -104,6 +104,17 @@ def test_limits_end_a_run_with_a_warning_and_valid_bounds():
         assert frot.max_min(X, Y, [4, 4], time_limit=1e-9).gap > 0.0
 
 
+def test_a_time_limit_that_leaves_copies_of_a_group_only_has_left_nothing():
+    rng = np.random.default_rng(0)
+    # Of clusters far apart the plan is the best one of either copy.
+    X = 1e3 * rng.normal(size=(3, 3))[rng.integers(3, size=10)] + 0.1 * rng.normal(size=(10, 3))
+    Y = X + 0.01 * rng.normal(size=(10, 3)) + 100.0
+    res = frot.max_min(X, Y, [[0, 1, 2], [0, 1, 2], [1], [0, 1]], time_limit=1e-9)
+    assert res.iterations == 1
+    assert res.status is Status.CONVERGED
+    assert res.gap <= 1e-9
+
+
 def test_methods_that_are_not_convex_say_so_without_a_warning():
     X, Y = hypercube(20, 4)
     for res in (frot.max_sliced(X, Y), frot.generalised_max_sliced(X, Y, "circular", max_iter=5)):

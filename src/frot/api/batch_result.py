@@ -22,7 +22,7 @@ from frot.problem.result_file import arrays_of_groups, groups_in
 from frot.problem.status import Status
 from frot.solvers.sinkhorn.certificate import Certificate
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.gibbs import Gibbs
+from frot.solvers.sinkhorn.kernel import Gibbs
 
 __all__ = ["BatchResult", "SavedBatch", "rebuilt"]
 

@@ -234,7 +234,8 @@ class PointGeometry:
     @property
     def _squared(self) -> tuple[Any, Any]:
         """Squares of the coordinates, which few points are asked for often."""
-        few = (self.X.shape[1] + self.Y.shape[1]) * self.X.shape[2] <= FEW_COORDINATES
+        batch, n, d = self.X.shape
+        few = batch * (n + self.Y.shape[1]) * d <= FEW_COORDINATES
         return self._kept_squares if few else (self.X * self.X, self.Y * self.Y)
 
     @cached_property

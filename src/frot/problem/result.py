@@ -230,9 +230,9 @@ class Result:
         With the `Entropic` solver `lower` and `upper` are about the problem with eps; this is
         what its plan and potentials prove about the one without. Otherwise they are the same.
         """
-        if callable(self.plain):
-            object.__setattr__(self, "plain", self.plain())
-        return self.plain or (self.lower, self.upper)
+        found = self.plain() if callable(self.plain) else self.plain
+        object.__setattr__(self, "plain", found)
+        return found or (self.lower, self.upper)
 
     unregularized = unregularised
 

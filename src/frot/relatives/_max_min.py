@@ -159,7 +159,10 @@ def _search(
     value, alpha, phi, found = best
     lower, upper = float(lowers.max()), float(uppers.max())
     refuse_contradiction(lower, upper, "max_min")
-    if status is Status.CONVERGED and relative_gap(lower, upper) > TOL:
+    if relative_gap(lower, upper) <= TOL:
+        # A time limit may leave copies of a group that nothing more is to be known of.
+        status = Status.CONVERGED
+    elif status is Status.CONVERGED:
         zero = upper - lower <= NOTHING * problem.typical_cost
         status = Status.CONVERGED if zero else Status.PRECISION
     result = Result(

@@ -294,7 +294,7 @@ class _Known:
         """Keep what is better than what was known; return the offer's problem if that is new."""
         upper, lower, problem = offer.upper, offer.lower, offer.problem
         if problem is not None:
-            self.__init__(self.keep_last)
+            self.upper, self.lower, self._plain, self._asked = None, None, [-np.inf, np.inf], []
         if upper is not None:
             if self.keep_last or self.upper is None or upper.bound < self.upper.bound:
                 self.upper = upper

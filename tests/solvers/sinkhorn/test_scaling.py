@@ -14,7 +14,7 @@ from frot.solvers.sinkhorn import _scaling
 from frot.solvers.sinkhorn._scaling import FORMING, WINDOW, Relaxation, _exp_normal
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point
-from frot.solvers.sinkhorn.scores import scores_at
+from frot.solvers.sinkhorn.kernel import scores_at
 from frot.solvers.sinkhorn.terms import Terms
 from tests.reference import sinkhorn_plan
 

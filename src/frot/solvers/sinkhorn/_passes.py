@@ -8,8 +8,15 @@ from frot._base.arrays import quiet
 from frot.costs.geometry import Geometry, unit_of
 from frot.costs.protocol import Rounding
 from frot.solvers.sinkhorn.engine import FirstPass, Passes, Point
-from frot.solvers.sinkhorn.forming import Block, form_rows, score_rows, softmax_below, softmax_block
-from frot.solvers.sinkhorn.scores import Scores, scores_at
+from frot.solvers.sinkhorn.kernel import (
+    Block,
+    Scores,
+    form_rows,
+    score_rows,
+    scores_at,
+    softmax_below,
+    softmax_block,
+)
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = ["SCORE", "BlockPasses", "kept_pass", "settled_pass"]

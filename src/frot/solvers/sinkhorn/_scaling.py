@@ -26,8 +26,7 @@ from typing import Any, NamedTuple
 
 from frot._base.arrays import Home, at_least, quiet
 from frot._base.stopping import check_deadline
-from frot.solvers.sinkhorn.forming import column_potentials, exp_of
-from frot.solvers.sinkhorn.scores import Scores
+from frot.solvers.sinkhorn.kernel import Scores, column_potentials, exp_of
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = ["Near", "Relaxation", "Scaling", "sweep_to"]
@@ -185,7 +184,7 @@ def sweep_to(
     --------
     >>> import numpy as np
     >>> from frot import Simplex
-    >>> from frot.solvers.sinkhorn.scores import scores_at
+    >>> from frot.solvers.sinkhorn.kernel import scores_at
     >>> from frot.costs.stack import StackGeometry
     >>> half, one = np.array([[0.5, 0.5]]), np.ones((1, 1))
     >>> terms = Terms.of(Home.of(half), half, half, Simplex(), 1.0, one)

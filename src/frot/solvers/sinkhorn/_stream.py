@@ -25,10 +25,8 @@ from frot.solvers.sinkhorn._coarse import coarse_start, coarse_weights
 from frot.solvers.sinkhorn._passes import BlockPasses
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.aggregate import Clusters, cluster_points, cluster_scalings
-from frot.solvers.sinkhorn.blocks import row_blocks
 from frot.solvers.sinkhorn.engine import Passes, Point, make_point
-from frot.solvers.sinkhorn.forming import column_potentials, form_rows
-from frot.solvers.sinkhorn.scores import scores_at
+from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, row_blocks, scores_at
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = ["StreamEngine"]

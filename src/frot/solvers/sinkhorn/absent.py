@@ -14,9 +14,7 @@ import numpy as np
 
 from frot._base.arrays import quiet, to_numpy
 from frot.costs.geometry import Geometry
-from frot.solvers.sinkhorn.blocks import row_blocks
-from frot.solvers.sinkhorn.forming import column_potentials, form_rows
-from frot.solvers.sinkhorn.scores import scores_at
+from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, row_blocks, scores_at
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = ["potentials_at"]

@@ -40,10 +40,9 @@ from frot._base.arrays import at_least, quiet
 from frot.costs.geometry import unit_of
 from frot.solvers.sinkhorn._passes import SCORE, kept_pass, settled_pass
 from frot.solvers.sinkhorn._soft_proof import prove_soft, soft_product
-from frot.solvers.sinkhorn._surplus import kernel_surplus
 from frot.solvers.sinkhorn.engine import Engine, Passes, Point
-from frot.solvers.sinkhorn.forming import column_potentials, form_rows
-from frot.solvers.sinkhorn.scores import scores_at
+from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, scores_at
+from frot.solvers.sinkhorn.objective import kernel_surplus
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = ["Certificate", "certify", "certify_product", "certify_rows", "proving"]

@@ -10,9 +10,8 @@ from frot._base.arrays import quiet
 from frot.costs.geometry import Geometry, unit_of
 from frot.solvers.sinkhorn._passes import BlockPasses
 from frot.solvers.sinkhorn._scaling import Scaling, sweep_to
-from frot.solvers.sinkhorn.blocks import row_blocks
 from frot.solvers.sinkhorn.engine import Point, make_point
-from frot.solvers.sinkhorn.scores import scores_at
+from frot.solvers.sinkhorn.kernel import row_blocks, scores_at
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = ["DIRECT_FROM", "DenseEngine", "dense_bytes", "stream_bytes"]

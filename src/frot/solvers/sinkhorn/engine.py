@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from frot._base.arrays import quiet
 from frot.costs.geometry import Geometry
 from frot.costs.protocol import Rounding
-from frot.solvers.sinkhorn.forming import Block
+from frot.solvers.sinkhorn.kernel import Block
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = [

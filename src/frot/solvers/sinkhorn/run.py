@@ -28,7 +28,7 @@ from frot.solvers.sinkhorn.certificate import (
 )
 from frot.solvers.sinkhorn.dense import DIRECT_FROM, DenseEngine, dense_bytes
 from frot.solvers.sinkhorn.engine import Engine, Point
-from frot.solvers.sinkhorn.gibbs import Gibbs
+from frot.solvers.sinkhorn.kernel import Gibbs
 from frot.solvers.sinkhorn.objective import plan_objective
 from frot.solvers.sinkhorn.terms import Terms
 
@@ -73,6 +73,7 @@ class EntropicRun:
             tau=(problem.marginals.tau_a, problem.marginals.tau_b),
         )  # fmt: skip
         self.streams = dense_bytes(n, m) > problem.memory_budget
+        self.one_kernel = not self.streams and _one_kernel(terms)
         self.engine: Engine = self._engine(geometry, terms)
 
     def _engine(self, geometry: Geometry, terms: Terms) -> Engine:
@@ -81,8 +82,7 @@ class EntropicRun:
             fused = FusedEngine.of(geometry, terms, self.tol)
             if fused is not None:
                 return fused
-        one_kernel = not self.streams and _one_kernel(terms)
-        precise = one_kernel or not terms.single_safe
+        precise = self.one_kernel or not terms.single_safe
         search = geometry if precise else _search(geometry, self.problem, self.tol)
         kind = StreamEngine if self.streams else DenseEngine
         return kind(search, terms.at(search.home), geometry)
@@ -110,7 +110,8 @@ class EntropicRun:
 
     def certify(self, at: Point, engine: Engine) -> tuple[Upper, Lower]:
         """Prove bounds from a point of an ascent with an engine, in its way of proving."""
-        proof = certify(engine, at.alpha, at.g, self.tol, at)
+        # With a small eps rounding would tell the plan that is proven from the one handed out.
+        proof = certify(engine, at.alpha, at.g, self.tol, at if self.one_kernel else None)
         return self.upper(proof), self.lower(proof)
 
     @property

@@ -13,10 +13,8 @@ from frot._base.arrays import Home
 from frot.costs.geometry import Geometry
 from frot.costs.points import PointGeometry
 from frot.costs.stack import StackGeometry
-from frot.solvers.sinkhorn import blocks
-from frot.solvers.sinkhorn.blocks import row_blocks
-from frot.solvers.sinkhorn.forming import column_potentials, form_rows
-from frot.solvers.sinkhorn.scores import scores_at
+from frot.solvers.sinkhorn import kernel as row_blocks_module
+from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, row_blocks, scores_at
 from frot.solvers.sinkhorn.terms import Terms
 
 RNG = np.random.default_rng(0)
@@ -44,7 +42,7 @@ class TestPlans:
     g = RNG.normal(size=(2, 5))
 
     def test_rows_are_softmaxes(self, geometry: Geometry, budget: int, monkeypatch):
-        monkeypatch.setattr(blocks, "BLOCK_BYTES_ON_HOST", budget)
+        monkeypatch.setattr(row_blocks_module, "BLOCK_BYTES_ON_HOST", budget)
         kernel = B[:, None, :] * np.exp((self.g[:, None, :] - MIXED) / TERMS.eps[:, :, None])
         plan = A[:, :, None] * kernel / kernel.sum(axis=2, keepdims=True)
         scores = scores_at(geometry, TERMS, ALPHA)
@@ -59,7 +57,7 @@ class TestPlans:
         assert phi == pytest.approx(np.einsum("bij,blij->bl", thin, STACK.C), rel=1e-10)
 
     def test_columns_are_softmins(self, geometry: Geometry, budget: int, monkeypatch):
-        monkeypatch.setattr(blocks, "BLOCK_BYTES_ON_HOST", budget)
+        monkeypatch.setattr(row_blocks_module, "BLOCK_BYTES_ON_HOST", budget)
         f = RNG.normal(size=(2, 7))
         expected = logsumexp(
             (f[:, :, None] - MIXED) / TERMS.eps[:, :, None], b=A[:, :, None], axis=1
@@ -70,7 +68,7 @@ class TestPlans:
 
 def test_rows_without_weight_have_no_say_in_the_columns(monkeypatch):
     """Not even where a whole block of them comes first."""
-    monkeypatch.setattr(blocks, "BLOCK_BYTES_ON_HOST", 1)
+    monkeypatch.setattr(row_blocks_module, "BLOCK_BYTES_ON_HOST", 1)
     a = np.where(np.arange(7) < 2, 0.0, A)
     terms = Terms.of(
         Home.of(A), a / a.sum(axis=1, keepdims=True), B, Simplex(), 1e-4, np.ones((2, 4))
@@ -86,7 +84,7 @@ def test_rows_without_weight_have_no_say_in_the_columns(monkeypatch):
 
 def test_blocks_cover_all_rows_once(monkeypatch):
     for budget in (1, 80, 100, 161, 10**9):
-        monkeypatch.setattr(blocks, "BLOCK_BYTES_ON_HOST", budget)
+        monkeypatch.setattr(row_blocks_module, "BLOCK_BYTES_ON_HOST", budget)
         parts = row_blocks(POINTS)
         assert [row for part in parts for row in range(7)[part]] == list(range(7))
         assert all(part.stop - part.start <= max(1, budget // 80) for part in parts)

@@ -1,0 +1,357 @@
+r"""Kernels and plans by their rows: scores, their softmaxes, and the plan that is handed out.
+
+A block of rows of the scores :math:`g_j / \varepsilon - [M_\alpha]_{ij} / \varepsilon` may leave
+out what is added to a row, which softmaxes do not see: of squared Euclidean costs only a product of
+matrices is left, which is as fast as a kernel gets.
+
+A plan with exact rows is given by the potential g of its columns,
+
+.. math::
+    \pi_{ij} = a_i \frac{b_j\, e^{(g_j - M_{ij}) / \varepsilon}}
+                        {\sum_k b_k\, e^{(g_k - M_{ik}) / \varepsilon}}, \qquad
+    f_i = -\varepsilon \log \sum_k b_k\, e^{(g_k - M_{ik}) / \varepsilon} ,
+
+and its rows sum to a whatever rounding did to the scores. With a small eps these are large before
+they cancel, and what rounding leaves of them depends on the order of the operations: plans that
+are proven to be feasible and plans that are handed out therefore both come from here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import array_api_compat
+import numpy as np
+
+from frot._base.arrays import Home, quiet, read_only
+from frot._base.stopping import check_deadline
+from frot.costs.geometry import Geometry
+from frot.costs.points import PointGeometry
+from frot.solvers.sinkhorn.terms import Terms
+
+__all__ = [
+    "Block",
+    "Gibbs",
+    "Scores",
+    "cached_blocks",
+    "column_potentials",
+    "exp_of",
+    "form_rows",
+    "inverse_of",
+    "row_blocks",
+    "score_rows",
+    "scores_at",
+    "softmax_below",
+    "softmax_block",
+]
+
+# Temporaries of a block, three or four of them: near the cache of a CPU, and large on a device,
+# where every block costs a launch of each operation.
+BLOCK_BYTES_ON_HOST = 4_000_000
+BLOCK_BYTES_ON_DEVICE = 1_000_000_000
+# Entries of a block that stays in the cache of a CPU with its temporaries: memory that is new to a
+# process costs as much as some passes over it.
+CACHED = 30_000
+
+
+class Scores(Protocol):
+    """Blocks of rows at fixed weights."""
+
+    @property
+    def geometry(self) -> Geometry:
+        """The costs."""
+        ...
+
+    def block(self, part: slice, bias: Any) -> Any:
+        """Return bias_j - M_ij / eps + offset_i, (B, r, m), for a bias of shape (B, m)."""
+        ...
+
+    def reach(self) -> float:
+        """Bound the size of scores without bias, by a look at the points alone."""
+        ...
+
+    def offset(self, part: slice) -> Any:
+        """Return what was left out of the rows, (B, r), or zero."""
+        ...
+
+    def partial(self, part: slice, kernel: Any, left: Any, right: Any = None) -> Any:
+        """Return what the rows ``left_i kernel_ij right_j`` of a plan add to the costs."""
+        ...
+
+    def total(self, partials: Any, rows: Any, cols: Any) -> Any:
+        """Return phi, (B, L), from the sum of the partials and the plan's marginals."""
+        ...
+
+
+def scores_at(geometry: Geometry, terms: Terms, alpha: Any) -> Scores:
+    """Return the scores of the costs mixed by alpha."""
+    if isinstance(geometry, PointGeometry):
+        return _PointScores(geometry, terms, alpha)
+    return _CostScores(geometry, terms, alpha)
+
+
+class _PointScores:
+    """A product of scaled points, and norms."""
+
+    def __init__(self, geometry: PointGeometry, terms: Terms, alpha: Any) -> None:
+        self.geometry: PointGeometry = geometry
+        self.weights = geometry.feature_weights(alpha)[:, None, :] / terms.eps[:, :, None]
+
+    @cached_property
+    def across(self) -> Any:
+        """The columns: to scale them once is less work than to scale every block of rows."""
+        return self.geometry.home.xp.matrix_transpose(self.geometry.Y * (2.0 * self.weights))
+
+    def block(self, part: slice, bias: Any) -> Any:
+        found = self.geometry.X[:, part, :] @ self.across
+        found += (bias - self.y_norms)[:, None, :]
+        return found
+
+    @cached_property
+    def x_norms(self) -> Any:
+        return self._norms[0]
+
+    @cached_property
+    def y_norms(self) -> Any:
+        return self._norms[1]
+
+    @cached_property
+    def _norms(self) -> tuple[Any, Any]:
+        return self.geometry.norms(self.weights)
+
+    def reach(self) -> float:
+        # A product of points is no more than the mean of their squares.
+        largest = self.geometry.home.xp.max
+        return 2.0 * (float(largest(self.x_norms)) + float(largest(self.y_norms)))
+
+    def offset(self, part: slice) -> Any:
+        return self.x_norms[:, part]
+
+    def partial(self, part: slice, kernel: Any, left: Any, right: Any = None) -> Any:
+        xp = self.geometry.home.xp
+        Y = self.geometry.Y if right is None else self.geometry.Y * right[:, :, None]
+        X = self.geometry.X[:, part, :] * left[:, :, None]
+        # A few rows times the kernel take half the time that the kernel times a few columns does.
+        return xp.sum((xp.matrix_transpose(X) @ kernel) * xp.matrix_transpose(Y), axis=2)
+
+    def total(self, partials: Any, rows: Any, cols: Any) -> Any:
+        return self.geometry.from_moments(rows, cols, partials)
+
+
+class _CostScores:
+    """Any costs, mixed block by block."""
+
+    def __init__(self, geometry: Geometry, terms: Terms, alpha: Any) -> None:
+        self.geometry = geometry
+        self.weights = alpha / terms.eps
+
+    def block(self, part: slice, bias: Any) -> Any:
+        return bias[:, None, :] - self.geometry.rows(part).mix(self.weights)
+
+    def reach(self) -> float:
+        return math.inf
+
+    def offset(self, part: slice) -> Any:
+        return 0.0
+
+    def partial(self, part: slice, kernel: Any, left: Any, right: Any = None) -> Any:
+        plan = kernel * left[:, :, None]
+        if right is not None:
+            plan *= right[:, None, :]
+        return self.geometry.rows(part).inner(plan)
+
+    def total(self, partials: Any, rows: Any, cols: Any) -> Any:
+        return partials
+
+
+def row_blocks(geometry: Geometry, crowd: int = 0) -> list[slice]:
+    """Cut the rows so that a block of the kernels of a batch stays within the bytes for it.
+
+    What rounding leaves of a product of matrices depends on their shapes: members of a `crowd` cut
+    their rows as all of it did, so that each has the same plan wherever it is formed.
+    """
+    batch, _, n, m = geometry.shape
+    home = geometry.home
+    return _cut((crowd or batch, n, m), _entries(home))
+
+
+def cached_blocks(home: Home, shape: tuple[int, ...]) -> list[slice]:
+    """Cut the rows of a kernel (B, n, m) that is worked on in many steps; on devices as above."""
+    return _cut(shape, CACHED if home.on_host else _entries(home))
+
+
+def _entries(home: Home) -> int:
+    budget = BLOCK_BYTES_ON_HOST if home.on_host else BLOCK_BYTES_ON_DEVICE
+    size = 4 if home.dtype == home.xp.float32 else 8
+    return budget // size
+
+
+def _cut(shape: tuple[int, ...], entries: int) -> list[slice]:
+    batch, n, m = shape
+    step = min(max(entries // (m * batch), 1), n)
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+class Block(NamedTuple):
+    """Rows `part` of a plan: ``a_i kernel_ij / total_i``; f is (B, r), kernel (B, r, m)."""
+
+    part: slice
+    kernel: Any
+    total: Any
+    f: Any
+
+
+def form_rows(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> Iterator[Block]:
+    """Yield blocks of rows of the plan that g makes."""
+    for part, block in score_rows(scores, terms, g, parts):
+        yield softmax_block(scores, terms, part, block)
+
+
+def score_rows(
+    scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]
+) -> Iterator[tuple[slice, Any]]:
+    """Yield blocks of the scores whose softmaxes the rows are, (B, r, m).
+
+    Where all columns weigh the same their weights are left out: softmaxes do not see them, and with
+    a large eps they would leave few digits to the costs.
+    """
+    bias = g / terms.eps
+    if not terms.even:
+        bias = bias + terms.log_b
+    for part in parts:
+        check_deadline()
+        yield part, scores.block(part, bias)
+
+
+def softmax_block(scores: Scores, terms: Terms, part: slice, block: Any) -> Block:
+    """Make a block of a plan from its scores, which are used up."""
+    xp = terms.home.xp
+    with quiet():
+        top = xp.max(block, axis=2)
+        block -= top[:, :, None]
+        return softmax_below(scores, terms, part, block, top)
+
+
+def softmax_below(scores: Scores, terms: Terms, part: slice, block: Any, top: Any) -> Block:
+    """Make a block of a plan from its scores below the rows' largest, which are `top`."""
+    xp = terms.home.xp
+    with quiet():
+        kernel = exp_of(block)
+        total = xp.sum(kernel, axis=2)
+        level = top + xp.log(total * terms.b[:, :1] if terms.even else total)
+        f = terms.eps * (scores.offset(part) - level)
+        if terms.rows is not None:
+            # Rows that need not be kept keep a part of a.
+            f = terms.damped_rows(f)
+            total = total * xp.exp(f / terms.tau_a)
+    return Block(part, kernel, total, f)
+
+
+def exp_of(array: Any) -> Any:
+    """Return the exponentials of an array that is not needed any more, in its place if possible.
+
+    Memory that is new to a process costs as much as a pass over it.
+    """
+    if array_api_compat.is_torch_array(array):
+        return array.exp_()
+    if isinstance(array, np.ndarray):
+        return np.exp(array, out=array)
+    return array_api_compat.array_namespace(array).exp(array)
+
+
+def inverse_of(array: Any) -> Any:
+    """Return the reciprocals of an array that is not needed any more, in the same way."""
+    if array_api_compat.is_torch_array(array):
+        return array.reciprocal_()
+    if isinstance(array, np.ndarray):
+        return np.divide(1.0, array, out=array)
+    return 1.0 / array
+
+
+def column_potentials(scores: Scores, terms: Terms, f: Any, parts: Sequence[slice]) -> Any:
+    r"""Return :math:`g_j = -\varepsilon \log \sum_i a_i e^{(f_i - M_{ij})/\varepsilon}`, (B, m).
+
+    Where columns need not be kept, damped.
+    """
+    home = terms.home
+    xp, (batch, _, _, m) = home.xp, scores.geometry.shape
+    log_a = xp.where(terms.a > 0.0, terms.log(terms.a), xp.zeros_like(terms.a) - xp.inf)
+    level, total = None, None
+    nothing = xp.zeros((batch, m), dtype=home.dtype, device=home.device)
+    lowest = nothing + 0.25 * float(xp.finfo(home.dtype).min)
+    with quiet():
+        for part in parts:
+            check_deadline()
+            block = scores.block(part, nothing)
+            block += (f[:, part] / terms.eps - scores.offset(part) + log_a[:, part])[:, :, None]
+            top = xp.max(block, axis=1)
+            # A block of rows without weight has nothing to say.
+            top = xp.maximum(top, lowest)
+            if level is not None:
+                top = xp.maximum(top, level)
+            block -= top[:, None, :]
+            part_total = xp.sum(exp_of(block), axis=1)
+            if level is not None:
+                part_total = part_total + total * xp.exp(level - top)
+            level, total = top, part_total
+        return terms.damped_cols(-terms.eps * (level + xp.log(total)))
+
+
+@dataclass(frozen=True, eq=False)
+class Gibbs:
+    """One entropic plan: rows made right from g, columns times `thin`.
+
+    Everything in double precision, with a batch axis of one; rows are cut into blocks as for a
+    `crowd` of members, which the plan was proven among.
+    """
+
+    geometry: Geometry
+    terms: Terms
+    alpha: Any
+    g: Any
+    thin: Any
+    crowd: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "g", "thin"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @property
+    def home(self) -> Home:
+        """Where the entries are computed."""
+        return self.geometry.home
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
+        return self.geometry.shape[2:]
+
+    @property
+    def parts(self) -> list[slice]:
+        """Blocks of rows that stay small."""
+        return row_blocks(self.geometry, self.crowd)
+
+    @cached_property
+    def _scores(self) -> Scores:
+        return scores_at(self.geometry, self.terms, self.alpha)
+
+    def batches(self, parts: Sequence[slice]) -> Iterator[tuple[slice, Any]]:
+        """Yield blocks of rows of all members, each of shape (B, r, m)."""
+        for part, kernel, total, _ in form_rows(self._scores, self.terms, self.g, parts):
+            kernel *= (self.terms.a[:, part] / total)[:, :, None]
+            kernel *= self.thin[:, None, :]
+            yield part, kernel
+
+    def blocks(self, parts: Sequence[slice]) -> Iterator[tuple[slice, Any]]:
+        """Yield blocks of rows, each of shape (r, m)."""
+        for part, kernel in self.batches(parts):
+            yield part, kernel[0, :, :]
+
+    def dense(self) -> Any:
+        """Return the plans of a whole batch, (B, n, m)."""
+        blocks = [kernel for _, kernel in self.batches(self.parts)]
+        return blocks[0] if len(blocks) == 1 else self.terms.home.xp.concat(blocks, axis=1)
