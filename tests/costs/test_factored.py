@@ -113,3 +113,73 @@ def test_a_mix_takes_little_more_memory_than_it_is():
     finally:
         tracemalloc.stop()
     assert peak <= 1.5 * mixed.nbytes
+
+
+class TestManyFeatures:
+    """Points that are centred block by block, of which there is no second copy."""
+
+    X, Y = RNG.normal(size=(20, 30_000)) + 1e3, RNG.normal(size=(25, 30_000)) + 1e3
+
+    def costs(self) -> FactoredCosts:
+        return FactoredCosts.of(self.X, self.Y, Groups.each(30_000))
+
+    def test_nothing_keeps_a_centred_copy(self):
+        costs, plan = self.costs(), Plan(np.full((20, 25), 1 / 500))
+        alpha = np.full(30_000, 1 / 30_000)
+        mixed = costs.mix(alpha)
+        costs.rounding(alpha)
+        costs.inner(plan)
+        costs.doubt(costs.independent(np.full(20, 0.05), np.full(25, 0.04)), plan)
+        assert not {"X", "Y", "_features"} & vars(costs).keys()
+        assert mixed == pytest.approx(cdist(self.X, self.Y, "sqeuclidean") / 30_000, rel=1e-11)
+
+    def test_peaks_are_those_of_the_centred_points(self):
+        costs = self.costs()
+        largest = np.maximum(np.abs(costs.X).max(axis=0), np.abs(costs.Y).max(axis=0))
+        assert np.array_equal(costs._peaks, largest**2)
+
+    def test_dense_plans_lose_no_digits_to_an_offset(self):
+        plan = RNG.dirichlet(np.ones(500)).reshape(20, 25)
+        some = np.arange(0, 30_000, 1_000)
+        gaps = self.X[:, None, some] - self.Y[:, some]
+        expected = np.einsum("ij,ijk->k", plan, gaps**2)
+        assert self.costs().inner(Plan(plan))[some] == pytest.approx(expected, rel=1e-11)
+
+    def test_a_solve_takes_little_more_than_one_copy_of_the_points(self):
+        import tracemalloc
+
+        solver = frot.FrankWolfe(step="paper", max_iter=2)
+        options = {"groups": "each", "eta": 1.0, "solver": solver}
+        quiet(frot.solve, self.X[:, :5], self.Y[:, :5], **options)
+        tracemalloc.start()
+        try:
+            result = quiet(frot.solve, self.X, self.Y, **options)
+            kept, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        points = self.X.nbytes + self.Y.nbytes
+        assert result.lower <= result.value <= result.upper
+        # Names of 30,000 groups take as much as half the points do here.
+        assert peak < 1.9 * points
+        assert kept < 1.5 * points
+
+
+@pytest.mark.parametrize("features", [60, 30_000])
+def test_rounding_is_of_the_weights_that_are_asked_for(features):
+    """Norms are kept from the last mix, which may have been of other weights."""
+    X, Y = RNG.normal(size=(6, features)), RNG.normal(size=(7, features))
+    one, other = RNG.dirichlet(np.ones(features), size=2)
+    other[: features // 2] = 0.0
+    # Never mixed, so that nothing is kept.
+    plain = [FactoredCosts.of(X, Y, Groups.each(features)).rounding(at) for at in (one, other)]
+    costs = FactoredCosts.of(X, Y, Groups.each(features))
+    for at, expected in zip((one, other), plain, strict=True):
+        costs.mix(at)
+        assert costs.rounding(at).rows == pytest.approx(expected.rows, rel=1e-12)
+        assert costs.rounding(at).cols == pytest.approx(expected.cols, rel=1e-12)
+        assert (costs.rounding(at).rows > 0.0).all()
+    assert costs.rounding(one).rows == pytest.approx(plain[0].rows, rel=1e-12)
+    changed = one.copy()
+    costs.mix(changed)
+    changed[:] = other
+    assert costs.rounding(changed).rows == pytest.approx(plain[1].rows, rel=1e-12)

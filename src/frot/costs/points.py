@@ -400,11 +400,31 @@ class FactoredCosts(Costs):
     def _centred(
         self, side: int, columns: Any = slice(None), out: np.ndarray | None = None
     ) -> np.ndarray:
-        """The centred points of one side, in some features; not to be changed unless in `out`."""
+        """The centred points of one side, in some features, for reading; `out` is room for them."""
         some = self.points[side][:, columns]
-        if self.centre is None and out is None:
-            return some
-        return np.subtract(some, 0.0 if self.centre is None else self.centre[columns], out=out)
+        return some if self.centre is None else np.subtract(some, self.centre[columns], out=out)
+
+    def _some(self, columns: Any, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The centred points of both sides, in some features, for reading."""
+        if self._few:
+            return self.X[:, columns], self.Y[:, columns]
+        n = len(self.points[0])
+        rows = (None, None) if out is None else (out[:n], out[n:])
+        return self._centred(0, columns, rows[0]), self._centred(1, columns, rows[1])
+
+    @cached_property
+    def _bytes(self) -> int:
+        return sum(side.nbytes for side in self.points)
+
+    @property
+    def _few(self) -> bool:
+        """Whether a centred copy takes no more than the temporaries of many points do."""
+        return self._bytes <= BLOCK_BYTES
+
+    @property
+    def _block_bytes(self) -> int:
+        """What temporaries may take: little next to the points."""
+        return min(max(self._bytes // 4, CACHE_BYTES), BLOCK_BYTES)
 
     @property
     def nonnegative(self) -> bool:
@@ -437,20 +457,19 @@ class FactoredCosts(Costs):
         n, m = self.shape[1:]
         mixed, x_norms, y_norms = None, np.zeros(n), np.zeros(m)
         # Temporaries may be as large as what comes out: each block takes a pass over that.
-        parts = blocks(len(on), 8 * (2 * n + m), max(BLOCK_BYTES, 8 * n * m))
+        parts = blocks(len(on), 8 * (2 * n + m), max(self._block_bytes, 8 * n * m))
         # One piece of memory for all: several would go back to the system after every block.
         scratch = np.empty((2 * n + m) * (parts[0].stop if parts else 0))
         for part in parts:
             columns = part if full else on[part]
             w = weights[columns]
             pieces = scratch[: (2 * n + m) * len(w)].reshape(2 * n + m, len(w))
-            X = self._centred(0, columns, out=pieces[:n])
-            Y = self._centred(1, columns, out=pieces[n : n + m])
+            X, Y = self._some(columns, out=pieces[: n + m])
             scaled = np.multiply(X, -2.0 * w, out=pieces[n + m :])
             cross = scaled @ Y.T
             mixed = cross if mixed is None else np.add(mixed, cross, out=mixed)
             x_norms -= 0.5 * np.einsum("ik,ik->i", scaled, X)
-            y_norms += np.multiply(Y, Y, out=Y) @ w
+            y_norms += np.multiply(Y, Y, out=pieces[n : n + m]) @ w
         # Whoever mixes costs asks next what rounding may have done to them.
         self.__dict__["_last_norms"] = weights.copy(), x_norms, y_norms
         if mixed is None:
@@ -468,9 +487,9 @@ class FactoredCosts(Costs):
         if last is not None and np.array_equal(last[0], weights):
             return last[1:]
         x_norms, y_norms = np.zeros(len(self.points[0])), np.zeros(len(self.points[1]))
-        for part in blocks(len(weights), 16 * (len(x_norms) + len(y_norms))):
-            for side, norms in enumerate((x_norms, y_norms)):
-                norms += self._centred(side, part) ** 2 @ weights[part]
+        for part in blocks(len(weights), 16 * (len(x_norms) + len(y_norms)), self._block_bytes):
+            for side, norms in zip(self._some(part), (x_norms, y_norms), strict=True):
+                norms += side**2 @ weights[part]
         return x_norms, y_norms
 
     def inner(self, plan: Plan) -> np.ndarray:
@@ -478,20 +497,20 @@ class FactoredCosts(Costs):
         d = self.points[0].shape[1]
         if not plan.is_sparse and d * plan.count <= PRECISE_UP_TO:
             return self.inner(Plan.from_arcs(*plan.arcs(), plan.shape))
-        total = np.empty(d)
+        total = np.zeros(d)
         if plan.is_sparse:
             rows, cols, mass = plan.arcs()
             X, Y = self.points
-            # Blocks of features, so that the gathered differences stay in the cache.
-            for part in blocks(d, 24 * len(mass), CACHE_BYTES):
-                gaps = X[:, part][rows]
-                gaps -= Y[:, part][cols]
+            # Blocks of arcs, so that points are read whole and differences stay in the cache.
+            for part in blocks(len(mass), 16 * d, self._block_bytes):
+                gaps = X[rows[part]]
+                gaps -= Y[cols[part]]
                 gaps *= gaps
-                total[part] = mass @ gaps
+                total += mass[part] @ gaps
             return self._pool(total)
         a, b = plan.sum(axis=1), plan.sum(axis=0)
         for part in blocks(d, 16 * sum(plan.shape)):
-            X, Y = self._centred(0, part), self._centred(1, part)
+            X, Y = self._some(part)
             cross = np.einsum("ik,ik->k", X, plan @ Y)
             some = PointGeometry(X[None], Y[None], None, self.error)
             total[part] = some.from_moments(a[None], b[None], cross[None])[0]
@@ -527,7 +546,7 @@ class FactoredCosts(Costs):
         """Return phi of a b^T in closed form, some features at a time."""
         X, Y = self.points
         total = np.empty(X.shape[1])
-        for part in blocks(len(total), 16 * (len(a) + len(b))):
+        for part in blocks(len(total), 16 * (len(a) + len(b)), self._block_bytes):
             some = PointGeometry(X[None, :, part], Y[None, :, part])
             total[part] = some.product(a[None], b[None])[0]
         return self._pool(total)
