@@ -366,12 +366,12 @@ class FactoredCosts(Costs):
         return (len(self.membership.indptr) - 1, len(self.points[0]), len(self.points[1]))
 
     @cached_property
-    def X(self) -> np.ndarray:
+    def X(self) -> np.ndarray:  # noqa: N802
         """The centred points of the first side, (n, d)."""
         return self._centred(0)
 
     @cached_property
-    def Y(self) -> np.ndarray:
+    def Y(self) -> np.ndarray:  # noqa: N802
         """Those of the second side, (m, d)."""
         return self._centred(1)
 
@@ -572,7 +572,7 @@ class FactoredCosts(Costs):
 
     def geometry(self) -> Geometry:
         """The points: a pass over them is one product and one exponential."""
-        count, features = self.membership.shape
+        count, features = self.shape[0], self.points[0].shape[1]
         if self._one_each:
             return self._features
         if count * features > DENSE_MEMBERSHIP:
