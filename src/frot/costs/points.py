@@ -388,12 +388,12 @@ class FactoredCosts(Costs):
         return (len(self.membership.indptr) - 1, len(self.points[0]), len(self.points[1]))
 
     @cached_property
-    def X(self) -> np.ndarray:
+    def X(self) -> np.ndarray:  # noqa: N802
         """The centred points of the first side, (n, d)."""
         return self._centred(0)
 
     @cached_property
-    def Y(self) -> np.ndarray:
+    def Y(self) -> np.ndarray:  # noqa: N802
         """Those of the second side, (m, d)."""
         return self._centred(1)
 
@@ -456,20 +456,23 @@ class FactoredCosts(Costs):
         full = len(on) == len(weights)
         n, m = self.shape[1:]
         mixed, x_norms, y_norms = None, np.zeros(n), np.zeros(m)
+        # Room for one side at a time, and for both where they are centred only now.
+        most = max(n, m)
+        room = most if self._few else most + n + m
         # Temporaries may be as large as what comes out: each block takes a pass over that.
-        parts = blocks(len(on), 8 * (2 * n + m), max(self._block_bytes, 8 * n * m))
+        parts = blocks(len(on), 8 * room, max(self._block_bytes, 8 * n * m))
         # One piece of memory for all: several would go back to the system after every block.
-        scratch = np.empty((2 * n + m) * (parts[0].stop if parts else 0))
+        scratch = np.empty(room * (parts[0].stop if parts else 0))
         for part in parts:
             columns = part if full else on[part]
             w = weights[columns]
-            pieces = scratch[: (2 * n + m) * len(w)].reshape(2 * n + m, len(w))
-            X, Y = self._some(columns, out=pieces[: n + m])
-            scaled = np.multiply(X, -2.0 * w, out=pieces[n + m :])
+            pieces = scratch[: room * len(w)].reshape(room, len(w))
+            X, Y = self._some(columns, out=pieces[most:])
+            scaled = np.multiply(X, -2.0 * w, out=pieces[:n])
             cross = scaled @ Y.T
             mixed = cross if mixed is None else np.add(mixed, cross, out=mixed)
             x_norms -= 0.5 * np.einsum("ik,ik->i", scaled, X)
-            y_norms += np.multiply(Y, Y, out=pieces[n : n + m]) @ w
+            y_norms += np.multiply(Y, Y, out=pieces[:m]) @ w
         # Whoever mixes costs asks next what rounding may have done to them.
         self.__dict__["_last_norms"] = weights.copy(), x_norms, y_norms
         if mixed is None:
@@ -591,7 +594,7 @@ class FactoredCosts(Costs):
 
     def geometry(self) -> Geometry:
         """The points: a pass over them is one product and one exponential."""
-        count, features = self.membership.shape
+        count, features = self.shape[0], self.points[0].shape[1]
         if self._one_each:
             return self._features
         if count * features > DENSE_MEMBERSHIP:
