@@ -207,7 +207,8 @@ def simulate(
         loadings = rng.standard_normal((latent.shape[1], group_size))
         noise_of_genes = GENE_NOISE * rng.standard_normal((n * days, group_size))
         blocks.append(strength * latent @ loadings + noise_of_genes)
-    X = _standardised(np.hstack(blocks))
+    X = np.hstack(blocks)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
     raw = _counts(X, dropout, rng) if counts else None
     if raw is not None:
         library = raw.sum(axis=1, keepdims=True)
@@ -233,10 +234,6 @@ def _tree(fate: np.ndarray, progress: np.ndarray, rng: np.random.Generator) -> n
         [progress, side * first, turn * second * (side < 0), turn * second * (side > 0)], axis=1
     )
     return states + WOBBLE * rng.standard_normal(states.shape)
-
-
-def _standardised(X: np.ndarray) -> np.ndarray:
-    return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
 def _counts(X: np.ndarray, dropout: float, rng: np.random.Generator) -> np.ndarray:

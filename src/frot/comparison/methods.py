@@ -52,9 +52,10 @@ class Task:
     penalty: str = "kl"
 
     @property
-    def tolerance(self) -> dict[str, Any]:
-        """The tolerance, where one was given; otherwise every method has its own."""
-        return {} if self.tol is None else {"tol": self.tol}
+    def options(self) -> dict[str, Any]:
+        """Weights, limits and, where one was given, the tolerance: every method has its own."""
+        options = {**self.weights, "time_limit": self.time_limit}
+        return options if self.tol is None else options | {"tol": self.tol}
 
 
 @dataclass(frozen=True)
@@ -108,22 +109,19 @@ def find_methods(names: Sequence[str] | str) -> list[Method]:
 
 
 def _frot(task: Task) -> Result:
-    options = {**task.weights, **task.tolerance, "time_limit": task.time_limit}
+    options = {"adversary": task.adversary, "tau": task.tau, "penalty": task.penalty}
     # No entropy anywhere: regularised values could not be held against the others.
-    options |= {"adversary": task.adversary, "progress": task.progress}
-    options |= {"tau": task.tau, "penalty": task.penalty}
-    return solve(task.X, task.Y, task.groups, eps=0.0, **options)
+    options |= {"eps": 0.0, "progress": task.progress}
+    return solve(task.X, task.Y, task.groups, **task.options, **options)
 
 
 def _ot(task: Task) -> Result:
-    options = {**task.weights, **task.tolerance, "time_limit": task.time_limit}
-    options |= {"tau": task.tau, "penalty": task.penalty}
-    return wasserstein(task.X, task.Y, eps=0.0, progress=task.progress, **options)
+    options = {"tau": task.tau, "penalty": task.penalty, "progress": task.progress}
+    return wasserstein(task.X, task.Y, eps=0.0, **task.options, **options)
 
 
 def _srw(task: Task) -> Result:
-    options = {**task.weights, **task.tolerance, "time_limit": task.time_limit}
-    return srw(task.X, task.Y, task.k, progress=task.progress, **options)
+    return srw(task.X, task.Y, task.k, progress=task.progress, **task.options)
 
 
 def _max_sliced(task: Task) -> Result:
@@ -157,7 +155,7 @@ def _equitable(task: Task) -> Result:
         )
     costs = [cdist(X[:, of], Y[:, of], "sqeuclidean") for of in task.groups.indices]
     # Values next to nothing are common here, and their last digits lost.
-    options = {**task.weights, "tol": 1e-6, **task.tolerance, "time_limit": task.time_limit}
+    options = {"tol": 1e-6} | task.options
     names = task.groups.names
     return equitable(np.stack(costs), names=names, progress=task.progress, **options)
 
