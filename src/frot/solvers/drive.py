@@ -279,7 +279,9 @@ def _is_zero(problem: Problem, upper: Upper, lower: Lower) -> bool:
     if scale == 0.0 and not problem.marginals.kept:
         # All costs are zero: mass alone has a price.
         scale = min(problem.marginals.tau_a, problem.marginals.tau_b)
-    return upper.bound - lower.bound <= NOTHING * scale
+    # A few huge costs make a scale that says nothing of an optimum far from zero.
+    far = max(abs(upper.bound), abs(lower.bound))
+    return max(far, upper.bound - lower.bound) <= NOTHING * scale
 
 
 class _Known:
