@@ -269,15 +269,16 @@ def drive(
 
 def _is_zero(problem: Problem, upper: Upper, lower: Lower) -> bool:
     """Whether an optimum is zero, which no relative tolerance can tell, and right all the same."""
-    width = upper.bound - lower.bound
-    if problem.marginals.kept and width > NOTHING * problem.scale:
+    # A few huge costs make a scale that says nothing of a narrow interval far from zero.
+    away = max(abs(upper.bound), abs(lower.bound), upper.bound - lower.bound)
+    if problem.marginals.kept and away > NOTHING * problem.scale:
         # No typical cost is above the mean, which is known: most runs end here.
         return False
     scale = max(problem.typical_cost, problem.adversary.eta, problem.eps)
     if scale == 0.0 and not problem.marginals.kept:
         # All costs are zero: mass alone has a price.
         scale = min(problem.marginals.tau_a, problem.marginals.tau_b)
-    return width <= NOTHING * scale
+    return away <= NOTHING * scale
 
 
 class _Known:
