@@ -17,7 +17,7 @@ from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
 from frot.correspondence.chance import chance
 from frot.correspondence.flow import Flow, Warped, flow_of, look_up
-from frot.correspondence.poses import Pose
+from frot.correspondence.poses import AS_IS, Pose
 from frot.correspondence.transfer import Transfer, Transferring
 from frot.problem.result import Result
 
@@ -59,6 +59,8 @@ class Match:
         The strength of Hough matching that the scores were made with; 0 where there was none.
     pose : Pose
         How A was turned before it was matched. Everything here is in A's own frame all the same.
+    rigidity : float
+        The chance that two of the mutual best matches move alike, before Hough matching.
     """
 
     source: Photo
@@ -81,6 +83,7 @@ class Match:
     raw_plan: Any
     agreement: float = 0.0
     pose: Pose = Pose()
+    rigidity: float = 0.0
 
     @property
     def home(self) -> Home:
@@ -100,6 +103,14 @@ class Match:
     def proven(self) -> Result | None:
         """The transport where it is proven already, else None."""
         return self.result if "result" in vars(self) or not callable(self.transport) else None
+
+    @property
+    def reflected(self) -> bool:
+        """Whether matches were taken for a reflection: A and B face opposite ways.
+
+        Hough matching then looks for what reflections have in common, and points are read off so.
+        """
+        return self.transferring.turned is not None and self.pose.turn == AS_IS
 
     @cached_property
     def scores(self) -> np.ndarray:
@@ -138,7 +149,7 @@ class Match:
         All in pixels of the resized photographs.
         """
         share = self.transferring.confidence(points, moved)
-        return chance(self.transferring.support(points, moved), share, self.agreement), share
+        return chance(self.transferring.support(points, moved), share, self.rigidity), share
 
     def heatmap(self, point: Any) -> np.ndarray:
         """Return how strongly every pixel of B is matched with a point of A, (H, W), at most 1."""
@@ -160,7 +171,7 @@ class Match:
             self.target_ratio, self.source_ratio, self.b, self.a,
             self.alpha, self.phi, self.prior, transport, self.method, self.seconds,
             self.target_cam, self.source_cam, self.transferring.inverse, plan,
-            self.agreement, self.pose,
+            self.agreement, self.pose, self.rigidity,
         )  # fmt: skip
         vars(turned)["inverse"] = self
         return turned
@@ -297,6 +308,7 @@ class Match:
             "phi": {name: float(cost) for name, cost in (self.phi or {}).items()},
             "method": self.method,
             "agreement": float(self.agreement),
+            "reflected": self.reflected,
             "pose": {
                 "name": str(self.pose),
                 **asdict(self.pose.turn),

@@ -14,6 +14,7 @@ from frot._base.archive import load, write_archive
 from frot._base.arrays import Home, to_numpy
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
+from frot.correspondence.agreement import rigidity
 from frot.correspondence.match import Match
 from frot.correspondence.poses import Pose, Turn
 from frot.correspondence.transfer import Transferring
@@ -49,6 +50,7 @@ def save_match(match: Match, path: str | os.PathLike[str]) -> Path:
         "turned": None if read.turned is None else read.turned.tolist(),
         **{name: getattr(match, name) for name in ("alpha", "phi", "prior", "method", "seconds")},
         "agreement": match.agreement,
+        "rigidity": match.rigidity,
         "pose": asdict(match.pose),
     }
     arrays = {
@@ -89,12 +91,16 @@ def rebuilt(arrays: dict[str, np.ndarray]) -> Match:
     ]
     ratios, (mode, radius, blank) = about["ratios"], about["transfer"]
     turned = None if about.get("turned") is None else np.array(about["turned"])
+    rigid = about.get("rigidity")
+    if rigid is None:
+        # The first files have none, and are not to be read as if nothing agreed.
+        rigid = rigidity(scores, grids[0], grids[1], Home.of(scores), turned)
     return Match(
         photos[0], photos[1], grids[0], grids[1], ratios[0], ratios[1], arrays["a"], arrays["b"],
         about["alpha"], about["phi"], about["prior"], result, about["method"], about["seconds"],
         arrays.get("source_cam"), arrays.get("target_cam"),
         Transferring(scores, grids[0], grids[1], Home.of(scores), mode, radius, blank, turned),
-        plan, about.get("agreement", 0.0), _pose(about.get("pose")),
+        plan, about.get("agreement", 0.0), _pose(about.get("pose")), rigid,
     )  # fmt: skip
 
 
