@@ -473,7 +473,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
     def match(self, pair: PairFeatures, outcome: Outcome) -> Match:
         """Return the match that an outcome amounts to, after Hough matching where asked."""
         one, other, layers = pair.source, pair.target, pair.layers
-        transferring, strength, rigid = self._transferring(pair, outcome.votes)
+        transferring, found = self._transferring(pair, outcome.votes)
         return Match(
             one.photo, other.photo, layers.source_grid, layers.target_grid,
             one.ratio, other.ratio, pair.a, pair.b,
@@ -486,8 +486,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             source_cam=one.cam, target_cam=other.cam,
             transferring=transferring,
             raw_plan=outcome.plan,
-            agreement=strength,
-            rigidity=rigid,
+            **found,
         )  # fmt: skip
 
     def errors(self, features: PairFeatures, outcome: Outcome, pair: Pair) -> np.ndarray:
@@ -594,27 +593,28 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             return with_cells(maps, at_least(stride))
         return with_cells(maps, stride, exact=True)
 
-    def _transferring(self, pair: PairFeatures, scores: Any) -> tuple[Transferring, float, float]:
-        """Return the scores, ready to be read off, the strength of Hough matching, and rigidity."""
+    def _transferring(self, pair: PairFeatures, votes: Any) -> tuple[Transferring, dict[str, Any]]:
+        """Return the scores, ready to be read off, and what was found on the way."""
         settings, layers = self.settings, pair.layers
         grids = (layers.source_grid, layers.target_grid)
         seen = pair.source.seen
-        strength, turned = 0.0, None if seen is None else seen.frame.affine()
+        turned = None if seen is None else seen.frame.affine()
         blank = pair.source.blank or pair.target.blank
         if not settings.edges:
             sizes = (pair.source.size, pair.target.size)
             inside = grids[0].inside(sizes[0]), grids[1].inside(sizes[1])
-            scores = votes_between(scores, *inside, layers.home)
-        votes = scores
+            votes = votes_between(votes, *inside, layers.home)
+        strength, scores, reflected = 0.0, votes, False
         if settings.hough:
-            asked = 0.0 if blank else STRENGTH
-            strength = asked if settings.agreement == AUTO else float(settings.agreement)
-            scores, reflected = self._agreeing(pair, scores, strength)
+            fitting = 0.0 if blank else STRENGTH
+            strength = fitting if settings.agreement == AUTO else float(settings.agreement)
+            scores, reflected = self._agreeing(pair, votes, strength)
             turned = MIRRORED_PLACES if reflected else turned
         ready = Transferring(
             scores, *grids, layers.home, settings.transfer, settings.radius, blank, turned
         )
-        return ready, strength, rigidity(votes, *grids, layers.home, turned)
+        rigid = rigidity(votes, *grids, layers.home, turned)
+        return ready, {"agreement": strength, "reflected": reflected, "rigidity": rigid}
 
     def _agreeing(self, pair: PairFeatures, votes: Any, strength: float) -> tuple[Any, bool]:
         """Return votes after Hough matching, and whether they are taken for a reflection."""

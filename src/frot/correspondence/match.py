@@ -17,7 +17,7 @@ from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
 from frot.correspondence.chance import chance
 from frot.correspondence.flow import Flow, Warped, flow_of, look_up
-from frot.correspondence.poses import AS_IS, Pose
+from frot.correspondence.poses import Pose
 from frot.correspondence.transfer import Transfer, Transferring
 from frot.problem.result import Result
 
@@ -61,6 +61,9 @@ class Match:
         How A was turned before it was matched. Everything here is in A's own frame all the same.
     rigidity : float
         The chance that two of the mutual best matches move alike, before Hough matching.
+    reflected : bool
+        Whether matches were taken for a reflection, since A and B face opposite ways: Hough
+        matching then looks for what reflections have in common, and points are read off so.
     """
 
     source: Photo
@@ -84,6 +87,7 @@ class Match:
     agreement: float = 0.0
     pose: Pose = Pose()
     rigidity: float = 0.0
+    reflected: bool = False
 
     @property
     def home(self) -> Home:
@@ -103,14 +107,6 @@ class Match:
     def proven(self) -> Result | None:
         """The transport where it is proven already, else None."""
         return self.result if "result" in vars(self) or not callable(self.transport) else None
-
-    @property
-    def reflected(self) -> bool:
-        """Whether matches were taken for a reflection: A and B face opposite ways.
-
-        Hough matching then looks for what reflections have in common, and points are read off so.
-        """
-        return self.transferring.turned is not None and self.pose.turn == AS_IS
 
     @cached_property
     def scores(self) -> np.ndarray:
@@ -171,7 +167,7 @@ class Match:
             self.target_ratio, self.source_ratio, self.b, self.a,
             self.alpha, self.phi, self.prior, transport, self.method, self.seconds,
             self.target_cam, self.source_cam, self.transferring.inverse, plan,
-            self.agreement, self.pose, self.rigidity,
+            self.agreement, self.pose, self.rigidity, self.reflected,
         )  # fmt: skip
         vars(turned)["inverse"] = self
         return turned

@@ -51,6 +51,7 @@ def save_match(match: Match, path: str | os.PathLike[str]) -> Path:
         **{name: getattr(match, name) for name in ("alpha", "phi", "prior", "method", "seconds")},
         "agreement": match.agreement,
         "rigidity": match.rigidity,
+        "reflected": match.reflected,
         "pose": asdict(match.pose),
     }
     arrays = {
@@ -101,6 +102,7 @@ def rebuilt(arrays: dict[str, np.ndarray]) -> Match:
         arrays.get("source_cam"), arrays.get("target_cam"),
         Transferring(scores, grids[0], grids[1], Home.of(scores), mode, radius, blank, turned),
         plan, about.get("agreement", 0.0), _pose(about.get("pose")), rigid,
+        about.get("reflected", False),
     )  # fmt: skip
 
 
