@@ -103,13 +103,10 @@ def main() -> None:
         rows.append([preset, f"{alone:.1f} ms", f"{moved:.1f} ms", peak, f"{proven:.0f} ms",
                      f"{result.gap:.1e}"])  # fmt: skip
         del match, result, matcher
-        # The paper's steps have a strength of their own.
-        fixed = {**given, "agreement": 0.5} if preset == "frot" else given
-        for place, chosen in ((1, fixed), (2, given)):
-            new = new_photographs(preset, chosen, options.device, wait)
-            rows[-1].insert(place, f"{new:.1f} ms")
+        new = new_photographs(preset, given, options.device, wait)
+        rows[-1].insert(1, f"{new:.1f} ms")
     print(torch.cuda.get_device_name() if cuda else options.device)
-    table(["preset", "new", "mirrored", "known", "and key points", "peak", "proven", "gap"], rows)
+    table(["preset", "new", "known", "and key points", "peak", "proven", "gap"], rows)
     if options.willow is None:
         return
     pairs, rows = load_pairs("pf-willow", options.willow), []

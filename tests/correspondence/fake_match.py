@@ -58,6 +58,7 @@ class FakeMatch:
     seconds: float = 0.25
     phi: dict[str, float] | None = field(default_factory=lambda: dict(COSTS))
     agreement: float = 0.5
+    reflected: bool = False
     pose: Pose = Pose()
 
     to_dict = Match.to_dict

@@ -9,11 +9,11 @@ from frot._base.arrays import Home, to_numpy
 from frot.correspondence._features import Grid
 from frot.correspondence.agreement import (
     NARROW,
-    STRENGTH,
+    REFLECTED,
     WIDE,
-    fitting_strength,
     hough,
     hough_bins,
+    reflection,
     rigidity,
 )
 
@@ -25,7 +25,9 @@ SIZES = (45, 60), (52, 40)
 NUMPY = Home.of(np.zeros(1))
 
 
-def plain_hough(votes, source, target, source_size, target_size, smoothing=(3.5 / 2.354, 3)):
+def plain_hough(
+    votes, source, target, source_size, target_size, smoothing=(3.5 / 2.354, 3), reflected=False
+):
     """Every pair of cells by itself."""
     cell = np.sqrt((source_size[1] + target_size[1]) * (source_size[0] + target_size[0]) / 8192)
     counts = np.zeros([int((source_size[k] + target_size[k]) / cell) + 1 for k in (0, 1)])  # y, x
@@ -33,6 +35,8 @@ def plain_hough(votes, source, target, source_size, target_size, smoothing=(3.5 
     for i, one in enumerate(source.centres):
         for j, other in enumerate(target.centres):
             place = (np.array(source_size) - one[::-1] + other[::-1]) / cell
+            if reflected:
+                place[1] = (one[0] + other[0]) / cell
             places[i, j] = np.floor(place)
     np.add.at(counts, (places[..., 0], places[..., 1]), votes)
     smooth = gaussian_filter(counts, smoothing[0], radius=smoothing[1], mode="constant")
@@ -45,11 +49,14 @@ def plain_hough(votes, source, target, source_size, target_size, smoothing=(3.5 
     # Bins smaller than the stride, and larger, so that several displacements share one.
     [(8.0, SIZES), (4.0, ((225, 300), (200, 280)))],
 )
-def test_pair_by_pair(home, stride, sizes):
+@pytest.mark.parametrize("reflected", [False, True])
+def test_pair_by_pair(home, stride, sizes, reflected):
     source, target = (replace(grid, stride=stride) for grid in (HOUGH_SOURCE, HOUGH_TARGET))
     votes = np.random.default_rng(0).random((source.count, target.count)) ** 4
-    found = hough(home.bring(votes), source, target, sizes[0], sizes[1], home)
-    assert to_numpy(found) == pytest.approx(plain_hough(votes, source, target, *sizes), rel=1e-10)
+    places = source, target, sizes[0], sizes[1]
+    found = hough(home.bring(votes), *places, home, reflected=reflected)
+    expected = plain_hough(votes, *places, reflected=reflected)
+    assert to_numpy(found) == pytest.approx(expected, rel=1e-10)
 
 
 def test_bins_of_the_original():
@@ -117,12 +124,60 @@ def test_what_moves_alike_is_rigid():
     # The cells at the right end go to the left one.
     assert found[0] == pytest.approx(0.9**2 + 0.1**2)
     assert (np.diff(found) < 0.0).all()
-    assert fitting_strength(found[0]) == STRENGTH
-    assert fitting_strength(found[-1]) == 0.0
     assert rigid(0.3, scale=7.0) == rigid(0.3, home=Home.of(torch.zeros(1))) == found[1]
 
 
-def test_strength_grows_with_rigidity():
-    found = [fitting_strength(rigid) for rigid in np.linspace(0.0, 1.0, 40)]
-    assert (found[0], found[-1]) == (0.0, STRENGTH)
-    assert (np.diff(found) >= 0.0).all()
+def test_a_reflection_is_rigid_where_its_places_are_mirrored():
+    grid = Grid(10, 10, 8.0, 19.0)
+    votes = np.eye(100)[np.arange(100).reshape(10, 10)[:, ::-1].ravel()]
+    mirrored = np.array([[-1.0, 0.0, 3.0], [0.0, 1.0, 0.0]])
+    assert rigidity(votes, grid, grid, NUMPY, mirrored) == 1.0
+    # Columns next to each other differ by two cells.
+    assert rigidity(votes, grid, grid, NUMPY) == pytest.approx(0.1)
+
+
+def placed(source, target, goes, share, home=NUMPY, seed=0):
+    """Evidence where cells (y, x) go to goes(y, x), but for a share that go anywhere."""
+    rng = np.random.default_rng(seed)
+    y, x = np.divmod(np.arange(source.count), source.w)
+    y, x = goes(y, x)
+    on = (y >= 0) & (y < target.h) & (x >= 0) & (x < target.w) & (rng.random(source.count) >= share)
+    cells = np.where(on, y * target.w + x, rng.integers(target.count, size=source.count))
+    votes = np.eye(target.count)[cells] + 0.05 * rng.random((source.count, target.count))
+    sizes = [tuple(int(8 * side) for side in (grid.h, grid.w)) for grid in (source, target)]
+    return reflection(home.bring(votes), source, target, *sizes, home)
+
+
+@pytest.mark.parametrize("home", [NUMPY, Home.of(torch.zeros(1, dtype=torch.float64))])
+@pytest.mark.parametrize("share", [0.0, 0.5])
+@pytest.mark.parametrize("shift", [-3, 0, 2])
+def test_things_that_face_opposite_ways_are_told(home, share, shift):
+    source, target = Grid(16, 20, 8.0, 19.0), Grid(18, 17, 8.0, 19.0)
+    ways = (lambda y, x: (y + 1, x + shift)), (lambda y, x: (y + 1, 18 + shift - x))
+    same, opposite = (placed(source, target, way, share, home) for way in ways)
+    assert same < REFLECTED - 0.3
+    assert opposite > REFLECTED + 0.3
+
+
+def test_what_is_its_own_mirror_image_stays_as_it_is():
+    grid = Grid(20, 24, 8.0, 19.0)
+    # Left goes to left and right to right, though each cell's mirror image has as many votes.
+    cells = np.arange(grid.count).reshape(20, 24)
+    votes = np.eye(grid.count)[cells.ravel()]
+    other = np.eye(grid.count)[cells[:, ::-1].ravel()]
+    size = (160, 192)
+    assert reflection(votes + 0.95 * other, grid, grid, size, size, NUMPY) < REFLECTED
+    assert reflection(0.8 * votes + other, grid, grid, size, size, NUMPY) > REFLECTED
+
+
+@pytest.mark.parametrize("votes", [np.zeros((48, 35)), np.ones((48, 35))], ids=["none", "even"])
+def test_where_nothing_is_known_nothing_is_reflected(votes):
+    assert reflection(votes, *HOUGH, *SIZES, NUMPY) < REFLECTED
+    line = Grid(6, 1, 8.0, 19.0)
+    assert reflection(np.eye(6), line, line, (48, 8), (48, 8), NUMPY) < REFLECTED
+
+
+def test_evidence_does_not_depend_on_the_size_of_votes():
+    votes = np.random.default_rng(4).random((HOUGH_SOURCE.count, HOUGH_TARGET.count)) ** 3
+    one = reflection(votes, *HOUGH, *SIZES, NUMPY)
+    assert reflection(1e-3 * votes, *HOUGH, *SIZES, NUMPY) == pytest.approx(one)

@@ -145,22 +145,34 @@ def test_what_is_as_it_is_stays_so(backbone):
     np.testing.assert_array_equal(ours.scores, theirs.scores)
 
 
-def test_hough_matching_is_for_what_faces_the_same_way(backbone, monkeypatch):
+def test_what_faces_the_other_way_is_read_as_a_reflection(backbone, tmp_path):
     plain = Matcher(backbone, side=SIDE, device="cpu")
     mirrored = np.ascontiguousarray(cat()[:, ::-1])
+    posed = plain.with_settings(poses="mirror")
     found = [
-        way(cat(), target).agreement
-        for way, target in (
-            (plain, cat(x=76)), (plain, mirrored), (plain.with_settings(poses="mirror"), mirrored)
-        )
-    ]  # fmt: skip
-    assert found == [STRENGTH, 0.0, STRENGTH]
-    # Poses are compared once, whatever the method.
-    pair = plain.pair_features(cat(), mirrored)
-    first = plain.match(pair, plain.solve(pair))
-    monkeypatch.setattr(Matcher, "_compared", lambda *_: pytest.fail("compared again"))
-    uniform = plain.with_settings(method="uniform")
-    assert uniform.match(pair, uniform.solve(pair)).agreement == first.agreement == 0.0
+        way(cat(), to) for way, to in ((plain, cat(x=76)), (plain, mirrored), (posed, mirrored))
+    ]
+    assert [one.reflected for one in found] == [False, True, False]
+    assert [one.agreement for one in found] == [STRENGTH] * 3
+    # A was never looked at mirrored.
+    match = found[1]
+    assert match.pose == Pose()
+    points = places(border=24)
+    truth = points * [-1.0, 1.0] + [SIDE - 1.0, 0.0]
+    off = np.linalg.norm(match.transfer(points).points - truth, axis=1)
+    as_displacements = plain.with_settings(agreement=STRENGTH)(cat(), mirrored)
+    assert not as_displacements.reflected
+    others = np.linalg.norm(as_displacements.transfer(points).points - truth, axis=1)
+    assert np.median(off) < 0.5 * np.median(others)
+    assert match.rigidity > 2.0 * as_displacements.rigidity
+    # There and back again, in files too.
+    assert match.inverse.reflected
+    again = load_match(match.save(tmp_path / "reflected.npz"))
+    assert again.reflected
+    assert again.rigidity == match.rigidity
+    np.testing.assert_array_equal(
+        again.transfer(points).confidence, match.transfer(points).confidence
+    )
 
 
 def test_frames_of_a_video_are_turned_too(backbone):

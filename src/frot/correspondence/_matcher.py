@@ -33,11 +33,11 @@ from frot.correspondence._score import point_errors
 from frot.correspondence.agreement import (
     AUTO,
     NARROW,
-    RIGID,
+    REFLECTED,
     STRENGTH,
     WIDE,
-    fitting_strength,
     hough,
+    reflection,
     rigidity,
 )
 from frot.correspondence.backbones import SomeLayers, resolve_backbone
@@ -56,6 +56,7 @@ from frot.correspondence.match import Match
 from frot.correspondence.methods import METHODS, MatchProblem, Outcome, votes_between
 from frot.correspondence.poses import (
     AS_IS,
+    MIRRORED,
     POSES,
     Pose,
     Taps,
@@ -87,6 +88,8 @@ PUBLISHED_LAYERS: dict[tuple[str, str], tuple[int, ...]] = {
 COARSE_TOL = 1e-2
 # With fewer cells all displacements agree, whatever the photographs show.
 FEWEST_CELLS = 4
+# Where places of a reflection are: what is common to its matches is then a displacement.
+MIRRORED_PLACES = np.column_stack([MIRRORED.matrix, np.zeros(2)])
 # Of many poses so many are compared by their plans.
 FEW_TURNS = 3
 
@@ -312,9 +315,9 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             return pair, Pose()
         pose, one = self._compared(pair, which)
         if pose.turn == AS_IS:
-            return replace(pair, pose=pose), pose
+            return pair, pose
         layers = self.layer_pair(one, pair.target)
-        return replace(pair, source=one, layers=layers, pose=pose), pose
+        return replace(pair, source=one, layers=layers), pose
 
     def _compared(self, pair: PairFeatures, which: str) -> tuple[Pose, PhotoFeatures]:
         """Return the pose that suits B best and what the network sees in the best of the others.
@@ -469,7 +472,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
     def match(self, pair: PairFeatures, outcome: Outcome) -> Match:
         """Return the match that an outcome amounts to, after Hough matching where asked."""
         one, other, layers = pair.source, pair.target, pair.layers
-        transferring, strength = self._transferring(pair, outcome.votes)
+        transferring, found = self._transferring(pair, outcome.votes)
         return Match(
             one.photo, other.photo, layers.source_grid, layers.target_grid,
             one.ratio, other.ratio, pair.a, pair.b,
@@ -482,7 +485,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             source_cam=one.cam, target_cam=other.cam,
             transferring=transferring,
             raw_plan=outcome.plan,
-            agreement=strength,
+            **found,
         )  # fmt: skip
 
     def errors(self, features: PairFeatures, outcome: Outcome, pair: Pair) -> np.ndarray:
@@ -589,58 +592,44 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             return with_cells(maps, at_least(stride))
         return with_cells(maps, stride, exact=True)
 
-    def _transferring(self, pair: PairFeatures, scores: Any) -> tuple[Transferring, float]:
-        """Return the scores, ready to be read off, and the strength of Hough matching."""
+    def _transferring(self, pair: PairFeatures, votes: Any) -> tuple[Transferring, dict[str, Any]]:
+        """Return the scores, ready to be read off, and what was found on the way."""
         settings, layers = self.settings, pair.layers
         grids = (layers.source_grid, layers.target_grid)
-        strength = 0.0
+        seen = pair.source.seen
+        turned = None if seen is None else seen.frame.affine()
+        blank = pair.source.blank or pair.target.blank
         if not settings.edges:
             sizes = (pair.source.size, pair.target.size)
             inside = grids[0].inside(sizes[0]), grids[1].inside(sizes[1])
-            scores = votes_between(scores, *inside, layers.home)
+            votes = votes_between(votes, *inside, layers.home)
+        strength, scores, reflected = 0.0, votes, False
         if settings.hough:
-            scores, strength = self._agreeing(pair, scores)
-        blank = pair.source.blank or pair.target.blank
-        seen = pair.source.seen
+            fitting = 0.0 if blank else STRENGTH
+            strength = fitting if settings.agreement == AUTO else float(settings.agreement)
+            scores, reflected = self._agreeing(pair, votes, strength)
+            turned = MIRRORED_PLACES if reflected else turned
         ready = Transferring(
-            scores, *grids, layers.home, settings.transfer, settings.radius, blank,
-            None if seen is None else seen.frame.affine(),
-        )  # fmt: skip
-        return ready, strength
+            scores, *grids, layers.home, settings.transfer, settings.radius, blank, turned
+        )
+        rigid = rigidity(votes, *grids, layers.home, turned)
+        return ready, {"agreement": strength, "reflected": reflected, "rigidity": rigid}
 
-    def _agreeing(self, pair: PairFeatures, votes: Any) -> tuple[Any, float]:
-        """Return votes after Hough matching, and how strong that is."""
-        layers, asked = pair.layers, self.settings.agreement
-        seen, grid, size = _seen_frame(pair, votes)
-        grids = (grid, layers.target_grid)
-        auto = asked == AUTO
-        strength = self._fitting(pair, seen, grid) if auto else float(asked)
+    def _agreeing(self, pair: PairFeatures, votes: Any, strength: float) -> tuple[Any, bool]:
+        """Return votes after Hough matching, and whether they are taken for a reflection."""
         if not strength:
-            return votes, strength
+            return votes, False
+        layers, auto = pair.layers, self.settings.agreement == AUTO
+        seen, grid, size = _seen_frame(pair, votes)
+        places = (grid, layers.target_grid, size, pair.target.size, layers.home)
+        # What was turned was turned because that is better.
+        reflected = auto and pair.source.seen is None and reflection(seen, *places) > REFLECTED
         smoothing = WIDE if auto else NARROW
-        scores = hough(seen, *grids, size, pair.target.size, layers.home, strength, smoothing)
+        scores = hough(seen, *places, strength, smoothing, reflected)
         if pair.source.seen is not None:
             own = pair.source.seen.frame.seen(layers.source_grid, grid)
             scores = Taps.of(own, grid, edges=True).rows(scores, layers.home)
-        return scores, strength
-
-    def _fitting(self, pair: PairFeatures, votes: Any, grid: Grid) -> float:
-        """Return the strength of Hough matching that a pair bears; votes as the network saw A."""
-        layers = pair.layers
-        if pair.source.blank or pair.target.blank:
-            return 0.0
-        if pair.source.seen is not None:
-            # It was turned because that is better.
-            return STRENGTH
-        rigid = rigidity(votes, grid, layers.target_grid, layers.home)
-        if rigid >= RIGID or knows_names(self.backbone):
-            return fitting_strength(rigid)
-        pose = pair.pose
-        if pose is None:
-            if "facing" not in pair.known:
-                pair.known["facing"] = self._compared(pair, "mirror")[0]
-            pose = pair.known["facing"]
-        return STRENGTH if pose.statistic <= 0.0 else 0.0
+        return scores, reflected
 
     def _mass(self, seen: PhotoFeatures, mask: Any, grid: Grid, name: str) -> np.ndarray:
         if mask is not None:

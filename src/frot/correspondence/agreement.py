@@ -1,13 +1,14 @@
-"""Hough matching: votes weighed by how many others agree, as strongly as the pair of images bears.
+"""Hough matching: votes weighed by how many others agree with them.
 
 What stands still in both photographs moves by the same displacement all over, and votes for that
-one are worth more. Where things face opposite ways nothing moves alike, and the same weighing does
-harm: most of what it costs on birds it costs there. Whether A matches B better as it is or mirrored
-says, without labels, which of the two it is.
+one are worth more. Where things face opposite ways no displacement is common, but the sum of the
+places across is: right matches lie on a reflection. Votes are counted both ways, and which of the
+two counts has the higher peak says, without labels and without a second look, which it is.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -19,12 +20,12 @@ from frot.correspondence._features import Grid
 __all__ = [
     "AUTO",
     "NARROW",
-    "RIGID",
+    "REFLECTED",
     "STRENGTH",
     "WIDE",
-    "fitting_strength",
     "hough",
     "hough_bins",
+    "reflection",
     "rigidity",
 ]
 
@@ -33,14 +34,18 @@ BINS = 8192
 NARROW = (7 / 2.0 / 2.354, 3)
 
 AUTO = "auto"
-# What "auto" does where A suits B better as it is than mirrored, chosen on pairs of cars and of
-# four species of birds with two networks: the strength, and the smoothing. That is wider than the
-# original's, so that votes for far places lose and those for close ones are not moved.
+# What "auto" does, chosen on pairs of cars and of four species of birds with two networks: the
+# strength, and the smoothing. That is wider than the original's, so that votes for far places lose
+# and those for close ones are not moved. From this evidence on matches are taken for a reflection.
 STRENGTH = 0.5
 WIDE = (3.0, 9)
-# From this rigidity on nothing faces opposite ways: there is no need to look. Where no mirrored
-# photograph can be looked at, there is no Hough matching up to the other one.
-LEAST_RIGID, RIGID = 0.07, 0.12
+REFLECTED = -0.5
+# Cells across and down within which the order of two matches is looked at, and by how many cells
+# they may be off.
+ACROSS, DOWN = (2, 4), 4
+OFF_ACROSS, OFF_DOWN = 1.5, 2.0
+# Counts that are added in favour of a reflection and of none: where nothing is known it is none.
+ADDED = 10.0, 40.0
 # The share of the longer side within which two displacements are alike, at least a cell; and the
 # matches that are compared.
 ALIKE, MOST = 0.05, 1_000
@@ -63,6 +68,57 @@ def hough_bins(
     return size, int(tall / size) + 1, int(wide / size) + 1
 
 
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """Votes, (h_s h_t, w_s w_t), and which rows and columns of them are in which bin."""
+
+    votes: Any
+    shape: tuple[int, int, int, int]
+    down: Any
+    across: Any
+    home: Home
+
+    @classmethod
+    def of(
+        cls, votes: Any, source_grid: Grid, target_grid: Grid, source_size: tuple[int, int],
+        target_size: tuple[int, int], home: Home, reflected: bool,
+    ) -> _Counted:  # fmt: skip
+        # Grids are regular, so the bins of x and of y are found apart, and sums over bins are two
+        # products with zeros and ones: no scattering, the same in every library.
+        size, count_y, count_x = hough_bins(source_size, target_size)
+        strides = (source_grid.stride, target_grid.stride)
+        tall, wide = (source_grid.h, target_grid.h), (source_grid.w, target_grid.w)
+        one_y = _one_hot(strides, tall, source_size[0], size, count_y, home)
+        one_x = _one_hot(strides, wide, source_size[1], size, count_x, home, reflected)
+        shape = (source_grid.h, source_grid.w, target_grid.h, target_grid.w)
+        turned = home.xp.permute_dims(home.xp.reshape(votes, shape), (0, 2, 1, 3))
+        turned = home.xp.reshape(turned, (one_y.shape[0], one_x.shape[0]))
+        return cls(turned, shape, one_y, one_x, home)
+
+    def bins(self, votes: Any) -> Any:
+        """Sums of votes, arranged as these are, by bin."""
+        return self.home.xp.matrix_transpose(self.down) @ votes @ self.across
+
+    def smooth(self, counts: Any, smoothing: tuple[float, int]) -> Any:
+        down, across = (self.home.bring(_smoothing(n, *smoothing)) for n in counts.shape)
+        return down @ counts @ across
+
+    def peak(self) -> Any:
+        """The highest count of squared votes beyond what votes without a preference would give."""
+        xp, squares = self.home.xp, self.votes * self.votes
+        down, across = (xp.sum(one, axis=0) for one in (self.down, self.across))
+        mean = xp.sum(squares) / (self.votes.shape[0] * self.votes.shape[1])
+        beyond = self.bins(squares) - mean * down[:, None] * across[None, :]
+        return xp.max(self.smooth(beyond, NARROW))
+
+    def scored(self, agreed: Any) -> Any:
+        """Votes times what their bins have, (n, m)."""
+        xp, (h, w, tall, wide) = self.home.xp, self.shape
+        found = self.votes * (self.down @ agreed @ xp.matrix_transpose(self.across))
+        found = xp.permute_dims(xp.reshape(found, (h, tall, w, wide)), (0, 2, 1, 3))
+        return xp.reshape(found, (h * w, tall * wide))
+
+
 def hough(
     votes: Any,
     source_grid: Grid,
@@ -72,6 +128,7 @@ def hough(
     home: Home,
     strength: float = 1.0,
     smoothing: tuple[float, int] = NARROW,
+    reflected: bool = False,
 ) -> Any:
     r"""Weigh votes by how much others agree on their displacement.
 
@@ -81,7 +138,8 @@ def hough(
         \mathrm{bin}_{ij} = \Big\lfloor \frac{s - c_i + c_j}{\mathrm{cell}} \Big\rfloor
 
     with s the size of the source image, c the centres of the cells and k a Gaussian, of 7 x 7 bins
-    in the original.
+    in the original. Across, reflected votes are counted by :math:`c_i + c_j`, which is common to
+    the right matches of things that face opposite ways.
 
     Parameters
     ----------
@@ -95,33 +153,113 @@ def hough(
         The power lambda; 1 is the original's.
     smoothing : (float, int)
         The Gaussian's standard deviation and reach, in bins.
+    reflected : bool
+        Whether matches lie on a reflection rather than a displacement.
 
     Returns
     -------
     array of shape (n, m)
     """
-    xp = home.xp
-    size, count_y, count_x = hough_bins(source_size, target_size)
-    # Grids are regular, so the bins of x and of y are found apart, and sums over bins are two
-    # products with zeros and ones: no scattering, the same in every library.
-    strides = (source_grid.stride, target_grid.stride)
-    tall, wide = (source_grid.h, target_grid.h), (source_grid.w, target_grid.w)
-    one_y = _one_hot(strides, tall, source_size[0], size, count_y, home)
-    one_x = _one_hot(strides, wide, source_size[1], size, count_x, home)
-    shape = (source_grid.h, source_grid.w, target_grid.h, target_grid.w)
-    turned = xp.permute_dims(xp.reshape(votes, shape), (0, 2, 1, 3))
-    turned = xp.reshape(turned, (one_y.shape[0], one_x.shape[0]))
-    counts = xp.matrix_transpose(one_y) @ turned @ one_x
-    smooth_y, smooth_x = (home.bring(_smoothing(count, *smoothing)) for count in (count_y, count_x))
-    agreed = smooth_y @ counts @ smooth_x
+    grids, sizes = (source_grid, target_grid), (source_size, target_size)
+    counted = _Counted.of(votes, *grids, *sizes, home, reflected)
+    agreed = counted.smooth(counted.bins(counted.votes), smoothing)
     if strength != 1.0:
-        agreed = xp.clip(agreed, 0.0, None) ** strength
-    scored = turned * (one_y @ agreed @ xp.matrix_transpose(one_x))
-    scored = xp.reshape(scored, (shape[0], shape[2], shape[1], shape[3]))
-    return xp.reshape(xp.permute_dims(scored, (0, 2, 1, 3)), votes.shape)
+        agreed = home.xp.clip(agreed, 0.0, None) ** strength
+    return counted.scored(agreed)
 
 
-def rigidity(votes: Any, source_grid: Grid, target_grid: Grid, home: Home) -> float:
+def reflection(
+    votes: Any,
+    source_grid: Grid,
+    target_grid: Grid,
+    source_size: tuple[int, int],
+    target_size: tuple[int, int],
+    home: Home,
+) -> float:
+    r"""Return what speaks for things that face opposite ways; from -0.5 on more than against it.
+
+    .. math:: \log \frac{\max k * h'_r}{\max k * h'_d} + \frac12 \log \frac{r + 10}{d + 40}
+
+    The first part compares the highest counts of the squared votes by reflections, :math:`h_r`, and
+    by displacements, :math:`h_d`, each less what the same votes spread evenly would give. The
+    second asks pairs of mutual best matches, two to four cells apart across and up to four down:
+    d of them are apart in the target as they are in the source, r in the other order across. What
+    is its own mirror image has counts alike, but matches in order.
+
+    Parameters
+    ----------
+    votes, source_grid, target_grid, source_size, target_size, home :
+        As of `hough`.
+
+    Examples
+    --------
+    >>> grid, home = Grid(8, 8, 8.0, 19.0), Home.of(np.zeros(1))
+    >>> there = np.arange(64).reshape(8, 8)
+    >>> [
+    ...     reflection(np.eye(64)[cells.ravel()], grid, grid, (64, 64), (64, 64), home) > -0.5
+    ...     for cells in (there, there[:, ::-1])
+    ... ]
+    [False, True]
+    """
+    grids, sizes = (source_grid, target_grid), (source_size, target_size)
+    # One wait for both.
+    peaks = to_numpy(
+        home.xp.stack(
+            [_Counted.of(votes, *grids, *sizes, home, way).peak() for way in (True, False)]
+        )
+    )
+    least = np.finfo(np.float32).tiny
+    higher = float(np.diff(np.log(np.maximum(peaks[::-1].astype(float), least)))[0])
+    there, mutual = _mutual(votes, source_grid, target_grid, home)
+    return higher + 0.5 * _reversed(there, mutual, source_grid, target_grid)
+
+
+def _mutual(
+    votes: Any, source_grid: Grid, target_grid: Grid, home: Home
+) -> tuple[np.ndarray, np.ndarray]:
+    """Best matches of the source's cells, (n,), and which of them lead back to within a cell."""
+    xp = home.xp
+    best = [xp.argmax(votes, axis=axis) for axis in (1, 0)]
+    some = xp.astype(xp.max(votes, axis=1) > 0.0, best[0].dtype)
+    # One wait for all.
+    found = to_numpy(xp.concat([*best, some]))
+    n, m = source_grid.count, target_grid.count
+    there, back, voting = found[:n], found[n : n + m], found[n + m :]
+    centres = source_grid.centres
+    apart = np.abs(centres[back[there]] - centres).max(axis=1)
+    return there, (apart <= source_grid.stride) & (voting > 0)
+
+
+def _reversed(there: np.ndarray, mutual: np.ndarray, source: Grid, target: Grid) -> float:
+    """How many more pairs of matches are in the other order across than in the same, a logarithm.
+
+    Of pairs that are as far apart in the target as in the source.
+    """
+    shape = (source.h, source.w)
+    on = mutual.reshape(shape)
+    # In cells of the source.
+    x, y = (target.centres[there].T / source.stride).reshape(2, *shape)
+    same = other = 0
+    for dx in range(ACROSS[0], ACROSS[1] + 1):
+        for dy in range(-DOWN, DOWN + 1):
+            if dx >= source.w or abs(dy) >= source.h:
+                continue
+            here = slice(max(-dy, 0), source.h - max(dy, 0)), slice(0, source.w - dx)
+            next_ = slice(max(dy, 0), source.h - max(-dy, 0)), slice(dx, source.w)
+            asked = on[here] & on[next_] & (np.abs(y[next_] - y[here] - dy) <= OFF_DOWN)
+            step = x[next_] - x[here]
+            same += np.count_nonzero(asked & (np.abs(step - dx) <= OFF_ACROSS))
+            other += np.count_nonzero(asked & (np.abs(step + dx) <= OFF_ACROSS))
+    return float(np.log((other + ADDED[0]) / (same + ADDED[1])))
+
+
+def rigidity(
+    votes: Any,
+    source_grid: Grid,
+    target_grid: Grid,
+    home: Home,
+    turned: np.ndarray | None = None,
+) -> float:
     r"""Return the chance that two of the mutual best matches move alike, from 0 to 1.
 
     .. math:: \Pr_{i, i' \in \mathcal{M}} \big[\, \|d_i - d_{i'}\|_\infty \le r \,\big],
@@ -129,19 +267,19 @@ def rigidity(votes: Any, source_grid: Grid, target_grid: Grid, home: Home) -> fl
 
     with j(i) the best match of cell i, M the cells that their match leads back to within a cell,
     and r a twentieth of the source's longer side. It needs no label; 0 where nothing is mutual.
+    With `turned`, matrix and shift of shape (2, 3), displacements are those from the turned places.
     """
-    xp = home.xp
-    # One wait for both.
-    best = to_numpy(xp.concat([xp.argmax(votes, axis=axis) for axis in (1, 0)]))
-    there, back = best[: source_grid.count], best[source_grid.count :]
-    centres = source_grid.centres
-    apart = np.abs(centres[back[there]] - centres).max(axis=1)
-    mutual = np.flatnonzero(apart <= source_grid.stride)
+    there, mutual = _mutual(votes, source_grid, target_grid, home)
+    some = np.flatnonzero(mutual)
     # So many say as much as all.
-    mutual = mutual[:: -(-len(mutual) // MOST) or 1]
-    moves = target_grid.centres[there[mutual]] - centres[mutual]
+    some = some[:: -(-len(some) // MOST) or 1]
+    places = source_grid.centres[some]
+    if turned is not None:
+        places = places @ turned[:, :2].T + turned[:, 2]
+    moves = target_grid.centres[there[some]] - places
     if not len(moves):
         return 0.0
+    xp = home.xp
     reach = source_grid.stride * max(ALIKE * max(source_grid.h, source_grid.w), 1.0)
     x, y = home.bring(np.ascontiguousarray(moves.T))
     alike = xp.abs(x[:, None] - x[None, :]) <= reach
@@ -149,25 +287,14 @@ def rigidity(votes: Any, source_grid: Grid, target_grid: Grid, home: Home) -> fl
     return float(xp.count_nonzero(alike)) / len(moves) ** 2
 
 
-def fitting_strength(found: float) -> float:
-    """Return the strength of Hough matching that a rigidity bears, if nothing else is known.
-
-    Examples
-    --------
-    >>> fitting_strength(0.05), fitting_strength(0.2)
-    (0.0, 0.5)
-    """
-    share = (found - LEAST_RIGID) / (RIGID - LEAST_RIGID)
-    return STRENGTH * float(np.clip(share, 0.0, 1.0))
-
-
 def _one_hot(
     strides: tuple[float, float], counts: tuple[int, int], length: int, size: float, bins: int,
-    home: Home,
+    home: Home, reflected: bool = False,
 ) -> Any:  # fmt: skip
     """Which pairs of rows (or columns) are in which bin along one side, (pairs, bins)."""
     here, there = (stride * np.arange(count) for stride, count in zip(strides, counts, strict=True))
-    places = np.floor((length - here[:, None] + there[None, :]) / size)
+    start = here if reflected else length - here
+    places = np.floor((start[:, None] + there[None, :]) / size)
     # Made where it is used: most of it is zeros.
     places = home.bring(np.clip(places.ravel(), 0, bins - 1))
     numbers = home.xp.arange(bins, dtype=home.dtype, device=home.device)

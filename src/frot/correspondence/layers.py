@@ -18,7 +18,7 @@ from frot.correspondence._features import FeatureMap, Grid
 from frot.correspondence._interpolation import resize
 from frot.correspondence._layer_costs import DEVICE_BUDGET, GridGeometry, layer_costs
 from frot.correspondence._photo import Photo
-from frot.correspondence.poses import Frame, Pose
+from frot.correspondence.poses import Frame
 
 if TYPE_CHECKING:
     from frot.correspondence._transport import LayerPlan
@@ -345,8 +345,6 @@ class PairFeatures:
         Their layers, cell against cell.
     a, b : arrays of shape (n,) and (m,)
         Weights of the cells.
-    pose : Pose, optional
-        How A is turned here, once that was looked for.
     """
 
     source: PhotoFeatures
@@ -354,9 +352,3 @@ class PairFeatures:
     layers: LayerPair
     a: np.ndarray
     b: np.ndarray
-    pose: Pose | None = None
-
-    @cached_property
-    def known(self) -> dict[str, Any]:
-        """What was found out about the pair, by name; methods share it."""
-        return {}

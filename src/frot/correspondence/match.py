@@ -18,6 +18,7 @@ from frot._base.errors import InputError, require
 from frot._base.validate import check_choice, check_count, check_number
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
+from frot.correspondence.agreement import rigidity
 from frot.correspondence.chance import chance
 from frot.correspondence.flow import Flow, Warped, flow_of, look_up
 from frot.correspondence.poses import Pose, Turn
@@ -64,6 +65,11 @@ class Match:
         The strength of Hough matching that the scores were made with; 0 where there was none.
     pose : Pose
         How A was turned before it was matched. Everything here is in A's own frame all the same.
+    rigidity : float
+        The chance that two of the mutual best matches move alike, before Hough matching.
+    reflected : bool
+        Whether matches were taken for a reflection, since A and B face opposite ways: Hough
+        matching then looks for what reflections have in common, and points are read off so.
     """
 
     source: Photo
@@ -86,6 +92,8 @@ class Match:
     raw_plan: Any
     agreement: float = 0.0
     pose: Pose = Pose()
+    rigidity: float = 0.0
+    reflected: bool = False
 
     @property
     def home(self) -> Home:
@@ -143,7 +151,7 @@ class Match:
         All in pixels of the resized photographs.
         """
         share = self.transferring.confidence(points, moved)
-        return chance(self.transferring.support(points, moved), share, self.agreement), share
+        return chance(self.transferring.support(points, moved), share, self.rigidity), share
 
     def heatmap(self, point: Any) -> np.ndarray:
         """Return how strongly every pixel of B is matched with a point of A, (H, W), at most 1."""
@@ -165,7 +173,7 @@ class Match:
             self.target_ratio, self.source_ratio, self.b, self.a,
             self.alpha, self.phi, self.prior, transport, self.method, self.seconds,
             self.target_cam, self.source_cam, self.transferring.inverse, plan,
-            self.agreement, self.pose,
+            self.agreement, self.pose, self.rigidity, self.reflected,
         )  # fmt: skip
         vars(turned)["inverse"] = self
         return turned
@@ -298,7 +306,7 @@ class Match:
             "turned": None if read.turned is None else read.turned.tolist(),
             "pose": asdict(self.pose),
         }
-        plain = ("alpha", "phi", "prior", "method", "seconds", "agreement")
+        plain = "alpha phi prior method seconds agreement rigidity reflected".split()
         about |= {name: getattr(self, name) for name in plain}
         arrays = {
             "source": _packed(self.source.pixels),
@@ -337,6 +345,7 @@ class Match:
             "phi": {name: float(cost) for name, cost in (self.phi or {}).items()},
             "method": self.method,
             "agreement": float(self.agreement),
+            "reflected": self.reflected,
             "pose": {
                 "name": str(self.pose),
                 **asdict(self.pose.turn),
@@ -402,12 +411,17 @@ def rebuilt(arrays: dict[str, np.ndarray]) -> Match:
     ]
     ratios, (mode, radius, blank) = about["ratios"], about["transfer"]
     turned = None if about.get("turned") is None else np.array(about["turned"])
+    rigid = about.get("rigidity")
+    if rigid is None:
+        # The first files have none, and are not to be read as if nothing agreed.
+        rigid = rigidity(scores, grids[0], grids[1], Home.of(scores), turned)
     return Match(
         photos[0], photos[1], grids[0], grids[1], ratios[0], ratios[1], arrays["a"], arrays["b"],
         about["alpha"], about["phi"], about["prior"], result, about["method"], about["seconds"],
         arrays.get("source_cam"), arrays.get("target_cam"),
         Transferring(scores, grids[0], grids[1], Home.of(scores), mode, radius, blank, turned),
-        plan, about.get("agreement", 0.0), _pose(about.get("pose")),
+        plan, about.get("agreement", 0.0), _pose(about.get("pose")), rigid,
+        about.get("reflected", False),
     )  # fmt: skip
 
 

@@ -119,7 +119,7 @@ def _facts(match: Match) -> list[tuple[str, str]]:
         ("Method", match.method),
         ("Cells", f"{len(match.a):,} of A to {len(match.b):,} of B"),
         ("Pose of A", match.pose.told),
-        ("Strength of Hough matching", f"{match.agreement:.2g}"),
+        ("Strength of Hough matching", _strength(match)),
         ("Time", f"{match.seconds:.3g} s"),
     ]
     result = match.result
@@ -130,6 +130,10 @@ def _facts(match: Match) -> list[tuple[str, str]]:
             ("Solver", result.solver),
         ]
     return facts
+
+
+def _strength(match: Match) -> str:
+    return f"{match.agreement:.2g}{', of a reflection' if match.reflected else ''}"
 
 
 def _rounded(match: Match, sampled: Sampled, heat: HeatRows) -> str:

@@ -161,8 +161,8 @@ class Settings:
         Whether votes are weighed by regularised Hough matching.
     agreement : float or "auto"
         How strongly: votes are multiplied by the agreement on their displacement to this power.
-        1 is the original's; "auto" takes 0.5, with a wider smoothing, where A suits B better as
-        it is than mirrored, and 0 elsewhere.
+        1 is the original's; "auto" takes 0.5, with a wider smoothing, and agreement on a
+        reflection where votes agree on that rather than on a displacement; see `Match.reflected`.
     poses : {"none", "mirror", "all"}
         Whether A is also tried mirrored, or also turned by eighths, mirrored or not, and at 0.7
         and 1.4 times its size; see `Match.pose`.
@@ -216,7 +216,7 @@ class Settings:
     )
     hough: bool = _flag(True, "Let displacements vote (regularised Hough matching).")
     agreement: float | str = _setting(
-        AUTO, "Strength of that: auto (default), by pair, or a power; 1 is full.",
+        AUTO, "Strength of that: auto (default; also of reflections), or a power; 1 is full.",
         _check_agreement, str, "POWER",
     )  # fmt: skip
     poses: str = _choice(
