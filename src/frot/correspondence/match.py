@@ -306,7 +306,7 @@ class Match:
             "turned": None if read.turned is None else read.turned.tolist(),
             "pose": asdict(self.pose),
         }
-        plain = "alpha phi prior method seconds agreement rigidity reflected".split()
+        plain = ["alpha", "phi", "prior", "method", "seconds", "agreement", "rigidity", "reflected"]
         about |= {name: getattr(self, name) for name in plain}
         arrays = {
             "source": _packed(self.source.pixels),
