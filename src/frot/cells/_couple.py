@@ -10,11 +10,13 @@ import numpy as np
 
 from frot._base.annotated import obs_column
 from frot._base.errors import DataWarning, InputError, brief, require, warn_caller
+from frot._base.names import quote_some
 from frot._base.stopping import deadline, finish
 from frot._base.validate import check_count, check_flag, check_number
 from frot.api.solve import solve
 from frot.cells._blocks import Block, join, make_blocks
 from frot.cells._coupling import Coupling, GroupSummary
+from frot.cells._denoise import denoise
 from frot.cells._gate import chance, coherence
 from frot.cells._input import Days, Side, as_cells, read_days
 from frot.costs import MEMORY_BUDGET
@@ -44,6 +46,7 @@ def couple(
     components: int = 10,
     scale: bool = True,
     gate: float | None = 0.01,
+    denoise: bool = True,
     solver: str | Solver = "auto",
     tol: float | None = None,
     max_iter: int | None = None,
@@ -94,7 +97,11 @@ def couple(
     gate : float, optional
         A group is taken if another one is its witness: predictions of the other's coordinates,
         learnt on one day, hold on the other. This is the chance that any group of noise passes;
-        None takes all groups.
+        None takes all groups, as they are.
+    denoise : bool
+        Whether distances in a group are weighted by what its witnesses confirm: directions of its
+        coordinates that predict no other group are noise, or known to it alone, and count less.
+        Keys of ``adata.obsm`` are left as they are.
     solver, tol, max_iter, memory_budget, time_limit, callback, progress :
         As in `frot.solve`.
     device : str, optional
@@ -130,7 +137,7 @@ def couple(
     (array([0.52, 0.48, 0.  , 0.  ]), Status.CONVERGED)
     """
     settings = Settings(
-        groups, growth, tau, eps, eta, layer, components, scale, gate,
+        groups, growth, tau, eps, eta, layer, components, scale, gate, denoise,
         solver, tol, max_iter, memory_budget, device,
     )  # fmt: skip
     data = as_cells(adata)
@@ -155,6 +162,7 @@ class Settings:
     components: int = 10
     scale: bool = True
     gate: float | None = 0.01
+    denoise: bool = True
     solver: str | Solver = "auto"
     tol: float | None = None
     max_iter: int | None = None
@@ -167,6 +175,7 @@ class Settings:
         check_amount(self.eta, "eta")
         check_count(self.components, "components")
         check_flag(self.scale, "scale")
+        check_flag(self.denoise, "denoise")
         if self.gate is not None and not 0.0 < check_number(self.gate, "gate") < 1.0:
             raise InputError("gate: is a chance between 0 and 1, such as 0.01; None takes all")
         if self.device is not None:
@@ -178,11 +187,11 @@ class Settings:
         with deadline(run.pop("time_limit", None)):
             blocks, flat = self.blocks(data, first, second, weights)
             about = _judged(blocks, self.gate)
-            X, Y, passed = join(
-                [block for block, one in zip(blocks, about, strict=True) if one.passed]
-            )
+            taken = [block for block, one in zip(blocks, about, strict=True) if one.passed]
             # Many cells take memory, which is needed now.
             del blocks
+            X, Y, passed = join(self.denoised(taken, weights))
+            del taken
             about += [GroupSummary(name, 0, 0, np.nan, np.nan, False) for name in flat]
             coupling = partial(make_coupling, key, first, second, tuple(about), passed, data, self)
             return finish(lambda: self.solve(X, Y, passed, weights, **run), coupling)
@@ -213,6 +222,12 @@ class Settings:
         rows = (first.rows, second.rows)
         how = (self.layer, int(self.components), self.scale)
         return make_blocks(data, rows, weights, self.groups, *how)
+
+    def denoised(self, blocks: list[Block], weights: tuple[np.ndarray, np.ndarray]) -> list[Block]:
+        """Return the blocks that passed the gate as they are coupled."""
+        if self.gate is None or not self.denoise:
+            return blocks
+        return denoise(blocks, weights, self.gate)
 
     def solve(
         self,
@@ -259,12 +274,14 @@ def _two_days(days: Days, source: Any, target: Any) -> tuple[Side, Side]:
     if source is None and target is None:
         if len(days.order) != 2:
             raise InputError(
-                f"source, target: {days.key} has {len(days.order)} days; say which two, or couple "
-                "all by frot.cells.trajectory"
+                f"source, target: {days.key} has {len(days.order)} days; say which two of "
+                f"{quote_some([str(day) for day in days.order], 20)}, or couple all by "
+                "frot.cells.trajectory"
             )
         source, target = days.order
     if source is None or target is None:
-        raise InputError("source, target: give both")
+        listed = quote_some([str(day) for day in days.order], 20)
+        raise InputError(f"source, target: give both; {days.key} has {listed}")
     first, second = days.side(source, "source"), days.side(target, "target")
     if first.day == second.day:
         raise InputError(f"source, target: both are {first.day}; give two days")

@@ -24,7 +24,7 @@ from scipy.stats import norm
 
 from frot.cells._blocks import Block
 
-__all__ = ["agreement", "chance", "coherence"]
+__all__ = ["agreement", "chance", "chance_of", "coefficients", "coherence", "looked_at"]
 
 # Cells of a day that are looked at. Groups of weak signals pass with more of them, but so do those
 # that have next to nothing in common.
@@ -50,15 +50,19 @@ def coherence(blocks: Sequence[Block], seed: int = 0) -> np.ndarray:
     >>> z.max(axis=1) > 4.0
     array([ True,  True, False])
     """
-    rng = np.random.default_rng(seed)
-    sides = []
-    for values in ([block.source for block in blocks], [block.target for block in blocks]):
-        count = len(values[0])
-        some = np.sort(rng.choice(count, min(count, LOOKED_AT), replace=False))
-        sides.append([one[some] - one[some].mean(axis=0) for one in values])
-    z = np.minimum(_one_way(*sides), _one_way(*sides[::-1]))
+    sides = looked_at(blocks, seed)
+    taught = [coefficients(side) for side in sides]
+    # Predictions for the cells of a day are by what the other one teaches.
+    z = np.minimum(_agreements(sides[0], taught[1]), _agreements(sides[1], taught[0]))
     z[_share_genes(blocks)] = -np.inf
     return z
+
+
+def chance_of(z: np.ndarray) -> np.ndarray:
+    """Return the chance that any of all pairs of groups of noise has such z, shape (L, L)."""
+    # Both ways between two groups tell next to the same.
+    pairs = max(1.0, np.isfinite(z).sum() / 2.0)
+    return np.minimum(1.0, pairs * norm.sf(z))
 
 
 def chance(z: np.ndarray) -> np.ndarray:
@@ -70,22 +74,39 @@ def chance(z: np.ndarray) -> np.ndarray:
     >>> chance(np.array([[none, 5.0], [1.0, none]])).round(3)
     array([0.   , 0.159])
     """
-    # Both ways between two groups tell next to the same.
-    pairs = max(1.0, np.isfinite(z).sum() / 2.0)
-    return np.minimum(1.0, pairs * norm.sf(z.max(axis=1)))
+    return chance_of(z).min(axis=1)
 
 
-def _one_way(here: list[np.ndarray], there: list[np.ndarray]) -> np.ndarray:
-    """Return z of predictions for the cells here from those there, of groups for groups."""
-    starts = np.cumsum([0, *(one.shape[1] for one in there)])
-    taught = np.hstack(there)
-    found = np.empty((len(here), len(here)))
-    for at, (own, other) in enumerate(zip(here, there, strict=True)):
-        gram = other.T @ other
+def looked_at(blocks: Sequence[Block], seed: int = 0) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return the coordinates of some cells of both days, of each group, centred."""
+    rng = np.random.default_rng(seed)
+    sides = []
+    for values in ([block.source for block in blocks], [block.target for block in blocks]):
+        count = len(values[0])
+        some = np.sort(rng.choice(count, min(count, LOOKED_AT), replace=False))
+        sides.append([one[some] - one[some].mean(axis=0) for one in values])
+    return sides[0], sides[1]
+
+
+def coefficients(values: list[np.ndarray]) -> list[np.ndarray]:
+    """Return how each group of k coordinates predicts all D coordinates of all groups, (k, D)."""
+    every = np.hstack(values)
+    found = []
+    for one in values:
+        gram = one.T @ one
         # As much as one more cell of the mean size in every direction; something, where a group is
         # the same in all cells of a day.
-        gram += (np.trace(gram) / len(other) or 1.0) * np.eye(len(gram))
-        predicted = own @ np.linalg.solve(gram, other.T @ taught)
+        gram += (np.trace(gram) / len(one) or 1.0) * np.eye(len(gram))
+        found.append(np.linalg.solve(gram, one.T @ every))
+    return found
+
+
+def _agreements(here: list[np.ndarray], taught: list[np.ndarray]) -> np.ndarray:
+    """Return z of predictions for the cells here, of groups for groups."""
+    starts = np.cumsum([0, *(one.shape[1] for one in here)])
+    found = np.empty((len(here), len(here)))
+    for at, (own, learnt) in enumerate(zip(here, taught, strict=True)):
+        predicted = own @ learnt
         found[at] = [
             agreement(predicted[:, begin:end], one)
             for one, (begin, end) in zip(here, pairwise(starts), strict=True)

@@ -52,7 +52,8 @@ def unpack(
     about = tuple(GroupSummary(**one) for one in facts["about"])
     weights = (settings.weights(data, first), np.full(len(second), 1.0 / len(second)))
     found = {block.name: block for block in settings.blocks(data, first, second, weights)[0]}
-    X, Y, blocks = join([found[one.name] for one in about if one.passed])
+    passed = [found[one.name] for one in about if one.passed]
+    X, Y, blocks = join(settings.denoised(passed, weights))
     shape = (len(first), len(second))
     rows, cols, mass = (arrays.get(name, np.empty(0)) for name in ("rows", "cols", "mass"))
     result = Result(
