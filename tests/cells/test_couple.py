@@ -141,7 +141,7 @@ def test_next_to_no_mass_left_is_said_with_the_tau_that_keeps_half():
 REFUSED = [
     ({"key": "week"}, "key: adata.obs has no column 'week'; it has 'day'"),
     ({"source": 9, "target": 4}, "source: day has no 9; it has '3', '4'"),
-    ({"source": 3}, "source, target: give both"),
+    ({"source": 3}, "source, target: give both; day has '3', '4'"),
     ({"source": 3, "target": 3}, "both are 3"),
     ({"key": "only"}, "key: 'only' has to tell two days at least; all cells are of 'x'"),
     ({"growth": "nobody"}, "growth: adata.obs has no column 'nobody'"),
@@ -155,6 +155,7 @@ REFUSED = [
     ({"layer": "raw"}, "layer: adata has no layer 'raw'"),
     ({"gate": 4.0}, "gate: is a chance between 0 and 1"),
     ({"gate": 0.0}, "gate: is a chance between 0 and 1"),
+    ({"denoise": 0.5}, "denoise: "),
     ({"growth": np.ones(3)}, "is not the name of a column of adata.obs"),
     ({"start": 3}, "start: 3 is not a Coupling"),
 ]  # fmt: skip
@@ -177,5 +178,5 @@ def test_what_is_no_table_of_cells_is_refused():
 
 def test_three_days_without_saying_which_are_refused():
     X, obs, names = planted(days=3)
-    with pytest.raises(frot.InputError, match="day has 3 days; say which two"):
+    with pytest.raises(frot.InputError, match="day has 3 days; say which two of '3', '4', '5'"):
         couple(Cells(X, obs, names), groups=GROUPS)

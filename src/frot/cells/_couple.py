@@ -67,7 +67,8 @@ def couple(
     :math:`C_l` are squared distances in the principal components of group l, divided by their
     mean :math:`a^\top C_l b`: coupling at random costs one in every group and for every alpha,
     which is the unit of eps, eta and tau. Groups that are not coherent with any other are left out
-    (`gate`); among the others the adversary counts once what several groups tell alike.
+    (`gate`), and half of the distances within the others is by what other groups confirm
+    (`denoise`); the adversary counts once what several groups tell alike.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ def couple(
         learnt on one day, hold on the other. This is the chance that any group of noise passes;
         None takes all groups, as they are.
     denoise : bool
-        Whether distances in a group are weighted by what its witnesses confirm: directions of its
+        Whether half of a group's distances is by what its witnesses confirm: directions of its
         coordinates that predict no other group are noise, or known to it alone, and count less.
         Keys of ``adata.obsm`` are left as they are.
     solver, tol, max_iter, memory_budget, time_limit, callback, progress :
