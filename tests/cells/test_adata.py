@@ -7,7 +7,10 @@ import frot
 from frot.cells import Cells, Coupling, Trajectory, couple, trajectory
 from tests.cells.planted import GROUPS, planted
 
-OPTIONS = [{}, {"eps": 0.0}, {"tau": (np.inf, 0.5), "growth": "growth", "components": 2}]
+OPTIONS = [
+    {}, {"eps": 0.0}, {"tau": (np.inf, 0.5), "growth": "growth", "components": 2},
+    {"denoise": False}, {"gate": 1e-6},
+]  # fmt: skip
 
 
 def plain(days=2):
@@ -38,6 +41,29 @@ def test_a_coupling_is_read_back_and_proven_anew(options):
     data = plain()
     found = couple(data, groups=GROUPS, **options)
     found.to_adata()
+    same(Coupling.from_adata(data), found)
+
+
+@pytest.mark.parametrize("options", [{}, {"gate": None}, {"denoise": False}])
+def test_coordinates_are_read_back_as_they_were_coupled(options):
+    data = plain()
+    found = couple(data, groups=GROUPS, **options)
+    found.to_adata()
+    again = Coupling.from_adata(data)
+    for one, two in zip(found.blocks, again.blocks, strict=True):
+        np.testing.assert_allclose(one.source, two.source, atol=1e-12)
+        np.testing.assert_allclose(one.target, two.target, atol=1e-12)
+    assert max(found.result.lower, again.result.lower) <= min(
+        found.result.upper, again.result.upper
+    )
+
+
+def test_couplings_written_before_there_was_denoising_are_read_as_they_were():
+    data = plain()
+    found = couple(data, groups=GROUPS, denoise=False)
+    found.to_adata()
+    for name in ("gate", "denoise"):
+        del data.uns["frot"]["params"][name]
     same(Coupling.from_adata(data), found)
 
 

@@ -131,3 +131,23 @@ def test_the_summary_says_how_right_it_is(found):
     assert "2 of 3 groups passed" in text
     assert "interval" in text
     assert "40 to 40 cells, 2 of 3 groups" in repr(found)
+
+
+def test_the_summary_says_which_groups_could_not_pass():
+    X, obs, names = planted()
+    X[:, 7] = 1.0
+    data = Cells(X, obs, names)
+    text = couple(data, groups=GROUPS | {"silent": ["g7"]}).summary()
+    assert "2 of 3 groups passed, 1 without a gene that varies here" in text
+    assert "3 groups taken without a gate" in couple(data, groups=GROUPS, gate=None).summary()
+    assert "one group, no gate" in couple(data, groups={"one": GROUPS["one"]}).summary()
+
+
+def test_the_summary_counts_cells_that_get_next_to_nothing():
+    X, obs, names = planted()
+    found = couple(Cells(X, obs, names), groups=GROUPS, tau=(np.inf, 1e-3), eps=1e-3)
+    left = int((found.marginals[1] < 0.1 / 40).sum())
+    assert left > 0
+    assert found.mass == pytest.approx(1.0)
+    assert f"target    {left} of 40 cells have less than 10% of an equal share" in found.summary()
+    assert "source    " not in found.summary()

@@ -61,11 +61,21 @@ def test_without_a_gate(run, files, tmp_path):
     assert "--no-gate" in numbers["command"]
 
 
+def test_without_denoising(run, files, made, tmp_path):
+    done = run(*WORDS, "--no-denoise", "--json", "n.json")
+    assert done.exit_code == 0, done.output
+    numbers = json.loads((tmp_path / "n.json").read_text())
+    assert "--no-denoise" in numbers["command"]
+    expected = couple(made.cells, groups=made.groups, denoise=False)
+    assert numbers["value"] == pytest.approx(expected.result.value, rel=1e-8)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("--source", "3", "--target", "1"), "source: day has no '3'"),
-        (("--types", "species"), "types: cells.csv has no column 'species'"),
+        (("--types", "species"), "types: cells.csv has no column 'species' of cells; it has 'day'"),
+        (("--basis", "X_umap"), "basis: cells.csv has no embedding 'X_umap'; it has none"),
         (("--key", "week"), "key: "),
         (("--tau", "much"), "tau: 'much' is neither a number nor two"),
         (("--report", "page.txt"), r"page.txt must end in .html"),

@@ -114,6 +114,8 @@ def _params(coupling: Coupling) -> dict[str, Any]:
     # Files cannot hold None everywhere: what was not given is left out.
     facts = {"key": coupling.key, "growth": settings.growth, "layer": settings.layer}
     facts |= {"components": int(settings.components), "scale": bool(settings.scale)}
+    # Without a gate nothing is denoised, whatever was asked for.
+    facts |= {"gate": settings.gate, "denoise": bool(settings.denoise and settings.gate)}
     return {name: value for name, value in facts.items() if value is not None}
 
 
@@ -146,6 +148,8 @@ def read(adata: Any, key_added: str) -> list[Coupling]:
     kept = data.uns[key_added]
     params = {name: _plain(value) for name, value in kept["params"].items()}
     key = params.pop("key")
+    # Files of couplings that were not denoised do not say so.
+    params.setdefault("denoise", False)
     days = read_days(data, key)
     found = []
     for at in range(len(kept["couplings"])):
@@ -210,7 +214,8 @@ def unpack(
     about = tuple(GroupSummary(**one) for one in facts["about"])
     weights = (settings.weights(data, first), np.full(len(second), 1.0 / len(second)))
     found = {block.name: block for block in settings.blocks(data, first, second, weights)[0]}
-    X, Y, blocks = join([found[one.name] for one in about if one.passed])
+    passed = [found[one.name] for one in about if one.passed]
+    X, Y, blocks = join(settings.denoised(passed, weights))
     shape = (len(first), len(second))
     rows, cols, mass = (arrays.get(name, np.empty(0)) for name in ("rows", "cols", "mass"))
     result = Result(

@@ -23,7 +23,7 @@ from frot._base.errors import InputError, brief
 from frot._base.names import quote_some
 from frot.groups.groups import Groups
 
-__all__ = ["Block", "join", "latent_keys", "make_blocks", "parse_genes"]
+__all__ = ["Block", "join", "latent_keys", "make_blocks", "mean_cost", "parse_genes"]
 
 # Components of less than this share of a group's variance are rounding.
 ROUNDING = 1e-10
@@ -47,6 +47,8 @@ class Block:
     unit: float
     # What genes were divided by.
     spread: np.ndarray
+    # What coordinates were multiplied by to denoise them, (k, k): symmetric and invertible.
+    filter: np.ndarray | None = None
 
     @property
     def size(self) -> int:
@@ -227,13 +229,7 @@ def _scaled(
 ) -> Block | str:
     """Divide coordinates by the root of their mean cost."""
     first, second = values[:n], values[n:]
-    a, b = (part / part.sum() for part in weights)
-    centre, other = a @ first, b @ second
-    unit = float(
-        a @ np.square(first - centre).sum(axis=1)
-        + b @ np.square(second - other).sum(axis=1)
-        + np.square(centre - other).sum()
-    )
+    unit = mean_cost(first, second, weights)
     if unit <= 0.0:
         return name
     k = values.shape[1]
@@ -246,4 +242,23 @@ def _scaled(
         share,
         unit,
         np.ones(k) if spread is None else spread,
+    )
+
+
+def mean_cost(
+    first: np.ndarray, second: np.ndarray, weights: tuple[np.ndarray, np.ndarray]
+) -> float:
+    """Return what coupling at random costs: the mean squared distance over all pairs of cells.
+
+    Examples
+    --------
+    >>> mean_cost(np.array([[0.0], [2.0]]), np.array([[1.0]]), (np.array([0.5, 0.5]), np.ones(1)))
+    1.0
+    """
+    a, b = (part / part.sum() for part in weights)
+    centre, other = a @ first, b @ second
+    return float(
+        a @ np.square(first - centre).sum(axis=1)
+        + b @ np.square(second - other).sum(axis=1)
+        + np.square(centre - other).sum()
     )

@@ -5,22 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from frot._base.annotated import obs_column
 from frot._base.errors import DataWarning, InputError, brief, require, warn_caller
+from frot._base.names import quote_some
 from frot._base.stopping import deadline, finish
 from frot._base.validate import check_count, check_flag, check_number
 from frot.api.solve import solve
 from frot.cells._blocks import Block, join, make_blocks
 from frot.cells._coupling import Coupling, GroupSummary
+from frot.cells._denoise import denoise
+from frot.cells._gate import chance, coherence
 from frot.cells._input import Days, Side, as_cells, read_days
 from frot.costs import MEMORY_BUDGET
 from frot.groups.groups import Groups
@@ -31,7 +31,7 @@ from frot.problem.terms import check_amount
 from frot.solvers import Callback
 from frot.solvers.choose import Solver
 
-__all__ = ["Settings", "agreement", "chance", "coherence", "couple", "make_coupling"]
+__all__ = ["Settings", "couple", "make_coupling"]
 
 
 def couple(
@@ -49,6 +49,7 @@ def couple(
     components: int = 10,
     scale: bool = True,
     gate: float | None = 0.01,
+    denoise: bool = True,
     solver: str | Solver = "auto",
     tol: float | None = None,
     max_iter: int | None = None,
@@ -69,7 +70,8 @@ def couple(
     :math:`C_l` are squared distances in the principal components of group l, divided by their
     mean :math:`a^\top C_l b`: coupling at random costs one in every group and for every alpha,
     which is the unit of eps, eta and tau. Groups that are not coherent with any other are left out
-    (`gate`); among the others the adversary counts once what several groups tell alike.
+    (`gate`), and half of the distances within the others is by what other groups confirm
+    (`denoise`); the adversary counts once what several groups tell alike.
 
     Parameters
     ----------
@@ -99,7 +101,11 @@ def couple(
     gate : float, optional
         A group is taken if another one is its witness: predictions of the other's coordinates,
         learnt on one day, hold on the other. This is the chance that any group of noise passes;
-        None takes all groups.
+        None takes all groups, as they are.
+    denoise : bool
+        Whether half of a group's distances is by what its witnesses confirm: directions of its
+        coordinates that predict no other group are noise, or known to it alone, and count less.
+        Keys of ``adata.obsm`` are left as they are.
     solver, tol, max_iter, memory_budget, time_limit, callback, progress :
         As in `frot.solve`.
     device : str, optional
@@ -135,7 +141,7 @@ def couple(
     (array([0.52, 0.48, 0.  , 0.  ]), Status.CONVERGED)
     """
     settings = Settings(
-        groups, growth, tau, eps, eta, layer, components, scale, gate,
+        groups, growth, tau, eps, eta, layer, components, scale, gate, denoise,
         solver, tol, max_iter, memory_budget, device,
     )  # fmt: skip
     data = as_cells(adata)
@@ -160,6 +166,7 @@ class Settings:
     components: int = 10
     scale: bool = True
     gate: float | None = 0.01
+    denoise: bool = True
     solver: str | Solver = "auto"
     tol: float | None = None
     max_iter: int | None = None
@@ -172,6 +179,7 @@ class Settings:
         check_amount(self.eta, "eta")
         check_count(self.components, "components")
         check_flag(self.scale, "scale")
+        check_flag(self.denoise, "denoise")
         if self.gate is not None and not 0.0 < check_number(self.gate, "gate") < 1.0:
             raise InputError("gate: is a chance between 0 and 1, such as 0.01; None takes all")
         if self.device is not None:
@@ -183,11 +191,11 @@ class Settings:
         with deadline(run.pop("time_limit", None)):
             blocks, flat = self.blocks(data, first, second, weights)
             about = _judged(blocks, self.gate)
-            X, Y, passed = join(
-                [block for block, one in zip(blocks, about, strict=True) if one.passed]
-            )
+            taken = [block for block, one in zip(blocks, about, strict=True) if one.passed]
             # Many cells take memory, which is needed now.
             del blocks
+            X, Y, passed = join(self.denoised(taken, weights))
+            del taken
             about += [GroupSummary(name, 0, 0, np.nan, np.nan, False) for name in flat]
             coupling = partial(make_coupling, key, first, second, tuple(about), passed, data, self)
             return finish(lambda: self.solve(X, Y, passed, weights, **run), coupling)
@@ -218,6 +226,12 @@ class Settings:
         rows = (first.rows, second.rows)
         how = (self.layer, int(self.components), self.scale)
         return make_blocks(data, rows, weights, self.groups, *how)
+
+    def denoised(self, blocks: list[Block], weights: tuple[np.ndarray, np.ndarray]) -> list[Block]:
+        """Return the blocks that passed the gate as they are coupled."""
+        if self.gate is None or not self.denoise:
+            return blocks
+        return denoise(blocks, weights, self.gate)
 
     def solve(
         self,
@@ -260,119 +274,18 @@ def make_coupling(
     )
 
 
-# Cells of a day that are looked at. Groups of weak signals pass with more of them, but so do those
-# that have next to nothing in common.
-LOOKED_AT = 1_000
-# Groups that share more of the genes of the smaller one do not bear witness for each other: what
-# they have in common may be the noise of those genes.
-IN_COMMON = 0.2
-
-
-def coherence(blocks: Sequence[Block], seed: int = 0) -> np.ndarray:
-    r"""Return z of every group (rows) with every other as its witness, shape (L, L).
-
-    The gate: which groups tell something that holds on both days, without labels. Group l predicts
-    the coordinates of another group k, its witness: the prediction :math:`z_i` of cell i is by
-    ridge regression of k on l, learnt from the cells of the *other* day. Where l and k follow
-    something that both days have in common, predictions agree with the coordinates :math:`x_i` that
-    the cell has in k; noise, or a nuisance of l alone, agrees no more than permuted predictions do.
-    With both centred,
-
-    .. math::
-        z_{lk} = \sqrt{n - 1}\, \frac{\sum_i \langle z_i, x_i \rangle}
-        {\sqrt{\operatorname{tr}(Z^\top Z\, X^\top X)}}
-
-    has mean zero and variance one under permutations, exactly. The smaller of both directions
-    counts, and a group has the z of its best witness. Minus infinity where a group is no witness:
-    for itself, and for one that it shares genes with.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> cells, noise = rng.normal(size=(2, 300, 2)), rng.normal(size=(2, 300, 2))
-    >>> def block(name, values):
-    ...     noisy = values + 0.5 * rng.normal(size=values.shape)
-    ...     return Block(name, *noisy, (name,), None, 1.0, 1.0, np.ones(1))
-    >>> z = coherence([block("a", cells), block("b", cells), block("c", noise)])
-    >>> z.max(axis=1) > 4.0
-    array([ True,  True, False])
-    """
-    rng = np.random.default_rng(seed)
-    sides = []
-    for values in ([block.source for block in blocks], [block.target for block in blocks]):
-        count = len(values[0])
-        some = np.sort(rng.choice(count, min(count, LOOKED_AT), replace=False))
-        sides.append([one[some] - one[some].mean(axis=0) for one in values])
-    z = np.minimum(_one_way(*sides), _one_way(*sides[::-1]))
-    z[_share_genes(blocks)] = -np.inf
-    return z
-
-
-def chance(z: np.ndarray) -> np.ndarray:
-    """Return the chance that noise has a witness of such z among all pairs of groups, shape (L,).
-
-    Examples
-    --------
-    >>> none = -np.inf
-    >>> chance(np.array([[none, 5.0], [1.0, none]])).round(3)
-    array([0.   , 0.159])
-    """
-    # Both ways between two groups tell next to the same.
-    pairs = max(1.0, np.isfinite(z).sum() / 2.0)
-    return np.minimum(1.0, pairs * norm.sf(z.max(axis=1)))
-
-
-def _one_way(here: list[np.ndarray], there: list[np.ndarray]) -> np.ndarray:
-    """Return z of predictions for the cells here from those there, of groups for groups."""
-    starts = np.cumsum([0, *(one.shape[1] for one in there)])
-    taught = np.hstack(there)
-    found = np.empty((len(here), len(here)))
-    for at, (own, other) in enumerate(zip(here, there, strict=True)):
-        gram = other.T @ other
-        # As much as one more cell of the mean size in every direction; something, where a group is
-        # the same in all cells of a day.
-        gram += (np.trace(gram) / len(other) or 1.0) * np.eye(len(gram))
-        predicted = own @ np.linalg.solve(gram, other.T @ taught)
-        found[at] = [
-            agreement(predicted[:, begin:end], one)
-            for one, (begin, end) in zip(here, pairwise(starts), strict=True)
-        ]
-    return found
-
-
-def agreement(predicted: np.ndarray, points: np.ndarray) -> float:
-    """Return how much predictions of shape (n, d) agree with points, in standard deviations.
-
-    Examples
-    --------
-    >>> points = np.random.default_rng(0).normal(size=(100, 2))
-    >>> round(agreement(points, points), 1), round(agreement(points[::-1], points), 1)
-    (13.9, -1.3)
-    """
-    predicted, points = predicted - predicted.mean(axis=0), points - points.mean(axis=0)
-    spread = float(np.sum((predicted.T @ predicted) * (points.T @ points)))
-    if spread <= 0.0:
-        return 0.0
-    return float(np.sum(predicted * points) * np.sqrt((len(points) - 1) / spread))
-
-
-def _share_genes(blocks: Sequence[Block]) -> np.ndarray:
-    genes = [set(block.genes) for block in blocks]
-    return np.array(
-        [[len(one & two) > IN_COMMON * min(len(one), len(two)) for two in genes] for one in genes]
-    )
-
-
 def _two_days(days: Days, source: Any, target: Any) -> tuple[Side, Side]:
     if source is None and target is None:
         if len(days.order) != 2:
             raise InputError(
-                f"source, target: {days.key} has {len(days.order)} days; say which two, or couple "
-                "all by frot.cells.trajectory"
+                f"source, target: {days.key} has {len(days.order)} days; say which two of "
+                f"{quote_some([str(day) for day in days.order], 20)}, or couple all by "
+                "frot.cells.trajectory"
             )
         source, target = days.order
     if source is None or target is None:
-        raise InputError("source, target: give both")
+        listed = quote_some([str(day) for day in days.order], 20)
+        raise InputError(f"source, target: give both; {days.key} has {listed}")
     first, second = days.side(source, "source"), days.side(target, "target")
     if first.day == second.day:
         raise InputError(f"source, target: both are {first.day}; give two days")

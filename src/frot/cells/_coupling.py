@@ -21,6 +21,8 @@ __all__ = ["Coupling", "GroupSummary", "between_types", "shares_of"]
 
 # What `transition_matrix` can divide by.
 SHARES = ("source", "target", "none")
+# Of an equal share of the mass: cells with less are counted in the summary where mass may go.
+LITTLE = 0.1
 
 
 @dataclass(frozen=True)
@@ -274,6 +276,7 @@ class Coupling:
             block, (mean, second) = self.blocks[at], parts[at]
             loadings = np.eye(block.size) if block.loadings is None else block.loadings
             shares = np.einsum("gk,kl,gl->g", loadings, second, loadings) / max(costs[at], 1e-300)
+            mean = mean if block.filter is None else np.linalg.solve(block.filter, mean)
             change = loadings @ mean * np.sqrt(block.unit) * block.spread
             for gene in np.argsort(-shares, kind="stable")[:top]:
                 row = (
@@ -359,13 +362,33 @@ class Coupling:
 
     def summary(self, top: int = 10) -> str:
         """Return the answer as text: days, groups that passed, and the certified result."""
-        passed = sum(one.passed for one in self.about)
         lines = [
             f"Cells of {self.key} {self.source.day} ({len(self.source)}) to {self.target.day} "
-            f"({len(self.target)}); {passed} of {len(self.about)} groups passed",
+            f"({len(self.target)}); {self._taken()}",
             *self.result.summary(top).splitlines()[1:],
         ]
+        for side, name in ((self.source, "source"), (self.target, "target")):
+            place = int(side is self.target)
+            if self.result.tau[place] == np.inf:
+                continue
+            # The whole mass may be kept and most cells get nothing of it.
+            left = int((self.marginals[place] < LITTLE / len(side)).sum())
+            lines.append(
+                f"  {name}    {left} of {len(side)} cells have less than {LITTLE:.0%} of an equal "
+                "share of the mass"
+            )
         return "\n".join(lines)
+
+    def _taken(self) -> str:
+        """Say how many groups passed the gate, and which could not."""
+        tested = [one for one in self.about if one.components]
+        passed = sum(one.passed for one in self.about)
+        text = f"{passed} of {len(tested)} groups passed"
+        if all(np.isnan(one.z) for one in tested):
+            text = f"{passed} groups taken without a gate" if passed > 1 else "one group, no gate"
+        if silent := len(self.about) - len(tested):
+            text += f", {silent} without a gene that varies here"
+        return text
 
     def __repr__(self) -> str:
         return (

@@ -181,8 +181,8 @@ def trajectory(
     progress : bool
         Show a progress bar.
     **options :
-        As in `couple`: growth, tau, eps, eta, layer, components, scale, gate, solver, tol,
-        max_iter, memory_budget, device.
+        As in `couple`: growth, tau, eps, eta, layer, components, scale, gate, denoise, solver,
+        tol, max_iter, memory_budget, device.
 
     Returns
     -------

@@ -12,6 +12,7 @@ import typer
 
 from frot._base.errors import InputError
 from frot._base.files import replacing
+from frot._base.names import quote_some
 from frot._base.stopping import Interrupted
 from frot.cli.command import Progress, Writes, arguments, bar, command, given, option, option_words
 from frot.cli.console import (
@@ -28,7 +29,7 @@ from frot.cli.solve import TAU, prices
 
 __all__ = ["couple"]
 
-GROUPS = "A .gmt, .json, .csv or .tsv file of gene sets, or prefix."
+GROUPS = "A .gmt, .json, .csv or .tsv file of gene sets, a key of obsm, or prefix."
 OBS = "Table with what is known of each cell, by name; for .csv and .tsv."
 GROWTH = "Column with the descendants expected of a cell."
 TYPES = "Column with the cell types, for transitions and pictures."
@@ -111,6 +112,7 @@ def couple(
     eps: Annotated[float, option("Problem", "Entropy of the plan; 0 is exact.", "COST")] = 0.02,
     eta: Annotated[float, option("Problem", "Entropy of the weights.", "COST")] = 0.05,
     gate: Annotated[bool, option("Problem", "Leave incoherent pathways out.")] = True,
+    denoise: Annotated[bool, option("Problem", "Count what other pathways confirm.")] = True,
     types: Annotated[str | None, option("Output", TYPES, "NAME")] = None,
     basis: Annotated[str | None, option("Output", BASIS, "NAME")] = None,
     report: Annotated[Path | None, option("Output", "Write a web page.", "FILE")] = None,
@@ -137,10 +139,15 @@ def couple(
         time_limit=(time_limit, None),
     )
     options |= {} if gate else {"gate": None}
+    options |= {} if denoise else {"denoise": False}
     columns = tuple(name for name in (key, growth, types) if name is not None)
     cells = frot.cells.read_cells(data, obs, columns=columns)
     if types is not None and types not in cells.obs:
-        raise InputError(f"types: {data} has no column {types!r} of cells")
+        known = quote_some([str(one) for one in cells.obs]) or "none"
+        raise InputError(f"types: {data} has no column {types!r} of cells; it has {known}")
+    if basis is not None and basis not in cells.obsm:
+        known = quote_some([str(one) for one in cells.obsm]) or "none"
+        raise InputError(f"basis: {data} has no embedding {basis!r}; it has {known}")
     with warnings_as_lines():
         try:
             found = frot.cells.couple(

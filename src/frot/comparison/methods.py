@@ -155,7 +155,7 @@ def _equitable(task: Task) -> Result:
         )
     costs = [cdist(X[:, of], Y[:, of], "sqeuclidean") for of in task.groups.indices]
     # Values next to nothing are common here, and their last digits lost.
-    options = {"tol": 1e-6} | task.options
+    options: dict[str, Any] = {"tol": 1e-6} | task.options
     names = task.groups.names
     return equitable(np.stack(costs), names=names, progress=task.progress, **options)
 

@@ -95,6 +95,8 @@ class Drawn:
     fate: np.ndarray
     growth: np.ndarray
     groups: Groups
+    # A gene of several pathways has a column in each, of the same name.
+    genes: tuple[str, ...] | None = None
 
     def standardised(self) -> tuple[np.ndarray, np.ndarray]:
         """Genes of unit variance, of both days."""
@@ -112,7 +114,8 @@ class Drawn:
     @property
     def cells(self) -> Cells:
         """As `couple` takes them."""
-        return Cells(self.X, {"day": self.day, "fate": self.fate, "growth": self.growth})
+        obs = {"day": self.day, "fate": self.fate, "growth": self.growth}
+        return Cells(self.X, obs, self.genes)
 
     @property
     def born(self) -> np.ndarray:
@@ -126,15 +129,15 @@ def _split_pbmc(setting: Setting, seed: int) -> Drawn:
 
     Cell types are the truth. Shared nuisance pathways all trade places alike.
     """
-    X, kinds, groups = _pbmc()
+    X, kinds, groups, names = _pbmc()
     rng = np.random.default_rng((seed, 7))
     order = rng.permutation(len(X))
     half = len(X) // 2
     X, kinds, day = X[order], kinds[order], np.repeat([0, 1], [half, len(X) - half])
-    names = rng.permutation(len(groups))
+    order = rng.permutation(len(groups))
     blocks = []
     trade = {d: rng.permutation(np.flatnonzero(day == d)) for d in (0, 1)}
-    noisy = set(names[: round(setting.noise * len(groups))].tolist())
+    noisy = set(order[: round(setting.noise * len(groups))].tolist())
     for place, genes in enumerate(groups.indices):
         block = X[:, genes].copy()
         if place in noisy:
@@ -143,12 +146,13 @@ def _split_pbmc(setting: Setting, seed: int) -> Drawn:
                 block[at] = block[trade[d] if setting.shared else rng.permutation(at)]
         blocks.append(block)
     sizes = Groups.from_sizes([block.shape[1] for block in blocks], names=groups.names)
-    return Drawn(np.hstack(blocks), day, kinds, np.ones(len(X)), sizes)
+    genes = tuple(names[gene] for members in groups.indices for gene in members)
+    return Drawn(np.hstack(blocks), day, kinds, np.ones(len(X)), sizes, genes)
 
 
 @cache
-def _pbmc() -> tuple[np.ndarray, np.ndarray, Groups]:
-    """Return scanpy's bundled 700 blood cells, their types, and Hallmark gene sets of them."""
+def _pbmc() -> tuple[np.ndarray, np.ndarray, Groups, list[str]]:
+    """Return scanpy's bundled 700 blood cells, their types, Hallmark gene sets, and the genes."""
     import warnings
 
     import scanpy  # pyright: ignore[reportMissingImports]
@@ -160,7 +164,8 @@ def _pbmc() -> tuple[np.ndarray, np.ndarray, Groups]:
         adata = scanpy.datasets.pbmc68k_reduced()
     groups = Groups.from_gmt(hallmark_path(), list(adata.var_names)).limited(5, 500)
     X = np.asarray(adata.X, dtype=float)
-    return X, np.asarray(adata.obs["bulk_labels"]).astype(str), groups
+    kinds = np.asarray(adata.obs["bulk_labels"]).astype(str)
+    return X, kinds, groups, [str(name) for name in adata.var_names]
 
 
 def has_pbmc() -> bool:
