@@ -144,7 +144,7 @@ def placed(source, target, goes, share, home=NUMPY, seed=0):
     on = (y >= 0) & (y < target.h) & (x >= 0) & (x < target.w) & (rng.random(source.count) >= share)
     cells = np.where(on, y * target.w + x, rng.integers(target.count, size=source.count))
     votes = np.eye(target.count)[cells] + 0.05 * rng.random((source.count, target.count))
-    sizes = [tuple(int(8 * side) for side in (grid.h, grid.w)) for grid in (source, target)]
+    sizes = (8 * source.h, 8 * source.w), (8 * target.h, 8 * target.w)
     return reflection(home.bring(votes), source, target, *sizes, home)
 
 
