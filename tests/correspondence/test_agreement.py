@@ -144,8 +144,8 @@ def placed(source, target, goes, share, home=NUMPY, seed=0):
     on = (y >= 0) & (y < target.h) & (x >= 0) & (x < target.w) & (rng.random(source.count) >= share)
     cells = np.where(on, y * target.w + x, rng.integers(target.count, size=source.count))
     votes = np.eye(target.count)[cells] + 0.05 * rng.random((source.count, target.count))
-    one, two = ((8 * grid.h, 8 * grid.w) for grid in (source, target))
-    return reflection(home.bring(votes), source, target, one, two, home)
+    sizes = (8 * source.h, 8 * source.w), (8 * target.h, 8 * target.w)
+    return reflection(home.bring(votes), source, target, *sizes, home)
 
 
 @pytest.mark.parametrize("home", [NUMPY, Home.of(torch.zeros(1, dtype=torch.float64))])

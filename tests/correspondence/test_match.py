@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -25,7 +27,18 @@ def test_everything_comes_back(match, way, tmp_path):
     assert found.confidence == pytest.approx(moved.confidence, abs=1e-6)
     for name in ("displacement", "valid"):
         np.testing.assert_array_equal(getattr(again.flow(), name), getattr(match.flow(), name))
-    for name in ("alpha", "phi", "prior", "method", "seconds", "source_ratio", "target_grid"):
+    for name in (
+        "alpha",
+        "phi",
+        "prior",
+        "method",
+        "seconds",
+        "source_ratio",
+        "target_grid",
+        "agreement",
+        "rigidity",
+        "reflected",
+    ):
         assert getattr(again, name) == getattr(match, name)
     for name in ("a", "b", "plan", "scores", "source_cam", "target_cam"):
         np.testing.assert_array_equal(getattr(again, name), getattr(match, name))
@@ -40,6 +53,20 @@ def test_everything_comes_back(match, way, tmp_path):
         assert getattr(after, name) == getattr(before, name)
     assert after.summary() == before.summary()
     assert repr(again) == repr(match)
+
+
+def test_files_of_before_are_as_rigid_as_their_scores(match, tmp_path):
+    path = match.save(tmp_path / "cats.npz")
+    with np.load(path) as kept:
+        arrays = dict(kept)
+    about = json.loads(str(arrays["about"]))
+    for name in ("rigidity", "reflected"):
+        del about[name]
+    np.savez(path, **{**arrays, "about": np.array(json.dumps(about))})
+    again = load_match(path)
+    assert not again.reflected
+    # Hough matching makes matches agree.
+    assert again.rigidity >= match.rigidity > 0.1
 
 
 def test_pixels_of_eight_bits_take_eight(match, tmp_path):
