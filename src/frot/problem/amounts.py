@@ -73,10 +73,10 @@ def check_range(mean_cost: Any, eps: Any = 0.0, who: str = "costs") -> None:
     ...
     frot.InputError: X[1], Y[1]: the costs are infinite or NaN; scale the points down, or check ...
     """
-    if isinstance(mean_cost, float) and isinstance(eps, float) and mean_cost <= LARGEST_COST:
+    alone = isinstance(mean_cost, float) and isinstance(eps, float) and mean_cost <= LARGEST_COST
+    if alone and (eps == 0.0 or max(mean_cost, 1.0) / LARGEST_QUOTIENT <= eps):
         # What nearly all are; small problems would wait for the questions below.
-        if eps == 0.0 or max(mean_cost, 1.0) / LARGEST_QUOTIENT <= eps:
-            return
+        return
     levels, amounts = np.broadcast_arrays(np.atleast_1d(mean_cost), np.asarray(eps))
     for at in np.flatnonzero(~(levels <= LARGEST_COST)).tolist():
         costs = "costs:" if who == "costs" else f"{who.format(at=at)}: the costs"
