@@ -100,3 +100,16 @@ def test_max_min_of_costs_below_the_normal_numbers(scale: float):
         )
     )
     assert Fraction(found.lower) <= truth <= Fraction(found.upper)
+
+
+@pytest.mark.parametrize("scale", [1e-155, 1e-158, 1e-160, 1e-161])
+@pytest.mark.parametrize("method", ["srw", "max_sliced"])
+def test_eigenvalues_below_the_normal_numbers(method: str, scale: float):
+    """On a line all directions are one, and sorting is the plan."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, Y = scale * rng.normal(size=(6, 1)), scale * (rng.normal(size=(6, 1)) + 1.0)
+        found = frot.srw(X, Y, 1) if method == "srw" else frot.max_sliced(X, Y)
+        sides = sorted(X[:, 0].tolist()), sorted(Y[:, 0].tolist())
+        truth = sum((Fraction(x) - Fraction(y)) ** 2 for x, y in zip(*sides, strict=True)) / 6
+        assert Fraction(found.lower) <= truth <= Fraction(found.upper)
