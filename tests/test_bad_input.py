@@ -164,8 +164,8 @@ class TestCostStacks:
             (np.ones((3, 5)), r"C: has shape \(3, 5\).*use C\[None\] for a single cost"),
             (np.ones((2, 0, 5)), r"C: is empty \(shape \(2, 0, 5\)\)"),
             (np.full((2, 3, 5), np.nan), "C: 30 of 30 entries are NaN or minus infinity"),
-            ("costs", "C: holds <U5, not numbers"),
-            (np.full((2, 3, 5), 1e300), "costs: are infinite or NaN"),
+            ("costs", "C: is the text 'costs', not numbers; .*frot.read_table"),
+            (np.full((2, 3, 5), 1e300), r"costs: are 1e\+300 on average, and their sums overflow"),
         ],
     )
     def test_refused(self, costs, message):
@@ -187,6 +187,21 @@ def test_data_frames_with_other_columns():
     left, right = pandas.DataFrame(X, columns=names), pandas.DataFrame(Y, columns=names[::-1])
     with pytest.raises(InputError, match=r"X, Y: have different columns; .* Y\[X.columns\]"):
         frot.solve(left, right)
+
+
+@pytest.mark.parametrize(("side", "lone"), [("X", "d"), ("Y", "e")])
+def test_data_frames_of_which_one_has_a_column_more(side: str, lone: str):
+    pandas = pytest.importorskip("pandas")
+    left = pandas.DataFrame(X, columns=["a", "b", "c", "d" if side == "X" else "a"])
+    right = pandas.DataFrame(Y, columns=["a", "b", "c", "a" if side == "X" else "e"])
+    # Y[X.columns] would fail here.
+    with pytest.raises(InputError, match=f"only {side} has '{lone}', for one: keep those that bo"):
+        frot.solve(left, right)
+
+
+def test_no_points_at_all():
+    with pytest.raises(InputError, match=r"^X: has no points; give an array of shape"):
+        frot.solve([], Y)
 
 
 def test_cosine_of_a_row_of_zeros():

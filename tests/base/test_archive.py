@@ -134,3 +134,8 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch)
         frot.solve(X, Y, GROUPS, eta=1.0).save(path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["answer.npz"]
+
+
+def test_a_folder_is_called_one(tmp_path):
+    with pytest.raises(frot.InputError, match="is a folder; give a file that a save of frot wrote"):
+        frot.load(tmp_path)

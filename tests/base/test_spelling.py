@@ -74,3 +74,13 @@ def test_every_door_takes_both():
         assert "seed" not in inspect.signature(call).parameters, door
         if SECOND_NAMES.keys() & inspect.signature(call).parameters.keys():
             assert hasattr(call, "__wrapped__"), door
+
+
+@pytest.mark.parametrize(
+    ("door", "word", "ours"),
+    [("solve", "group", "groups"), ("solve", "metrc", "metric"), ("pairwise", "n_job", "n_jobs")],
+)
+def test_a_misspelt_argument_is_named(door: str, word: str, ours: str):
+    message = rf"{door}\(\) got an unexpected keyword argument '{word}'; did you mean '{ours}'\?"
+    with pytest.raises(TypeError, match=message):
+        getattr(DOORS, door)(X, Y, **{word: 1})

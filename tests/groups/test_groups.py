@@ -335,3 +335,11 @@ def test_subset_errors(keep, message):
 def test_raw_arrays_are_checked(flat, offsets, message):
     with pytest.raises(InputError, match=message):
         Groups(("a", "b"), np.array(flat), np.array(offsets), 2)
+
+
+def test_named_sizes_are_not_taken_for_columns():
+    """Sizes without names are read as such, so that these would silently be other groups."""
+    with pytest.raises(InputError, match=r"sizes or columns; for sizes, use Groups.from_sizes"):
+        Groups.parse({"true": 2, "noise": 8}, 10)
+    assert Groups.parse({"true": [2], "noise": [8]}, 10).sizes.tolist() == [1, 1]
+    assert Groups.parse({"true": 0, "noise": 1}, 10).sizes.tolist() == [1, 1]

@@ -496,7 +496,7 @@ class TestMatrices:
     @pytest.mark.parametrize(
         ("matrix", "message"),
         [
-            ("plan", "matrix: holds <U4, not numbers"),
+            ("plan", "matrix: is the text 'plan', not numbers"),
             (np.ones(3), "matrix: has 1 dimensions, expected 2"),
             ([[np.nan]], "matrix: 1 of 1 entries are NaN"),
             ([[1j]], "matrix: is complex"),

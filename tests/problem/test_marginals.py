@@ -71,3 +71,9 @@ def test_a_solver_that_does_not_say_so_takes_no_prices() -> None:
         frot.solve([[0.0]], [[1.0]], tau=1.0, solver="linear_program")
     with pytest.raises(frot.InputError, match=r"tau: a distance keeps all mass"):
         frot.distance([[0.0]], [[1.0]], tau=1.0)
+
+
+@pytest.mark.parametrize("tau", [float("nan"), (1.0, float("nan"))])
+def test_a_price_of_nan(tau):
+    with pytest.raises(frot.InputError, match=r"^tau: is NaN; pass a number > 0, or inf"):
+        frot.solve([[0.0]], [[1.0]], tau=tau)

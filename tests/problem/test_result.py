@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -126,3 +127,9 @@ def test_what_is_proven_without_eps_is_computed_once_and_kept(tmp_path):
     loaded = frot.load(fresh.save(tmp_path / "kept"))
     assert loaded.unregularised == pytest.approx((low, high), rel=1e-15)
     assert f"{low:.10g}" in fresh.summary()
+
+
+def test_one_iteration_is_not_several():
+    result = frot.solve([[0.0]], [[1.0]])
+    assert replace(result, iterations=1).summary().count(", 1 iteration, ") == 1
+    assert ", 2 iterations, " in replace(result, iterations=2).summary()

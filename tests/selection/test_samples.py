@@ -280,7 +280,7 @@ def test_names_that_repeat_or_were_made_dates(tmp_path):
     with pytest.warns(frot.DataWarning) as seen:
         found = read_samples(tmp_path / "a.csv", "arm")
     said = [str(one.message) for one in seen]
-    assert any("1 names are those of several features ('TP53')" in text for text in said)
+    assert any("1 name stands for several features ('TP53')" in text for text in said)
     assert any("named like dates ('2-Sep')" in text for text in said)
     assert found.groups().names == ("TP53", "2-Sep", "TP53#2")
 
@@ -332,8 +332,10 @@ def test_messages_are_short_whatever_the_header(tmp_path):
 def test_missing_values_name_their_option_in_python(tmp_path):
     (tmp_path / "a.csv").write_text("arm,u\na,1.5\na,\nb,2\nb,3\n")
     samples = read_samples(tmp_path / "a.csv", "arm")
-    with pytest.raises(frot.InputError, match=r"X: contains NaN; missing='impute' puts the mean"):
+    with pytest.raises(frot.InputError, match=r"X: contains NaN.*; missing='impute' puts the mean"):
         FROTSelector(1).fit(samples.X, samples.y)
+    with pytest.raises(frot.InputError, match="NaN, 1 of 4, the first in row 1, feature 'u'; "):
+        FROTSelector(1).fit(samples.to_frame(), samples.y)
     FROTSelector(1, missing="impute").fit(samples.X, samples.y)
 
 

@@ -157,3 +157,8 @@ def test_points_without_weight_are_put_back() -> None:
 def test_bad_input(options: dict[str, Any], message: str) -> None:
     with pytest.raises(frot.InputError, match=message):
         frot.solve([[0.0], [1.0]], [[1.0], [2.0]], **options)
+
+
+def test_bounds_are_plain_numbers():
+    result = frot.solve([[0.0], [1.0]], [[1.0], [3.0]], tau=1.0, penalty="tv")
+    assert [type(part) for part in (result.value, result.lower, result.upper)] == [float] * 3

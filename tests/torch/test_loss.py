@@ -665,3 +665,13 @@ class TestMassThatMayGo:
         assert float(loss(x, y, a, b)) > 0.01
         with pytest.raises(frot.InputError, match="one price for both sides"):
             FRWDLoss(tau=(1.0, 2.0), debias=True)
+
+
+@pytest.mark.parametrize("debias", [False, True])
+@pytest.mark.parametrize(
+    ("scale", "message"), [(1e160, "the costs are infinite or NaN"), (1e-156, "^eps: .* too small")]
+)
+def test_costs_beyond_floats_are_refused(scale: float, message: str, debias: bool):
+    x, y = (scale * torch.randn(size, 3, dtype=torch.float64) for size in (5, 6))
+    with pytest.raises(frot.InputError, match=message):
+        FRWDLoss(debias=debias)(x.requires_grad_(), y)

@@ -87,7 +87,8 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     if kind is not None:
         check_choice(kind, "kind", tuple(READERS))
     if not path.is_file():
-        raise InputError(f"{path} does not exist; give a file that a save of frot wrote")
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise InputError(f"{path} {what}; give a file that a save of frot wrote")
     if path.suffix.lower() in FLOWS and kind in (None, "flow"):
         return importlib.import_module(READERS["flow"]).read_flow(path)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable
 from functools import wraps
@@ -53,7 +54,8 @@ def second_names(call: Call) -> Call:
 
     Only those that its signature has, or all of them where it passes keywords on. The signature
     that `inspect` and type checkers see keeps the first names. A word that another library has
-    for one of our arguments raises an error that names ours.
+    for one of our arguments raises an error that names ours, and a misspelt one Python's own error
+    with the name that is near.
 
     Examples
     --------
@@ -77,6 +79,9 @@ def second_names(call: Call) -> Call:
         name: first for first, name in SECOND_NAMES.items() if passes_on or first in parameters
     }
 
+    known = {one.name for one in parameters.values() if one.kind is not one.POSITIONAL_ONLY} - {
+        "self"
+    }
     # Whoever passes keywords on has the last word on what they are called.
     other = set() if passes_on else OTHER_WORDS.keys() - parameters.keys()
 
@@ -88,6 +93,16 @@ def second_names(call: Call) -> Call:
             if second[name] in given:
                 raise InputError(f"{name}: is {second[name]} by another name; give one of them")
             given[second[name]] = given.pop(name)
+        if not passes_on:
+            for name in given.keys() - known:
+                _refuse_unknown(call.__qualname__, name, known)
         return call(*args, **given)
 
     return run  # pyright: ignore[reportReturnType]
+
+
+def _refuse_unknown(call: str, name: str, known: set[str]) -> None:
+    """Raise what Python would, with the argument that may be meant."""
+    near = difflib.get_close_matches(name, sorted(known), 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise TypeError(f"{call}() got an unexpected keyword argument {name!r}{hint}")

@@ -87,6 +87,8 @@ def check_points(points: Any, name: str) -> tuple[Any, tuple[str, ...] | None]:
     """
     values, columns = frame_like(points)
     array: Any = _numbers_anywhere(values, name)
+    if tuple(array.shape) == (0,):
+        raise InputError(f"{name}: has no points; give an array of shape (points, features)")
     if array.ndim == 1:
         raise InputError(
             f"{name}: has shape {tuple(array.shape)}, but points are rows; "
@@ -118,6 +120,12 @@ def check_two_clouds(X: Any, Y: Any) -> tuple[Any, Any, tuple[str, ...] | None]:
             f"X, Y: have {X.shape[1]} and {Y.shape[1]} features; they must be the same ones"
         )
     if x_names is not None and y_names is not None and x_names != y_names:
+        for one, names, others in (("X", x_names, set(y_names)), ("Y", y_names, set(x_names))):
+            if lone := [name for name in names if name not in others]:
+                raise InputError(
+                    f"X, Y: have different columns; only {one} has {brief(lone[0])}, for one: "
+                    "keep those that both have"
+                )
         raise InputError("X, Y: have different columns; reorder one by the other, Y[X.columns]")
     return X, Y, x_names or y_names
 
@@ -539,6 +547,11 @@ def check_finite(array: Any, name: str, infinite: bool = False) -> None:
 
 def _refuse_containers(values: Any, name: str) -> None:
     """Refuse what holds numbers, but not as an array."""
+    if isinstance(values, str):
+        raise InputError(
+            f"{name}: is the text {brief(values)}, not numbers; if that is a file, read it with "
+            "frot.read_table first"
+        )
     # By what they have, not by type: asking for the type would import libraries.
     if callable(getattr(values, "toarray", None)):
         raise InputError(f"{name}: is a sparse matrix; use {name}.toarray()")

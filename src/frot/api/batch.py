@@ -29,7 +29,7 @@ from frot.costs.build import points_geometry
 from frot.costs.geometry import Geometry, stand_ins, take_members
 from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, SimplexFamily
-from frot.problem.amounts import DEFAULT_EPS, Relative
+from frot.problem.amounts import DEFAULT_EPS, Relative, check_range
 from frot.problem.marginals import check_tau
 from frot.problem.status import Status
 from frot.problem.terms import amount_at, check_adversary, check_amount
@@ -141,13 +141,16 @@ def solve_batch(
     begin = time.perf_counter()
     place = home or Home.of(np.zeros(1))
     shares = (a, b) if prices is None else tuple(w / w.sum(axis=1, keepdims=True) for w in (a, b))
-    geometry, true = batch_geometry(X, Y, parsed, METRICS[metric], place, shares)
-    means = to_numpy(geometry.product(*map(place.double().bring, shares)))
-    level = means.mean(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        geometry, true = batch_geometry(X, Y, parsed, METRICS[metric], place, shares)
+        means = to_numpy(geometry.product(*map(place.double().bring, shares)))
+        level = means.mean(axis=1)
+    check_range(level, who="X[{at}], Y[{at}]")
     etas, epss = (np.broadcast_to(amount_at(x, level), (count,)) for x in (eta, eps))
     if not (epss > 0.0).all():
         at = int(np.argmin(epss))
         raise InputError(f"X[{at}], Y[{at}]: all costs are zero, so eps is; pass eps as a number")
+    check_range(level, epss, "X[{at}], Y[{at}]")
     held = max(1, min(count, int(memory_budget // dense_bytes(n, m)))) * dense_bytes(n, m)
     way = "pass a smaller memory_budget, for fewer members at once, or use frot.solve, one by one"
     taus = tuple(amount_at(price, level) for price in prices or (np.inf, np.inf))

@@ -19,6 +19,7 @@ from frot.api.normalise import normalise_costs
 from frot.costs import Costs
 from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily
+from frot.problem.amounts import check_range
 from frot.problem.marginals import Side
 from frot.problem.problem import Problem
 from frot.problem.result import Result
@@ -72,10 +73,6 @@ def check_options(
     return terms, run
 
 
-# Costs beyond this overflow when they are summed.
-LARGEST_COST = 1e290
-
-
 def make_problem(
     make_costs: Callable[[], Costs], terms: Terms, names: tuple[str, ...], **known: Any
 ) -> Problem:
@@ -97,13 +94,13 @@ def make_problem(
             costs, a, b, terms.adversary, names=names, marginals=terms.marginals(), **known
         )
         level = plain.mean_cost
-    if not np.isfinite(level) or level > LARGEST_COST:
-        raise InputError("costs: are infinite or NaN; scale the points down, or check the metric")
+    check_range(level)
     adversary = terms.adversary
     if isinstance(adversary, SimplexFamily):
         adversary = adversary.having(amount_at(terms.eta, level), terms.log_prior)
     # Where nothing costs anything every eps gives a b^T, but it has to be one.
     eps = amount_at(terms.eps, level or 1.0)
+    check_range(level, eps)
     if adversary is plain.adversary and eps == 0.0 and terms.tau is None:
         return plain
     return plain.having(adversary=adversary, eps=eps, marginals=terms.marginals(level or 1.0))

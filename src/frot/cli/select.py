@@ -346,7 +346,8 @@ def select(
         parsed = samples.groups(groups).limited(**limits)
     n, d = samples.shape
     number = max(1, min(50, len(parsed) // 2)) if count is None else count
-    remark(f"{n:,} samples of {d:,} features, {len(set(samples.y.tolist()))} classes")
+    classes = len(set(samples.y.tolist()))
+    remark(f"{n:,} samples of {d:,} features, {classes} class{'' if classes == 1 else 'es'}")
     _note(samples, "features" if transpose else "samples", parsed)
     options = given(
         scaling=(scaling, "balanced"),

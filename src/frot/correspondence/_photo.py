@@ -307,9 +307,11 @@ def _from_array(source: Any, name: str) -> np.ndarray:
             raise InputError(f"{name} holds values that are not finite; replace them first")
         # Interpolation elsewhere overshoots by rounding; anything more is another scale.
         if low < -1e-3 or high > 1 + 1e-3:
-            raise InputError(
-                f"{name} has floats from {low:g} to {high:g}; divide by 255, or give uint8"
-            )
+            # Bytes as floats are what most of these are; a network's input has a mean taken off.
+            fix = "divide by 255, or give uint8" if low >= 0.0 and high > 2.0 else (
+                "bring them to [0, 1], or give uint8"
+            )  # fmt: skip
+            raise InputError(f"{name} has floats from {low:g} to {high:g}; {fix}")
         values = np.clip(values.astype(np.float32), 0.0, 1.0)
     elif values.dtype.kind == "u":
         values = values.astype(np.float32) / np.float32(np.iinfo(values.dtype).max)

@@ -363,6 +363,7 @@ class Groups:
         if isinstance(spec, str | os.PathLike):
             return cls._parse_text(os.fspath(spec), n_features, feature_names)
         if isinstance(spec, Mapping):
+            _refuse_named_sizes(spec, n_features)
             return cls.from_mapping(spec, n_features, feature_names)
         items = members_of.listed(spec)
         if items is None:
@@ -701,6 +702,20 @@ def _check(groups: Groups) -> None:
     if repeated.size:
         group, member = divmod(int(pairs[repeated[0]]), d)
         raise InputError(f"group {names[group]!r} holds feature {member} twice; list it once")
+
+
+def _refuse_named_sizes(spec: Mapping[Any, Any], n_features: int) -> None:
+    """Refuse names with a whole number each that may be sizes: a number alone is a column."""
+    numbers = list(spec.values())
+    if any(isinstance(n, bool) or not isinstance(n, Integral) for n in numbers):
+        return
+    if numbers and min(numbers) > 0 and sum(numbers) == n_features:
+        name, size = next(iter(spec.items()))
+        raise InputError(
+            f"groups gives a whole number to each name, which may be sizes or columns; for sizes, "
+            f"use Groups.from_sizes([{size}, ...], names=[{brief(name)}, ...]), for columns lists, "
+            f"{{{brief(name)}: [{size}], ...}}"
+        )
 
 
 @lru_cache(maxsize=32)

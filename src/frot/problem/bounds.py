@@ -40,6 +40,7 @@ __all__ = [
     "refuse_contradiction",
     "relative_gap",
     "upper_bound",
+    "with_underflow",
     "yielding",
 ]
 
@@ -214,7 +215,16 @@ def marginal_doubt(problem: Problem, plan: Plan) -> np.ndarray:
 def cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray) -> np.ndarray:
     """Bound, (L,), by how much more than `phi` a plan costs whose marginals are exact."""
     doubt = _cost_doubt(problem, plan, phi, _marginal_share(problem, plan))
-    return doubt + (problem.mass_error + UNIT) * np.abs(phi)
+    return with_underflow(problem, plan, phi, doubt + (problem.mass_error + UNIT) * np.abs(phi))
+
+
+def with_underflow(problem: Problem, plan: Plan, phi: np.ndarray, doubt: np.ndarray) -> np.ndarray:
+    """Add to the doubt in costs, (L,), what underflow may have taken from the faintest."""
+    faint = (np.abs(phi) + doubt < FAINT).nonzero()[0]
+    if len(faint):
+        doubt = doubt.copy()
+        doubt[faint] += _underflow(problem, plan, faint)
+    return doubt
 
 
 def _cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray, share: float) -> np.ndarray:

@@ -18,7 +18,7 @@ to the dual value, and a plan keeps :math:`a\, e^{-f / \tau}` of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import fsum, inf
+from math import fsum, inf, isnan
 from typing import Any
 
 import numpy as np
@@ -204,7 +204,10 @@ def _check_side(tau: Any) -> float | Relative:
         return inf
     if isinstance(tau, tuple | list) or getattr(tau, "ndim", 0) > 0:
         raise InputError(f"tau: {brief(tau)} is neither a number nor a pair (tau_a, tau_b)")
-    if check_number(tau.share if isinstance(tau, Relative) else tau, "tau", least=-inf) <= 0.0:
+    price = tau.share if isinstance(tau, Relative) else tau
+    if isinstance(price, float) and isnan(price):
+        raise InputError("tau: is NaN; pass a number > 0, or inf to keep a side")
+    if check_number(price, "tau", least=-inf) <= 0.0:
         raise InputError(
             "tau: must be > 0, since mass that costs nothing to destroy is all destroyed; pass "
             "tau=frot.relative(1.0) for the mean cost, or inf to keep a side"

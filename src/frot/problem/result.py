@@ -326,7 +326,7 @@ class Result:
             f"  value     {self.value:.10g}",
             f"  interval  [{self.lower:.10g}, {self.upper:.10g}]  (gap {self.gap:.1e})",
             f"  status    {self.status}: {self.status.sentence}",
-            f"  solver    {self.solver}, {self.iterations} iterations, {self.time:.3g} s",
+            f"  solver    {self._run_line()}",
             f"  plan      {self.plan.nnz} arcs, mass {self.plan.sum():.6g}",
             *self._plain_line(),
             *self._mass_line(),
@@ -344,6 +344,10 @@ class Result:
         if len(alpha) > top:
             lines.append(f"    ... and {len(alpha) - top} more")
         return "\n".join(lines)
+
+    def _run_line(self) -> str:
+        steps = "1 iteration" if self.iterations == 1 else f"{self.iterations} iterations"
+        return f"{self.solver}, {steps}, {self.time:.3g} s"
 
     def _plain_line(self) -> list[str]:
         if self.plain is None:
@@ -438,7 +442,7 @@ class Result:
             ("value", f"{self.value:.8g}"),
             ("interval", f"[{self.lower:.8g}, {self.upper:.8g}], gap {self.gap:.1e}"),
             ("status", f"{self.status}: {self.status.sentence}"),
-            ("solver", f"{self.solver}, {self.iterations} iterations, {self.time:.3g} s"),
+            ("solver", self._run_line()),
         ]
         title = f"Feature-robust transport of {n:,} to {m:,} points in {len(alpha):,} groups"
         if self.chosen is not None:

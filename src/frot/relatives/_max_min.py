@@ -17,8 +17,15 @@ from frot.costs.protocol import UNIT
 from frot.groups.groups import Groups
 from frot.plans.feasible import round_plan
 from frot.plans.line import line_arcs, line_cost, line_potential, line_potentials
-from frot.plans.plan import Plan
-from frot.problem.bounds import cost_doubt, lower_bound, refuse_contradiction, relative_gap
+from frot.plans.plan import Arcs, Plan
+from frot.problem.bounds import (
+    UNDERFLOW,
+    cost_doubt,
+    lower_bound,
+    refuse_contradiction,
+    relative_gap,
+    with_underflow,
+)
 from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Progress, Result
 from frot.problem.status import Status
@@ -100,7 +107,14 @@ def _line_plan(problem: Problem, feature: np.ndarray) -> tuple[Plan, float]:
     arcs = line_arcs(x, y, problem.a, problem.b)
     plan = round_plan(Plan.from_arcs(*arcs, (len(x), len(y))), problem.a, problem.b)
     # All terms are positive, and each is right to some units in its last place.
-    return plan, line_cost(x, y, plan.arcs()) * (1.0 + (plan.count + 8.0) * UNIT)
+    cost = line_cost(x, y, plan.arcs()) * (1.0 + (plan.count + 8.0) * UNIT)
+    return plan, cost + _line_underflow(x, y, plan.arcs())
+
+
+def _line_underflow(x: np.ndarray, y: np.ndarray, arcs: Arcs) -> float:
+    """Return what squares and products below the smallest normal number may be off by in all."""
+    rows, cols, mass = arcs
+    return (2.0 * len(mass) + 8.0) * UNDERFLOW if (x[rows] != y[cols]).any() else 0.0
 
 
 def _transport(problem: Problem, alpha: np.ndarray, feature: np.ndarray | None) -> At:
@@ -115,6 +129,7 @@ def _transport(problem: Problem, alpha: np.ndarray, feature: np.ndarray | None) 
     proven = lower_bound(problem, alpha, line_potential(x, y, arcs), problem.costs.mix(alpha))
     # That sorting is best needs no potentials, whose sums cancel where points nearly agree.
     cost = line_cost(x, y, arcs) * (1.0 - (0.5 * len(arcs[0]) + 24.0) * UNIT)
+    cost = max(cost - _line_underflow(x, y, arcs), 0.0)
     if cost > proven.bound:
         f, g = line_potentials(x, y, arcs)
         proven = replace(proven, bound=cost, f=f, g=g)
@@ -128,7 +143,8 @@ def _search(
     count = problem.shape[0]
     # Any plan's cost in a group bounds that group's own transport from above.
     product = Plan(np.outer(problem.a, problem.b), copy=False)
-    above = problem.independent + problem.costs.doubt(problem.independent, product)
+    means = problem.independent
+    above = means + with_underflow(problem, product, means, problem.costs.doubt(means, product))
     lowers, uppers = np.full(count, -np.inf), above.copy()
     for group, feature in lines.items():
         uppers[group] = min(uppers[group], _line_plan(problem, feature)[1])

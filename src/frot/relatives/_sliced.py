@@ -22,7 +22,6 @@ from frot.plans.plan import Plan
 from frot.problem.bounds import (
     cost_doubt,
     lower_bound,
-    marginal_doubt,
     refuse_contradiction,
     relative_gap,
 )
@@ -30,7 +29,7 @@ from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Progress, Result
 from frot.problem.status import Status
 from frot.relatives._displacement import Displacements, reduce_points
-from frot.relatives.pair import Pair, check_pair, transport_at
+from frot.relatives.pair import Pair, check_pair, displacement_doubt, transport_at
 
 __all__ = ["costs_along", "generalised_max_sliced", "max_sliced", "sliced"]
 
@@ -312,7 +311,7 @@ def _highest(pair: Pair, at: Displacements, plan: Plan) -> tuple[float, np.ndarr
     bound = float(values[-1]) + doubt
     if not np.isfinite(bound):
         bound = at.proven(plan, values, vectors, 1, 1e-3 * float(values[-1]))
-    return bound + float(marginal_doubt(pair.problem, plan)[0]), vectors[:, -1]
+    return bound + displacement_doubt(pair.problem, plan, at.features), vectors[:, -1]
 
 
 def _slice(at: np.ndarray, x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> Slice:

@@ -19,13 +19,13 @@ from frot.costs.protocol import UNIT
 from frot.groups.groups import Groups
 from frot.plans.feasible import round_plan
 from frot.plans.plan import Plan
-from frot.problem.bounds import Lower, Upper, marginal_doubt
+from frot.problem.bounds import Lower, Upper
 from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Result
 from frot.relatives._displacement import Displacements, reduce_points
 from frot.relatives._fantope import best_planes, top_sum
 from frot.relatives._smoothed import Smoothed
-from frot.relatives.pair import At, Pair, check_pair, transport_at
+from frot.relatives.pair import At, Pair, check_pair, displacement_doubt, transport_at
 from frot.solvers.drive import Callback, Offer, drive
 
 __all__ = ["srw"]
@@ -314,7 +314,7 @@ class _Rounds:
 
     def _marginals(self, plan: Plan) -> float:
         """All directions together bound what any k of them add."""
-        return float(marginal_doubt(self.pair.problem, plan)[0])
+        return displacement_doubt(self.pair.problem, plan, self.at.features)
 
     def _exact(self, factor: np.ndarray) -> At:
         """Transport exactly at Omega = factor factor^T."""

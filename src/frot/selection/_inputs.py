@@ -91,13 +91,27 @@ def _missing(y: Any) -> np.ndarray:
     return np.array([x is None or (isinstance(x, float) and x != x) for x in labels.ravel()])
 
 
+def _where_nan(X: Any) -> str:
+    """Say how many entries of a table are NaN and where the first is; nothing of a sparse one."""
+    try:
+        found = np.isnan(np.asarray(X, dtype=float))
+    except (TypeError, ValueError):
+        return ""
+    if found.ndim != 2 or not found.any():
+        return ""
+    row, column = (int(at) for at in np.argwhere(found)[0])
+    names = getattr(X, "columns", None)
+    feature = column if names is None else brief(str(names[column]))
+    return f", {int(found.sum())} of {found.size}, the first in row {row}, feature {feature}"
+
+
 def _refusal(error: ValueError, X: Any) -> InputError:
     """Say what scikit-learn refused in a table, and the fix where one is known."""
     first = str(error).partition("\n")[0]
     if first == "Input X contains NaN.":
         # scikit-learn names estimators that take NaN, of which this is one.
         fix = "missing='impute' puts the mean of a feature there, missing='drop' leaves it out"
-        return InputError(f"X: contains NaN; {fix}")
+        return InputError(f"X: contains NaN{_where_nan(X)}; {fix}")
     if first.startswith("Input X contains infinity"):
         return InputError("X: contains infinity, or numbers too large; replace them")
     if first.startswith("could not convert string to float"):

@@ -373,7 +373,8 @@ def say_what_is_odd(X: Any, names: Sequence[str], path: Path, logged: bool) -> N
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         mention(
-            f"{path}: {len(repeated)} names are those of several features "
+            f"{path}: {len(repeated)} {'name stands' if len(repeated) == 1 else 'names stand'} for "
+            "several features "
             f"({quote_some(repeated)}); each is ranked by itself, the second as "
             f"{brief(repeated[0] + '#2')}: keep or average one of each if they are the same gene"
         )

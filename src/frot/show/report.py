@@ -104,7 +104,7 @@ def write_report(
             ),
             ("Plan", f"{result.plan.nnz:,} arcs carrying mass {result.plan.sum():.6g}"),
             *kept_mass(result),
-            ("Run", f"{result.iterations} iterations in {result.time:.3g} s"),
+            ("Run", f"{plural(result.iterations, 'iteration')} in {result.time:.3g} s"),
             ("Entropy of α, η", f"{result.eta:g}"),
             ("Entropy of the plan, ε", f"{result.eps:g}"),
             ("Solver", result.solver),

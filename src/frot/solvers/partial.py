@@ -126,8 +126,8 @@ class Partial:
             prices.append(float(self._costs.peaks.max()))
         moved = owed * sum(prices)
         size = float(problem.a @ np.abs(f) + problem.b @ np.abs(g))
-        lower = s * found.lower - UNITS * UNIT * (size + abs(s * found.lower))
-        upper = s * found.upper + UNITS * UNIT * abs(s * found.upper) + moved
+        lower = float(s * found.lower - UNITS * UNIT * (size + abs(s * found.lower)))
+        upper = float(s * found.upper + UNITS * UNIT * abs(s * found.upper) + moved)
         return replace(
             found,
             value=min(max(s * found.value, lower), upper),

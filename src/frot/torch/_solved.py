@@ -23,6 +23,7 @@ from frot.api.solve import solve
 from frot.costs import MEMORY_BUDGET, METRICS, FactoredCosts, FactoredMetric, device_points
 from frot.groups.groups import Groups
 from frot.problem.adversary import simplex_of
+from frot.problem.amounts import check_range
 from frot.problem.marginals import Marginals
 from frot.problem.problem import Problem
 from frot.problem.result import Result
@@ -249,7 +250,8 @@ def _start(asked: Asked, before: tuple[Asked, Solved] | None) -> Any:
 def _solve(asked: Asked, start: Any) -> Solved:
     (x, y, a, b), groups, tol = asked.points, asked.groups, asked.tol
     log_prior = check_prior(asked.prior, len(groups))
-    etas, epss, _ = (to_numpy(part) for part in asked.amounts)
+    etas, epss, levels = (to_numpy(part) for part in asked.amounts)
+    check_range(levels, epss, "x, y" if len(levels) == 1 else "x[{at}], y[{at}]")
     shares = (_unit_mass(a), _unit_mass(b))
     weights, prices = shares, np.full((2, len(etas)), np.inf)
     if asked.tau is not None:

@@ -134,6 +134,7 @@ def test_arrays_by_the_names_of_photos_and_by_content():
         ({"a": {"l": np.ones((3, 4))}}, "shape"),
         ({"a": {"l": np.ones((3, 4, 4), int)}}, "int64"),
         ({"a": {"l": np.full((3, 4, 4), np.nan)}}, "not finite"),
+        ({"a": {"l": np.full((3, 4, 4), 1e200)}}, "beyond float32; .* scale the layer"),
         ({"a": {}}, "empty"),
         ({"a": [np.ones((3, 4, 4))]}, "no maps"),
         ({"a": {"l": np.ones((3, 4, 4))}, "b": {"k": np.ones((3, 4, 4))}}, "of b have other"),

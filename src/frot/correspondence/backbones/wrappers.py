@@ -335,7 +335,12 @@ def _maps(
                 f"features of {key}, layer {layer}, have shape {values.shape} and type "
                 f"{values.dtype}; give floats of shape (channels, h, w)"
             )
-        if not np.isfinite(values).all():
-            raise InputError(f"features of {key}, layer {layer}, hold values that are not finite")
-        checked.append((layer, np.ascontiguousarray(values, dtype=np.float32), stride, field))
+        with np.errstate(over="ignore"):
+            single = np.ascontiguousarray(values, dtype=np.float32)
+        if not np.isfinite(single).all():
+            raise InputError(
+                f"features of {key}, layer {layer}, hold values that are not finite, or beyond "
+                "float32; replace them, or scale the layer"
+            )
+        checked.append((layer, single, stride, field))
     return checked
