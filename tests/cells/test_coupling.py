@@ -128,7 +128,7 @@ def test_changes_are_in_the_units_of_the_table():
 
 def test_the_summary_says_how_right_it_is(found):
     text = found.summary()
-    assert "2 of 3 groups passed" in text
+    assert "2 of 3 groups taken" in text
     assert "interval" in text
     assert "40 to 40 cells, 2 of 3 groups" in repr(found)
 
@@ -138,7 +138,7 @@ def test_the_summary_says_which_groups_could_not_pass():
     X[:, 7] = 1.0
     data = Cells(X, obs, names)
     text = couple(data, groups=GROUPS | {"silent": ["g7"]}).summary()
-    assert "2 of 3 groups passed, 1 without a gene that varies here" in text
+    assert "2 of 3 groups taken, 1 without a gene that varies here" in text
     assert "3 groups taken without a gate" in couple(data, groups=GROUPS, gate=None).summary()
     assert "one group, no gate" in couple(data, groups={"one": GROUPS["one"]}).summary()
 

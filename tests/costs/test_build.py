@@ -109,3 +109,19 @@ def test_infinite_costs_are_forbidden_arcs():
     costs = given_costs(np.array([[[1.0, np.inf]], [[0.0, 2.0]]]))
     assert type(costs) is ForbiddenCosts
     assert costs.forbidden.tolist() == [[False, True]]
+
+
+def test_costs_that_overflow_are_no_forbidden_arcs():
+    X, Y = np.array([[1.0], [1e3]]), np.array([[0.0], [2.0]])
+    with np.errstate(over="ignore"):
+        assert build_costs(X, Y, Groups.all(1), "canberra", 1.0).forbidden is None
+        assert build_costs(X, Y, Groups.all(1), "correlation", 1.0).forbidden is None
+        named = build_costs(np.tile(X, 2), np.tile(Y, 2), Groups.all(2), "cityblock", 150.0)
+    assert named.forbidden is None
+    assert not np.isfinite(named.mix(np.ones(1))).all()
+
+    def forbids(u: np.ndarray, v: np.ndarray) -> float:
+        return np.inf if u[0] > 10.0 and v[0] == 0.0 else 1.0
+
+    mine = build_costs(X, Y, Groups.all(1), forbids)
+    np.testing.assert_array_equal(mine.forbidden, [[False, False], [True, False]])

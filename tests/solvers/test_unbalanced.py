@@ -319,3 +319,11 @@ def test_steps_do_not_overshoot_where_rounding_hides_the_dual() -> None:
         found = frot.solve(X, Y, [4] * 10, tau=tau, **options)
         assert found.gap <= 1e-4
         assert len(found.history) == 1
+
+
+def test_a_price_beyond_single_precision_warns_of_nothing_but_the_interval():
+    X, Y = np.random.default_rng(0).normal(size=(2, 10, 4))
+    with pytest.warns(frot.ConvergenceWarning) as told:
+        result = frot.solve(X, Y, [2, 2], tau=1e80)
+    assert len(told) == 1
+    assert result.lower <= frot.solve(X, Y, [2, 2]).upper

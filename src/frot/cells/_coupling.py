@@ -380,10 +380,10 @@ class Coupling:
         return "\n".join(lines)
 
     def _taken(self) -> str:
-        """Say how many groups passed the gate, and which could not."""
+        """Say how many groups were taken: those that passed the gate, or all where none did."""
         tested = [one for one in self.about if one.components]
         passed = sum(one.passed for one in self.about)
-        text = f"{passed} of {len(tested)} groups passed"
+        text = f"{passed} of {len(tested)} groups taken"
         if all(np.isnan(one.z) for one in tested):
             text = f"{passed} groups taken without a gate" if passed > 1 else "one group, no gate"
         if silent := len(self.about) - len(tested):

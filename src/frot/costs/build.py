@@ -114,7 +114,9 @@ def build_costs(
         return stack_of(chunked) if fits and in_time else chunked
     chunked = MetricCosts(X, Y, groups, metric, p)
     if fits and in_time:
-        return given_costs(np.stack([chunked.block(group) for group in range(count)]))
+        stack = np.stack([chunked.block(group) for group in range(count)])
+        # A function may forbid arcs; metrics by name are infinite only where they overflow.
+        return given_costs(stack) if callable(metric) else StackedCosts(stack)
     return chunked
 
 

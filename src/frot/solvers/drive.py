@@ -268,16 +268,23 @@ def drive(
 
 
 def _is_zero(problem: Problem, upper: Upper, lower: Lower) -> bool:
-    """Whether an optimum is zero, which no relative tolerance can tell, and right all the same."""
+    """Whether an optimum is zero, which no relative tolerance can tell, and right all the same.
+
+    Where mass has a price, so is one that is no less than to transport nothing.
+    """
     # A few huge costs make a scale that says nothing of a narrow interval far from zero.
-    away = max(abs(upper.bound), abs(lower.bound), upper.bound - lower.bound)
-    if problem.marginals.kept and away > NOTHING * problem.scale:
+    bounds, owed = np.array([upper.bound, lower.bound]), problem.marginals
+    away = max(float(np.abs(bounds).max()), upper.bound - lower.bound)
+    if owed.kept and away > NOTHING * problem.scale:
         # No typical cost is above the mean, which is known: most runs end here.
         return False
     scale = max(problem.typical_cost, problem.adversary.eta, problem.eps)
-    if scale == 0.0 and not problem.marginals.kept:
-        # All costs are zero: mass alone has a price.
-        scale = min(problem.marginals.tau_a, problem.marginals.tau_b)
+    if not owed.kept:
+        nothing = owed.tau_a * problem.a.sum() + owed.tau_b * problem.b.sum()
+        if math.isfinite(nothing):
+            away = min(away, float(np.abs(bounds - nothing).max()))
+        # Where all costs are zero, mass alone has a price.
+        scale = scale or min(owed.tau_a, owed.tau_b)
     return away <= NOTHING * scale
 
 

@@ -174,7 +174,8 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
         pivots = max(LAST_STEPS, LAST_ARCS // (problem.shape[1] * problem.shape[2]))
         yield from column_generation(problem, lower.alpha, tol, pivots)
     run = OracleRun(problem, NetworkSimplex())
-    for offer in islice(corrective_steps(run, Start(lower.alpha, upper.plan)), LAST_STEPS):
+    last = corrective_steps(run, Start(lower.alpha, upper.plan), smoothing=0.0)
+    for offer in islice(last, LAST_STEPS):
         yield offer
         if offer.upper is not None and offer.upper.bound < upper.bound:
             upper = offer.upper

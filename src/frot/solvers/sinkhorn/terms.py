@@ -125,11 +125,23 @@ class Terms:
             return self
         if self.exact is not None and home.dtype == self.exact.home.dtype:
             return self.exact
-        parts = {
-            name: home.xp.astype(getattr(self, name), home.dtype)
-            for name in ("a", "b", "eta", "eps", "scale", "log_prior", "sizes", "tau_a", "tau_b")
-            if getattr(self, name) is not None
-        }
+        # A price beyond single precision is infinite to a search.
+        with quiet():
+            parts = {
+                name: home.xp.astype(getattr(self, name), home.dtype)
+                for name in (
+                    "a",
+                    "b",
+                    "eta",
+                    "eps",
+                    "scale",
+                    "log_prior",
+                    "sizes",
+                    "tau_a",
+                    "tau_b",
+                )
+                if getattr(self, name) is not None
+            }
         return replace(self, home=home, exact=self, **parts)
 
     @cached_property
