@@ -38,7 +38,7 @@ __all__ = ["Callback", "Driven", "Offer", "drive", "refuse_set", "warn_unfinishe
 
 Callback = Callable[[Progress], object]
 
-# An interval narrower than this share of a typical cost, around zero, is rounding and no more.
+# An interval narrower than this share of its bounds, or of a typical cost around zero, is rounding.
 NOTHING = 1e-13
 # Steps an algorithm has to find better numbers once its interval is mostly rounding.
 PATIENCE = 15
@@ -230,7 +230,7 @@ def drive(
     ended = status in (end, Status.MAX_ITER)
     if status is not Status.INTERRUPTED and last.gap <= tol:
         status = Status.CONVERGED
-    elif ended and (known.is_rounding or _is_zero(problem, upper, lower)):
+    elif ended and (known.is_rounding or _is_right(problem, upper, lower)):
         status = Status.PRECISION
     if not history or history[-1].gap != last.gap:
         history.append(last)
@@ -261,20 +261,24 @@ def drive(
         raise Interrupted(result) from interrupt
     # The paper's algorithm is a number of steps, and without a tolerance no more was asked for.
     told = keep_last and tol == 0.0 and status is Status.MAX_ITER
-    zero = status is Status.PRECISION and _is_zero(problem, upper, lower)
-    if not status.ok and not zero and not told:
+    right = status is Status.PRECISION and _is_right(problem, upper, lower)
+    if not status.ok and not right and not told:
         warn_unfinished(result, tol)
     return result
 
 
-def _is_zero(problem: Problem, upper: Upper, lower: Lower) -> bool:
-    """Whether an optimum is zero, which no relative tolerance can tell, and right all the same.
+def _is_right(problem: Problem, upper: Upper, lower: Lower) -> bool:
+    """Whether an interval is right although it is wider than the tolerance.
 
-    Where mass has a price, so is one that is no less than to transport nothing.
+    It has all digits that there are; or the optimum is zero, which no relative tolerance can tell;
+    or, where mass has a price, what it costs to transport nothing.
     """
-    # A few huge costs make a scale that says nothing of a narrow interval far from zero.
     bounds, owed = np.array([upper.bound, lower.bound]), problem.marginals
-    away = max(float(np.abs(bounds).max()), upper.bound - lower.bound)
+    width, size = upper.bound - lower.bound, float(np.abs(bounds).max())
+    if width <= NOTHING * size:
+        return True
+    # A few huge costs make a scale that says nothing of a narrow interval far from zero.
+    away = max(size, width)
     if owed.kept and away > NOTHING * problem.scale:
         # No typical cost is above the mean, which is known: most runs end here.
         return False
