@@ -38,7 +38,7 @@ __all__ = ["Callback", "Driven", "Offer", "drive", "refuse_set", "warn_unfinishe
 
 Callback = Callable[[Progress], object]
 
-# An interval narrower than this share of its bounds, or of a typical cost around zero, is rounding.
+# An interval narrower than this share of a typical cost and of its bounds is rounding.
 NOTHING = 1e-13
 # Steps an algorithm has to find better numbers once its interval is mostly rounding.
 PATIENCE = 15
@@ -275,21 +275,18 @@ def _is_right(problem: Problem, upper: Upper, lower: Lower) -> bool:
     """
     bounds, owed = np.array([upper.bound, lower.bound]), problem.marginals
     width, size = upper.bound - lower.bound, float(np.abs(bounds).max())
-    if width <= NOTHING * size:
-        return True
-    # A few huge costs make a scale that says nothing of a narrow interval far from zero.
-    away = max(size, width)
-    if owed.kept and away > NOTHING * problem.scale:
+    if owed.kept and width > NOTHING * problem.scale:
         # No typical cost is above the mean, which is known: most runs end here.
         return False
-    scale = max(problem.typical_cost, problem.adversary.eta, problem.eps)
+    scale, away = max(problem.typical_cost, problem.adversary.eta, problem.eps), max(size, width)
     if not owed.kept:
         nothing = owed.tau_a * problem.a.sum() + owed.tau_b * problem.b.sum()
         if math.isfinite(nothing):
             away = min(away, float(np.abs(bounds - nothing).max()))
         # Where all costs are zero, mass alone has a price.
         scale = scale or min(owed.tau_a, owed.tau_b)
-    return away <= NOTHING * scale
+    # A few huge costs make a scale that says nothing of a narrow interval far from zero.
+    return width <= NOTHING * min(size, scale) or away <= NOTHING * scale
 
 
 class _Known:
