@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from frot._base.cells import read_cells, read_text
 from frot._base.errors import InputError, require
 from frot._base.names import distinct, quote_some
+from frot._base.tables import read_cells, read_text
 from frot.datasets.catalogue import (
     CATALOGUE,
     HALLMARK,

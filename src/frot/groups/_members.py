@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from frot._base.cells import delimiter_of, read_cells, read_text
 from frot._base.errors import InputError, brief
 from frot._base.names import quote_some
+from frot._base.tables import delimiter_of, read_cells, read_text
 
 Lookup = Mapping[str, NDArray[np.intp]]
 

@@ -12,10 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.cells import SHEETS, TEXT, is_number, kind_of, read_rows, read_text
 from frot._base.errors import DataWarning, InputError, brief, require, warn_caller
 from frot._base.names import first_repeated, quote_some
-from frot._base.tables import read_frame, read_table
+from frot._base.tables import (
+    SHEETS,
+    TEXT,
+    is_number,
+    kind_of,
+    read_frame,
+    read_rows,
+    read_table,
+    read_text,
+)
 
 __all__ = [
     "Columns",

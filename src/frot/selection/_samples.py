@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from frot._base.cells import kind_of
 from frot._base.errors import DataWarning, InputError, brief, require, warn_caller
 from frot._base.files import check_path
 from frot._base.names import first_repeated, quote_some
+from frot._base.tables import kind_of
 from frot._base.validate import check_flag
 from frot.groups.groups import Groups
 from frot.selection._sample_files import (

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from frot._base.cells import read_cells, read_text
 from frot._base.errors import InputError, require
 from frot._base.names import quote_some
+from frot._base.tables import read_cells, read_text
 from frot.correspondence.datasets.pair_set import Pair, PairSet
 from frot.datasets.catalogue import folders
 
