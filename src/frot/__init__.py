@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from frot import costs, datasets
-from frot._base.archive import load
 from frot._base.errors import (
     ConvergenceWarning,
     DataWarning,
@@ -18,6 +17,7 @@ from frot._base.errors import (
     MissingDependencyError,
     SolverError,
 )
+from frot._base.files import load
 from frot._base.stopping import Interrupted
 from frot._base.tables import Table, read_pair, read_table
 from frot.api.batch import solve_batch
@@ -33,8 +33,7 @@ from frot.problem.adversary import CappedSimplex, Simplex
 from frot.problem.adversary_sets import Box, Ellipsoid, Polyhedron, Polytope
 from frot.problem.amounts import relative
 from frot.problem.problem import Problem
-from frot.problem.result import Chosen, Progress, Result
-from frot.problem.status import Status
+from frot.problem.result import Chosen, Progress, Result, Status
 from frot.relatives import (
     cutting_set,
     equitable,

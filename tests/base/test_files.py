@@ -1,12 +1,16 @@
 import os
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import frot
 from frot._base.errors import InputError
-from frot._base.files import check_path, make_folder, replacing
+from frot._base.files import check_path, make_folder, replacing, write_archive
+from frot.correspondence.flow import Flow
 
 
 def test_the_old_file_survives_a_failure(tmp_path):
@@ -63,3 +67,134 @@ def test_no_paths(path):
         InputError, match=r"checkpoint: .* is not a path of a file; pass a string or"
     ):
         check_path(path, "checkpoint")
+
+
+def same(one: frot.Result, other: frot.Result) -> None:
+    assert other.summary() == one.summary()
+    before, after = one.to_dict(), other.to_dict()
+    # A lazy plan adds its mass up block by block.
+    assert after.pop("mass") == pytest.approx(before.pop("mass"), rel=1e-12)
+    assert after == before
+    for name in ("history", "names", "groups", "plain", "tau", "totals", "mean_cost"):
+        assert getattr(other, name) == getattr(one, name)
+    np.testing.assert_array_equal(np.asarray(other.plan), np.asarray(one.plan))
+    for pair in ("potentials", "points"):
+        for found, wanted in zip(getattr(other, pair), getattr(one, pair), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    assert other.plan.is_sparse == one.plan.is_sparse
+    assert not other.alpha.flags.writeable
+
+
+X, Y, GROUPS = frot.toy(12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"eta": 1.0}, {"eps": 0.5, "tol": 1e-2}, {"tau": (3.0, np.inf), "penalty": "tv"}],
+    ids=["sparse", "dense", "partial"],
+)
+def test_a_result_comes_back(options, tmp_path):
+    result = frot.solve(X, Y, GROUPS, **options)
+    again = frot.load(result.save(tmp_path / "answer"))
+    same(result, again)
+    assert [file.name for file in tmp_path.iterdir()] == ["answer.npz"]
+
+
+def test_what_the_adversary_chose_comes_back(tmp_path):
+    found = frot.srw(X, Y, k=2)
+    chosen, again = found.chosen, frot.load(found.save(tmp_path / "srw.npz")).chosen
+    assert chosen is not None
+    assert again is not None
+    assert again.describe() == chosen.describe()
+
+
+@pytest.mark.parametrize("options", [{"eta": 0.5}, {"tau": (300.0, 200.0)}], ids=["kept", "priced"])
+def test_a_batch_comes_back(options, tmp_path):
+    left, right = (np.stack([part, part + shift]) for part, shift in ((X, 0.0), (Y, 1.0)))
+    batch = frot.solve_batch(left, right, GROUPS, eps=0.5, **options)
+    again = frot.load(batch.save(tmp_path / "batch"), "batch")
+    assert repr(again) == repr(batch)
+    np.testing.assert_allclose(again.plans(), batch.plans(), rtol=1e-14)
+    U, V = np.random.default_rng(0).normal(size=(2, 2, 12, 3))
+    for found, wanted in zip(again.products(U, V), batch.products(U, V), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)
+    assert again.products(None, V)[1] is None
+    for found, wanted in zip(again, batch, strict=True):
+        after, before = found.to_dict(), wanted.to_dict()
+        assert after.pop("mass") == pytest.approx(before.pop("mass"), rel=1e-12)
+        assert after == before
+        for name in ("plain", "tau", "totals", "mean_cost", "groups"):
+            assert getattr(found, name) == getattr(wanted, name)
+    for name in ("gap", "eta", "eps", "alpha"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(batch, name))
+
+
+@pytest.mark.parametrize("adversary", [None, frot.Box(np.zeros(2), np.ones(2))])
+def test_a_comparison_comes_back(adversary, tmp_path):
+    methods = ["max_min", "frot", "srw", "ot"]
+    found = frot.compare(X, Y, methods, GROUPS, adversary=adversary, k=2)
+    # A row that failed has no result.
+    failed = replace(found.rows[2], result=None, problem="no memory")
+    found = replace(found, rows=(*found.rows[:2], failed, *found.rows[3:]))
+    again = frot.load(found.save(tmp_path / "methods.npz"))
+    assert again.table() == found.table()
+    assert again.to_dict() == found.to_dict()
+    assert again.relations == found.relations
+    assert again.missing == ("srw",)
+    assert again.groups == found.groups
+    for method in ("frot", "ot"):
+        np.testing.assert_array_equal(
+            np.asarray(again[method].plan), np.asarray(found[method].plan)
+        )
+        assert (again[method].points is None) == (found[method].points is None)
+
+
+def test_flows_come_back_from_every_format(tmp_path):
+    for suffix in ("npz", "npy", "flo"):
+        again = frot.load(Flow.still((3, 4)).save(tmp_path / f"still.{suffix}"))
+        np.testing.assert_array_equal(again.points, Flow.still((3, 4)).points)
+
+
+def test_what_is_no_file_of_frots(tmp_path):
+    whole = frot.solve(X, Y, GROUPS).save(tmp_path / "answer.npz")
+    content = whole.read_bytes()
+    cut, other = tmp_path / "cut.npz", tmp_path / "other.npz"
+    for size in (0, 10, len(content) // 2, len(content) - 30):
+        cut.write_bytes(content[:size])
+        with pytest.raises(frot.InputError, match=r"cut.npz is damaged, or no file that frot"):
+            frot.load(cut)
+    cut.write_text("hello")
+    with pytest.raises(frot.InputError, match=r"it is no \.npz file$"):
+        frot.load(cut)
+    np.savez(other, kind=np.array({"a": 1}, dtype=object), allow_pickle=True)
+    with pytest.raises(frot.InputError, match=r"other\.npz is damaged, or"):
+        frot.load(other)
+    write_archive(other, "result", {"value": 1.0})
+    with pytest.raises(frot.InputError, match=r"it has no 'plan_shape'|it has no 'plan_rows'"):
+        frot.load(other)
+    write_archive(other, "spell", {})
+    with pytest.raises(frot.InputError, match="it holds a 'spell'"):
+        frot.load(other)
+    with pytest.raises(frot.InputError, match="it holds a result, not a match"):
+        frot.load(whole, "match")
+    with pytest.raises(frot.InputError, match="does not exist"):
+        frot.load(tmp_path / "none.npz")
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    path = frot.solve(X, Y, GROUPS).save(tmp_path / "answer.npz")
+    before = path.read_bytes()
+
+    def full(*_, **__):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(np, "savez_compressed", full)
+    with pytest.raises(OSError, match="no space"):
+        frot.solve(X, Y, GROUPS, eta=1.0).save(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["answer.npz"]
+
+
+def test_a_folder_is_called_one(tmp_path):
+    with pytest.raises(frot.InputError, match="is a folder; give a file that a save of frot wrote"):
+        frot.load(tmp_path)

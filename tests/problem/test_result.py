@@ -133,3 +133,19 @@ def test_one_iteration_is_not_several():
     result = frot.solve([[0.0]], [[1.0]])
     assert replace(result, iterations=1).summary().count(", 1 iteration, ") == 1
     assert ", 2 iterations, " in replace(result, iterations=2).summary()
+
+
+def test_only_convergence_is_ok():
+    assert [status for status in Status if status.ok] == [Status.CONVERGED]
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_each_says_itself_in_a_sentence_and_by_name(status: Status):
+    assert status.sentence[0].isupper()
+    assert status.sentence.endswith(".")
+    assert str(status) == status.name
+    assert repr(status) == f"Status.{status.name}"
+
+
+def test_sentences_differ():
+    assert len({status.sentence for status in Status}) == len(Status)

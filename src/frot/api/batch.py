@@ -31,7 +31,7 @@ from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, SimplexFamily
 from frot.problem.amounts import DEFAULT_EPS, Relative, check_range
 from frot.problem.marginals import check_tau
-from frot.problem.status import Status
+from frot.problem.result import Status
 from frot.problem.terms import amount_at, check_adversary, check_amount
 from frot.solvers.drive import NOTHING
 from frot.solvers.sinkhorn.absent import potentials_at

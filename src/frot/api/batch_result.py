@@ -10,16 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.archive import write_archive
 from frot._base.arrays import Home, read_only, to_numpy
 from frot._base.errors import require
+from frot._base.files import write_archive
 from frot.groups.groups import Groups
 from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan
 from frot.problem.bounds import relative_gap
-from frot.problem.result import Progress, Result
-from frot.problem.result_file import arrays_of_groups, groups_in
-from frot.problem.status import Status
+from frot.problem.result import Progress, Result, Status, arrays_of_groups, groups_in
 from frot.solvers.sinkhorn.certificate import Certificate
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.kernel import Gibbs

@@ -11,7 +11,7 @@ from frot._base.arrays import Home, to_numpy
 from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
 from frot.costs.geometry import stand_ins
 from frot.problem.bounds import Lower, Upper, is_rounding, refuse_contradiction, relative_gap
-from frot.problem.status import Status
+from frot.problem.result import Status
 from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
 from frot.solvers.entropic.entropic import without_eps
 from frot.solvers.sinkhorn.aim import Aim

@@ -22,8 +22,7 @@ from frot.problem.adversary import SimplexFamily
 from frot.problem.amounts import check_range
 from frot.problem.marginals import Side
 from frot.problem.problem import Problem
-from frot.problem.result import Result
-from frot.problem.status import Status
+from frot.problem.result import Result, Status
 from frot.problem.terms import Terms, amount_at, check_terms
 from frot.solvers import Callback, Start
 from frot.solvers.choose import Limits, Solver, choose_solver

@@ -21,8 +21,7 @@ from frot.cells._couple import Settings, make_coupling
 from frot.cells._coupling import Coupling, GroupSummary
 from frot.cells._input import Side, as_cells, read_days
 from frot.plans.plan import Plan
-from frot.problem.result import Result
-from frot.problem.status import Status
+from frot.problem.result import Result, Status
 
 __all__ = ["pack", "read", "transitions", "unpack", "write"]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from frot.problem.status import Status
+    from frot.problem.result import Status
 
 __all__ = [
     "BAD_INPUT",

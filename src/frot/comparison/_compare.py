@@ -32,8 +32,7 @@ from frot.groups.groups import Groups
 from frot.problem.adversary import as_adversary
 from frot.problem.amounts import Relative
 from frot.problem.marginals import check_tau
-from frot.problem.result import Result
-from frot.problem.status import Status
+from frot.problem.result import Result, Status
 from frot.relatives.pair import check_pair
 
 __all__ = ["compare", "peak_memory"]

@@ -426,7 +426,7 @@ class Comparison:
         >>> again["ot"].value
         25.0
         """
-        from frot._base.archive import write_archive
+        from frot._base.files import write_archive
         from frot.comparison.comparison_file import arrays_of
 
         return write_archive(path, "comparison", arrays_of(self))

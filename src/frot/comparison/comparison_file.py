@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from frot.comparison._comparison import Comparison, Row
-from frot.problem import result_file
-from frot.problem.result_file import arrays_of_groups, groups_in
+from frot.problem import result as result_file
+from frot.problem.result import arrays_of_groups, groups_in
 
 __all__ = ["SavedSet", "arrays_of", "rebuilt"]
 

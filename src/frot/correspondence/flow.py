@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from frot._base.archive import write_archive
 from frot._base.errors import InputError, require
-from frot._base.files import check_path, check_writable, replacing
+from frot._base.files import check_path, check_writable, replacing, write_archive
 from frot.correspondence._interpolation import sample_image, sampling
 from frot.correspondence._photo import as_bytes
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._base.archive import load, write_archive
 from frot._base.arrays import Home, to_numpy
 from frot._base.errors import InputError, require
+from frot._base.files import load, write_archive
 from frot._base.validate import check_choice, check_count, check_number
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
@@ -24,7 +24,7 @@ from frot.correspondence.flow import Flow, Warped, flow_of, look_up
 from frot.correspondence.poses import Pose, Turn
 from frot.correspondence.transfer import Transfer, Transferring
 from frot.plans.plan import Plan
-from frot.problem import result_file
+from frot.problem import result as result_file
 from frot.problem.result import Result
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from frot.correspondence._transport import (
     solve_layers,
 )
 from frot.correspondence.layers import LayerPair
-from frot.problem.result import Result
-from frot.problem.status import Status
+from frot.problem.result import Result, Status
 from frot.solvers import Entropic, Start
 
 if TYPE_CHECKING:

@@ -27,8 +27,7 @@ from frot.problem.bounds import (
     with_underflow,
 )
 from frot.problem.problem import Problem
-from frot.problem.result import Chosen, Progress, Result
-from frot.problem.status import Status
+from frot.problem.result import Chosen, Progress, Result, Status
 from frot.problem.terms import check_terms
 from frot.relatives.pair import At, check_pair, transport_at
 from frot.solvers.drive import NOTHING, warn_unfinished

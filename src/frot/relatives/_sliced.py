@@ -26,8 +26,7 @@ from frot.problem.bounds import (
     relative_gap,
 )
 from frot.problem.problem import Problem
-from frot.problem.result import Chosen, Progress, Result
-from frot.problem.status import Status
+from frot.problem.result import Chosen, Progress, Result, Status
 from frot.relatives._displacement import Displacements, reduce_points
 from frot.relatives.pair import Pair, check_pair, displacement_doubt, transport_at
 

@@ -20,7 +20,7 @@ from frot._base.validate import check_choice
 from frot.plans.plan import Plan
 from frot.problem.bounds import lower_bound, upper_bound
 from frot.problem.problem import Problem
-from frot.problem.status import Status
+from frot.problem.result import Status
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.column_generation import column_generation, column_generation_suits
 from frot.solvers.start import Start

@@ -28,8 +28,7 @@ from frot.problem.bounds import (
 )
 from frot.problem.marginals import refuse_penalty
 from frot.problem.problem import Problem
-from frot.problem.result import Progress, Result
-from frot.problem.status import Status
+from frot.problem.result import Progress, Result, Status
 from frot.solvers.partial import Partial
 from frot.solvers.progress import progress_bar
 from frot.solvers.start import Start, first_plans

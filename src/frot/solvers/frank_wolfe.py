@@ -20,8 +20,7 @@ from frot.plans.plan import Plan
 from frot.problem.adversary import GivenSet, SimplexFamily
 from frot.problem.bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
 from frot.problem.problem import Problem
-from frot.problem.result import Result
-from frot.problem.status import Status
+from frot.problem.result import Result, Status
 from frot.solvers.corrective import best_mixture
 from frot.solvers.drive import Callback, Driven, Offer
 from frot.solvers.exact.column_generation import last_lower
