@@ -31,9 +31,9 @@ from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan, PlanLike
 from frot.problem.adversary import CappedSimplex, Simplex
 from frot.problem.adversary_sets import Box, Ellipsoid, Polyhedron, Polytope
-from frot.problem.amounts import relative
 from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Progress, Result, Status
+from frot.problem.terms import relative
 from frot.relatives import (
     cutting_set,
     equitable,

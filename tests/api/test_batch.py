@@ -14,8 +14,7 @@ import frot
 from frot._base.arrays import Home
 from frot.api.batch_work import BatchWork
 from frot.costs.stack import StackGeometry
-from frot.problem.amounts import DEFAULT_EPS
-from frot.problem.terms import check_terms
+from frot.problem.terms import DEFAULT_EPS, check_terms
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.terms import Terms

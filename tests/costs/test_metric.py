@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.spatial.distance import cdist
 import frot
 from frot import Groups, Plan
 from frot.costs import MetricCosts, build_costs
+from frot.costs._metric import SeparableCosts
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((7, 5)) + 0.1, RNG.random((6, 5)) + 0.1
@@ -122,3 +124,47 @@ def _cosine_power(x: np.ndarray, y: np.ndarray, p: float) -> float:
         product = sum(s * t for s, t in zip(u, v, strict=True))
         lengths = Decimal(sum(s * s for s in u)).sqrt() * Decimal(sum(t * t for t in v)).sqrt()
         return float((1 - product / lengths) ** Decimal(p))
+
+
+FAR_RNG = np.random.default_rng(0)
+# The third point of FAR_X is far away from all others.
+FAR_X = FAR_RNG.normal(size=(5, 3))
+FAR_X[2] += 1e8
+FAR_Y = FAR_RNG.normal(size=(4, 3))
+ALPHA = FAR_RNG.dirichlet(np.ones(3))
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_a_far_point_costs_the_others_no_digits(p):
+    costs = SeparableCosts(FAR_X, FAR_Y, float(p))
+    exact = [
+        [
+            sum(
+                Fraction(w) * abs(Fraction(x) - Fraction(y)) ** p
+                for w, x, y in zip(ALPHA, row, col, strict=True)
+            )
+            for col in FAR_Y
+        ]
+        for row in FAR_X
+    ]
+    off = np.array(
+        [
+            [float(abs(Fraction(c) - e)) for c, e in zip(row, truth, strict=True)]
+            for row, truth in zip(costs.mix(ALPHA), exact, strict=True)
+        ]
+    )
+    known = costs.rounding(ALPHA)
+    assert known.absolute == 0.0
+    assert (off <= known.relative * np.array(exact, dtype=float)).all()
+
+
+@pytest.mark.parametrize("groups", ["each", "all"])
+def test_a_far_point_of_next_to_no_weight_leaves_the_interval_narrow(groups):
+    a = np.array([0.3, 0.3, 1e-13, 0.2, 0.2 - 1e-13])
+    points = {"each": (FAR_X, FAR_Y), "all": (FAR_X[:, :1], FAR_Y[:, :1])}[groups]
+    result = frot.solve(
+        *points, a=a, metric="cityblock", p=2.0, groups=groups, eps=frot.relative(1.0),
+        solver=frot.Entropic(tol=1e-6),
+    )  # fmt: skip
+    assert result.status is frot.Status.CONVERGED
+    assert result.gap <= 1e-6

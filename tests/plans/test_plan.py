@@ -15,7 +15,9 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from frot import Plan
-from frot.plans.plan import is_rows, pick, positions, runs
+from frot._base.arrays import Home, to_numpy
+from frot.plans.plan import PlanAt, is_rows, pick, positions, runs
+from tests.libraries import FOREIGN, Library
 from tests.strategies import seeds
 
 DENSE = np.array([[0.0, 0.5, 0.0], [0.25, 0.0, 0.25]])
@@ -249,3 +251,37 @@ def test_axes():
     for axis in (2, -3, "rows", (0, 1)):
         with pytest.raises(ValueError, match="of a plan, which has the axes 0 and 1"):
             is_rows(axis)
+
+
+RNG = np.random.default_rng(0)
+HOLED = RNG.random((4, 3)) * (RNG.random((4, 3)) < 0.7)
+SPARSE = Plan.from_arcs(*Plan(HOLED).arcs(), (4, 3))
+
+
+@pytest.mark.parametrize("plan", [Plan(HOLED), SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("library", FOREIGN, ids=str)
+def test_arrays_go_in_and_come_out_as_the_users(library: Library, plan: Plan):
+    at = PlanAt(plan, Home.of(library([0.0])))
+    V, U = RNG.normal(size=(3, 2)), RNG.normal(size=(4, 2))
+    for found, expected in (
+        (at.dense(), HOLED),
+        (at @ library(V), HOLED @ V),
+        (at.T @ library(U), HOLED.T @ U),
+        (at.T.T @ library(V), HOLED @ V),
+        (at.rows(1), HOLED[1]),
+        (at.rows([2, 0]), HOLED[[2, 0]]),
+        (at.sum(axis=0), HOLED.sum(axis=0)),
+        (at.sum(axis=1), HOLED.sum(axis=1)),
+        (at[1], HOLED[1]),
+        (at * library(HOLED), HOLED**2),
+    ):
+        assert library.owns(found)
+        assert to_numpy(found) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert at.sum() == pytest.approx(HOLED.sum())
+    for axis in (0, 1):
+        assert to_numpy(at.argmax(axis=axis)).tolist() == HOLED.argmax(axis=axis).tolist()
+    assert np.asarray(at) == pytest.approx(HOLED, abs=0)
+    assert np.asarray(at).dtype == np.float64
+    assert at.is_sparse == plan.is_sparse
+    assert at.nnz == plan.nnz
+    assert isinstance(at.T, PlanAt)

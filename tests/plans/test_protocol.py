@@ -16,8 +16,8 @@ from scipy import sparse
 import frot
 from frot import FrankWolfe, Plan, PlanLike, Sinkhorn
 from frot._base.arrays import Home, is_foreign, to_numpy
-from frot.plans.at import PlanAt
 from frot.plans.lazy import LazyPlan, TransposedPlan
+from frot.plans.plan import PlanAt
 from frot.solvers.sinkhorn import kernel as row_blocks_module
 from tests.libraries import FOREIGN, Library
 from tests.reference import quiet

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import frot
-from frot.problem.marginals import KEPT, Marginals, Side, check_tau
+from frot.problem.marginals import KEPT, Marginals, Side
+from frot.problem.terms import check_tau
 
 INF = float("inf")
 SHARES = st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=6).map(np.array)

@@ -29,10 +29,16 @@ from frot.costs.build import points_geometry
 from frot.costs.geometry import Geometry, stand_ins, take_members
 from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, SimplexFamily
-from frot.problem.amounts import DEFAULT_EPS, Relative, check_range
-from frot.problem.marginals import check_tau
 from frot.problem.result import Status
-from frot.problem.terms import amount_at, check_adversary, check_amount
+from frot.problem.terms import (
+    DEFAULT_EPS,
+    Relative,
+    amount_at,
+    check_adversary,
+    check_amount,
+    check_range,
+    check_tau,
+)
 from frot.solvers.drive import NOTHING
 from frot.solvers.sinkhorn.absent import potentials_at
 from frot.solvers.sinkhorn.certificate import Certificate, proving

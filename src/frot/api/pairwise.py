@@ -37,8 +37,7 @@ from frot.api.solve import solve
 from frot.costs import MEMORY_BUDGET, METRICS
 from frot.groups.groups import Groups
 from frot.problem.adversary import SimplexFamily
-from frot.problem.amounts import Relative
-from frot.problem.marginals import check_tau
+from frot.problem.terms import Relative, check_tau
 from frot.solvers.choose import Solver
 from frot.solvers.progress import counting_bar
 

@@ -19,11 +19,10 @@ from frot.api.normalise import normalise_costs
 from frot.costs import Costs
 from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily
-from frot.problem.amounts import check_range
 from frot.problem.marginals import Side
 from frot.problem.problem import Problem
 from frot.problem.result import Result, Status
-from frot.problem.terms import Terms, amount_at, check_terms
+from frot.problem.terms import ProblemTerms, amount_at, check_range, check_terms
 from frot.solvers import Callback, Start
 from frot.solvers.choose import Limits, Solver, choose_solver
 from frot.solvers.start import allowed_plan
@@ -58,7 +57,7 @@ def check_options(
     callback: Any = None,
     progress: Any = False,
     **given: Any,
-) -> tuple[Terms, Run]:
+) -> tuple[ProblemTerms, Run]:
     """Check the options that `solve`, `solve_costs` and `pairwise` share, before any work.
 
     Costs have the given shape, and arrays are at `home`. What is `given` besides a solver and its
@@ -73,7 +72,7 @@ def check_options(
 
 
 def make_problem(
-    make_costs: Callable[[], Costs], terms: Terms, names: tuple[str, ...], **known: Any
+    make_costs: Callable[[], Costs], terms: ProblemTerms, names: tuple[str, ...], **known: Any
 ) -> Problem:
     """Compute the costs and normalise them.
 

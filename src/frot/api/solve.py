@@ -27,9 +27,8 @@ from frot.costs import MEMORY_BUDGET, METRICS, build_costs, device_points, devic
 from frot.costs.metrics import factored_metric
 from frot.groups.groups import Groups
 from frot.problem.adversary import SimplexFamily
-from frot.problem.amounts import Relative
 from frot.problem.result import Result
-from frot.problem.terms import Terms, amount_at, check_amount
+from frot.problem.terms import ProblemTerms, Relative, amount_at, check_amount
 from frot.solvers import Callback
 from frot.solvers.choose import Solver
 from frot.solvers.sinkhorn.dense import dense_bytes, stream_bytes
@@ -265,7 +264,7 @@ time_limit, start, callback, progress :
         return finish(lambda: run(problem), lambda result: result.at(home))
 
 
-def solved_in_place(solver: Solver, terms: Terms) -> bool:
+def solved_in_place(solver: Solver, terms: ProblemTerms) -> bool:
     """Whether a problem is solved where its arrays are, rather than on the host.
 
     Only the entropic solver works in other libraries, for costs that are factored or given.

@@ -24,10 +24,8 @@ from frot.cells._gate import chance, coherence
 from frot.cells._input import Days, Side, as_cells, read_days
 from frot.costs import MEMORY_BUDGET
 from frot.groups.groups import Groups
-from frot.problem.amounts import Relative
-from frot.problem.marginals import check_tau
 from frot.problem.result import Result
-from frot.problem.terms import check_amount
+from frot.problem.terms import Relative, check_amount, check_tau
 from frot.solvers import Callback
 from frot.solvers.choose import Solver
 

@@ -30,9 +30,8 @@ from frot.comparison._comparison import Comparison, Row
 from frot.comparison.methods import CURVES, DEFAULT, METHODS, Method, Task, find_methods
 from frot.groups.groups import Groups
 from frot.problem.adversary import as_adversary
-from frot.problem.amounts import Relative
-from frot.problem.marginals import check_tau
 from frot.problem.result import Result, Status
+from frot.problem.terms import Relative, check_tau
 from frot.relatives.pair import check_pair
 
 __all__ = ["compare", "peak_memory"]

@@ -19,9 +19,8 @@ from frot.correspondence._cosines import row_blocks
 from frot.correspondence._layer_costs import GridGeometry
 from frot.costs import MEMORY_BUDGET, DeviceCosts, StackedCosts
 from frot.problem.adversary import Simplex
-from frot.problem.amounts import Relative
 from frot.problem.result import Result
-from frot.problem.terms import check_terms
+from frot.problem.terms import Relative, check_terms
 from frot.solvers.choose import Limits, Solver, choose_solver
 from frot.solvers.entropic.entropic import Entropic
 from frot.solvers.frank_wolfe import FrankWolfe

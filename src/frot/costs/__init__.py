@@ -22,8 +22,7 @@ Examples
 from __future__ import annotations
 
 from frot._base.arrays import namespace
-from frot.costs._metric import MetricCosts
-from frot.costs._separable import SeparableCosts
+from frot.costs._metric import MetricCosts, SeparableCosts
 from frot.costs.build import MEMORY_BUDGET, build_costs, device_points, device_stack, given_costs
 from frot.costs.geometry import CostsGeometry, DeviceCosts, Geometry
 from frot.costs.metrics import METRICS, Columns, FactoredMetric

@@ -10,8 +10,7 @@ import numpy as np
 
 from frot._base.arrays import Home
 from frot._base.stopping import seconds_left
-from frot.costs._metric import MetricCosts
-from frot.costs._separable import SeparableCosts
+from frot.costs._metric import MetricCosts, SeparableCosts
 from frot.costs.geometry import DeviceCosts
 from frot.costs.metrics import METRICS, FactoredMetric, factored_metric, map_points
 from frot.costs.points import FactoredCosts, PointGeometry, is_identity

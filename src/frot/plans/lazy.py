@@ -15,8 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from frot._base.arrays import Home, is_foreign, namespace, read_only, to_numpy
-from frot.plans.at import entrywise, factor_type
-from frot.plans.plan import Arcs, Plan, is_rows, refuse, runs
+from frot.plans.plan import Arcs, Plan, entrywise, factor_type, is_rows, refuse, runs
 
 __all__ = ["LazyPlan", "PlanRows", "TransposedPlan"]
 

@@ -20,7 +20,6 @@ import numpy as np
 
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_count, check_finite, check_number, read_numbers
-from frot.problem.amounts import Relative
 
 __all__ = [
     "Adversary",
@@ -31,7 +30,6 @@ __all__ = [
     "admit",
     "as_adversary",
     "capped_softmax",
-    "given_once",
     "simplex_of",
 ]
 
@@ -559,20 +557,3 @@ def as_adversary(adversary: Any, count: int) -> SimplexFamily | GivenSet:
     if isinstance(adversary, GivenSet) and adversary.count == count:
         return adversary
     return GivenSet(adversary, count)
-
-
-def given_once(
-    found: SimplexFamily, eta: Any, log_prior: np.ndarray | None
-) -> tuple[Any, np.ndarray | None]:
-    """Return eta and the log prior of a call or of its set; refuse those that both give."""
-    if found.eta != 0.0:
-        if (eta.share if isinstance(eta, Relative) else eta) != 0.0:
-            raise InputError(f"eta: is given here and by {found.name}(eta=...); give it once")
-        eta = float(found.eta)
-    if found.log_prior is not None:
-        if log_prior is not None:
-            raise InputError(
-                f"prior: is given here and by {found.name}(log_prior=...); give it once"
-            )
-        log_prior = np.asarray(found.log_prior, dtype=float)
-    return eta, log_prior

@@ -18,18 +18,14 @@ to the dual value, and a plan keeps :math:`a\, e^{-f / \tau}` of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import fsum, inf, isnan
+from math import fsum, inf
 from typing import Any
 
 import numpy as np
 
-from frot._base.errors import InputError, brief
-from frot._base.validate import check_choice, check_number
-from frot.problem.amounts import Relative
+from frot._base.errors import InputError
 
-__all__ = ["KEPT", "PENALTIES", "Marginals", "Side", "check_tau", "refuse_penalty", "unit_mass"]
-
-PENALTIES = ("kl", "tv")
+__all__ = ["KEPT", "Marginals", "Side", "refuse_penalty", "unit_mass"]
 
 
 @dataclass(frozen=True)
@@ -175,44 +171,6 @@ def unit_mass(weights: np.ndarray) -> np.ndarray:
     array([0.25, 0.75])
     """
     return weights / fsum(weights.tolist())
-
-
-def check_tau(tau: Any, penalty: Any) -> tuple[float | Relative, float | Relative] | None:
-    """Return the two prices, each a number > 0, infinite or a share; None keeps both sides.
-
-    Examples
-    --------
-    >>> check_tau((1.0, inf), "kl")
-    (1.0, inf)
-    >>> check_tau(0.0, "kl")
-    Traceback (most recent call last):
-    ...
-    frot.InputError: tau: must be > 0, since mass that costs nothing to destroy is all ...
-    """
-    check_choice(penalty, "penalty", PENALTIES)
-    if tau is None:
-        if penalty != "kl":
-            raise InputError("penalty: has no effect without tau; pass tau=..., or leave it out")
-        return None
-    is_pair = isinstance(tau, tuple | list | np.ndarray) and np.shape(tau) == (2,)
-    first, second = (_check_side(side) for side in (tau if is_pair else (tau, tau)))
-    return None if first == inf and second == inf else (first, second)
-
-
-def _check_side(tau: Any) -> float | Relative:
-    if isinstance(tau, float | np.floating) and tau == inf:
-        return inf
-    if isinstance(tau, tuple | list) or getattr(tau, "ndim", 0) > 0:
-        raise InputError(f"tau: {brief(tau)} is neither a number nor a pair (tau_a, tau_b)")
-    price = tau.share if isinstance(tau, Relative) else tau
-    if isinstance(price, float) and isnan(price):
-        raise InputError("tau: is NaN; pass a number > 0, or inf to keep a side")
-    if check_number(price, "tau", least=-inf) <= 0.0:
-        raise InputError(
-            "tau: must be > 0, since mass that costs nothing to destroy is all destroyed; pass "
-            "tau=frot.relative(1.0) for the mean cost, or inf to keep a side"
-        )
-    return tau if isinstance(tau, Relative) else float(tau)
 
 
 def refuse_penalty(solver: Any, marginals: Marginals) -> None:

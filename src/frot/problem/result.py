@@ -18,8 +18,7 @@ from frot._base.arrays import Home, read_only, to_numpy
 from frot._base.errors import require
 from frot._base.files import write_archive
 from frot.groups.groups import Groups
-from frot.plans.at import PlanAt
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, PlanAt
 from frot.problem.bounds import relative_gap
 
 if TYPE_CHECKING:

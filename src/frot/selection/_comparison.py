@@ -30,8 +30,8 @@ from frot._base.stopping import Interrupted, finish
 from frot.groups.groups import Groups
 from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily
-from frot.problem.amounts import Relative
 from frot.problem.result import Result
+from frot.problem.terms import Relative
 from frot.selection._costs import BlockedCosts, pooled, pooling
 from frot.selection._effects import Effects, fold_change, measure
 from frot.selection._frank_wolfe import (

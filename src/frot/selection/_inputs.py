@@ -24,8 +24,8 @@ from frot._base.validate import (
     read_numbers,
 )
 from frot.groups.groups import Groups
-from frot.problem.adversary import Simplex, SimplexFamily, given_once
-from frot.problem.amounts import Relative
+from frot.problem.adversary import Simplex, SimplexFamily
+from frot.problem.terms import Relative, given_once
 from frot.selection._comparison import MULTICLASS, OF_PLAN, Contrast, Settings, contrasts_of
 from frot.selection._costs import one_each
 from frot.selection._effects import VALUES, kind_of_values

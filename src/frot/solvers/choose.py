@@ -10,7 +10,7 @@ from frot._base.stopping import check_limits
 from frot.problem.marginals import refuse_penalty
 from frot.problem.problem import Problem
 from frot.problem.result import Result
-from frot.problem.terms import Terms
+from frot.problem.terms import ProblemTerms
 from frot.solvers._cutting_set import CuttingSet
 from frot.solvers._linear_program import LinearProgram
 from frot.solvers.drive import Callback, refuse_set
@@ -102,7 +102,7 @@ SOLVERS: dict[str, Solver] = {
 
 
 def choose_solver(
-    solver: Any, shape: tuple[int, ...], terms: Terms, limits: Limits = NO_LIMITS
+    solver: Any, shape: tuple[int, ...], terms: ProblemTerms, limits: Limits = NO_LIMITS
 ) -> Solver:
     """Return the solver asked for, or for "auto" the one that suits the problem.
 

@@ -23,10 +23,10 @@ from frot.api.solve import solve
 from frot.costs import MEMORY_BUDGET, METRICS, FactoredCosts, FactoredMetric, device_points
 from frot.groups.groups import Groups
 from frot.problem.adversary import simplex_of
-from frot.problem.amounts import check_range
 from frot.problem.marginals import Marginals
 from frot.problem.problem import Problem
 from frot.problem.result import Result
+from frot.problem.terms import check_range
 from frot.solvers import Entropic, Exact, Start
 from frot.solvers.sinkhorn.aim import WEIGHTS, Aim
 from frot.solvers.sinkhorn.dense import dense_bytes

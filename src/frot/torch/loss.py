@@ -37,10 +37,16 @@ from frot.api.batch_result import BatchResult
 from frot.costs import MEMORY_BUDGET, METRICS, FactoredMetric
 from frot.costs.metrics import map_points
 from frot.groups.groups import Groups
-from frot.problem.adversary import Simplex, SimplexFamily, given_once
-from frot.problem.amounts import DEFAULT_EPS, Relative
-from frot.problem.marginals import check_tau
-from frot.problem.terms import amount_at, check_amount, refuse_idle_prior
+from frot.problem.adversary import Simplex, SimplexFamily
+from frot.problem.terms import (
+    DEFAULT_EPS,
+    Relative,
+    amount_at,
+    check_amount,
+    check_tau,
+    given_once,
+    refuse_idle_prior,
+)
 from frot.solvers.sinkhorn.clouds import Found
 from frot.solvers.sinkhorn.dense import dense_bytes, stream_bytes
 from frot.torch._solved import (

@@ -26,7 +26,7 @@ from frot.cli.reproduce.experiment import (
     work_fingerprint,
 )
 from frot.groups.groups import Groups
-from frot.problem.amounts import relative
+from frot.problem.terms import relative
 from frot.show.style import BLUE, GREEN, GREY, ORANGE, legend_below, new_figure, tidy
 
 if TYPE_CHECKING:
