@@ -121,7 +121,7 @@ class BatchResult(Sequence[Result]):
         return write_archive(path, "batch", arrays_of(self))
 
     def _repr_html_(self) -> str:
-        from frot.show.notebook import card
+        from frot.show.page import card
 
         shown = range(min(len(self), SHOWN))
         alpha, gap = to_numpy(self.alpha), self.gap

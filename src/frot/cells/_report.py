@@ -21,7 +21,7 @@ from frot.show.page import (
     plural,
     write_page,
 )
-from frot.show.report import kept_mass
+from frot.show.result import kept_mass
 
 __all__ = ["write_coupling_report"]
 

@@ -432,7 +432,7 @@ class Comparison:
         return write_archive(path, "comparison", arrays_of(self))
 
     def _repr_html_(self) -> str:
-        from frot.show.notebook import card
+        from frot.show.page import card
 
         rows = [[row.cells[head] for head in HEADS] for row in self.rows]
         (n, d), m = self.points[0].shape, len(self.points[1])

@@ -369,7 +369,7 @@ class Match:
         return require("pandas", "tables").DataFrame(rows, columns=["layer", "alpha", "phi"])
 
     def _repr_html_(self) -> str:
-        from frot.show.notebook import Bar, card
+        from frot.show.page import Bar, card
 
         n, m = self.source_grid.count, self.target_grid.count
         facts = [("method", f"{self.method}, {n:,} to {m:,} cells, {self.seconds:.3g} s")]

@@ -486,7 +486,7 @@ class Result:
         return require("pandas", "tables").DataFrame(columns).iloc[order]
 
     def _repr_html_(self) -> str:
-        from frot.show.notebook import Bar, card
+        from frot.show.page import Bar, card
 
         n, m = self.plan.shape
         alpha, phi = to_numpy(self.alpha), to_numpy(self.phi)

@@ -20,8 +20,7 @@ from frot.show.page import (
     write_page,
 )
 from frot.show.plan import plot_plan
-from frot.show.report import write_report
-from frot.show.result import plot_alpha, plot_convergence, plot_result
+from frot.show.result import plot_alpha, plot_convergence, plot_result, write_report
 
 __all__ = [
     "Cell",

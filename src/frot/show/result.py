@@ -1,31 +1,37 @@
-"""Pictures of a result: the weights of groups, how the bounds closed in, and all in one figure."""
+"""A result in pictures, the weights of groups and how the bounds closed in, and on a page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from frot._base.validate import check_choice
+from frot._base.errors import InputError, brief
+from frot._base.validate import check_choice, check_feature_names
+from frot.groups.groups import Groups
+from frot.problem.result import Result
+from frot.show.page import (
+    Cell,
+    Column,
+    PageTable,
+    check_page,
+    number,
+    picture,
+    plural,
+    render,
+    save_page,
+)
 from frot.show.plan import draw_plan, plot_plan
 from frot.show.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, new_figure, plain, shorten, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, FigureBase
+    from matplotlib.figure import Figure
 
-    from frot.problem.result import Result
-
-
-__all__ = [
-    "alpha_height",
-    "draw_alpha",
-    "draw_convergence",
-    "plot_alpha",
-    "plot_convergence",
-    "plot_result",
-]
+__all__ = ["kept_mass", "plot_alpha", "plot_convergence", "plot_result", "write_report"]
 
 TOP = 30
 
@@ -50,18 +56,15 @@ def plot_alpha(result: Result, top: int = TOP) -> Figure:
     >>> [text.get_text() for text in plot_alpha(res).axes[0].get_yticklabels()]
     ['right', 'left']
     """
-    figure = new_figure(8.0, alpha_height(result, top))
-    draw_alpha(figure, result, top)
-    return figure
+    return _draw_alpha(new_figure(8.0, _alpha_height(result, top)), result, top)
 
 
-def alpha_height(result: Result, top: int = TOP) -> float:
+def _alpha_height(result: Result, top: int = TOP) -> float:
     """Inches that the bars need so that no two names touch."""
     return 1.3 + 0.24 * max(3, min(top, len(result.alpha)))
 
 
-def draw_alpha(figure: FigureBase, result: Result, top: int = TOP) -> None:
-    """Draw the bars into a figure or a part of one."""
+def _draw_alpha(figure: Any, result: Result, top: int = TOP) -> Any:
     shown = result.ranking()[: max(1, top)]
     left, right = figure.subplots(1, 2, sharey=True)
     place = np.arange(len(shown))
@@ -79,6 +82,7 @@ def draw_alpha(figure: FigureBase, result: Result, top: int = TOP) -> None:
         axes.tick_params(axis="y", length=0)
         axes.locator_params(axis="x", nbins=4)
     right.tick_params(labelleft=False)
+    return figure
 
 
 def _bars(axes: Axes, values: np.ndarray, colour: str, form: str) -> None:
@@ -119,15 +123,10 @@ def plot_convergence(result: Result, over: Literal["iteration", "time"] = "itera
     >>> [axes.get_ylabel() for axes in plot_convergence(res).axes]
     ['objective', 'relative gap']
     """
-    figure = new_figure(8.0, 3.4)
-    draw_convergence(figure, result, over)
-    return figure
+    return _draw_convergence(new_figure(8.0, 3.4), result, over)
 
 
-def draw_convergence(
-    figure: FigureBase, result: Result, over: Literal["iteration", "time"] = "iteration"
-) -> None:
-    """Draw the bounds into a figure or a part of one."""
+def _draw_convergence(figure: Any, result: Result, over: str = "iteration") -> Any:
     check_choice(over, "over", ("iteration", "time"))
     bounds, gaps = figure.subplots(1, 2)
     history = result.history
@@ -166,6 +165,7 @@ def draw_convergence(
         if over == "iteration":
             axes.locator_params(axis="x", integer=True)
     bounds.legend(frameon=False, fontsize=9)
+    return figure
 
 
 def _widen(axes: Axes, where: list[float], values: list[float]) -> None:
@@ -216,11 +216,129 @@ def plot_result(result: Result, kind: str | None = None, **options: Any) -> Figu
     """
     if kind is not None:
         return KINDS[check_choice(kind, "kind", tuple(KINDS))](result, **options)
-    top = max(4.6, alpha_height(result))
+    top = max(4.6, _alpha_height(result))
     figure: Any = new_figure(13.0, top + 3.4)
     upper, lower = figure.subfigures(2, 1, height_ratios=[top, 3.4])
     left, right = upper.subfigures(1, 2, width_ratios=[1.0, 1.15])
     draw_plan(left, result, **options)
-    draw_alpha(right, result)
-    draw_convergence(lower, result)
+    _draw_alpha(right, result)
+    _draw_convergence(lower, result)
     return figure
+
+
+MAX_GROUPS = 1_000
+
+
+def write_report(
+    result: Result,
+    path: str | os.PathLike[str],
+    call: str = "",
+    title: str = "Feature-robust optimal transport",
+    *,
+    command: str = "",
+    groups: Groups | None = None,
+    feature_names: Sequence[str] | None = None,
+) -> Path:
+    """Write a result as one web page: numbers, pictures, groups and how to get them again.
+
+    The page holds its pictures and style itself and asks nothing of the network. It replaces an
+    existing file only once it is complete. Needs the extra ``frot[plot]``.
+
+    Parameters
+    ----------
+    result : Result
+    path : path
+        The .html file to write.
+    call : str
+        Python code that reproduces the result, shown as it is.
+    title : str
+    command : str
+        The same as a command line.
+    groups : Groups, optional
+        Which features are in which group, where the result does not know.
+    feature_names : sequence of str, length d, optional
+        For the axes of the plan's picture.
+
+    Returns
+    -------
+    pathlib.Path
+        The file written.
+
+    Examples
+    --------
+    >>> import frot, tempfile
+    >>> call = "frot.solve([[0.0, 0.0]], [[1.0, 2.0]])"
+    >>> page = write_report(eval(call), Path(tempfile.mkdtemp()) / "page.html", call)
+    >>> call in page.read_text(encoding="utf-8")
+    True
+    """
+    if not isinstance(result, Result):
+        raise InputError(f"result: {brief(result)} is not a Result; pass what frot.solve returned")
+    if groups is not None and not isinstance(groups, Groups):
+        raise InputError("groups: are no Groups; pass frot.Groups.parse(...)")
+    if groups is not None and len(groups) != len(result.names):
+        raise InputError(f"groups: are {len(groups)}, but the result has {len(result.names)}")
+    features = None if result.points is None else result.points[0].shape[1]
+    if feature_names is not None and features is not None:
+        feature_names = check_feature_names(feature_names, features)
+    path = check_page(path, title=title, call=call, command=command)
+    result = result.numpy()
+    if groups is None:
+        groups = result.groups
+    n, m = result.plan.shape
+    count = len(result.alpha)
+    page = render(
+        "result.html",
+        title=title,
+        subtitle=f"{n:,} to {m:,} points in {plural(count, 'group')} of features",
+        call=call,
+        command=command,
+        result=result,
+        facts=[
+            ("Points", f"{n:,} to {m:,}"),
+            (
+                "Groups",
+                f"{count:,}, of which {result.perplexity:.3g} in effect (exp of the entropy)",
+            ),
+            ("Plan", f"{result.plan.nnz:,} arcs carrying mass {result.plan.sum():.6g}"),
+            *kept_mass(result),
+            ("Run", f"{plural(result.iterations, 'iteration')} in {result.time:.3g} s"),
+            ("Entropy of α, η", f"{result.eta:g}"),
+            ("Entropy of the plan, ε", f"{result.eps:g}"),
+            ("Solver", result.solver),
+        ],
+        pictures=[
+            picture(
+                lambda: plot_plan(result, groups=groups, feature_names=feature_names),
+                "The transport plan",
+            ),
+            picture(lambda: plot_alpha(result), "Weights and costs of the heaviest groups"),
+            picture(lambda: plot_convergence(result), "Bounds and gap over the iterations"),
+        ],
+        groups=_group_table(result, groups),
+    )
+    return save_page(path, page)
+
+
+def kept_mass(result: Result, sides: tuple[str, str] = ("a", "b")) -> list[tuple[str, str]]:
+    """Return the fact of how much of both sides' mass moves, where that is not all of it."""
+    if result.tau == (np.inf, np.inf):
+        return []
+    shares = [f"{result.mass / total:.1%} of {name}"
+              for name, total in zip(sides, result.totals, strict=True)]  # fmt: skip
+    prices = " and ".join(f"{price:.4g}" for price in result.tau)
+    return [("Mass kept", f"{', '.join(shares)} (τ {prices}, {result.penalty})")]
+
+
+def _group_table(result: Result, groups: Groups | None) -> PageTable:
+    """The groups by weight, with their sizes where these are known."""
+    columns = [Column("Rank", first="ascending"), Column("Group", "text"), Column("α"), Column("φ")]
+    if groups is not None:
+        columns.insert(2, Column("Features"))
+    rows = []
+    for rank, group in enumerate(result.ranking()[:MAX_GROUPS].tolist(), start=1):
+        row = [number(rank, ".0f"), Cell(result.names[group])]
+        if groups is not None:
+            row.append(number(groups.sizes[group], ".0f"))
+        rows.append([*row, number(result.alpha[group], ".6f"), number(result.phi[group], ".6g")])
+    return PageTable(columns, rows, "Groups", "groups", search="group names")
