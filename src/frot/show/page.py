@@ -1,8 +1,8 @@
 """The writer of HTML: pages, one file each with style, script and pictures inside, and cards.
 
 A page is a Jinja2 template that extends ``templates/page.html`` and is given the small things below
-(tables, cells, pictures), which ``templates/parts.html`` draws. A `card` is how an answer looks in a
-notebook. All text is escaped by default.
+(tables, cells, pictures), which ``templates/parts.html`` draws. A `card` is how an answer looks in
+a notebook. All text is escaped by default.
 """
 
 from __future__ import annotations
