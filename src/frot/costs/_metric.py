@@ -138,17 +138,23 @@ class MetricCosts(Costs):
         features = self.groups.indices[group]
         assert self.moments is not None
         X, Y = self.X[rows][:, features], self.Y[:, features]
-        if callable(self.metric):
-            distances = _by_callable(X, Y, self.metric)
-        else:
-            # Loads trees and hulls too: only those who need a distance pay for it.
-            from scipy.spatial.distance import cdist
-
-            distances = cdist(X, Y, self.metric, **self.moments[group])  # type: ignore[call-overload]
+        distances = _distances(X, Y, self.metric, **self.moments[group])
         return distances if self.p == 1.0 else distances**self.p
 
     def _row_blocks(self) -> list[slice]:
         return blocks(self.shape[1], 8 * self.shape[2], self.chunk_bytes)
+
+    def _over_blocks(
+        self, fold: Callable[..., Any], number: Callable[[slice, np.ndarray], Any]
+    ) -> np.ndarray:
+        """Return one number of every group, (L,): those of its blocks of rows, folded."""
+        parts = self._row_blocks()
+        return np.array(
+            [
+                fold(number(part, self.block(group, part)) for part in parts)
+                for group in range(self.shape[0])
+            ]
+        )
 
     def _entries(
         self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray
@@ -178,12 +184,7 @@ class MetricCosts(Costs):
             everything = np.arange(self.shape[0])
             return np.array([mass @ entries for entries in self._entries(rows, cols, everything)])
         dense = plan.dense()
-        return np.array(
-            [
-                sum(np.vdot(dense[part], self.block(group, part)) for part in self._row_blocks())
-                for group in range(self.shape[0])
-            ]
-        )
+        return self._over_blocks(sum, lambda part, block: np.vdot(dense[part], block))
 
     def at(
         self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
@@ -194,34 +195,16 @@ class MetricCosts(Costs):
 
     def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return phi of a b^T."""
-        return np.array(
-            [
-                sum(a[part] @ (self.block(group, part) @ b) for part in self._row_blocks())
-                for group in range(self.shape[0])
-            ]
-        )
+        return self._over_blocks(sum, lambda part, block: a[part] @ (block @ b))
 
     def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the mean size of every group's cost."""
-        return np.array(
-            [
-                sum(a[part] @ (np.abs(self.block(group, part)) @ b) for part in self._row_blocks())
-                for group in range(self.shape[0])
-            ]
-        )
+        return self._over_blocks(sum, lambda part, block: a[part] @ (np.abs(block) @ b))
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> MetricCosts:
         """Return the costs between some of the points."""
-        return MetricCosts(
-            self.X[rows],
-            self.Y[cols],
-            self.groups,
-            self.metric,
-            self.p,
-            self.chunk_bytes,
-            self.moments,
-            self.error and (self.error[0][:, rows], self.error[1][:, cols]),
-        )
+        error = self.error and (self.error[0][:, rows], self.error[1][:, cols])
+        return replace(self, X=self.X[rows], Y=self.Y[cols], error=error)
 
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the rounding of sums over groups, and what entries are off by."""
@@ -240,36 +223,25 @@ class MetricCosts(Costs):
     @cached_property
     def peaks(self) -> np.ndarray:
         """Largest size of an entry in each group, (L,)."""
-        return np.array(
-            [
-                max(float(np.abs(self.block(group, part)).max()) for part in self._row_blocks())
-                for group in range(self.shape[0])
-            ]
-        )
+        return self._over_blocks(max, lambda _, block: float(np.abs(block).max()))
 
     def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Distances are not negative up to rounding; those of a user's function are computed."""
         if not callable(self.metric):
             return np.full(self.shape[0], -8.0 * UNIT)
-        return np.array(
-            [
-                min(float(self.block(group, part).min()) for part in self._row_blocks())
-                for group in range(self.shape[0])
-            ]
-        )
+        return self._over_blocks(min, lambda _, block: float(block.min()))
 
 
-def _by_callable(
-    X: np.ndarray, Y: np.ndarray, metric: Callable[[np.ndarray, np.ndarray], float]
-) -> np.ndarray:
-    """Return the distances by a function of the user's, which may raise anything."""
+def _distances(X: np.ndarray, Y: np.ndarray, metric: Any, **more: Any) -> np.ndarray:
+    """Return SciPy's distances; a function of the user's may raise anything."""
+    # Loads trees and hulls too: only those who need a distance pay for it.
     from scipy.spatial.distance import cdist
 
     try:
-        return cdist(X, Y, metric)
-    except (InputError, MemoryError):
-        raise
+        return cdist(X, Y, metric, **more)
     except Exception as error:
+        if not callable(metric) or isinstance(error, InputError | MemoryError):
+            raise
         reason = f"{type(error).__name__}: {brief(error, 200)}"
         raise InputError(f"metric: could not be computed ({reason})") from error
 
@@ -316,15 +288,12 @@ class SeparableCosts(Costs):
         """Return the weighted sum of the costs as one distance matrix."""
         on = np.flatnonzero(alpha)
         X, Y, weights = self.X[:, on], self.Y[:, on], alpha[on]
-        # Loads trees and hulls too: only those who need a distance pay for it.
-        from scipy.spatial.distance import cdist
-
         # Differences of points as they are have all their digits, wherever other points lie.
         if self.p == 1.0:
-            return cdist(X, Y, "cityblock", w=weights)
+            return _distances(X, Y, "cityblock", w=weights)
         if self.p == 2.0:
-            return cdist(X, Y, "sqeuclidean", w=weights)
-        return cdist(X, Y, "minkowski", p=self.p, w=weights) ** self.p
+            return _distances(X, Y, "sqeuclidean", w=weights)
+        return _distances(X, Y, "minkowski", p=self.p, w=weights) ** self.p
 
     def inner(self, plan: Plan) -> np.ndarray:
         """Return phi from the arcs of the plan."""

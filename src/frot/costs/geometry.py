@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from frot._base.arrays import Home, to_numpy
-from frot.costs.protocol import UNIT, Costs, Rounding
+from frot.costs.protocol import UNIT, Costs, Rounding, constant_potentials
 from frot.plans.plan import Plan
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class Geometry(Protocol):
-    """B times L cost matrices of shape (n, m)."""
+    """B times L cost matrices of shape (n, m); what has a body here is there to be said again."""
 
     @property
     def home(self) -> Home:
@@ -65,7 +65,7 @@ class Geometry(Protocol):
 
     def least_potentials(self, alpha: Any, u: Any, v: Any) -> tuple[Any, Any]:
         """Return f and g, (B, n) and (B, m), that prove `least` of the mixed cost, or nothing."""
-        ...
+        return constant_potentials(alpha, self.least(u, v), u, v)
 
     def rows(self, part: slice) -> Geometry:
         """The costs of some rows only."""
@@ -77,7 +77,7 @@ class Geometry(Protocol):
 
     def stand_in(self, rows: Any, cols: Any) -> Geometry:
         """The costs with points at the places of others, (n,) and (m,); itself if it need not."""
-        ...
+        return self.take(rows, cols)
 
     def members(self, index: Any) -> Geometry:
         """Some problems of the batch only."""
@@ -85,7 +85,10 @@ class Geometry(Protocol):
 
     def stack(self) -> Any:
         """All costs, (B, L, n, m)."""
-        ...
+        home, (batch, count, _, _) = self.home, self.shape
+        eye = home.xp.eye(count, dtype=home.dtype, device=home.device)
+        ones = home.xp.ones((batch, 1), dtype=home.dtype, device=home.device)
+        return home.xp.stack([self.mix(ones * eye[None, k, :]) for k in range(count)], axis=1)
 
     def mix_error(self, alpha: Any) -> Rounding:
         """Bound the rounding of the entries of ``mix(alpha)``."""
@@ -104,8 +107,8 @@ class Geometry(Protocol):
         ...
 
     def sizes(self, u: Any, v: Any) -> Any:
-        """Return ``<u v^T, |C_l|>``: (B, n) and (B, m) to (B, L)."""
-        ...
+        """Return ``<u v^T, |C_l|>``: (B, n) and (B, m) to (B, L); here of costs >= 0."""
+        return self.product(u, v)
 
     def rescaled(self, factor: Any) -> Geometry:
         """The costs times a factor each, (L,) on the host."""
@@ -172,7 +175,7 @@ def standing_in(geometry: Any, a: Any, b: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class CostsGeometry:
+class CostsGeometry(Geometry):
     """A batch of one around NumPy `Costs` of any kind."""
 
     costs: Costs
@@ -224,18 +227,9 @@ class CostsGeometry:
         """The costs between some points."""
         return CostsGeometry(self.costs.take(rows, cols))
 
-    def stand_in(self, rows: Any, cols: Any) -> CostsGeometry:
-        """The costs with points at the places of others."""
-        return self.take(rows, cols)
-
     def members(self, index: Any) -> CostsGeometry:
         """A batch of one has one member."""
         return self
-
-    def stack(self) -> Any:
-        """All costs, one group at a time."""
-        eye = np.eye(self.shape[1])
-        return np.stack([self.costs.mix(alone) for alone in eye])[None]
 
     def mix_error(self, alpha: Any) -> Rounding:
         """Bound the rounding of the mixed cost as the costs do."""

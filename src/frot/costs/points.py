@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -50,7 +50,7 @@ def is_identity(membership: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class PointGeometry:
+class PointGeometry(Geometry):
     r"""Squared Euclidean costs of points, factored.
 
     .. math:: M_\alpha = (X^2 w) 1^\top + 1 (Y^2 w)^\top - 2 (X \circ w) Y^\top,
@@ -127,8 +127,8 @@ class PointGeometry:
 
     def squares(self, rows: Any, cols: Any) -> Any:
         """Return the sums of x_i^2 and y_j^2 over a plan with these marginals, (B, d)."""
-        if "_kept_squares" in self.__dict__:
-            X, Y = self._kept_squares
+        if self._few:
+            X, Y = self._squared
             return (rows[:, None, :] @ X + cols[:, None, :] @ Y)[:, 0, :]
         return _sum_of_squares(self.X, rows) + _sum_of_squares(self.Y, cols)
 
@@ -185,31 +185,15 @@ class PointGeometry:
         X = home.xp.take(self.X, home.indices(rows), axis=1)
         return replace(self, X=X, Y=home.xp.take(self.Y, home.indices(cols), axis=1))
 
-    def stand_in(self, rows: Any, cols: Any) -> PointGeometry:
-        """The costs with points at the places of others."""
-        return self.take(rows, cols)
-
     def members(self, index: Any) -> PointGeometry:
         """Some problems of the batch only."""
         take = self.home.xp.take
         return replace(self, X=take(self.X, index, axis=0), Y=take(self.Y, index, axis=0))
 
-    def stack(self) -> Any:
-        """All costs, (B, L, n, m), one group at a time."""
-        home = self.home
-        batch, count = self.shape[:2]
-        eye = home.xp.eye(count, dtype=home.dtype, device=home.device)
-        ones = home.xp.ones((batch, 1), dtype=home.dtype, device=home.device)
-        return home.xp.stack([self.mix(ones * eye[None, k, :]) for k in range(count)], axis=1)
-
     @property
     def nonnegative(self) -> bool:
         """Squares are not negative."""
         return True
-
-    def sizes(self, u: Any, v: Any) -> Any:
-        """Return the costs of u v^T, which are their own size."""
-        return self.product(u, v)
 
     def rescaled(self, factor: Any) -> PointGeometry:
         """What a group pays for a feature, times its factor."""
@@ -228,18 +212,17 @@ class PointGeometry:
     def norms(self, weights: Any) -> tuple[Any, Any]:
         """Return squared norms of the points, (B, n) and (B, m); weights are (B, 1, d)."""
         down = self.home.xp.matrix_transpose(weights)
-        X, Y = self._squared
+        X, Y = self._squared if self._few else (self.X * self.X, self.Y * self.Y)
         return (X @ down)[:, :, 0], (Y @ down)[:, :, 0]
 
     @property
-    def _squared(self) -> tuple[Any, Any]:
-        """Squares of the coordinates, which few points are asked for often."""
+    def _few(self) -> bool:
+        """Whether squares of the coordinates are kept: few points are asked for them often."""
         batch, n, d = self.X.shape
-        few = batch * (n + self.Y.shape[1]) * d <= FEW_COORDINATES
-        return self._kept_squares if few else (self.X * self.X, self.Y * self.Y)
+        return batch * (n + self.Y.shape[1]) * d <= FEW_COORDINATES
 
     @cached_property
-    def _kept_squares(self) -> tuple[Any, Any]:
+    def _squared(self) -> tuple[Any, Any]:
         return self.X * self.X, self.Y * self.Y
 
     def mix_error(self, alpha: Any) -> Rounding:
@@ -361,6 +344,8 @@ class FactoredCosts(Costs):
     membership: sparse.csr_array
     error: float = 0.5
     centre: np.ndarray | None = None
+    # Weights of features, and the norms of both sides that the last mix had with them.
+    _last_norms: list[np.ndarray] = field(default_factory=list, init=False)
 
     @classmethod
     def of(
@@ -474,7 +459,7 @@ class FactoredCosts(Costs):
             x_norms -= 0.5 * np.einsum("ik,ik->i", scaled, X)
             y_norms += np.multiply(Y, Y, out=pieces[:m]) @ w
         # Whoever mixes costs asks next what rounding may have done to them.
-        self.__dict__["_last_norms"] = weights.copy(), x_norms, y_norms
+        self._last_norms[:] = weights.copy(), x_norms, y_norms
         if mixed is None:
             return np.zeros((n, m))
         for part in blocks(n, 8 * m, CACHE_BYTES):
@@ -486,9 +471,8 @@ class FactoredCosts(Costs):
 
     def _norms(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weighted squares of the centred points, (n,) and (m,): kept from the last mix."""
-        last = self.__dict__.get("_last_norms")
-        if last is not None and np.array_equal(last[0], weights):
-            return last[1:]
+        if self._last_norms and np.array_equal(self._last_norms[0], weights):
+            return self._last_norms[1], self._last_norms[2]
         x_norms, y_norms = np.zeros(len(self.points[0])), np.zeros(len(self.points[1]))
         for part in blocks(len(weights), 16 * (len(x_norms) + len(y_norms)), self._block_bytes):
             for side, norms in zip(self._some(part), (x_norms, y_norms), strict=True):
@@ -503,13 +487,9 @@ class FactoredCosts(Costs):
         total = np.zeros(d)
         if plan.is_sparse:
             rows, cols, mass = plan.arcs()
-            X, Y = self.points
             # Blocks of arcs, so that points are read whole and differences stay in the cache.
             for part in blocks(len(mass), 16 * d, self._block_bytes):
-                gaps = X[rows[part]]
-                gaps -= Y[cols[part]]
-                gaps *= gaps
-                total += mass[part] @ gaps
+                total += mass[part] @ self._square_gaps(rows[part], cols[part])
             return self._pool(total)
         a, b = plan.sum(axis=1), plan.sum(axis=0)
         for part in blocks(d, 16 * sum(plan.shape)):
@@ -526,13 +506,16 @@ class FactoredCosts(Costs):
         if groups is not None:
             return self._only(np.asarray(groups)).at(rows, cols)
         found = np.empty((self.shape[0], len(rows)))
-        X, Y = self.points
-        for part in blocks(len(rows), 16 * X.shape[1]):
-            gaps = X[rows[part]]
-            gaps -= Y[cols[part]]
-            gaps *= gaps
-            found[:, part] = self._pool(gaps)
+        for part in blocks(len(rows), 16 * self.points[0].shape[1]):
+            found[:, part] = self._pool(self._square_gaps(rows[part], cols[part]))
         return found
+
+    def _square_gaps(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        """Squared differences of the points of arcs, (K, d)."""
+        gaps = self.points[0][rows]
+        gaps -= self.points[1][cols]
+        gaps *= gaps
+        return gaps
 
     def _only(self, groups: np.ndarray) -> FactoredCosts:
         member = sparse.csr_array(self.membership[groups])
@@ -568,7 +551,9 @@ class FactoredCosts(Costs):
         n, m, d = len(X), len(Y), X.shape[1]
         if (n + m) * d > LINES_UP_TO:
             return self._pool(self._features.least(a[None], b[None])[0]) * (1.0 - d * UNIT)
-        each = np.array([_line_cost(X[:, k], Y[:, k], a, b) for k in range(d)])
+        each = np.array(
+            [line_cost(x, y, line_arcs(x, y, a, b)) for x, y in zip(X.T, Y.T, strict=True)]
+        )
         if self.centre is None:
             # The root is a norm, which is off by no more than the gaps are.
             off = 2.0 * self.error * UNIT * np.sqrt(self._peaks)
@@ -612,14 +597,10 @@ class FactoredCosts(Costs):
         """Return the mixed cost of single arcs from differences, less what rounding may add."""
         if self.centre is None:
             return None
-        X, Y = self.points
         weights = self._feature_weights(alpha)
         found = np.empty(len(rows))
-        for part in blocks(len(rows), 16 * X.shape[1]):
-            gaps = X[rows[part]]
-            gaps -= Y[cols[part]]
-            gaps *= gaps
-            found[part] = gaps @ weights
+        for part in blocks(len(rows), 16 * len(weights)):
+            found[part] = self._square_gaps(rows[part], cols[part]) @ weights
         return found * (1.0 - (np.count_nonzero(weights) + 8) * UNIT)
 
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
@@ -648,7 +629,3 @@ class FactoredCosts(Costs):
             # Rounding keeps the order: these are the extremes of the centred points.
             least, most = least - self.centre, most - self.centre
         return np.maximum(most, -least) ** 2
-
-
-def _line_cost(x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
-    return line_cost(x, y, line_arcs(x, y, a, b))

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home, to_numpy
-from frot.costs.geometry import unit_of
-from frot.costs.protocol import UNIT, Costs, Rounding, constant_potentials, summation
+from frot.costs.geometry import Geometry, unit_of
+from frot.costs.protocol import UNIT, Costs, Rounding, summation
 from frot.plans.plan import Plan
 
 __all__ = ["StackGeometry", "StackedCosts", "difference_stack", "stack_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class StackGeometry:
+class StackGeometry(Geometry):
     """Costs given as a stack.
 
     Parameters
@@ -76,10 +76,6 @@ class StackGeometry:
         error = sum((self.home.bring(part.max(axis=1)) for part in self.error or ()), start=0.0)
         return found - (self.relative + 8.0 * unit_of(self.home)) * xp.abs(found) - error
 
-    def least_potentials(self, alpha: Any, u: Any, v: Any) -> tuple[Any, Any]:
-        """Return the least mixed cost for the rows, and nothing for the columns."""
-        return constant_potentials(alpha, self.least(u, v), u, v)
-
     def rows(self, part: slice) -> StackGeometry:
         """The costs of some rows only."""
         if part.start == 0 and part.stop == self.C.shape[2]:
@@ -93,10 +89,6 @@ class StackGeometry:
         C = take(take(self.C, home.indices(rows), axis=2), home.indices(cols), axis=3)
         error = self.error and (self.error[0][:, rows], self.error[1][:, cols])
         return replace(self, C=C, error=error)
-
-    def stand_in(self, rows: Any, cols: Any) -> StackGeometry:
-        """The costs with points at the places of others."""
-        return self.take(rows, cols)
 
     def members(self, index: Any) -> StackGeometry:
         """Some problems of the batch only."""
