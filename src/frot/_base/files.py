@@ -36,17 +36,12 @@ def check_path(value: Any, name: str = "path") -> Path:
     return Path(value)
 
 
-def check_writable(path: Path) -> None:
-    """Refuse a path that no file can be written to.
-
-    Examples
-    --------
-    >>> check_writable(Path(tempfile.mkdtemp()) / "a.txt")
-    """
+def check_writable(path: Path, who: str = "") -> None:
+    """Refuse a path that no file can be written to; `who` begins the message."""
     if path.is_dir():
-        raise InputError(f"{path} is a folder; give the path of a file")
+        raise InputError(f"{who}{path} is a folder; give the path of a file")
     if not path.parent.is_dir():
-        raise InputError(f"{path.parent} does not exist; make that folder first")
+        raise InputError(f"{who}{path.parent} does not exist; make that folder first")
 
 
 @contextmanager

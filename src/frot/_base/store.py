@@ -9,13 +9,12 @@ import sqlite3
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from frot._base.errors import InputError
-from frot._base.files import check_path
+from frot._base.files import check_path, check_writable
 
 __all__ = ["Store", "open_checkpoint"]
 
@@ -153,12 +152,7 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _error(self, text: str) -> InputError:
@@ -168,10 +162,7 @@ class Store:
         path = self.path
         if path is None:
             return
-        if path.is_dir():
-            raise self._error("is a folder; give the path of a file")
-        if not path.parent.is_dir():
-            raise InputError(f"{self._name}: {path.parent} does not exist; make that folder first")
+        check_writable(path, f"{self._name}: ")
         if not path.exists():
             if self._reading:
                 raise self._error("is not there")

@@ -374,26 +374,21 @@ def split_lines(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     return csv.reader((line.strip() for line in lines), delimiter=" ", skipinitialspace=True)
 
 
-def read_cells(text: str, delimiter: str, source: str | Path) -> list[Row]:
-    r"""Return the rows of delimited text with the numbers of their lines, empty lines left out.
+def read_cells(text: str, delimiter: str, source: str | Path) -> Iterator[Row]:
+    r"""Yield the rows of delimited text with the numbers of their lines, empty lines left out.
 
     Examples
     --------
-    >>> read_cells('a,"b, c"\n\n1,2\n', ",", "a.csv")
+    >>> list(read_cells('a,"b, c"\n\n1,2\n', ",", "a.csv"))
     [(1, ['a', 'b, c']), (3, ['1', '2'])]
     """
-    return list(_numbered_rows(text, delimiter, source))
-
-
-def _numbered_rows(text: str, delimiter: str, source: str | Path) -> Iterator[Row]:
-    reader = split_lines(io.StringIO(text, newline=""), delimiter)
+    reader: Any = split_lines(io.StringIO(text, newline=""), delimiter)
     try:
         for row in reader:
             if row:
-                yield reader.line_num, row  # pyright: ignore[reportAttributeAccessIssue]
+                yield reader.line_num, row
     except csv.Error as error:
-        line = reader.line_num  # pyright: ignore[reportAttributeAccessIssue]
-        raise InputError(f"cannot read {source}, line {line}: {error}") from None
+        raise InputError(f"cannot read {source}, line {reader.line_num}: {error}") from None
 
 
 def read_rows(path: Path) -> Iterator[Row]:
@@ -414,7 +409,7 @@ def read_rows(path: Path) -> Iterator[Row]:
         return _sheet_rows(path)
     text = read_text(path)
     delimiter = delimiter_of(path, text)
-    rows = _numbered_rows(text, delimiter, path)
+    rows = read_cells(text, delimiter, path)
     if has_decimal_commas(text, delimiter, path):
         rows = ((line, with_points(row)) for line, row in rows)
     return _without_preamble(rows, path) if kind.startswith(".gct") else rows
@@ -599,7 +594,8 @@ def parse_text(text: str, delimiter: str, source: str) -> Parsed:
         return _parse_fast(lines, delimiter, has_header, has_ids)
     except ValueError:
         # The slow way reads quoted cells too, and says where a cell cannot be read.
-        return _parse_slow(read_cells(text, delimiter, source), has_header, has_ids, source)
+        rows = list(read_cells(text, delimiter, source))
+        return _parse_slow(rows, has_header, has_ids, source)
 
 
 def _layout(head: list[list[str]]) -> tuple[bool, bool]:

@@ -204,7 +204,7 @@ def read_gsea(values: Path, labels: Path) -> Raw:
     ([1.0, 2.0], ['ALL', 'AML'], ('TP53',))
     """
     with _told(values, "a table of genes with two columns of names"):
-        rows = [row for _, row in read_cells(read_text(values), "\t", values)[1:]]
+        _, *rows = (row for _, row in read_cells(read_text(values), "\t", values))
         X = np.ascontiguousarray(np.array([row[2:] for row in rows], dtype=np.float64).T)
         names = tuple(row[0] for row in rows)
     with _told(labels, "a .cls file of three lines"):

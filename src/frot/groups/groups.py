@@ -206,16 +206,10 @@ class Groups:
         >>> groups.subset(["b"]).indices
         (array([2]),)
         """
-        chosen = self._positions(keep)
-        indices = [self.indices[position] for position in chosen]
-        return type(self)(
-            tuple(self.names[position] for position in chosen),
-            np.concatenate([np.empty(0, dtype=np.intp), *indices]),
-            np.concatenate([[0], np.cumsum(self.sizes[chosen])]),
-            self.n_features,
-            self.dropped,
-            tuple(self.listed[position] for position in chosen) if self.listed else (),
-        )
+        chosen = self._positions(keep).tolist()
+        names, lists = [self.names[at] for at in chosen], [self.indices[at] for at in chosen]
+        listed = [self.listed[at] for at in chosen] if self.listed else []
+        return self._from_lists(names, lists, self.n_features, self.dropped, listed)
 
     @cached_property
     def coverage(self) -> NDArray[np.float64]:
@@ -593,8 +587,7 @@ class Groups:
         min_size = check_count(min_size, "min_size", least=0)
         kept, dropped = members_of.match_sets(check_path(path), feature_names, min_size, missing)
         names, columns, listed = zip(*kept, strict=True)
-        found = cls._from_lists(names, columns, len(feature_names), dropped)
-        return replace(found, listed=listed)
+        return cls._from_lists(names, columns, len(feature_names), dropped, listed)
 
     @classmethod
     def from_file(
@@ -642,11 +635,12 @@ class Groups:
         lists: Sequence[Sequence[int] | NDArray[np.intp]],
         n_features: int,
         dropped: tuple[str, ...] = (),
+        listed: Sequence[int] = (),
     ) -> Groups:
         sizes = [len(members) for members in lists]
         flat = np.fromiter(chain.from_iterable(lists), dtype=np.intp, count=sum(sizes))
         offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.intp)])
-        return cls(tuple(names), flat, offsets, n_features, dropped)
+        return cls(tuple(names), flat, offsets, n_features, dropped, tuple(listed))
 
 
 def _whole_numbers(values: Any, name: str) -> NDArray[np.intp]:

@@ -174,7 +174,7 @@ def listed(path: Path) -> list[tuple[str, list[str]]]:
     """Return the rows of a list of pairs below its heading, each with what to call it."""
     if not path.is_file():
         return []
-    rows = read_cells(read_text(path, errors="replace"), ",", path)[1:]
+    rows = list(read_cells(read_text(path, errors="replace"), ",", path))[1:]
     return [(f"line {n} of {path.name}", row) for n, row in rows if any(map(str.strip, row))]
 
 
