@@ -66,9 +66,9 @@ def test_everything_is_what_the_dense_plan_says(make, blocks: str):
     assert plan.rows([3, -1, 3]) == pytest.approx(whole[[3, -1, 3]], **near)
     assert plan.rows(A > 0.1) == pytest.approx(whole[A > 0.1], **near)
     assert plan.rows([]).shape == (0, 9)
-    assert "_formed" not in plan.__dict__
+    assert plan._formed is None
     assert plan.dense() == pytest.approx(whole, **near)
-    assert "_formed" in plan.__dict__
+    assert plan._formed is not None
     assert plan @ V == pytest.approx(whole @ V, rel=1e-12)
     assert (plan * 2.0)[1] == pytest.approx(2.0 * whole[1])
     assert plan[2, 3] == pytest.approx(whole[2, 3])
@@ -108,7 +108,7 @@ def test_a_large_plan_is_not_kept(monkeypatch):
     monkeypatch.setattr("frot.plans.lazy.KEEP_UP_TO", 10)
     plan = lazy()
     assert plan.dense().sum() == pytest.approx(1.0)
-    assert "_formed" not in plan.__dict__
+    assert plan._formed is None
 
 
 class TestAverages:

@@ -7,8 +7,8 @@ r"""Plans kept as what makes them: potentials and weights, multiplied in blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, reduce
+from collections.abc import Iterator, Sequence
+from functools import reduce
 from operator import add
 from typing import Any, Protocol
 
@@ -73,7 +73,7 @@ class LazyPlan(Plan):
     (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
-    __slots__ = ("__dict__", "out", "phi", "ranks", "terms")
+    __slots__ = ("_formed", "_nnz", "out", "phi", "ranks", "terms")
     proven_marginals = 16.0 * float(np.finfo(float).eps)
 
     def __init__(
@@ -85,9 +85,10 @@ class LazyPlan(Plan):
     ) -> None:
         self.terms, self.phi, self.out = tuple(terms), read_only(phi), out
         self.ranks = tuple((read_only(left), read_only(right)) for left, right in ranks)
-        n, m = self.terms[0][1].shape
-        self._dense, self._arcs, self._csr, self._merged = None, None, None, True
-        self._shape = (n, m)
+        self._keep(self.terms[0][1].shape)
+        # Once they were asked for: the whole of a small plan, and its entries that carry mass.
+        self._formed: Any = None
+        self._nnz: int | None = None
 
     @property
     def home(self) -> Home:
@@ -139,20 +140,19 @@ class LazyPlan(Plan):
         """Number of entries that sums run over."""
         return self._shape[0] * self._shape[1] * len(self.terms)
 
-    @cached_property
-    def _nnz(self) -> int:
-        xp = self.home.xp
-        return sum(int(xp.sum(xp.astype(block != 0.0, xp.int64))) for _, block in self._blocks())
-
     @property
     def nnz(self) -> int:
         """Number of entries that carry mass: all but those that are too small for a float."""
+        if self._nnz is None:
+            xp = self.home.xp
+            found = (xp.sum(xp.astype(block != 0.0, xp.int64)) for _, block in self._blocks())
+            self._nnz = sum(map(int, found))
         return self._nnz
 
     def _blocks(self, parts: Sequence[slice] | None = None) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of rows as arrays of shape (r, m), which may be parts of what is kept."""
         for part in self.terms[0][1].parts if parts is None else parts:
-            yield part, self._block(part) if self._kept is None else self._kept[part, :]
+            yield part, self._block(part) if self._formed is None else self._formed[part, :]
 
     def _block(self, part: slice) -> Any:
         """Compute a block of rows."""
@@ -170,30 +170,24 @@ class LazyPlan(Plan):
         """Yield blocks of the given rows, in their order and no larger than others."""
         return self._blocks(runs(rows, self.terms[0][1].parts[0].stop))
 
-    def _form(self) -> Any:
-        return self.home.xp.concat([block for _, block in self._blocks()], axis=0)
-
-    @cached_property
-    def _formed(self) -> Any:
-        return self._form()
-
-    @property
-    def _kept(self) -> Any:
-        return self.__dict__.get("_formed")
-
     def _native(self) -> Any:
         """The whole plan in the points' library; a small one is kept, and is not to be changed."""
-        small = self._shape[0] * self._shape[1] <= KEEP_UP_TO
-        return read_only(self._formed) if small else self._form()
+        if self._formed is not None:
+            return read_only(self._formed)
+        formed = self.home.xp.concat([block for _, block in self._blocks()], axis=0)
+        if self._shape[0] * self._shape[1] > KEEP_UP_TO:
+            return formed
+        self._formed = formed
+        return read_only(formed)
 
     def _whole(self) -> np.ndarray:
         host = to_numpy(self._native())
-        return host if self._kept is None else read_only(host)
+        return host if self._formed is None else read_only(host)
 
     def _apart(self, dtype: Any) -> Any:
         """The whole plan in the points' library, with nothing that is kept in reach."""
         whole = self._native()
-        kept = self._kept is not None and is_foreign(whole)
+        kept = self._formed is not None and is_foreign(whole)
         return self._give(self.home.xp.asarray(whole, copy=True) if kept else whole, dtype)
 
     def dense(self) -> Any:
@@ -259,7 +253,8 @@ class LazyPlan(Plan):
 
     def __rmatmul__(self, other: Any) -> Any:
         other, dtype = self._factor(other)
-        return self._give(_total(other[..., part] @ block for part, block in self._blocks()), dtype)
+        products = (other[..., part] @ block for part, block in self._blocks())
+        return self._give(reduce(add, products), dtype)
 
     def transposed_product(self, other: Any) -> Any:
         """Return ``plan.T @ other``."""
@@ -270,7 +265,7 @@ class LazyPlan(Plan):
             turn(block) @ (other[part] if vector else other[..., part, :])
             for part, block in self._blocks()
         )
-        return self._give(_total(products), dtype)
+        return self._give(reduce(add, products), dtype)
 
     @property
     def T(self) -> TransposedPlan:  # noqa: N802 - NumPy's name
@@ -284,7 +279,7 @@ class LazyPlan(Plan):
         if is_rows(axis):
             rows = [xp.sum(block, axis=1) for _, block in self._blocks()]
             return self._give(xp.concat(rows, axis=0))
-        total = _total(xp.sum(block, axis=0) for _, block in self._blocks())
+        total = reduce(add, (xp.sum(block, axis=0) for _, block in self._blocks()))
         return float(xp.sum(total)) if axis is None else self._give(total)
 
     def max(self, axis: int | None = None, out: Any = None) -> Any:
@@ -350,11 +345,6 @@ class LazyPlan(Plan):
         return cls(terms, ranks, phi)
 
 
-def _total(parts: Iterable[Any]) -> Any:
-    """Add up arrays of any library."""
-    return reduce(add, parts)
-
-
 class TransposedPlan(Plan):
     """``plan.T`` of a lazy plan, which computes what the plan computes.
 
@@ -373,9 +363,7 @@ class TransposedPlan(Plan):
 
     def __init__(self, plan: LazyPlan) -> None:
         self._plan = plan
-        self._dense, self._arcs, self._csr, self._merged = None, None, None, True
-        n, m = plan.shape
-        self._shape = (m, n)
+        self._keep(plan.shape[::-1])
 
     @property
     def T(self) -> LazyPlan:  # noqa: N802 - NumPy's name

@@ -67,19 +67,25 @@ class Plan(NDArrayOperatorsMixin):
     proven_marginals: float | None = None
 
     def __init__(self, matrix: Any, *, copy: bool = True) -> None:
-        self._dense: np.ndarray | None = None
-        self._arcs: Arcs | None = None
-        self._csr: Any = None
-        self._merged = True
         if sparse.issparse(matrix):
             coo = sparse.coo_array(sparse.csr_array(matrix, copy=True))
             coo.eliminate_zeros()
-            self._arcs, self._merged = (coo.row, coo.col, check_entries(coo.data, "matrix")), False
-        elif copy:
-            self._dense = matrix = check_entries(matrix, "matrix", ndim=2)
-        else:
-            self._dense = matrix = np.asarray(matrix, dtype=float)
-        self._shape: tuple[int, int] = tuple(matrix.shape)
+            self._keep(matrix.shape, arcs=(coo.row, coo.col, check_entries(coo.data, "matrix")))
+            return
+        dense = check_entries(matrix, "matrix", ndim=2) if copy else np.asarray(matrix, dtype=float)
+        self._keep(dense.shape, dense)
+
+    def _keep(
+        self,
+        shape: tuple[int, ...],
+        dense: np.ndarray | None = None,
+        arcs: Arcs | None = None,
+        merged: bool = False,
+    ) -> None:
+        """Set what the plan is kept as; arcs that are `merged` are sorted and all different."""
+        self._shape: tuple[int, int] = (int(shape[0]), int(shape[1]))
+        self._dense, self._arcs, self._merged = dense, arcs, merged
+        self._csr: Any = None
 
     @classmethod
     def from_arcs(
@@ -100,9 +106,7 @@ class Plan(NDArrayOperatorsMixin):
                 np.take(part, keep) if len(keep) else np.empty(0, np.intp) for part in (rows, cols)
             )
             mass = mass[keep]
-        plan._arcs = (rows, cols, mass)
-        plan._dense, plan._csr, plan._merged = None, None, in_order
-        plan._shape = (int(shape[0]), int(shape[1]))
+        plan._keep(shape, arcs=(rows, cols, mass), merged=in_order)
         return plan
 
     @classmethod
@@ -378,15 +382,13 @@ class PlanAt(Plan):
     __slots__ = ("home",)
 
     def __init__(self, plan: Plan, home: Home) -> None:
-        for name in Plan.__slots__:
-            setattr(self, name, getattr(plan, name))
+        self._keep(plan._shape, plan._dense, plan._arcs, plan._merged)
         self.home = home
 
     def numpy(self) -> Plan:
         """The same plan for NumPy's arrays."""
         plan = Plan.__new__(Plan)
-        for name in Plan.__slots__:
-            setattr(plan, name, getattr(self, name))
+        plan._keep(self._shape, self._dense, self._arcs, self._merged)
         return plan
 
     @property
