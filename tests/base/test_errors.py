@@ -11,7 +11,7 @@ from frot._base.errors import (
     MissingDependencyError,
     SolverError,
     brief,
-    hearing,
+    collect_warnings,
     require,
     warn_caller,
 )
@@ -87,7 +87,7 @@ def test_require_does_not_hide_a_broken_library(tmp_path, monkeypatch):
 
 def test_hearing_is_of_one_thread_only():
     """What is said in another thread meanwhile is still warned there."""
-    with hearing() as heard:
+    with collect_warnings() as heard:
         warn_caller("here")
         caught: list[warnings.WarningMessage] = []
 
@@ -105,7 +105,7 @@ def test_hearing_is_of_one_thread_only():
 
 
 def test_hearing_ends():
-    with pytest.raises(KeyError), hearing():
+    with pytest.raises(KeyError), collect_warnings():
         raise KeyError
     with pytest.warns(ConvergenceWarning, match="again"):
         warn_caller("again")

@@ -158,8 +158,8 @@ def warn_caller(message: str, *past: str, category: type[UserWarning] = Converge
     >>> seen[0].category.__name__
     'ConvergenceWarning'
     """
-    if (heard := _LISTENER.get()) is not None:
-        heard.append(message)
+    if (collected := _LISTENER.get()) is not None:
+        collected.append(message)
         return
     inside = (str(Path(__file__).parents[1]), *past)
     frame, level = sys._getframe(1), 2
@@ -169,7 +169,7 @@ def warn_caller(message: str, *past: str, category: type[UserWarning] = Converge
 
 
 @contextmanager
-def hearing() -> Iterator[list[str]]:
+def collect_warnings() -> Iterator[list[str]]:
     """Collect what `warn_caller` has to say in this thread, so that nothing is warned.
 
     `warnings.catch_warnings` would silence other threads too, and a worker process would keep
@@ -177,14 +177,14 @@ def hearing() -> Iterator[list[str]]:
 
     Examples
     --------
-    >>> with hearing() as heard:
+    >>> with collect_warnings() as collected:
     ...     warn_caller("not there yet")
-    >>> heard
+    >>> collected
     ['not there yet']
     """
-    heard: list[str] = []
-    token = _LISTENER.set(heard)
+    collected: list[str] = []
+    token = _LISTENER.set(collected)
     try:
-        yield heard
+        yield collected
     finally:
         _LISTENER.reset(token)

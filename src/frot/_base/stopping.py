@@ -16,7 +16,7 @@ from frot._base.validate import check_count, check_number
 __all__ = [
     "DeadlineError",
     "Interrupted",
-    "Limits",
+    "StoppingLimits",
     "check_deadline",
     "check_limits",
     "deadline",
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-class Limits(NamedTuple):
+class StoppingLimits(NamedTuple):
     """The relative gap, the iterations and the seconds at which to stop."""
 
     tol: float
@@ -34,17 +34,17 @@ class Limits(NamedTuple):
     time_limit: float | None
 
 
-def check_limits(tol: Any, max_iter: Any, time_limit: Any) -> Limits:
+def check_limits(tol: Any, max_iter: Any, time_limit: Any) -> StoppingLimits:
     """Check the tolerance, the iterations and the seconds.
 
     Examples
     --------
     >>> check_limits(0.1, 3, None)
-    Limits(tol=0.1, max_iter=3, time_limit=None)
+    StoppingLimits(tol=0.1, max_iter=3, time_limit=None)
     """
     gap, steps = check_number(tol, "tol"), check_count(max_iter, "max_iter")
     seconds = None if time_limit is None else check_number(time_limit, "time_limit", strict=True)
-    return Limits(gap, steps, seconds)
+    return StoppingLimits(gap, steps, seconds)
 
 
 # When to stop, on the clock of `time.perf_counter`.

@@ -229,13 +229,13 @@ class BatchWork:
                     break
             if member in self.status:
                 return
-            done = self._beside(engine, member, (host, rows, cols), done)
+            done = self._from_without_eps(engine, member, (host, rows, cols), done)
             if member in self.status:
                 return
         late = Status.MAX_ITER if done >= self.max_iter else Status.STALLED
         self._stop(np.array([member]), late, done)
 
-    def _beside(self, engine: DenseEngine, member: int, parts: tuple, done: int) -> int:
+    def _from_without_eps(self, engine: DenseEngine, member: int, parts: tuple, done: int) -> int:
         """Take what the problem without eps proves, and climb from there; return the steps made."""
         (host, rows, cols), lower = parts, None
         for offer in without_eps(host, self.tol):

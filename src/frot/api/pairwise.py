@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._base.errors import InputError, SolverError, brief, hearing, warn_caller
+from frot._base.errors import InputError, SolverError, brief, collect_warnings, warn_caller
 from frot._base.files import check_path
 from frot._base.fingerprint import fingerprint
 from frot._base.parallel import check_n_jobs, spread
@@ -216,7 +216,7 @@ def pairwise(
     apart = apart or not terms.adversary.on_simplex
     budget = check_number(memory_budget, "memory_budget")
     call = Call(parsed, options, budget, diagonal=apart, any_mass=any_mass)
-    table = Table(first, second, call, (PER_PAIR, per_entry))
+    table = PairTable(first, second, call, (PER_PAIR, per_entry))
     values = fill_table(table, n_jobs, progress, checkpoint)
     return np.maximum(values, 0.0) ** (1.0 / p)
 
@@ -472,7 +472,7 @@ class _Job(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class PairTable:
     """All the pairs there are to solve, in tiles."""
 
     first: Clouds
@@ -518,7 +518,7 @@ class Table:
 
 
 def fill_table(
-    table: Table, n_jobs: int | None, progress: bool, path: str | os.PathLike[str] | None
+    table: PairTable, n_jobs: int | None, progress: bool, path: str | os.PathLike[str] | None
 ) -> np.ndarray:
     """Solve what the checkpoint does not have, and return every value in its place, (N, M)."""
     # Not before it is needed: it loads SQLite.
@@ -571,7 +571,7 @@ def _solve_tile(job: _Job) -> tuple[int, np.ndarray]:
 
 def _solve_pair(one: Cloud, other: Cloud, call: Call) -> tuple[float, float, bool]:
     try:
-        with hearing() as heard:
+        with collect_warnings() as collected:
             result = solve(
                 one.points,
                 other.points,
@@ -589,11 +589,11 @@ def _solve_pair(one: Cloud, other: Cloud, call: Call) -> tuple[float, float, boo
     except Interrupted:
         # The answer of one pair is none of the whole.
         raise KeyboardInterrupt from None
-    # Clouds too far apart to keep mass at their tau are heard of too, and are no news in a table.
-    return result.value, result.gap, bool(heard) and not result.status.ok
+    # Clouds too far apart to keep mass at their tau warn too, which is no news in a table.
+    return result.value, result.gap, bool(collected) and not result.status.ok
 
 
-def _warn(table: Table, gaps: np.ndarray, short: np.ndarray, count: int) -> None:
+def _warn(table: PairTable, gaps: np.ndarray, short: np.ndarray, count: int) -> None:
     i, j = np.unravel_index(np.argmax(np.where(short, gaps, -1.0)), gaps.shape)
     one, other = table.first.members[i].name, table.columns.members[j].name
     warn_caller(

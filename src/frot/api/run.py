@@ -29,7 +29,7 @@ from frot.solvers.start import allowed_plan
 
 __all__ = [
     "Light",
-    "Run",
+    "SolverRun",
     "check_options",
     "keeps_half",
     "make_problem",
@@ -57,7 +57,7 @@ def check_options(
     callback: Any = None,
     progress: Any = False,
     **given: Any,
-) -> tuple[ProblemTerms, Run]:
+) -> tuple[ProblemTerms, SolverRun]:
     """Check the options that `solve`, `solve_costs` and `pairwise` share, before any work.
 
     Costs have the given shape, and arrays are at `home`. What is `given` besides a solver and its
@@ -66,7 +66,7 @@ def check_options(
     auto, on_device = isinstance(solver, str) and solver == "auto", on_accelerator(home)
     terms = check_terms(shape, **given, eps_if_needed=auto, on_device=on_device)
     chosen = choose_solver(solver, shape, terms, Limits(tol, max_iter, time_limit))
-    run = Run(chosen, start, callback, progress)
+    run = SolverRun(chosen, start, callback, progress)
     run.check(shape)
     return terms, run
 
@@ -110,7 +110,7 @@ TINY, NEGLIGIBLE = 1e-100, 1e-30
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class SolverRun:
     """A solver, where it starts, and who watches."""
 
     solver: Solver

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._base.errors import InputError, hearing, require
+from frot._base.errors import InputError, collect_warnings, require
 
 if TYPE_CHECKING:
     from frot.correspondence import Match
@@ -82,7 +82,7 @@ def match_photos(first: Any, second: Any, side: float = 256) -> Match:
     source, target = (
         read_photo(one, name if isinstance(one, np.ndarray) else None) for one, name in pair
     )
-    with hearing():
+    with collect_warnings():
         return Matcher(side=int(side))(source, target)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import frot
-from frot._base.errors import InputError, hearing
+from frot._base.errors import InputError, collect_warnings
 from frot.show import plot_plan
 from frot.show.page import image_html
 from frot.show.style import png
@@ -90,7 +90,7 @@ def _solved(
     X: np.ndarray, Y: np.ndarray, groups: Any, eta: float, lines: list[str], names: Any = None
 ) -> Transported:
     more = f", eta=frot.relative({eta:g})" if eta else ""
-    with hearing():
+    with collect_warnings():
         # The interval says what a warning would.
         result = frot.solve(
             X, Y, groups, eta=frot.relative(eta) if eta else 0.0, time_limit=SECONDS

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from frot._base.errors import InputError, MissingDependencyError, SolverError, hearing
+from frot._base.errors import InputError, MissingDependencyError, SolverError, collect_warnings
 from frot._base.spelling import second_names
 from frot._base.stopping import Interrupted
 from frot._base.validate import (
@@ -198,7 +198,7 @@ def _measured(method: Method, task: Task, names: Sequence[str]) -> tuple[Row, st
     """Run a method; whatever becomes of it is a row."""
     row = Row(method.name, method.title, unit=method.unit(task), counts=method.counts)
     result, problem, seconds, peak = None, "", 0.0, None
-    with hearing() as heard:
+    with collect_warnings() as heard:
         try:
             method.warm_up()
             heard.clear()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._base.errors import InputError, hearing
+from frot._base.errors import InputError, collect_warnings
 from frot._base.fingerprint import fingerprint
 from frot._base.store import Store
 from frot._base.validate import check_count, check_number
@@ -280,5 +280,5 @@ def _put(maps: tuple[FeatureMap, ...], place: int, one: FeatureMap) -> tuple[Fea
 
 def _errors(way: Matcher, features: PairFeatures, pair: Pair) -> np.ndarray:
     # What stops at its limit is scored as it is.
-    with hearing():
+    with collect_warnings():
         return way.errors(features, way.solve(features), pair)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home, at_least, quiet, to_numpy
-from frot._base.errors import InputError, hearing
+from frot._base.errors import InputError, collect_warnings
 from frot._base.stopping import finish
 from frot._base.validate import check_names, check_number, check_prior, check_weights
-from frot.api.run import Run, make_problem
+from frot.api.run import SolverRun, make_problem
 from frot.correspondence._cosines import row_blocks
 from frot.correspondence._layer_costs import GridGeometry
 from frot.costs import MEMORY_BUDGET, DeviceCosts, StackedCosts
@@ -101,7 +101,7 @@ def solve_layers(
     limits = Limits(tol, max_iter, time_limit)
     chosen = choose_solver(solver or Entropic(tol=1e-3), shape, terms, limits)
     at_home = chosen.any_library or keeps_potentials(getattr(chosen, "oracle", None))
-    run = Run(chosen, start)
+    run = SolverRun(chosen, start)
     run.check(shape)
     if at_home and terms.normalise != "regret":
         make = partial(DeviceCosts, costs.double(), costs.home)
@@ -110,7 +110,7 @@ def solve_layers(
     # Kernels are kept whatever their size: streaming would work the costs out at every sweep.
     problem = make_problem(make, terms, labels).having(memory_budget=float("inf"))
     # The paper's steps end where they end.
-    with hearing() if getattr(chosen, "keep_last", False) else nullcontext():
+    with collect_warnings() if getattr(chosen, "keep_last", False) else nullcontext():
         home = None if costs.home.library == "numpy" else costs.home
         return finish(lambda: run(problem), lambda result: result.at(home))
 

@@ -93,8 +93,8 @@ class Expression:
 
     def __repr__(self) -> str:
         n, d = self.shape
-        told = " and ".join(f"{count} {label!r}" for label, count in self.counts.items())
-        return f"Expression({self.name!r}: {n} samples of {d} features, {told})"
+        classes = " and ".join(f"{count} {label!r}" for label, count in self.counts.items())
+        return f"Expression({self.name!r}: {n} samples of {d} features, {classes})"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -164,7 +164,7 @@ def read_mat(path: Path) -> Raw:
     """
     from scipy.io import loadmat
 
-    with _told(path, "a MATLAB file with arrays X and Y"):
+    with _read_errors(path, "a MATLAB file with arrays X and Y"):
         content = loadmat(path, variable_names=("X", "Y"))
         X = np.ascontiguousarray(content["X"], dtype=np.float64)
         y = np.asarray(content["Y"]).ravel().astype(np.int64)
@@ -183,7 +183,7 @@ def read_npz(path: Path) -> Raw:
     ('TP53', 'MYC')
     """
     # Opened here, since NumPy leaves a broken file open.
-    with _told(path, "an .npz file with arrays X and y"), path.open("rb") as file:
+    with _read_errors(path, "an .npz file with arrays X and y"), path.open("rb") as file:
         content = np.load(file, allow_pickle=False)
         X = np.ascontiguousarray(content["X"], dtype=np.float64)
         names = content["genes"] if "genes" in content else [f"x{i}" for i in range(X.shape[1])]
@@ -203,17 +203,17 @@ def read_gsea(values: Path, labels: Path) -> Raw:
     >>> raw.X.ravel().tolist(), raw.y.tolist(), raw.names
     ([1.0, 2.0], ['ALL', 'AML'], ('TP53',))
     """
-    with _told(values, "a table of genes with two columns of names"):
+    with _read_errors(values, "a table of genes with two columns of names"):
         _, *rows = (row for _, row in read_cells(read_text(values), "\t", values))
         X = np.ascontiguousarray(np.array([row[2:] for row in rows], dtype=np.float64).T)
         names = tuple(row[0] for row in rows)
-    with _told(labels, "a .cls file of three lines"):
+    with _read_errors(labels, "a .cls file of three lines"):
         y = np.array(read_text(labels).splitlines()[2].split())
     return Raw(X, y, names)
 
 
 @contextmanager
-def _told(path: Path, kind: str) -> Iterator[None]:
+def _read_errors(path: Path, kind: str) -> Iterator[None]:
     # scipy raises NotImplementedError for MATLAB's 7.3 and ValueError for what is no MATLAB file.
     troubles = (OSError, ValueError, KeyError, IndexError, NotImplementedError)
     try:

@@ -18,11 +18,11 @@ from frot.plans.plan import Arcs, Plan
 
 __all__ = [
     "Settled",
+    "apparent_error",
     "fill",
     "marginal_error",
     "northwest",
     "round_plan",
-    "seen_error",
     "settle",
     "sum_error",
 ]
@@ -216,16 +216,16 @@ def marginal_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
     if plan.count <= (EXACT_SUMS if plan.is_sparse else EXACT_DENSE):
         off_a, off_b = _residuals(*plan.arcs(), a, b)
         return max(_share(off_a, a), _share(off_b, b))
-    return seen_error(plan, a, b) + sum_error(plan) + abs(_surplus(a, b))
+    return apparent_error(plan, a, b) + sum_error(plan) + abs(_surplus(a, b))
 
 
-def seen_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
+def apparent_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
     """Return the share by which marginals look wrong, as far as ordinary sums tell.
 
     Examples
     --------
     >>> half = np.array([0.5, 0.5])
-    >>> seen_error(Plan(np.eye(2) / 4), half, half)
+    >>> apparent_error(Plan(np.eye(2) / 4), half, half)
     0.5
     """
     return max(_share(a - plan.sum(axis=1), a), _share(b - plan.sum(axis=0), b))

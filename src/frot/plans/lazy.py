@@ -170,11 +170,14 @@ class LazyPlan(Plan):
         """Yield blocks of the given rows, in their order and no larger than others."""
         return self._blocks(runs(rows, self.terms[0][1].parts[0].stop))
 
+    def _form(self) -> Any:
+        return self.home.xp.concat([block for _, block in self._blocks()], axis=0)
+
     def _native(self) -> Any:
         """The whole plan in the points' library; a small one is kept, and is not to be changed."""
         if self._formed is not None:
             return read_only(self._formed)
-        formed = self.home.xp.concat([block for _, block in self._blocks()], axis=0)
+        formed = self._form()
         if self._shape[0] * self._shape[1] > KEEP_UP_TO:
             return formed
         self._formed = formed

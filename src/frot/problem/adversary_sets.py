@@ -25,16 +25,12 @@ FEASIBILITY = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_toleranc
 
 
 def _vector(values: Any, name: str) -> np.ndarray:
-    array = read_numbers(values, name)
-    if array.ndim != 1 or array.size == 0:
-        raise InputError(f"{name}: has shape {array.shape}, expected one number per group")
-    check_finite(array, name)
-    return read_only(array.copy())
+    return _matrix(values, name, "one number per group", ndim=1)
 
 
-def _matrix(values: Any, name: str, what: str) -> np.ndarray:
+def _matrix(values: Any, name: str, what: str, ndim: int = 2) -> np.ndarray:
     array = read_numbers(values, name)
-    if array.ndim != 2 or array.size == 0:
+    if array.ndim != ndim or array.size == 0:
         raise InputError(f"{name}: has shape {array.shape}, expected {what}")
     check_finite(array, name)
     return read_only(array.copy())
@@ -284,14 +280,7 @@ class Polyhedron:
         unit = float(np.abs(phi).max(initial=0.0)) or 1.0
         E, e = self.equal or (None, None)
         found = linprog(
-            -phi / unit,
-            A_ub=self.A,
-            b_ub=self.b,
-            A_eq=E,
-            b_eq=e,
-            bounds=(None, None),
-            method="highs",
-            options=FEASIBILITY,
+            -phi / unit, self.A, self.b, E, e, (None, None), method="highs", options=FEASIBILITY
         )
         if found.status == 2:
             raise InputError("adversary: the set is empty; no weights satisfy A alpha <= b")

@@ -24,7 +24,7 @@ from frot._base.arrays import to_numpy
 from frot._base.errors import SolverError
 from frot._base.stopping import check_deadline
 from frot.costs.protocol import UNIT, blocks
-from frot.plans.feasible import marginal_error, round_plan, seen_error, settle, sum_error
+from frot.plans.feasible import apparent_error, marginal_error, round_plan, settle, sum_error
 from frot.plans.plan import Plan
 from frot.problem.problem import Problem
 
@@ -128,10 +128,10 @@ def upper_bound(
     if problem.costs.forbidden is not None:
         arcs = plan if plan.is_sparse else Plan.from_arcs(*plan.arcs(), plan.shape)
         return _along_its_arcs(problem, arcs, LAST_PLACES) or _no_plan(problem, plan)
-    seen = 0.0 if plan.proven_marginals is not None else seen_error(plan, problem.a, problem.b)
+    seen = 0.0 if plan.proven_marginals is not None else apparent_error(plan, problem.a, problem.b)
     if not rounded and seen > FEW_UNITS:
         whole, phi = round_plan(plan, problem.a, problem.b), None
-        best = _by_product(problem, whole, phi, seen_error(whole, problem.a, problem.b))
+        best = _by_product(problem, whole, phi, apparent_error(whole, problem.a, problem.b))
     else:
         best = _by_product(problem, plan, phi, seen)
     if plan.is_sparse and _rounding_matters(problem, plan, best):
@@ -325,8 +325,16 @@ def lower_bound(
         bound, f, g = 0.0, np.zeros_like(f), np.zeros_like(g)
     # Each potential is right to its last places, and weighs what its point does.
     size = float(a @ np.abs(f) + b @ np.abs(g))
-    lost = UNDERFLOW * _steps(problem)
-    slack = absolute + (8.0 * UNIT + problem.mass_error) * size + lost
+    slack = absolute + (8.0 * UNIT + problem.mass_error) * size
+    return _lower(problem, bound, slack, alpha, f, g)
+
+
+def _lower(
+    problem: Problem, bound: float, slack: float, alpha: np.ndarray, f: np.ndarray, g: np.ndarray
+) -> Lower:
+    """Take off a dual value what rounding may have added, and add what weights are paid."""
+    adversary, lost = problem.adversary, UNDERFLOW * _steps(problem)
+    slack += lost
     bound -= slack
     if problem.costs.nonnegative:
         bound = max(bound, 0.0)
@@ -348,7 +356,7 @@ def _soft_lower(problem: Problem, alpha: np.ndarray, g: np.ndarray, mixed: np.nd
     The derivative by a potential is what it keeps, and errors of it cost as much.
     """
     a, b, marginals = problem.a, problem.b, problem.marginals
-    rounding, adversary = problem.costs.rounding(alpha), problem.adversary
+    rounding = problem.costs.rounding(alpha)
     signed = not problem.costs.nonnegative
     f, g = _feasible_potentials(mixed, g, rounding.relative, b, signed)
     rows, cols = marginals.sides
@@ -366,14 +374,7 @@ def _soft_lower(problem: Problem, alpha: np.ndarray, g: np.ndarray, mixed: np.nd
     slack = float(np.sum(kept[0] * rounding.rows) + np.sum(kept[1] * rounding.cols))
     mass = float(kept[0].sum() + kept[1].sum())
     slack += (24.0 + 0.5 * sum(mixed.shape)) * UNIT * (size + mass * abs(by))
-    slack += UNDERFLOW * _steps(problem)
-    bound = found - slack
-    if not signed:
-        bound = max(bound, 0.0)
-    bound -= (4.0 * UNIT + abs(float(alpha.sum()) - 1.0)) * abs(bound)
-    bound += adversary.reward(alpha)
-    entropy = adversary.reward_rounding(bound, len(alpha))
-    return Lower(float(bound - entropy), alpha, f, g, slack + entropy)
+    return _lower(problem, found, slack, alpha, f, g)
 
 
 def cheap_lower_bound(problem: Problem) -> Lower:
@@ -389,10 +390,9 @@ def cheap_lower_bound(problem: Problem) -> Lower:
     _, n, m = problem.shape
     _, alpha = problem.adversary.best(least)
     bound = problem.adversary.least(least)
-    if not np.isfinite(bound):
-        return Lower(-np.inf, alpha, np.zeros(n), np.zeros(m))
-    if problem.marginals.soft:
-        return Lower(float(bound), alpha, np.zeros(n), np.zeros(m))
+    if problem.marginals.soft or not np.isfinite(bound):
+        found = float(bound) if np.isfinite(bound) else -np.inf
+        return Lower(found, alpha, np.zeros(n), np.zeros(m))
     f, g = problem.costs.least_potentials(alpha, problem.a, problem.b)
     # Entropy is never negative: what holds without it holds with it.
     return Lower(float(bound), alpha, f, g, plain=float(bound) if problem.eps > 0.0 else None)

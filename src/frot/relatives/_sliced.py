@@ -11,7 +11,7 @@ import numpy as np
 
 from frot._base.errors import InputError, brief
 from frot._base.spelling import second_names
-from frot._base.stopping import Limits, check_limits
+from frot._base.stopping import StoppingLimits, check_limits
 from frot._base.validate import check_count, check_seed
 from frot.costs import FactoredCosts
 from frot.costs.protocol import UNIT, blocks, summation
@@ -319,7 +319,7 @@ def _slice(at: np.ndarray, x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.nd
 
 
 def _best_of(
-    climbs: Iterable[Iterator[Slice]], limits: Limits, begin: float, upper: float
+    climbs: Iterable[Iterator[Slice]], limits: StoppingLimits, begin: float, upper: float
 ) -> tuple[Slice, list[Progress]]:
     """Climb from every start until the time is up; return where it was highest, and the way."""
     best: Slice | None = None
@@ -335,7 +335,7 @@ def _best_of(
     return best, history
 
 
-def _climb(at: Displacements, start: np.ndarray, limits: Limits) -> Iterator[Slice]:
+def _climb(at: Displacements, start: np.ndarray, limits: StoppingLimits) -> Iterator[Slice]:
     """Sort along w, move w towards the displacements' leading eigenvector, as far as it helps.
 
     For a fixed plan the cost is w^T V w, and the true cost is the least over plans: V w is a
@@ -372,7 +372,7 @@ def _climb(at: Displacements, start: np.ndarray, limits: Limits) -> Iterator[Sli
 
 
 def _ascend(
-    pair: Pair, project: Callable[..., np.ndarray], theta: np.ndarray, limits: Limits
+    pair: Pair, project: Callable[..., np.ndarray], theta: np.ndarray, limits: StoppingLimits
 ) -> Iterator[Slice]:
     """Gradient ascent on the sphere by central differences, the plan held fixed within a step."""
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import eigh, qr
 
 from frot._base.spelling import second_names
-from frot._base.stopping import Limits, check_limits, finish
+from frot._base.stopping import StoppingLimits, check_limits, finish
 from frot._base.validate import check_callable, check_count, check_flag
 from frot.costs import FactoredCosts
 from frot.costs.protocol import UNIT
@@ -157,7 +157,7 @@ class _Rounds:
     k: int
     at: Displacements
     turned: np.ndarray | None
-    limits: Limits
+    limits: StoppingLimits
     plans: list[Plan] = field(default_factory=list)
     weights: np.ndarray = field(default_factory=lambda: np.ones(1))
     basis: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
@@ -167,7 +167,7 @@ class _Rounds:
     back: float = 0.0
 
     @classmethod
-    def begin(cls, pair: Pair, k: int, limits: Limits) -> _Rounds:
+    def begin(cls, pair: Pair, k: int, limits: StoppingLimits) -> _Rounds:
         """Centre the points, and turn them where they are fewer than their features."""
         X, Y, turned = reduce_points(pair.costs.X, pair.costs.Y)
         # In fewer coordinates than k the subspace holds them all.

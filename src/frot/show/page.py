@@ -376,8 +376,8 @@ def card(
     (True, True, True, False)
     """
     parts = [f'<div style="font-weight:600;margin-bottom:.3em">{escape(title)}</div>']
-    if told := list(facts):
-        parts.append(_table([], [[name, value] for name, value in told]))
+    if named := list(facts):
+        parts.append(_table([], [[name, value] for name, value in named]))
     if found := list(rows):
         parts.append(_table(heads, found))
     if note:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from frot._base.errors import InputError, hearing
+from frot._base.errors import InputError, collect_warnings
 from frot.costs import StackedCosts
 from frot.costs.protocol import UNIT
 from frot.costs.stack import stack_of
@@ -143,7 +143,7 @@ class _Cuts:
         # Early plans need not be exact: they only have to point at the next cut.
         width = relative_gap(self.lower, self.upper) if np.isfinite(self.upper) else 1.0
         tol = max(min(0.1 * width, 1e-3), 0.1 * self.tol)
-        with hearing():
+        with collect_warnings():
             found = Exact(tol=tol)(master, Start(plan=self.plan))
         alphas = np.stack(self.alphas)
         mixed = admit(self.adversary, np.asarray(found.alpha @ alphas))

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from frot._base.arrays import device_room, find_home, to_numpy
-from frot._base.errors import hearing, warn_caller
+from frot._base.errors import collect_warnings, warn_caller
 from frot._base.validate import check_prior
 from frot.api.batch import batch_geometry, run_batch
 from frot.api.batch_result import BatchResult
 from frot.api.batch_work import BatchWork
-from frot.api.run import Run
+from frot.api.run import SolverRun
 from frot.api.solve import solve
 from frot.costs import MEMORY_BUDGET, METRICS, FactoredCosts, FactoredMetric, device_points
 from frot.groups.groups import Groups
@@ -258,7 +258,7 @@ def _solve(asked: Asked, start: Any) -> Solved:
         weights = to_numpy(a).astype(float), to_numpy(b).astype(float)
         prices = np.stack([to_numpy(side).astype(float) for side in asked.tau])
     fits = dense_bytes(x.shape[1], y.shape[1]) <= MEMORY_BUDGET
-    with hearing():
+    with collect_warnings():
         # The gap may be asked for far below `tol`; only what misses `tol` is worth a warning.
         results: Any
         if fits and (epss > 0.0).all():
@@ -305,7 +305,7 @@ def _alone(points: Any, amounts: Any, marginals: Marginals, asked: Asked) -> Res
             marginals=marginals,
         )  # fmt: skip
         solver = Exact(tol=max((tol / WEIGHTS) ** 2, NARROWEST))
-        return Run(solver)(problem).at(find_home(x=x.double()))
+        return SolverRun(solver)(problem).at(find_home(x=x.double()))
     if eps == 0.0:
         # On the host, since no solver without eps is anywhere else.
         a, b = (torch.as_tensor(part, device=x.device) for part in (a, b))
@@ -332,7 +332,7 @@ def certified(asked: Asked, alpha: np.ndarray, g: Tensor) -> Result:
     amounts = [to_numpy(part)[0] for part in asked.amounts[:2]]
     points = (x, y, _unit_mass(a[None])[0], _unit_mass(b[None])[0])
     problem = _entropic_problem(points, amounts, Marginals(), asked)
-    with hearing():
+    with collect_warnings():
         start = Start(alpha=alpha, g=to_numpy(g))
         found = Entropic(tol=asked.tol, max_iter=asked.max_iter)(problem, start)
     return found.at(_double_home(x))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._base.errors import hearing
+from frot._base.errors import collect_warnings
 from frot.cli.reproduce.experiment import (
     Check,
     Experiment,
@@ -110,7 +110,7 @@ def measure(setting: Setting, seed: int, index: int) -> dict[str, list[float]]:
 
     X, y = setting.draw(seed, index)
     count = setting.permutations
-    with hearing():
+    with collect_warnings():
         # That they are too few for Benjamini and Hochberg is what is measured.
         tests = {
             name: permutation_test(X, y, statistic=name, n_permutations=count, random_state=index)

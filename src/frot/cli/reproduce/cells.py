@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._base.errors import InputError, hearing
+from frot._base.errors import InputError, collect_warnings
 from frot.api.solve import solve
 from frot.cells import Cells, couple, simulate
 from frot.cli.reproduce.experiment import (
@@ -271,7 +271,7 @@ def measure(setting: Setting, seed: int) -> dict[str, list[float]]:
     drawn = setting.draw(seed)
     first, second = (drawn.fate[drawn.day == d] for d in (0, 1))
     found, done = {}, {}
-    with hearing():
+    with collect_warnings():
         # That a gate found nothing is measured, too.
         for name, plan in (METHODS | (GROWN if setting.growth > 1.0 else {})).items():
             found[name] = scores(plan(drawn, done), first, second)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.errors import InputError, hearing
+from frot._base.errors import InputError, collect_warnings
 from frot._base.names import quote_some
 from frot._base.store import Store
 from frot.cli.reproduce.experiment import finish, work_fingerprint
@@ -186,7 +186,7 @@ def features_of(way: Matcher, pair: PairFeatures) -> PairFeatures:
 
 def solve_way(way: Matcher, features: PairFeatures) -> Outcome:
     """Solve, unless it is interrupted; runs that stop at their limit say so in their status."""
-    with hearing():
+    with collect_warnings():
         return way.solve(features)
 
 

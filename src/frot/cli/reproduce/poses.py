@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._base.errors import hearing
+from frot._base.errors import collect_warnings
 from frot.cli.reproduce.experiment import (
     Check,
     Experiment,
@@ -89,7 +89,7 @@ def matcher_of(name: str) -> Matcher:
 
 def match_poses(matcher: Matcher, pair: Pair) -> dict[str, Any]:
     """Match a pair as it is and with A mirrored where that is better."""
-    with hearing():
+    with collect_warnings():
         best = matcher.with_settings(poses="mirror")(pair.source, pair.target)
         # As it is, it is the same match.
         turned = best.pose.turn.mirror
@@ -107,7 +107,7 @@ def match_turned(matcher: Matcher, pair: Pair, angle: float) -> dict[str, Any]:
     length = float(np.ptp(pair.source_points, axis=0).max())
     known = Pair("turned", pair.source, pair.source, pair.source_points, truth, "", length)
     found: dict[str, Any] = {}
-    with hearing():
+    with collect_warnings():
         for key, which in (("none", "none"), ("poses", "all")):
             match = matcher.with_settings(poses=which)(photo, target)
             found[key] = _errors(match, known)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import ortho_group
 
-from frot._base.errors import hearing
+from frot._base.errors import collect_warnings
 from frot.api.solve import solve
 from frot.cli.reproduce.experiment import (
     Check,
@@ -150,7 +150,7 @@ def run_all(X: np.ndarray, Y: np.ndarray) -> dict[str, Result]:
     >>> {name: round(result.value, 6) for name, result in made.items()}
     {'frot': 16.0, 'srw': 25.0, 'max_sliced': 25.0, 'ot': 25.0}
     """
-    with hearing():
+    with collect_warnings():
         return {
             "frot": solve(X, Y, "each", eps=0.0),
             "srw": srw(X, Y, min(INFORMATIVE, X.shape[1]), tol=TOL, max_iter=ROUNDS),

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from frot._base.errors import InputError, MissingDependencyError, hearing, require
+from frot._base.errors import InputError, MissingDependencyError, collect_warnings, require
 from frot._base.parallel import check_n_jobs, spread
 from frot._base.store import Store
 from frot.correspondence._score import mask_score, outline_mask, point_errors
@@ -192,7 +192,7 @@ def match_pair(task: Task) -> Record:
     start = time.perf_counter()
     try:
         matcher = task.matcher.open() if isinstance(task.matcher, PickledMatcher) else task.matcher
-        with hearing() as heard:
+        with collect_warnings() as heard:
             match = matcher(pair.source, pair.target)
             found = np.asarray(match.transfer(pair.source_points).points, dtype=float)
         seconds = time.perf_counter() - start

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import to_numpy
-from frot._base.errors import InputError, hearing
+from frot._base.errors import InputError, collect_warnings
 from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
 from frot.costs import StackedCosts
 from frot.plans.plan import Plan
@@ -199,7 +199,7 @@ class Entropic(Driven):
         assert isinstance(adversary, SimplexFamily)
         for _ in range(MIXTURES):
             alone = Problem(StackedCosts(host.costs.mix(alpha)[None]), host.a, host.b, eps=host.eps)
-            with hearing():
+            with collect_warnings():
                 found = Entropic(tol=0.1 * self.tol)(alone)
             f[rows] = found.potentials[0]
             _, lower = run.prove_from_rows(alpha, f)
