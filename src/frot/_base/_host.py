@@ -20,47 +20,38 @@ finfo = functools.cache(np.finfo)
 
 
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Return sums."""
     return np.add.reduce(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the largest entries."""
     return np.maximum.reduce(x, axis=axis, keepdims=keepdims)
 
 
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the smallest entries."""
     return np.minimum.reduce(x, axis=axis, keepdims=keepdims)
 
 
 def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return whether all entries are true."""
     return np.logical_and.reduce(x, axis=axis, keepdims=keepdims)
 
 
 def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return whether some entry is true."""
     return np.logical_or.reduce(x, axis=axis, keepdims=keepdims)
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """Return zeros."""
     return np.zeros(x.shape, dtype or x.dtype)
 
 
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """Return ones."""
     found = np.empty(x.shape, dtype or x.dtype)
     found.fill(1)
     return found
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    """Return the entries as another kind of number."""
     return x.astype(dtype, copy=copy)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-    """Return entries cut off at both ends, in their own precision."""
     return np.clip(x, min, max).astype(x.dtype, copy=False)

@@ -111,13 +111,7 @@ def brief(value: Any, most: int = 60) -> str:
 
 
 def how_to_install(extra: str) -> str:
-    """Say how an extra is installed, from a package index or where there is only a clone.
-
-    Examples
-    --------
-    >>> how_to_install("plot")
-    'pip install "frot[plot]", or pip install ".[plot]" in a clone of frot'
-    """
+    """Say how an extra is installed, from a package index or where there is only a clone."""
     return f'pip install "frot[{extra}]", or pip install ".[{extra}]" in a clone of frot'
 
 

@@ -24,13 +24,7 @@ __all__ = ["check_path", "check_writable", "load", "make_folder", "replacing", "
 
 
 def check_path(value: Any, name: str = "path") -> Path:
-    """Return the path of a file.
-
-    Examples
-    --------
-    >>> check_path("page.html").suffix
-    '.html'
-    """
+    """Return the path of a file."""
     if not isinstance(value, str | os.PathLike):
         raise InputError(f"{name}: {brief(value)} is not a path of a file; pass a string or a Path")
     return Path(value)
@@ -78,13 +72,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
-    """Make a folder, and those above it, where they are not there yet.
-
-    Examples
-    --------
-    >>> make_folder(Path(tempfile.mkdtemp()) / "a" / "b").is_dir()
-    True
-    """
+    """Make a folder, and those above it, where they are not there yet."""
     path = Path(path)
     try:
         path.mkdir(parents=True, exist_ok=True)

@@ -21,13 +21,7 @@ def quote_some(names: Sequence[str], limit: int = 5) -> str:
 
 
 def first_repeated(names: Sequence[str]) -> str | None:
-    """Return the first name that occurs a second time, or None.
-
-    Examples
-    --------
-    >>> first_repeated(["a", "b", "a"])
-    'a'
-    """
+    """Return the first name that occurs a second time, or None."""
     if len(set(names)) == len(names):
         return None
     seen: set[str] = set()

@@ -31,13 +31,7 @@ LOOK_EVERY = 0.5
 
 
 def check_n_jobs(n_jobs: Any) -> int | None:
-    """Return a number of workers: None, 1, 2, ..., or -1 for one per processor.
-
-    Examples
-    --------
-    >>> check_n_jobs(-1)
-    -1
-    """
+    """Return a number of workers: None, 1, 2, ..., or -1 for one per processor."""
     if n_jobs is None:
         return None
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
@@ -80,13 +74,13 @@ def spread(
         yield from map(work, tasks)
         return
     joblib = require("joblib", "parallel")
-    alone, work = work, partial(_prepared, prepare, work)
+    alone = work
     backend, _ = joblib.parallel.get_active_backend()
     if type(backend).__name__ == "DaskDistributedBackend":
         # Whoever started a cluster ends it.
-        yield from _on_dask(backend, work, tasks)
+        yield from _on_dask(backend, partial(_in_worker, None, prepare, work), tasks)
         return
-    work = partial(_watched, os.getpid(), work)
+    work = partial(_in_worker, os.getpid(), prepare, work)
     if n_jobs is None and joblib.effective_n_jobs(None) == 1:
         yield from map(alone, tasks)
     elif backend.supports_return_generator:
@@ -95,13 +89,12 @@ def spread(
         yield from _in_rounds(joblib, work, tasks, n_jobs)
 
 
-def _prepared(prepare: Callable[[], object], work: Callable[[Task], Found], task: Task) -> Found:
+def _in_worker(
+    caller: int | None, prepare: Callable[[], object], work: Callable[[Task], Found], task: Task
+) -> Found:
+    if caller is not None:
+        end_with_caller(caller)
     prepare()
-    return work(task)
-
-
-def _watched(caller: int, work: Callable[[Task], Found], task: Task) -> Found:
-    end_with_caller(caller)
     return work(task)
 
 
@@ -191,10 +184,6 @@ def end_with_caller(caller: int) -> None:
 
     Nothing happens in `caller` itself, whose threads may be workers too, nor in processes that
     somebody else started. A call of a library that holds Python's lock is finished first.
-
-    Examples
-    --------
-    >>> end_with_caller(os.getpid())
     """
     _watch(os.getpid(), caller)
 
@@ -235,5 +224,6 @@ def _exists(process: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        # It is somebody else's.
+        pass
     return True

@@ -75,13 +75,9 @@ def second_names(call: Call) -> Call:
     """
     parameters = inspect.signature(call).parameters
     passes_on = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-    second = {
-        name: first for first, name in SECOND_NAMES.items() if passes_on or first in parameters
-    }
-
-    known = {one.name for one in parameters.values() if one.kind is not one.POSITIONAL_ONLY} - {
-        "self"
-    }
+    second = {new: old for old, new in SECOND_NAMES.items() if passes_on or old in parameters}
+    known = {one.name for one in parameters.values() if one.kind is not one.POSITIONAL_ONLY}
+    known -= {"self"}
     # Whoever passes keywords on has the last word on what they are called.
     other = set() if passes_on else OTHER_WORDS.keys() - parameters.keys()
 
@@ -95,14 +91,11 @@ def second_names(call: Call) -> Call:
             given[second[name]] = given.pop(name)
         if not passes_on:
             for name in given.keys() - known:
-                _refuse_unknown(call.__qualname__, name, known)
+                # What Python would raise, with the argument that may be meant.
+                near = difflib.get_close_matches(name, sorted(known), 1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                unknown = f"{call.__qualname__}() got an unexpected keyword argument {name!r}"
+                raise TypeError(unknown + hint)
         return call(*args, **given)
 
     return run  # pyright: ignore[reportReturnType]
-
-
-def _refuse_unknown(call: str, name: str, known: set[str]) -> None:
-    """Raise what Python would, with the argument that may be meant."""
-    near = difflib.get_close_matches(name, sorted(known), 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise TypeError(f"{call}() got an unexpected keyword argument {name!r}{hint}")

@@ -35,13 +35,7 @@ class StoppingLimits(NamedTuple):
 
 
 def check_limits(tol: Any, max_iter: Any, time_limit: Any) -> StoppingLimits:
-    """Check the tolerance, the iterations and the seconds.
-
-    Examples
-    --------
-    >>> check_limits(0.1, 3, None)
-    StoppingLimits(tol=0.1, max_iter=3, time_limit=None)
-    """
+    """Check the tolerance, the iterations and the seconds."""
     gap, steps = check_number(tol, "tol"), check_count(max_iter, "max_iter")
     seconds = None if time_limit is None else check_number(time_limit, "time_limit", strict=True)
     return StoppingLimits(gap, steps, seconds)
@@ -92,13 +86,7 @@ class no_deadline(deadline):  # noqa: N801
 
 
 def seconds_left() -> float:
-    """Return the seconds left, infinity without a limit, and never less than zero.
-
-    Examples
-    --------
-    >>> seconds_left()
-    inf
-    """
+    """Return the seconds left, infinity without a limit, and never less than zero."""
     return max(0.0, _UNTIL.get() - time.perf_counter())
 
 

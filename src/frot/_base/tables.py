@@ -173,15 +173,7 @@ def read_pair(
 
 
 def make_table(columns: dict[str, Any]) -> Any:
-    """Return the columns as a DataFrame, or as they are where pandas is not installed.
-
-    Examples
-    --------
-    >>> make_table({"feature": np.array(["a", "b"], dtype=object), "rank": np.array([1, 2])})
-      feature  rank
-    0       a     1
-    1       b     2
-    """
+    """Return the columns as a DataFrame, or as they are where pandas is not installed."""
     if importlib.util.find_spec("pandas") is None:
         return columns
     import pandas as pd
@@ -327,15 +319,7 @@ def kind_of(path: Path) -> str:
 
 
 def read_text(path: Path, errors: str = "strict") -> str:
-    """Read a UTF-8 text file, with or without a byte-order mark, compressed if it ends in .gz.
-
-    Examples
-    --------
-    >>> read_text(Path("no such file"))
-    Traceback (most recent call last):
-    ...
-    frot.InputError: cannot read no such file: No such file or directory
-    """
+    """Read a UTF-8 text file, with or without a byte-order mark, compressed if it ends in .gz."""
     try:
         with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
             return file.read().decode("utf-8-sig", errors)
@@ -347,13 +331,7 @@ def read_text(path: Path, errors: str = "strict") -> str:
 
 
 def is_number(cell: str) -> bool:
-    """Say whether a cell holds a number.
-
-    Examples
-    --------
-    >>> is_number(" 1e3"), is_number("many"), is_number("")
-    (True, False, False)
-    """
+    """Say whether a cell holds a number."""
     try:
         float(cell)
     except ValueError:

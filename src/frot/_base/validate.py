@@ -79,11 +79,6 @@ def check_points(points: Any, name: str) -> tuple[Any, tuple[str, ...] | None]:
     """Return points as float64 of shape (n, d), and column names where they have any.
 
     Arrays of another library stay where they are.
-
-    Examples
-    --------
-    >>> check_points([[1, 2]], "X")
-    (array([[1., 2.]]), None)
     """
     values, columns = frame_like(points)
     array: Any = _numbers_anywhere(values, name)
@@ -131,13 +126,7 @@ def check_two_clouds(X: Any, Y: Any) -> tuple[Any, Any, tuple[str, ...] | None]:
 
 
 def check_costs(costs: Any, infinite: bool = False) -> Any:
-    """Return a cost stack as float64 of shape (L, n, m); `infinite` costs are let through or not.
-
-    Examples
-    --------
-    >>> check_costs([[[1.0]]]).shape
-    (1, 1, 1)
-    """
+    """Return a cost stack as float64 of shape (L, n, m); `infinite` costs are refused or not."""
     array: Any = _numbers_anywhere(costs, "C")
     if array.ndim == 2:
         raise InputError(
@@ -161,13 +150,7 @@ def _numbers_anywhere(values: Any, name: str) -> Any:
 
 
 def check_entries(values: Any, name: str, ndim: int = 1) -> np.ndarray:
-    """Return finite numbers as a float64 array of so many dimensions, always a copy.
-
-    Examples
-    --------
-    >>> check_entries([[1, 2]], "matrix", ndim=2)
-    array([[1., 2.]])
-    """
+    """Return finite numbers as a float64 array of so many dimensions, always a copy."""
     array = np.array(read_numbers(values, name))
     if array.ndim != ndim:
         raise InputError(f"{name}: has {array.ndim} dimensions, expected {ndim}")
@@ -242,13 +225,7 @@ def check_masses(a: Any, b: Any, normalise: bool) -> None:
 
 
 def check_prior(prior: Any, count: int) -> np.ndarray | None:
-    """Return log q of a prior on the groups, normalised; None is the paper's entropy.
-
-    Examples
-    --------
-    >>> check_prior([1.0, 3.0], 2)
-    array([-1.38629436, -0.28768207])
-    """
+    """Return log q of a prior on the groups, normalised; None is the paper's entropy."""
     if prior is None:
         return None
     array = read_numbers(prior, "prior")
@@ -275,13 +252,7 @@ def check_prior(prior: Any, count: int) -> np.ndarray | None:
 
 
 def check_names(names: Any, count: int) -> tuple[str, ...]:
-    """Return one name per group, all different; None names them g0, g1, ...
-
-    Examples
-    --------
-    >>> check_names(None, 2)
-    ('g0', 'g1')
-    """
+    """Return one name per group, all different; None names them g0, g1, ..."""
     if names is None:
         return tuple(f"g{group}" for group in range(count))
     labels = _labels(names, count, "names", "groups")
@@ -291,13 +262,7 @@ def check_names(names: Any, count: int) -> tuple[str, ...]:
 
 
 def check_feature_names(names: Any, count: int) -> tuple[str, ...] | None:
-    """Return one name per feature, of which some may be equal; None is no names.
-
-    Examples
-    --------
-    >>> check_feature_names(["TP53", "MYC", "TP53"], 3)
-    ('TP53', 'MYC', 'TP53')
-    """
+    """Return one name per feature, of which some may be equal; None is no names."""
     return None if names is None else _labels(names, count, "feature_names", "features")
 
 
@@ -385,76 +350,40 @@ def check_count(
 
 
 def check_seed(value: Any, name: str) -> int:
-    """Return a whole number >= 0 that begins a random sequence.
-
-    Examples
-    --------
-    >>> check_seed(0, "seed")
-    0
-    """
+    """Return a whole number >= 0 that begins a random sequence."""
     return check_count(value, name, least=0)
 
 
 def check_flag(value: Any, name: str) -> bool:
-    """Return True or False, which is all that a switch can be.
-
-    Examples
-    --------
-    >>> check_flag(np.bool_(True), "progress")
-    True
-    """
+    """Return True or False, which is all that a switch can be."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name}: is {brief(value)}; use True or False")
     return bool(value)
 
 
 def check_callable(value: Any, name: str) -> Any:
-    """Return a function, or None where there is none.
-
-    Examples
-    --------
-    >>> check_callable(None, "callback"), check_callable(len, "callback")
-    (None, <built-in function len>)
-    """
+    """Return a function, or None where there is none."""
     if value is not None and not callable(value):
         raise InputError(f"{name}: {brief(value)} cannot be called; pass a function")
     return value
 
 
 def check_text(value: Any, name: str) -> str:
-    """Return text.
-
-    Examples
-    --------
-    >>> check_text("A title", "title")
-    'A title'
-    """
+    """Return text."""
     if not isinstance(value, str):
         raise InputError(f"{name}: is {brief(value)}; use text")
     return value
 
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
-    """Return `value` if it is one of `choices`.
-
-    Examples
-    --------
-    >>> check_choice("mean", "normalise", ("none", "mean"))
-    'mean'
-    """
+    """Return `value` if it is one of `choices`."""
     if not isinstance(value, str) or value not in choices:
         raise InputError(f"{name}: {brief(value)} is none of {', '.join(map(repr, choices))}")
     return value
 
 
 def check_metric(metric: Any, more: Iterable[str] = ()) -> Any:
-    """Return a callable metric, or the name of one that SciPy knows, or of one `more`.
-
-    Examples
-    --------
-    >>> check_metric("euclidean")
-    'euclidean'
-    """
+    """Return a callable metric, or the name of one that SciPy knows, or of one `more`."""
     known = (*METRICS, *(name for name in more if name not in METRICS))
     if callable(metric) or (isinstance(metric, str) and metric in known):
         return metric
@@ -507,13 +436,7 @@ def read_numbers(values: Any, name: str) -> np.ndarray:
 
 
 def all_finite(array: Any) -> bool:
-    """Whether no entry is NaN or infinite, wherever the array is.
-
-    Examples
-    --------
-    >>> all_finite(np.array([1.0, np.inf]))
-    False
-    """
+    """Whether no entry is NaN or infinite, wherever the array is."""
     if isinstance(array, np.ndarray):
         return bool(np.isfinite(array).all())
     xp = namespace(array) if is_foreign(array) else np

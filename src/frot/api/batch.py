@@ -288,14 +288,11 @@ def batch_home(**arguments: Any) -> Home | None:
 
 def batch_points(points: Any, name: str, home: Home | None) -> Any:
     """Return points as one array (B, n, d); a member that is bad is named."""
-    if getattr(points, "ndim", None) == 3:
-        stack, place = points, home
-        members = [points[at, ...] for at in range(points.shape[0])] if points.shape[0] else []
-    else:
-        members, stack, place = _listed(points, name), None, home
-    if not members:
+    whole = getattr(points, "ndim", None) == 3
+    listed = [points[at, ...] for at in range(points.shape[0])] if whole else _listed(points, name)
+    if not listed:
         raise InputError(f"{name}: has no members; pass an array of shape (B, n, d)")
-    checked = [check_points(member, f"{name}[{at}]")[0] for at, member in enumerate(members)]
+    checked = [check_points(member, f"{name}[{at}]")[0] for at, member in enumerate(listed)]
     shapes = [tuple(member.shape) for member in checked]
     for at, shape in enumerate(shapes):
         if shape != shapes[0]:
@@ -303,9 +300,9 @@ def batch_points(points: Any, name: str, home: Home | None) -> Any:
                 f"{name}[{at}]: has shape {shape}, but {name}[0] has {shapes[0]}; members of a "
                 "batch have the same shape"
             )
-    if stack is not None and place is not None:
-        return stack
-    return np.stack(checked) if place is None else place.xp.stack(checked)
+    if home is None:
+        return np.stack(checked)
+    return points if whole else home.xp.stack(checked)
 
 
 def _listed(points: Any, name: str) -> list[Any]:

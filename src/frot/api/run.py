@@ -168,17 +168,12 @@ def negligible(problem: Problem) -> Light | None:
     """
     if problem.a.min() >= TINY and problem.b.min() >= TINY:
         return None
-    light_a, light_b = (
-        (problem.a > 0.0) & (problem.a < TINY),
-        (problem.b > 0.0) & (problem.b < TINY),
-    )
+    light_a, light_b = ((side > 0.0) & (side < TINY) for side in (problem.a, problem.b))
     if not (light_a.any() or light_b.any()) or problem.costs.forbidden is not None:
         return None
-    if not problem.marginals.kept:
-        # What a light point keeps is no share of what it weighs.
-        return None
-    if not problem.adversary.on_simplex:
-        # Weights that may be more than one make more of a cost.
+    # What a light point keeps is no share of what it weighs where marginals are not kept, and
+    # weights that may be more than one make more of a cost.
+    if not (problem.marginals.kept and problem.adversary.on_simplex):
         return None
     # No group's cost is more than the sum of all, where none is negative.
     total = problem.costs.mix(np.ones(problem.shape[0]))

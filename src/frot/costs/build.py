@@ -152,13 +152,6 @@ def points_geometry(
         others away from the origin.
     named : bool
         Whether errors should name the member of the batch.
-
-    Examples
-    --------
-    >>> X, Y = np.zeros((5, 2, 3)), np.ones((5, 4, 3))
-    >>> home = Home.of(X)
-    >>> points_geometry(X, Y, Groups.each(3), "sqeuclidean", home).shape
-    (5, 3, 2, 4)
     """
     xp, double = home.xp, home.double()
     X, Y = xp.astype(X, xp.float64), xp.astype(Y, xp.float64)

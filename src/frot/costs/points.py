@@ -34,13 +34,7 @@ DENSE_MEMBERSHIP = 4_000_000
 
 
 def is_identity(membership: Any) -> bool:
-    """Whether every group pays for the one feature of its own number.
-
-    Examples
-    --------
-    >>> is_identity(Groups.each(2).membership()), is_identity(Groups.all(2).membership())
-    (True, False)
-    """
+    """Whether every group pays for the one feature of its own number."""
     rows, columns = membership.shape
     found = membership.indices
     ones = rows == columns == len(found) and bool((found == np.arange(rows)).all())
@@ -265,11 +259,6 @@ def mix_share(used: Any, error: float) -> Any:
     """Return how many units of its norm a point's expanded squares may err by.
 
     `used` is how many features are summed; see `PointGeometry.mix_error`.
-
-    Examples
-    --------
-    >>> mix_share(10, 0.5)
-    24.0
     """
     return used + 12.0 + 4.0 * error
 

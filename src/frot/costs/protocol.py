@@ -68,11 +68,6 @@ def summation(plan: Plan) -> float:
 
     A sum of k terms of one sign errs by k - 1 times half a unit; some more cover several products
     a term.
-
-    Examples
-    --------
-    >>> summation(Plan(np.full((2, 2), 0.25))) < 1e-14
-    True
     """
     return (8.0 + 0.5 * plan.count) * UNIT
 

@@ -306,13 +306,7 @@ class StackedCosts(Costs):
 
 
 def stack_of(costs: Costs) -> StackedCosts:
-    """Form the stack of any costs, one group's matrix at a time; it knows its errors.
-
-    Examples
-    --------
-    >>> stack_of(StackedCosts(np.array([[[0.0, 1.0]]]))).stack
-    array([[[0., 1.]]])
-    """
+    """Form the stack of any costs, one group's matrix at a time; it knows its errors."""
     if isinstance(costs, StackedCosts):
         return costs
     count, n, m = costs.shape

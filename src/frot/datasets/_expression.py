@@ -151,17 +151,7 @@ class Raw(NamedTuple):
 
 
 def read_mat(path: Path) -> Raw:
-    """Read X and Y of a MATLAB file; its features, without names, become x0, x1 and so on.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from scipy.io import savemat
-    >>> path = Path(tempfile.mkdtemp()) / "a.mat"
-    >>> savemat(path, {"X": np.eye(2), "Y": [[1], [2]]})
-    >>> read_mat(path).y, read_mat(path).names
-    (array([1, 2]), ('x0', 'x1'))
-    """
+    """Read X and Y of a MATLAB file; its features, without names, become x0, x1 and so on."""
     from scipy.io import loadmat
 
     with _read_errors(path, "a MATLAB file with arrays X and Y"):
@@ -172,16 +162,7 @@ def read_mat(path: Path) -> Raw:
 
 
 def read_npz(path: Path) -> Raw:
-    """Read X, y and, where they are there, genes.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "a.npz"
-    >>> np.savez(path, X=np.eye(2), y=["ill", "well"], genes=["TP53", "MYC"])
-    >>> read_npz(path).names
-    ('TP53', 'MYC')
-    """
+    """Read X, y and, where they are there, genes."""
     # Opened here, since NumPy leaves a broken file open.
     with _read_errors(path, "an .npz file with arrays X and y"), path.open("rb") as file:
         content = np.load(file, allow_pickle=False)

@@ -44,16 +44,8 @@ def listed(spec: Any) -> list[Any] | None:
 
 
 def column_lookup(feature_names: Sequence[str]) -> dict[str, NDArray[np.intp]]:
-    """Find the columns of each feature name; a name that occurs twice has both its columns.
-
-    Examples
-    --------
-    >>> column_lookup(["TP53", "MYC", "TP53"])["TP53"].tolist()
-    [0, 2]
-    """
-    columns: dict[str, list[int]] = {}
-    for column, name in enumerate(feature_names):
-        columns.setdefault(str(name), []).append(column)
+    """Find the columns of each feature name; a name that occurs twice has both its columns."""
+    columns = gather((str(name), column) for column, name in enumerate(feature_names))
     return {name: np.array(found, dtype=np.intp) for name, found in columns.items()}
 
 
@@ -64,11 +56,6 @@ def resolve_members(
 
     In the order given; whether they are in range and distinct is checked by `Groups`. `lookup` is
     None where the columns have no names.
-
-    Examples
-    --------
-    >>> resolve_members("g0", [True, False, True], 3, None).tolist()
-    [0, 2]
     """
     if isinstance(members, slice):
         return _from_slice(group, members, n_features)
@@ -154,14 +141,6 @@ def read_gmt(path: Path) -> list[tuple[str, list[str]]]:
     r"""Read the (name, genes) pairs of a gene-matrix-transposed file.
 
     Each line is a set: its name, a description, then its genes, separated by tabs.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "sets.gmt"
-    >>> _ = path.write_text("HYPOXIA\tsource\tVEGFA\tLDHA\n")
-    >>> read_gmt(path)
-    [('HYPOXIA', ['VEGFA', 'LDHA'])]
     """
     sets = []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
@@ -179,35 +158,19 @@ def read_gmt(path: Path) -> list[tuple[str, list[str]]]:
 
 
 def read_json(path: Path) -> Any:
-    """Read a groups specification from a JSON file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "groups.json"
-    >>> _ = path.write_text('{"signal": [0, 1], "noise": [2]}')
-    >>> read_json(path)
-    {'signal': [0, 1], 'noise': [2]}
-    """
+    """Read a groups specification from a JSON file."""
     try:
         return json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise InputError(f"{path} is not valid JSON: {error}") from None
 
 
-def read_pairs(path: Path) -> list[tuple[str, str]]:
-    r"""Read the (feature, group) rows of a .csv or .tsv file.
+def read_members(path: Path, feature_names: Sequence[str] | None) -> dict[str, list[Any]]:
+    r"""Read group -> members, column numbers or feature names, from a .csv or .tsv file.
 
-    A first row that reads ``feature,group``, in either order, is a header; without one the
-    feature comes first. A feature may have several rows, one for each group it is in.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "groups.csv"
-    >>> _ = path.write_text("group,feature\nsize,height\n")
-    >>> read_pairs(path)
-    [('height', 'size')]
+    A row has a feature and its group; a first row that reads ``feature,group``, in either order,
+    is a header. A feature may have several rows, one for each group it is in. Whole numbers are
+    column numbers, unless the data has features of those names.
     """
     rows: list[tuple[str, str]] = []
     for number, row in read_cells(read_text(path), delimiter_of(path), path):
@@ -221,9 +184,11 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
             )
         rows.append((cells[0], cells[1]))
     header = tuple(cell.lower() for cell in rows[0]) if rows else ()
-    if header == ("group", "feature"):
-        return [(feature, group) for group, feature in rows[1:]]
-    return rows[1:] if header == ("feature", "group") else rows
+    if header in (("feature", "group"), ("group", "feature")):
+        rows = rows[1:] if header[0] == "feature" else [(row[1], row[0]) for row in rows[1:]]
+    known = set() if feature_names is None else set(map(str, feature_names))
+    numbers = all(feature.isdecimal() and feature not in known for feature, _ in rows)
+    return gather((group, int(feature) if numbers else feature) for feature, group in rows)
 
 
 def match_sets(
@@ -232,14 +197,6 @@ def match_sets(
     r"""Match the sets of a .gmt file to columns of the data; name those left out.
 
     A set is its name, its columns, and how many genes the file lists.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "sets.gmt"
-    >>> _ = path.write_text("HYPOXIA\t-\tVEGFA\tLDHA\nEMPTY\t-\tINS\n")
-    >>> match_sets(path, ["MYC", "LDHA", "VEGFA"], 1, "drop")
-    ([('HYPOXIA', [2, 1], 2)], ('EMPTY',))
     """
     lookup = column_lookup(feature_names)
     fewest = max(min_size, 1)
@@ -262,22 +219,3 @@ def match_sets(
             f"{quote_some(list(lookup), 3)}; name the features as the sets name genes"
         )
     return kept, tuple(dropped)
-
-
-def read_members(path: Path, feature_names: Sequence[str] | None) -> dict[str, list[Any]]:
-    r"""Read group -> members, column numbers or feature names, from a .csv or .tsv file.
-
-    Whole numbers are column numbers, unless the data has features of those names.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "groups.csv"
-    >>> _ = path.write_text("0,signal\n1,noise\n2,noise\n")
-    >>> read_members(path, None)
-    {'signal': [0], 'noise': [1, 2]}
-    """
-    pairs = read_pairs(path)
-    known = set() if feature_names is None else set(map(str, feature_names))
-    numbers = all(feature.isdecimal() and feature not in known for feature, _ in pairs)
-    return gather((group, int(feature) if numbers else feature) for feature, group in pairs)

@@ -131,11 +131,6 @@ class LazyPlan(Plan):
         return host if out.library == "numpy" else out.indices(host)
 
     @property
-    def is_sparse(self) -> bool:
-        """Always False: almost all entries are positive."""
-        return False
-
-    @property
     def count(self) -> int:
         """Number of entries that sums run over."""
         return self._shape[0] * self._shape[1] * len(self.terms)
@@ -381,11 +376,6 @@ class TransposedPlan(Plan):
     def dtype(self) -> Any:
         """The kind of number that `dense` returns."""
         return self._plan.dtype
-
-    @property
-    def is_sparse(self) -> bool:
-        """Always False: almost all entries are positive."""
-        return False
 
     @property
     def count(self) -> int:

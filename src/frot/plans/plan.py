@@ -150,7 +150,7 @@ class Plan(NDArrayOperatorsMixin):
     @property
     def is_sparse(self) -> bool:
         """Whether the plan is kept as arcs."""
-        return self._dense is None
+        return self._arcs is not None
 
     @property
     def nnz(self) -> int:
@@ -453,13 +453,7 @@ def _operand(home: Home, value: Any) -> Any:
 
 
 def factor_type(user: Home, other: Any) -> Any:
-    """Return the precision a product with `other` comes back in; None is that of the plan.
-
-    Examples
-    --------
-    >>> factor_type(Home.of(np.zeros(1)), [1, 2]) is None
-    True
-    """
+    """Return the precision a product with `other` comes back in; None is that of the plan."""
     if not is_foreign(other):
         return None
     its = Home.of(other)
@@ -611,13 +605,7 @@ def pick(key: Any, shape: tuple[int, int]) -> Picked:
 
 
 def positions(index: Any, size: int) -> np.ndarray:
-    """Return the numbers that an index picks out of 0, 1, ..., size - 1, counted from the front.
-
-    Examples
-    --------
-    >>> positions([0, -1], 3), positions(slice(1, None), 3)
-    (array([0, 2]), array([1, 2]))
-    """
+    """Return the numbers that an index picks out of 0, 1, ..., size - 1, counted from the front."""
     return np.asarray(np.arange(size)[host_key(index)])
 
 
@@ -656,13 +644,7 @@ def runs(index: np.ndarray, most: int) -> list[slice]:
 
 
 def is_rows(axis: Any) -> bool:
-    """Whether a sum or maximum is over each row; other axes than NumPy's two do not exist.
-
-    Examples
-    --------
-    >>> is_rows(1), is_rows(-2)
-    (True, False)
-    """
+    """Whether a sum or maximum is over each row; other axes than NumPy's two do not exist."""
     if axis not in (None, 0, 1, -1, -2):
         raise ValueError(f"axis {axis!r} of a plan, which has the axes 0 and 1")
     return axis in (1, -1)

@@ -531,13 +531,7 @@ class GivenSet:
 
 
 def admit(adversary: SimplexFamily | GivenSet, alpha: np.ndarray) -> np.ndarray:
-    """Return weights as they are where they are in the set, else projected.
-
-    Examples
-    --------
-    >>> admit(CappedSimplex(2), np.array([1.0, 0.0]))
-    array([0.5, 0.5])
-    """
+    """Return weights as they are where they are in the set, else projected."""
     return alpha if adversary.contains(alpha) else adversary.project(alpha)
 
 

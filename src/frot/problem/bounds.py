@@ -518,13 +518,7 @@ def _row_blocks(mixed: np.ndarray) -> Iterator[slice]:
 
 
 def is_rounding(width: float, doubt: float) -> bool:
-    """Whether most of an interval is what rounding may have done to its two ends.
-
-    Examples
-    --------
-    >>> is_rounding(3e-16, 1e-16), is_rounding(1e-3, 1e-16)
-    (True, False)
-    """
+    """Whether most of an interval is what rounding may have done to its two ends."""
     return width <= WITHIN_DOUBT * doubt
 
 

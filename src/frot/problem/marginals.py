@@ -163,13 +163,7 @@ def _surprise(kept: np.ndarray) -> np.ndarray:
 
 
 def unit_mass(weights: np.ndarray) -> np.ndarray:
-    """Return weights as shares of their sum.
-
-    Examples
-    --------
-    >>> unit_mass(np.array([1.0, 3.0]))
-    array([0.25, 0.75])
-    """
+    """Return weights as shares of their sum."""
     return weights / fsum(weights.tolist())
 
 

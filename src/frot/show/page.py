@@ -317,13 +317,7 @@ def save_page(path: Path, page: str) -> Path:
 
 
 def data_address(kind: str, content: bytes) -> str:
-    """Return the address of an image that is inside the address.
-
-    Examples
-    --------
-    >>> data_address("image/png", b"abc")
-    'data:image/png;base64,YWJj'
-    """
+    """Return the address of an image that is inside the address."""
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
@@ -334,13 +328,7 @@ def image_html(kind: str, content: bytes, text: str) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """Return a count with its noun.
-
-    Examples
-    --------
-    >>> plural(1, "group"), plural(1200, "group")
-    ('1 group', '1,200 groups')
-    """
+    """Return a count with its noun."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 

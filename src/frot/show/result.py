@@ -149,7 +149,8 @@ def _draw_convergence(figure: Any, result: Result, over: str = "iteration") -> A
         gaps.legend(frameon=False, fontsize=9, loc="center right")
     if len(drawn):
         # Whole decades, so that a gap that hardly moves is not blown up to a mountain range.
-        gaps.set_ylim(*(10.0 ** np.array([_decade(drawn.min()), _decade(drawn.max()) + 1])))
+        least, most = np.floor(np.log10([drawn.min(), drawn.max()]))
+        gaps.set_ylim(10.0**least, 10.0 ** (most + 1.0))
         gaps.yaxis.set_minor_formatter(lambda *_: "")
     _widen(bounds, where, lower + upper)
     _widen(gaps, where, [])
@@ -175,10 +176,6 @@ def _widen(axes: Axes, where: list[float], values: list[float]) -> None:
     if values and max(values) - min(values) <= 1e-9 * max(map(abs, values)):
         middle = values[0]
         axes.set_ylim(middle - 0.01 * (abs(middle) or 1.0), middle + 0.01 * (abs(middle) or 1.0))
-
-
-def _decade(gap: float) -> int:
-    return int(np.floor(np.log10(gap)))
 
 
 KINDS: dict[str, Callable[..., Any]] = {
