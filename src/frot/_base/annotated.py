@@ -11,8 +11,6 @@ from scipy import sparse
 from frot._base.errors import InputError, brief
 from frot._base.names import quote_some
 
-__all__ = ["natural", "obs_column", "values_of"]
-
 
 def natural(text: str) -> list[tuple[int, int, str]]:
     """Return a key that sorts numbers in text by what they are worth.

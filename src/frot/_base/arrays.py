@@ -16,20 +16,6 @@ import numpy as np
 from frot._base import _host
 from frot._base.errors import InputError
 
-__all__ = [
-    "Home",
-    "at_least",
-    "device_room",
-    "find_home",
-    "has_triton",
-    "is_foreign",
-    "namespace",
-    "quiet",
-    "read_only",
-    "refuse_odd_tensor",
-    "to_numpy",
-]
-
 
 def namespace(*arrays: Any) -> Any:
     """Return the array API namespace of the arrays.

@@ -20,8 +20,6 @@ import numpy as np
 from frot._base.errors import InputError, MissingDependencyError, brief
 from frot._base.validate import check_choice
 
-__all__ = ["check_path", "check_writable", "load", "make_folder", "replacing", "write_archive"]
-
 
 def check_path(value: Any, name: str = "path") -> Path:
     """Return the path of a file."""

@@ -13,8 +13,6 @@ import numpy as np
 
 from frot._base.errors import InputError
 
-__all__ = ["fingerprint"]
-
 
 def fingerprint(**parts: Any) -> str:
     """Return 64 hexadecimal digits that depend on every part, by name and value.

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 
 from frot._base.errors import InputError, brief, require
 
-__all__ = ["check_n_jobs", "end_with_caller", "spread"]
-
 Task = TypeVar("Task")
 Found = TypeVar("Found")
 

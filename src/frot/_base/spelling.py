@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 
 from frot._base.errors import InputError
 
-__all__ = ["OTHER_WORDS", "SECOND_NAMES", "second_names"]
-
 SECOND_NAMES = {
     "normalise": "normalize",
     "normalise_weights": "normalize_weights",

@@ -13,18 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from frot._base.validate import check_count, check_number
 
-__all__ = [
-    "DeadlineError",
-    "Interrupted",
-    "StoppingLimits",
-    "check_deadline",
-    "check_limits",
-    "deadline",
-    "finish",
-    "no_deadline",
-    "seconds_left",
-]
-
 
 class StoppingLimits(NamedTuple):
     """The relative gap, the iterations and the seconds at which to stop."""

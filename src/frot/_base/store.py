@@ -16,8 +16,6 @@ import numpy as np
 from frot._base.errors import InputError
 from frot._base.files import check_path, check_writable
 
-__all__ = ["Store", "open_checkpoint"]
-
 # In the header of the file, so that other SQLite files are told apart: "frot".
 MARK = 0x66726F74
 FORMAT = 2

@@ -27,25 +27,6 @@ from frot._base.errors import DataWarning, InputError, brief, require, warn_call
 from frot._base.files import check_path
 from frot._base.names import first_repeated, quote_some
 
-__all__ = [
-    "SHEETS",
-    "TEXT",
-    "Table",
-    "delimiter_of",
-    "is_number",
-    "kind_of",
-    "make_table",
-    "parse_text",
-    "read_cells",
-    "read_frame",
-    "read_pair",
-    "read_rows",
-    "read_table",
-    "read_text",
-    "split_lines",
-    "with_points",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Table:

@@ -21,30 +21,6 @@ from frot._base.arrays import is_foreign, namespace, refuse_odd_tensor, to_numpy
 from frot._base.errors import InputError, brief
 from frot._base.names import first_repeated
 
-__all__ = [
-    "all_finite",
-    "check_callable",
-    "check_choice",
-    "check_costs",
-    "check_count",
-    "check_entries",
-    "check_feature_names",
-    "check_finite",
-    "check_flag",
-    "check_masses",
-    "check_metric",
-    "check_names",
-    "check_number",
-    "check_points",
-    "check_prior",
-    "check_seed",
-    "check_text",
-    "check_two_clouds",
-    "check_weights",
-    "frame_like",
-    "read_numbers",
-]
-
 # Masses this close to one are taken to be one: float32 weights sum no better.
 MASS_TOLERANCE = 1e-5
 

@@ -47,16 +47,6 @@ from frot.solvers.sinkhorn.objective import plan_objective
 from frot.solvers.sinkhorn.run import SINGLE_TO, time_for_objective
 from frot.solvers.sinkhorn.terms import Terms
 
-__all__ = [
-    "batch_geometry",
-    "batch_home",
-    "batch_points",
-    "batch_weights",
-    "run_batch",
-    "solve_batch",
-    "with_objectives",
-]
-
 
 @second_names
 def solve_batch(

@@ -22,8 +22,6 @@ from frot.solvers.sinkhorn.certificate import Certificate
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.kernel import Gibbs
 
-__all__ = ["BatchResult", "SavedBatch", "rebuilt"]
-
 # Rows in a notebook; more would not be read.
 SHOWN = 8
 

@@ -21,8 +21,6 @@ from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import take
 from frot.solvers.sinkhorn.run import host_problem, proof_seconds
 
-__all__ = ["BatchWork"]
-
 # Members that may be done are proven, and dropped, once they are this share of the work.
 DROP_AT = 0.2
 # With an eps below this share of their scale members are solved alone from the start.

@@ -17,8 +17,6 @@ from frot.problem.terms import NORMALISATIONS
 from frot.solvers.exact.column_generation import CUTS, tamed_potentials
 from frot.solvers.oracles import NetworkSimplex
 
-__all__ = ["normalise_costs", "refuse_normalised_distance"]
-
 # Entries of costs of both signs whose mean is taken exactly, at most.
 CANCEL_UP_TO = 10_000
 # Relative gap from which on a group's optimum is not known.

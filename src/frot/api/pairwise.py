@@ -41,8 +41,6 @@ from frot.problem.terms import Relative, check_tau
 from frot.solvers.choose import Solver
 from frot.solvers.progress import counting_bar
 
-__all__ = ["pairwise"]
-
 # Seconds for a pair, and for an entry of a cost matrix: measured, and right to a factor of
 # three or so, which is enough to cut the work into tiles.
 PER_PAIR, PER_ENTRY = 5e-3, 1.5e-7

@@ -27,18 +27,6 @@ from frot.solvers import Callback, Start
 from frot.solvers.choose import Limits, Solver, choose_solver
 from frot.solvers.start import allowed_plan
 
-__all__ = [
-    "Light",
-    "SolverRun",
-    "check_options",
-    "keeps_half",
-    "make_problem",
-    "negligible",
-    "on_accelerator",
-    "on_support",
-    "warn_if_members_are_destroyed",
-]
-
 
 def on_accelerator(home: Home | None) -> bool:
     """Whether arrays are on a device that solvers of the host cannot use."""

@@ -33,8 +33,6 @@ from frot.solvers import Callback
 from frot.solvers.choose import Solver
 from frot.solvers.sinkhorn.dense import dense_bytes, stream_bytes
 
-__all__ = ["distance", "solve", "solve_costs"]
-
 
 @second_names
 def solve(

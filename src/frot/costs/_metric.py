@@ -20,8 +20,6 @@ from frot.costs.protocol import UNIT, Costs, Line, Rounding, blocks, summation
 from frot.groups.groups import Groups
 from frot.plans.plan import Plan
 
-__all__ = ["MetricCosts", "SeparableCosts"]
-
 # A chunk of one group's costs; larger than the cache, since the metric itself is the work.
 CHUNK_BYTES = 64_000_000
 # Beyond so many pairs of points means of these powers come from cumulated moments.

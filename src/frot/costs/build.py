@@ -19,15 +19,6 @@ from frot.costs.stack import StackedCosts, StackGeometry, difference_stack, stac
 from frot.costs.wrapped import ForbiddenCosts
 from frot.groups.groups import Groups
 
-__all__ = [
-    "MEMORY_BUDGET",
-    "build_costs",
-    "device_points",
-    "device_stack",
-    "given_costs",
-    "points_geometry",
-]
-
 # A stack may take this much; beyond it costs are recomputed.
 MEMORY_BUDGET = 2e9
 

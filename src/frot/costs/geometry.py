@@ -18,16 +18,6 @@ from frot._base.arrays import Home, to_numpy
 from frot.costs.protocol import UNIT, Costs, Rounding, constant_potentials
 from frot.plans.plan import Plan
 
-__all__ = [
-    "CostsGeometry",
-    "DeviceCosts",
-    "Geometry",
-    "stand_ins",
-    "standing_in",
-    "take_members",
-    "unit_of",
-]
-
 
 class Geometry(Protocol):
     """B times L cost matrices of shape (n, m); what has a body here is there to be said again."""

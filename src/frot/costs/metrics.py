@@ -23,8 +23,6 @@ from frot._base.arrays import Home, namespace, quiet, to_numpy
 from frot._base.errors import InputError
 from frot.groups.groups import Groups
 
-__all__ = ["METRICS", "Columns", "FactoredMetric", "Mapped", "factored_metric", "map_points"]
-
 
 @dataclass(frozen=True, eq=False)
 class Columns:

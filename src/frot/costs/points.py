@@ -17,8 +17,6 @@ from frot.groups.groups import Groups
 from frot.plans.line import line_arcs, line_cost, line_potentials
 from frot.plans.plan import Plan
 
-__all__ = ["FactoredCosts", "PointGeometry", "is_identity"]
-
 # What a core keeps close to itself.
 CACHE_BYTES = 1_000_000
 # Plans of up to this many entries times features are costed by differences, which lose no digits.

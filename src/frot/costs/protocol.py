@@ -14,17 +14,6 @@ from frot.plans.plan import Plan
 if TYPE_CHECKING:
     from frot.costs.geometry import Geometry
 
-__all__ = [
-    "BLOCK_BYTES",
-    "UNIT",
-    "Costs",
-    "Line",
-    "Rounding",
-    "blocks",
-    "constant_potentials",
-    "summation",
-]
-
 # One unit in the last place of a number near one.
 UNIT = float(np.finfo(float).eps)
 

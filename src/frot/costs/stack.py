@@ -14,8 +14,6 @@ from frot.costs.geometry import Geometry, unit_of
 from frot.costs.protocol import UNIT, Costs, Rounding, summation
 from frot.plans.plan import Plan
 
-__all__ = ["StackGeometry", "StackedCosts", "difference_stack", "stack_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class StackGeometry(Geometry):

@@ -13,8 +13,6 @@ from frot.costs.protocol import UNIT, Costs, Rounding, summation
 from frot.costs.stack import StackedCosts
 from frot.plans.plan import Plan
 
-__all__ = ["ForbiddenCosts", "PartialCosts", "RescaledCosts"]
-
 
 @dataclass(frozen=True, eq=False)
 class ForbiddenCosts(Costs):

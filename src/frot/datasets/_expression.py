@@ -30,20 +30,6 @@ from frot.groups.groups import Groups
 if TYPE_CHECKING:
     import pandas
 
-__all__ = [
-    "NAMES",
-    "Expression",
-    "Raw",
-    "available",
-    "hallmark_path",
-    "load_breast_cancer",
-    "load_expression",
-    "load_hallmark",
-    "read_gsea",
-    "read_mat",
-    "read_npz",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Expression:

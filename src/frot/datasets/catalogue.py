@@ -16,19 +16,6 @@ from numpy.typing import NDArray
 from frot._base.errors import InputError
 from frot._base.files import make_folder, replacing
 
-__all__ = [
-    "CATALOGUE",
-    "HALLMARK",
-    "Entry",
-    "File",
-    "cache_folder",
-    "digest_of_arrays",
-    "digest_of_file",
-    "fetch",
-    "find",
-    "folders",
-]
-
 _SKFEATURE = "https://github.com/jundongl/scikit-feature/raw/master/skfeature/data/"
 _GSEAPY = "https://github.com/zqfang/GSEApy/raw/master/tests/extdata/"
 _R_DATA = "https://github.com/ramhiser/datamicroarray/blob/master/data/"

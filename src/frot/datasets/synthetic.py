@@ -8,8 +8,6 @@ from frot._base.spelling import second_names
 from frot._base.validate import check_count, check_seed
 from frot.groups.groups import Groups
 
-__all__ = ["toy", "toy_covariance"]
-
 TRUE, NOISE = 2, 8
 MEAN_X = (-5.0, 0.0)
 MEAN_Y = (5.0, 0.0)

@@ -16,18 +16,6 @@ from scipy import sparse
 
 from frot.plans.plan import Arcs, Plan
 
-__all__ = [
-    "Settled",
-    "apparent_error",
-    "fill",
-    "marginal_error",
-    "northwest",
-    "round_plan",
-    "settle",
-    "sum_error",
-]
-
-
 UNIT = float(np.finfo(float).eps)
 # Marginals are right if they are to a few units in their last place.
 LAST_PLACES = 2.0 * UNIT

@@ -17,8 +17,6 @@ import numpy as np
 from frot._base.arrays import Home, is_foreign, namespace, read_only, to_numpy
 from frot.plans.plan import Arcs, Plan, entrywise, factor_type, is_rows, refuse, runs
 
-__all__ = ["LazyPlan", "PlanRows", "TransposedPlan"]
-
 # Plans of up to this many entries are kept once they have been formed.
 KEEP_UP_TO = 4_000_000
 

@@ -10,8 +10,6 @@ import numpy as np
 from frot.plans.feasible import northwest
 from frot.plans.plan import Arcs
 
-__all__ = ["line_arcs", "line_cost", "line_potential", "line_potentials"]
-
 
 def line_arcs(x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> Arcs:
     """Return the monotone plan between weighted numbers, best for every convex cost.

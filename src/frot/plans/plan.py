@@ -16,20 +16,6 @@ from frot._base.arrays import Home, is_foreign, read_only, to_numpy
 from frot._base.errors import InputError
 from frot._base.validate import check_entries
 
-__all__ = [
-    "Picked",
-    "Plan",
-    "PlanAt",
-    "PlanLike",
-    "entrywise",
-    "factor_type",
-    "host_key",
-    "is_rows",
-    "pick",
-    "positions",
-    "runs",
-]
-
 Arcs = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 

@@ -21,18 +21,6 @@ import numpy as np
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_count, check_finite, check_number, read_numbers
 
-__all__ = [
-    "Adversary",
-    "CappedSimplex",
-    "GivenSet",
-    "Simplex",
-    "SimplexFamily",
-    "admit",
-    "as_adversary",
-    "capped_softmax",
-    "simplex_of",
-]
-
 UNIT = float(np.finfo(float).eps)
 # What weights of zero get of one before they are projected: a cap may need them.
 LIFT = 1e-12

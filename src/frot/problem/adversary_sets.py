@@ -15,8 +15,6 @@ from frot._base.arrays import read_only
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_finite, read_numbers
 
-__all__ = ["Box", "Ellipsoid", "Polyhedron", "Polytope"]
-
 UNIT = float(np.finfo(float).eps)
 # Units in the last place by which weights may miss a set they are computed to be in.
 ROUNDING = 64.0

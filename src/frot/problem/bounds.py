@@ -28,22 +28,6 @@ from frot.plans.feasible import apparent_error, marginal_error, round_plan, sett
 from frot.plans.plan import Plan
 from frot.problem.problem import Problem
 
-__all__ = [
-    "LIGHTER",
-    "Lower",
-    "Upper",
-    "cheap_lower_bound",
-    "cost_doubt",
-    "is_rounding",
-    "lower_bound",
-    "marginal_doubt",
-    "refuse_contradiction",
-    "relative_gap",
-    "upper_bound",
-    "with_underflow",
-    "yielding",
-]
-
 TINY = float(np.finfo(float).tiny)
 # What a product below the smallest normal number may be off by; costs above the other are so much
 # larger that this is none of their last places.

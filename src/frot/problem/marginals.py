@@ -25,8 +25,6 @@ import numpy as np
 
 from frot._base.errors import InputError
 
-__all__ = ["KEPT", "Marginals", "Side", "refuse_penalty", "unit_mass"]
-
 
 @dataclass(frozen=True)
 class Side:

@@ -15,8 +15,6 @@ from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, Simplex, SimplexFamily, as_adversary
 from frot.problem.marginals import KEPT, Marginals, unit_mass
 
-__all__ = ["Problem"]
-
 # What is computed once, a pass over all features, from costs and weights alone.
 KNOWN = ("independent", "mass_error", "mean_cost", "sizes", "typical_cost")
 # Entries looked at to tell a typical cost.

@@ -24,17 +24,6 @@ from frot.problem.bounds import relative_gap
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Chosen",
-    "Progress",
-    "Result",
-    "Status",
-    "arrays_of",
-    "arrays_of_groups",
-    "groups_in",
-    "rebuilt",
-]
-
 # Entries named in a line, and rows in a notebook; more would not be read.
 NAMED, SHOWN = 3, 8
 

@@ -23,22 +23,6 @@ from frot._base.validate import (
 from frot.problem.adversary import GivenSet, Simplex, SimplexFamily, as_adversary
 from frot.problem.marginals import KEPT, Marginals, unit_mass
 
-__all__ = [
-    "DEFAULT_EPS",
-    "NORMALISATIONS",
-    "ProblemTerms",
-    "Relative",
-    "amount_at",
-    "check_adversary",
-    "check_amount",
-    "check_range",
-    "check_tau",
-    "check_terms",
-    "given_once",
-    "refuse_idle_prior",
-    "relative",
-]
-
 NORMALISATIONS = ("none", "mean", "regret")
 PENALTIES = ("kl", "tv")
 

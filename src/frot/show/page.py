@@ -27,26 +27,6 @@ from frot.show.style import BLUE, no_windows, png
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Bar",
-    "Cell",
-    "Claim",
-    "Column",
-    "PageTable",
-    "Picture",
-    "Section",
-    "card",
-    "check_page",
-    "data_address",
-    "image_html",
-    "number",
-    "picture",
-    "plural",
-    "render",
-    "save_page",
-    "write_page",
-]
-
 
 @dataclass(frozen=True)
 class Column:

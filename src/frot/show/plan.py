@@ -32,16 +32,6 @@ if TYPE_CHECKING:
     from frot.plans.plan import Plan
     from frot.problem.result import Result
 
-__all__ = [
-    "Projection",
-    "checked_features",
-    "draw_arcs",
-    "draw_cells",
-    "draw_plan",
-    "plot_plan",
-    "project",
-]
-
 MAX_ARCS = 4_000
 # A cell smaller than two pixels cannot be seen.
 MAX_CELLS = 200

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["kept_mass", "plot_alpha", "plot_convergence", "plot_result", "write_report"]
-
 TOP = 30
 
 

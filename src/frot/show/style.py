@@ -19,25 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "BLUE",
-    "FAINT",
-    "GREEN",
-    "GREY",
-    "INK",
-    "ORANGE",
-    "colour_bar",
-    "legend_above",
-    "legend_below",
-    "new_figure",
-    "no_windows",
-    "plain",
-    "png",
-    "save_vector",
-    "shorten",
-    "tidy",
-]
-
 # Okabe and Ito's palette, which stays distinct under every common colour blindness.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"
 INK, FAINT = "#333333", "#C9CDD2"
