@@ -9,7 +9,7 @@ import frot
 from frot.cli.reproduce.command import Entry, write_experiments
 from frot.cli.reproduce.fig1 import EXPERIMENT, fig1
 from frot.datasets import toy
-from frot.show import Cell, Claim, Column, PageTable, Section, number, picture, write_page
+from frot.show.page import Cell, Claim, Column, PageTable, Section, number, picture, write_page
 
 # One browser for all pages.
 pytestmark = pytest.mark.xdist_group("browser")

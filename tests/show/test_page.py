@@ -7,18 +7,19 @@ from importlib import resources
 import pytest
 
 import frot
-from frot.show import (
+from frot.show.page import (
     Cell,
     Claim,
     Column,
     PageTable,
     Picture,
     Section,
+    check_page,
     number,
     picture,
+    render,
     write_page,
 )
-from frot.show.page import check_page, render
 from frot.show.style import new_figure
 from tests.show.test_report import Page
 

@@ -221,19 +221,15 @@ def find_home(**arguments: Any) -> Home | None:
     homes = {name: _home(name, value) for name, value in arrays.items()}
     (first, home), *others = homes.items()
     for name, other in others:
-        if other.library != home.library:
-            raise InputError(
-                f"{first}, {name}: are arrays of {home.library} and {other.library}; "
-                "convert one to the other"
-            )
-        if other.device != home.device:
-            raise InputError(
-                f"{first}, {name}: are on {home.device} and {other.device}; move one to the other"
-            )
-        if other.dtype != home.dtype:
-            raise InputError(
-                f"{first}, {name}: are {home.dtype} and {other.dtype}; convert one to the other"
-            )
+        for kind, mine, its, way in (
+            ("arrays of ", home.library, other.library, "convert"),
+            ("on ", home.device, other.device, "move"),
+            ("", home.dtype, other.dtype, "convert"),
+        ):
+            if mine != its:
+                raise InputError(
+                    f"{first}, {name}: are {kind}{mine} and {its}; {way} one to the other"
+                )
     return home
 
 

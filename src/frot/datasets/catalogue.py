@@ -68,8 +68,8 @@ _SINGH = "Singh et al., Cancer Cell 1 (2002) 203-209"
 _NOT_STATED = "none stated by the source"
 
 
-def _mat(name: str, upstream: str, digest: str | None) -> tuple[File]:
-    return (File(name, _SKFEATURE + upstream, digest),)
+def _mat(upstream: str, digest: str | None) -> tuple[File]:
+    return (File(f"{upstream.lower()}.mat", f"{_SKFEATURE}{upstream}.mat", digest),)
 
 
 def _npz(name: str, digest: str) -> tuple[File]:
@@ -78,40 +78,28 @@ def _npz(name: str, digest: str) -> tuple[File]:
 
 CATALOGUE: dict[str, Entry] = {
     "colon": Entry(
-        _mat(
-            "colon.mat",
-            "colon.mat",
-            "ffcdeba03eb67cec403fa1dc9f827c22a6e2c57786bf3e01dfe1b4b3e25e0a2f",
-        ),
+        _mat("colon", "ffcdeba03eb67cec403fa1dc9f827c22a6e2c57786bf3e01dfe1b4b3e25e0a2f"),
         (62, 2000),
         "Colon tissue, values discretised to -2, 0 and 2; by their number -1 are the tumours",
         _ALON,
         _NOT_STATED,
     ),
     "leukemia": Entry(
-        _mat(
-            "leukemia.mat",
-            "leukemia.mat",
-            "eb92382fb77c968864cb0a92a2c77acde7f88ba7fe5fd5a64b98184e3a05269d",
-        ),
+        _mat("leukemia", "eb92382fb77c968864cb0a92a2c77acde7f88ba7fe5fd5a64b98184e3a05269d"),
         (72, 7070),
         "Acute leukemia, values discretised to -2, 0 and 2; by their number -1 are ALL, 1 AML",
         _GOLUB,
         _NOT_STATED,
     ),
     "prostate_ge": Entry(
-        _mat(
-            "prostate_ge.mat",
-            "Prostate_GE.mat",
-            "050b598534dbc662f23e30f39b41354b61d02ab8567837bcf9b1091c1c636ab4",
-        ),
+        _mat("Prostate_GE", "050b598534dbc662f23e30f39b41354b61d02ab8567837bcf9b1091c1c636ab4"),
         (102, 5966),
         "Prostate tissue; by their number 1 are normal, 2 tumours",
         _SINGH,
         _NOT_STATED,
     ),
     "gli_85": Entry(
-        _mat("gli_85.mat", "GLI_85.mat", None),
+        _mat("GLI_85", None),
         (85, 22283),
         "Gliomas of two kinds; no digest is known, so that only the shape is checked",
         "Freije et al., Cancer Research 64 (2004) 6503-6510",

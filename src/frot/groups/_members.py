@@ -183,9 +183,11 @@ def read_members(path: Path, feature_names: Sequence[str] | None) -> dict[str, l
                 f"{brief(cells)}"
             )
         rows.append((cells[0], cells[1]))
-    header = tuple(cell.lower() for cell in rows[0]) if rows else ()
-    if header in (("feature", "group"), ("group", "feature")):
-        rows = rows[1:] if header[0] == "feature" else [(row[1], row[0]) for row in rows[1:]]
+    header = [cell.lower() for cell in rows[0]] if rows else []
+    if header == ["group", "feature"]:
+        rows = [(feature, group) for group, feature in rows[1:]]
+    elif header == ["feature", "group"]:
+        rows = rows[1:]
     known = set() if feature_names is None else set(map(str, feature_names))
     numbers = all(feature.isdecimal() and feature not in known for feature, _ in rows)
     return gather((group, int(feature) if numbers else feature) for feature, group in rows)

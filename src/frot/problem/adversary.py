@@ -211,29 +211,21 @@ class SimplexFamily:
         if np.isinf(phi).any():
             # What costs infinity has the weight, however much there is.
             return float(phi.max()), np.where(phi == phi.max(), 1.0, 0.0) / (phi == phi.max()).sum()
-        if self.k == 1:
-            return self._softmax(phi)
         if self.eta == 0.0:
             top = np.argsort(-phi, kind="stable")[: self.k]
             alpha = np.zeros(len(phi))
             alpha[top] = self.cap
             return float(phi[top].mean()), alpha
+        # Taken from the maximum, so that no eta is too small.
         level = float(phi.max())
         below = phi - level
         with np.errstate(over="ignore", under="ignore"):
             score = below / self.eta
             if self.log_prior is not None:
                 score = score + self.log_prior
-            alpha = capped_softmax(array_api_compat.numpy, score[None], self.k)[0]
-        return level + float(alpha @ below) + self.reward(alpha), alpha
-
-    def _softmax(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
-        level = float(phi.max())
-        with np.errstate(over="ignore", under="ignore"):
-            # Taken from the maximum, so that no eta is too small.
-            score = (phi - level) / self.eta
-            if self.log_prior is not None:
-                score = score + self.log_prior
+            if self.k > 1:
+                alpha = capped_softmax(array_api_compat.numpy, score[None], self.k)[0]
+                return level + float(alpha @ below) + self.reward(alpha), alpha
             top = float(score.max())
             weight = np.exp(score - top)
         total = float(weight.sum())

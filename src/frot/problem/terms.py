@@ -46,10 +46,6 @@ class Relative:
 
     share: float
 
-    def of(self, mean_cost: Any) -> Any:
-        """Return the share of the given mean cost."""
-        return self.share * mean_cost
-
 
 # Entropy of the plan where there has to be some and nobody said how much, the same at every door.
 # On normal clouds of 30 to 400 points the plan's own cost is then 1 to 3 percent above the optimum
@@ -86,9 +82,9 @@ def check_amount(amount: Any, name: str) -> float | Relative:
     return amount if isinstance(amount, Relative) else check_number(amount, name)
 
 
-def amount_at(amount: float | Relative, mean_cost: Any = 1.0) -> Any:
+def amount_at(amount: Any, mean_cost: Any = 1.0) -> Any:
     """Return an amount of regularisation as a number, a share as that share of the mean cost."""
-    return amount.of(mean_cost) if isinstance(amount, Relative) else amount
+    return amount.share * mean_cost if isinstance(amount, Relative) else amount
 
 
 class ProblemTerms(NamedTuple):

@@ -8,33 +8,7 @@ table.js), which the applications use for their own. matplotlib and Jinja2, from
 
 from __future__ import annotations
 
-from frot.show.page import (
-    Cell,
-    Claim,
-    Column,
-    PageTable,
-    Picture,
-    Section,
-    number,
-    picture,
-    write_page,
-)
 from frot.show.plan import plot_plan
 from frot.show.result import plot_alpha, plot_convergence, plot_result, write_report
 
-__all__ = [
-    "Cell",
-    "Claim",
-    "Column",
-    "PageTable",
-    "Picture",
-    "Section",
-    "number",
-    "picture",
-    "plot_alpha",
-    "plot_convergence",
-    "plot_plan",
-    "plot_result",
-    "write_page",
-    "write_report",
-]
+__all__ = ["plot_alpha", "plot_convergence", "plot_plan", "plot_result", "write_report"]

@@ -31,7 +31,7 @@ from frot.cli.command import (
 )
 from frot.cli.console import FAILED, complain, console, new_table, numbers, remark, say, wrote
 from frot.cli.reproduce.experiment import Experiment, Reproduction, RunOptions, Table, Verdict
-from frot.show import Cell, Claim, Column, PageTable, Section, picture, write_page
+from frot.show.page import Cell, Claim, Column, PageTable, Section, picture, write_page
 
 __all__ = ["Entry", "Experiments", "experiments", "reproduce", "write_experiments"]
 
