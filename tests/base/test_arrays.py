@@ -12,7 +12,7 @@ import torch
 
 import frot
 from frot import InputError, relative
-from frot._base.arrays import Home, find_home, is_foreign, to_numpy
+from frot._base.arrays import Home, at_least, find_home, is_foreign, to_numpy
 from tests.libraries import FOREIGN, LIBRARIES, Library
 from tests.reference import quiet
 
@@ -232,3 +232,10 @@ def test_homes():
     read_only.flags.writeable = False
     assert home.bring(read_only).dtype == torch.float32
     assert home.indices([1, 2]).dtype == torch.int64
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=str)
+def test_entries_below_a_number_are_that_number(library: Library):
+    array = library(np.array([-1.0, 2.0]))
+    found = at_least(Home.of(array).xp, array, 0.5)
+    np.testing.assert_array_equal(to_numpy(found), [0.5, 2.0])

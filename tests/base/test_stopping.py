@@ -6,7 +6,15 @@ import math
 
 import pytest
 
-from frot._base.stopping import DeadlineError, check_deadline, deadline, no_deadline, seconds_left
+from frot import InputError
+from frot._base.stopping import (
+    DeadlineError,
+    check_deadline,
+    check_limits,
+    deadline,
+    no_deadline,
+    seconds_left,
+)
 
 
 def test_without_a_limit_there_is_no_end():
@@ -35,3 +43,9 @@ def test_a_limit_ends_with_its_block_even_by_an_error():
 def test_the_last_proof_may_finish():
     with deadline(1e-9), no_deadline():
         check_deadline()
+
+
+def test_limits_are_checked_together():
+    assert check_limits(0.1, 3.0, None) == (0.1, 3, None)
+    with pytest.raises(InputError, match="time_limit: must be finite and > 0"):
+        check_limits(0.1, 3, 0.0)

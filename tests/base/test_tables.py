@@ -11,7 +11,15 @@ from hypothesis.extra import numpy as arrays
 
 import frot
 from frot._base.errors import InputError, MissingDependencyError
-from frot._base.tables import delimiter_of, parse_text, read_pair, read_rows, read_table
+from frot._base.tables import (
+    delimiter_of,
+    is_number,
+    make_table,
+    parse_text,
+    read_pair,
+    read_rows,
+    read_table,
+)
 
 
 @pytest.fixture
@@ -345,3 +353,16 @@ def test_point_clouds_of_european_spreadsheets(tmp_path):
     assert table.columns == ("u", "v")
     assert table.ids == ("p", "q")
     assert table.values.tolist() == [[1.5, 2.0], [3.0, -4.25]]
+
+
+def test_what_is_a_number():
+    assert [is_number(cell) for cell in (" 1e3", "-2", "many", "", "1,5")] == [
+        True, True, False, False, False,
+    ]  # fmt: skip
+
+
+def test_columns_make_a_frame_where_pandas_is_installed(monkeypatch):
+    columns = {"feature": ["a", "b"], "rank": [1, 2]}
+    assert list(make_table(columns).columns) == ["feature", "rank"]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert make_table(columns) is columns

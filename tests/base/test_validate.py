@@ -17,10 +17,12 @@ from scipy import sparse
 from frot import InputError
 from frot._base.validate import (
     METRICS,
+    all_finite,
     check_callable,
     check_choice,
     check_costs,
     check_count,
+    check_entries,
     check_feature_names,
     check_finite,
     check_flag,
@@ -426,3 +428,23 @@ def test_anything_else_passes_through(x):
     values, columns = frame_like(x)
     assert values is x
     assert columns is None
+
+
+def test_entries_of_a_matrix_are_a_copy():
+    matrix = np.array([[1.0, 2.0]])
+    found = check_entries(matrix, "matrix", ndim=2)
+    found[0, 0] = 5.0
+    assert matrix[0, 0] == 1.0
+    with pytest.raises(InputError, match="matrix: has 2 dimensions, expected 1"):
+        check_entries(matrix, "matrix")
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=str)
+def test_whether_all_are_finite(library: Library):
+    assert all_finite(library(np.array([1.0, 2.0])))
+    assert not all_finite(library(np.array([1.0, np.inf])))
+
+
+def test_a_prior_is_normalised():
+    np.testing.assert_allclose(check_prior([1.0, 3.0], 2), np.log([0.25, 0.75]))
+    assert check_prior(None, 2) is None

@@ -7,6 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from frot import Groups
+from frot._base.arrays import Home
 from frot._base.stopping import deadline
 from frot.costs import (
     FactoredCosts,
@@ -17,6 +18,7 @@ from frot.costs import (
     build_costs,
     given_costs,
 )
+from frot.costs.build import points_geometry
 from frot.costs.protocol import blocks
 
 RNG = np.random.default_rng(0)
@@ -125,3 +127,10 @@ def test_costs_that_overflow_are_no_forbidden_arcs():
 
     mine = build_costs(X, Y, Groups.all(1), forbids)
     np.testing.assert_array_equal(mine.forbidden, [[False, False], [True, False]])
+
+
+def test_a_batch_of_points_has_a_geometry():
+    X, Y = np.zeros((5, 2, 3)), np.ones((5, 4, 3))
+    found = points_geometry(X, Y, Groups.each(3), "sqeuclidean", Home.of(X))
+    assert found.shape == (5, 3, 2, 4)
+    assert (found.stack() == 1.0).all()

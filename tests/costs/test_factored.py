@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 import frot
 from frot import Groups, InputError, Plan
 from frot.costs import FactoredCosts
+from frot.costs.points import is_identity
 from tests.reference import quiet
 
 RNG = np.random.default_rng(0)
@@ -183,3 +184,10 @@ def test_rounding_is_of_the_weights_that_are_asked_for(features):
     costs.mix(changed)
     changed[:] = other
     assert costs.rounding(changed).rows == pytest.approx(plain[1].rows, rel=1e-12)
+
+
+def test_which_groups_are_one_feature_each():
+    assert is_identity(Groups.each(2).membership())
+    assert not is_identity(Groups.all(2).membership())
+    assert not is_identity(Groups.parse([[1], [0]], 2).membership())
+    assert not is_identity(2.0 * Groups.each(2).membership())

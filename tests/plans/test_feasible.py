@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 
 from frot import Plan
-from frot.plans.feasible import _exact_lacks, fill, marginal_error, northwest, round_plan, settle
+from frot.plans.feasible import (
+    _exact_lacks,
+    apparent_error,
+    fill,
+    marginal_error,
+    northwest,
+    round_plan,
+    settle,
+)
 from tests.strategies import seeds
 
 UNIT = float(np.finfo(float).eps)
@@ -122,3 +130,9 @@ def test_many_arcs_are_summed_exactly():
     for end, moved in zip(ends.tolist(), mass.tolist(), strict=True):
         exact[end] -= Fraction(moved)
     assert _exact_lacks(ends, mass, want).tolist() == [float(lack) for lack in exact]
+
+
+def test_the_share_by_which_marginals_look_wrong():
+    half = np.array([0.5, 0.5])
+    assert apparent_error(Plan(np.eye(2) / 4), half, half) == 0.5
+    assert apparent_error(Plan(np.eye(2) / 2), half, half) == 0.0

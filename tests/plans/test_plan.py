@@ -16,7 +16,7 @@ from scipy import sparse
 
 from frot import Plan
 from frot._base.arrays import Home, to_numpy
-from frot.plans.plan import PlanAt, is_rows, pick, positions, runs
+from frot.plans.plan import PlanAt, factor_type, is_rows, pick, positions, runs
 from tests.libraries import FOREIGN, Library
 from tests.strategies import seeds
 
@@ -285,3 +285,10 @@ def test_arrays_go_in_and_come_out_as_the_users(library: Library, plan: Plan):
     assert at.is_sparse == plan.is_sparse
     assert at.nnz == plan.nnz
     assert isinstance(at.T, PlanAt)
+
+
+def test_products_come_back_in_the_precision_of_the_factor():
+    home = Home.of(torch.zeros(1))
+    assert factor_type(home, [1, 2]) is None
+    assert factor_type(home, torch.zeros(2, dtype=torch.int64)) is None
+    assert factor_type(home, torch.zeros(2, dtype=torch.float64)) is torch.float64

@@ -20,6 +20,7 @@ from frot.problem.bounds import (
     c_transforms,
     cheap_lower_bound,
     cost_doubt,
+    is_rounding,
     lower_bound,
     refuse_contradiction,
     relative_gap,
@@ -306,3 +307,8 @@ def test_marginals_that_are_off_cost_what_a_plan_earns_too():
     phi = problem.costs.inner(plan)
     assert phi[0] < -1.0  # below the optimum
     assert phi[0] + cost_doubt(problem, plan, phi)[0] >= -1.0
+
+
+def test_an_interval_of_a_few_times_its_rounding_is_rounding():
+    assert is_rounding(3e-16, 1e-16)
+    assert not is_rounding(1e-3, 1e-16)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import frot
-from frot.problem.marginals import KEPT, Marginals, Side
+from frot.problem.marginals import KEPT, Marginals, Side, unit_mass
 from frot.problem.terms import check_tau
 
 INF = float("inf")
@@ -78,3 +78,7 @@ def test_a_solver_that_does_not_say_so_takes_no_prices() -> None:
 def test_a_price_of_nan(tau):
     with pytest.raises(frot.InputError, match=r"^tau: is NaN; pass a number > 0, or inf"):
         frot.solve([[0.0]], [[1.0]], tau=tau)
+
+
+def test_weights_as_shares_of_their_sum():
+    np.testing.assert_array_equal(unit_mass(np.array([1.0, 3.0])), [0.25, 0.75])

@@ -15,8 +15,10 @@ from frot.show.page import (
     Picture,
     Section,
     check_page,
+    data_address,
     number,
     picture,
+    plural,
     render,
     write_page,
 )
@@ -145,3 +147,8 @@ def test_the_style_fetches_nothing():
     style = resources.files("frot.show").joinpath("page.css").read_text(encoding="utf-8")
     assert "url(" not in style
     assert "@import" not in style
+
+
+def test_counts_and_addresses_of_images():
+    assert (plural(1, "group"), plural(1200, "group")) == ("1 group", "1,200 groups")
+    assert data_address("image/png", b"abc") == "data:image/png;base64,YWJj"

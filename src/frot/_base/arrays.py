@@ -47,14 +47,7 @@ def to_numpy(array: Any) -> np.ndarray:
 
 
 def read_only(array: Any) -> Any:
-    """Return a view of a NumPy array that cannot be written to; other libraries have none.
-
-    Examples
-    --------
-    >>> array = np.zeros(2)
-    >>> read_only(array).flags.writeable, array.flags.writeable
-    (False, True)
-    """
+    """Return a view of a NumPy array that cannot be written to; other libraries have none."""
     if not isinstance(array, np.ndarray):
         return array
     view = array.view()
@@ -142,14 +135,7 @@ def quiet() -> Any:
 
 @dataclass(frozen=True)
 class Home:
-    """The library, device and precision of a user's arrays.
-
-    Examples
-    --------
-    >>> home = Home.of(np.zeros(2, dtype="float32"))
-    >>> home.bring([1, 2]).dtype
-    dtype('float32')
-    """
+    """The library, device and precision of a user's arrays."""
 
     xp: Any
     device: Any

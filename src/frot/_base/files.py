@@ -92,15 +92,7 @@ FLOWS = (".flo", ".npy")
 
 
 def write_archive(path: Any, kind: str, arrays: Mapping[str, Any]) -> Path:
-    """Write arrays to an ``.npz`` file that is complete or not there; None is left out.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = write_archive(tempfile.mkdtemp() + "/still", "flow", {"valid": np.ones((2, 3))})
-    >>> path.name
-    'still.npz'
-    """
+    """Write arrays to an ``.npz`` file that is complete or not there; None is left out."""
     path = check_path(path)
     if path.suffix.lower() != ".npz":
         # As NumPy does.

@@ -61,11 +61,6 @@ def spread(
     loaded there: joblib takes a process that grows after its first task for one that leaks, and
     starts another. `at_once` has every result here as soon as it is there; otherwise joblib sends
     short tasks in batches, whose results come together.
-
-    Examples
-    --------
-    >>> list(spread(abs, [-3, -2], n_jobs=1))
-    [3, 2]
     """
     # Without joblib loaded nobody can have chosen a backend.
     if n_jobs == 1 or (n_jobs is None and sys.modules.get("joblib") is None):

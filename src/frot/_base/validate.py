@@ -36,14 +36,6 @@ def frame_like(x: Any) -> tuple[Any, tuple[str, ...] | None]:
     """Take the values and column names out of a DataFrame; pass anything else through.
 
     Frames are of pandas, polars or anything that has ``columns`` and ``to_numpy``.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> frame_like(pandas.DataFrame({"a": [1.0], "b": [2.0]}))
-    (array([[1., 2.]]), ('a', 'b'))
-    >>> frame_like([[1.0, 2.0]])
-    ([[1.0, 2.0]], None)
     """
     # By shape, not by type: asking for the type would import libraries the user may not have.
     if hasattr(x, "columns") and callable(getattr(x, "to_numpy", None)):

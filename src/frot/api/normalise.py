@@ -130,13 +130,6 @@ def refuse_normalised_distance(how: Any) -> None:
     """Refuse to make groups comparable within each pair where distances are asked for.
 
     Both ways depend on the two clouds, so that distances to others are in other units.
-
-    Examples
-    --------
-    >>> refuse_normalised_distance("mean")
-    Traceback (most recent call last):
-    ...
-    frot.InputError: normalise: 'mean' divides by costs of the pair itself, so that ...
     """
     why = {
         "mean": "divides by costs of the pair itself, so that the triangle inequality fails",

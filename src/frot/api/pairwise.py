@@ -255,17 +255,7 @@ def check_clouds(
     weights_name: str = "weights",
     any_mass: bool = False,
 ) -> Clouds:
-    """Check every cloud and its weights; the message names the one that cannot be used.
-
-    Examples
-    --------
-    >>> check_clouds([[[0.0]], [[1.0], [2.0]]], None, normalise=False).sizes
-    array([1, 2])
-    >>> check_clouds([[[0.0]], [[float("nan")]]], None, normalise=False)
-    Traceback (most recent call last):
-    ...
-    frot.InputError: clouds[1]: 1 of 1 entries are NaN or infinite, ...
-    """
+    """Check every cloud and its weights; the message names the one that cannot be used."""
     listed = _listed(clouds, name)
     given = [None] * len(listed) if weights is None else _weights(weights, weights_name, name)
     if len(given) != len(listed):

@@ -115,16 +115,7 @@ def unit_of(home: Home) -> float:
 
 
 def take_members(home: Home, points: Any, index: Any) -> Any:
-    """Return ``points[b, index[b, i], :]``, (B, n', d), for an index (B, n') on the host.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> points = np.array([[[1.0], [2.0]], [[3.0], [4.0]]])
-    >>> take_members(Home.of(points), points, np.array([[1, 1], [0, 1]]))[:, :, 0]
-    array([[2., 2.],
-           [3., 4.]])
-    """
+    """Return ``points[b, index[b, i], :]``, (B, n', d), for an index (B, n') on the host."""
     batch, count, width = points.shape
     flat = index + count * np.arange(batch)[:, None]
     found = home.xp.take(

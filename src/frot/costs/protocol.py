@@ -271,11 +271,6 @@ def constant_potentials(alpha: Any, least: Any, u: Any, v: Any) -> tuple[Any, An
     """Return the potentials that know nothing but the least cost of every group.
 
     Of one problem, (L,), (L,), (n,) and (m,), or of a batch, with one axis more.
-
-    Examples
-    --------
-    >>> constant_potentials(np.array([0.5, 0.5]), np.array([1.0, 3.0]), np.ones(2), np.ones(1))
-    (array([2., 2.]), array([0.]))
     """
     level = (alpha[..., None, :] @ least[..., :, None])[..., 0]
     return level + 0.0 * u, 0.0 * v

@@ -27,13 +27,7 @@ GROUP_FILES = (".gmt", ".json", ".csv", ".tsv")
 
 
 def listed(spec: Any) -> list[Any] | None:
-    """Return what a list of groups holds; None where it is none, or has no order.
-
-    Examples
-    --------
-    >>> listed(([0], [1, 2])), listed({0, 1}), listed(5)
-    ([[0], [1, 2]], None, None)
-    """
+    """Return what a list of groups holds; None where it is none, or has no order."""
     if isinstance(spec, range | slice | bytes | Set):
         return None
     try:
@@ -124,13 +118,7 @@ def _from_names(group: str, members: list[str], lookup: Lookup | None) -> NDArra
 
 
 def gather(labelled: Iterable[tuple[str, _Member]]) -> dict[str, list[_Member]]:
-    """Collect (label, member) pairs into label -> members, in order of first appearance.
-
-    Examples
-    --------
-    >>> gather([("a", 0), ("b", 1), ("a", 2)])
-    {'a': [0, 2], 'b': [1]}
-    """
+    """Collect (label, member) pairs into label -> members, in order of first appearance."""
     found: dict[str, list[_Member]] = {}
     for label, member in labelled:
         found.setdefault(label, []).append(member)

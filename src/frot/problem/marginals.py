@@ -90,13 +90,6 @@ class Marginals:
     tau_a, tau_b : float
         Price of a unit of divergence, in units of cost; infinite for a side that is kept.
     penalty : {"kl", "tv"}
-
-    Examples
-    --------
-    >>> Marginals().kept, Marginals(1.0).kept
-    (True, False)
-    >>> Marginals(1.0, inf, "tv").name
-    "penalty='tv'"
     """
 
     tau_a: float = inf

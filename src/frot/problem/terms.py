@@ -263,15 +263,7 @@ def given_once(
 
 
 def refuse_idle_prior(prior: Any, eta: float | Relative) -> None:
-    """Refuse a prior that nobody would take notice of.
-
-    Examples
-    --------
-    >>> refuse_idle_prior([0.5, 0.5], Relative(0.0))
-    Traceback (most recent call last):
-    ...
-    frot.InputError: prior: has no effect at eta = 0, where the adversary takes the ...
-    """
+    """Refuse a prior that nobody would take notice of."""
     if prior is not None and amount_at(eta) == 0.0:
         raise InputError(
             "prior: has no effect at eta = 0, where the adversary takes the largest cost whatever "

@@ -112,15 +112,7 @@ class Picture:
 
 
 def picture(draw: Callable[[], Figure], text: str, colours: int | None = None) -> Picture:
-    """Draw a figure into the page, in so many colours, or say which library is missing for that.
-
-    Examples
-    --------
-    >>> from frot.show.style import new_figure
-    >>> made = picture(lambda: new_figure(4, 3), "Nothing at all")
-    >>> made.width, made.height, made.source[:22]
-    (384, 288, 'data:image/png;base64,')
-    """
+    """Draw a figure into the page, in so many colours, or say which library is missing for that."""
     try:
         with no_windows():
             figure = draw()
@@ -231,12 +223,6 @@ def render(
     """Fill a template, which lies in the folder ``templates`` of `room`, or of this one.
 
     Everything is escaped, unless the template says otherwise.
-
-    Examples
-    --------
-    >>> text = render("sections.html", title="A & B", intro=["<script>"], sections=[])
-    >>> "<h1>A &amp; B</h1>" in text, "<p>&lt;script&gt;</p>" in text
-    (True, True)
     """
     jinja = require("jinja2", "plot")
     rooms = dict.fromkeys((room, "frot.show"))

@@ -33,12 +33,6 @@ def new_figure(width: float, height: float) -> Figure:
     """Make an empty figure that shows itself in notebooks.
 
     Where pyplot was imported and has windows, it is pyplot's, so that ``plt.show()`` shows it.
-
-    Examples
-    --------
-    >>> figure = new_figure(4, 3)
-    >>> figure.get_size_inches().tolist(), hasattr(figure, "_repr_png_")
-    ([4.0, 3.0], True)
     """
     look: dict[str, Any] = {"figsize": (width, height), "layout": "constrained"}
     pyplot = sys.modules.get("matplotlib.pyplot")
@@ -79,16 +73,7 @@ def png(figure: Figure, dpi: int = 144, clear: bool = False, colours: int | None
 
 
 def save_vector(figure: Figure, path: Path) -> None:
-    """Write a .svg or .pdf file whose text can be edited; the same figure gives the same bytes.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "empty.svg"
-    >>> save_vector(new_figure(4, 3), path)
-    >>> "<svg" in path.read_text(encoding="utf-8")
-    True
-    """
+    """Write a .svg or .pdf file whose text can be edited; the same figure gives the same bytes."""
     matplotlib = require("matplotlib", "plot")
     kept = {"svg.fonttype": "none", "svg.hashsalt": "frot", "pdf.fonttype": 42}
     dated = "Date" if path.suffix == ".svg" else "CreationDate"
@@ -152,11 +137,5 @@ def shorten(name: str, length: int = 28) -> str:
 
 
 def plain(text: str) -> str:
-    r"""Keep matplotlib from reading the user's dollar signs as mathematics.
-
-    Examples
-    --------
-    >>> plain("US$ and A$")
-    'US\\$ and A\\$'
-    """
+    r"""Keep matplotlib from reading the user's dollar signs as mathematics."""
     return text.replace("$", r"\$")
