@@ -128,7 +128,6 @@ class MetricCosts(Costs):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(L, n, m)."""
         return (len(self.groups), len(self.X), len(self.Y))
 
     def block(self, group: int, rows: Any = slice(None)) -> np.ndarray:
@@ -176,7 +175,6 @@ class MetricCosts(Costs):
         return mixed
 
     def inner(self, plan: Plan) -> np.ndarray:
-        """Return <plan, C_l> for every group."""
         if plan.is_sparse:
             rows, cols, mass = plan.arcs()
             everything = np.arange(self.shape[0])
@@ -187,20 +185,16 @@ class MetricCosts(Costs):
     def at(
         self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return the costs at the arcs, shape (groups, K)."""
         wanted = np.arange(self.shape[0]) if groups is None else np.asarray(groups)
         return np.stack(list(self._entries(np.asarray(rows), np.asarray(cols), wanted)))
 
     def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return phi of a b^T."""
         return self._over_blocks(sum, lambda part, block: a[part] @ (block @ b))
 
     def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the mean size of every group's cost."""
         return self._over_blocks(sum, lambda part, block: a[part] @ (np.abs(block) @ b))
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> MetricCosts:
-        """Return the costs between some of the points."""
         error = self.error and (self.error[0][:, rows], self.error[1][:, cols])
         return replace(self, X=self.X[rows], Y=self.Y[cols], error=error)
 
@@ -220,7 +214,6 @@ class MetricCosts(Costs):
 
     @cached_property
     def peaks(self) -> np.ndarray:
-        """Largest size of an entry in each group, (L,)."""
         return self._over_blocks(max, lambda _, block: float(np.abs(block).max()))
 
     def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -263,7 +256,6 @@ class SeparableCosts(Costs):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(L, n, m)."""
         return (self.X.shape[1], len(self.X), len(self.Y))
 
     @property
@@ -304,7 +296,6 @@ class SeparableCosts(Costs):
     def at(
         self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return the costs at the arcs, shape (groups, K)."""
         X, Y = (self.X, self.Y) if groups is None else (self.X[:, groups], self.Y[:, groups])
         return np.ascontiguousarray(self._power(X[rows] - Y[cols]).T)
 
@@ -320,7 +311,6 @@ class SeparableCosts(Costs):
         return total
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> SeparableCosts:
-        """Return the costs between some of the points."""
         return SeparableCosts(self.X[rows], self.Y[cols], self.p)
 
     def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -247,12 +247,6 @@ class StackedCosts(Costs):
         """Return a^T C_l b for every group."""
         return (self.stack @ b) @ a
 
-    def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the mean size of every group's cost."""
-        if self.nonnegative:
-            return self.independent(a, b)
-        return np.array([a @ np.abs(cost) @ b for cost in self.stack])
-
     def take(self, rows: np.ndarray, cols: np.ndarray) -> StackedCosts:
         """Return the costs between some of the points."""
         part = np.ascontiguousarray(self.stack[:, rows][:, :, cols])

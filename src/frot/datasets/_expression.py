@@ -228,7 +228,10 @@ def load_expression(
     ...
     frot.InputError: the data set 'colon' is not there: no colon.mat in ...
     """
-    entry = _entry(name)
+    if name not in CATALOGUE:
+        known = quote_some(NAMES, limit=len(NAMES))
+        raise InputError(f"name={name!r} is not a data set; give one of {known}")
+    entry = CATALOGUE[name]
     paths = [fetch(file, name, root=root, download=download) for file in entry.files]
     values = entry.files[0]
     if len(paths) == 2:
@@ -268,13 +271,6 @@ def available(root: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
         for name, entry in CATALOGUE.items()
         if all(find(file, places) is not None for file in entry.files)
     )
-
-
-def _entry(name: str) -> Entry:
-    if name not in CATALOGUE:
-        known = quote_some(NAMES, limit=len(NAMES))
-        raise InputError(f"name={name!r} is not a data set; give one of {known}")
-    return CATALOGUE[name]
 
 
 def _check(entry: Entry, raw: Raw, path: str) -> None:

@@ -148,7 +148,6 @@ class LazyPlan(Plan):
             yield part, self._block(part) if self._formed is None else self._formed[part, :]
 
     def _block(self, part: slice) -> Any:
-        """Compute a block of rows."""
         total = None
         for weight, rows in self.terms:
             for _, block in rows.blocks([part]):
@@ -273,8 +272,7 @@ class LazyPlan(Plan):
         refuse("sum", dtype, out)
         xp = self.home.xp
         if is_rows(axis):
-            rows = [xp.sum(block, axis=1) for _, block in self._blocks()]
-            return self._give(xp.concat(rows, axis=0))
+            return self._give(self._each_row(xp.sum))
         total = reduce(add, (xp.sum(block, axis=0) for _, block in self._blocks()))
         return float(xp.sum(total)) if axis is None else self._give(total)
 
@@ -285,8 +283,7 @@ class LazyPlan(Plan):
         if axis is None:
             return max(float(xp.max(block)) for _, block in self._blocks())
         if is_rows(axis):
-            rows = [xp.max(block, axis=1) for _, block in self._blocks()]
-            return self._give(xp.concat(rows, axis=0))
+            return self._give(self._each_row(xp.max))
         return self._give(self._column_tops()[0])
 
     def argmax(self, axis: int | None = 1, out: Any = None) -> Any:
@@ -300,9 +297,12 @@ class LazyPlan(Plan):
             ]
             return -max(tops)[1]
         if is_rows(axis):
-            rows = [xp.argmax(block, axis=1) for _, block in self._blocks()]
-            return self._indices(xp.concat(rows, axis=0))
+            return self._indices(self._each_row(xp.argmax))
         return self._indices(self._column_tops()[1])
+
+    def _each_row(self, reduced: Any) -> Any:
+        rows = [reduced(block, axis=1) for _, block in self._blocks()]
+        return self.home.xp.concat(rows, axis=0)
 
     def _column_tops(self) -> tuple[Any, Any]:
         """The largest entry of each column, and the first row that has it."""
