@@ -142,15 +142,6 @@ def warn_caller(message: str, *past: str, category: type[UserWarning] = Converge
     """Give a warning of frot's that points at the line outside frot that led here.
 
     Files in the directories `past` are passed over too: libraries that called frot for the user.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as seen:
-    ...     warnings.simplefilter("always")
-    ...     warn_caller("not there yet")
-    >>> seen[0].category.__name__
-    'ConvergenceWarning'
     """
     if (collected := _LISTENER.get()) is not None:
         collected.append(message)
@@ -168,13 +159,6 @@ def collect_warnings() -> Iterator[list[str]]:
 
     `warnings.catch_warnings` would silence other threads too, and a worker process would keep
     what it warned to itself.
-
-    Examples
-    --------
-    >>> with collect_warnings() as collected:
-    ...     warn_caller("not there yet")
-    >>> collected
-    ['not there yet']
     """
     collected: list[str] = []
     token = _LISTENER.set(collected)

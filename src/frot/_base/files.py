@@ -41,14 +41,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a path to write to, in the same folder, which takes the place of `path` at the end.
 
     If the body fails, what was at `path` before is still there, untouched.
-
-    Examples
-    --------
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> with replacing(folder / "a.txt") as draft:
-    ...     _ = draft.write_text("complete")
-    >>> [file.name for file in folder.iterdir()]
-    ['a.txt']
     """
     path = Path(path)
     try:

@@ -212,20 +212,6 @@ def open_checkpoint(path: str | os.PathLike[str], fingerprint: str) -> Store:
     """Open, or begin, the store of one piece of work: arrays by the number of the task.
 
     The `fingerprint` is of the inputs and options; a file of other work is refused.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = tempfile.mkdtemp() + "/work.checkpoint"
-    >>> with open_checkpoint(path, "f1") as kept:
-    ...     kept.add(7, np.array([0.5, 1.5]))
-    >>> with open_checkpoint(path, "f1") as kept:
-    ...     kept.finished()
-    {7: array([0.5, 1.5])}
-    >>> open_checkpoint(path, "f2")
-    Traceback (most recent call last):
-    ...
-    frot.InputError: checkpoint: ... is of other data or options; ...
     """
     about = {"fingerprint": fingerprint}
     kept = Store(path, "numbered tasks", about, name="checkpoint")

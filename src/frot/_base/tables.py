@@ -354,14 +354,6 @@ def read_rows(path: Path) -> Iterator[Row]:
     r"""Yield the rows of a text file or of an Excel sheet, numbers with points, line by line.
 
     The preamble of a .gct file is left out, and so are its columns that describe rows.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "a.csv"
-    >>> _ = path.write_text("gene;s1\nTP53;1,5\n")
-    >>> list(read_rows(path))
-    [(1, ['gene', 's1']), (2, ['TP53', '1.5'])]
     """
     kind = kind_of(path)
     if kind in SHEETS:
@@ -535,11 +527,6 @@ def parse_text(text: str, delimiter: str, source: str) -> Parsed:
 
     Returns the header, if the first row is one, the first column, if it names the rows, and the
     values (n, d). `source` is what messages call the text.
-
-    Examples
-    --------
-    >>> parse_text("id,u,v\np1,1,2\np2,3,4\n", ",", "a.csv")
-    (('u', 'v'), ('p1', 'p2'), array([[1., 2.], [3., 4.]]))
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     rows = (row for row in split_lines(lines, delimiter) if row)

@@ -415,13 +415,6 @@ def check_finite(array: Any, name: str, infinite: bool = False) -> None:
     """Refuse NaN and infinity, and say where the first is; arrays may be of any library.
 
     Where `infinite`, plus infinity may stand for an arc that is forbidden.
-
-    Examples
-    --------
-    >>> check_finite(np.array([1.0, np.nan]), "a")
-    Traceback (most recent call last):
-    ...
-    frot.InputError: a: 1 of 2 entries are NaN or infinite, the first at a[1]; drop or ...
     """
     if all_finite(array):
         return

@@ -387,14 +387,6 @@ def cut_tiles(
     and for an entry of its cost matrix, and `width` the features of a point. Tiles depend on
     nothing but the arguments, so that a run that goes on where another ended has the same ones,
     with however many workers. Returns them, and the seconds of each.
-
-    Examples
-    --------
-    >>> tiles, seconds = cut_tiles(np.full(3, 10), None, (0.07, 0.0), 1, diagonal=False)
-    >>> [list(tile.pairs(diagonal=False)) for tile in tiles]
-    [[(0, 1)], [(0, 2)], [(1, 2)]]
-    >>> seconds
-    [0.07, 0.07, 0.07]
     """
     up_to_row = np.concatenate([[0], np.cumsum(rows)])
     up_to_col = up_to_row if cols is None else np.concatenate([[0], np.cumsum(cols)])

@@ -158,18 +158,7 @@ def read_npz(path: Path) -> Raw:
 
 
 def read_gsea(values: Path, labels: Path) -> Raw:
-    r"""Read a table of genes by samples (two columns of names first) and its .cls file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "a.txt").write_text("Gene\tNAME\ts1\ts2\nTP53\tp1\t1.0\t2.0\n")
-    >>> _ = (folder / "a.cls").write_text("2 2 1\n# ALL AML\nALL AML\n")
-    >>> raw = read_gsea(folder / "a.txt", folder / "a.cls")
-    >>> raw.X.ravel().tolist(), raw.y.tolist(), raw.names
-    ([1.0, 2.0], ['ALL', 'AML'], ('TP53',))
-    """
+    r"""Read a table of genes by samples (two columns of names first) and its .cls file."""
     with _read_errors(values, "a table of genes with two columns of names"):
         _, *rows = (row for _, row in read_cells(read_text(values), "\t", values))
         X = np.ascontiguousarray(np.array([row[2:] for row in rows], dtype=np.float64).T)

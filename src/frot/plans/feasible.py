@@ -202,7 +202,7 @@ def marginal_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
     0.0
     """
     if plan.count <= (EXACT_SUMS if plan.is_sparse else EXACT_DENSE):
-        off_a, off_b = _residuals(*plan.arcs(), a, b)
+        off_a, off_b = _residuals(plan.arcs(), a, b)
         return max(_share(off_a, a), _share(off_b, b))
     return apparent_error(plan, a, b) + sum_error(plan) + abs(_surplus(a, b))
 
@@ -235,10 +235,9 @@ def _surplus(a: np.ndarray, b: np.ndarray) -> float:
     return fsum([*a.tolist(), *(-b).tolist()]) / float(b.sum())
 
 
-def _residuals(
-    rows: np.ndarray, cols: np.ndarray, mass: np.ndarray, a: np.ndarray, b: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _residuals(arcs: Arcs, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return what lacks in rows and columns, to the last digit; b is scaled to the sum of a."""
+    rows, cols, mass = arcs
     return _exact_lacks(rows, mass, a), _exact_lacks(cols, mass, b) + _surplus(a, b) * b
 
 
@@ -305,7 +304,7 @@ def settle(plan: Plan, a: np.ndarray, b: np.ndarray, units: float = 0.0) -> Sett
         return None
     rows, cols, mass = plan.arcs()
     for _ in range(DROPS):
-        move = _forest_moves(rows, cols, mass, a, b, units)
+        move = _forest_moves((rows, cols, mass), a, b, units)
         if move is None:
             return None
         moved = mass + move
@@ -313,13 +312,13 @@ def settle(plan: Plan, a: np.ndarray, b: np.ndarray, units: float = 0.0) -> Sett
         below = moved < -4.0 * UNIT * np.minimum(a[rows], b[cols])
         if not below.any():
             settled = np.maximum(moved, 0.0)
-            off = _forest_moves(rows, cols, settled, a, b, units)
+            off = _forest_moves((rows, cols, settled), a, b, units)
             if off is None:
                 return None
             # A large move rounds a light arc to its own last place: what that left is moved again.
             if (np.abs(off) > 4.0 * UNIT * np.minimum(a[rows], b[cols])).any():
                 again = np.maximum(settled + off, 0.0)
-                less = _forest_moves(rows, cols, again, a, b, units)
+                less = _forest_moves((rows, cols, again), a, b, units)
                 if less is not None and np.abs(less).max() <= np.abs(off).max():
                     settled, off = again, less
             below = settled + off < 0.0
@@ -329,18 +328,12 @@ def settle(plan: Plan, a: np.ndarray, b: np.ndarray, units: float = 0.0) -> Sett
     return None
 
 
-def _forest_moves(
-    rows: np.ndarray,
-    cols: np.ndarray,
-    mass: np.ndarray,
-    a: np.ndarray,
-    b: np.ndarray,
-    units: float,
-) -> np.ndarray | None:
+def _forest_moves(arcs: Arcs, a: np.ndarray, b: np.ndarray, units: float) -> np.ndarray | None:
     """Return what to add to each arc so that marginals are right; None if no forest does it."""
     # It loads all of SciPy's sparse linear algebra, which few runs need.
     from scipy.sparse import csgraph
 
+    rows, cols, mass = arcs
     n, m = len(a), len(b)
     size = n + m
     # The heaviest arcs that connect: a minimum spanning forest by rank.
@@ -365,7 +358,7 @@ def _forest_moves(
     joined = sparse.csr_array((np.ones(len(ends[0])), ends), shape=(size + 1, size + 1))
     order, parents = csgraph.breadth_first_order(joined, size, directed=False)
     parents = parents.tolist()
-    lacks = np.concatenate([*_residuals(rows, cols, mass, a, b), [0.0]]).tolist()
+    lacks = np.concatenate([*_residuals(arcs, a, b), [0.0]]).tolist()
     moves = np.zeros(len(mass))
     ends_of = zip(forest.row.tolist(), forest.col.tolist(), strict=True)
     where = dict(zip(ends_of, heaviest[forest.data.astype(int) - 1].tolist(), strict=True))

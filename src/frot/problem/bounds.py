@@ -408,11 +408,7 @@ def _feasible_potentials(
 
 
 def _sharpen(
-    problem: Problem,
-    alpha: np.ndarray,
-    mixed: np.ndarray,
-    f: np.ndarray,
-    g: np.ndarray,
+    problem: Problem, alpha: np.ndarray, mixed: np.ndarray, f: np.ndarray, g: np.ndarray
 ) -> np.ndarray | None:
     """Return a matrix that is nowhere above the mixed cost, and sharp where it binds.
 

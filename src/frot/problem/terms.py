@@ -47,6 +47,8 @@ class Relative:
     share: float
 
 
+Amount = float | Relative
+
 # Entropy of the plan where there has to be some and nobody said how much, the same at every door.
 # On normal clouds of 30 to 400 points the plan's own cost is then 1 to 3 percent above the optimum
 # without entropy, in no more than twice the time that 0.05 takes, which leaves 4 to 11 percent.
@@ -77,7 +79,7 @@ def relative(share: float) -> Relative:
     return Relative(check_number(share, "relative"))
 
 
-def check_amount(amount: Any, name: str) -> float | Relative:
+def check_amount(amount: Any, name: str) -> Amount:
     """Return an amount of regularisation: a number >= 0, or a share as it is."""
     return amount if isinstance(amount, Relative) else check_number(amount, name)
 
@@ -96,12 +98,12 @@ class ProblemTerms(NamedTuple):
 
     a: np.ndarray
     b: np.ndarray
-    eta: float | Relative
-    eps: float | Relative
+    eta: Amount
+    eps: Amount
     log_prior: np.ndarray | None
     normalise: str
     adversary: SimplexFamily | GivenSet
-    tau: tuple[float | Relative, float | Relative] | None = None
+    tau: tuple[Amount, Amount] | None = None
     penalty: str = "kl"
 
     @property
@@ -155,32 +157,26 @@ def check_terms(
         needed = (on_device or n * m > EXACT_UP_TO) and weights.on_simplex and penalty != "tv"
         eps = DEFAULT_EPS if eps_if_needed and needed else 0.0
     eps = check_amount(eps, "eps")
+    terms = ProblemTerms(a, b, eta, eps, log_prior, how, weights, pair, penalty)
     if pair is not None:
-        _check_unbalanced(a, b, pair, penalty, amount_at(eps), how, weights)
-    return ProblemTerms(a, b, eta, eps, log_prior, how, weights, pair, penalty)
+        _check_unbalanced(terms, pair)
+    return terms
 
 
-def _check_unbalanced(
-    a: np.ndarray,
-    b: np.ndarray,
-    tau: tuple[float | Relative, float | Relative],
-    penalty: str,
-    eps: float,
-    normalise: str,
-    adversary: SimplexFamily | GivenSet,
-) -> None:
+def _check_unbalanced(terms: ProblemTerms, tau: tuple[Amount, Amount]) -> None:
     """Refuse what cannot be meant together with tau."""
-    if not adversary.on_simplex:
+    a, b = terms.a, terms.b
+    if not terms.adversary.on_simplex:
         raise InputError(
-            f"adversary: {adversary.name} has weights that need not sum to one, and tau counts "
-            "once for all groups; leave tau out, or use frot.CappedSimplex(k)"
+            f"adversary: {terms.adversary.name} has weights that need not sum to one, and tau "
+            "counts once for all groups; leave tau out, or use frot.CappedSimplex(k)"
         )
-    if normalise == "regret":
+    if terms.normalise == "regret":
         raise InputError(
             "normalise: 'regret' subtracts what whole transport costs; with tau use 'mean' or none"
         )
-    if penalty == "tv":
-        if eps > 0.0:
+    if terms.penalty == "tv":
+        if amount_at(terms.eps) > 0.0:
             raise InputError("eps: penalty='tv' is solved without eps; drop eps, or use 'kl'")
         for price, name, side, rest in ((tau[0], "a", a, b), (tau[1], "b", b, a)):
             if price == inf and side.sum() > rest.sum() * (1.0 + MASS_SLACK):
@@ -190,7 +186,7 @@ def _check_unbalanced(
                 )
 
 
-def check_tau(tau: Any, penalty: Any) -> tuple[float | Relative, float | Relative] | None:
+def check_tau(tau: Any, penalty: Any) -> tuple[Amount, Amount] | None:
     """Return the two prices, each a number > 0, infinite or a share; None keeps both sides.
 
     Examples
@@ -212,7 +208,7 @@ def check_tau(tau: Any, penalty: Any) -> tuple[float | Relative, float | Relativ
     return None if first == inf and second == inf else (first, second)
 
 
-def _check_side(tau: Any) -> float | Relative:
+def _check_side(tau: Any) -> Amount:
     if isinstance(tau, float | np.floating) and tau == inf:
         return inf
     if isinstance(tau, tuple | list) or getattr(tau, "ndim", 0) > 0:
@@ -230,7 +226,7 @@ def _check_side(tau: Any) -> float | Relative:
 
 def check_adversary(
     adversary: Any, count: int, eta: Any, prior: Any
-) -> tuple[SimplexFamily | GivenSet, float | Relative, np.ndarray | None]:
+) -> tuple[SimplexFamily | GivenSet, Amount, np.ndarray | None]:
     """Return the set of weights without eta and prior, eta, and the log prior, each given once."""
     eta, log_prior = check_amount(eta, "eta"), check_prior(prior, count)
     found = as_adversary(Simplex() if adversary is None else adversary, count)
@@ -262,7 +258,7 @@ def given_once(
     return eta, log_prior
 
 
-def refuse_idle_prior(prior: Any, eta: float | Relative) -> None:
+def refuse_idle_prior(prior: Any, eta: Amount) -> None:
     """Refuse a prior that nobody would take notice of."""
     if prior is not None and amount_at(eta) == 0.0:
         raise InputError(
