@@ -164,11 +164,13 @@ class Costs(Protocol):
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> Costs:
         """Return the costs between some of the points."""
-        return _Part(self, np.asarray(rows), np.asarray(cols))
+        # Not above: it is a kind of costs itself.
+        from frot.costs.wrapped import PartOfCosts
+
+        return PartOfCosts(self, np.asarray(rows), np.asarray(cols))
 
     def rescaled(self, scale: np.ndarray, shift: np.ndarray | None = None) -> Costs:
         """Return the costs ``scale_l * (C_l - shift_l)``."""
-        # Not above: it is a kind of costs itself.
         from frot.costs.wrapped import RescaledCosts
 
         return RescaledCosts(self, scale, np.zeros(len(scale)) if shift is None else shift)
@@ -209,62 +211,6 @@ class Costs(Protocol):
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Return bounds, (L,), on the rounding errors of ``phi = inner(plan)`` of a unit mass."""
         return summation(plan) * (np.abs(phi) if self.nonnegative else self.peaks)
-
-
-class _Part(Costs):
-    """Some rows and columns of costs that have no better way to be cut."""
-
-    def __init__(self, base: Costs, rows: np.ndarray, cols: np.ndarray) -> None:
-        self.base, self.rows, self.cols = base, rows, cols
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(L, n', m')."""
-        return (self.base.shape[0], len(self.rows), len(self.cols))
-
-    @property
-    def nonnegative(self) -> bool:
-        """As far as is known of the whole."""
-        return self.base.nonnegative
-
-    @property
-    def forbidden(self) -> np.ndarray | None:
-        """The forbidden arcs among them."""
-        shut = self.base.forbidden
-        return None if shut is None else shut[np.ix_(self.rows, self.cols)]
-
-    def mix(self, alpha: np.ndarray) -> np.ndarray:
-        """Return a part of the whole mix."""
-        return self.base.mix(alpha)[np.ix_(self.rows, self.cols)]
-
-    def at(
-        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return the costs at the arcs."""
-        return self.base.at(self.rows[rows], self.cols[cols], groups)
-
-    def take(self, rows: np.ndarray, cols: np.ndarray) -> Costs:
-        """Return a part of the same whole."""
-        return _Part(self.base, self.rows[rows], self.cols[cols])
-
-    def rounding(self, alpha: np.ndarray) -> Rounding:
-        """Return the whole's bounds, of the points there are."""
-        relative, rows, cols = self.base.rounding(alpha)
-        return Rounding(
-            relative,
-            rows[self.rows] if np.ndim(rows) else rows,
-            cols[self.cols] if np.ndim(cols) else cols,
-        )
-
-    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
-        """Return what the whole has."""
-        return self.base.sharp(alpha, self.rows[rows], self.cols[cols])
-
-    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
-        """Return the whole's bound of the same plan."""
-        rows, cols, mass = plan.arcs()
-        whole = self.base.shape[1:]
-        return self.base.doubt(phi, Plan.from_arcs(self.rows[rows], self.cols[cols], mass, whole))
 
 
 def constant_potentials(alpha: Any, least: Any, u: Any, v: Any) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Costs on top of others: with forbidden arcs, rescaled, or with a dummy point on either side."""
+"""Costs on top of others: a part, forbidden arcs, rescaled, a dummy point on either side."""
 
 from __future__ import annotations
 
@@ -15,7 +15,81 @@ from frot.plans.plan import Plan
 
 
 @dataclass(frozen=True, eq=False)
-class ForbiddenCosts(Costs):
+class WrappedCosts(Costs):
+    """Costs on top of others, of which they have what is not said again."""
+
+    base: Costs
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, n, m)."""
+        return self.base.shape
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no entry is known to be negative."""
+        return self.base.nonnegative
+
+    @property
+    def forbidden(self) -> np.ndarray | None:
+        """The base's forbidden arcs."""
+        return self.base.forbidden
+
+
+@dataclass(frozen=True, eq=False)
+class PartOfCosts(WrappedCosts):
+    """Some rows and columns of costs that have no better way to be cut."""
+
+    rows: np.ndarray
+    cols: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, n', m')."""
+        return (self.base.shape[0], len(self.rows), len(self.cols))
+
+    @property
+    def forbidden(self) -> np.ndarray | None:
+        """The forbidden arcs among them."""
+        shut = self.base.forbidden
+        return None if shut is None else shut[np.ix_(self.rows, self.cols)]
+
+    def mix(self, alpha: np.ndarray) -> np.ndarray:
+        """Return a part of the whole mix."""
+        return self.base.mix(alpha)[np.ix_(self.rows, self.cols)]
+
+    def at(
+        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the costs at the arcs."""
+        return self.base.at(self.rows[rows], self.cols[cols], groups)
+
+    def take(self, rows: np.ndarray, cols: np.ndarray) -> Costs:
+        """Return a part of the same whole."""
+        return PartOfCosts(self.base, self.rows[rows], self.cols[cols])
+
+    def rounding(self, alpha: np.ndarray) -> Rounding:
+        """Return the whole's bounds, of the points there are."""
+        relative, rows, cols = self.base.rounding(alpha)
+        return Rounding(
+            relative,
+            rows[self.rows] if np.ndim(rows) else rows,
+            cols[self.cols] if np.ndim(cols) else cols,
+        )
+
+    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
+        """Return what the whole has."""
+        return self.base.sharp(alpha, self.rows[rows], self.cols[cols])
+
+    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
+        """Return the whole's bound of the same plan."""
+        rows, cols, mass = plan.arcs()
+        whole = self.base.shape[1:]
+        return self.base.doubt(phi, Plan.from_arcs(self.rows[rows], self.cols[cols], mass, whole))
+
+
+@dataclass(frozen=True, eq=False)
+class ForbiddenCosts(WrappedCosts):
     r"""Costs on the arcs that are allowed, infinite on the others.
 
     An arc of infinite cost in one group is forbidden in all: whatever mass it carried, the
@@ -35,7 +109,6 @@ class ForbiddenCosts(Costs):
     array([[ 0., inf]])
     """
 
-    base: Costs
     shut: np.ndarray
 
     @property
@@ -53,16 +126,6 @@ class ForbiddenCosts(Costs):
             # The least of the others changes neither the range of the costs nor their sign.
             cost[forbidden] = cost[allowed].min(initial=np.inf) if allowed.any() else 0.0
         return cls(StackedCosts(filled), forbidden)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(L, n, m)."""
-        return self.base.shape
-
-    @property
-    def nonnegative(self) -> bool:
-        """Whether no allowed entry is negative."""
-        return self.base.nonnegative
 
     @cached_property
     def peaks(self) -> np.ndarray:
@@ -133,7 +196,7 @@ class ForbiddenCosts(Costs):
 
 
 @dataclass(frozen=True, eq=False)
-class RescaledCosts(Costs):
+class RescaledCosts(WrappedCosts):
     r"""Costs :math:`C'_l = s_l\,(C_l - r_l)` on top of any other kind.
 
     Examples
@@ -143,24 +206,13 @@ class RescaledCosts(Costs):
     array([[1.5]])
     """
 
-    base: Costs
     scale: np.ndarray
     shift: np.ndarray
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(L, n, m)."""
-        return self.base.shape
 
     @property
     def nonnegative(self) -> bool:
         """Only where nothing was subtracted."""
         return self.base.nonnegative and bool((self.shift <= 0.0).all())
-
-    @property
-    def forbidden(self) -> np.ndarray | None:
-        """The base's forbidden arcs."""
-        return self.base.forbidden
 
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return sum_l alpha_l C'_l."""
@@ -236,7 +288,7 @@ class RescaledCosts(Costs):
 
 
 @dataclass(frozen=True, eq=False)
-class PartialCosts(Costs):
+class PartialCosts(WrappedCosts):
     r"""Costs :math:`\begin{pmatrix} C_l & \tau_a \\ \tau_b & 0 \end{pmatrix}` in every group.
 
     Weights of groups sum to one, so that a price that is the same in all groups is paid once.
@@ -255,7 +307,6 @@ class PartialCosts(Costs):
            [2., 0.]])
     """
 
-    base: Costs
     tau_a: float | None
     tau_b: float | None
 
@@ -264,11 +315,6 @@ class PartialCosts(Costs):
         """(L, n + 1, m + 1), or one less where a side has no dummy."""
         count, n, m = self.base.shape
         return (count, n + (self.tau_b is not None), m + (self.tau_a is not None))
-
-    @property
-    def nonnegative(self) -> bool:
-        """Prices are positive."""
-        return self.base.nonnegative
 
     @property
     def forbidden(self) -> np.ndarray | None:
