@@ -27,6 +27,17 @@ from frot._base.errors import DataWarning, InputError, brief, require, warn_call
 from frot._base.files import check_path
 from frot._base.names import first_repeated, quote_some
 
+# What `read_rows` reads.
+TEXT = tuple(f"{kind}{gz}" for gz in ("", ".gz") for kind in (".csv", ".tsv", ".txt", ".gct"))
+SHEETS = (".xlsx", ".xlsm")
+
+Row = tuple[int, list[str]]
+Names = tuple[str, ...] | None
+Parsed = tuple[Names, Names, NDArray[np.float64]]
+
+# Rows that are looked at to tell whether the first column names the points.
+_SAMPLE = 20
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -206,11 +217,8 @@ def _read_delimited(path: Path) -> Table:
 
 def _read_sheet(path: Path) -> Table:
     rows = list(read_rows(path))
-    if not rows:
-        raise InputError(f"{path} is empty; it needs a row for each point")
-    columns, ids, values = _parse_slow(
-        rows, *_layout([row for _, row in rows[:_SAMPLE]]), str(path)
-    )
+    layout = _layout([row for _, row in rows[:_SAMPLE]], path)
+    columns, ids, values = _parse_slow(rows, *layout, str(path))
     return Table(values, columns, ids, path)
 
 
@@ -278,13 +286,125 @@ def _read_parquet(path: Path) -> Table:
     return Table(values, tuple(str(name) for name in frame.columns), ids, path)
 
 
+_READERS: dict[str, Callable[[Path], Table]] = {
+    **{kind: _read_delimited for kind in TEXT if not kind.startswith(".gct")},
+    **{kind: _read_sheet for kind in SHEETS},
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".parquet": _read_parquet,
+}
+
+
+def parse_text(text: str, delimiter: str, source: str) -> Parsed:
+    r"""Read delimited text.
+
+    Returns the header, if the first row is one, the first column, if it names the rows, and the
+    values (n, d). `source` is what messages call the text.
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    rows = (row for row in split_lines(lines, delimiter) if row)
+    head = list(islice(rows, _SAMPLE))
+    has_header, has_ids = _layout(head, source)
+    try:
+        return _parse_fast(lines, delimiter, has_header, has_ids)
+    except ValueError:
+        # The slow way reads quoted cells too, and says where a cell cannot be read.
+        rows = list(read_cells(text, delimiter, source))
+        return _parse_slow(rows, has_header, has_ids, source)
+
+
+def _layout(head: list[list[str]], source: str | Path) -> tuple[bool, bool]:
+    """Whether the first row is a header, and whether the first column names the points."""
+    if not head:
+        raise InputError(f"{source} is empty; it needs a row for each point")
+    first, rest = head[0], head[1:]
+    if rest and len(first) > 1 and [cell.strip() for cell in first] == _numbered(len(first)):
+        return True, False  # columns without names, as pandas numbers them
+    if rest and first[0].strip() == "" and len(first) > 1:
+        # pandas leaves the cell above the row names empty; unnamed columns are 0, 1, 2, …
+        names = first[1:]
+        if names == _numbered(len(names)) or _mostly_text(names):
+            return True, True
+    if rest and len(first) == len(rest[0]) - 1 and _mostly_text(first):
+        return True, True  # R leaves that cell out
+    body = rest or [first]
+    has_ids = all(_is_text(row[0]) for row in body) and any(map(is_number, body[0][1:]))
+    has_header = _mostly_text(first[1:] if has_ids else first)
+    if has_header and not rest:
+        raise InputError(f"{source} holds a header and no points; it needs a row for each point")
+    return has_header, has_ids
+
+
+def _parse_fast(lines: list[str], delimiter: str, has_header: bool, has_ids: bool) -> Parsed:
+    lines = [line for line in lines if line]
+    header = next(split_lines(lines[:1], delimiter)) if has_header else None
+    body = lines[1:] if has_header else lines
+    if any('"' in line for line in body):
+        raise ValueError("quoted cells need the csv module")
+    ids = None
+    if has_ids:
+        parts = [line.partition(delimiter) for line in body]
+        ids = tuple(name.strip() for name, _, _ in parts)
+        body = [rest for _, _, rest in parts]
+        if not all(body):
+            raise ValueError("a row without numbers would be skipped")
+    values = np.loadtxt(body, delimiter=delimiter, comments=None, ndmin=2, dtype=np.float64)
+    if values.shape[0] != len(body):
+        raise ValueError("a blank row was skipped")
+    return _column_names(header, values.shape[1], has_ids), ids, values
+
+
+def _parse_slow(
+    rows: list[tuple[int, list[str]]], has_header: bool, has_ids: bool, source: str
+) -> Parsed:
+    header = rows.pop(0)[1] if has_header else None
+    width = len(rows[0][1]) if header is None else len(header)
+    if header is not None and has_ids and len(rows[0][1]) == width + 1:
+        width += 1
+    names = _column_names(header, width - has_ids, has_ids)
+    values = np.empty((len(rows), width - has_ids))
+    for position, (line, row) in enumerate(rows):
+        if len(row) != width:
+            raise InputError(
+                f"{source}, line {line}: {len(row)} cells where there should be {width}; "
+                "every row needs as many cells as the first"
+            )
+        for column, cell in enumerate(row[has_ids:]):
+            try:
+                values[position, column] = float(cell)
+            except ValueError:
+                name = column + has_ids + 1 if names is None else brief(names[column])
+                what = f"{brief(cell)} is not a number" if cell.strip() else "the cell is empty"
+                raise InputError(
+                    f"{source}, line {line}, column {name}: {what}; write a number there"
+                ) from None
+    ids = tuple(row[0].strip() for _, row in rows) if has_ids else None
+    return names, ids, values
+
+
+def _column_names(header: list[str] | None, d: int, has_ids: bool) -> Names:
+    if header is None:
+        return None
+    # The header may or may not have a cell above the names of the points.
+    if not d <= len(header) <= d + has_ids:
+        raise ValueError("the header does not fit the rows")
+    return tuple(name.strip() for name in header[len(header) - d :])
+
+
+def _numbered(count: int) -> list[str]:
+    return [str(column) for column in range(count)]
+
+
+def _is_text(cell: str) -> bool:
+    return cell.strip() != "" and not is_number(cell)
+
+
+def _mostly_text(cells: list[str]) -> bool:
+    # Not "any": a typing error in the first row of numbers must not turn it into a header.
+    return 2 * sum(map(_is_text, cells)) >= max(len(cells), 1)
+
+
 # The cells of text files and of Excel sheets, as they come.
-
-# What `read_rows` reads.
-TEXT = tuple(f"{kind}{gz}" for gz in ("", ".gz") for kind in (".csv", ".tsv", ".txt", ".gct"))
-SHEETS = (".xlsx", ".xlsm")
-
-Row = tuple[int, list[str]]
 
 
 def kind_of(path: Path) -> str:
@@ -504,127 +624,3 @@ def _sheet_rows(path: Path) -> Iterator[Row]:
             yield line, cells[:width] + [""] * (width - len(cells)) + extra
     finally:
         book.close()
-
-
-_READERS: dict[str, Callable[[Path], Table]] = {
-    **{kind: _read_delimited for kind in TEXT if not kind.startswith(".gct")},
-    **{kind: _read_sheet for kind in SHEETS},
-    ".npy": _read_npy,
-    ".npz": _read_npz,
-    ".parquet": _read_parquet,
-}
-
-
-Names = tuple[str, ...] | None
-Parsed = tuple[Names, Names, NDArray[np.float64]]
-
-# Rows that are looked at to tell whether the first column names the points.
-_SAMPLE = 20
-
-
-def parse_text(text: str, delimiter: str, source: str) -> Parsed:
-    r"""Read delimited text.
-
-    Returns the header, if the first row is one, the first column, if it names the rows, and the
-    values (n, d). `source` is what messages call the text.
-    """
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    rows = (row for row in split_lines(lines, delimiter) if row)
-    head = list(islice(rows, _SAMPLE))
-    if not head:
-        raise InputError(f"{source} is empty; it needs a row for each point")
-    has_header, has_ids = _layout(head)
-    if has_header and len(head) == 1:
-        raise InputError(f"{source} holds a header and no points; it needs a row for each point")
-    try:
-        return _parse_fast(lines, delimiter, has_header, has_ids)
-    except ValueError:
-        # The slow way reads quoted cells too, and says where a cell cannot be read.
-        rows = list(read_cells(text, delimiter, source))
-        return _parse_slow(rows, has_header, has_ids, source)
-
-
-def _layout(head: list[list[str]]) -> tuple[bool, bool]:
-    """Whether the first row is a header, and whether the first column names the points."""
-    first, rest = head[0], head[1:]
-    if rest and len(first) > 1 and [cell.strip() for cell in first] == _numbered(len(first)):
-        return True, False  # columns without names, as pandas numbers them
-    if rest and first[0].strip() == "" and len(first) > 1:
-        # pandas leaves the cell above the row names empty; unnamed columns are 0, 1, 2, …
-        names = first[1:]
-        if names == _numbered(len(names)) or _mostly_text(names):
-            return True, True
-    if rest and len(first) == len(rest[0]) - 1 and _mostly_text(first):
-        return True, True  # R leaves that cell out
-    body = rest or [first]
-    has_ids = all(_is_text(row[0]) for row in body) and any(map(is_number, body[0][1:]))
-    return _mostly_text(first[1:] if has_ids else first), has_ids
-
-
-def _parse_fast(lines: list[str], delimiter: str, has_header: bool, has_ids: bool) -> Parsed:
-    lines = [line for line in lines if line]
-    header = next(split_lines(lines[:1], delimiter)) if has_header else None
-    body = lines[1:] if has_header else lines
-    if any('"' in line for line in body):
-        raise ValueError("quoted cells need the csv module")
-    ids = None
-    if has_ids:
-        parts = [line.partition(delimiter) for line in body]
-        ids = tuple(name.strip() for name, _, _ in parts)
-        body = [rest for _, _, rest in parts]
-        if not all(body):
-            raise ValueError("a row without numbers would be skipped")
-    values = np.loadtxt(body, delimiter=delimiter, comments=None, ndmin=2, dtype=np.float64)
-    if values.shape[0] != len(body):
-        raise ValueError("a blank row was skipped")
-    return _column_names(header, values.shape[1], has_ids), ids, values
-
-
-def _parse_slow(
-    rows: list[tuple[int, list[str]]], has_header: bool, has_ids: bool, source: str
-) -> Parsed:
-    header = rows.pop(0)[1] if has_header else None
-    width = len(rows[0][1]) if header is None else len(header)
-    if header is not None and has_ids and len(rows[0][1]) == width + 1:
-        width += 1
-    names = _column_names(header, width - has_ids, has_ids)
-    values = np.empty((len(rows), width - has_ids))
-    for position, (line, row) in enumerate(rows):
-        if len(row) != width:
-            raise InputError(
-                f"{source}, line {line}: {len(row)} cells where there should be {width}; "
-                "every row needs as many cells as the first"
-            )
-        for column, cell in enumerate(row[has_ids:]):
-            try:
-                values[position, column] = float(cell)
-            except ValueError:
-                name = column + has_ids + 1 if names is None else brief(names[column])
-                what = f"{brief(cell)} is not a number" if cell.strip() else "the cell is empty"
-                raise InputError(
-                    f"{source}, line {line}, column {name}: {what}; write a number there"
-                ) from None
-    ids = tuple(row[0].strip() for _, row in rows) if has_ids else None
-    return names, ids, values
-
-
-def _column_names(header: list[str] | None, d: int, has_ids: bool) -> Names:
-    if header is None:
-        return None
-    # The header may or may not have a cell above the names of the points.
-    if not d <= len(header) <= d + has_ids:
-        raise ValueError("the header does not fit the rows")
-    return tuple(name.strip() for name in header[len(header) - d :])
-
-
-def _numbered(count: int) -> list[str]:
-    return [str(column) for column in range(count)]
-
-
-def _is_text(cell: str) -> bool:
-    return cell.strip() != "" and not is_number(cell)
-
-
-def _mostly_text(cells: list[str]) -> bool:
-    # Not "any": a typing error in the first row of numbers must not turn it into a header.
-    return 2 * sum(map(_is_text, cells)) >= max(len(cells), 1)
