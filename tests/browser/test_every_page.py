@@ -46,7 +46,7 @@ def write(kind, folder):
         ["Small print."],
         "one",
     )
-    return write_page(path, "Experiments", [section], intro=["All of them."], command="frot")
+    return write_page(path, "Experiments", [section], command="frot")
 
 
 @pytest.fixture(scope="module")

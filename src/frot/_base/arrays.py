@@ -83,6 +83,8 @@ def at_least(xp: Any, array: Any, least: float) -> Any:
     return np.maximum(array, least) if xp is _host else xp.maximum(array, 0.0 * array + least)
 
 
+# One unit in the last place of a number near one, and the smallest number of full precision.
+UNIT, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 # The oldest Triton that knows all that the kernels use.
 TRITON = (3, 2)
 

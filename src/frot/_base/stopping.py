@@ -41,14 +41,6 @@ class deadline:  # noqa: N801 - used as a function is
     """Give what runs inside so many seconds; None gives it as long as whoever is outside has.
 
     Nothing is interrupted: long loops call `check_deadline`, which raises `DeadlineError`.
-
-    Examples
-    --------
-    >>> with deadline(1e-9):
-    ...     check_deadline()
-    Traceback (most recent call last):
-    ...
-    frot._base.stopping.DeadlineError
     """
 
     __slots__ = ("_token", "_until")

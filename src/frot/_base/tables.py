@@ -441,13 +441,7 @@ def is_number(cell: str) -> bool:
 
 
 def split_lines(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    """Split lines into cells; a space stands for any run of spaces.
-
-    Examples
-    --------
-    >>> list(split_lines(['a "b c"  d'], " "))
-    [['a', 'b c', 'd']]
-    """
+    """Split lines into cells; a space stands for any run of spaces."""
     if delimiter != " ":
         return csv.reader(lines, delimiter=delimiter)
     return csv.reader((line.strip() for line in lines), delimiter=" ", skipinitialspace=True)
@@ -538,13 +532,7 @@ _DECIMAL = re.compile(r"\d,(?:\d{1,2}(?!\d)|\d{4})|(?<!\d)0?,\d")
 
 
 def with_points(cells: list[str]) -> list[str]:
-    """Return cells with decimal commas as points, where there are some.
-
-    Examples
-    --------
-    >>> with_points(["1,5", "a,b", "2"])
-    ['1.5', 'a,b', '2']
-    """
+    """Return cells with decimal commas as points, where there are some."""
     return [
         cell.replace(",", ".") if "," in cell and _COMMA.fullmatch(cell) else cell for cell in cells
     ]

@@ -67,15 +67,7 @@ def check_points(points: Any, name: str) -> tuple[Any, tuple[str, ...] | None]:
 
 
 def check_two_clouds(X: Any, Y: Any) -> tuple[Any, Any, tuple[str, ...] | None]:
-    """Return two sets of points of the same features, and the names of these where one has them.
-
-    Examples
-    --------
-    >>> check_two_clouds([[0.0, 1.0]], [[1.0]])
-    Traceback (most recent call last):
-    ...
-    frot.InputError: X, Y: have 2 and 1 features; they must be the same ones
-    """
+    """Return two sets of points of the same features, and the names of these where one has them."""
     X, x_names = check_points(X, "X")
     Y, y_names = check_points(Y, "Y")
     if X.shape[1] != Y.shape[1]:

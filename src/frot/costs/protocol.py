@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from frot._base.arrays import Home
+from frot._base.arrays import UNIT, Home
 from frot.plans.plan import Plan
 
 if TYPE_CHECKING:
     from frot.costs.geometry import Geometry
-
-# One unit in the last place of a number near one.
-UNIT = float(np.finfo(float).eps)
 
 # Temporaries are kept near the size of a core's cache: large enough for BLAS, small in memory.
 BLOCK_BYTES = 4_000_000

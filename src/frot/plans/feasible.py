@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from frot._base.arrays import UNIT
 from frot.plans.plan import Arcs, Plan
 
-UNIT = float(np.finfo(float).eps)
 # Marginals are right if they are to a few units in their last place.
 LAST_PLACES = 2.0 * UNIT
 # Up to so many arcs sums are taken exactly, number by number.

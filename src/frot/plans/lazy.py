@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from frot._base.arrays import Home, is_foreign, namespace, read_only, to_numpy
+from frot._base.arrays import UNIT, Home, is_foreign, namespace, read_only, to_numpy
 from frot.plans.plan import Arcs, Plan, entrywise, factor_type, is_rows, refuse, runs
 
 # Plans of up to this many entries are kept once they have been formed.
@@ -72,7 +72,7 @@ class LazyPlan(Plan):
     """
 
     __slots__ = ("_formed", "_nnz", "out", "phi", "ranks", "terms")
-    proven_marginals = 16.0 * float(np.finfo(float).eps)
+    proven_marginals = 16.0 * UNIT
 
     def __init__(
         self,

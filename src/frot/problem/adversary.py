@@ -18,10 +18,10 @@ from typing import Any, ClassVar, Protocol
 import array_api_compat.numpy
 import numpy as np
 
+from frot._base.arrays import UNIT
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_count, check_finite, check_number, read_numbers
 
-UNIT = float(np.finfo(float).eps)
 # What weights of zero get of one before they are projected: a cap may need them.
 LIFT = 1e-12
 # By how much a prior may miss a sum of one.

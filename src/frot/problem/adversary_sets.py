@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import read_only
+from frot._base.arrays import UNIT, read_only
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_finite, read_numbers
 
-UNIT = float(np.finfo(float).eps)
 # Units in the last place by which weights may miss a set they are computed to be in.
 ROUNDING = 64.0
 # How closely HiGHS has to meet constraints: the most that it takes.

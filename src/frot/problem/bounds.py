@@ -20,7 +20,7 @@ from math import fsum, isinf
 
 import numpy as np
 
-from frot._base.arrays import to_numpy
+from frot._base.arrays import TINY, to_numpy
 from frot._base.errors import SolverError
 from frot._base.stopping import check_deadline
 from frot.costs.protocol import UNIT, blocks
@@ -28,7 +28,6 @@ from frot.plans.feasible import apparent_error, marginal_error, round_plan, sett
 from frot.plans.plan import Plan
 from frot.problem.problem import Problem
 
-TINY = float(np.finfo(float).tiny)
 # What a product below the smallest normal number may be off by; costs above the other are so much
 # larger that this is none of their last places.
 UNDERFLOW = float(np.finfo(float).smallest_subnormal)

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._base.arrays import TINY, UNIT
 from frot._base.errors import InputError
 
 
@@ -142,7 +143,6 @@ class Marginals:
 
 
 KEPT = Marginals()
-UNIT, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
 
 def _surprise(kept: np.ndarray) -> np.ndarray:

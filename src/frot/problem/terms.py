@@ -46,6 +46,10 @@ class Relative:
 
     share: float
 
+    def of(self, mean_cost: Any) -> Any:
+        """Return the share of the given mean cost."""
+        return self.share * mean_cost
+
 
 Amount = float | Relative
 
@@ -86,7 +90,7 @@ def check_amount(amount: Any, name: str) -> Amount:
 
 def amount_at(amount: Any, mean_cost: Any = 1.0) -> Any:
     """Return an amount of regularisation as a number, a share as that share of the mean cost."""
-    return amount.share * mean_cost if isinstance(amount, Relative) else amount
+    return amount.of(mean_cost) if isinstance(amount, Relative) else amount
 
 
 class ProblemTerms(NamedTuple):

@@ -178,16 +178,14 @@ def write_page(
     title: str,
     sections: Sequence[Section],
     *,
-    intro: Sequence[str] = (),
     subtitle: str = "",
     call: str = "",
     command: str = "",
 ) -> Path:
     """Write a page of sections: for experiments, and whatever has no template of its own.
 
-    The .html file is replaced only once the page is complete. `intro` are paragraphs above the
-    sections; `call` and `command`, Python code and a command line that make the page again, are
-    shown as they are. Returns the path.
+    The .html file is replaced only once the page is complete. `call` and `command`, Python code
+    and a command line that make the page again, are shown as they are. Returns the path.
 
     Examples
     --------
@@ -202,12 +200,9 @@ def write_page(
     >>> "16 ≤ 25" in text
     True
     """
-    path = check_page(path, title=title, call=call, command=command)
-    page = render(
-        "sections.html", title=title, subtitle=subtitle, intro=intro, sections=sections, call=call,
-        command=command,
-    )  # fmt: skip
-    return save_page(path, page)
+    texts = {"title": title, "call": call, "command": command}
+    path = check_page(path, **texts)
+    return save_page(path, render("sections.html", subtitle=subtitle, sections=sections, **texts))
 
 
 def render(

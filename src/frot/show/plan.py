@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from frot._base.arrays import TINY
 from frot._base.errors import InputError, require
 from frot.show.style import (
     BLUE,
@@ -296,7 +297,7 @@ def _components(X: np.ndarray, Y: np.ndarray, title: str) -> Projection:
     centre = both.mean(axis=0)
     _, scales, right = np.linalg.svd(both - centre, full_matrices=False)
     variance = scales**2
-    share = variance / max(variance.sum(), np.finfo(float).tiny)
+    share = variance / max(variance.sum(), TINY)
     axes = right[:2].T
     # A component's sign is arbitrary; the larger entries shall point to the right and up.
     axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), [0, 1]] < 0.0, -1.0, 1.0)
