@@ -154,9 +154,9 @@ def check_weights(
         raise InputError(f"{name}: all weights are zero; leave {name} out for uniform weights")
     if not np.isfinite(total):
         raise InputError(f"{name}: the weights sum to infinity; scale them down")
-    if any_mass and not normalise and abs(total - 1.0) > MASS_TOLERANCE:
-        return array
     if not normalise and abs(total - 1.0) > MASS_TOLERANCE:
+        if any_mass:
+            return array
         raise InputError(
             f"{name}: the weights sum to {total:.8g}, which is {total - 1.0:+.3g} off one; "
             "pass normalise_weights=True to divide by the sum"

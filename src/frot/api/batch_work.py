@@ -28,8 +28,6 @@ SMALL_EPS = 1e-3
 # Times that a member's interior point is looked at before it is given up, and looks after its own
 # plan is proven for that of its potentials to follow: with next to no eps it never does.
 LOOKS, SPARE_LOOKS = 60, 3
-
-
 # What a certificate says of a lower bound.
 LOWER_PARTS = ("lower", "plain_lower", "slack", "alpha", "f", "g", "plain_f", "plain_g")
 

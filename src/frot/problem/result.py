@@ -374,13 +374,11 @@ class Result:
         ]
         if self.chosen is not None:
             return "\n".join([*lines, f"  chosen    {self.chosen.describe()}"])
+        lines.append(f"  groups    {self.perplexity:.3g} in effect; the heaviest:")
+        shown = self.ranking()[:top]
+        width = max((len(self.names[i]) for i in shown), default=0)
         lines += [
-            f"  groups    {self.perplexity:.3g} in effect; the heaviest:",
-        ]
-        width = max((len(self.names[i]) for i in self.ranking()[:top]), default=0)
-        lines += [
-            f"    {self.names[i]:<{width}}  alpha {alpha[i]:.6f}  phi {phi[i]:.6g}"
-            for i in self.ranking()[:top]
+            f"    {self.names[i]:<{width}}  alpha {alpha[i]:.6f}  phi {phi[i]:.6g}" for i in shown
         ]
         if len(alpha) > top:
             lines.append(f"    ... and {len(alpha) - top} more")
@@ -485,16 +483,15 @@ class Result:
             ("status", f"{self.status}: {self.status.sentence}"),
             ("solver", self._run_line()),
         ]
-        title = f"Feature-robust transport of {n:,} to {m:,} points in {len(alpha):,} groups"
         if self.chosen is not None:
             facts.append(("chosen", self.chosen.describe()))
             return card(f"Transport of {n:,} to {m:,} points", facts)
+        title = f"Feature-robust transport of {n:,} to {m:,} points in {len(alpha):,} groups"
         shown = self.ranking()[:SHOWN]
         rows = [[self.names[at], Bar(alpha[at]), float(phi[at])] for at in shown]
         left = len(alpha) - len(shown)
-        return card(
-            title, facts, ["group", "alpha", "phi"], rows, f"and {left:,} more" if left else ""
-        )
+        note = f"and {left:,} more" if left else ""
+        return card(title, facts, ["group", "alpha", "phi"], rows, note)
 
     def save(self, path: str | Path) -> Path:
         """Write the answer to an .npz file: arrays by their names here, the plan as arcs.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette, which stays distinct under every common colour blindness.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"
 INK, FAINT = "#333333", "#C9CDD2"
-
-
 # Matplotlib's backends that have windows, as their names begin.
 WINDOWS = ("tk", "qt", "gtk", "wx", "macosx")
 _hidden: ContextVar[bool] = ContextVar("hidden", default=False)
