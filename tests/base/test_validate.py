@@ -446,5 +446,7 @@ def test_whether_all_are_finite(library: Library):
 
 
 def test_a_prior_is_normalised():
-    np.testing.assert_allclose(check_prior([1.0, 3.0], 2), np.log([0.25, 0.75]))
+    found = check_prior([1.0, 3.0], 2)
+    assert found is not None
+    np.testing.assert_allclose(found, np.log([0.25, 0.75]))
     assert check_prior(None, 2) is None
