@@ -20,7 +20,7 @@ from frot.plans.plan import Plan
 
 
 class Geometry(Protocol):
-    """B times L cost matrices of shape (n, m); what has a body here is there to be said again."""
+    """B times L cost matrices of shape (n, m); methods with a body are defaults to override."""
 
     @property
     def home(self) -> Home:

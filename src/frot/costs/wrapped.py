@@ -16,7 +16,7 @@ from frot.plans.plan import Plan
 
 @dataclass(frozen=True, eq=False)
 class WrappedCosts(Costs):
-    """Costs on top of others, of which they have what is not said again."""
+    """Costs on top of others: what is not overridden is the base's."""
 
     base: Costs
 
