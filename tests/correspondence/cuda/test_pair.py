@@ -17,10 +17,9 @@ from frot import InputError
 from frot._base.arrays import has_triton
 from frot.correspondence._layer_costs import layer_costs
 from frot.correspondence._transport import paper_plan, solve_layers
-from frot.correspondence.cuda._operands import Side, make_groups, padded, products
 from frot.correspondence.cuda._plain import spread
-from frot.correspondence.cuda.pair import PairPlanner, cosine_factors
-from frot.correspondence.cuda.steps import PairSteps
+from frot.correspondence.cuda.cosines import Side, cosine_factors, make_groups, padded, products
+from frot.correspondence.cuda.pair import PairPlanner, PairSteps
 from frot.solvers import Entropic
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 
@@ -49,10 +48,10 @@ def test_the_stack_is_the_plain_one(dtype, close):
     steps = steps_of(source, target, device="cpu", dtype=dtype)
     cosines = 1.0 - 0.5 * plain_stack(source, target)[steps.order]
     n, m = steps.shape
-    found = steps.stack[:, :n, :m].float().numpy()
+    found = steps.kept.values[:, :n, :m].float().numpy()
     assert np.abs(found - cosines).max() <= close
-    assert not steps.stack[:, n:].any()
-    assert not steps.stack[:, :, m:].any()
+    assert not steps.kept.values[:, n:].any()
+    assert not steps.kept.values[:, :, m:].any()
 
 
 @pytest.mark.parametrize(("dtype", "close"), [(torch.float32, 1e-5), (torch.float16, 2e-3)])
