@@ -101,23 +101,23 @@ class Steps:
         self.sums.zero_()
         for rows in _blocks(len(K)):
             plan = (a * u)[rows, None] * K[rows].float() * (b * v)
-            self.sums += torch.einsum("lij,ij->l", S[:, rows].float(), plan)
+            each = torch.einsum("lij,ij->li", S[:, rows].float(), plan)
+            self.sums += each.double().sum(dim=1).float()
 
-    def factor_sums(
-        self, X: Any, means: Any, a: Any, starts: Any, factor: float, part: int, parts: int
-    ) -> None:
-        """Sum a X means over some rows and every layer's columns, times a factor.
+    def factor_sums(self, X: Any, means: Any, a: Any, starts: Any, part: int, parts: int) -> None:
+        """Sum a X means over some rows and every layer's columns, one of some parts of all rows.
 
-        This is one of some parts of all rows.
+        Means are divided by those of one, which are in the column behind the last layer's.
         """
         if part == 0:
             self.sums.zero_()
         ends = starts.long()
+        weights = a / means[:, ends[-1:]][:, 0].clamp_min(TINY)
         for rows in _blocks(len(X)):
-            each = a[rows] @ (X[rows].float() * means[rows])
+            each = weights[rows] @ (X[rows].float() * means[rows])
             # Nothing but the device knows where layers end.
             sums = torch.nn.functional.pad(each.double().cumsum(dim=0), (1, 0))
-            self.sums += factor * (sums[ends[1:]] - sums[ends[:-1]]).float()
+            self.sums += (sums[ends[1:]] - sums[ends[:-1]]).float()
 
     def answer(self, phi: Any, log_prior: Any, alpha: Any, gamma: float, eta: float) -> None:
         """Move phi to that of the sums by gamma, and write the weights that answer it."""

@@ -173,6 +173,11 @@ class Tuning:
     # Rows and columns of factors that are summed at a time; not measured.
     tile: tuple[int, int] = (8, 128)
 
+    @classmethod
+    def of(cls, m: int) -> Tuning:
+        """Rows of more than 8,704 entries need more threads for their registers; not measured."""
+        return cls() if m <= 8_704 else cls(absorb_warps=16, rows=1, sweep_warps=16)
+
 
 @triton.jit
 def _absorb(
@@ -301,27 +306,29 @@ def _stack_sums(
 
 @triton.jit
 def _factor_sums(
-    X, means, a, starts, partial, n, width, rows, factor,
-    LAYERS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    X, means, a, starts, partial, n, width, rows,
+    L: tl.constexpr, LAYERS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
     """Some rows of a layer: the factor's times the plan's means of the other, weighted, summed."""
     layer, part = tl.program_id(0), tl.program_id(1)
     begin = tl.load(starts + layer)
     end = tl.load(starts + layer + 1)
+    behind = tl.load(starts + L)
     first = part * rows
     last = tl.minimum(first + rows, n)
     total = tl.zeros((ROWS, COLS), dtype=tl.float32)
     for start in range(first, last, ROWS):
         i = start + tl.arange(0, ROWS)[:, None]
         live = i < last
-        mass = tl.load(a + i, mask=live, other=0.0)
         row = i.to(tl.int64) * width
+        mass = tl.load(a + i, mask=live, other=0.0)
+        mass /= tl.maximum(tl.load(means + row + behind, mask=live, other=1.0), 1e-30)
         for column in range(begin, end, COLS):
             k = column + tl.arange(0, COLS)[None, :]
             on = live & (k < end)
             x = tl.load(X + row + k, mask=on, other=0.0).to(tl.float32)
             total += mass * x * tl.load(means + row + k, mask=on, other=0.0)
-    tl.store(partial + part * LAYERS + layer, factor * tl.sum(tl.sum(total, axis=1), axis=0))
+    tl.store(partial + part * LAYERS + layer, tl.sum(tl.sum(total, axis=1), axis=0))
 
 
 @triton.jit
@@ -391,8 +398,8 @@ class Steps:
         self, shape: tuple[int, int, int], buffers: Any, tuning: Tuning | None = None
     ) -> None:
         self.shape = shape
-        self.tuning = tuning = tuning or Tuning()
         layers, n, m = shape
+        self.tuning = tuning = tuning or Tuning.of(m)
         # A row is a power of two and the rest, so that few lanes have nothing to do.
         self.whole = 1 << (m.bit_length() - 1)
         # Few sizes of the rest: each is compiled by itself.
@@ -446,12 +453,10 @@ class Steps:
             num_warps=tuning.phi_warps,
         )  # fmt: skip
 
-    def factor_sums(
-        self, X: Any, means: Any, a: Any, starts: Any, factor: float, part: int, parts: int
-    ) -> None:
-        """Sum a X means over some rows and every layer's columns, times a factor.
+    def factor_sums(self, X: Any, means: Any, a: Any, starts: Any, part: int, parts: int) -> None:
+        """Sum a X means over some rows and every layer's columns, one of some parts of all rows.
 
-        This is one of some parts of all rows.
+        Means are divided by those of one, which are in the column behind the last layer's.
         """
         (n, width), layers = X.shape, self.shape[0]
         block, across = self.tuning.tile
@@ -460,8 +465,8 @@ class Steps:
         rows = block * -(-n // (block * some))
         sums = self.sums[part * some : (part + 1) * some]
         _factor_sums[(layers, -(-n // rows))](
-            X, means, a, starts, sums, n, width, rows, factor,
-            self.layers, block, across, num_warps=4,
+            X, means, a, starts, sums, n, width, rows,
+            layers, self.layers, block, across, num_warps=4,
         )  # fmt: skip
 
     def answer(self, phi: Any, log_prior: Any, alpha: Any, gamma: float, eta: float) -> None:

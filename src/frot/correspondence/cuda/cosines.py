@@ -290,7 +290,7 @@ class Layout:
     >>> shapes = [(8, 4, 4), (8, 2, 2), (3, 2, 2)]
     >>> layout = Layout.of(shapes, shapes, 0, torch.float16)
     >>> layout.rows, layout.starts, layout.width
-    (64, (0, 8, 16, 19), 24)
+    (64, (0, 8, 16, 19), 64)
     """
 
     groups: tuple[Group, ...]
@@ -338,8 +338,8 @@ class Layout:
 
     @property
     def width(self) -> int:
-        """Length of a row of all factors."""
-        return padded(self.starts[-1], COARSE)
+        """Length of a row of all factors, and of one more column."""
+        return padded(self.starts[-1] + 1)
 
     @cached_property
     def first(self) -> tuple[int, ...]:
@@ -422,10 +422,13 @@ class Factors:
     times the cosines are another,
 
     .. math:: \sum_l \alpha_l \cos_l = (X \alpha) Y^\top , \qquad
-              \sum_{ij} \pi_{ij} \cos_l(i, j) = \sum_i a_i \sum_{k \in l} X_{ik} (R Y)_{ik} ,
-              \qquad R_{ij} = u_i K_{ij} v_j b_j ,
+              \sum_{ij} \pi_{ij} \cos_l(i, j) =
+              \sum_i \frac{a_i}{(R 1)_i} \sum_{k \in l} X_{ik} (R Y)_{ik} , \qquad
+              R_{ij} = u_i K_{ij} v_j b_j ,
 
     with operands in half precision, s X alpha and s R with :math:`s = 2^{14}`, and sums in single.
+    R 1 is one but for rounding, which has one direction where a row is even: it is a column of R Y,
+    with ones in Y and zeros in X.
     To round an operand moves each entry by at most its :math:`2^{-11}`, or :math:`2^{-25}` where it
     is subnormal. Hence, with weights however small,
 
@@ -440,9 +443,10 @@ class Factors:
         self.layout, self.work = layout, work
         widest = layout.parts[0].stop
         size = widest * max(layout.cols, layout.width)
-        # Columns between the last layer and the padding stay zero.
+        # Columns behind the last layer stay as they are.
         self.X = buffers.zeros(layout.rows, layout.width, dtype=layout.dtype)
         self.Y = buffers.zeros(layout.cols, layout.width, dtype=layout.dtype)
+        self.Y[:, layout.starts[-1]] = 1.0
         self.operand = buffers.empty(size, dtype=layout.dtype)
         self.product = buffers.empty(size, dtype=torch.float32)
         self.starts = buffers.of(layout.starts, torch.int32)
@@ -490,9 +494,7 @@ class Factors:
             plan, means = self._some(part, self.layout.cols, self.layout.width)
             self.work.blend(K[part], self.ones, b, u[part], v, plan, SCALE, False)
             multiply(plan, self.Y, means)
-            self.work.factor_sums(
-                self.X[part], means, a[part], self.starts, 1.0 / SCALE, number, len(parts)
-            )
+            self.work.factor_sums(self.X[part], means, a[part], self.starts, number, len(parts))
 
     def _some(self, part: slice, across: int, wide: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Return where an operand and a product of some rows go."""

@@ -398,7 +398,7 @@ class PairPlanner:
                 return self._planned(work, source, target, weights, log_prior)
 
     def _form(self, layout: Layout) -> str:
-        """What is kept of the cosines; the buffers of other pairs go first, two sets may not fit."""
+        """What is kept of the cosines; buffers of other pairs go first, two sets may not fit."""
         terms = (self.eta, self.eps, self.steps, self.sweeps, self.kernels, self.keep)
         key = (layout, terms, str(self.device))
         if self._key != key:
