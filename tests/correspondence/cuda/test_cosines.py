@@ -44,7 +44,8 @@ def shapes_of(source, target):
 
 def filled(form, source, target, dtype=torch.float16, grid_of=0):
     """What is kept of the cosines of some maps, by plain PyTorch."""
-    layout = Layout.of(*shapes_of(source, target), grid_of, dtype)
+    left, right = shapes_of(source, target)
+    layout = Layout.of(left, right, grid_of, dtype)
     buffers = Buffers(CPU)
     work = _plain.Steps((len(source), layout.rows, layout.cols), buffers)
     kept = form(layout, buffers, work)
@@ -215,7 +216,7 @@ def test_rows_are_worked_on_in_parts_that_have_room(chunk, monkeypatch):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 @pytest.mark.parametrize("shapes", [(PAPER, PAPER), shapes_of(*some_maps())])
 def test_room_is_what_is_held(form, dtype, shapes):
-    layout = Layout.of(*shapes, 0, dtype)
+    layout = Layout.of(shapes[0], shapes[1], 0, dtype)
     buffers = Buffers(CPU)
     kept = form(layout, buffers, None)
     held = [x for x in vars(kept).values() if isinstance(x, torch.Tensor)]

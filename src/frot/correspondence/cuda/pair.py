@@ -162,7 +162,8 @@ class PairSteps:
     def _group(self, number: int) -> None:
         """Make the factors of a group, the means of these, and what is kept."""
         make, part = self.operands[number], slice(*self.layout.first[number : number + 2])
-        X, Y = make(*self.maps[number], self.kept.places(number))
+        F, G = self.maps[number]
+        X, Y = make(F, G, self.kept.places(number))
         with make.side_stream.launching():
             # Weights of cells are small numbers for half precision.
             left = torch.matmul((self.a * len(self.a)).to(X.dtype), X).float() / len(self.a)
@@ -388,7 +389,7 @@ class PairPlanner:
         if self.keep is not None:
             check_choice(self.keep, "keep", tuple(KEPT))
         shapes = [[tuple(one.values.shape) for one in maps] for maps in (source, target)]
-        layout = Layout.of(*shapes, grid_of, working_dtype(self.device))
+        layout = Layout.of(shapes[0], shapes[1], grid_of, working_dtype(self.device))
         # Threads share the buffers.
         with self._lock:
             form = self._form(layout)
