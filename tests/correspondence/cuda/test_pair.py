@@ -19,7 +19,7 @@ from frot.correspondence._features import FeatureMap
 from frot.correspondence._layer_costs import layer_costs
 from frot.correspondence._transport import paper_plan, solve_layers
 from frot.correspondence.cuda import cosines, pair
-from frot.correspondence.cuda.cosines import Factors, Layout, Stack
+from frot.correspondence.cuda.cosines import KEPT, Factors, Layout, Stack
 from frot.correspondence.cuda.pair import PairPlanner, PairSteps, choose_form
 from frot.solvers import Entropic
 from tests.correspondence.cuda.test_cosines import PAPER, some_maps
@@ -276,28 +276,40 @@ def test_it_is_pickled_without_its_buffers():
     assert np.array_equal(first.plan.numpy(), again.plan.numpy())
 
 
-@BOTH
+FINE = [(c, 2 * h, 2 * w) for c, h, w in PAPER]
+
+
+@pytest.mark.parametrize(
+    ("keep", "shapes", "gigabytes"),
+    [
+        ("stack", PAPER, 1.47),
+        ("factors", PAPER, 0.51),
+        ("stack", FINE, 22.2),
+        ("factors", FINE, 4.2),
+    ],
+)
 @pytest.mark.parametrize("steps", [3, 0])
-def test_a_pair_of_the_papers_size_has_room_below_a_gigabyte_by_factors(keep, steps):
-    work = PairSteps(PAPER, PAPER, device="cpu", dtype=torch.float16, keep=keep, steps=steps)
-    layout = work.layout
-    maps = 2 * 4 * sum(c * h * w for c, h, w in PAPER)
-    kernel, plan = 2 * 4288**2, 4 * 4275**2 * (steps > 0)
-    large = maps + kernel + plan + {"stack": Stack, "factors": Factors}[keep].room(layout)
-    # Vectors of cells and layers.
-    assert large <= work.room <= large + 300_000
-    assert (work.room < 1e9) == (keep == "factors")
+def test_room_is_counted_and_below_a_gigabyte_for_factors(keep, shapes, gigabytes, steps):
+    # Tensors without memory.
+    work = PairSteps(shapes, shapes, device="meta", dtype=torch.float16, keep=keep, steps=steps)
+    layout, (n, m) = work.layout, work.shape
+    maps = 2 * 4 * sum(c * h * w for c, h, w in shapes)
+    plan = 4 * n * m * (steps > 0)
+    large = maps + 2 * layout.rows * layout.cols + plan + KEPT[keep].room(layout)
+    # The rest are vectors of cells and layers.
+    assert large <= work.room <= large + 100 * layout.rows
     held = [x for both in work.maps for x in both]
     for part in (work, work.work, work.kept):
         held += [x for x in vars(part).values() if torch.is_tensor(x)]
     assert work.room == sum(x.nbytes for x in held)
+    if steps:
+        assert work.room == pytest.approx(1e9 * gigabytes, rel=0.01)
 
 
 def test_what_is_kept_depends_on_the_room(monkeypatch):
     paper = Layout.of(PAPER, PAPER, 0, torch.float16)
     assert choose_form(paper, "cpu") == "stack"
-    fine = [(c, 2 * h, 2 * w) for c, h, w in PAPER]
-    assert choose_form(Layout.of(fine, fine, 0, torch.float16), "cpu") == "factors"
+    assert choose_form(Layout.of(FINE, FINE, 0, torch.float16), "cpu") == "factors"
     for free, form in ((2.1e9, "stack"), (1.9e9, "factors"), (1e8, "factors")):
         monkeypatch.setattr(pair, "free_room", lambda device, free=free: free)
         assert choose_form(paper, "cuda") == form
@@ -337,7 +349,7 @@ def test_a_device_without_room_is_told_how_much_is_needed(keep, monkeypatch):
     side = random_maps(((64, 64),), (8,))
     monkeypatch.setattr(PairSteps, "put", full)
     layout = Layout.of([(8, 64, 64)], [(8, 64, 64)], 0, torch.float32)
-    needed = 40 * 4096**2 + {"stack": Stack, "factors": Factors}[keep].room(layout)
+    needed = 40 * 4096**2 + KEPT[keep].room(layout)
     message = f"side: the device has too little memory left: {needed / 1e9:.1f} GB are needed; use"
     with pytest.raises(InputError, match=message):
         PairPlanner(device="cpu", keep=keep)(side, side)
