@@ -358,6 +358,11 @@ class Layout:
 class Cosines(Protocol):
     """Cosines of all layers, kept in some form, for the kernels and plans of one pair."""
 
+    @staticmethod
+    def room(layout: Layout) -> int:
+        """Return the bytes of its buffers."""
+        ...
+
     def places(self, number: int) -> Places:
         """Where the factors of a group are to be written."""
         ...
@@ -407,8 +412,7 @@ class Stack:
         self.work.stack_sums(self.values, K, a, b, u, v)
 
 
-# What rows of mixed cosines, or of products with a plan, may take at a time: a few large products
-# are as fast as one.
+# What rows of an operand and of its product may take at a time: large products keep a device busy.
 CHUNK_BYTES = 128_000_000
 # Powers of two are multiplied without rounding: half precision has numbers from 2^-14 to 2^16 with
 # all digits. No entry of X exceeds 1 by more than rounding, nor does a row of a plan sum to more.
@@ -427,10 +431,11 @@ class Factors:
               R_{ij} = u_i K_{ij} v_j b_j ,
 
     with operands in half precision, s X alpha and s R with :math:`s = 2^{14}`, and sums in single.
-    R 1 is one but for rounding, which has one direction where a row is even: it is a column of R Y,
-    with ones in Y and zeros in X.
-    To round an operand moves each entry by at most its :math:`2^{-11}`, or :math:`2^{-25}` where it
-    is subnormal. Hence, with weights however small,
+    R 1 is one but for rounding, which has one direction where all entries of a row are alike; it is
+    a column of R Y, with ones in Y and zeros in X.
+
+    To round an operand moves an entry by at most a share of :math:`2^{-11}`, or by
+    :math:`2^{-25}` where it is subnormal. Hence, with weights however small,
 
     .. math:: \Big| \delta \sum_l \alpha_l \cos_l(i, j) \Big| \le
               2^{-11} \sum_l \alpha_l \sum_{k \in l} |X_{ik} Y_{jk}| + 2^{-39} \sum_k |Y_{jk}| ,
