@@ -55,7 +55,7 @@ def needed_room(n: int, m: int) -> float:
 
 
 def free_room(device: Any) -> float:
-    """Return the bytes that are left on a device; infinite on the host, which has a swap.
+    """Return the bytes that are left on a device; infinite on the host, which is asked elsewhere.
 
     Examples
     --------
@@ -66,9 +66,11 @@ def free_room(device: Any) -> float:
         return float("inf")
     import torch
 
-    # PyTorch holds what was freed for what comes.
-    held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return float(torch.cuda.mem_get_info(device)[0] + held)
+    # Older versions of PyTorch take no device without a number.
+    with torch.cuda.device(device):
+        # PyTorch holds what was freed for what comes.
+        held = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+        return float(torch.cuda.mem_get_info()[0] + held)
 
 
 def check_room(n: int, m: int, memory: float | None = None) -> None:
