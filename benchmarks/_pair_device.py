@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from _common import table  # isort: skip  (sets the number of threads)
+
 import torch
 from torch.nn import functional
 
 from frot.correspondence._features import FeatureMap
-from frot.correspondence.cuda.steps import PairSteps
+from frot.correspondence.cuda.pair import PairSteps
 
 __all__ = ["on_a_device"]
 
@@ -79,39 +81,48 @@ def frank_wolfe(
 def on_a_device(
     source: Sequence[FeatureMap], target: Sequence[FeatureMap], eta: float, eps: float, steps: int
 ) -> None:
-    """Print times, memory, and the distance from the same in double precision."""
+    """Print times, memory, and the distance from the same in double precision.
+
+    Cosines are kept as a stack, and as factors.
+    """
     left, right = ([torch.tensor(one.values).cuda() for one in maps] for maps in (source, target))
     shapes = [[tuple(one.shape) for one in maps] for maps in (left, right)]
-    found = []
-    for sweeps in (10, 15, 20):
-        before = torch.cuda.memory_allocated()
-        torch.cuda.reset_peak_memory_stats()
-        work = PairSteps(*shapes, eta=eta, eps=eps, steps=steps, sweeps=sweeps)
-        work.put(left, right)
-        work.capture()
-        work.plan.fill_(torch.nan)
-        work.run()
-        peak = (torch.cuda.max_memory_allocated() - before) / 1e9
-        if not found:
-            # Workspaces of libraries are taken once, so that the first figure has them all.
-            held = torch.cuda.max_memory_reserved() / 1e9
-            print(f"peak {peak:.2f} GB, {held:.2f} GB held by the allocator and its graph")
-        answer = work.plan.clone(), work.phi.clone(), work.order
-        parts = [replayed(part) for part in (work.launch, work.cosines, work.take_steps)]
-        work.last_phi = False
-        found.append((sweeps, [*parts, replayed(work.launch)], *answer))
-        del work
     truth, phi = frank_wolfe(stacked(left, right, torch.float64), eta, eps, steps, sweeps=300)
-    for sweeps, times, plan, costs, order in found:
-        columns = float((plan.sum(dim=0) - 1.0 / plan.shape[1]).abs().sum())
-        same = float((plan.argmax(dim=1) == truth.argmax(dim=1)).float().mean())
-        print(
-            f"{sweeps} sweeps a step: {times[0]:.2f} ms (cosines {times[1]:.2f}, steps "
-            f"{times[2]:.2f}; {times[3]:.2f} without the last phi), columns {columns:.1e} off; "
-            f"plan {float((plan - truth).abs().sum()):.1e} in L1 and phi "
-            f"{float((costs - phi[order]).abs().max()):.1e} from double precision, same best "
-            f"match in {same:.2%}"
-        )
+    rows = []
+    for keep in ("stack", "factors"):
+        for sweeps in (10, 15, 20):
+            # Libraries keep their workspaces: every figure has them.
+            torch._C._cuda_clearCublasWorkspaces()
+            torch.cuda.empty_cache()
+            before, reserved = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+            torch.cuda.reset_peak_memory_stats()
+            work = PairSteps(*shapes, eta=eta, eps=eps, steps=steps, sweeps=sweeps, keep=keep)
+            work.put(left, right)
+            work.capture()
+            work.plan.fill_(torch.nan)
+            work.run()
+            peak = (torch.cuda.max_memory_allocated() - before) / 1e9
+            held = (torch.cuda.max_memory_reserved() - reserved) / 1e9
+            plan, order = work.plan.clone(), work.order
+            columns = float((plan.sum(dim=0) - 1.0 / plan.shape[1]).abs().sum())
+            same = float((plan.argmax(dim=1) == truth.argmax(dim=1)).float().mean())
+            away = float((plan - truth).abs().sum()), float((work.phi - phi[order]).abs().max())
+            parts = (work.launch, work.cosines, work.take_steps, work.absorb, work.look)
+            times = [replayed(part) for part in parts]
+            work.last_phi = False
+            times.insert(1, replayed(work.launch))
+            rows.append(
+                [keep, sweeps, *(f"{time:.2f}" for time in times), f"{work.room / 1e9:.2f}",
+                 f"{peak:.2f}", f"{held:.2f}", f"{columns:.1e}", *(f"{x:.1e}" for x in away),
+                 f"{same:.2%}"]
+            )  # fmt: skip
+            del work, plan
+    table(
+        ["kept", "sweeps", "ms", "without last phi", "cosines", "steps", "mix", "phi", "buffers GB",
+         "peak GB", "reserved GB", "columns off", "plan off", "phi off", "same best match"],
+        rows,
+    )  # fmt: skip
+    del truth
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()

@@ -7,8 +7,8 @@ photographs whose features are in the matcher's memory; ten key points are read 
 "New" are two that the network, a ResNet-101 of random weights, has not seen, at a strength of Hough
 matching that is given; "mirrored" the same where the strength is found, for which A is looked at
 mirrored, too: these photographs are noise, and nothing in them is rigid. "Proven" is the time
-that `match.result` takes once more. With ``--willow`` the data set is evaluated
-from files to the table, twice: the first run compiles kernels.
+that `match.result` takes once more. Cosines are kept as a stack, and as factors. With ``--willow``
+the data set is evaluated from files to the table, twice: the first run compiles kernels.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 from _common import table  # isort: skip  (sets the number of threads)
@@ -26,8 +27,10 @@ import torch
 from _pair_plain import synthetic_maps
 from frot.correspondence import FeatureMap, Matcher, evaluate, load_pairs
 from frot.correspondence.backbones._torch_networks import ResNet
+from frot.correspondence.cuda import pair
 
 PRESETS = {"frot": {"stride": 4, "side": 300}, "frot-paper": {"mass": "uniform"}}
+FORMS = {"stack": pair.STACK_BYTES, "factors": 0}
 
 
 class Synthetic:
@@ -89,7 +92,9 @@ def main() -> None:
     other, points = one.copy(), 200.0 * rng.random((10, 2))
     one[:4, :4], other[:4, :4] = 0, 255
     network, rows = Synthetic(), []
-    for preset, given in PRESETS.items():
+    for (preset, given), (form, most) in product(PRESETS.items(), FORMS.items()):
+        # What the planner may keep as a stack.
+        pair.STACK_BYTES = most
         matcher = Matcher(network, preset=preset, device=options.device, **given)
         for _ in range(6):
             matcher(one, other).transfer(points)
@@ -100,13 +105,14 @@ def main() -> None:
         peak = f"{torch.cuda.max_memory_allocated() / 1e9:.2f} GB" if cuda else "-"
         match = matcher(one, other)
         proven, result = least(lambda match=match: match.result, wait, 1)
-        rows.append([preset, f"{alone:.1f} ms", f"{moved:.1f} ms", peak, f"{proven:.0f} ms",
+        rows.append([preset, form, f"{alone:.1f} ms", f"{moved:.1f} ms", peak, f"{proven:.0f} ms",
                      f"{result.gap:.1e}"])  # fmt: skip
         del match, result, matcher
         new = new_photographs(preset, given, options.device, wait)
-        rows[-1].insert(1, f"{new:.1f} ms")
+        rows[-1].insert(2, f"{new:.1f} ms")
+    pair.STACK_BYTES = FORMS["stack"]
     print(torch.cuda.get_device_name() if cuda else options.device)
-    table(["preset", "new", "known", "and key points", "peak", "proven", "gap"], rows)
+    table(["preset", "kept", "new", "known", "and key points", "peak", "proven", "gap"], rows)
     if options.willow is None:
         return
     pairs, rows = load_pairs("pf-willow", options.willow), []

@@ -4,7 +4,8 @@
 
 Same process, one thread, n = m = 4,275 cells, 32,576 channels, three Frank-Wolfe steps, every
 vertex swept to the same error of its columns. Peaks of memory are those of fresh processes, over
-the maps. With ``--cuda`` the same on a CUDA device, by graph replay.
+the maps. With ``--cuda`` the same on a CUDA device, by graph replay, with cosines kept as a stack
+and as factors.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ from torch.nn import functional
 
 from frot._base.arrays import to_numpy
 from frot.correspondence._features import FeatureMap, Grid
+from frot.correspondence.cuda import pair as planner
+from frot.correspondence.cuda.cosines import Stack
 from frot.correspondence.layers import LayerPair, at_most, common_grid
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 
@@ -51,6 +53,20 @@ def test_mixed_costs_are_those_of_the_stack(pair):
     stack = plain_stack(pair.source, pair.target)
     expected = np.einsum("l,lij->ij", alpha, stack)
     assert to_numpy(pair.mixed(alpha)) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("steps", [3, 0])
+def test_pairs_whose_stack_has_no_room_are_planned_by_their_factors(pair, steps, monkeypatch):
+    a, b = (np.full(side, 1.0 / side) for side in (63, 88))
+    found = {}
+    for most in (planner.STACK_BYTES, 0):
+        monkeypatch.setattr(planner, "STACK_BYTES", most)
+        plans = planner.PairPlanner(steps=steps, device="cpu")
+        found[most] = pair.planned(plans, a, b, None)
+        assert (type(plans._work.kept) is Stack) == (most > 0)
+    stack, factors = found.values()
+    assert 0.0 < np.abs((stack.plan - factors.plan).numpy()).sum() <= 1e-4
+    assert factors.alpha == pytest.approx(stack.alpha, abs=1e-5)
 
 
 def test_a_cell_without_features_looks_like_nothing():

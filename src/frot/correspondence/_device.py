@@ -10,7 +10,7 @@ import numpy as np
 from frot._base.arrays import Home
 from frot._base.errors import InputError, how_to_install
 
-__all__ = ["check_room", "find_device", "needed_room", "working_home"]
+__all__ = ["check_room", "find_device", "free_room", "needed_room", "working_home"]
 
 # Bytes a pair of cells that matching was seen to take: ten matrices in single precision.
 BYTES = 40
@@ -50,8 +50,27 @@ def working_home(device: Any, dtype: str = "float32") -> Home:
 
 
 def needed_room(n: int, m: int) -> float:
-    """Return the bytes that matching so many cells takes, about."""
+    """Return the bytes that matching so many cells takes, about, without what is kept of layers."""
     return float(BYTES * n * m)
+
+
+def free_room(device: Any) -> float:
+    """Return the bytes that are left on a device; infinite on the host, which is asked elsewhere.
+
+    Examples
+    --------
+    >>> free_room("cpu")
+    inf
+    """
+    if not str(device).startswith("cuda"):
+        return float("inf")
+    import torch
+
+    # Older versions of PyTorch take no device without a number.
+    with torch.cuda.device(device):
+        # PyTorch holds what was freed for what comes.
+        held = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+        return float(torch.cuda.mem_get_info()[0] + held)
 
 
 def check_room(n: int, m: int, memory: float | None = None) -> None:

@@ -285,7 +285,7 @@ def _by_torch(
     source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_of: int, home: Home
 ) -> Any:
     """Return all cosines, (L, n, m), by a few large products."""
-    from frot.correspondence.cuda.pair import cosine_factors
+    from frot.correspondence.cuda.cosines import cosine_factors
 
     n, m = source[grid_of].grid.count, target[grid_of].grid.count
     values = home.xp.empty((len(source), n, m), dtype=home.dtype, device=home.device)

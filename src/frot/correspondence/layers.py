@@ -16,7 +16,7 @@ from frot.correspondence._cosines import DenseLayers, inverse, lengths
 from frot.correspondence._device import working_home
 from frot.correspondence._features import FeatureMap, Grid
 from frot.correspondence._interpolation import resize
-from frot.correspondence._layer_costs import DEVICE_BUDGET, GridGeometry, layer_costs
+from frot.correspondence._layer_costs import GridGeometry, layer_costs
 from frot.correspondence._photo import Photo
 from frot.correspondence.poses import Frame
 
@@ -123,9 +123,6 @@ class LayerPair:
         self, planner: PairPlanner, a: np.ndarray, b: np.ndarray, prior: np.ndarray | None
     ) -> LayerPlan | None:
         """Return the plan that a device's kernels find, None where they cannot."""
-        cells = self.source_grid.count * self.target_grid.count
-        if 2 * len(self.source) * cells > DEVICE_BUDGET:
-            return None
         return planner(*self._no_finer, a, b, prior, grid_of=self.grid_of)
 
     @cached_property

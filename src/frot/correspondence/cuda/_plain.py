@@ -6,29 +6,32 @@ from typing import Any
 
 import torch
 
-from frot.correspondence._transport import paper_shares, sweep
+from frot.correspondence._transport import sweep
 
 __all__ = ["Steps", "gather", "spread", "unit_vectors"]
 
 
-def unit_vectors(maps: Any, width: int, dtype: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def unit_vectors(
+    maps: Any, width: int, dtype: Any, into: Any = None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return unit vectors (layers, width, channels) and lengths of (layers, channels, cells)."""
     count, channels, cells = maps.shape
     exact = torch.float64 if dtype == torch.float64 else torch.float32
     norms = torch.zeros((count, width), dtype=exact, device=maps.device)
     norms[:, :cells] = maps.to(exact).square().sum(dim=1).sqrt()
-    unit = torch.zeros((count, width, channels), dtype=dtype, device=maps.device)
+    unit = _zeros(into, (count, width, channels), dtype, maps.device)
     inverse = torch.where(norms > 0.0, norms, torch.inf).reciprocal()[:, None, :cells]
     unit[:, :cells] = (maps * inverse).mT
     return unit, norms
 
 
-def gather(table: Any, grams: Any, norms: Any, side: Any) -> torch.Tensor:
+def gather(table: Any, grams: Any, norms: Any, side: Any, into: Any = None) -> torch.Tensor:
     """Return (D U N) table, (layers, rows, k), of a table (layers, width, k)."""
-    return torch.bmm(spread(grams, norms, side, table.dtype), table)
+    found = torch.bmm(spread(grams, norms, side, table.dtype), table)
+    return found if into is None else into.copy_(found)
 
 
-def spread(grams: Any, norms: Any, side: Any, dtype: Any) -> torch.Tensor:
+def spread(grams: Any, norms: Any, side: Any, dtype: Any, into: Any = None) -> torch.Tensor:
     """Return D U N, (layers, rows, width), from products of coarse vectors and their lengths."""
     count, width, _ = grams.shape
     n = len(side.corners)
@@ -40,10 +43,14 @@ def spread(grams: Any, norms: Any, side: Any, dtype: Any) -> torch.Tensor:
     # Rounding of a vector that cancels between its corners must not become a direction.
     alive = squares > 1e-6 * shares.sum(dim=2).square()
     scale = torch.where(alive, squares, torch.inf).rsqrt()
-    out = torch.zeros((count, side.rows, width), dtype=dtype, device=grams.device)
+    out = _zeros(into, (count, side.rows, width), dtype, grams.device)
     values = (shares * scale[:, :, None]).to(dtype)
     out[:, :n].scatter_add_(2, where.expand(count, n, 4), values)
     return out
+
+
+def _zeros(into: Any, size: tuple[int, ...], dtype: Any, device: Any) -> torch.Tensor:
+    return torch.zeros(size, dtype=dtype, device=device) if into is None else into.zero_()
 
 
 # Rows at a time where a whole stack in single precision would not fit.
@@ -58,19 +65,21 @@ class Steps:
     ----------
     shape : tuple of int
         (L, padded n, padded m).
+    buffers : Buffers
+        Makes what is kept.
     """
 
-    def __init__(self, shape: tuple[int, int, int], device: Any) -> None:
-        self.shape = shape
+    def __init__(self, shape: tuple[int, int, int], buffers: Any) -> None:
         self.error_blocks = 1
+        # Of a plan times every layer's cosines.
+        self.sums = buffers.zeros(shape[0])
 
     def absorb(
         self, S: Any, weights: Any, h: Any, b: Any, factor: float, K: Any, levels: Any
     ) -> None:
         """Write exp(h + factor * mixed cosines - levels) to K, with the rows' maxima as levels."""
         bias = torch.where(b > 0.0, h, -torch.inf)
-        for part in torch.arange(self.shape[1]).split(ROWS):
-            rows = slice(int(part[0]), int(part[-1]) + 1)
+        for rows in _blocks(len(K)):
             score = torch.einsum("l,lij->ij", weights, S[:, rows].float())
             score = bias + factor * score
             levels[rows] = score.amax(dim=1)
@@ -87,23 +96,44 @@ class Steps:
         if update:
             v.copy_(1.0 / columns)
 
-    def weigh(
-        self, S: Any, K: Any, a: Any, b: Any, u: Any, v: Any,
-        phi: Any, log_prior: Any, alpha: Any, gamma: float, eta: float,
-    ) -> None:  # fmt: skip
-        """Move phi to that of the plan by gamma, and write the weights that answer it."""
-        total = torch.zeros_like(phi)
-        for part in torch.arange(self.shape[1]).split(ROWS):
-            rows = slice(int(part[0]), int(part[-1]) + 1)
+    def stack_sums(self, S: Any, K: Any, a: Any, b: Any, u: Any, v: Any) -> None:
+        """Sum the plan times every layer's cosines in a stack."""
+        self.sums.zero_()
+        for rows in _blocks(len(K)):
             plan = (a * u)[rows, None] * K[rows].float() * (b * v)
-            total += torch.einsum("lij,ij->l", S[:, rows].float(), plan)
-        phi += gamma * (2.0 - 2.0 * total - phi)
+            each = torch.einsum("lij,ij->li", S[:, rows].float(), plan)
+            self.sums += each.double().sum(dim=1).float()
+
+    def factor_sums(self, X: Any, means: Any, a: Any, starts: Any, part: int, parts: int) -> None:
+        """Sum a X means over some rows and every layer's columns, one of some parts of all rows.
+
+        Means are divided by those of one, which are in the column behind the last layer's.
+        """
+        if part == 0:
+            self.sums.zero_()
+        ends = starts.long()
+        weights = a / means[:, ends[-1:]][:, 0].clamp_min(TINY)
+        for rows in _blocks(len(X)):
+            each = weights[rows] @ (X[rows].float() * means[rows])
+            # Nothing but the device knows where layers end.
+            sums = torch.nn.functional.pad(each.double().cumsum(dim=0), (1, 0))
+            self.sums += (sums[ends[1:]] - sums[ends[:-1]]).float()
+
+    def answer(self, phi: Any, log_prior: Any, alpha: Any, gamma: float, eta: float) -> None:
+        """Move phi to that of the sums by gamma, and write the weights that answer it."""
+        phi += gamma * (2.0 - 2.0 * self.sums - phi)
         alpha.copy_(torch.softmax(phi / eta + log_prior, dim=0))
 
-    def blend(self, K: Any, a: Any, b: Any, u: Any, v: Any, out: Any) -> None:
-        """Write the average of the plans of all steps."""
+    def blend(
+        self, K: Any, a: Any, b: Any, u: Any, v: Any, out: Any, share: float, add: bool
+    ) -> None:
+        """Write a share of the plan a u K v b, without its padding, or add it."""
         n, m = out.shape
-        out.zero_()
-        for step, share in enumerate(paper_shares(len(K))):
-            left, right = share * (a * u[step])[:n], (b * v[step])[:m]
-            out += left[:, None] * K[step, :n, :m].float() * right
+        left, right = share * (a[:n] * u[:n]), (b * v)[:m]
+        for rows in _blocks(n):
+            plan = left[rows, None] * K[rows, :m].float() * right
+            out[rows] = out[rows] + plan if add else plan
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(at, min(at + ROWS, n)) for at in range(0, n, ROWS)]

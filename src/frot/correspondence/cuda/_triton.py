@@ -1,7 +1,7 @@
 # pyright: reportMissingImports=false, reportIndexIssue=false
-"""Triton kernels, from maps to the factors of their cosines, and for the steps on their stack.
+"""Triton kernels, from maps to the factors of their cosines, and for the steps on what is kept.
 
-Shapes are padded: the stack is (L, rows, cols), kernels (rows, cols); rows and columns without
+Shapes are padded: a stack is (L, rows, cols), kernels (rows, cols); rows and columns without
 weight have a or b equal to zero.
 """
 
@@ -25,7 +25,7 @@ UNIT = (16, 256, 8)
 
 @triton.jit(do_not_specialize=["cells"])
 def _unit(
-    maps, unit, norms, cells, channels, width,
+    maps, unit, norms, cells, channels, width, stride_l, stride_i,
     CELLS: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip
     """Some cells of a layer: vectors from (channels, cells) to (width, channels) at unit length."""
@@ -41,7 +41,7 @@ def _unit(
     squares = tl.sum(total, axis=0, keep_dims=True)
     inverse = tl.where(squares > 0.0, 1.0 / tl.sqrt(tl.maximum(squares, 1e-37)), 0.0)
     tl.store(norms + layer * width + i, tl.sqrt(squares), mask=i < width)
-    into = unit + layer.to(tl.int64) * width * channels + i * channels
+    into = unit + layer.to(tl.int64) * stride_l + i.to(tl.int64) * stride_i
     for first in range(0, channels, CHANNELS):
         c = first + tl.arange(0, CHANNELS)[:, None]
         part = tl.load(source + c * cells, mask=on & (c < channels), other=0.0).to(tl.float32)
@@ -69,7 +69,7 @@ def _scale(gram, length, corners, weights, i, on, width):
 
 @triton.jit(do_not_specialize=["n"])
 def _spread(
-    grams, norms, corners, weights, out, n, rows, width,
+    grams, norms, corners, weights, out, n, rows, width, stride_l, stride_i,
     CELLS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Some fine cells of a layer: rows of D U N, four entries each among zeros."""
@@ -85,13 +85,13 @@ def _spread(
         cell = tl.load(corners + i * 4 + p, mask=on, other=0)
         share = tl.load(weights + i * 4 + p, mask=on, other=0.0) * tl.load(length + cell) * scale
         value += tl.where(j == cell, share, 0.0)
-    into = out + layer.to(tl.int64) * rows * width + i * width + j
+    into = out + layer.to(tl.int64) * stride_l + i.to(tl.int64) * stride_i + j
     tl.store(into, value.to(out.dtype.element_ty), mask=(i < rows) & (j < width))
 
 
 @triton.jit(do_not_specialize=["n"])
 def _gather(
-    table, grams, norms, corners, weights, out, n, rows, width, count,
+    table, grams, norms, corners, weights, out, n, rows, width, count, stride_l, stride_i,
     CELLS: tl.constexpr, COUNT: tl.constexpr,
 ):  # fmt: skip
     """Some fine cells of a layer: rows of (D U N) table, four rows of the table each."""
@@ -109,44 +109,50 @@ def _gather(
         cell = tl.load(corners + i * 4 + p, mask=on, other=0)
         share = tl.load(weights + i * 4 + p, mask=on, other=0.0) * tl.load(length + cell) * scale
         value += share * tl.load(source + cell * count + j, mask=here, other=0.0).to(tl.float32)
-    into = out + layer.to(tl.int64) * rows * count + i * count + j
+    into = out + layer.to(tl.int64) * stride_l + i.to(tl.int64) * stride_i + j
     tl.store(into, value.to(out.dtype.element_ty), mask=(i < rows) & here)
 
 
-def unit_vectors(maps: Any, width: int, dtype: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def unit_vectors(
+    maps: Any, width: int, dtype: Any, into: Any = None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return unit vectors (layers, width, channels) and lengths of (layers, channels, cells)."""
     count, channels, cells = maps.shape
-    unit = torch.empty((count, width, channels), dtype=dtype, device=maps.device)
+    unit = _room(into, (count, width, channels), dtype, maps.device)
     norms = torch.empty((count, width), dtype=torch.float32, device=maps.device)
     block, part, warps = UNIT
     _unit[(-(-width // block), count)](
-        maps, unit, norms, cells, channels, width, block, part, num_warps=warps
+        maps, unit, norms, cells, channels, width, *unit.stride()[:2], block, part, num_warps=warps
     )
     return unit, norms
 
 
-def spread(grams: Any, norms: Any, side: Any, dtype: Any) -> torch.Tensor:
+def spread(grams: Any, norms: Any, side: Any, dtype: Any, into: Any = None) -> torch.Tensor:
     """Return D U N, (layers, rows, width), from products of coarse vectors and their lengths."""
     count, width, _ = grams.shape
-    out = torch.empty((count, side.rows, width), dtype=dtype, device=grams.device)
+    out = _room(into, (count, side.rows, width), dtype, grams.device)
     cells, part = TILE
     _spread[(-(-side.rows // cells), -(-width // part), count)](
         grams, norms, side.corners, side.weights, out, len(side.corners), side.rows, width,
-        cells, part, num_warps=4,
+        *out.stride()[:2], cells, part, num_warps=4,
     )  # fmt: skip
     return out
 
 
-def gather(table: Any, grams: Any, norms: Any, side: Any) -> torch.Tensor:
+def gather(table: Any, grams: Any, norms: Any, side: Any, into: Any = None) -> torch.Tensor:
     """Return (D U N) table, (layers, rows, k), of a table (layers, width, k)."""
     count, width, across = table.shape
-    out = torch.empty((count, side.rows, across), dtype=table.dtype, device=table.device)
+    out = _room(into, (count, side.rows, across), table.dtype, table.device)
     cells, part = TILE
     _gather[(-(-side.rows // cells), -(-across // part), count)](
         table, grams, norms, side.corners, side.weights, out, len(side.corners), side.rows, width,
-        across, cells, part, num_warps=4,
+        across, *out.stride()[:2], cells, part, num_warps=4,
     )  # fmt: skip
     return out
+
+
+def _room(into: Any, size: tuple[int, ...], dtype: Any, device: Any) -> torch.Tensor:
+    return torch.empty(size, dtype=dtype, device=device) if into is None else into
 
 
 @dataclass(frozen=True)
@@ -164,6 +170,13 @@ class Tuning:
     unroll: int = 4
     parts: int = 528
     phi_warps: int = 4
+    # Rows and columns of factors that are summed at a time; not measured.
+    tile: tuple[int, int] = (8, 128)
+
+    @classmethod
+    def of(cls, m: int) -> Tuning:
+        """Rows of more than 8,704 entries need more threads for their registers; not measured."""
+        return cls() if m <= 8_704 else cls(absorb_warps=16, rows=1, sweep_warps=16)
 
 
 @triton.jit
@@ -258,7 +271,7 @@ def _columns(
 
 
 @triton.jit
-def _cosines(
+def _stack_sums(
     S, K, a, u, b, v, partial, n, m, stride_l, rows,
     L: tl.constexpr, LAYERS: tl.constexpr, P: tl.constexpr, R: tl.constexpr,
     BLOCK: tl.constexpr, UNROLL: tl.constexpr,
@@ -292,7 +305,34 @@ def _cosines(
 
 
 @triton.jit
-def _weigh(
+def _factor_sums(
+    X, means, a, starts, partial, n, width, rows,
+    L: tl.constexpr, LAYERS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+):  # fmt: skip
+    """Some rows of a layer: the factor's times the plan's means of the other, weighted, summed."""
+    layer, part = tl.program_id(0), tl.program_id(1)
+    begin = tl.load(starts + layer)
+    end = tl.load(starts + layer + 1)
+    behind = tl.load(starts + L)
+    first = part * rows
+    last = tl.minimum(first + rows, n)
+    total = tl.zeros((ROWS, COLS), dtype=tl.float32)
+    for start in range(first, last, ROWS):
+        i = start + tl.arange(0, ROWS)[:, None]
+        live = i < last
+        row = i.to(tl.int64) * width
+        mass = tl.load(a + i, mask=live, other=0.0)
+        mass /= tl.maximum(tl.load(means + row + behind, mask=live, other=1.0), 1e-30)
+        for column in range(begin, end, COLS):
+            k = column + tl.arange(0, COLS)[None, :]
+            on = live & (k < end)
+            x = tl.load(X + row + k, mask=on, other=0.0).to(tl.float32)
+            total += mass * x * tl.load(means + row + k, mask=on, other=0.0)
+    tl.store(partial + part * LAYERS + layer, tl.sum(tl.sum(total, axis=1), axis=0))
+
+
+@triton.jit
+def _answer(
     partial, phi, log_prior, alpha, count, gamma, eta,
     L: tl.constexpr, LAYERS: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
@@ -319,29 +359,28 @@ def _weigh(
 
 @triton.jit
 def _blend(
-    K, a, b, u, v, out, rows, cols, m, stride,
-    STEPS: tl.constexpr, P: tl.constexpr, R: tl.constexpr,
+    K, a, b, u, v, out, cols, m, share,
+    ADD: tl.constexpr, P: tl.constexpr, R: tl.constexpr,
 ):  # fmt: skip
-    """A row of the average of the steps' plans, without the padding."""
+    """A row of a share of the plan, without the padding, written or added."""
     i = tl.program_id(0)
     j0 = tl.arange(0, P)
     j1 = P + tl.arange(0, R)
     on0 = j0 < m
     on1 = j1 < m
-    sum0 = tl.zeros((P,), dtype=tl.float32)
-    sum1 = tl.zeros((R,), dtype=tl.float32)
+    left = share * tl.load(a + i) * tl.load(u + i)
     row = K + i.to(tl.int64) * cols
-    for step in tl.static_range(STEPS):
-        # gamma = 2 / (2 + t) leaves the step t with 2 (t + 1) / (T (T + 1)).
-        share = 2.0 * (step + 1) / (STEPS * (STEPS + 1))
-        left = share * tl.load(a + i) * tl.load(u + step * rows + i)
-        k0 = tl.load(row + step * stride + j0).to(tl.float32)
-        k1 = tl.load(row + step * stride + j1, mask=on1, other=0.0).to(tl.float32)
-        sum0 += left * tl.load(v + step * cols + j0) * k0
-        sum1 += left * tl.load(v + step * cols + j1, mask=on1, other=0.0) * k1
     into = out + i.to(tl.int64) * m
-    tl.store(into + j0, sum0 * tl.load(b + j0), mask=on0)
-    tl.store(into + j1, sum1 * tl.load(b + j1, mask=on1, other=0.0), mask=on1)
+    sum0 = left * tl.load(v + j0, mask=on0, other=0.0) * tl.load(row + j0).to(tl.float32)
+    part1 = tl.load(row + j1, mask=on1, other=0.0).to(tl.float32)
+    sum1 = left * tl.load(v + j1, mask=on1, other=0.0) * part1
+    sum0 *= tl.load(b + j0, mask=on0, other=0.0)
+    sum1 *= tl.load(b + j1, mask=on1, other=0.0)
+    if ADD:
+        sum0 += tl.load(into + j0, mask=on0, other=0.0).to(tl.float32)
+        sum1 += tl.load(into + j1, mask=on1, other=0.0).to(tl.float32)
+    tl.store(into + j0, sum0.to(out.dtype.element_ty), mask=on0)
+    tl.store(into + j1, sum1.to(out.dtype.element_ty), mask=on1)
 
 
 class Steps:
@@ -351,14 +390,16 @@ class Steps:
     ----------
     shape : tuple of int
         (L, padded n, padded m).
+    buffers : Buffers
+        Makes what is kept.
     """
 
     def __init__(
-        self, shape: tuple[int, int, int], device: Any, tuning: Tuning | None = None
+        self, shape: tuple[int, int, int], buffers: Any, tuning: Tuning | None = None
     ) -> None:
         self.shape = shape
-        self.tuning = tuning = tuning or Tuning()
         layers, n, m = shape
+        self.tuning = tuning = tuning or Tuning.of(m)
         # A row is a power of two and the rest, so that few lanes have nothing to do.
         self.whole = 1 << (m.bit_length() - 1)
         # Few sizes of the rest: each is compiled by itself.
@@ -371,19 +412,16 @@ class Steps:
         self.blocks = -(-m // tuning.block)
         self.rows = max(1, -(-n // max(1, tuning.parts // self.blocks)))
         self.parts = -(-n // self.rows)
-
-        def room(*size: int) -> torch.Tensor:
-            return torch.zeros(size, dtype=torch.float32, device=device)
-
-        self.columns = room(self.programs, m)
+        self.columns = buffers.zeros(self.programs, m)
         self.error_blocks = -(-m // tuning.columns)
-        self.sums = room(self.parts * self.blocks, self.layers)
+        # Of a plan times every layer's cosines, in parts; parts that are not used stay zero.
+        self.sums = buffers.zeros(self.parts * self.blocks, self.layers)
 
     def absorb(
         self, S: Any, weights: Any, h: Any, b: Any, factor: float, K: Any, levels: Any
     ) -> None:
         """Write exp(h + factor * mixed cosines - levels) to K, with the rows' maxima as levels."""
-        layers, n, m = self.shape
+        layers, n, m = S.shape
         _absorb[(n,)](
             S, weights, h, b, K, levels, m, n * m, factor, layers, self.whole, self.rest,
             num_warps=self.tuning.absorb_warps,
@@ -405,28 +443,44 @@ class Steps:
             self.programs, update, tuning.chunk, tuning.columns, num_warps=4,
         )  # fmt: skip
 
-    def weigh(
-        self, S: Any, K: Any, a: Any, b: Any, u: Any, v: Any,
-        phi: Any, log_prior: Any, alpha: Any, gamma: float, eta: float,
-    ) -> None:  # fmt: skip
-        """Move phi to that of the plan by gamma, and write the weights that answer it."""
+    def stack_sums(self, S: Any, K: Any, a: Any, b: Any, u: Any, v: Any) -> None:
+        """Sum the plan times every layer's cosines in a stack."""
         layers, n, m = self.shape
         tuning = self.tuning
-        _cosines[(self.blocks, self.parts)](
+        _stack_sums[(self.blocks, self.parts)](
             S, K, a, u, b, v, self.sums, n, m, n * m, self.rows,
             layers, self.layers, self.most, self.few, tuning.block, tuning.unroll,
             num_warps=tuning.phi_warps,
         )  # fmt: skip
-        _weigh[(1,)](
-            self.sums, phi, log_prior, alpha, len(self.sums), gamma, eta,
-            layers, self.layers, 128, num_warps=16,
+
+    def factor_sums(self, X: Any, means: Any, a: Any, starts: Any, part: int, parts: int) -> None:
+        """Sum a X means over some rows and every layer's columns, one of some parts of all rows.
+
+        Means are divided by those of one, which are in the column behind the last layer's.
+        """
+        (n, width), layers = X.shape, self.shape[0]
+        block, across = self.tuning.tile
+        # As many programs as keep a device busy, and as there are places for their sums.
+        some = max(1, min(len(self.sums) // parts, self.tuning.parts * 4 // layers))
+        rows = block * -(-n // (block * some))
+        sums = self.sums[part * some : (part + 1) * some]
+        _factor_sums[(layers, -(-n // rows))](
+            X, means, a, starts, sums, n, width, rows,
+            layers, self.layers, block, across, num_warps=4,
         )  # fmt: skip
 
-    def blend(self, K: Any, a: Any, b: Any, u: Any, v: Any, out: Any) -> None:
-        """Write the average of the plans of all steps."""
-        steps, rows, cols = K.shape
+    def answer(self, phi: Any, log_prior: Any, alpha: Any, gamma: float, eta: float) -> None:
+        """Move phi to that of the sums by gamma, and write the weights that answer it."""
+        _answer[(1,)](
+            self.sums, phi, log_prior, alpha, len(self.sums), gamma, eta,
+            self.shape[0], self.layers, 128, num_warps=16,
+        )  # fmt: skip
+
+    def blend(
+        self, K: Any, a: Any, b: Any, u: Any, v: Any, out: Any, share: float, add: bool
+    ) -> None:
+        """Write a share of the plan a u K v b, without its padding, or add it."""
         n, m = out.shape
         _blend[(n,)](
-            K, a, b, u, v, out, rows, cols, m, rows * cols, steps, self.whole, self.rest,
-            num_warps=8,
+            K, a, b, u, v, out, K.shape[1], m, share, add, self.whole, self.rest, num_warps=8,
         )  # fmt: skip
