@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import count
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -255,16 +256,14 @@ def _moved(problem: Problem, at: Upper | None, to: Found, gamma: float) -> Upper
 
 def _paper_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
     phi, current = _begin(run, start)
-    step = 0
-    while True:
-        alpha = start.alpha if step == 0 and start.alpha is not None else None
+    alpha = start.alpha
+    for step in count():
         if alpha is None:
             _, alpha = run.problem.adversary.best(phi)
         found, lower = run.vertex(alpha)
         # The first step is of length one, so the first plan never has to be formed.
         current = _moved(run.problem, current, found, 2.0 / (2.0 + step))
-        phi = current.phi
-        step += 1
+        phi, alpha = current.phi, current.alpha
         yield Offer(current, lower)
 
 
@@ -280,7 +279,7 @@ def _line_search_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
         if current is not None:
             gamma = line_search(problem.adversary, current.phi, found.phi)
         current = _moved(problem, current, found, gamma)
-        phi, alpha = current.phi, None
+        phi, alpha = current.phi, current.alpha
         yield Offer(current, lower)
         if gamma == 0.0:
             return
