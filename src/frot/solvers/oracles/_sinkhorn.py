@@ -97,8 +97,11 @@ class Sinkhorn:
         if true is not engine.geometry:
             f, g = potentials_at(true, terms, one, f, g)
         converged = bool(to_numpy(at.error)[0] <= self.tol)
-        plan = Plan(to_numpy(at.plan)[0], copy=False)
-        return Transport(plan, f[0, ...], g[0, ...], converged)
+        # In the kernel's place: nobody needs that any more.
+        plan = at.kernel
+        plan *= at.left[:, :, None]
+        plan *= at.right[:, None, :]
+        return Transport(Plan(to_numpy(plan)[0], copy=False), f[0, ...], g[0, ...], converged)
 
     @staticmethod
     def _engine(M: Any, a: Any, b: Any, eps: float) -> tuple[DenseEngine, Any]:
@@ -106,7 +109,8 @@ class Sinkhorn:
         home, rows, cols = Home.of(M), to_numpy(a)[None, ...], to_numpy(b)[None, ...]
         true = StackGeometry(M[None, None, ...])
         geometry = standing_in(true, rows, cols)
-        sizes = to_numpy(home.xp.mean(home.xp.abs(geometry.C)))[None, None]
+        C = geometry.C if geometry.nonnegative else home.xp.abs(geometry.C)
+        sizes = to_numpy(home.xp.mean(C))[None, None]
         terms = Terms.of(home, rows, cols, Simplex(), eps, sizes)
         return DenseEngine(geometry, terms), true
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from frot._base.arrays import Home, at_least, quiet
 from frot._base.stopping import check_deadline
-from frot.solvers.sinkhorn.kernel import Scores, column_potentials, exp_of
+from frot.solvers.sinkhorn.kernel import JoinedRows, Scores, column_potentials, exp_of
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = ["Near", "Relaxation", "Scaling", "sweep_to"]
@@ -532,14 +532,15 @@ def _keep(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> tuple
     known to be small, they are taken as they are.
     """
     home = terms.home
-    xp, bias, blocks, potentials = home.xp, g / terms.eps, [], []
+    xp, bias, potentials = home.xp, g / terms.eps, []
     highest = HIGHEST if home.dtype == xp.float64 else HIGHEST_SINGLE
     small = home.on_host and not terms.uneven and _reach(scores, xp, bias) <= SMALL
+    kernel = JoinedRows(home, (*terms.a.shape, terms.b.shape[1]), parts)
     for part in parts:
         check_deadline()
         block = scores.block(part, bias)
         if small:
-            blocks.append(exp_of(block))
+            kernel.add(part, exp_of(block))
             potentials.append(terms.eps * scores.offset(part) + 0.0 * terms.a[:, part])
             continue
         level = block + terms.log_b[:, None, :] if terms.uneven else block
@@ -547,8 +548,6 @@ def _keep(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> tuple
         block -= top[:, :, None]
         if terms.uneven:
             block = xp.where(block < highest, block, xp.full_like(block, highest))
-        blocks.append(_exp_normal(home, block))
+        kernel.add(part, _exp_normal(home, block))
         potentials.append(terms.eps * (scores.offset(part) - top))
-    if len(blocks) == 1:
-        return potentials[0], blocks[0]
-    return xp.concat(potentials, axis=1), xp.concat(blocks, axis=1)
+    return xp.concat(potentials, axis=1), kernel.whole()

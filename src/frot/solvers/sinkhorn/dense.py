@@ -26,7 +26,7 @@ STREAMED, COORDINATES = 600_000_000, 16
 # An eps below the first share of the problem's scale is reached from the second share of it by
 # this factor, each solved no better than roughly. Above, forming kernels costs more than it saves.
 DIRECT_FROM, FIRST_EPS, EPS_FACTOR = 1 / 25, 1 / 8, 4.0
-ROUGH = 1e-2
+ROUGH, NEARLY = 1e-2, 2.0
 
 
 def dense_bytes(n: int, m: int) -> int:
@@ -96,7 +96,9 @@ class DenseEngine:
         while left > 0 and bool(xp.any(level > eps)):
             found = self._sweeps(replace(terms, eps=level), alpha, g, ROUGH, left)
             g, left = found.g, left - found.sweeps
-            level = xp.maximum(eps, level / EPS_FACTOR)
+            level = level / EPS_FACTOR
+            # A kernel for the last bit of the way would cost more than it saves.
+            level = xp.where(level < NEARLY * eps, eps, level)
         return self.sweep(alpha, g, closeness, max(left, 1))
 
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:

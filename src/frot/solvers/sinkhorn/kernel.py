@@ -36,6 +36,7 @@ from frot.solvers.sinkhorn.terms import Terms
 __all__ = [
     "Block",
     "Gibbs",
+    "JoinedRows",
     "Scores",
     "cached_blocks",
     "column_potentials",
@@ -150,7 +151,7 @@ class _CostScores:
         self.weights = alpha / terms.eps
 
     def block(self, part: slice, bias: Any) -> Any:
-        return bias[:, None, :] - self.geometry.rows(part).mix(self.weights)
+        return _less(bias[:, None, :], self.geometry.rows(part).mix(self.weights))
 
     def reach(self) -> float:
         return math.inf
@@ -194,6 +195,33 @@ def _cut(shape: tuple[int, ...], entries: int) -> list[slice]:
     batch, n, m = shape
     step = min(max(entries // (m * batch), 1), n)
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+class JoinedRows:
+    """Blocks of rows put together, (B, n, m).
+
+    NumPy's are written to where they belong as they come, which keeps each in the cache, and a
+    second copy of all of them out of memory.
+    """
+
+    def __init__(self, home: Home, shape: tuple[int, ...], parts: Sequence[slice]) -> None:
+        self._xp, self._blocks = home.xp, []
+        several = home.library == "numpy" and len(parts) > 1
+        self._room = np.empty(shape, home.dtype) if several else None
+
+    def add(self, part: slice, block: Any) -> None:
+        """Take the block of the rows `part`; blocks come in order."""
+        if self._room is None:
+            self._blocks.append(block)
+        else:
+            self._room[:, part, :] = block
+
+    def whole(self) -> Any:
+        """All rows."""
+        if self._room is not None:
+            return self._room
+        found = self._blocks
+        return found[0] if len(found) == 1 else self._xp.concat(found, axis=1)
 
 
 class Block(NamedTuple):
@@ -261,6 +289,13 @@ def exp_of(array: Any) -> Any:
     if isinstance(array, np.ndarray):
         return np.exp(array, out=array)
     return array_api_compat.array_namespace(array).exp(array)
+
+
+def _less(bias: Any, array: Any) -> Any:
+    """Return bias - array, in the same way."""
+    if isinstance(array, np.ndarray) and array.dtype == bias.dtype and array.flags.writeable:
+        return np.subtract(bias, array, out=array)
+    return bias - array
 
 
 def inverse_of(array: Any) -> Any:
@@ -353,5 +388,8 @@ class Gibbs:
 
     def dense(self) -> Any:
         """Return the plans of a whole batch, (B, n, m)."""
-        blocks = [kernel for _, kernel in self.batches(self.parts)]
-        return blocks[0] if len(blocks) == 1 else self.terms.home.xp.concat(blocks, axis=1)
+        parts = self.parts
+        joined = JoinedRows(self.home, (*self.terms.a.shape, self.shape[1]), parts)
+        for part, kernel in self.batches(parts):
+            joined.add(part, kernel)
+        return joined.whole()
