@@ -11,15 +11,16 @@ import torch
 from torch import Tensor
 
 import frot
-from frot.solvers.sinkhorn import _fused_plain, clouds
+from frot.solvers.sinkhorn import clouds
 from frot.torch import FRWDLoss, _streamed
+from tests.solvers.sinkhorn import fused_plain
 
 RELATIVE: dict[str, Any] = {"eta": frot.relative(0.1), "eps": frot.relative(0.05)}
 
 
 @pytest.fixture(autouse=True)
 def _as_on_a_device(monkeypatch):
-    monkeypatch.setattr(_streamed, "cloud_kernels", lambda x: _fused_plain)
+    monkeypatch.setattr(_streamed, "cloud_kernels", lambda x: fused_plain)
 
 
 def data(kind: str = "plain", dtype: Any = torch.float32) -> list[Tensor]:
@@ -110,13 +111,13 @@ def test_a_sample_leads_the_way(monkeypatch):
 def test_one_product_leads_where_there_are_many_points(monkeypatch):
     monkeypatch.setattr(clouds, "LEAD_FROM", 1)
     seen = []
-    updates = _fused_plain.updates
+    updates = fused_plain.updates
 
     def watched(*arguments, precise, even):
         seen.append(precise)
         return updates(*arguments, precise=precise, even=even)
 
-    monkeypatch.setattr(_fused_plain, "updates", watched)
+    monkeypatch.setattr(fused_plain, "updates", watched)
     _, found = gradient(FRWDLoss([6], eps=RELATIVE["eps"]), data())
     assert not seen[0]
     assert seen[-1]

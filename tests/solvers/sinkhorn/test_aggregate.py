@@ -9,11 +9,11 @@ import torch
 from frot import Simplex
 from frot._base.arrays import Home
 from frot.costs.points import PointGeometry
-from frot.solvers.sinkhorn import _fused_plain
 from frot.solvers.sinkhorn._fused import FusedEngine
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.aggregate import CLUSTERS, cluster_points, cluster_scalings
 from frot.solvers.sinkhorn.terms import Terms
+from tests.solvers.sinkhorn import fused_plain
 
 ALPHA = np.array([[0.5, 0.5]])
 
@@ -31,7 +31,7 @@ def engine_of(seed: int = 0, kind=StreamEngine):
         points = PointGeometry(X, Y, groups)
     terms = Terms.of(Home.of(points.X), a, b, Simplex(), 0.02 * sizes.mean(), sizes)
     if kind is FusedEngine:
-        return FusedEngine(points, terms, None, _fused_plain), torch.asarray(ALPHA)
+        return FusedEngine(points, terms, None, fused_plain), torch.asarray(ALPHA)
     return StreamEngine(points, terms), ALPHA
 
 
