@@ -28,7 +28,7 @@ from frot.problem.marginals import Marginals
 from frot.problem.problem import Problem
 from frot.problem.result import Result
 from frot.solvers import Entropic, Exact, Start
-from frot.solvers.sinkhorn.aim import WEIGHTS, Aim
+from frot.solvers.sinkhorn.ascent import WEIGHTS, Aim
 from frot.solvers.sinkhorn.dense import dense_bytes
 
 __all__ = ["Asked", "Envelope", "Solved", "certified", "feature_weights", "solve_members"]

@@ -23,12 +23,11 @@ import numpy as np
 
 from frot._base.arrays import quiet, to_numpy
 from frot.costs.geometry import Geometry, unit_of
-from frot.solvers.sinkhorn._passes import BlockPasses
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.aggregate import Clusters, cluster_points, cluster_scalings
 from frot.solvers.sinkhorn.ascent import ascend
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.engine import Passes, Point, gaps, make_point
+from frot.solvers.sinkhorn.engine import BlockPasses, Passes, Point, gaps, make_point
 from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, row_blocks, scores_at
 from frot.solvers.sinkhorn.terms import Terms
 

@@ -55,16 +55,27 @@ from typing import Any, NamedTuple
 
 from frot._base.arrays import at_least, quiet
 from frot.costs.geometry import unit_of
-from frot.solvers.sinkhorn._passes import SCORE, kept_pass, settled_pass
-from frot.solvers.sinkhorn.engine import Engine, Passes, Point
-from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, scores_at
+from frot.solvers.sinkhorn.engine import Engine, FirstPass, Passes, Point
+from frot.solvers.sinkhorn.kernel import Block, column_potentials, form_rows, scores_at
 from frot.solvers.sinkhorn.objective import kernel_surplus
 from frot.solvers.sinkhorn.terms import Terms
 
-__all__ = ["Certificate", "certify", "certify_product", "certify_rows", "proving"]
+__all__ = [
+    "Certificate",
+    "certify",
+    "certify_product",
+    "certify_rows",
+    "kept_pass",
+    "proving",
+    "settled_pass",
+]
 
 # Sweeps for points that had no part in a search.
 LIGHT_SWEEPS = 4
+# Units in the last place that a score takes on its way: some operations, each off by one.
+SCORE = 6.0
+# A potential is coarse where its last places are this share of eps; so often such are lowered.
+COARSE, LOWERINGS = 1e-2, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +146,77 @@ def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
             rows = [block.f for block in form_rows(scores, terms, g, parts)]
             g = column_potentials(scores, terms, terms.home.xp.concat(rows, axis=1), parts)
     return certify(precise, alpha, g)
+
+
+def settled_pass(terms: Terms, passes: Passes, g: Any) -> FirstPass:
+    """Form the plan of g, lowered where it cannot be told to a fraction of eps."""
+    if terms.soft:
+        # What f and g share is no constant: it decides how much mass there is.
+        return passes.first(g)
+    # The constant that f and g share costs digits: on average, g is zero.
+    g = g - terms.home.xp.vecdot(terms.b, g)[:, None]
+    first = passes.first(g)
+    for _ in range(LOWERINGS):
+        lowered = _lowered(terms, passes.unit, g, first.masses)
+        if lowered is None:
+            break
+        g = lowered
+        first = passes.first(g)
+    return first
+
+
+def kept_pass(terms: Terms, at: Point, unit: float) -> FirstPass | None:
+    r"""Take the plan from the kernel that a search in double precision ended with.
+
+    That saves forming it; minima of reduced costs are left out. Rounding of what the search made of
+    its kernel K, at a base :math:`g^0` of potentials, is within what a proof is charged for scores:
+    six units of :math:`|f_i| + 2 |g_j| + \varepsilon |t_{ij}|`, and eight or more of the
+    potentials besides. Scores of K are off by two operations on costs, as ever;
+    :math:`f = f^0 + \varepsilon \log(x / a)` by four on :math:`f^0`, which on average is no more
+    than costs of the plan are, or squares that these are charged for, and by three on itself; g by
+    as many, and both by one for the constant that is taken off them. All of it is relative to the
+    potentials as the search had them, so that these must be no larger than what is charged: no
+    constant far apart, and no base.
+
+    None where that is not so, and where weights vanish or mass may go.
+    """
+    home = terms.home
+    if at.kernel is None or terms.soft or terms.uneven or at.kernel.dtype != home.xp.float64:
+        return None
+    xp, a, b = home.xp, terms.a, terms.b
+    mean = xp.vecdot(b, at.g)
+    f, g = at.f + mean[:, None], at.g - mean[:, None]
+    charged = xp.vecdot(a, xp.abs(f)) + xp.vecdot(b, xp.abs(g))
+    apart = xp.abs(mean) + xp.vecdot(b, xp.abs(at.base))
+    good = bool(xp.all(apart <= charged)) and bool(xp.all(at.left > 0.0))
+    if not good or bool(xp.any(_coarse(terms, unit, g))):
+        return None
+    block = Block(slice(0, a.shape[1]), at.kernel, a / at.left, f)
+    return FirstPass(g, f, b * at.columns, None, None, [block], at.right)
+
+
+def _coarse(terms: Terms, unit: float, g: Any) -> Any:
+    """Tell columns whose potential has last places that are no small share of eps."""
+    return 4.0 * unit * terms.home.xp.abs(g) > COARSE * terms.eps
+
+
+def _lowered(terms: Terms, unit: float, g: Any, masses: Any) -> Any:
+    """Return g with potentials lowered that are too large for their last place to be less than eps.
+
+    The columns of such, far points of next to no weight, get all or nothing of what they should,
+    and too much would take rows from the others. None where no column does.
+    """
+    xp, coarse = terms.home.xp, _coarse(terms, unit, g)
+    if not bool(xp.any(coarse)):
+        return None
+    place = 4.0 * unit * xp.abs(g)
+    columns = terms.over_b(masses)
+    coarse = coarse & (columns > 1.0)
+    if not bool(xp.any(coarse)):
+        return None
+    with quiet():
+        less = g - terms.eps * xp.log(xp.where(coarse, columns, xp.ones_like(columns))) - place
+    return xp.where(coarse, less, g)
 
 
 def _prove(engine: Engine, alpha: Any, g: Any, enough: float, at: Point | None) -> Certificate:

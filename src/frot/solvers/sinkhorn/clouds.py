@@ -10,7 +10,7 @@ for x from y, for y from x, and for a cloud with itself half the way. All of the
 launch, potentials are one vector: x and y of the clouds with each other, then x and y of those with
 themselves. Nothing of size n m is written.
 
-**When to stop** is the rule of `aim`: the mass e in wrong columns and the regret r of the weights
+**When to stop** is the rule of `Aim`: the mass e in wrong columns and the regret r of the weights
 make a gradient that is off by :math:`4 e s / F + 4 \sqrt r`, measured. What is proven is that the
 plan :math:`\Pi` of potentials and weights whose dual value is D differs from the best one by
 
@@ -33,7 +33,7 @@ from frot._base.stopping import check_deadline
 from frot.costs.protocol import blocks
 from frot.solvers.sinkhorn._fused import MOST_FEATURES, WIDTH
 from frot.solvers.sinkhorn._stream import Momentum
-from frot.solvers.sinkhorn.aim import PLAN, WEIGHTS
+from frot.solvers.sinkhorn.ascent import PLAN, WEIGHTS
 
 __all__ = ["Clouds", "Found", "Options", "Search", "cloud_kernels", "solve_clouds"]
 

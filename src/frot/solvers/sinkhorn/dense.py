@@ -8,9 +8,8 @@ from typing import Any
 
 from frot._base.arrays import quiet
 from frot.costs.geometry import Geometry, unit_of
-from frot.solvers.sinkhorn._passes import BlockPasses
 from frot.solvers.sinkhorn._scaling import Scaling, sweep_to
-from frot.solvers.sinkhorn.engine import Point, make_point
+from frot.solvers.sinkhorn.engine import BlockPasses, Point, make_point
 from frot.solvers.sinkhorn.kernel import row_blocks, scores_at
 from frot.solvers.sinkhorn.terms import Terms
 

@@ -11,12 +11,21 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Protocol
 
 from frot._base.arrays import quiet
-from frot.costs.geometry import Geometry
+from frot.costs.geometry import Geometry, unit_of
 from frot.costs.protocol import Rounding
-from frot.solvers.sinkhorn.kernel import Block
+from frot.solvers.sinkhorn.kernel import (
+    Block,
+    Scores,
+    form_rows,
+    score_rows,
+    scores_at,
+    softmax_below,
+    softmax_block,
+)
 from frot.solvers.sinkhorn.terms import Terms
 
 __all__ = [
+    "BlockPasses",
     "Engine",
     "FirstPass",
     "Passes",
@@ -132,6 +141,88 @@ class Passes(Protocol):
     def second(self, first: FirstPass, thin: Any) -> tuple[Any, Any]:
         """Return row sums over a and group costs of that plan with its columns times `thin`."""
         ...
+
+
+class BlockPasses:
+    """Passes over blocks of rows of the plan at the weights alpha, (B, L).
+
+    The blocks of the first are kept for the second where there is room.
+    """
+
+    def __init__(
+        self, geometry: Geometry, terms: Terms, alpha: Any, parts: list[slice], keeps: bool
+    ) -> None:
+        self.terms, self.alpha, self.parts, self.keeps = terms, alpha, parts, keeps
+        self.geometry = geometry
+        self.scores: Scores = scores_at(geometry, terms, alpha)
+
+    @property
+    def unit(self) -> float:
+        """What a number is off by, of itself."""
+        return unit_of(self.terms.home)
+
+    @property
+    def sums(self) -> float:
+        """What a sum over points is off by: k terms err by k / 2 units at most, in any order."""
+        _, _, n, m = self.geometry.shape
+        return (8.0 + 0.5 * (n + m)) * self.unit
+
+    def mix_error(self) -> Rounding:
+        """Bound the rounding of the mixed costs."""
+        return self.geometry.mix_error(self.alpha)
+
+    def inner_error(self, phi: Any, u: Any, v: Any) -> Any:
+        """Bound the rounding of group costs, (B, L), of a plan with marginals u and v."""
+        return self.geometry.inner_error(phi, u, v)
+
+    def first(self, g: Any) -> FirstPass:
+        """Form the plan once, and take the minima of the reduced costs on the way."""
+        scores, terms = self.scores, self.terms
+        xp, kept, potentials, plain = terms.home.xp, [], [], []
+        masses, most = 0.0, None
+        for part, block in score_rows(scores, terms, g, self.parts):
+            if terms.even:
+                top = xp.max(block, axis=2)
+                block -= top[:, :, None]
+                best = xp.max(block, axis=1)
+                formed = softmax_below(scores, terms, part, block, top)
+            else:
+                best, top = _minima(scores, terms, g, part, block)
+                formed = softmax_block(scores, terms, part, block)
+            plain.append(terms.eps * (scores.offset(part) - top))
+            most = best if most is None else xp.maximum(most, best)
+            potentials.append(formed.f)
+            left = terms.a[:, part] / formed.total
+            masses = masses + (left[:, None, :] @ formed.kernel)[:, 0, :]
+            if self.keeps:
+                kept.append(formed)
+        f, plain_f = (xp.concat(each, axis=1) for each in (potentials, plain))
+        return FirstPass(g, f, masses, plain_f, g - terms.eps * most, kept)
+
+    def second(self, first: FirstPass, thin: Any) -> tuple[Any, Any]:
+        """Return row sums over a and group costs of the plan with its columns times `thin`."""
+        terms, scores = self.terms, self.scores
+        sums, partials, right = [], 0.0, first.columns(thin)
+        for block in first.kept or form_rows(scores, terms, first.g, self.parts):
+            sums.append((block.kernel @ right[:, :, None])[:, :, 0] / block.total)
+            left = terms.a[:, block.part] / block.total
+            partials = partials + scores.partial(block.part, block.kernel, left, right)
+        rows = terms.home.xp.concat(sums, axis=1)
+        return rows, scores.total(partials, terms.a * rows, first.masses * thin)
+
+
+def _minima(scores: Scores, terms: Terms, g: Any, part: slice, block: Any) -> tuple[Any, Any]:
+    """Return columns' largest scores below the rows' largest, and these, without weights."""
+    xp = terms.home.xp
+    if terms.bare:
+        # Columns without weight bind nothing: they take what the others leave them.
+        bare = scores.block(part, g / terms.eps)
+        top = xp.max(bare + terms.closed[:, None, :], axis=2)
+    else:
+        bare = block - terms.log_b[:, None, :]
+        top = xp.max(bare, axis=2)
+    bare -= top[:, :, None]
+    return xp.max(bare, axis=1), top
 
 
 class Search(Protocol):

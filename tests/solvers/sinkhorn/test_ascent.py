@@ -9,8 +9,7 @@ import pytest
 
 from frot import Simplex
 from frot.costs.stack import StackGeometry
-from frot.solvers.sinkhorn.aim import Aim
-from frot.solvers.sinkhorn.ascent import ascend
+from frot.solvers.sinkhorn.ascent import Aim, ascend
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import regrets

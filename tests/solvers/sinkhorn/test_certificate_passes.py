@@ -12,7 +12,7 @@ from frot import Simplex
 from frot._base.arrays import Home
 from frot.costs.points import PointGeometry
 from frot.costs.stack import StackGeometry
-from frot.solvers.sinkhorn._passes import kept_pass, settled_pass
+from frot.solvers.sinkhorn.certificate import kept_pass, settled_pass
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.terms import Terms
 
