@@ -25,7 +25,7 @@ from frot.problem.result import Chosen, Result
 from frot.relatives._displacement import Displacements, reduce_points
 from frot.relatives._fantope import best_planes, top_sum
 from frot.relatives._smoothed import Smoothed
-from frot.relatives.pair import At, Pair, check_pair, displacement_doubt, transport_at
+from frot.relatives.pair import At, PointPair, check_pair, displacement_doubt, transport_at
 from frot.solvers.drive import Callback, Offer, drive
 
 __all__ = ["srw"]
@@ -153,7 +153,7 @@ def srw(
 class _Rounds:
     """Plans known so far, the basis the adversary mixes in, and the best answers of both."""
 
-    pair: Pair
+    pair: PointPair
     k: int
     at: Displacements
     turned: np.ndarray | None
@@ -167,7 +167,7 @@ class _Rounds:
     back: float = 0.0
 
     @classmethod
-    def begin(cls, pair: Pair, k: int, limits: Limits) -> _Rounds:
+    def begin(cls, pair: PointPair, k: int, limits: Limits) -> _Rounds:
         """Centre the points, and turn them where they are fewer than their features."""
         X, Y, turned = reduce_points(pair.costs.X, pair.costs.Y)
         # In fewer coordinates than k the subspace holds them all.

@@ -23,11 +23,11 @@ from frot.problem.bounds import FAINT, Lower, lower_bound, marginal_doubt, with_
 from frot.problem.problem import Problem
 from frot.solvers.oracles import NetworkSimplex
 
-__all__ = ["Pair", "check_pair", "displacement_doubt", "transport_at"]
+__all__ = ["PointPair", "check_pair", "displacement_doubt", "transport_at"]
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class PointPair:
     """Points X and Y with weights a and b, their features' names, and where they came from."""
 
     X: np.ndarray
@@ -52,7 +52,7 @@ class Pair:
 
 def check_pair(
     X: Any, Y: Any, a: Any, b: Any, normalise_weights: bool = False, any_mass: bool = False
-) -> Pair:
+) -> PointPair:
     """Check points and weights as `frot.solve` does; of `any_mass` where tau lets some go.
 
     Examples
@@ -78,7 +78,7 @@ def check_pair(
         reach = float(np.abs(X).max()) + float(np.abs(Y).max())
     if not reach < 1e140:
         raise InputError("X, Y: squared distances overflow; scale the points down")
-    return Pair(X, Y, a, b, names, columns, home)
+    return PointPair(X, Y, a, b, names, columns, home)
 
 
 class At(NamedTuple):

@@ -20,7 +20,7 @@ from frot.solvers.sinkhorn import _fused
 from frot.solvers.sinkhorn._fused import FusedEngine
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.certificate import certify
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 from tests.solvers.sinkhorn import fused_plain
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -46,7 +46,7 @@ def engines(kind: str, seed: int = 0, eps: float = 0.05) -> tuple[FusedEngine, S
     points = PointGeometry(torch.asarray(X), torch.asarray(Y), torch.asarray(GROUPS))
     sizes = points.product(torch.asarray(a), torch.asarray(b)).numpy()
     home, mean = Home.of(points.X), float(sizes.mean())
-    terms = Terms.of(home, a, b, Simplex(0.05 * mean), eps * mean, sizes)
+    terms = BatchTerms.of(home, a, b, Simplex(0.05 * mean), eps * mean, sizes)
     return FusedEngine(points, terms, None, fused_plain), StreamEngine(points, terms)
 
 

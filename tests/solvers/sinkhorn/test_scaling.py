@@ -15,7 +15,7 @@ from frot.solvers.sinkhorn._scaling import FORMING, WINDOW, Relaxation, _exp_nor
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point
 from frot.solvers.sinkhorn.kernel import scores_at
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 from tests.reference import sinkhorn_plan
 
 RNG = np.random.default_rng(0)
@@ -29,7 +29,7 @@ def engine(
 ) -> DenseEngine:
     """Problems of one group each."""
     sizes = costs.mean(axis=(1, 2))[:, None]
-    terms = Terms.of(Home.of(costs), a, b, Simplex(), eps, sizes, symmetric=symmetric)
+    terms = BatchTerms.of(Home.of(costs), a, b, Simplex(), eps, sizes, symmetric=symmetric)
     return DenseEngine(StackGeometry(costs[:, None]), terms)
 
 
@@ -197,7 +197,7 @@ def test_kernels_formed_again_and_again_count_as_sweeps(monkeypatch):
     monkeypatch.setattr(_scaling, "_keep", lambda *args: formed.append(1) or form(*args))
     x, y = np.array([0.0, 1e4]), np.array([1.0, 2.0, 1.1e4, 1.2e4])
     a, b = np.array([[1.0 - 1e-9, 1e-9]]), np.array([[0.5, 0.5 - 2e-6, 1e-6, 1e-6]])
-    terms = Terms.of(Home.of(a), a, b, Simplex(), 1.0, np.ones((1, 1)))
+    terms = BatchTerms.of(Home.of(a), a, b, Simplex(), 1.0, np.ones((1, 1)))
     costs = StackGeometry(((x[:, None] - y) ** 2)[None, None])
     limit = 2_000
     found = _scaling.sweep_to(

@@ -13,13 +13,13 @@ from frot.costs.points import PointGeometry
 from frot.solvers.sinkhorn import _stream
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 RNG = np.random.default_rng(0)
 POINTS = PointGeometry(RNG.normal(size=(1, 120, 3)), RNG.normal(size=(1, 90, 3)) + 0.5)
 STACK = CostsGeometry(StackedCosts(POINTS.stack()[0]))
 A, B = np.full((1, 120), 1 / 120), np.full((1, 90), 1 / 90)
-TERMS = Terms.of(Home.of(A), A, B, Simplex(0.1), 0.5, np.ones((1, 3)))
+TERMS = BatchTerms.of(Home.of(A), A, B, Simplex(0.1), 0.5, np.ones((1, 3)))
 ALPHA = np.array([[0.2, 0.3, 0.5]])
 
 

@@ -21,7 +21,7 @@ from frot.correspondence.cuda.steps import LOOK, PairSteps
 from frot.problem.adversary import Simplex
 from frot.solvers.sinkhorn.ascent import Ascent
 from frot.solvers.sinkhorn.engine import Point, distances, make_point
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = ["PairPlanner", "StackEngine", "cosine_factors", "search"]
 
@@ -153,7 +153,7 @@ class PairPlanner:
         work.play(work.cosines)
         sizes = work.phi.double().cpu().numpy()[np.argsort(work.order)]
         home, (a, b) = Home.of(sizes), weights
-        terms = Terms.of(home, a[None], b[None], adversary, self.eps, sizes[None])
+        terms = BatchTerms.of(home, a[None], b[None], adversary, self.eps, sizes[None])
         at = search(work, terms, adversary.best(sizes)[1][None], self.tol)
         if at is None:
             return None
@@ -219,7 +219,7 @@ class StackEngine:
     """
 
     work: PairSteps
-    terms: Terms
+    terms: BatchTerms
     # Weights and potential of the kernel and the scalings in the buffers.
     _left: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -279,7 +279,7 @@ class StackEngine:
         return self
 
 
-def search(work: PairSteps, terms: Terms, alpha: Any, tol: float) -> Point | None:
+def search(work: PairSteps, terms: BatchTerms, alpha: Any, tol: float) -> Point | None:
     """Return weights and potentials whose estimated gap is half of `tol`, None where that fails.
 
     The kernel and the scalings in the buffers are those of the point.

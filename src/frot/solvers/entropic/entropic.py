@@ -179,7 +179,7 @@ class Entropic(Driven):
             best = run.spread(lower, rows, cols)
             yield Offer(upper, best)
         if best is not None and not run.forbidden:
-            yield from self._climb(run, run.engine.double(), *run.beside(best))
+            yield from self._climb(run, run.engine.double(), *run.restart_from(best))
             if host.shape[0] > 1 and host.shape[1] * host.shape[2] <= MIXED_UP_TO:
                 yield from self._mixtures(run, best.alpha)
 

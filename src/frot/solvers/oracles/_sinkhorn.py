@@ -17,7 +17,7 @@ from frot.solvers.sinkhorn.absent import potentials_at
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point
 from frot.solvers.sinkhorn.newton import newton_pays, newton_step
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = ["Sinkhorn"]
 
@@ -111,7 +111,7 @@ class Sinkhorn:
         geometry = standing_in(true, rows, cols)
         C = geometry.C if geometry.nonnegative else home.xp.abs(geometry.C)
         sizes = to_numpy(home.xp.mean(C))[None, None]
-        terms = Terms.of(home, rows, cols, Simplex(), eps, sizes)
+        terms = BatchTerms.of(home, rows, cols, Simplex(), eps, sizes)
         return DenseEngine(geometry, terms), true
 
     def _finish(self, engine: DenseEngine, at: Point) -> Point:

@@ -29,7 +29,7 @@ from frot.solvers.sinkhorn.ascent import ascend
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import BlockPasses, Passes, Point, gaps, make_point
 from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, row_blocks, scores_at
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = ["StreamEngine"]
 
@@ -51,7 +51,7 @@ class StreamEngine:
     """Sinkhorn by passes over blocks of rows; one problem at a time."""
 
     geometry: Geometry
-    terms: Terms
+    terms: BatchTerms
     exact: Geometry | None = None
 
     @property
@@ -296,7 +296,7 @@ def _sample(count: int, size: int, weights: Any) -> np.ndarray:
     return np.unique(order[np.minimum(picks, count - 1)])
 
 
-def sampled(geometry: Geometry, terms: Terms) -> tuple[DenseEngine, np.ndarray]:
+def sampled(geometry: Geometry, terms: BatchTerms) -> tuple[DenseEngine, np.ndarray]:
     """Return the problem between the sample's points, and the numbers of its rows."""
     _, _, n, m = geometry.shape
     home = terms.home

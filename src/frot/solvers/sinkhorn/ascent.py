@@ -30,7 +30,7 @@ from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point, Search, distances, gaps, regrets, select, take
 from frot.solvers.sinkhorn.newton import newton_pays, newton_step
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = ["PLAN", "WEIGHTS", "Aim", "Ascent", "ascend", "mirror_step"]
 
@@ -93,7 +93,7 @@ class Aim:
         """The gap that has to be proven of points that are near."""
         return self.gap if self.gradient is None else max(self.gap, self.gradient)
 
-    def near(self, terms: Terms, at: Point) -> Any:
+    def near(self, terms: BatchTerms, at: Point) -> Any:
         """Return which members are near enough to be proven, (B,)."""
         close = distances(terms, at) <= self.gap
         if self.gradient is None:
@@ -121,7 +121,7 @@ class Aim:
         return replace(self, strictness=TIGHTER * self.strictness)
 
 
-def mirror_step(terms: Terms, alpha: Any, phi: Any, step: Any) -> Any:
+def mirror_step(terms: BatchTerms, alpha: Any, phi: Any, step: Any) -> Any:
     """Return the weights a mirror step ahead, drawn to the prior by eta."""
     score = terms.log(alpha) + step * phi
     if terms.log_prior is not None:

@@ -58,7 +58,7 @@ from frot.costs.geometry import unit_of
 from frot.solvers.sinkhorn.engine import Engine, FirstPass, Passes, Point
 from frot.solvers.sinkhorn.kernel import Block, column_potentials, form_rows, scores_at
 from frot.solvers.sinkhorn.objective import kernel_surplus
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = [
     "Certificate",
@@ -148,7 +148,7 @@ def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
     return certify(precise, alpha, g)
 
 
-def settled_pass(terms: Terms, passes: Passes, g: Any) -> FirstPass:
+def settled_pass(terms: BatchTerms, passes: Passes, g: Any) -> FirstPass:
     """Form the plan of g, lowered where it cannot be told to a fraction of eps."""
     if terms.soft:
         # What f and g share is no constant: it decides how much mass there is.
@@ -165,7 +165,7 @@ def settled_pass(terms: Terms, passes: Passes, g: Any) -> FirstPass:
     return first
 
 
-def kept_pass(terms: Terms, at: Point, unit: float) -> FirstPass | None:
+def kept_pass(terms: BatchTerms, at: Point, unit: float) -> FirstPass | None:
     r"""Take the plan from the kernel that a search in double precision ended with.
 
     That saves forming it; minima of reduced costs are left out. Rounding of what the search made of
@@ -195,12 +195,12 @@ def kept_pass(terms: Terms, at: Point, unit: float) -> FirstPass | None:
     return FirstPass(g, f, b * at.columns, None, None, [block], at.right)
 
 
-def _coarse(terms: Terms, unit: float, g: Any) -> Any:
+def _coarse(terms: BatchTerms, unit: float, g: Any) -> Any:
     """Tell columns whose potential has last places that are no small share of eps."""
     return 4.0 * unit * terms.home.xp.abs(g) > COARSE * terms.eps
 
 
-def _lowered(terms: Terms, unit: float, g: Any, masses: Any) -> Any:
+def _lowered(terms: BatchTerms, unit: float, g: Any, masses: Any) -> Any:
     """Return g with potentials lowered that are too large for their last place to be less than eps.
 
     The columns of such, far points of next to no weight, get all or nothing of what they should,
@@ -419,7 +419,7 @@ def proving(engine: Engine, f: Any, g: Any) -> tuple[Any, Any]:
     return xp.where(some, f, xp.zeros_like(f)), xp.where(some, g, xp.zeros_like(g))
 
 
-def _lacking(terms: Terms, rows: Any, kept: Any) -> tuple[Any, Any, Any]:
+def _lacking(terms: BatchTerms, rows: Any, kept: Any) -> tuple[Any, Any, Any]:
     """Return u, v / t and t.
 
     Both sides lack the same but for rounding: the one that seems to lack less is given what is
@@ -435,7 +435,7 @@ def _lacking(terms: Terms, rows: Any, kept: Any) -> tuple[Any, Any, Any]:
     return lack_a, lack_b / share, total
 
 
-def _mixing(terms: Terms, mass: Any, left: Any, right: Any, total: Any) -> Any:
+def _mixing(terms: BatchTerms, mass: Any, left: Any, right: Any, total: Any) -> Any:
     """Return what the entropy of the sum adds to that of the plan, in units of eps."""
     xp, tiny = terms.home.xp, float(terms.home.xp.finfo(terms.home.dtype).smallest_normal)
     found = -mass * xp.log(mass)
@@ -463,13 +463,13 @@ class _Margins(NamedTuple):
     masses: Any
     light: Any
 
-    def scores(self, terms: Terms, f: Any, g: Any, entropy: Any) -> Any:
+    def scores(self, terms: BatchTerms, f: Any, g: Any, entropy: Any) -> Any:
         """Bound the rounding of f, and of the plan's entropy, by its potentials, (B,)."""
         eps, unit = terms.eps[:, 0], SCORE * self.unit
         off = unit * (abs(entropy) + eps * (2.0 + self.light)) + eps * (self.sums + self.moved)
         return off + self.minima(terms, f, g)
 
-    def minima(self, terms: Terms, f: Any, g: Any) -> Any:
+    def minima(self, terms: BatchTerms, f: Any, g: Any) -> Any:
         """Bound the rounding of the dual value of minima of reduced costs, (B,)."""
         xp = terms.home.xp
         rows, cols = xp.vecdot(terms.a, xp.abs(f)), xp.vecdot(self.masses, xp.abs(g))
@@ -477,7 +477,7 @@ class _Margins(NamedTuple):
         return SCORE * self.unit * size + self.sums * (rows + cols)
 
 
-def _margins(terms: Terms, passes: Passes, count: int, masses: Any) -> _Margins:
+def _margins(terms: BatchTerms, passes: Passes, count: int, masses: Any) -> _Margins:
     xp = terms.home.xp
     unit, off, sums = passes.unit, passes.mix_error(), passes.sums
     heavy = xp.maximum(masses, terms.b)
@@ -495,7 +495,7 @@ def _margins(terms: Terms, passes: Passes, count: int, masses: Any) -> _Margins:
     )
 
 
-def _plain(terms: Terms, f: Any, g: Any) -> tuple[Any, Any, Any]:
+def _plain(terms: BatchTerms, f: Any, g: Any) -> tuple[Any, Any, Any]:
     """Shift potentials without eps to where they prove most; return them and their dual value."""
     by = terms.shift(f, g)
     f, g = f + by, g - by

@@ -11,7 +11,7 @@ from frot.costs.geometry import Geometry, unit_of
 from frot.solvers.sinkhorn._scaling import Scaling, sweep_to
 from frot.solvers.sinkhorn.engine import BlockPasses, Point, make_point
 from frot.solvers.sinkhorn.kernel import row_blocks, scores_at
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = ["DIRECT_FROM", "DenseEngine", "dense_bytes", "stream_bytes"]
 
@@ -59,7 +59,7 @@ class DenseEngine:
     """
 
     geometry: Geometry
-    terms: Terms
+    terms: BatchTerms
     exact: Geometry | None = None
     crowd: int = 0
 
@@ -114,7 +114,7 @@ class DenseEngine:
     def _parts(self) -> list[slice]:
         return row_blocks(self.geometry, self.crowd)
 
-    def _sweeps(self, terms: Terms, alpha: Any, g: Any, closeness: Any, limit: int) -> Scaling:
+    def _sweeps(self, terms: BatchTerms, alpha: Any, g: Any, closeness: Any, limit: int) -> Scaling:
         scores = scores_at(self.geometry, terms, alpha)
         return sweep_to(scores, terms, g, closeness, limit, self._parts)
 

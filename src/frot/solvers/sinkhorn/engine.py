@@ -22,7 +22,7 @@ from frot.solvers.sinkhorn.kernel import (
     softmax_below,
     softmax_block,
 )
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = [
     "BlockPasses",
@@ -150,7 +150,7 @@ class BlockPasses:
     """
 
     def __init__(
-        self, geometry: Geometry, terms: Terms, alpha: Any, parts: list[slice], keeps: bool
+        self, geometry: Geometry, terms: BatchTerms, alpha: Any, parts: list[slice], keeps: bool
     ) -> None:
         self.terms, self.alpha, self.parts, self.keeps = terms, alpha, parts, keeps
         self.geometry = geometry
@@ -211,7 +211,7 @@ class BlockPasses:
         return rows, scores.total(partials, terms.a * rows, first.masses * thin)
 
 
-def _minima(scores: Scores, terms: Terms, g: Any, part: slice, block: Any) -> tuple[Any, Any]:
+def _minima(scores: Scores, terms: BatchTerms, g: Any, part: slice, block: Any) -> tuple[Any, Any]:
     """Return columns' largest scores below the rows' largest, and these, without weights."""
     xp = terms.home.xp
     if terms.bare:
@@ -229,7 +229,7 @@ class Search(Protocol):
     """Sinkhorn at given weights: what an ascent needs, and no more."""
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> BatchTerms:
         """Everything but the costs."""
         ...
 
@@ -288,7 +288,7 @@ class Engine(Search, Protocol):
 
 
 def make_point(
-    terms: Terms, alpha: Any, f: Any, g: Any, phi: Any, columns: Any, error: Any, **kept: Any
+    terms: BatchTerms, alpha: Any, f: Any, g: Any, phi: Any, columns: Any, error: Any, **kept: Any
 ) -> Point:
     r"""Add the two values to weights and potentials.
 
@@ -309,7 +309,7 @@ def make_point(
 
 
 def _soft_point(
-    terms: Terms, alpha: Any, f: Any, g: Any, phi: Any, columns: Any, error: Any, **kept: Any
+    terms: BatchTerms, alpha: Any, f: Any, g: Any, phi: Any, columns: Any, error: Any, **kept: Any
 ) -> Point:
     """The same where mass may go: any plan is one, so that the objective is that of this plan."""
     xp = terms.home.xp
@@ -362,7 +362,7 @@ def _relative(xp: Any, at: Point, width: Any) -> Any:
     return xp.where(xp.isnan(found), xp.zeros_like(found) + xp.inf, found)
 
 
-def distances(terms: Terms, at: Point) -> Any:
+def distances(terms: BatchTerms, at: Point) -> Any:
     """Return how wide proven intervals would be about, relative to the values, (B,).
 
     Mass in wrong columns has to be moved, which costs about as much as costs are; where marginals
@@ -376,7 +376,7 @@ def distances(terms: Terms, at: Point) -> Any:
         return _relative(xp, at, width)
 
 
-def regrets(terms: Terms, at: Point) -> Any:
+def regrets(terms: BatchTerms, at: Point) -> Any:
     """Return what the best answer to the plan's costs earns more than alpha, over the value, (B,).
 
     Unlike the gap it does not see columns that are wrong.

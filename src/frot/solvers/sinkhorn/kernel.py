@@ -31,7 +31,7 @@ from frot._base.arrays import Home, quiet, read_only
 from frot._base.stopping import check_deadline
 from frot.costs.geometry import Geometry
 from frot.costs.points import PointGeometry
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = [
     "Block",
@@ -88,7 +88,7 @@ class Scores(Protocol):
         ...
 
 
-def scores_at(geometry: Geometry, terms: Terms, alpha: Any) -> Scores:
+def scores_at(geometry: Geometry, terms: BatchTerms, alpha: Any) -> Scores:
     """Return the scores of the costs mixed by alpha."""
     if isinstance(geometry, PointGeometry):
         return _PointScores(geometry, terms, alpha)
@@ -98,7 +98,7 @@ def scores_at(geometry: Geometry, terms: Terms, alpha: Any) -> Scores:
 class _PointScores:
     """A product of scaled points, and norms."""
 
-    def __init__(self, geometry: PointGeometry, terms: Terms, alpha: Any) -> None:
+    def __init__(self, geometry: PointGeometry, terms: BatchTerms, alpha: Any) -> None:
         self.geometry: PointGeometry = geometry
         self.weights = geometry.feature_weights(alpha)[:, None, :] / terms.eps[:, :, None]
 
@@ -146,7 +146,7 @@ class _PointScores:
 class _CostScores:
     """Any costs, mixed block by block."""
 
-    def __init__(self, geometry: Geometry, terms: Terms, alpha: Any) -> None:
+    def __init__(self, geometry: Geometry, terms: BatchTerms, alpha: Any) -> None:
         self.geometry = geometry
         self.weights = alpha / terms.eps
 
@@ -233,14 +233,14 @@ class Block(NamedTuple):
     f: Any
 
 
-def form_rows(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> Iterator[Block]:
+def form_rows(scores: Scores, terms: BatchTerms, g: Any, parts: Sequence[slice]) -> Iterator[Block]:
     """Yield blocks of rows of the plan that g makes."""
     for part, block in score_rows(scores, terms, g, parts):
         yield softmax_block(scores, terms, part, block)
 
 
 def score_rows(
-    scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]
+    scores: Scores, terms: BatchTerms, g: Any, parts: Sequence[slice]
 ) -> Iterator[tuple[slice, Any]]:
     """Yield blocks of the scores whose softmaxes the rows are, (B, r, m).
 
@@ -255,7 +255,7 @@ def score_rows(
         yield part, scores.block(part, bias)
 
 
-def softmax_block(scores: Scores, terms: Terms, part: slice, block: Any) -> Block:
+def softmax_block(scores: Scores, terms: BatchTerms, part: slice, block: Any) -> Block:
     """Make a block of a plan from its scores, which are used up."""
     xp = terms.home.xp
     with quiet():
@@ -264,7 +264,7 @@ def softmax_block(scores: Scores, terms: Terms, part: slice, block: Any) -> Bloc
         return softmax_below(scores, terms, part, block, top)
 
 
-def softmax_below(scores: Scores, terms: Terms, part: slice, block: Any, top: Any) -> Block:
+def softmax_below(scores: Scores, terms: BatchTerms, part: slice, block: Any, top: Any) -> Block:
     """Make a block of a plan from its scores below the rows' largest, which are `top`."""
     xp = terms.home.xp
     with quiet():
@@ -307,7 +307,7 @@ def inverse_of(array: Any) -> Any:
     return 1.0 / array
 
 
-def column_potentials(scores: Scores, terms: Terms, f: Any, parts: Sequence[slice]) -> Any:
+def column_potentials(scores: Scores, terms: BatchTerms, f: Any, parts: Sequence[slice]) -> Any:
     r"""Return :math:`g_j = -\varepsilon \log \sum_i a_i e^{(f_i - M_{ij})/\varepsilon}`, (B, m).
 
     Where columns need not be kept, damped.
@@ -345,7 +345,7 @@ class Gibbs:
     """
 
     geometry: Geometry
-    terms: Terms
+    terms: BatchTerms
     alpha: Any
     g: Any
     thin: Any

@@ -23,7 +23,7 @@ import numpy as np
 from frot._base.arrays import Home, at_least, quiet, to_numpy
 from frot.problem.adversary import GivenSet, SimplexFamily, capped_softmax
 
-__all__ = ["Soft", "Terms"]
+__all__ = ["BatchTerms", "Soft"]
 
 # Weights further apart than this need a look at them before kernels are scaled.
 UNEVEN = 1e3
@@ -87,7 +87,7 @@ class Soft:
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class BatchTerms:
     r"""Weights of the points, and both regularisations.
 
     Attributes
@@ -102,7 +102,7 @@ class Terms:
         No group weighs more than 1/k.
     smooth : bool
         Whether eta > 0, for some problem at least.
-    exact : Terms, optional
+    exact : BatchTerms, optional
         The same in double precision as they were given, where these are rounded to single: bounds
         have to be about the problem that was asked for.
     uneven : bool
@@ -128,7 +128,7 @@ class Terms:
     log_prior: Any = None
     k: int = 1
     smooth: bool = False
-    exact: Terms | None = None
+    exact: BatchTerms | None = None
     uneven: bool = False
     gaps: bool = False
     even: bool = False
@@ -148,7 +148,7 @@ class Terms:
         eta: Any = None,
         symmetric: bool = False,
         tau: tuple[Any, Any] = (math.inf, math.inf),
-    ) -> Terms:
+    ) -> BatchTerms:
         """Bring the terms of problems to where their costs are; `eta` may differ by member.
 
         `sizes` are the mean sizes of the groups' costs, (B, L); prices `tau` of rows and columns,
@@ -180,7 +180,7 @@ class Terms:
         )
         return exact.at(home)
 
-    def at(self, home: Home) -> Terms:
+    def at(self, home: Home) -> BatchTerms:
         """The same terms in the precision of another home."""
         if home.dtype == self.home.dtype:
             return self
@@ -237,7 +237,7 @@ class Terms:
         within = (scale < SINGLE_RANGE) & (np.minimum(scale, eps) > 1.0 / SINGLE_RANGE)
         return not light and bool(within.all())
 
-    def members(self, index: Any) -> Terms:
+    def members(self, index: Any) -> BatchTerms:
         """The terms of some problems only."""
         parts = {
             name: self.home.xp.take(getattr(self, name), index, axis=0)
