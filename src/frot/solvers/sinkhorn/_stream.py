@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import quiet, to_numpy
-from frot.costs.geometry import Geometry, unit_of
+from frot.costs.geometry import Geometry
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.aggregate import Clusters, cluster_points, cluster_scalings
 from frot.solvers.sinkhorn.ascent import ascend
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.engine import BlockPasses, Passes, Point, gaps, make_point
+from frot.solvers.sinkhorn.engine import BlockEngine, BlockPasses, Passes, Point, gaps, make_point
 from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, row_blocks, scores_at
 from frot.solvers.sinkhorn.terms import BatchTerms
 
@@ -47,31 +47,17 @@ ACCURACY = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class StreamEngine:
+class StreamEngine(BlockEngine):
     """Sinkhorn by passes over blocks of rows; one problem at a time."""
-
-    geometry: Geometry
-    terms: BatchTerms
-    exact: Geometry | None = None
 
     @property
     def patience(self) -> float:
         """Every pass forms the kernel anew: a step on the weights costs no more than a sweep."""
         return 0.5
 
-    @property
-    def noise(self) -> float:
-        """Some units in the last place."""
-        return 8.0 * unit_of(self.terms.home)
-
     def passes(self, alpha: Any) -> Passes:
         """Passes that form the plan anew, and keep nothing."""
         return BlockPasses(self.geometry, self.terms, alpha, self.parts, keeps=False)
-
-    @property
-    def prover(self) -> StreamEngine:
-        """Double precision."""
-        return self.double()
 
     @property
     def parts(self) -> list[slice]:
@@ -220,15 +206,6 @@ class StreamEngine:
             left = rows[block.part, :] * (terms.a[:, block.part] / block.total)[0, :, None]
             found = found + xp.matrix_transpose(left) @ (block.kernel[0, :, :] @ cols)
         return to_numpy(found).astype(float)
-
-    def double(self) -> StreamEngine:
-        """The same in double precision, on the costs as they were given."""
-        return self if self.terms.home.dtype == self.terms.home.xp.float64 else self._doubled
-
-    @cached_property
-    def _doubled(self) -> StreamEngine:
-        geometry = self.exact or self.geometry.double()
-        return StreamEngine(geometry, self.terms.at(geometry.home))
 
 
 class _Slow:

@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from frot._base.arrays import quiet
-from frot.costs.geometry import Geometry, unit_of
 from frot.solvers.sinkhorn._scaling import Scaling, sweep_to
-from frot.solvers.sinkhorn.engine import BlockPasses, Point, make_point
+from frot.solvers.sinkhorn.engine import BlockEngine, BlockPasses, Point, make_point
 from frot.solvers.sinkhorn.kernel import row_blocks, scores_at
 from frot.solvers.sinkhorn.terms import BatchTerms
 
@@ -51,16 +50,12 @@ def stream_bytes(n: int, m: int, d: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class DenseEngine:
+class DenseEngine(BlockEngine):
     """Kernels as matrices.
 
-    `exact` are the costs in double precision, and `crowd` is the number of members that these were
-    once among, zero if they are all.
+    `crowd` is the number of members that these were once among, zero if they are all.
     """
 
-    geometry: Geometry
-    terms: BatchTerms
-    exact: Geometry | None = None
     crowd: int = 0
 
     @property
@@ -68,19 +63,9 @@ class DenseEngine:
         """Sweeps on a kernel that is kept cost little next to forming it."""
         return 0.1
 
-    @property
-    def noise(self) -> float:
-        """Some units in the last place."""
-        return 8.0 * unit_of(self.terms.home)
-
     def passes(self, alpha: Any) -> BlockPasses:
         """Passes that keep the plan."""
         return BlockPasses(self.geometry, self.terms, alpha, self.parts, keeps=True)
-
-    @property
-    def prover(self) -> DenseEngine:
-        """Double precision."""
-        return self.double()
 
     def first_weights(self, alpha: Any) -> tuple[Any, Any]:
         """None better: steps on the weights are cheap."""
@@ -138,15 +123,6 @@ class DenseEngine:
     def stack(self) -> Any:
         """All costs at once, (B, L, n, m), for second derivatives."""
         return self.geometry.stack()
-
-    def double(self) -> DenseEngine:
-        """The same in double precision, on the costs as they were given."""
-        return self if self.terms.home.dtype == self.terms.home.xp.float64 else self._doubled
-
-    @cached_property
-    def _doubled(self) -> DenseEngine:
-        geometry = self.exact or self.geometry.double()
-        return DenseEngine(geometry, self.terms.at(geometry.home), crowd=self.crowd)
 
     def members(self, index: Any) -> DenseEngine:
         """Some problems of the batch only."""

@@ -8,7 +8,8 @@ With rows exact, potentials (f, g) and weights alpha make the plan
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from frot._base.arrays import quiet
 from frot.costs.geometry import Geometry, unit_of
@@ -24,7 +25,11 @@ from frot.solvers.sinkhorn.kernel import (
 )
 from frot.solvers.sinkhorn.terms import BatchTerms
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 __all__ = [
+    "BlockEngine",
     "BlockPasses",
     "Engine",
     "FirstPass",
@@ -285,6 +290,37 @@ class Engine(Search, Protocol):
     def prover(self) -> Engine:
         """The engine that proofs are left to; its terms are in double precision."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class BlockEngine:
+    """What engines have in common that form kernels from the costs, in the costs' own precision.
+
+    `exact` are the costs in double precision, where those of the search are not.
+    """
+
+    geometry: Geometry
+    terms: BatchTerms
+    exact: Geometry | None = None
+
+    @property
+    def noise(self) -> float:
+        """Some units in the last place."""
+        return 8.0 * unit_of(self.terms.home)
+
+    @property
+    def prover(self) -> Self:
+        """Double precision."""
+        return self.double()
+
+    def double(self) -> Self:
+        """The same in double precision, on the costs as they were given."""
+        return self if self.terms.home.dtype == self.terms.home.xp.float64 else self._doubled
+
+    @cached_property
+    def _doubled(self) -> Self:
+        geometry = self.exact or self.geometry.double()
+        return replace(self, geometry=geometry, terms=self.terms.at(geometry.home), exact=None)
 
 
 def make_point(
