@@ -87,17 +87,12 @@ class Solved:
             alpha, phi = proof.alpha, proof.phi
         else:
             values = bring([one.lower if one.eps > 0.0 else one.value for one in results])
-            pairs = [one.potentials for one in results]
+            rows = [(one.alpha, one.phi, *one.potentials) for one in results]
             alpha, phi, f, g = (
                 torch.stack(
-                    [torch.as_tensor(part, dtype=torch.float64, device=device) for part in parts]
+                    [torch.as_tensor(part, dtype=values.dtype, device=device) for part in parts]
                 )
-                for parts in (
-                    [one.alpha for one in results],
-                    [one.phi for one in results],
-                    [pair[0] for pair in pairs],
-                    [pair[1] for pair in pairs],
-                )
+                for parts in zip(*rows, strict=True)
             )
         entropy = -torch.special.xlogy(alpha, alpha).sum(1)
         if log_prior is not None:

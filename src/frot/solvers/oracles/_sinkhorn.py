@@ -16,7 +16,7 @@ from frot.solvers.oracles._protocol import Transport
 from frot.solvers.sinkhorn.absent import potentials_at
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point
-from frot.solvers.sinkhorn.newton import newton_pays, newton_step
+from frot.solvers.sinkhorn.newton import newton_step
 from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = ["Sinkhorn"]
@@ -130,7 +130,7 @@ def _newton(engine: DenseEngine, at: Point, tol: float, limit: int) -> tuple[Poi
     """Newton steps on the potentials, coming down to eps: at a small one they are short."""
     terms = engine.terms
     home, steps = terms.home, 0
-    if not newton_pays(engine) or home.dtype != home.xp.float64:
+    if not engine.newton_pays or home.dtype != home.xp.float64:
         return at, 0
     for factor in NEWTON_PATH:
         part = replace(engine, terms=replace(terms, eps=factor * terms.eps))

@@ -29,7 +29,7 @@ from typing import Any
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point, Search, distances, gaps, regrets, select, take
-from frot.solvers.sinkhorn.newton import newton_pays, newton_step
+from frot.solvers.sinkhorn.newton import newton_step
 from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = ["PLAN", "WEIGHTS", "Aim", "Ascent", "ascend", "mirror_step"]
@@ -200,11 +200,11 @@ class Ascent:
             terms = self.engine.terms
             gap = gaps(terms.home.xp, self.at)
             slow = count >= due or self.at.work > SLOW_SWEEPS
-            if slow and self.single and self._newton_suits:
+            if slow and self.single and self.engine.newton_pays:
                 # Second derivatives are for double precision.
                 return
             near = float(terms.home.xp.max(gap)) <= NEWTON_GAP
-            if (slow or near) and not self.single and self._newton_suits:
+            if (slow or near) and not self.single and self.engine.newton_pays:
                 yield from self._newton()
                 tries += 1
                 if tries == NEWTON_TRIES:
@@ -214,10 +214,6 @@ class Ascent:
             self._mirror(gap)
             if float(terms.home.xp.max(self.step * self.engine.terms.scale)) < SMALLEST_STEP:
                 return
-
-    @property
-    def _newton_suits(self) -> bool:
-        return isinstance(self.engine, DenseEngine) and newton_pays(self.engine)
 
     def _mirror(self, gap: Any) -> None:
         """Step on the weights, each member by its own length, and sweep there."""

@@ -25,6 +25,10 @@ STREAMED, COORDINATES = 600_000_000, 16
 # this factor, each solved no better than roughly. Above, forming kernels costs more than it saves.
 DIRECT_FROM, FIRST_EPS, EPS_FACTOR = 1 / 25, 1 / 8, 4.0
 ROUGH, NEARLY = 1e-2, 2.0
+# Beyond these a Newton step costs more than the mirror steps and sweeps it saves.
+MOST_POINTS = 1_500
+MOST_GROUPS = 100
+MOST_BYTES = 1_500_000_000
 
 
 def dense_bytes(n: int, m: int) -> int:
@@ -62,6 +66,13 @@ class DenseEngine(BlockEngine):
     def patience(self) -> float:
         """Sweeps on a kernel that is kept cost little next to forming it."""
         return 0.1
+
+    @property
+    def newton_pays(self) -> bool:
+        """Whether second derivatives are cheap enough to be formed."""
+        batch, count, n, m = self.geometry.shape
+        few = count <= MOST_GROUPS and m + count <= MOST_POINTS
+        return few and 16 * batch * count * n * m <= MOST_BYTES
 
     def passes(self, alpha: Any) -> BlockPasses:
         """Passes that keep the plan."""

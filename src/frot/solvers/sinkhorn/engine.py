@@ -248,6 +248,11 @@ class Search(Protocol):
         """What dual values are off by, of themselves."""
         ...
 
+    @property
+    def newton_pays(self) -> bool:
+        """Whether it is an engine for joint Newton steps, and they cost little."""
+        ...
+
     def start(self, alpha: Any, closeness: Any = 1e-2) -> Point:
         """Potentials for the weights, from nothing."""
         ...
@@ -307,6 +312,11 @@ class BlockEngine:
     def noise(self) -> float:
         """Some units in the last place."""
         return 8.0 * unit_of(self.terms.home)
+
+    @property
+    def newton_pays(self) -> bool:
+        """Second derivatives take a kernel that is kept."""
+        return False
 
     @property
     def prover(self) -> Self:
