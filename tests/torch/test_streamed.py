@@ -12,6 +12,7 @@ from torch import Tensor
 
 import frot
 from frot.solvers.sinkhorn import clouds
+from frot.solvers.sinkhorn.ascent import PLAN, WEIGHTS
 from frot.torch import FRWDLoss, _streamed
 from tests.solvers.sinkhorn import fused_plain
 
@@ -66,7 +67,10 @@ def test_gradients_are_those_of_double_precision(kind: str, groups: list[int], d
     loss = FRWDLoss(groups, **options)
     value, found = gradient(loss, data(kind))
     assert loss._clouds
-    assert loss._clouds[0].gradient_error <= loss.tol
+    one = loss._clouds[0]
+    # What the gradient is off by, estimated: see `Aim`.
+    estimate = 0.5 * PLAN * one.error + 0.5 * WEIGHTS * np.sqrt(one.regret)
+    assert estimate.max() <= loss.tol
     exact_loss = FRWDLoss(groups, **options, tol=1e-7)
     expected, exact = gradient(exact_loss, data(kind, torch.float64))
     assert not exact_loss._clouds

@@ -13,7 +13,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from frot._base.arrays import quiet, to_numpy
 from frot._base.errors import InputError, brief, warn_caller
-from frot._base.stopping import finish
 from frot._base.validate import check_choice
 from frot.costs import Costs
 from frot.plans.feasible import round_plan
@@ -24,7 +23,7 @@ from frot.problem.bounds import Lower, Upper, lower_bound, relative_gap, upper_b
 from frot.problem.problem import Problem
 from frot.problem.result import Result
 from frot.problem.status import Status
-from frot.solvers.drive import Callback, Driven, Offer
+from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.column_generation import last_lower
 from frot.solvers.exact.interior import step_length
 from frot.solvers.oracles import NetworkSimplex, Oracle, Transport, keeps_potentials
@@ -193,20 +192,8 @@ class FrankWolfe(Driven):
                     "same."
                 )
 
-    def __call__(
-        self,
-        problem: Problem,
-        start: Start | None = None,
-        callback: Callback | None = None,
-        progress: bool = False,
-    ) -> Result:
-        """Solve `problem`; the result knows how far off proposition 3 says it may be."""
-        return finish(
-            lambda: super(FrankWolfe, self).__call__(problem, start, callback, progress),
-            lambda result: self._rated(problem, result),
-        )
-
-    def _rated(self, problem: Problem, result: Result) -> Result:
+    def complete(self, problem: Problem, result: Result) -> Result:
+        """The result knows how far off proposition 3 says it may be."""
         costs, eta = problem.costs, problem.adversary.eta
         # A mixture is best only to some accuracy, and so is what Sinkhorn or a time limit leaves.
         exact = isinstance(self.oracle, NetworkSimplex) and self.step != "fully_corrective"

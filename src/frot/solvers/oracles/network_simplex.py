@@ -125,7 +125,7 @@ class NetworkSimplex:
             finer = _finer(reduced, flow, last, cap, (a, b), pivots)
             if finer is None:
                 break
-            flow, reduced, (more_f, more_g) = finer
+            flow, reduced, more_f, more_g = finer
             f, g = f + more_f, g + more_g
         used = flow.plan > 0.0
         if forbidden:
@@ -213,14 +213,6 @@ def _cut_flow(reduced: np.ndarray, cap: float, a: np.ndarray, b: np.ndarray, piv
     return network_simplex(scaled, a, b, pivots)
 
 
-class _Finer(NamedTuple):
-    """A flow at costs that are cut lower, these costs uncut, and what its potentials add."""
-
-    flow: Flow
-    reduced: np.ndarray
-    potentials: tuple[np.ndarray, np.ndarray]
-
-
 def _finer(
     before: np.ndarray,
     flow: Flow,
@@ -228,14 +220,17 @@ def _finer(
     cap: float,
     weights: tuple[np.ndarray, np.ndarray],
     pivots: int,
-) -> _Finer | None:
-    """Transport at the reduced costs of a flow's potentials; None if it needs more than `cap`."""
+) -> tuple[Flow, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Transport at the reduced costs of a flow's potentials; None if it needs more than `cap`.
+
+    Returns the flow, these costs uncut, and what its potentials add.
+    """
     left = before - (flow.f * last)[:, None] - flow.g * last
     reduced, f, g = _reduce(left)
     finer = _cut_flow(reduced, cap, *weights, pivots)
     if not finer.solved or ((reduced > cap) & (finer.plan > 0.0)).any():
         return None
-    return _Finer(finer, reduced, (f + finer.f * cap, g + finer.g * cap))
+    return finer, reduced, f + finer.f * cap, g + finer.g * cap
 
 
 def _pivots_in_time(n: int, m: int) -> float:

@@ -136,11 +136,6 @@ class Found:
         n, m = self.clouds.sizes
         return self.potentials[n : n + m]
 
-    @property
-    def gradient_error(self) -> float:
-        """What the gradient is off by, estimated."""
-        return float((0.5 * PLAN * self.error + 0.5 * WEIGHTS * np.sqrt(self.regret)).max())
-
 
 class Clouds:
     """Points, centred, and what does not change with potentials and weights.

@@ -9,7 +9,7 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 from frot._base.stopping import no_deadline, seconds_left
-from frot.costs import DeviceCosts, StackedCosts
+from frot.costs import DeviceCosts
 from frot.costs.geometry import Geometry, stand_ins, standing_in
 from frot.costs.stack import stack_of
 from frot.plans.lazy import LazyPlan
@@ -35,7 +35,6 @@ from frot.solvers.sinkhorn.terms import BatchTerms
 __all__ = [
     "SINGLE_TO",
     "EntropicRun",
-    "host_costs",
     "host_problem",
     "proof_seconds",
     "time_for_objective",
@@ -264,11 +263,6 @@ def _search(geometry: Geometry, problem: Problem, tol: float) -> Geometry:
     return geometry.single()
 
 
-def host_costs(geometry: Geometry) -> StackedCosts:
-    """Bring the costs of one problem to the host, as a stack that knows its errors."""
-    return stack_of(DeviceCosts(geometry, geometry.home))
-
-
 def host_problem(geometry: Geometry, terms: BatchTerms) -> tuple[Problem, np.ndarray, np.ndarray]:
     """Bring one problem to the host; return it and the rows and columns that it has.
 
@@ -281,7 +275,8 @@ def host_problem(geometry: Geometry, terms: BatchTerms) -> tuple[Problem, np.nda
     """
     prior = None if terms.log_prior is None else to_numpy(terms.log_prior)[0]
     problem = Problem(
-        host_costs(geometry),
+        # A stack that knows its errors.
+        stack_of(DeviceCosts(geometry, geometry.home)),
         to_numpy(terms.a)[0],
         to_numpy(terms.b)[0],
         adversary=simplex_of(terms.k, float(terms.eta[0, 0]), prior),
