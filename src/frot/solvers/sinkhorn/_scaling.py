@@ -210,7 +210,7 @@ class _Sweeps:
     def __init__(self, scores: Scores, terms: BatchTerms, g: Any, parts: Sequence[slice]) -> None:
         self.scores, self.terms, self.parts = scores, terms, parts
         self.alone = terms.a.shape[0] == 1
-        self.eps, self.scale = (self.inside(part) for part in (terms.eps, terms.scale))
+        self.eps = self.inside(terms.eps)
         self.relaxation = Relaxation(terms.home, self.inside(terms.eps[:, 0]))
         # A kernel has lost what is below its smallest number: next to nothing, times this.
         self.bound = BOUND if terms.home.dtype == terms.home.xp.float64 else BOUND_SINGLE

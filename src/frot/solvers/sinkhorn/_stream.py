@@ -27,7 +27,7 @@ from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.aggregate import Clusters, cluster_points, cluster_scalings
 from frot.solvers.sinkhorn.ascent import ascend
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.engine import BlockEngine, BlockPasses, Passes, Point, gaps, make_point
+from frot.solvers.sinkhorn.engine import BlockPasses, Engine, Passes, Point, gaps, make_point
 from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, row_blocks, scores_at
 from frot.solvers.sinkhorn.terms import BatchTerms
 
@@ -47,7 +47,7 @@ ACCURACY = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class StreamEngine(BlockEngine):
+class StreamEngine(Engine):
     """Sinkhorn by passes over blocks of rows; one problem at a time."""
 
     @property
@@ -58,11 +58,6 @@ class StreamEngine(BlockEngine):
     def passes(self, alpha: Any) -> Passes:
         """Passes that form the plan anew, and keep nothing."""
         return BlockPasses(self.geometry, self.terms, alpha, self.parts, keeps=False)
-
-    @property
-    def parts(self) -> list[slice]:
-        """Blocks of rows that kernels are formed in."""
-        return row_blocks(self.geometry)
 
     def first_weights(self, alpha: Any) -> tuple[Any, Any]:
         """Those of the same problem between a sample of the points, with its potentials."""

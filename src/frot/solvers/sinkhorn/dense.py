@@ -8,7 +8,7 @@ from typing import Any
 
 from frot._base.arrays import quiet
 from frot.solvers.sinkhorn._scaling import Scaling, sweep_to
-from frot.solvers.sinkhorn.engine import BlockEngine, BlockPasses, Point, make_point
+from frot.solvers.sinkhorn.engine import BlockPasses, Engine, Point, make_point
 from frot.solvers.sinkhorn.kernel import row_blocks, scores_at
 from frot.solvers.sinkhorn.terms import BatchTerms
 
@@ -54,7 +54,7 @@ def stream_bytes(n: int, m: int, d: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class DenseEngine(BlockEngine):
+class DenseEngine(Engine):
     """Kernels as matrices.
 
     `crowd` is the number of members that these were once among, zero if they are all.
@@ -77,10 +77,6 @@ class DenseEngine(BlockEngine):
     def passes(self, alpha: Any) -> BlockPasses:
         """Passes that keep the plan."""
         return BlockPasses(self.geometry, self.terms, alpha, self.parts, keeps=True)
-
-    def first_weights(self, alpha: Any) -> tuple[Any, Any]:
-        """None better: steps on the weights are cheap."""
-        return alpha, None
 
     def start(self, alpha: Any, closeness: Any = 1e-2, limit: int = FIRST_SWEEPS) -> Point:
         """Come down from a large eps; every problem of a batch has its own and comes down to it."""

@@ -7,6 +7,7 @@ With rows exact, potentials (f, g) and weights alpha make the plan
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -18,6 +19,7 @@ from frot.solvers.sinkhorn.kernel import (
     Block,
     Scores,
     form_rows,
+    row_blocks,
     score_rows,
     scores_at,
     softmax_below,
@@ -29,13 +31,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = [
-    "BlockEngine",
     "BlockPasses",
     "Engine",
     "FirstPass",
     "Passes",
     "Point",
-    "Search",
     "distances",
     "gaps",
     "make_point",
@@ -230,76 +230,9 @@ def _minima(scores: Scores, terms: BatchTerms, g: Any, part: slice, block: Any) 
     return xp.max(bare, axis=1), top
 
 
-class Search(Protocol):
-    """Sinkhorn at given weights: what an ascent needs, and no more."""
-
-    @property
-    def terms(self) -> BatchTerms:
-        """Everything but the costs."""
-        ...
-
-    @property
-    def patience(self) -> float:
-        """Mass in wrong columns to sweep to, over the gap: small where sweeps are cheap."""
-        ...
-
-    @property
-    def noise(self) -> float:
-        """What dual values are off by, of themselves."""
-        ...
-
-    @property
-    def newton_pays(self) -> bool:
-        """Whether it is an engine for joint Newton steps, and they cost little."""
-        ...
-
-    def start(self, alpha: Any, closeness: Any = 1e-2) -> Point:
-        """Potentials for the weights, from nothing."""
-        ...
-
-    def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
-        """Potentials for the weights, from the potential g."""
-        ...
-
-    def double(self) -> Search:
-        """The same in double precision."""
-        ...
-
-
-class Engine(Search, Protocol):
-    """Sinkhorn with proofs, for one way of keeping the kernel."""
-
-    @property
-    def geometry(self) -> Geometry:
-        """The costs."""
-        ...
-
-    @property
-    def parts(self) -> list[slice]:
-        """Blocks of rows that kernels are formed in."""
-        ...
-
-    def first_weights(self, alpha: Any) -> tuple[Any, Any]:
-        """Better weights than these to start from, and potentials g where they come with them."""
-        ...
-
-    def passes(self, alpha: Any) -> Passes:
-        """The passes that a proof at these weights takes."""
-        ...
-
-    def double(self) -> Engine:
-        """The same engine in double precision."""
-        ...
-
-    @property
-    def prover(self) -> Engine:
-        """The engine that proofs are left to; its terms are in double precision."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
-class BlockEngine:
-    """What engines have in common that form kernels from the costs, in the costs' own precision.
+class Engine(ABC):
+    """Sinkhorn with proofs, for one way of keeping the kernel.
 
     `exact` are the costs in double precision, where those of the search are not.
     """
@@ -309,18 +242,44 @@ class BlockEngine:
     exact: Geometry | None = None
 
     @property
+    @abstractmethod
+    def patience(self) -> float:
+        """Mass in wrong columns to sweep to, over the gap: small where sweeps are cheap."""
+
+    @property
     def noise(self) -> float:
-        """Some units in the last place."""
+        """What dual values are off by, of themselves: some units in the last place."""
         return 8.0 * unit_of(self.terms.home)
 
     @property
     def newton_pays(self) -> bool:
-        """Second derivatives take a kernel that is kept."""
+        """Whether joint Newton steps cost little; they take a kernel that is kept."""
         return False
 
     @property
-    def prover(self) -> Self:
-        """Double precision."""
+    def parts(self) -> list[slice]:
+        """Blocks of rows that kernels are formed in."""
+        return row_blocks(self.geometry)
+
+    def first_weights(self, alpha: Any) -> tuple[Any, Any]:
+        """Better weights than these to start from, and potentials g where they come with them."""
+        return alpha, None
+
+    @abstractmethod
+    def start(self, alpha: Any, closeness: Any = 1e-2) -> Point:
+        """Potentials for the weights, from nothing."""
+
+    @abstractmethod
+    def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
+        """Potentials for the weights, from the potential g."""
+
+    @abstractmethod
+    def passes(self, alpha: Any) -> Passes:
+        """The passes that a proof at these weights takes."""
+
+    @property
+    def prover(self) -> Engine:
+        """The engine that proofs are left to; its terms are in double precision."""
         return self.double()
 
     def double(self) -> Self:
