@@ -81,14 +81,14 @@ def check_pair(
     return PointPair(X, Y, a, b, names, columns, home)
 
 
-class At(NamedTuple):
+class ProvenPlan(NamedTuple):
     """An optimal plan of one cost, and the lower bound it proves."""
 
     plan: Plan
     lower: Lower
 
 
-def transport_at(problem: Problem, alpha: np.ndarray | None = None) -> At:
+def transport_at(problem: Problem, alpha: np.ndarray | None = None) -> ProvenPlan:
     """Transport exactly at the cost of the given weights (one group: of weight one).
 
     Examples
@@ -100,7 +100,7 @@ def transport_at(problem: Problem, alpha: np.ndarray | None = None) -> At:
     weights = np.ones(1) if alpha is None else alpha
     mixed = problem.costs.mix(weights)
     found = NetworkSimplex()(mixed, problem.a, problem.b)
-    return At(found.plan, lower_bound(problem, weights, found.g, mixed))
+    return ProvenPlan(found.plan, lower_bound(problem, weights, found.g, mixed))
 
 
 def displacement_doubt(problem: Problem, plan: Plan, features: int) -> float:

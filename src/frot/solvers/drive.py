@@ -275,9 +275,9 @@ def drive(
     if interrupt is not None:
         raise Interrupted(result) from interrupt
     # The paper's algorithm is a number of steps, and without a tolerance no more was asked for.
-    told = keep_last and tol == 0.0 and status is Status.MAX_ITER
+    as_asked = keep_last and tol == 0.0 and status is Status.MAX_ITER
     right = status is Status.PRECISION and _is_right(problem, upper, lower)
-    if not status.ok and not right and not told:
+    if not status.ok and not right and not as_asked:
         warn_unfinished(result, tol)
     return result
 

@@ -32,12 +32,12 @@ from frot.solvers.sinkhorn.run import EntropicRun
 from frot.solvers.start import Start
 
 __all__ = [
-    "Found", "FrankWolfe", "OracleRun", "best_mixture", "corrective_steps", "line_search",
+    "CostedPlan", "FrankWolfe", "OracleRun", "best_mixture", "corrective_steps", "line_search",
     "rate_bound",
 ]  # fmt: skip
 
 
-class Found(NamedTuple):
+class CostedPlan(NamedTuple):
     """A feasible plan and its group costs."""
 
     plan: Plan
@@ -58,7 +58,7 @@ class OracleRun:
         self.calls = self.failures = 0
         self._g: Any = None
 
-    def vertex(self, alpha: np.ndarray) -> tuple[Found, Lower]:
+    def vertex(self, alpha: np.ndarray) -> tuple[CostedPlan, Lower]:
         """Transport at the weights `alpha`: a feasible plan with its costs, and a lower bound."""
         self.calls += 1
         if keeps_potentials(self.oracle):
@@ -73,14 +73,14 @@ class OracleRun:
         if self.oracle.entropic:
             plan = round_plan(plan, problem.a, problem.b)
         lower = lower_bound(problem, alpha, transport.g, mixed)
-        return Found(plan, problem.costs.inner(plan)), lower
+        return CostedPlan(plan, problem.costs.inner(plan)), lower
 
     @cached_property
     def _entropic(self) -> EntropicRun:
         sweeps: Any = self.oracle
         return EntropicRun(self.problem, sweeps.tol)
 
-    def _lazy_vertex(self, alpha: np.ndarray) -> tuple[Found, Lower]:
+    def _lazy_vertex(self, alpha: np.ndarray) -> tuple[CostedPlan, Lower]:
         """Keep the plan as its potentials, so that an average of T plans costs T of these."""
         run = self._entropic
         oracle: Any = self.oracle
@@ -91,7 +91,7 @@ class OracleRun:
         self._g = at.g
         self.failures += not float(at.error[0]) <= oracle.tol
         proof = certify(engine, at.alpha, at.g)
-        found = Found(run.plan(proof), to_numpy(proof.phi[0, :]))
+        found = CostedPlan(run.plan(proof), to_numpy(proof.phi[0, :]))
         lower, terms = run.plain_lower(proof), engine.double().terms
         xp = terms.home.xp
         proven = xp.vecdot(terms.a, proof.plain_f) + xp.vecdot(terms.b, proof.plain_g)
@@ -236,7 +236,7 @@ def _begin(run: OracleRun, start: Start) -> tuple[np.ndarray, Upper | None]:
     return (upper.phi, upper) if upper.bound < np.inf else (problem.independent, None)
 
 
-def _moved(problem: Problem, at: Upper | None, to: Found, gamma: float) -> Upper:
+def _moved(problem: Problem, at: Upper | None, to: CostedPlan, gamma: float) -> Upper:
     """Return the plan a share gamma of the way; None stands for a plan that gamma = 1 discards."""
     if at is None or gamma == 1.0:
         return upper_bound(problem, to.plan, to.phi, rounded=True)
@@ -290,7 +290,7 @@ def corrective_steps(run: OracleRun, start: Start, smoothing: float = SMOOTHING)
     """
     problem = run.problem
     phi, first = _begin(run, start)
-    known = [] if first is None else [Found(first.plan, first.phi)]
+    known = [] if first is None else [CostedPlan(first.plan, first.phi)]
     alpha = start.alpha
     if alpha is None:
         # At eta = 0 the adversary's answer to a b^T is a single group; all of them say more.

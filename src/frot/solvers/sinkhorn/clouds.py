@@ -35,7 +35,7 @@ from frot.solvers.sinkhorn._fused import MOST_FEATURES, WIDTH
 from frot.solvers.sinkhorn._stream import Momentum
 from frot.solvers.sinkhorn.ascent import PLAN, WEIGHTS
 
-__all__ = ["Clouds", "Found", "Options", "Search", "cloud_kernels", "solve_clouds"]
+__all__ = ["CloudSolution", "Clouds", "Options", "Search", "cloud_kernels", "solve_clouds"]
 
 # Problems, and which of them the potentials of x, y, x with itself and y with itself are of.
 PROBLEMS = (0, 0, 1, 2)
@@ -102,7 +102,7 @@ class Options:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class CloudSolution:
     """What was found, of two clouds with each other and, debiased, of each with itself.
 
     Attributes
@@ -530,13 +530,15 @@ class Secants:
         return z + step * min(1.0, self.FURTHEST / max(most, 1e-300))
 
 
-def solve_clouds(clouds: Clouds, start: Found | None = None) -> tuple[Found, Search] | None:
+def solve_clouds(
+    clouds: Clouds, start: CloudSolution | None = None
+) -> tuple[CloudSolution, Search] | None:
     """Solve all problems; None where single precision or sweeps do not get there.
 
     Parameters
     ----------
     clouds : Clouds
-    start : Found, optional
+    start : CloudSolution, optional
         What was found for the clouds `before` these, to start from where points have moved little.
     """
     options = clouds.options
@@ -604,7 +606,7 @@ def _back(part: slice, by: int) -> slice:
     return slice(part.start - by, part.stop - by)
 
 
-def _climb(search: Search, start: Found | None) -> tuple[Found, Search] | None:
+def _climb(search: Search, start: CloudSolution | None) -> tuple[CloudSolution, Search] | None:
     """Sweep and step on the weights until both are as close as the gradient asks for.
 
     Where `start` is given, it has what is known of y with itself.
@@ -646,8 +648,8 @@ def _climb(search: Search, start: Found | None) -> tuple[Found, Search] | None:
     return None
 
 
-def _found(search: Search, error: np.ndarray, regret: np.ndarray) -> Found:
-    return Found(
+def _found(search: Search, error: np.ndarray, regret: np.ndarray) -> CloudSolution:
+    return CloudSolution(
         search.clouds, search.alpha, (search.state + search.norms) / search.unit, search.values(),
         error, regret, search.sweeps, search.steps, search.momentum.rate,
     )  # fmt: skip
