@@ -249,3 +249,13 @@ def test_axes():
     for axis in (2, -3, "rows", (0, 1)):
         with pytest.raises(ValueError, match="of a plan, which has the axes 0 and 1"):
             is_rows(axis)
+
+
+def test_sums_run_over_arcs_that_are_not_added_up_yet():
+    one = Plan.from_arcs([0, 0], [0, 1], [0.5, 0.5], (1, 2))
+    many = Plan.combine([one, one], [0.5, 0.5])
+    # Four arcs on two places until they are added up.
+    assert many.longest == 4
+    many.arcs()
+    assert many.longest == 2
+    assert Plan(np.full((3, 5), 1 / 15)).longest == 5

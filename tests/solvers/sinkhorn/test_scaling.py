@@ -10,7 +10,7 @@ import pytest
 from frot import Simplex
 from frot._base.arrays import Home
 from frot.costs.stack import StackGeometry
-from frot.solvers.sinkhorn import _scaling
+from frot.solvers.sinkhorn import _scaling, kernel
 from frot.solvers.sinkhorn._scaling import FORMING, WINDOW, Relaxation, _exp_normal
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point
@@ -205,3 +205,11 @@ def test_kernels_formed_again_and_again_count_as_sweeps(monkeypatch):
     )
     assert len(formed) > 10
     assert FORMING * (len(formed) - 1) <= found.sweeps <= limit + FORMING
+
+
+def test_a_kernel_formed_in_blocks_is_the_same(monkeypatch):
+    whole = sweep_to(0.05, 1e-9, 500)
+    monkeypatch.setattr(kernel, "BLOCK_BYTES_ON_HOST", 8 * 50 * 7)
+    parts = engine(M[None], A[None], B[None], 0.05).parts
+    assert [part.stop for part in parts] == [*range(7, 60, 7), 60]
+    assert np.array_equal(sweep_to(0.05, 1e-9, 500).plan, whole.plan)
