@@ -17,7 +17,7 @@ from frot.costs.stack import StackGeometry
 from frot.problem.terms import DEFAULT_EPS, check_terms
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 from frot.torch import FRWDLoss
 
 B, N, M, D = 5, 9, 8, 6
@@ -377,7 +377,7 @@ def test_members_have_the_plans_that_were_proven(count, d):
 def test_plans_are_those_of_the_last_proof():
     # The interior point's plan is the best one until a climb finds potentials with a better one.
     half, one = np.full((1, 2), 0.5), np.ones((1, 1))
-    terms = Terms.of(Home.of(half), half, half, frot.Simplex(), 0.1, one)
+    terms = BatchTerms.of(Home.of(half), half, half, frot.Simplex(), 0.1, one)
     engine = DenseEngine(StackGeometry(np.array([[[[0.0, 1.0], [1.0, 0.0]]]])), terms)
     work = BatchWork(1e-4, 10, None, 0.0)
     work.plans[0] = np.full((2, 2), 0.25)

@@ -292,3 +292,13 @@ def test_products_come_back_in_the_precision_of_the_factor():
     assert factor_type(home, [1, 2]) is None
     assert factor_type(home, torch.zeros(2, dtype=torch.int64)) is None
     assert factor_type(home, torch.zeros(2, dtype=torch.float64)) is torch.float64
+
+
+def test_sums_run_over_arcs_that_are_not_added_up_yet():
+    one = Plan.from_arcs([0, 0], [0, 1], [0.5, 0.5], (1, 2))
+    many = Plan.combine([one, one], [0.5, 0.5])
+    # Four arcs on two places until they are added up.
+    assert many.longest == 4
+    many.arcs()
+    assert many.longest == 2
+    assert Plan(np.full((3, 5), 1 / 15)).longest == 5

@@ -13,9 +13,9 @@ import frot
 from frot import CappedSimplex
 from frot.costs import StackedCosts
 from frot.problem.problem import Problem
-from frot.solvers.corrective import best_mixture
 from frot.solvers.entropic import entropic as _entropic
 from frot.solvers.exact.column_generation import column_generation, exact_simplex
+from frot.solvers.frank_wolfe import best_mixture
 from frot.solvers.oracles import NetworkSimplex
 
 LINEAR = (frot.Exact(), frot.LinearProgram(), frot.FrankWolfe(), frot.CuttingSet())

@@ -10,7 +10,7 @@ import pytest
 import frot
 from frot import Entropic, Exact, FrankWolfe, LinearProgram, NetworkSimplex
 from frot.problem.terms import check_terms
-from frot.solvers.choose import Limits, Solver, choose_solver
+from frot.solvers.choose import Solver, choose_solver
 from frot.solvers.exact.exact import SMOOTH_GROUPS
 
 
@@ -20,11 +20,11 @@ def chosen(
     groups: int = 3,
     eta: float = 0.0,
     eps: float = 0.0,
-    limits: Limits | None = None,
+    **limits: float,
 ) -> Solver:
     shape = (groups, 2, 2)
     terms = check_terms(shape, None, None, eta, eps, None, "none", False)
-    return choose_solver(solver, shape, terms, limits or Limits())
+    return choose_solver(solver, shape, terms, **limits)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_names(name, expected):
 
 def test_limits_are_put_in():
     assert chosen(Exact(tol=1e-3)) == Exact(tol=1e-3)
-    limited = chosen(Exact(tol=1e-3), limits=Limits(max_iter=7, time_limit=2.0))
+    limited = chosen(Exact(tol=1e-3), max_iter=7, time_limit=2.0)
     assert limited == Exact(tol=1e-3, max_iter=7, time_limit=2.0)
 
 

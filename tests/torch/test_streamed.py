@@ -11,15 +11,17 @@ import torch
 from torch import Tensor
 
 import frot
-from frot.solvers.sinkhorn import _fused_plain, clouds
+from frot.solvers.sinkhorn import clouds
+from frot.solvers.sinkhorn.ascent import PLAN, WEIGHTS
 from frot.torch import FRWDLoss, _streamed
+from tests.solvers.sinkhorn import fused_plain
 
 RELATIVE: dict[str, Any] = {"eta": frot.relative(0.1), "eps": frot.relative(0.05)}
 
 
 @pytest.fixture(autouse=True)
 def _as_on_a_device(monkeypatch):
-    monkeypatch.setattr(_streamed, "cloud_kernels", lambda x: _fused_plain)
+    monkeypatch.setattr(_streamed, "cloud_kernels", lambda x: fused_plain)
 
 
 def data(kind: str = "plain", dtype: Any = torch.float32) -> list[Tensor]:
@@ -65,7 +67,10 @@ def test_gradients_are_those_of_double_precision(kind: str, groups: list[int], d
     loss = FRWDLoss(groups, **options)
     value, found = gradient(loss, data(kind))
     assert loss._clouds
-    assert loss._clouds[0].gradient_error <= loss.tol
+    one = loss._clouds[0]
+    # What the gradient is off by, estimated: see `Aim`.
+    estimate = 0.5 * PLAN * one.error + 0.5 * WEIGHTS * np.sqrt(one.regret)
+    assert estimate.max() <= loss.tol
     exact_loss = FRWDLoss(groups, **options, tol=1e-7)
     expected, exact = gradient(exact_loss, data(kind, torch.float64))
     assert not exact_loss._clouds
@@ -110,13 +115,13 @@ def test_a_sample_leads_the_way(monkeypatch):
 def test_one_product_leads_where_there_are_many_points(monkeypatch):
     monkeypatch.setattr(clouds, "LEAD_FROM", 1)
     seen = []
-    updates = _fused_plain.updates
+    updates = fused_plain.updates
 
     def watched(*arguments, precise, even):
         seen.append(precise)
         return updates(*arguments, precise=precise, even=even)
 
-    monkeypatch.setattr(_fused_plain, "updates", watched)
+    monkeypatch.setattr(fused_plain, "updates", watched)
     _, found = gradient(FRWDLoss([6], eps=RELATIVE["eps"]), data())
     assert not seen[0]
     assert seen[-1]

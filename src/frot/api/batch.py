@@ -45,7 +45,7 @@ from frot.solvers.sinkhorn.certificate import Certificate, proving
 from frot.solvers.sinkhorn.dense import DenseEngine, dense_bytes
 from frot.solvers.sinkhorn.objective import plan_objective
 from frot.solvers.sinkhorn.run import SINGLE_TO, time_for_objective
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 
 @second_names
@@ -192,7 +192,7 @@ def run_batch(
     count, _, n, m = geometry.shape
     # Proofs are in double precision all the same, and what single cannot settle is taken up there.
     small = place.dtype == place.xp.float32 or work.aim.sweeps >= SINGLE_TO
-    terms = Terms.of(
+    terms = BatchTerms.of(
         geometry.home.double(), *weights, adversary, epss, means, etas, symmetric, (tau[0], tau[1])
     )
     search = geometry.single() if small and terms.single_safe else geometry

@@ -14,8 +14,7 @@ from frot.problem.bounds import Lower, Upper, is_rounding, refuse_contradiction,
 from frot.problem.result import Status
 from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
 from frot.solvers.entropic.entropic import without_eps
-from frot.solvers.sinkhorn.aim import Aim
-from frot.solvers.sinkhorn.ascent import Ascent
+from frot.solvers.sinkhorn.ascent import Aim, Ascent
 from frot.solvers.sinkhorn.certificate import Certificate, certify, certify_product, certify_rows
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import take

@@ -24,7 +24,7 @@ from frot.problem.problem import Problem
 from frot.problem.result import Result, Status
 from frot.problem.terms import ProblemTerms, amount_at, check_range, check_terms
 from frot.solvers import Callback, Start
-from frot.solvers.choose import Limits, Solver, choose_solver
+from frot.solvers.choose import Solver, choose_solver
 from frot.solvers.start import allowed_plan
 
 
@@ -53,7 +53,7 @@ def check_options(
     """
     auto, on_device = isinstance(solver, str) and solver == "auto", on_accelerator(home)
     terms = check_terms(shape, **given, eps_if_needed=auto, on_device=on_device)
-    chosen = choose_solver(solver, shape, terms, Limits(tol, max_iter, time_limit))
+    chosen = choose_solver(solver, shape, terms, tol=tol, max_iter=max_iter, time_limit=time_limit)
     run = SolverRun(chosen, start, callback, progress)
     run.check(shape)
     return terms, run

@@ -37,7 +37,7 @@ from frot.relatives.pair import check_pair
 __all__ = ["compare", "peak_memory"]
 
 # Errors whose text is a sentence for users; of others the kind is told as well.
-TOLD = (InputError, SolverError, MissingDependencyError)
+USER_ERRORS = (InputError, SolverError, MissingDependencyError)
 CUT_SHORT = "interrupted before it had an answer"
 NOT_RUN = "not run: interrupted before its turn"
 # Where the kernel tells the memory of a process, and is told to forget its peak.
@@ -212,7 +212,7 @@ def _measured(method: Method, task: Task, names: Sequence[str]) -> tuple[Row, st
             seconds = result.time
         except KeyboardInterrupt:
             problem = CUT_SHORT
-        except TOLD as error:
+        except USER_ERRORS as error:
             problem = str(error)
         except Exception as error:
             # A bug, or a lack of memory, in one method shall not lose the answers of the others.

@@ -54,17 +54,17 @@ def rebuilt(arrays: Mapping[str, np.ndarray]) -> Comparison:
     about = json.loads(str(arrays["about"]))
     points = (arrays["X"], arrays["Y"])
     rows = []
-    for at, told in enumerate(about.pop("rows")):
+    for at, saved in enumerate(about.pop("rows")):
         start = f"{at}_"
         known = {
             name.removeprefix(start): array
             for name, array in arrays.items()
             if name.startswith(start)
         }
-        if told.pop("points", False):
+        if saved.pop("points", False):
             known |= {"x": points[0], "y": points[1]}
-        told["warnings"] = tuple(told["warnings"])
-        rows.append(Row(**told, result=result_file.rebuilt(known) if known else None))
+        saved["warnings"] = tuple(saved["warnings"])
+        rows.append(Row(**saved, result=result_file.rebuilt(known) if known else None))
     weigher = about.pop("adversary", None)
     about["feature_names"] = tuple(about["feature_names"])
     kept: Any = None if weigher is None else SavedSet(*weigher)

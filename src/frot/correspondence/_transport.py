@@ -21,7 +21,7 @@ from frot.costs import MEMORY_BUDGET, DeviceCosts, StackedCosts
 from frot.problem.adversary import Simplex
 from frot.problem.result import Result
 from frot.problem.terms import Relative, check_terms
-from frot.solvers.choose import Limits, Solver, choose_solver
+from frot.solvers.choose import Solver, choose_solver
 from frot.solvers.entropic.entropic import Entropic
 from frot.solvers.frank_wolfe import FrankWolfe
 from frot.solvers.oracles import Sinkhorn, keeps_potentials
@@ -98,8 +98,8 @@ def solve_layers(
     shape = costs.shape[1:]
     labels = check_names(names, shape[0])
     terms = check_terms(shape, a, b, eta, eps, prior, normalise, normalise_weights=True)
-    limits = Limits(tol, max_iter, time_limit)
-    chosen = choose_solver(solver or Entropic(tol=1e-3), shape, terms, limits)
+    limits = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit}
+    chosen = choose_solver(solver or Entropic(tol=1e-3), shape, terms, **limits)
     at_home = chosen.any_library or keeps_potentials(getattr(chosen, "oracle", None))
     run = SolverRun(chosen, start)
     run.check(shape)

@@ -443,7 +443,7 @@ class FactoredCosts(Costs):
             scaled = np.multiply(X, -2.0 * w, out=pieces[:n])
             cross = scaled @ Y.T
             mixed = cross if mixed is None else np.add(mixed, cross, out=mixed)
-            x_norms -= 0.5 * np.einsum("ik,ik->i", scaled, X)
+            x_norms -= 0.5 * (scaled[:, None, :] @ X[:, :, None])[:, 0, 0]
             y_norms += np.multiply(Y, Y, out=pieces[:m]) @ w
         # Whoever mixes costs asks next what rounding may have done to them.
         self._last_norms[:] = weights.copy(), x_norms, y_norms
@@ -596,15 +596,24 @@ class FactoredCosts(Costs):
         Where coordinates are e units u off, a gap is by 2 e u, and its square by 4 e u times the
         gap; Cauchy-Schwarz does the rest.
         """
-        reach = self._pool(self._peaks)
-        features = np.diff(self.membership.indptr)
-        error = (summation(plan) + (features + 4) * UNIT) * phi
+        share = summation(plan)
+        error = (share + self._additions) * phi
         if self.centre is None:
-            off = 2.0 * self.error * UNIT
+            off, reach = 2.0 * self.error * UNIT, self._reach
             error = error + 2.0 * off * np.sqrt(reach * phi) + off**2 * reach
         if not plan.is_sparse and self.points[0].shape[1] * plan.count > PRECISE_UP_TO:
-            error = error + 4.0 * (summation(plan) + 4.0 * UNIT) * reach
+            error = error + 4.0 * (share + 4.0 * UNIT) * self._reach
         return error
+
+    @cached_property
+    def _additions(self) -> np.ndarray:
+        """The share by which sums over the features of each group may err, (L,)."""
+        return (np.diff(self.membership.indptr) + 4) * UNIT
+
+    @cached_property
+    def _reach(self) -> np.ndarray:
+        """The largest squares, summed over the features of each group, (L,)."""
+        return self._pool(self._peaks)
 
     @cached_property
     def _peaks(self) -> np.ndarray:

@@ -28,8 +28,6 @@ SETTLED = 4_000_000
 CUT_FROM, BITS, PIECES = 2_000, 26, 6
 # How often arcs are dropped until a plan is left, at most.
 DROPS = 12
-# Of so many arcs it pays to count how many of them a point has.
-COUNTED_FROM = 64
 # Cumulated masses that differ by less are the same: 32 digits after the first.
 EMPTY = 1e-30
 
@@ -214,11 +212,7 @@ def apparent_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
 
 def sum_error(plan: Plan) -> float:
     """Return by which share a plan's marginals may be further off than sums can tell."""
-    longest = max(plan.shape)
-    if plan.is_sparse and plan.count > COUNTED_FROM:
-        rows, cols, _ = plan.arcs()
-        longest = max(np.bincount(rows).max(initial=0), np.bincount(cols).max(initial=0))
-    return 0.5 * (float(longest) + 4.0) * UNIT
+    return 0.5 * (plan.longest + 4.0) * UNIT
 
 
 def _share(off: np.ndarray, weights: np.ndarray) -> float:

@@ -18,6 +18,9 @@ from frot._base.validate import check_entries
 
 Arcs = tuple[np.ndarray, np.ndarray, np.ndarray]
 
+# Of so many arcs it pays to count how many of them a point has.
+COUNTED_FROM = 64
+
 
 class Plan(NDArrayOperatorsMixin):
     r"""A transport plan :math:`\Pi` of shape (n, m) that turns dense only when asked to.
@@ -260,6 +263,14 @@ class Plan(NDArrayOperatorsMixin):
         if self._dense is not None:
             return self._dense.size
         return 0 if self._arcs is None else len(self._arcs[2])
+
+    @property
+    def longest(self) -> int:
+        """Most entries that the sum of a row or a column runs over, or a bound on it."""
+        # Equal arcs that are not added up yet may be more than there are places.
+        if self._arcs is None or (self._merged and self.count <= COUNTED_FROM):
+            return max(self._shape)
+        return max(int(np.bincount(ends).max(initial=0)) for ends in self._arcs[:2])
 
     def sum(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
         """Total mass, or the marginals: ``axis=1`` gives a, ``axis=0`` gives b.

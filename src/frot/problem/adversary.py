@@ -235,11 +235,14 @@ class SimplexFamily:
         r"""Return :math:`-\eta \sum_l \alpha_l \log(\alpha_l / q_l)` (0 log 0 = 0)."""
         if self.eta == 0.0:
             return 0.0
+        prior = self.log_prior
         on = alpha > 0.0
-        surprise = np.log(alpha[on])
-        if self.log_prior is not None:
-            surprise = surprise - self.log_prior[on]
-        return float(-self.eta * (alpha[on] @ surprise))
+        if not on.all():
+            alpha, prior = alpha[on], None if prior is None else prior[on]
+        surprise = np.log(alpha)
+        if prior is not None:
+            surprise = surprise - prior
+        return float(-self.eta * (alpha @ surprise))
 
     def contains(self, alpha: np.ndarray) -> bool:
         """Whether no weight is below zero or above the cap, and they sum to one but for rounding.

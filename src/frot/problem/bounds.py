@@ -64,7 +64,8 @@ class Upper:
     """A feasible plan, its group costs, its objective, and that widened by rounding.
 
     Where the objective has an entropy of the plan, `plain` is the bound without it. Where `value`
-    is but a bound of the objective, `exact` computes it: once a run has ended.
+    is but a bound of the objective, `exact` computes it: once a run has ended. `alpha` is the
+    adversary's answer to `phi` where it was computed.
     """
 
     bound: float
@@ -73,6 +74,7 @@ class Upper:
     phi: np.ndarray
     plain: float | None = None
     exact: Callable[[], float] | None = None
+    alpha: np.ndarray | None = None
 
     @property
     def objective(self) -> float:
@@ -235,16 +237,18 @@ def _along_its_arcs(problem: Problem, plan: Plan, units: float) -> Upper | None:
 
 
 def _upper(problem: Problem, plan: Plan, phi: np.ndarray, doubt: np.ndarray) -> Upper:
-    value, _ = problem.adversary.best(phi)
+    value, alpha = problem.adversary.best(phi)
     # Masses sum to one but for their last places, which scale all costs alike.
-    doubt = doubt + (problem.mass_error + UNIT) * np.abs(phi)
-    faint = (np.abs(phi) + doubt < FAINT).nonzero()[0]
+    sizes = np.abs(phi)
+    doubt = doubt + (problem.mass_error + UNIT) * sizes
+    faint = (sizes + doubt < FAINT).nonzero()[0]
+    more = 0.0
     if len(faint) and (lost := _underflow(problem, plan, faint)).any():
         doubt = doubt.copy()
         doubt[faint] += lost
-        bound = problem.adversary.upper(phi, doubt) + float(lost.max())
-        return Upper(bound, float(value), plan, phi)
-    return Upper(problem.adversary.upper(phi, doubt), float(value), plan, phi)
+        more = float(lost.max())
+    bound = problem.adversary.upper(phi, doubt) + more
+    return Upper(bound, float(value), plan, phi, alpha=alpha)
 
 
 def _underflow(problem: Problem, plan: Plan, groups: np.ndarray) -> np.ndarray:

@@ -29,7 +29,7 @@ from frot.problem.bounds import (
 from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Progress, Result, Status
 from frot.problem.terms import check_terms
-from frot.relatives.pair import At, check_pair, transport_at
+from frot.relatives.pair import ProvenPlan, check_pair, transport_at
 from frot.solvers.drive import NOTHING, warn_unfinished
 
 __all__ = ["max_min"]
@@ -116,7 +116,7 @@ def _line_underflow(x: np.ndarray, y: np.ndarray, arcs: Arcs) -> float:
     return (2.0 * len(mass) + 8.0) * UNDERFLOW if (x[rows] != y[cols]).any() else 0.0
 
 
-def _transport(problem: Problem, alpha: np.ndarray, feature: np.ndarray | None) -> At:
+def _transport(problem: Problem, alpha: np.ndarray, feature: np.ndarray | None) -> ProvenPlan:
     """Transport exactly in one group: by sorting where that is one feature."""
     if feature is None:
         return transport_at(problem, alpha)
@@ -132,7 +132,7 @@ def _transport(problem: Problem, alpha: np.ndarray, feature: np.ndarray | None) 
     if cost > proven.bound:
         f, g = line_potentials(x, y, arcs)
         proven = replace(proven, bound=cost, f=f, g=g)
-    return At(plan, proven)
+    return ProvenPlan(plan, proven)
 
 
 def _search(

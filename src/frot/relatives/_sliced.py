@@ -28,7 +28,7 @@ from frot.problem.bounds import (
 from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Progress, Result, Status
 from frot.relatives._displacement import Displacements, reduce_points
-from frot.relatives.pair import Pair, check_pair, displacement_doubt, transport_at
+from frot.relatives.pair import PointPair, check_pair, displacement_doubt, transport_at
 
 __all__ = ["costs_along", "generalised_max_sliced", "max_sliced", "sliced"]
 
@@ -303,7 +303,7 @@ def generalised_max_sliced(
     return _finish(pair, (best.x, best.y), chosen, best.at**2, np.inf, name, history, begin)
 
 
-def _highest(pair: Pair, at: Displacements, plan: Plan) -> tuple[float, np.ndarray]:
+def _highest(pair: PointPair, at: Displacements, plan: Plan) -> tuple[float, np.ndarray]:
     """Return a bound on the largest eigenvalue of a plan's displacements, and its vector."""
     plan = round_plan(plan, pair.a, pair.b)
     values, vectors, doubt = at.top(plan, 1)
@@ -372,7 +372,7 @@ def _climb(at: Displacements, start: np.ndarray, limits: StoppingLimits) -> Iter
 
 
 def _ascend(
-    pair: Pair, project: Callable[..., np.ndarray], theta: np.ndarray, limits: StoppingLimits
+    pair: PointPair, project: Callable[..., np.ndarray], theta: np.ndarray, limits: StoppingLimits
 ) -> Iterator[Slice]:
     """Gradient ascent on the sphere by central differences, the plan held fixed within a step."""
 
@@ -442,7 +442,7 @@ def _defining(function: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
 
 
 def _finish(
-    pair: Pair,
+    pair: PointPair,
     sides: tuple[np.ndarray, np.ndarray],
     chosen: Chosen,
     shares: np.ndarray,

@@ -25,7 +25,7 @@ from frot.problem.result import Chosen, Result
 from frot.relatives._displacement import Displacements, reduce_points
 from frot.relatives._fantope import best_planes, top_sum
 from frot.relatives._smoothed import Smoothed
-from frot.relatives.pair import At, Pair, check_pair, displacement_doubt, transport_at
+from frot.relatives.pair import PointPair, ProvenPlan, check_pair, displacement_doubt, transport_at
 from frot.solvers.drive import Callback, Offer, drive
 
 __all__ = ["srw"]
@@ -153,7 +153,7 @@ def srw(
 class _Rounds:
     """Plans known so far, the basis the adversary mixes in, and the best answers of both."""
 
-    pair: Pair
+    pair: PointPair
     k: int
     at: Displacements
     turned: np.ndarray | None
@@ -167,7 +167,7 @@ class _Rounds:
     back: float = 0.0
 
     @classmethod
-    def begin(cls, pair: Pair, k: int, limits: StoppingLimits) -> _Rounds:
+    def begin(cls, pair: PointPair, k: int, limits: StoppingLimits) -> _Rounds:
         """Centre the points, and turn them where they are fewer than their features."""
         X, Y, turned = reduce_points(pair.costs.X, pair.costs.Y)
         # In fewer coordinates than k the subspace holds them all.
@@ -316,7 +316,7 @@ class _Rounds:
         """All directions together bound what any k of them add."""
         return displacement_doubt(self.pair.problem, plan, self.at.features)
 
-    def _exact(self, factor: np.ndarray) -> At:
+    def _exact(self, factor: np.ndarray) -> ProvenPlan:
         """Transport exactly at Omega = factor factor^T."""
         values = np.linalg.eigvalsh(factor.T @ factor)
         # What exceeds the Fantope is rounding; a little less costs next to nothing.
@@ -327,7 +327,7 @@ class _Rounds:
         plan, lower = transport_at(Problem(costs, self.pair.a, self.pair.b))
         slack = 8.0 * UNIT * float(np.sqrt(self.at.features)) * self.at.squares
         bound = max(lower.bound - slack, 0.0)
-        return At(plan, replace(lower, bound=bound, slack=lower.slack + slack))
+        return ProvenPlan(plan, replace(lower, bound=bound, slack=lower.slack + slack))
 
     def _answer(self, factor: np.ndarray) -> Lower:
         """Transport at Omega = factor factor^T, a way back towards the best one so far."""

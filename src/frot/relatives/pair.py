@@ -23,11 +23,11 @@ from frot.problem.bounds import FAINT, Lower, lower_bound, marginal_doubt, with_
 from frot.problem.problem import Problem
 from frot.solvers.oracles import NetworkSimplex
 
-__all__ = ["Pair", "check_pair", "displacement_doubt", "transport_at"]
+__all__ = ["PointPair", "check_pair", "displacement_doubt", "transport_at"]
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class PointPair:
     """Points X and Y with weights a and b, their features' names, and where they came from."""
 
     X: np.ndarray
@@ -52,7 +52,7 @@ class Pair:
 
 def check_pair(
     X: Any, Y: Any, a: Any, b: Any, normalise_weights: bool = False, any_mass: bool = False
-) -> Pair:
+) -> PointPair:
     """Check points and weights as `frot.solve` does; of `any_mass` where tau lets some go.
 
     Examples
@@ -78,17 +78,17 @@ def check_pair(
         reach = float(np.abs(X).max()) + float(np.abs(Y).max())
     if not reach < 1e140:
         raise InputError("X, Y: squared distances overflow; scale the points down")
-    return Pair(X, Y, a, b, names, columns, home)
+    return PointPair(X, Y, a, b, names, columns, home)
 
 
-class At(NamedTuple):
+class ProvenPlan(NamedTuple):
     """An optimal plan of one cost, and the lower bound it proves."""
 
     plan: Plan
     lower: Lower
 
 
-def transport_at(problem: Problem, alpha: np.ndarray | None = None) -> At:
+def transport_at(problem: Problem, alpha: np.ndarray | None = None) -> ProvenPlan:
     """Transport exactly at the cost of the given weights (one group: of weight one).
 
     Examples
@@ -100,7 +100,7 @@ def transport_at(problem: Problem, alpha: np.ndarray | None = None) -> At:
     weights = np.ones(1) if alpha is None else alpha
     mixed = problem.costs.mix(weights)
     found = NetworkSimplex()(mixed, problem.a, problem.b)
-    return At(found.plan, lower_bound(problem, weights, found.g, mixed))
+    return ProvenPlan(found.plan, lower_bound(problem, weights, found.g, mixed))
 
 
 def displacement_doubt(problem: Problem, plan: Plan, features: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from frot._base.errors import InputError, brief
 from frot._base.stopping import check_limits
@@ -20,7 +20,7 @@ from frot.solvers.frank_wolfe import FrankWolfe
 from frot.solvers.oracles import NetworkSimplex, Sinkhorn
 from frot.solvers.start import Start
 
-__all__ = ["Limits", "Solver", "choose_solver"]
+__all__ = ["Solver", "choose_solver"]
 
 
 class Solver(Protocol):
@@ -77,16 +77,6 @@ class Solver(Protocol):
         ...
 
 
-class Limits(NamedTuple):
-    """What overrides a solver's own limits; None leaves them."""
-
-    tol: float | None = None
-    max_iter: int | None = None
-    time_limit: float | None = None
-
-
-NO_LIMITS = Limits()
-
 # What a solver has, besides that it can be called with a problem.
 PARTS = (
     "tol", "max_iter", "time_limit", "check", "any_set", "any_library", "takes_zero_weights",
@@ -102,9 +92,11 @@ SOLVERS: dict[str, Solver] = {
 
 
 def choose_solver(
-    solver: Any, shape: tuple[int, ...], terms: ProblemTerms, limits: Limits = NO_LIMITS
+    solver: Any, shape: tuple[int, ...], terms: ProblemTerms, **limits: float | None
 ) -> Solver:
     """Return the solver asked for, or for "auto" the one that suits the problem.
+
+    `limits` override its own `tol`, `max_iter` and `time_limit`, unless they are None.
 
     "auto" takes `Exact` for eps = 0, unless eta > 0 and there are more than 3000 groups: then
     `FrankWolfe` with fully corrective steps. For eps > 0 it takes `Entropic`, and for sets of
@@ -124,7 +116,7 @@ def choose_solver(
             f"solver: {brief(solver)} has no {missing[0]}; a solver has {', '.join(PARTS)}, as "
             "frot.Exact has"
         )
-    changes = {name: limit for name, limit in limits._asdict().items() if limit is not None}
+    changes = {name: limit for name, limit in limits.items() if limit is not None}
     chosen: Any = replace(solver, **changes) if changes else solver  # type: ignore[type-var]
     chosen = _with_numbers(chosen)
     refuse_set(chosen, terms.adversary)

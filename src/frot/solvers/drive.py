@@ -15,7 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frot._base.errors import InputError, warn_caller
-from frot._base.stopping import DeadlineError, Interrupted, deadline, no_deadline, seconds_left
+from frot._base.stopping import (
+    DeadlineError,
+    Interrupted,
+    deadline,
+    finish,
+    no_deadline,
+    seconds_left,
+)
 from frot.problem.adversary import GivenSet, SimplexFamily
 from frot.problem.bounds import (
     Lower,
@@ -108,6 +115,10 @@ class Driven(ABC):
         """Return bounds that need no step, for a run that was stopped before its first."""
         return bounds_from_points(problem)
 
+    def complete(self, problem: Problem, result: Result) -> Result:
+        """Add to a result what this solver alone knows of it."""
+        return result
+
     @abstractmethod
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
@@ -123,15 +134,16 @@ class Driven(ABC):
         refuse_set(self, problem.adversary)
         refuse_penalty(self, problem.marginals)
         self.check(problem.shape, problem.adversary.eta, problem.eps)
-        view, start = None, start or Start()
+        view, whole, start = None, problem, start or Start()
         if problem.marginals.partial:
             view = Partial.of(problem)
-            problem, start = view.whole, view.start(start)
-        offers = self.offers(problem, start)
-        try:
+            whole, start = view.whole, view.start(start)
+        offers = self.offers(whole, start)
+
+        def run() -> Result:
             return drive(
                 offers,
-                problem,
+                whole,
                 solver=repr(self),
                 tol=self.tol,
                 max_iter=self.max_iter,
@@ -143,6 +155,9 @@ class Driven(ABC):
                 end=self.end,
                 view=view,
             )
+
+        try:
+            return finish(run, lambda result: self.complete(problem, result))
         finally:
             # Generators that were not run to their end still have something to say.
             getattr(offers, "close", lambda: None)()
@@ -259,9 +274,9 @@ def drive(
     if interrupt is not None:
         raise Interrupted(result) from interrupt
     # The paper's algorithm is a number of steps, and without a tolerance no more was asked for.
-    told = keep_last and tol == 0.0 and status is Status.MAX_ITER
+    as_asked = keep_last and tol == 0.0 and status is Status.MAX_ITER
     right = status is Status.PRECISION and _is_right(problem, upper, lower)
-    if not status.ok and not right and not told:
+    if not status.ok and not right and not as_asked:
         warn_unfinished(result, tol)
     return result
 

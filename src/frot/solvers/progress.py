@@ -30,11 +30,7 @@ def progress_bar(
     tol: float, *, enabled: bool
 ) -> AbstractContextManager[Callable[[Progress], object]]:
     """Yield a function that shows a `Progress`; it does nothing unless `enabled`."""
-    return _gap_bar(tol) if enabled else nullcontext(_show_nothing)
-
-
-def _show_nothing(now: Progress) -> None:
-    """Show nothing."""
+    return _gap_bar(tol) if enabled else nullcontext(lambda now: None)
 
 
 @contextmanager

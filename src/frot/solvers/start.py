@@ -16,7 +16,7 @@ from frot.plans.line import line_arcs
 from frot.plans.plan import Plan
 from frot.problem.problem import Problem
 from frot.problem.result import Result
-from frot.solvers.oracles.pot import network_simplex
+from frot.solvers.oracles.network_simplex import network_simplex
 
 __all__ = ["Start", "allowed_plan", "first_plans"]
 

@@ -28,10 +28,10 @@ from frot.problem.problem import Problem
 from frot.problem.result import Result
 from frot.problem.terms import check_range
 from frot.solvers import Entropic, Exact, Start
-from frot.solvers.sinkhorn.aim import WEIGHTS, Aim
+from frot.solvers.sinkhorn.ascent import WEIGHTS, Aim
 from frot.solvers.sinkhorn.dense import dense_bytes
 
-__all__ = ["Asked", "Envelope", "Solved", "certified", "feature_weights", "solve_members"]
+__all__ = ["BatchProblem", "Envelope", "Solved", "certified", "feature_weights", "solve_members"]
 
 # What costs are of points that come as they are.
 SQUARED = METRICS["sqeuclidean"]
@@ -87,17 +87,12 @@ class Solved:
             alpha, phi = proof.alpha, proof.phi
         else:
             values = bring([one.lower if one.eps > 0.0 else one.value for one in results])
-            pairs = [one.potentials for one in results]
+            rows = [(one.alpha, one.phi, *one.potentials) for one in results]
             alpha, phi, f, g = (
                 torch.stack(
-                    [torch.as_tensor(part, dtype=torch.float64, device=device) for part in parts]
+                    [torch.as_tensor(part, dtype=values.dtype, device=device) for part in parts]
                 )
-                for parts in (
-                    [one.alpha for one in results],
-                    [one.phi for one in results],
-                    [pair[0] for pair in pairs],
-                    [pair[1] for pair in pairs],
-                )
+                for parts in zip(*rows, strict=True)
             )
         entropy = -torch.special.xlogy(alpha, alpha).sum(1)
         if log_prior is not None:
@@ -140,7 +135,7 @@ class Images(FactoredMetric):
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class BatchProblem:
     """The problems of a batch.
 
     Attributes
@@ -170,7 +165,7 @@ class Asked:
     metric: FactoredMetric = SQUARED
     tau: tuple[Tensor, Tensor] | None = None
 
-    def copied(self) -> Asked:
+    def copied(self) -> BatchProblem:
         """The same on tensors of its own: an optimiser moves points where they are."""
         x, y, a, b = self.points
         points = (x.clone(), y.clone(), a.clone(), b.clone())
@@ -183,13 +178,13 @@ class Asked:
         parts = (groups.flat.tobytes(), groups.offsets.tobytes(), groups.names)
         return (self.symmetric, self.tol, self.max_iter, self.k, known, *parts)
 
-    def fits(self, other: Asked) -> bool:
+    def fits(self, other: BatchProblem) -> bool:
         """Whether potentials and weights of the one have the shapes of the other's."""
         pairs = zip(self.points, other.points, strict=True)
         alike = all(a.shape == b.shape and a.device == b.device for a, b in pairs)
         return alike and len(self.groups) == len(other.groups)
 
-    def same(self, other: Asked) -> bool:
+    def same(self, other: BatchProblem) -> bool:
         """Whether the other asks for nothing else; its mean cost leads no search."""
         if not self.fits(other) or self._settings != other._settings:
             return False
@@ -201,7 +196,7 @@ class Asked:
         pairs = zip(mine, theirs, strict=True)
         return all(a.dtype == b.dtype and torch.equal(a, b) for a, b in pairs)
 
-    def near(self, other: Asked) -> bool:
+    def near(self, other: BatchProblem) -> bool:
         """Whether the points of the other have moved by little."""
         if not self.fits(other):
             return False
@@ -217,12 +212,12 @@ class Asked:
         return bool((moved <= MOVED * level).all())
 
 
-def solve_members(asked: Asked, before: tuple[Asked, Solved] | None = None) -> Solved:
+def solve_members(asked: BatchProblem, before: tuple[BatchProblem, Solved] | None = None) -> Solved:
     """Solve the problems of a batch: together, or one by one where there is no eps or no room.
 
     Parameters
     ----------
-    asked : Asked
+    asked : BatchProblem
     before : pair, optional
         What was asked for and found last, to start from where it is near.
     """
@@ -234,7 +229,7 @@ def solve_members(asked: Asked, before: tuple[Asked, Solved] | None = None) -> S
     return solved
 
 
-def _start(asked: Asked, before: tuple[Asked, Solved] | None) -> Any:
+def _start(asked: BatchProblem, before: tuple[BatchProblem, Solved] | None) -> Any:
     """Return weights and potentials to start from, or None."""
     if before is None or not asked.near(before[0]):
         return None
@@ -247,7 +242,7 @@ def _start(asked: Asked, before: tuple[Asked, Solved] | None) -> Any:
     return (alpha, g) if np.isfinite(g).all() else None
 
 
-def _solve(asked: Asked, start: Any) -> Solved:
+def _solve(asked: BatchProblem, start: Any) -> Solved:
     (x, y, a, b), groups, tol = asked.points, asked.groups, asked.tol
     log_prior = check_prior(asked.prior, len(groups))
     etas, epss, levels = (to_numpy(part) for part in asked.amounts)
@@ -293,7 +288,7 @@ def _unit_mass(weights: Tensor) -> np.ndarray:
     return host / host.sum(axis=1, keepdims=True)
 
 
-def _alone(points: Any, amounts: Any, marginals: Marginals, asked: Asked) -> Result:
+def _alone(points: Any, amounts: Any, marginals: Marginals, asked: BatchProblem) -> Result:
     """Solve one member, from tensors x and y and arrays a and b."""
     (x, y, a, b), (eta, eps) = points, amounts
     groups, prior, tol = asked.groups, asked.prior, asked.tol
@@ -326,7 +321,7 @@ def _alone(points: Any, amounts: Any, marginals: Marginals, asked: Asked) -> Res
     return Entropic(tol=gap, max_iter=asked.max_iter)(problem).at(_double_home(x))
 
 
-def certified(asked: Asked, alpha: np.ndarray, g: Tensor) -> Result:
+def certified(asked: BatchProblem, alpha: np.ndarray, g: Tensor) -> Result:
     """Prove an interval no wider than `tol` from weights (L,) and potentials (m,) of one member."""
     x, y, a, b = (part[0] for part in asked.points)
     amounts = [to_numpy(part)[0] for part in asked.amounts[:2]]
@@ -344,7 +339,9 @@ def _double_home(x: Tensor) -> Any:
     return home.double()
 
 
-def _entropic_problem(points: Any, amounts: Any, marginals: Marginals, asked: Asked) -> Problem:
+def _entropic_problem(
+    points: Any, amounts: Any, marginals: Marginals, asked: BatchProblem
+) -> Problem:
     """The problem of one member where its points are."""
     (x, y, a, b), (eta, eps), groups = points, amounts, asked.groups
     shares = (a, b) if marginals.kept else (a / a.sum(), b / b.sum())
@@ -380,7 +377,7 @@ class Envelope(torch.autograd.Function):
         with torch.no_grad(), torch.autocast(grads[0].device.type, enabled=False), room:
             found = cls.envelope(ctx, *grads)
         if torch.is_grad_enabled():
-            # Asked to be differentiated again: constants would pass for zero derivatives.
+            # BatchProblem to be differentiated again: constants would pass for zero derivatives.
             used = (*grads, *ctx.saved_tensors)
             found = [None if part is None else _Once.apply(part, *used) for part in found]
         return tuple(found)

@@ -22,7 +22,7 @@ from torch import Tensor
 from frot.groups.groups import Groups
 from frot.solvers.sinkhorn.clouds import (
     Clouds,
-    Found,
+    CloudSolution,
     Options,
     Search,
     cloud_kernels,
@@ -58,8 +58,8 @@ def streamed_loss(
     tol: float,
     max_iter: int,
     debias: bool,
-    before: Found | None,
-) -> tuple[Tensor | None, Found | None]:
+    before: CloudSolution | None,
+) -> tuple[Tensor | None, CloudSolution | None]:
     """Return the loss and what it comes from; None where the kernels do not get there.
 
     Parameters
@@ -94,7 +94,7 @@ class _Streamed(Envelope):
     """The loss of what was found, and the envelope of its three problems."""
 
     @staticmethod
-    def forward(ctx: Any, x, y, a, b, eta, eps, found: Found, search: Search) -> Tensor:
+    def forward(ctx: Any, x, y, a, b, eta, eps, found: CloudSolution, search: Search) -> Tensor:
         ctx.found, ctx.search = found, search
         ctx.save_for_backward(x, y, a, b)
         return x.new_tensor(float(SHARES[: len(found.values)] @ found.values))
@@ -104,7 +104,7 @@ class _Streamed(Envelope):
         """Return the derivatives by all arguments, plans and weights held fixed."""
         x, _, a, b = ctx.saved_tensors
         grad, needs, result = grads[0].double(), ctx.needs_input_grad, [None] * 8
-        found: Found = ctx.found
+        found: CloudSolution = ctx.found
         search: Search = ctx.search
         clouds, options = found.clouds, found.clouds.options
         ends, d, count = clouds.ends, clouds.features, clouds.problems

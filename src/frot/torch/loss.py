@@ -47,11 +47,11 @@ from frot.problem.terms import (
     given_once,
     refuse_idle_prior,
 )
-from frot.solvers.sinkhorn.clouds import Found
+from frot.solvers.sinkhorn.clouds import CloudSolution
 from frot.solvers.sinkhorn.dense import dense_bytes, stream_bytes
 from frot.torch._solved import (
     SQUARED,
-    Asked,
+    BatchProblem,
     Envelope,
     Images,
     Solved,
@@ -166,9 +166,9 @@ class FRWDLoss(nn.Module):
         self._found: tuple[Any, bool] | None = None
         self._shown: Any = None
         # What was asked for and found last: between x and y, and of each with itself.
-        self._last: dict[str, tuple[Asked, Solved]] = {}
+        self._last: dict[str, tuple[BatchProblem, Solved]] = {}
         # The same of fused kernels, of every member.
-        self._clouds: tuple[Found, ...] = ()
+        self._clouds: tuple[CloudSolution, ...] = ()
         if not isinstance(adversary, SimplexFamily | None):
             raise InputError(
                 f"adversary: FRWDLoss does not take {brief(adversary)}; use frot.CappedSimplex(k)"
@@ -335,9 +335,9 @@ class FRWDLoss(nn.Module):
 
     def _asked(
         self, points: Any, level: Tensor, amounts: list[Tensor], groups: Groups, metric: Any
-    ) -> Asked:
+    ) -> BatchProblem:
         (x, y, a, b), (eta, eps, *tau) = (part.detach() for part in points), amounts
-        return Asked(
+        return BatchProblem(
             (x, y, a, b), (eta.detach(), eps.detach(), level.detach()), groups, self.prior,
             self.tol, self.max_iter, self.adversary.k, metric=metric,
             tau=None if self.tau is None else (tau[0].detach(), tau[1].detach()),

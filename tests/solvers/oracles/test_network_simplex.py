@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import hypothesis.strategies as st
 import numpy as np
 import ot
@@ -9,6 +13,9 @@ import pytest
 from hypothesis import given
 
 from frot import NetworkSimplex, SolverError
+from frot.solvers.oracles import network_simplex as _pot
+from frot.solvers.oracles.network_simplex import network_simplex
+from tests.reference import LIGHT
 from tests.strategies import Given, cost_problems
 
 
@@ -67,3 +74,59 @@ def test_costs_further_apart_than_a_quotient_can_say():
     half = np.array([0.5, 0.5])
     found = NetworkSimplex()(M, half, half)
     assert np.asarray(found.plan).tolist() == [[0.5, 0.0], [0.0, 0.5]]
+
+
+HEAVY = ("torch", "jax", "tensorflow", "cupy", "ot.backend")
+
+
+def run(script: str, **environment: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        check=True, capture_output=True, text=True, env=os.environ | environment,
+    ).stdout  # fmt: skip
+
+
+def test_a_solve_loads_neither_pot_nor_what_pot_loads():
+    script = (
+        "import frot, sys; frot.solve([[0.0, 1.0], [1.0, 1.0]], [[2.0, 3.0], [1.0, 0.0]]);"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    assert run(script).strip() == "[]"
+
+
+@pytest.mark.parametrize("first", ["frot", "ot"])
+def test_the_users_pot_works_whoever_comes_first(first):
+    solve = "frot.solve([[0.0], [1.0]], [[2.0], [1.0]]);"
+    use = (
+        "ot.emd([0.5, 0.5], [0.5, 0.5], [[0.0, 1.0], [1.0, 0.0]]);"
+        "print(float(ot.emd2_1d([0.0, 1.0], [1.0, 2.0])), ot.lp.emd_wrap.emd_c is not None);"
+    )
+    order = ("import frot;" + solve + "import ot;" + use) if first == "frot" else (
+        "import ot;" + use + "import frot;" + solve)  # fmt: skip
+    assert run(order, **LIGHT).strip() == "1.0 True"
+
+
+def test_weights_are_not_touched():
+    a, b = np.array([0.25, 0.75]), np.array([0.5, 0.5 + 1e-12])
+    before = b.copy()
+    network_simplex(np.eye(2), a, b, 1000)
+    assert (b == before).all()
+
+
+def test_it_is_pots_answer():
+    rng = np.random.default_rng(0)
+    M, a, b = rng.random((7, 5)), np.full(7, 1 / 7), np.full(5, 0.2)
+    found = network_simplex(M, a, b, 100_000)
+    assert found.solved
+    assert (found.plan * M).sum() == pytest.approx(ot.emd2(a, b, M), rel=1e-12)
+    assert (M - found.f[:, None] - found.g).min() >= -1e-12
+
+
+def test_too_few_pivots_are_told():
+    M = np.random.default_rng(0).random((30, 30))
+    assert not network_simplex(M, np.full(30, 1 / 30), np.full(30, 1 / 30), 1).solved
+
+
+def test_where_the_file_is_elsewhere_pot_is_imported_whole(monkeypatch):
+    monkeypatch.setattr(_pot, "EXTENSION_SUFFIXES", [".nowhere"])
+    assert _pot._load_alone() is None

@@ -146,3 +146,10 @@ class TestWithoutWeight:
             assert (plan[:, given.b == 0.0] == 0.0).all()
             assert np.isfinite(found.f).all()
             assert np.isfinite(found.g).all()
+
+
+def test_the_matrix_stays_as_it_is():
+    costs = M.copy()
+    first = Sinkhorn()(costs, A, B, 0.05)
+    assert np.array_equal(costs, M)
+    assert np.array_equal(np.asarray(first.plan), np.asarray(Sinkhorn()(costs, A, B, 0.05).plan))

@@ -9,11 +9,11 @@ import torch
 from frot import Simplex
 from frot._base.arrays import Home
 from frot.costs.points import PointGeometry
-from frot.solvers.sinkhorn import _fused_plain
 from frot.solvers.sinkhorn._fused import FusedEngine
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.aggregate import CLUSTERS, cluster_points, cluster_scalings
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
+from tests.solvers.sinkhorn import fused_plain
 
 ALPHA = np.array([[0.5, 0.5]])
 
@@ -29,9 +29,9 @@ def engine_of(seed: int = 0, kind=StreamEngine):
     if kind is FusedEngine:
         X, Y, groups = (torch.asarray(part) for part in (X, Y, points.membership))
         points = PointGeometry(X, Y, groups)
-    terms = Terms.of(Home.of(points.X), a, b, Simplex(), 0.02 * sizes.mean(), sizes)
+    terms = BatchTerms.of(Home.of(points.X), a, b, Simplex(), 0.02 * sizes.mean(), sizes)
     if kind is FusedEngine:
-        return FusedEngine(points, terms, None, _fused_plain), torch.asarray(ALPHA)
+        return FusedEngine(points, terms, None, fused_plain), torch.asarray(ALPHA)
     return StreamEngine(points, terms), ALPHA
 
 
@@ -85,5 +85,5 @@ def test_clusters_without_mass_stay_where_they_are():
 def test_few_points_have_no_clusters():
     points = PointGeometry(np.zeros((1, 5, 2)), np.ones((1, 5, 2)))
     weights = np.full((1, 5), 0.2)
-    terms = Terms.of(Home.of(weights), weights, weights, Simplex(), 0.1, np.ones((1, 2)))
+    terms = BatchTerms.of(Home.of(weights), weights, weights, Simplex(), 0.1, np.ones((1, 2)))
     assert cluster_points(points, terms, np.array([[0.5, 0.5]])) is None

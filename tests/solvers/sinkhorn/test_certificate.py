@@ -15,7 +15,7 @@ from frot import Entropic, Status, relative
 from frot.costs.stack import StackGeometry
 from frot.solvers.sinkhorn.certificate import proving
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 from tests.reference import quiet
 from tests.solvers.sinkhorn.bounds import check_bounds, dual, primal, stack_of
 from tests.strategies import SCALES, group_lists, marginals, point_clouds
@@ -246,7 +246,7 @@ class TestDegenerate:
         """Bounds fall back to zero, since no cost is negative: so do the potentials."""
         costs, eps = StackGeometry(np.ones((2, 1, 1, 2))), 0.5
         half, one = np.full((2, 2), 0.5), np.ones((2, 1))
-        terms = Terms.of(costs.home, one, half, frot.Simplex(), eps, one)
+        terms = BatchTerms.of(costs.home, one, half, frot.Simplex(), eps, one)
         f, g = np.array([[1.0], [1.0]]), np.array([[-3.0, 0.5], [0.0, 0.5]])
         got = proving(DenseEngine(costs, terms), f, g)
         assert got[0].tolist() == [[0.0], [1.0]]

@@ -16,11 +16,12 @@ import frot
 from frot import Simplex
 from frot._base.arrays import Home, has_triton
 from frot.costs.points import PointGeometry
-from frot.solvers.sinkhorn import _fused, _fused_plain
+from frot.solvers.sinkhorn import _fused
 from frot.solvers.sinkhorn._fused import FusedEngine
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.certificate import certify
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
+from tests.solvers.sinkhorn import fused_plain
 
 ROOT = Path(__file__).resolve().parents[3]
 GROUPS = np.kron(np.eye(3), np.ones(2))
@@ -45,8 +46,8 @@ def engines(kind: str, seed: int = 0, eps: float = 0.05) -> tuple[FusedEngine, S
     points = PointGeometry(torch.asarray(X), torch.asarray(Y), torch.asarray(GROUPS))
     sizes = points.product(torch.asarray(a), torch.asarray(b)).numpy()
     home, mean = Home.of(points.X), float(sizes.mean())
-    terms = Terms.of(home, a, b, Simplex(0.05 * mean), eps * mean, sizes)
-    return FusedEngine(points, terms, None, _fused_plain), StreamEngine(points, terms)
+    terms = BatchTerms.of(home, a, b, Simplex(0.05 * mean), eps * mean, sizes)
+    return FusedEngine(points, terms, None, fused_plain), StreamEngine(points, terms)
 
 
 ALPHA = torch.asarray([[0.5, 0.3, 0.2]], dtype=torch.float64)
@@ -121,7 +122,7 @@ def test_the_door_takes_them(monkeypatch):
     made = []
 
     def of(cls, geometry, terms, tol):
-        made.append(cls(geometry, terms, None, _fused_plain, proves=tol >= _fused.FUSED_TO))
+        made.append(cls(geometry, terms, None, fused_plain, proves=tol >= _fused.FUSED_TO))
         return made[-1]
 
     monkeypatch.setattr(FusedEngine, "of", classmethod(of))
@@ -140,7 +141,8 @@ def test_kernels_are_their_twins():
     # Triton interprets its kernels on the host where that is asked for before it is imported.
     code = """
 import torch
-from frot.solvers.sinkhorn import _fused_plain as plain, _fused_triton as fused
+from frot.solvers.sinkhorn import _fused_triton as fused
+from tests.solvers.sinkhorn import fused_plain as plain
 draw = torch.Generator().manual_seed(0)
 def normal(*shape): return torch.randn(*shape, generator=draw)
 for n, m, d in ((140, 90, 10), (70, 150, 70), (130, 70, 200)):
@@ -182,6 +184,6 @@ for n, m, d in ((140, 90, 10), (70, 150, 70), (130, 70, 200)):
         assert float(one.abs().max()) > 0.0
         assert torch.allclose(one, two, rtol=1e-3, atol=1e-3)
 """
-    paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": paths}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)

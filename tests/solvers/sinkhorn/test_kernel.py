@@ -15,14 +15,14 @@ from frot.costs.points import PointGeometry
 from frot.costs.stack import StackGeometry
 from frot.solvers.sinkhorn import kernel as row_blocks_module
 from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, row_blocks, scores_at
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 RNG = np.random.default_rng(0)
 POINTS = PointGeometry(RNG.normal(size=(2, 7, 3)), RNG.normal(size=(2, 5, 3)), RNG.random((4, 3)))
 STACK = StackGeometry(POINTS.stack())
 ALPHA = RNG.dirichlet(np.ones(4), size=2)
 A, B = RNG.dirichlet(np.ones(7), size=2), RNG.dirichlet(np.ones(5), size=2)
-TERMS = Terms.of(Home.of(A), A, B, Simplex(), np.array([0.3, 0.7]), np.ones((2, 4)))
+TERMS = BatchTerms.of(Home.of(A), A, B, Simplex(), np.array([0.3, 0.7]), np.ones((2, 4)))
 MIXED = POINTS.mix(ALPHA)
 
 
@@ -70,7 +70,7 @@ def test_rows_without_weight_have_no_say_in_the_columns(monkeypatch):
     """Not even where a whole block of them comes first."""
     monkeypatch.setattr(row_blocks_module, "BLOCK_BYTES_ON_HOST", 1)
     a = np.where(np.arange(7) < 2, 0.0, A)
-    terms = Terms.of(
+    terms = BatchTerms.of(
         Home.of(A), a / a.sum(axis=1, keepdims=True), B, Simplex(), 1e-4, np.ones((2, 4))
     )
     f = RNG.normal(size=(2, 7)) - 1.0

@@ -7,7 +7,7 @@ import pytest
 
 import frot
 from frot import Entropic, Status, relative
-from frot.solvers.sinkhorn.newton import MOST_GROUPS
+from frot.solvers.sinkhorn.dense import MOST_GROUPS
 from tests.reference import quiet
 from tests.solvers.sinkhorn.bounds import check_bounds
 

@@ -15,7 +15,7 @@ from frot.costs.points import PointGeometry
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.objective import plan_objective
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 from tests.libraries import LIBRARIES
 
 
@@ -123,7 +123,7 @@ def engine(eps: float, n: int = 30, m: int = 20) -> DenseEngine:
     X, Y = RNG.normal(size=(1, n, 2)), RNG.normal(size=(1, m, 2)) + 0.5
     a, b = RNG.dirichlet(np.ones(n) * 5.0)[None], RNG.dirichlet(np.ones(m) * 5.0)[None]
     geometry = PointGeometry(X, Y)
-    terms = Terms.of(Home.of(X), a, b, frot.Simplex(), eps, geometry.sizes(a, b))
+    terms = BatchTerms.of(Home.of(X), a, b, frot.Simplex(), eps, geometry.sizes(a, b))
     return DenseEngine(geometry, terms)
 
 

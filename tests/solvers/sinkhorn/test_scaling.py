@@ -10,12 +10,12 @@ import pytest
 from frot import Simplex
 from frot._base.arrays import Home
 from frot.costs.stack import StackGeometry
-from frot.solvers.sinkhorn import _scaling
+from frot.solvers.sinkhorn import _scaling, kernel
 from frot.solvers.sinkhorn._scaling import FORMING, WINDOW, Relaxation, _exp_normal
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point
 from frot.solvers.sinkhorn.kernel import scores_at
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 from tests.reference import sinkhorn_plan
 
 RNG = np.random.default_rng(0)
@@ -29,7 +29,7 @@ def engine(
 ) -> DenseEngine:
     """Problems of one group each."""
     sizes = costs.mean(axis=(1, 2))[:, None]
-    terms = Terms.of(Home.of(costs), a, b, Simplex(), eps, sizes, symmetric=symmetric)
+    terms = BatchTerms.of(Home.of(costs), a, b, Simplex(), eps, sizes, symmetric=symmetric)
     return DenseEngine(StackGeometry(costs[:, None]), terms)
 
 
@@ -197,7 +197,7 @@ def test_kernels_formed_again_and_again_count_as_sweeps(monkeypatch):
     monkeypatch.setattr(_scaling, "_keep", lambda *args: formed.append(1) or form(*args))
     x, y = np.array([0.0, 1e4]), np.array([1.0, 2.0, 1.1e4, 1.2e4])
     a, b = np.array([[1.0 - 1e-9, 1e-9]]), np.array([[0.5, 0.5 - 2e-6, 1e-6, 1e-6]])
-    terms = Terms.of(Home.of(a), a, b, Simplex(), 1.0, np.ones((1, 1)))
+    terms = BatchTerms.of(Home.of(a), a, b, Simplex(), 1.0, np.ones((1, 1)))
     costs = StackGeometry(((x[:, None] - y) ** 2)[None, None])
     limit = 2_000
     found = _scaling.sweep_to(
@@ -205,3 +205,11 @@ def test_kernels_formed_again_and_again_count_as_sweeps(monkeypatch):
     )
     assert len(formed) > 10
     assert FORMING * (len(formed) - 1) <= found.sweeps <= limit + FORMING
+
+
+def test_a_kernel_formed_in_blocks_is_the_same(monkeypatch):
+    whole = sweep_to(0.05, 1e-9, 500)
+    monkeypatch.setattr(kernel, "BLOCK_BYTES_ON_HOST", 8 * 50 * 7)
+    parts = engine(M[None], A[None], B[None], 0.05).parts
+    assert [part.stop for part in parts] == [*range(7, 60, 7), 60]
+    assert np.array_equal(sweep_to(0.05, 1e-9, 500).plan, whole.plan)

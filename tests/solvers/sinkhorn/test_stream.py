@@ -15,7 +15,7 @@ from frot.solvers.sinkhorn import kernel as row_blocks_module
 from frot.solvers.sinkhorn._stream import Momentum, StreamEngine
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(1, 30, 4)), RNG.normal(size=(1, 20, 4)) + 0.3
@@ -30,8 +30,8 @@ GEOMETRIES: dict[str, Geometry] = {
 }
 
 
-def terms(b: np.ndarray = B, eps: float = 0.2) -> Terms:
-    return Terms.of(Home.of(X), A, b, Simplex(0.1), eps, np.ones((1, 4)))
+def terms(b: np.ndarray = B, eps: float = 0.2) -> BatchTerms:
+    return BatchTerms.of(Home.of(X), A, b, Simplex(0.1), eps, np.ones((1, 4)))
 
 
 @pytest.fixture(autouse=True, params=[1, 10**9], ids=["rows", "whole"])

@@ -8,7 +8,7 @@ import pytest
 
 from frot import Simplex
 from frot._base.arrays import Home
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 RNG = np.random.default_rng(0)
 A, B = np.full((2, 4), 0.25), np.array([[0.2, 0.8, 0.0], [0.1, 0.2, 0.7]])
@@ -16,8 +16,8 @@ PHI = RNG.normal(size=(2, 3))
 DOUBLE, SINGLE = Home.of(np.zeros(1)), Home.of(np.zeros(1, dtype=np.float32))
 
 
-def terms(eta: float = 0.0, prior: np.ndarray | None = None, home: Home = DOUBLE) -> Terms:
-    return Terms.of(home, A, B, Simplex(eta, prior), 0.1, np.ones((2, 3)))
+def terms(eta: float = 0.0, prior: np.ndarray | None = None, home: Home = DOUBLE) -> BatchTerms:
+    return BatchTerms.of(home, A, B, Simplex(eta, prior), 0.1, np.ones((2, 3)))
 
 
 def exact_worst(phi: np.ndarray, eta: float, prior: np.ndarray | None) -> float:
@@ -71,7 +71,7 @@ def test_the_adversary_is_that_of_the_core(prior):
 
 
 def test_eta_may_differ_by_member():
-    found = Terms.of(DOUBLE, A, B, Simplex(), 0.1, np.ones((2, 3)), eta=np.array([0.1, 2.0]))
+    found = BatchTerms.of(DOUBLE, A, B, Simplex(), 0.1, np.ones((2, 3)), eta=np.array([0.1, 2.0]))
     for row, eta in enumerate((0.1, 2.0)):
         assert found.worst(PHI)[row] == pytest.approx(Simplex(eta).best(PHI[row])[0])
 
@@ -91,7 +91,7 @@ def test_columns_without_weight():
     found = terms()
     assert found.log_b[0] == pytest.approx([np.log(0.2), np.log(0.8), -np.inf])
     assert found.over_b(2.0 * B)[0].tolist() == [2.0, 2.0, 1.0]
-    full = Terms.of(DOUBLE, A[1:], B[1:], Simplex(), 0.1, np.ones((1, 3)))
+    full = BatchTerms.of(DOUBLE, A[1:], B[1:], Simplex(), 0.1, np.ones((1, 3)))
     assert found.gaps
     assert not full.gaps
     assert full.log_b[0] == pytest.approx(np.log(B[1]))
@@ -99,9 +99,9 @@ def test_columns_without_weight():
 
 
 def test_what_weights_are_like():
-    def of(b: list[float]) -> Terms:
+    def of(b: list[float]) -> BatchTerms:
         weights = np.array([b]) / np.sum(b)
-        return Terms.of(DOUBLE, A[:1], weights, Simplex(), 0.1, np.ones((1, 3)))
+        return BatchTerms.of(DOUBLE, A[:1], weights, Simplex(), 0.1, np.ones((1, 3)))
 
     assert not of([1.0, 2.0, 900.0]).uneven
     assert of([1.0, 2.0, 2000.0]).uneven

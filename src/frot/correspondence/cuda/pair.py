@@ -31,7 +31,7 @@ from frot.correspondence.cuda.cosines import (
 from frot.problem.adversary import Simplex
 from frot.solvers.sinkhorn.ascent import Ascent
 from frot.solvers.sinkhorn.engine import Point, distances, make_point
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = ["PairEngine", "PairPlanner", "PairSteps", "search"]
 
@@ -442,7 +442,7 @@ class PairPlanner:
         work.play(work.cosines)
         sizes = work.phi.double().cpu().numpy()[np.argsort(work.order)]
         home, (a, b) = Home.of(sizes), weights
-        terms = Terms.of(home, a[None], b[None], adversary, self.eps, sizes[None])
+        terms = BatchTerms.of(home, a[None], b[None], adversary, self.eps, sizes[None])
         at = search(work, terms, adversary.best(sizes)[1][None], self.tol)
         if at is None:
             return None
@@ -499,7 +499,7 @@ class PairEngine:
     """
 
     work: PairSteps
-    terms: Terms
+    terms: BatchTerms
     # Weights and potential of the kernel and the scalings in the buffers.
     _left: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -559,7 +559,7 @@ class PairEngine:
         return self
 
 
-def search(work: PairSteps, terms: Terms, alpha: Any, tol: float) -> Point | None:
+def search(work: PairSteps, terms: BatchTerms, alpha: Any, tol: float) -> Point | None:
     """Return weights and potentials whose estimated gap is half of `tol`, None where that fails.
 
     The kernel and the scalings in the buffers are those of the point.

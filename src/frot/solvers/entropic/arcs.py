@@ -45,9 +45,6 @@ FIRST_LEVEL = 0.1
 NEGLIGIBLE = 1e-16
 # Full problems are looked at first at this gap of the interior, then at these shares of their own.
 FIRST_TARGET, SOLVE_TO, CLOSER = 0.05, 0.2, 0.1
-# This many steps in a row shorter than that go nowhere: the point is moved inside again.
-SHORT_STEPS = 3
-SHORT_STEP = 0.1
 
 
 @dataclass(eq=False)
@@ -69,7 +66,6 @@ class EntropicArcs:
     apart: Apart | None = None
     target: float = FIRST_TARGET
     moved: bool = True
-    short_steps: int = 0
 
     @classmethod
     def begin(cls, problem: Problem, tol: float, alpha: np.ndarray | None = None) -> EntropicArcs:
@@ -192,13 +188,7 @@ class EntropicArcs:
     def step(self) -> bool:
         """Take one Newton step; False if the interior is settled for now, or stuck."""
         check_deadline()
-        inside = self.interior
-        self.moved = inside.step()
-        short = self.moved and max(inside.lengths) < SHORT_STEP
-        self.short_steps = self.short_steps + 1 if short else 0
-        if self.short_steps >= SHORT_STEPS:
-            inside.recentre(10.0 * inside.mu)
-            self.short_steps = 0
+        self.moved = self.interior.step()
         return self.moved and self.gap() > self.target
 
     def aim(self, gap: float) -> bool:
@@ -267,16 +257,8 @@ class EntropicArcs:
         x = np.exp(log_product - over / inside.eps)
         each = barrier * self.shares(log_product)
         x = np.maximum(x, each / (over + self.reach * inside.eps))
-        all_rows = np.concatenate([inside.rows, rows])
-        all_cols = np.concatenate([inside.cols, cols])
-        order = np.lexsort((all_cols, all_rows))
-        inside.rows, inside.cols = all_rows[order], all_cols[order]
-        inside.costs = np.concatenate([inside.costs, fresh], axis=1)[:, order]
-        inside.x = np.concatenate([inside.x, x])[order]
-        inside.z = np.concatenate([inside.z, each / x])[order]
-        inside.log_product = np.concatenate([inside.log_product, log_product])[order]
+        inside.add_arcs(rows, cols, fresh, x, each / x, log_product)
         inside.shares = self.shares(inside.log_product)
-        inside.index()
 
 
 def _last(placing: Generator[Offer, None, Placement]) -> Placement:

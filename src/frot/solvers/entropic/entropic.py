@@ -16,10 +16,10 @@ from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily
 from frot.problem.bounds import is_rounding, relative_gap
 from frot.problem.problem import Problem
-from frot.solvers.corrective import best_mixture
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
 from frot.solvers.exact.exact import Exact
+from frot.solvers.frank_wolfe import best_mixture
 from frot.solvers.sinkhorn.ascent import ascend
 from frot.solvers.sinkhorn.engine import Engine, Point, distances
 from frot.solvers.sinkhorn.run import EntropicRun, proof_seconds
@@ -179,7 +179,7 @@ class Entropic(Driven):
             best = run.spread(lower, rows, cols)
             yield Offer(upper, best)
         if best is not None and not run.forbidden:
-            yield from self._climb(run, run.engine.double(), *run.beside(best))
+            yield from self._climb(run, run.engine.double(), *run.restart_from(best))
             if host.shape[0] > 1 and host.shape[1] * host.shape[2] <= MIXED_UP_TO:
                 yield from self._mixtures(run, best.alpha)
 

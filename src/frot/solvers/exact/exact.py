@@ -145,7 +145,7 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
     while True:
         steps += 1
         # A point that has not settled after so many steps has lost its digits, and will not.
-        moved = state.step() and steps <= MOST_STEPS
+        moved = state.interior.step(state.floor) and steps <= MOST_STEPS
         if moved and not state.settled(target):
             yield Offer()
             continue
@@ -215,11 +215,8 @@ ARCS_PER_ROUND = 4
 VERTEX_GROUPS = 120
 # Complementarity is not let below this share of the full problem's gap while arcs still enter.
 FLOOR = 0.1
-# This many steps in a row shorter than that go nowhere.
-SHORT_STEPS = 3
 # Groups whose costs differ by less than this share are taken for copies.
 COPIES = 1e-12
-SHORT_STEP = 0.1
 
 
 @dataclass(eq=False)
@@ -237,7 +234,6 @@ class Restricted:
     unit: float
     mass_unit: float
     floor: float = 0.0
-    short_steps: int = 0
 
     @property
     def arcs(self) -> tuple[np.ndarray, np.ndarray]:
@@ -264,20 +260,6 @@ class Restricted:
         alpha = np.zeros(self.problem.shape[0])
         alpha[self.groups] = self.interior.alpha
         return self.problem.adversary.project(alpha)
-
-    def step(self) -> bool:
-        """Take one Newton step; False if none can be taken.
-
-        Steps that stay short mean a point too close to the boundary: it is moved inside again,
-        further each time.
-        """
-        moved = self.interior.step(self.floor)
-        short = moved and max(self.interior.lengths) < SHORT_STEP
-        self.short_steps = self.short_steps + 1 if short else 0
-        if self.short_steps >= SHORT_STEPS:
-            self.interior.recentre(10.0 * self.interior.mu)
-            self.short_steps = 0
-        return moved
 
     def bounds(self) -> tuple[Upper, Lower, np.ndarray]:
         """Bounds of the full problem, and the reduced costs of all its arcs (interior's units)."""
@@ -361,14 +343,7 @@ class Restricted:
         fresh = costs_at(self.problem, rows, cols, self.groups) / self.unit
         z = np.maximum(reduced[rows, cols], 0.3 * np.sqrt(inside.mu))
         ends = (cols, rows) if self.flipped else (rows, cols)
-        all_rows = np.concatenate([inside.rows, ends[0]])
-        all_cols = np.concatenate([inside.cols, ends[1]])
-        order = np.lexsort((all_cols, all_rows))
-        inside.rows, inside.cols = all_rows[order], all_cols[order]
-        inside.costs = np.concatenate([inside.costs, fresh], axis=1)[:, order]
-        inside.x = np.concatenate([inside.x, inside.mu / z])[order]
-        inside.z = np.concatenate([inside.z, z])[order]
-        inside.index()
+        inside.add_arcs(*ends, fresh, inside.mu / z, z)
 
     def _add_groups(self, groups: np.ndarray) -> None:
         inside = self.interior

@@ -47,6 +47,8 @@ FIXED = 1e-12
 RIGID = 1e30
 # Of the way from equal weights to the cap, weights begin no further.
 INSIDE = 0.9
+# This many steps in a row shorter than that go nowhere.
+SHORT_STEPS, SHORT_STEP = 3, 0.1
 
 
 @dataclass(eq=False)
@@ -116,6 +118,7 @@ class Interior:
         self.index()
         # What is factored, from step to step.
         self._room = np.empty((0, 0))
+        self._short_steps = 0
         count = len(self.alpha)
         self.fixed = self.cap * count <= 1.0 + count * FIXED
         self.capped = self.cap < 1.0 and not self.fixed
@@ -205,11 +208,37 @@ class Interior:
         """Take one predictor-corrector step; False if the linear algebra gave out.
 
         `floor` keeps the complementarity from falling below it: the restricted problem is not
-        worth solving much further than it agrees with the full one.
+        worth solving much further than it agrees with the full one. Steps that stay short mean a
+        point too close to the boundary: it is moved inside again, further each time.
         """
         # Where digits run out numbers become infinite or NaN: that is looked for, not warned of.
         with np.errstate(all="ignore"):
-            return self._step(floor)
+            moved = self._step(floor)
+        short = moved and max(self.lengths) < SHORT_STEP
+        self._short_steps = self._short_steps + 1 if short else 0
+        if self._short_steps >= SHORT_STEPS:
+            self.recentre(10.0 * self.mu)
+            self._short_steps = 0
+        return moved
+
+    def add_arcs(
+        self,
+        rows: np.ndarray,
+        cols: np.ndarray,
+        costs: np.ndarray,
+        x: np.ndarray,
+        z: np.ndarray,
+        log_product: np.ndarray | None = None,
+    ) -> None:
+        """Let arcs in where they belong in the order of rows and columns."""
+        rows, cols = np.concatenate([self.rows, rows]), np.concatenate([self.cols, cols])
+        order = np.lexsort((cols, rows))
+        self.rows, self.cols = rows[order], cols[order]
+        self.costs = np.concatenate([self.costs, costs], axis=1)[:, order]
+        self.x, self.z = np.concatenate([self.x, x])[order], np.concatenate([self.z, z])[order]
+        if log_product is not None:
+            self.log_product = np.concatenate([self.log_product, log_product])[order]
+        self.index()
 
     def _step(self, floor: float) -> bool:
         if not self._factor():

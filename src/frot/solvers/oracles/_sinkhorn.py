@@ -16,8 +16,8 @@ from frot.solvers.oracles._protocol import Transport
 from frot.solvers.sinkhorn.absent import potentials_at
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point
-from frot.solvers.sinkhorn.newton import newton_pays, newton_step
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.newton import newton_step
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = ["Sinkhorn"]
 
@@ -97,8 +97,11 @@ class Sinkhorn:
         if true is not engine.geometry:
             f, g = potentials_at(true, terms, one, f, g)
         converged = bool(to_numpy(at.error)[0] <= self.tol)
-        plan = Plan(to_numpy(at.plan)[0], copy=False)
-        return Transport(plan, f[0, ...], g[0, ...], converged)
+        # In the kernel's place: nobody needs that any more.
+        plan = at.kernel
+        plan *= at.left[:, :, None]
+        plan *= at.right[:, None, :]
+        return Transport(Plan(to_numpy(plan)[0], copy=False), f[0, ...], g[0, ...], converged)
 
     @staticmethod
     def _engine(M: Any, a: Any, b: Any, eps: float) -> tuple[DenseEngine, Any]:
@@ -106,8 +109,9 @@ class Sinkhorn:
         home, rows, cols = Home.of(M), to_numpy(a)[None, ...], to_numpy(b)[None, ...]
         true = StackGeometry(M[None, None, ...])
         geometry = standing_in(true, rows, cols)
-        sizes = to_numpy(home.xp.mean(home.xp.abs(geometry.C)))[None, None]
-        terms = Terms.of(home, rows, cols, Simplex(), eps, sizes)
+        C = geometry.C if geometry.nonnegative else home.xp.abs(geometry.C)
+        sizes = to_numpy(home.xp.mean(C))[None, None]
+        terms = BatchTerms.of(home, rows, cols, Simplex(), eps, sizes)
         return DenseEngine(geometry, terms), true
 
     def _finish(self, engine: DenseEngine, at: Point) -> Point:
@@ -126,7 +130,7 @@ def _newton(engine: DenseEngine, at: Point, tol: float, limit: int) -> tuple[Poi
     """Newton steps on the potentials, coming down to eps: at a small one they are short."""
     terms = engine.terms
     home, steps = terms.home, 0
-    if not newton_pays(engine) or home.dtype != home.xp.float64:
+    if not engine.newton_pays or home.dtype != home.xp.float64:
         return at, 0
     for factor in NEWTON_PATH:
         part = replace(engine, terms=replace(terms, eps=factor * terms.eps))

@@ -46,7 +46,7 @@ from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.aggregate import Clusters, cluster_points
 from frot.solvers.sinkhorn.engine import FirstPass, Point
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = ["ADDED_TILES", "COLS", "FUSED_TO", "WIDTH", "FusedEngine"]
 
@@ -86,7 +86,7 @@ class FusedEngine(StreamEngine):
     _memory: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, geometry: Geometry, terms: Terms, tol: float) -> FusedEngine | None:
+    def of(cls, geometry: Geometry, terms: BatchTerms, tol: float) -> FusedEngine | None:
         """Return the engine for points on a CUDA device with Triton, None for all others."""
         home = geometry.home
         suits = (
@@ -248,7 +248,7 @@ class Operands:
     """Scaled points (n, width) and (m, width) in single precision; norms, in units of log 2."""
 
     geometry: PointGeometry
-    terms: Terms
+    terms: BatchTerms
     unit: float
     x: Any
     y: Any
@@ -256,7 +256,7 @@ class Operands:
     y_norms: Any
 
     @classmethod
-    def of(cls, geometry: PointGeometry, terms: Terms, alpha: Any) -> Operands:
+    def of(cls, geometry: PointGeometry, terms: BatchTerms, alpha: Any) -> Operands:
         """Scale the points, some at a time."""
         xp = terms.home.xp
         unit = math.log2(math.e) / float(terms.eps[0, 0])

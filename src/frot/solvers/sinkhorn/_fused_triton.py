@@ -1,9 +1,10 @@
 # pyright: reportMissingImports=false, reportIndexIssue=false
-"""Triton kernels of the passes over scores that are never written; their twin is `_fused_plain`.
+"""Triton kernels of the passes over scores that are never written.
 
 Tiles of points are multiplied on tensor cores, exponentiated and summed where they are. Sums of a
 tile and of `SEGMENT` tiles are in single precision, those of segments in double, so that rounding
-does not grow with the number of points.
+does not grow with the number of points. `tests/solvers/sinkhorn/fused_plain.py` has the same passes
+in plain PyTorch.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 from frot._base.arrays import Home, at_least, quiet
 from frot._base.stopping import check_deadline
-from frot.solvers.sinkhorn.kernel import Scores, column_potentials, exp_of
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.kernel import JoinedRows, Scores, column_potentials, exp_of
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = ["Near", "Relaxation", "Scaling", "sweep_to"]
 
@@ -158,21 +158,21 @@ class Near(NamedTuple):
     share: float
     least: float
 
-    def of(self, terms: Terms, dual: Any) -> Any:
+    def of(self, terms: BatchTerms, dual: Any) -> Any:
         """Return the mass that may be in wrong columns, (B,)."""
         xp = terms.home.xp
         return at_least(xp, self.share * xp.abs(dual) / terms.scale[:, 0], self.least)
 
 
 def sweep_to(
-    scores: Scores, terms: Terms, g: Any, tol: Any, limit: int, parts: Sequence[slice]
+    scores: Scores, terms: BatchTerms, g: Any, tol: Any, limit: int, parts: Sequence[slice]
 ) -> Scaling:
     """Sweep from the potential g until no more than `tol` of the mass is in wrong columns.
 
     Parameters
     ----------
     scores : Scores
-    terms : Terms
+    terms : BatchTerms
     g : array of shape (B, m)
     tol : float, array of shape (B,) or Near
     limit : int
@@ -187,7 +187,7 @@ def sweep_to(
     >>> from frot.solvers.sinkhorn.kernel import scores_at
     >>> from frot.costs.stack import StackGeometry
     >>> half, one = np.array([[0.5, 0.5]]), np.ones((1, 1))
-    >>> terms = Terms.of(Home.of(half), half, half, Simplex(), 1.0, one)
+    >>> terms = BatchTerms.of(Home.of(half), half, half, Simplex(), 1.0, one)
     >>> costs = StackGeometry(np.array([[[[0.0, 1.0], [1.0, 0.0]]]]))
     >>> scores = scores_at(costs, terms, one)
     >>> found = sweep_to(scores, terms, np.zeros((1, 2)), 1e-9, 100, [slice(0, 2)])
@@ -207,10 +207,10 @@ class _Sweeps:
     axis in here: small problems are bound by the number of operations, not by their size.
     """
 
-    def __init__(self, scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> None:
+    def __init__(self, scores: Scores, terms: BatchTerms, g: Any, parts: Sequence[slice]) -> None:
         self.scores, self.terms, self.parts = scores, terms, parts
         self.alone = terms.a.shape[0] == 1
-        self.eps, self.scale = (self.inside(part) for part in (terms.eps, terms.scale))
+        self.eps = self.inside(terms.eps)
         self.relaxation = Relaxation(terms.home, self.inside(terms.eps[:, 0]))
         # A kernel has lost what is below its smallest number: next to nothing, times this.
         self.bound = BOUND if terms.home.dtype == terms.home.xp.float64 else BOUND_SINGLE
@@ -402,7 +402,7 @@ class _SoftSweeps(_Sweeps):
     changes no plan, but what is asked of it: r by :math:`e^{-\lambda / \tau_a}`. `x` is u here.
     """
 
-    def __init__(self, scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> None:
+    def __init__(self, scores: Scores, terms: BatchTerms, g: Any, parts: Sequence[slice]) -> None:
         self.alone = terms.a.shape[0] == 1
         one = terms.home.xp.ones_like(terms.eps)
         (self.kappa_a, self.inverse_a), (self.kappa_b, self.inverse_b) = (
@@ -496,7 +496,7 @@ def _only(weights: Any, lifted: Any, masses: Any) -> Any:
     return masses if lifted is weights else masses * (weights / lifted)
 
 
-def _lifted(terms: Terms, weights: Any) -> Any:
+def _lifted(terms: BatchTerms, weights: Any) -> Any:
     xp = terms.home.xp
     if bool(xp.all(weights > 0.0)):
         return weights
@@ -524,7 +524,7 @@ def _reach(scores: Scores, xp: Any, bias: Any) -> float:
     return reach if math.isinf(reach) else reach + float(xp.max(xp.abs(bias)))
 
 
-def _keep(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> tuple[Any, Any]:
+def _keep(scores: Scores, terms: BatchTerms, g: Any, parts: Sequence[slice]) -> tuple[Any, Any]:
     """Form the kernel of g whole: f (B, n) and ``e^((f_i + g_j - M_ij) / eps)``, (B, n, m).
 
     The largest entry of a row is one; with uneven weights that of b times the row, since a light
@@ -532,14 +532,15 @@ def _keep(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> tuple
     known to be small, they are taken as they are.
     """
     home = terms.home
-    xp, bias, blocks, potentials = home.xp, g / terms.eps, [], []
+    xp, bias, potentials = home.xp, g / terms.eps, []
     highest = HIGHEST if home.dtype == xp.float64 else HIGHEST_SINGLE
     small = home.on_host and not terms.uneven and _reach(scores, xp, bias) <= SMALL
+    kernel = JoinedRows(home, (*terms.a.shape, terms.b.shape[1]), parts)
     for part in parts:
         check_deadline()
         block = scores.block(part, bias)
         if small:
-            blocks.append(exp_of(block))
+            kernel.add(part, exp_of(block))
             potentials.append(terms.eps * scores.offset(part) + 0.0 * terms.a[:, part])
             continue
         level = block + terms.log_b[:, None, :] if terms.uneven else block
@@ -547,8 +548,6 @@ def _keep(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> tuple
         block -= top[:, :, None]
         if terms.uneven:
             block = xp.where(block < highest, block, xp.full_like(block, highest))
-        blocks.append(_exp_normal(home, block))
+        kernel.add(part, _exp_normal(home, block))
         potentials.append(terms.eps * (scores.offset(part) - top))
-    if len(blocks) == 1:
-        return potentials[0], blocks[0]
-    return xp.concat(potentials, axis=1), xp.concat(blocks, axis=1)
+    return xp.concat(potentials, axis=1), kernel.whole()

@@ -9,6 +9,8 @@ second-order scheme for a spectrum in [0, r]:
     g \leftarrow \omega\,(\gamma\, T g + (1 - \gamma)\, g) + (1 - \omega)\, g_{-1}, \qquad
     \gamma = \frac{2}{2 - r}, \quad \rho = \frac{r}{2 - r}, \quad
     \omega = \frac{2}{1 + \sqrt{1 - \rho^2}} .
+
+Passes are dear: the first potential comes from the same problem between a sample of the points.
 """
 
 from __future__ import annotations
@@ -20,14 +22,14 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import quiet, to_numpy
-from frot.costs.geometry import Geometry, unit_of
-from frot.solvers.sinkhorn._coarse import coarse_start, coarse_weights
-from frot.solvers.sinkhorn._passes import BlockPasses
+from frot.costs.geometry import Geometry
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.aggregate import Clusters, cluster_points, cluster_scalings
-from frot.solvers.sinkhorn.engine import Passes, Point, make_point
+from frot.solvers.sinkhorn.ascent import ascend
+from frot.solvers.sinkhorn.dense import DenseEngine
+from frot.solvers.sinkhorn.engine import BlockPasses, Engine, Passes, Point, gaps, make_point
 from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, row_blocks, scores_at
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = ["StreamEngine"]
 
@@ -38,48 +40,52 @@ WINDOW = 3
 SLOW, HELPED = 0.8, 0.7
 # Column sums this small are not trusted: the block's exponentials have underflown.
 FLOOR = 1e-30
+# Points of either side in the sample, and how well the problem between them is solved.
+SAMPLE_ON_HOST = 2_000
+SAMPLE_ON_DEVICE = 8_000
+ACCURACY = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class StreamEngine:
+class StreamEngine(Engine):
     """Sinkhorn by passes over blocks of rows; one problem at a time."""
-
-    geometry: Geometry
-    terms: Terms
-    exact: Geometry | None = None
 
     @property
     def patience(self) -> float:
         """Every pass forms the kernel anew: a step on the weights costs no more than a sweep."""
         return 0.5
 
-    @property
-    def noise(self) -> float:
-        """Some units in the last place."""
-        return 8.0 * unit_of(self.terms.home)
-
     def passes(self, alpha: Any) -> Passes:
         """Passes that form the plan anew, and keep nothing."""
         return BlockPasses(self.geometry, self.terms, alpha, self.parts, keeps=False)
 
-    @property
-    def prover(self) -> StreamEngine:
-        """Double precision."""
-        return self.double()
-
-    @property
-    def parts(self) -> list[slice]:
-        """Blocks of rows that kernels are formed in."""
-        return row_blocks(self.geometry)
-
     def first_weights(self, alpha: Any) -> tuple[Any, Any]:
         """Those of the same problem between a sample of the points, with its potentials."""
-        return coarse_weights(self, alpha)
+        engine, rows = sampled(self.geometry, self.terms)
+        home = engine.terms.home
+        at = None
+        for count, at in enumerate(ascend(engine, home.xp.astype(alpha, home.dtype), tol=ACCURACY)):
+            if count >= 50 or float(gaps(home.xp, at)[0]) <= ACCURACY:
+                break
+        assert at is not None
+        return self._extended(engine, rows, at)
 
     def start(self, alpha: Any, closeness: Any = 0.5) -> Point:
         """Solve between a sample of the points first, and extend its potential to all."""
-        g = coarse_start(self, alpha)
-        return self.sweep(alpha, g, closeness)
+        return self.sweep(alpha, self.sampled_start(alpha), closeness)
+
+    def sampled_start(self, alpha: Any) -> Any:
+        """Return the potential g that the sample's solution at the given weights extends to."""
+        engine, rows = sampled(self.geometry, self.terms)
+        home = engine.terms.home
+        return self._extended(engine, rows, engine.start(home.xp.astype(alpha, home.dtype)))[1]
+
+    def _extended(self, engine: DenseEngine, rows: np.ndarray, at: Point) -> tuple[Any, Any]:
+        """Return the sample's weights, and the potentials that it leaves to all columns."""
+        home = self.terms.home
+        alpha, a, f = (home.xp.astype(x, home.dtype) for x in (at.alpha, engine.terms.a, at.f))
+        alpha = alpha / home.xp.sum(alpha, axis=1, keepdims=True)
+        return alpha, self.extend(alpha, rows, a, f)
 
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
         """Pass over the kernel until the columns are right."""
@@ -196,15 +202,6 @@ class StreamEngine:
             found = found + xp.matrix_transpose(left) @ (block.kernel[0, :, :] @ cols)
         return to_numpy(found).astype(float)
 
-    def double(self) -> StreamEngine:
-        """The same in double precision, on the costs as they were given."""
-        return self if self.terms.home.dtype == self.terms.home.xp.float64 else self._doubled
-
-    @cached_property
-    def _doubled(self) -> StreamEngine:
-        geometry = self.exact or self.geometry.double()
-        return StreamEngine(geometry, self.terms.at(geometry.home))
-
 
 class _Slow:
     """When to move clusters: where sweeps are slow, as long as that brings something."""
@@ -258,3 +255,35 @@ class Momentum:
         rho = self.rate / (2.0 - self.rate)
         omega = 2.0 / (1.0 + (1.0 - rho * rho) ** 0.5)
         return omega * (g + gamma * step) + (1.0 - omega) * previous
+
+
+def _sample(count: int, size: int, weights: Any) -> np.ndarray:
+    """Draw points by their weights, without repetition; always the same ones."""
+    mass = to_numpy(weights)[0].astype(float)
+    size = min(size, int(np.count_nonzero(mass)))
+    # Points evenly spaced along the cumulated mass, in random order of the points.
+    order = np.random.default_rng(0).permutation(count)
+    edges = np.cumsum(mass[order])
+    picks = np.searchsorted(edges, (np.arange(size) + 0.5) / size * edges[-1])
+    return np.unique(order[np.minimum(picks, count - 1)])
+
+
+def sampled(geometry: Geometry, terms: BatchTerms) -> tuple[DenseEngine, np.ndarray]:
+    """Return the problem between the sample's points, and the numbers of its rows."""
+    _, _, n, m = geometry.shape
+    home = terms.home
+    size = SAMPLE_ON_HOST if home.on_host else SAMPLE_ON_DEVICE
+    rows, cols = _sample(n, size, terms.a), _sample(m, size, terms.b)
+    xp = home.xp
+    i, j = home.indices(rows), home.indices(cols)
+    a, b = xp.take(terms.a, i, axis=1), xp.take(terms.b, j, axis=1)
+    a, b = a / xp.sum(a, axis=1, keepdims=True), b / xp.sum(b, axis=1, keepdims=True)
+    if terms.soft:
+        a = a * xp.sum(terms.a, axis=1, keepdims=True)
+        b = b * xp.sum(terms.b, axis=1, keepdims=True)
+    # Points are drawn by their weight, so that none of the sample is without.
+    part = replace(terms, a=a, b=b, exact=None, gaps=False, even=False, symmetric=False)
+    sample = geometry.take(rows, cols)
+    if not home.on_host and part.single_safe:
+        sample = sample.single()
+    return DenseEngine(sample, part.at(sample.home)), rows

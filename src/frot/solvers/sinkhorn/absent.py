@@ -15,13 +15,13 @@ import numpy as np
 from frot._base.arrays import quiet, to_numpy
 from frot.costs.geometry import Geometry
 from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, row_blocks, scores_at
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = ["potentials_at"]
 
 
 def potentials_at(
-    geometry: Geometry, terms: Terms, alpha: Any, f: Any, g: Any, soft: bool = True
+    geometry: Geometry, terms: BatchTerms, alpha: Any, f: Any, g: Any, soft: bool = True
 ) -> tuple[Any, Any]:
     r"""Return f and g with those of points without weight at their true places.
 
@@ -62,13 +62,13 @@ def potentials_at(
     return f, g
 
 
-def _softmins(part: Geometry, terms: Terms, alpha: Any, g: Any) -> Any:
+def _softmins(part: Geometry, terms: BatchTerms, alpha: Any, g: Any) -> Any:
     with quiet():
         blocks = form_rows(scores_at(part, terms, alpha), terms, g, row_blocks(part))
         return terms.home.xp.concat([block.f for block in blocks], axis=1)
 
 
-def _row_minima(part: Geometry, terms: Terms, alpha: Any, g: Any) -> Any:
+def _row_minima(part: Geometry, terms: BatchTerms, alpha: Any, g: Any) -> Any:
     xp, found = terms.home.xp, []
     for rows in row_blocks(part):
         reduced = part.rows(rows).mix(alpha) - g[:, None, :]
@@ -76,7 +76,7 @@ def _row_minima(part: Geometry, terms: Terms, alpha: Any, g: Any) -> Any:
     return xp.concat(found, axis=1)
 
 
-def _column_minima(part: Geometry, terms: Terms, alpha: Any, f: Any) -> Any:
+def _column_minima(part: Geometry, terms: BatchTerms, alpha: Any, f: Any) -> Any:
     xp, best = terms.home.xp, None
     f = xp.where(terms.a > 0.0, f, xp.zeros_like(f) - xp.inf)
     for rows in row_blocks(part):
@@ -85,11 +85,13 @@ def _column_minima(part: Geometry, terms: Terms, alpha: Any, f: Any) -> Any:
     return best
 
 
-def _take(terms: Terms, array: Any, index: np.ndarray) -> Any:
+def _take(terms: BatchTerms, array: Any, index: np.ndarray) -> Any:
     return terms.home.xp.take(array, terms.home.indices(index), axis=1)
 
 
-def _put(terms: Terms, old: Any, weights: Any, found: Any, index: np.ndarray, size: int) -> Any:
+def _put(
+    terms: BatchTerms, old: Any, weights: Any, found: Any, index: np.ndarray, size: int
+) -> Any:
     """Return `old` with what was found for some points where they have no weight."""
     xp = terms.home.xp
     found = xp.where(xp.isfinite(found), found, xp.zeros_like(found))

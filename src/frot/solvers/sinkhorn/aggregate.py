@@ -20,7 +20,7 @@ from frot._base.arrays import Home, quiet, to_numpy
 from frot.costs.geometry import Geometry
 from frot.costs.points import PointGeometry
 from frot.costs.protocol import blocks
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = ["CLUSTERS", "Clusters", "cluster_points", "cluster_scalings"]
 
@@ -45,7 +45,7 @@ class Clusters(NamedTuple):
         return home.xp.take(eye, side, axis=0)
 
 
-def cluster_points(geometry: Geometry, terms: Terms, alpha: Any) -> Clusters | None:
+def cluster_points(geometry: Geometry, terms: BatchTerms, alpha: Any) -> Clusters | None:
     """Return clusters of the points as the mixed cost sees them; None of costs without points."""
     if not isinstance(geometry, PointGeometry):
         return None

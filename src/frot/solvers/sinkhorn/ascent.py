@@ -7,20 +7,32 @@ The dual is jointly concave, and its gradient in the weights is
 
 with a step length that adapts; near the optimum, and where there are few groups, joint Newton steps
 on potentials and weights take over.
+
+When points are near enough to be proven is told by the gap, or by the gradient (`Aim`). A plan with
+a mass e in wrong columns and weights with a regret r (what the best answer to the plan's costs
+earns more, over the value F) have a gap of about :math:`r + \tfrac12 e s / F`, with s the mean
+cost. The gradient by the points, which plan and weights make, is off by about as much as e
+but by the root of r: over problems of all kinds (`docs/entropic.md`) by
+
+.. math:: \frac{\|\delta\|}{\|\nabla\|} \le 4\, e\, \frac{s}{F} + 4 \sqrt{r}
+
+at most. So a gradient is asked for by both, and twice as close as that, for losses that are
+differences; a gap of its square would sweep for nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.engine import Point, Search, gaps, select, take
-from frot.solvers.sinkhorn.newton import newton_pays, newton_step
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.engine import Engine, Point, distances, gaps, regrets, select, take
+from frot.solvers.sinkhorn.newton import newton_step
+from frot.solvers.sinkhorn.terms import BatchTerms
 
-__all__ = ["Ascent", "ascend", "mirror_step"]
+__all__ = ["PLAN", "WEIGHTS", "Aim", "Ascent", "ascend", "mirror_step"]
 
 # The step grows when the dual rose and shrinks when it fell.
 GROW, SHRINK = 1.3, 0.4
@@ -38,8 +50,78 @@ SLOW_SWEEPS = 300
 NEWTON_PATIENCE = 8
 NEWTON_TRIES = 4
 
+# What the gradient's relative error is taken to be over the mass in wrong columns and over the root
+# of the regret: twice what was measured at most.
+PLAN, WEIGHTS = 8.0, 8.0
+# The same of a single gap, whatever it comes from: twice the plan's, and no more than what was seen
+# of the weights'.
+PLAN_GAP, WEIGHTS_GAP = 2.0 * PLAN, 4.0
+# A smaller regret is rounding in double precision.
+LEAST_REGRET = 1e-14
+# Points that were near enough but could not be proven to be are asked for so much more.
+TIGHTER = 0.3
 
-def mirror_step(terms: Terms, alpha: Any, phi: Any, step: Any) -> Any:
+
+@dataclass(frozen=True)
+class Aim:
+    """What is asked for.
+
+    Parameters
+    ----------
+    gap : float
+        A proven relative gap that is enough whatever made it.
+    gradient : float, optional
+        The relative error of gradients that is enough, estimated, with a proven gap of no more.
+
+    Examples
+    --------
+    >>> Aim(1e-4).sweeps, Aim(1e-4, 1e-2).sweeps
+    (0.0001, 0.00125)
+    """
+
+    gap: float
+    gradient: float | None = None
+    strictness: float = 1.0
+
+    @property
+    def sweeps(self) -> float:
+        """Mass that may be in wrong columns, over |value| / scale."""
+        return self.gap if self.gradient is None else self.strictness * self.gradient / PLAN
+
+    @property
+    def proven(self) -> float:
+        """The gap that has to be proven of points that are near."""
+        return self.gap if self.gradient is None else max(self.gap, self.gradient)
+
+    def near(self, terms: BatchTerms, at: Point) -> Any:
+        """Return which members are near enough to be proven, (B,)."""
+        close = distances(terms, at) <= self.gap
+        if self.gradient is None:
+            return close
+        xp = terms.home.xp
+        size = xp.maximum(xp.abs(at.primal), xp.abs(at.dual))
+        plan = terms.scale[:, 0] * at.error <= self.sweeps * size
+        regret = max((self.strictness * self.gradient / WEIGHTS) ** 2, LEAST_REGRET)
+        weights = regrets(terms, at) <= regret
+        return close | (plan & weights)
+
+    @staticmethod
+    def gap_for(gradient: float, groups: int) -> float:
+        """Return the gap that makes a gradient as good, where nothing else can be asked for.
+
+        Examples
+        --------
+        >>> Aim.gap_for(4e-3, 1), Aim.gap_for(4e-3, 2)
+        (0.00025, 1e-06)
+        """
+        return gradient / PLAN_GAP if groups == 1 else (gradient / WEIGHTS_GAP) ** 2
+
+    def tighter(self) -> Aim:
+        """The same, for points that did not keep what they promised."""
+        return replace(self, strictness=TIGHTER * self.strictness)
+
+
+def mirror_step(terms: BatchTerms, alpha: Any, phi: Any, step: Any) -> Any:
     """Return the weights a mirror step ahead, drawn to the prior by eta."""
     score = terms.log(alpha) + step * phi
     if terms.log_prior is not None:
@@ -47,7 +129,7 @@ def mirror_step(terms: Terms, alpha: Any, phi: Any, step: Any) -> Any:
     return terms.softmax(score / (1.0 + step * terms.eta))
 
 
-def ascend(engine: Search, alpha: Any, g: Any = None, tol: float = 1e-4) -> Iterator[Point]:
+def ascend(engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> Iterator[Point]:
     """Yield points of rising dual value, each with the best potentials so far."""
     return iter(Ascent(engine, alpha, g, tol))
 
@@ -60,14 +142,14 @@ class Ascent:
 
     Parameters
     ----------
-    engine : Search
+    engine : Engine
     alpha, g : arrays of shape (B, L) and (B, m)
         Where to start; without g from nothing.
     tol : float
         The gap that is asked for.
     """
 
-    def __init__(self, engine: Search, alpha: Any, g: Any = None, tol: float = 1e-4) -> None:
+    def __init__(self, engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> None:
         self.engine, self.floor = engine, 0.0
         self.tighten(tol)
         self.single = engine.double() is not engine
@@ -118,11 +200,11 @@ class Ascent:
             terms = self.engine.terms
             gap = gaps(terms.home.xp, self.at)
             slow = count >= due or self.at.work > SLOW_SWEEPS
-            if slow and self.single and self._newton_suits:
+            if slow and self.single and self.engine.newton_pays:
                 # Second derivatives are for double precision.
                 return
             near = float(terms.home.xp.max(gap)) <= NEWTON_GAP
-            if (slow or near) and not self.single and self._newton_suits:
+            if (slow or near) and not self.single and self.engine.newton_pays:
                 yield from self._newton()
                 tries += 1
                 if tries == NEWTON_TRIES:
@@ -132,10 +214,6 @@ class Ascent:
             self._mirror(gap)
             if float(terms.home.xp.max(self.step * self.engine.terms.scale)) < SMALLEST_STEP:
                 return
-
-    @property
-    def _newton_suits(self) -> bool:
-        return isinstance(self.engine, DenseEngine) and newton_pays(self.engine)
 
     def _mirror(self, gap: Any) -> None:
         """Step on the weights, each member by its own length, and sweep there."""

@@ -29,6 +29,23 @@ point weighs, however far away and badly known it is. What goes with t is a shar
 :math:`\sum_{ij} \pi_{ij} |t_{ij}| \le \mathrm{KL} + 1`. The entropy of the plan is a sum over it,
 and pays the same: for its scores, and for entries of the mixed cost, which it is taken from as
 :math:`\langle \alpha, \phi \rangle`.
+
+Where marginals need not be kept, the lower bound is the dual value of g and of the best f for it,
+
+.. math::
+    -\tau_a \langle a, e^{-f / \tau_a} - 1 \rangle - \tau_b \langle b, e^{-g / \tau_b} - 1 \rangle
+    - \varepsilon\,(|\Pi| - |a| |b|) + r(\alpha) \;\le\; \text{optimum} ,
+
+and the upper bound the objective of their plan itself, for any plan is feasible. Its rows are
+:math:`x_i = a_i e^{-f_i / \tau_a}`, its columns c are summed, and
+
+.. math::
+    \varepsilon\,\mathrm{KL}(\Pi | a b^\top) = \langle x, f \rangle + \langle c, g \rangle
+    - \langle \alpha, \phi \rangle - \varepsilon\,(|\Pi| - |a| |b|) .
+
+Columns that have to be kept are: those of the plan are scaled to b, and rows pay for what that
+moves. Rows that have to be are, whatever rounding does. Rounding is bounded likewise, each point
+paying by what it carries; the derivative of a price by what a point keeps is its potential.
 """
 
 from __future__ import annotations
@@ -38,17 +55,27 @@ from typing import Any, NamedTuple
 
 from frot._base.arrays import at_least, quiet
 from frot.costs.geometry import unit_of
-from frot.solvers.sinkhorn._passes import SCORE, kept_pass, settled_pass
-from frot.solvers.sinkhorn._soft_proof import prove_soft, soft_product
-from frot.solvers.sinkhorn.engine import Engine, Passes, Point
-from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, scores_at
+from frot.solvers.sinkhorn.engine import Engine, FirstPass, Passes, Point
+from frot.solvers.sinkhorn.kernel import Block, column_potentials, form_rows, scores_at
 from frot.solvers.sinkhorn.objective import kernel_surplus
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
-__all__ = ["Certificate", "certify", "certify_product", "certify_rows", "proving"]
+__all__ = [
+    "Certificate",
+    "certify",
+    "certify_product",
+    "certify_rows",
+    "kept_pass",
+    "proving",
+    "settled_pass",
+]
 
 # Sweeps for points that had no part in a search.
 LIGHT_SWEEPS = 4
+# Units in the last place that a score takes on its way: some operations, each off by one.
+SCORE = 6.0
+# A potential is coarse where its last places are this share of eps; so often such are lowered.
+COARSE, LOWERINGS = 1e-2, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +123,7 @@ def certify(
     given, alpha = alpha, precise.terms.project(home.xp.astype(alpha, home.dtype))
     g = home.xp.astype(g, home.dtype)
     if precise.terms.soft:
-        return _soft(precise, alpha, g)
+        return _prove_soft(precise, alpha, g)
     if at is not None and not bool(home.xp.all(alpha == given)):
         at = None
     return _prove(precise, alpha, g, enough, at)
@@ -119,6 +146,77 @@ def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
             rows = [block.f for block in form_rows(scores, terms, g, parts)]
             g = column_potentials(scores, terms, terms.home.xp.concat(rows, axis=1), parts)
     return certify(precise, alpha, g)
+
+
+def settled_pass(terms: BatchTerms, passes: Passes, g: Any) -> FirstPass:
+    """Form the plan of g, lowered where it cannot be told to a fraction of eps."""
+    if terms.soft:
+        # What f and g share is no constant: it decides how much mass there is.
+        return passes.first(g)
+    # The constant that f and g share costs digits: on average, g is zero.
+    g = g - terms.home.xp.vecdot(terms.b, g)[:, None]
+    first = passes.first(g)
+    for _ in range(LOWERINGS):
+        lowered = _lowered(terms, passes.unit, g, first.masses)
+        if lowered is None:
+            break
+        g = lowered
+        first = passes.first(g)
+    return first
+
+
+def kept_pass(terms: BatchTerms, at: Point, unit: float) -> FirstPass | None:
+    r"""Take the plan from the kernel that a search in double precision ended with.
+
+    That saves forming it; minima of reduced costs are left out. Rounding of what the search made of
+    its kernel K, at a base :math:`g^0` of potentials, is within what a proof is charged for scores:
+    six units of :math:`|f_i| + 2 |g_j| + \varepsilon |t_{ij}|`, and eight or more of the
+    potentials besides. Scores of K are off by two operations on costs, as ever;
+    :math:`f = f^0 + \varepsilon \log(x / a)` by four on :math:`f^0`, which on average is no more
+    than costs of the plan are, or squares that these are charged for, and by three on itself; g by
+    as many, and both by one for the constant that is taken off them. All of it is relative to the
+    potentials as the search had them, so that these must be no larger than what is charged: no
+    constant far apart, and no base.
+
+    None where that is not so, and where weights vanish or mass may go.
+    """
+    home = terms.home
+    if at.kernel is None or terms.soft or terms.uneven or at.kernel.dtype != home.xp.float64:
+        return None
+    xp, a, b = home.xp, terms.a, terms.b
+    mean = xp.vecdot(b, at.g)
+    f, g = at.f + mean[:, None], at.g - mean[:, None]
+    charged = xp.vecdot(a, xp.abs(f)) + xp.vecdot(b, xp.abs(g))
+    apart = xp.abs(mean) + xp.vecdot(b, xp.abs(at.base))
+    good = bool(xp.all(apart <= charged)) and bool(xp.all(at.left > 0.0))
+    if not good or bool(xp.any(_coarse(terms, unit, g))):
+        return None
+    block = Block(slice(0, a.shape[1]), at.kernel, a / at.left, f)
+    return FirstPass(g, f, b * at.columns, None, None, [block], at.right)
+
+
+def _coarse(terms: BatchTerms, unit: float, g: Any) -> Any:
+    """Tell columns whose potential has last places that are no small share of eps."""
+    return 4.0 * unit * terms.home.xp.abs(g) > COARSE * terms.eps
+
+
+def _lowered(terms: BatchTerms, unit: float, g: Any, masses: Any) -> Any:
+    """Return g with potentials lowered that are too large for their last place to be less than eps.
+
+    The columns of such, far points of next to no weight, get all or nothing of what they should,
+    and too much would take rows from the others. None where no column does.
+    """
+    xp, coarse = terms.home.xp, _coarse(terms, unit, g)
+    if not bool(xp.any(coarse)):
+        return None
+    place = 4.0 * unit * xp.abs(g)
+    columns = terms.over_b(masses)
+    coarse = coarse & (columns > 1.0)
+    if not bool(xp.any(coarse)):
+        return None
+    with quiet():
+        less = g - terms.eps * xp.log(xp.where(coarse, columns, xp.ones_like(columns))) - place
+    return xp.where(coarse, less, g)
 
 
 def _prove(engine: Engine, alpha: Any, g: Any, enough: float, at: Point | None) -> Certificate:
@@ -147,19 +245,21 @@ def _prove(engine: Engine, alpha: Any, g: Any, enough: float, at: Point | None) 
     dual = dot(a, f) + dot(b, g)
     margin = _margins(terms, passes, geometry.shape[1], first.masses)
     scored = margin.scores(terms, f, g, entropy)
+    off = scored + margin.costs + margin.share * xp.abs(dual)
     doubt = passes.inner_error(whole, a, b) + margin.moved * terms.sizes
     worst = terms.worst(whole + doubt) + terms.worst_error(whole)
     reward = terms.reward(alpha) - terms.reward_error(alpha)
     # The plan was made of entries of the mixed cost, and its entropy is taken from group costs.
     apart = margin.costs + margin.share * xp.abs(dot(alpha, phi))
     upper = worst + entropy + scored + apart
-    lower = _at_least(engine, dual, scored + margin.costs + margin.share * xp.abs(dual)) + reward
+    lower = _at_least(engine, dual - off) + reward
     surplus = plain_lower = dual + xp.nan
     if first.plain_f is not None:
         plain = dot(a, first.plain_f) + dot(b, first.plain_g)
         # Minima of reduced costs are off by units of the costs, as these are.
-        off = margin.minima(terms, first.plain_f, first.plain_g) + 3.0 * margin.costs
-        plain_lower = _at_least(engine, plain, off + margin.share * xp.abs(plain)) + reward
+        plain_off = margin.minima(terms, first.plain_f, first.plain_g) + 3.0 * margin.costs
+        plain_off = plain_off + margin.share * xp.abs(plain)
+        plain_lower = _at_least(engine, plain - plain_off) + reward
     if first.kept and bool(xp.all(upper - lower <= enough * xp.abs(upper))):
         surplus = kernel_surplus(terms, first.kept, first.columns(thin), weight, left, right)
     return Certificate(
@@ -169,7 +269,7 @@ def _prove(engine: Engine, alpha: Any, g: Any, enough: float, at: Point | None) 
         lower=lower,
         plain_upper=worst,
         plain_lower=plain_lower,
-        slack=scored + margin.costs + margin.share * xp.abs(dual) + terms.reward_error(alpha),
+        slack=off + terms.reward_error(alpha),
         phi=whole,
         alpha=alpha,
         f=f,
@@ -184,15 +284,61 @@ def _prove(engine: Engine, alpha: Any, g: Any, enough: float, at: Point | None) 
     )
 
 
-def _soft(engine: Engine, alpha: Any, g: Any) -> Certificate:
+def _prove_soft(engine: Engine, alpha: Any, g: Any) -> Certificate:
     """Prove an interval where mass may go: nothing is put into the plan of the potentials."""
-    terms, proof = engine.terms, prove_soft(engine, alpha, g)
-    xp = terms.home.xp
-    nothing = xp.zeros_like(proof.value)
+    terms, geometry = engine.terms, engine.geometry
+    xp, dot, eps = terms.home.xp, terms.home.xp.vecdot, terms.eps[:, 0]
+    passes = engine.passes(alpha)
+    # A search that ran out of range proves no less than one that has not begun.
+    g = xp.where(xp.isfinite(g), g, xp.zeros_like(g))
+    first = settled_pass(terms, passes, g)
+    f, g, cols = first.f, first.g, first.masses
+    thin = xp.ones_like(cols)
+    if terms.cols is None:
+        columns = terms.over_b(cols)
+        thin = 1.0 / xp.where(columns > 0.0, columns, thin)
+    ratio, phi = passes.second(first, thin)
+    rows, kept, moved_rows = terms.row_masses(f), cols * thin, terms.a * ratio
+    mass = xp.sum(kept, axis=1)
+    with quiet():
+        entropy = dot(moved_rows, f) + dot(kept, g + terms.eps * xp.log(thin)) - dot(alpha, phi)
+        entropy = entropy - eps * (mass - terms.product_mass)
+    price = terms.price(moved_rows, kept)
+    linear, over = terms.linear(f, g), eps * (xp.sum(rows, axis=1) - terms.product_mass)
+    off = _margin(engine, alpha, (moved_rows, kept), (f, g), abs(entropy) + price + abs(over))
+    sums = _sums(engine)
+    doubt = geometry.inner_error(phi, moved_rows, kept)
+    doubt = doubt + 9.0 * sums * (mass + terms.product_mass)[:, None] * terms.sizes
+    worst = terms.worst(phi + doubt) + terms.worst_error(phi)
+    reward = terms.reward(alpha) - terms.reward_error(alpha)
+    plain_f, plain_g, plain = _plain(terms, first.plain_f, first.plain_g)
+    heavy = terms.row_masses(plain_f), terms.col_masses(plain_g)
+    plain_off = 3.0 * _margin(engine, alpha, heavy, (plain_f, plain_g), 0.0 * plain)
+    upper, lower = worst + entropy + price + off, _at_least(engine, linear - over - off) + reward
+    if terms.cols is None:
+        # A column that got nothing cannot be scaled to what it has to keep.
+        empty = xp.any((terms.b > 0.0) & ~(cols > 0.0), axis=1)
+        upper, worst = (xp.where(empty, 0.0 * part + xp.inf, part) for part in (upper, worst))
     return Certificate(
-        **proof._asdict(), alpha=alpha, weight=nothing + 1.0, surplus=nothing,
-        left=xp.zeros_like(terms.a), right=xp.zeros_like(terms.b),
-    )  # fmt: skip
+        # The plan's objective is in the interval, even if what was summed for it is not.
+        value=xp.minimum(xp.maximum(terms.worst(phi) + entropy + price, lower), upper),
+        upper=upper,
+        lower=lower,
+        plain_upper=worst + price + off,
+        plain_lower=_at_least(engine, plain - plain_off) + reward,
+        slack=off + terms.reward_error(alpha),
+        phi=phi,
+        alpha=alpha,
+        f=f,
+        g=g,
+        thin=thin,
+        weight=xp.ones_like(upper),
+        left=xp.zeros_like(terms.a),
+        right=xp.zeros_like(terms.b),
+        plain_f=plain_f,
+        plain_g=plain_g,
+        surplus=xp.zeros_like(upper),
+    )
 
 
 def certify_product(engine: Engine) -> Certificate:
@@ -205,11 +351,10 @@ def certify_product(engine: Engine) -> Certificate:
     terms, geometry = engine.terms, engine.geometry
     xp, a, b = terms.home.xp, terms.a, terms.b
     if terms.soft and geometry.nonnegative:
-        proof, known = soft_product(engine)
-        return Certificate(**proof._asdict(), **known, surplus=xp.zeros_like(proof.value))
+        return _soft_product(engine)
     if terms.soft:
         # Any amount of mass may be created, and only costs tell how much.
-        return _soft(engine, terms.project(terms.prior + 0.0 * terms.sizes), xp.zeros_like(b))
+        return _prove_soft(engine, terms.project(terms.prior + 0.0 * terms.sizes), xp.zeros_like(b))
     phi, below = geometry.product(a, b), geometry.least(a, b)
     doubt = geometry.inner_error(phi, a, b) + 16.0 * unit_of(terms.home) * xp.abs(phi)
     value, margin = terms.worst(phi), terms.worst_error(phi)
@@ -221,6 +366,41 @@ def certify_product(engine: Engine) -> Certificate:
         slack=margin, phi=phi, alpha=alpha, f=f, g=g, thin=xp.ones_like(b),
         weight=xp.zeros_like(value), left=a, right=b, plain_f=f, plain_g=g,
         surplus=xp.full_like(value, xp.nan),
+    )  # fmt: skip
+
+
+def _soft_product(engine: Engine) -> Certificate:
+    r"""Prove an interval without looking at single costs, none of which is negative.
+
+    A multiple c of the product of the weights is a plan, whose divergences are those of numbers;
+    potentials of zero prove what the adversary is paid.
+    """
+    terms, geometry = engine.terms, engine.geometry
+    xp, a, b, eps = terms.home.xp, terms.a, terms.b, terms.eps[:, 0]
+    mass_a, mass_b = xp.sum(a, axis=1), xp.sum(b, axis=1)
+    share = (mass_a * mass_b) ** -0.5
+    if terms.rows is None:
+        share = 1.0 / mass_b
+    if terms.cols is None:
+        share = 1.0 / mass_a
+    left = a * share[:, None]
+    phi = geometry.product(left, b)
+    rows, cols = a * (share * mass_b)[:, None], b * (share * mass_a)[:, None]
+    entropy = eps * mass_a * mass_b * (share * xp.log(share) - share + 1.0)
+    price, sums = terms.price(rows, cols), _sums(engine)
+    doubt = geometry.inner_error(phi, rows, cols) + 4.0 * sums * xp.abs(phi)
+    size = entropy + price + eps * mass_a * mass_b * (1.0 + share)
+    for side, mass in ((terms.rows, mass_a), (terms.cols, mass_b)):
+        size = size if side is None else size + side.tau[:, 0] * mass
+    worst, off = terms.worst(phi + doubt) + terms.worst_error(phi), 8.0 * sums * size
+    lower = terms.worst(0.0 * phi) - terms.worst_error(0.0 * phi)
+    f, g = 0.0 * a, 0.0 * b
+    return Certificate(
+        value=xp.maximum(terms.worst(phi) + entropy + price, lower),
+        upper=worst + entropy + price + off, lower=lower, plain_upper=worst + price + off,
+        plain_lower=lower, slack=terms.worst_error(0.0 * phi), phi=phi,
+        alpha=terms.answer(0.0 * phi), f=f, g=g, thin=xp.ones_like(b), weight=0.0 * share,
+        left=left, right=b, plain_f=f, plain_g=g, surplus=xp.zeros_like(lower),
     )  # fmt: skip
 
 
@@ -239,7 +419,7 @@ def proving(engine: Engine, f: Any, g: Any) -> tuple[Any, Any]:
     return xp.where(some, f, xp.zeros_like(f)), xp.where(some, g, xp.zeros_like(g))
 
 
-def _lacking(terms: Terms, rows: Any, kept: Any) -> tuple[Any, Any, Any]:
+def _lacking(terms: BatchTerms, rows: Any, kept: Any) -> tuple[Any, Any, Any]:
     """Return u, v / t and t.
 
     Both sides lack the same but for rounding: the one that seems to lack less is given what is
@@ -255,7 +435,7 @@ def _lacking(terms: Terms, rows: Any, kept: Any) -> tuple[Any, Any, Any]:
     return lack_a, lack_b / share, total
 
 
-def _mixing(terms: Terms, mass: Any, left: Any, right: Any, total: Any) -> Any:
+def _mixing(terms: BatchTerms, mass: Any, left: Any, right: Any, total: Any) -> Any:
     """Return what the entropy of the sum adds to that of the plan, in units of eps."""
     xp, tiny = terms.home.xp, float(terms.home.xp.finfo(terms.home.dtype).smallest_normal)
     found = -mass * xp.log(mass)
@@ -283,13 +463,13 @@ class _Margins(NamedTuple):
     masses: Any
     light: Any
 
-    def scores(self, terms: Terms, f: Any, g: Any, entropy: Any) -> Any:
+    def scores(self, terms: BatchTerms, f: Any, g: Any, entropy: Any) -> Any:
         """Bound the rounding of f, and of the plan's entropy, by its potentials, (B,)."""
         eps, unit = terms.eps[:, 0], SCORE * self.unit
         off = unit * (abs(entropy) + eps * (2.0 + self.light)) + eps * (self.sums + self.moved)
         return off + self.minima(terms, f, g)
 
-    def minima(self, terms: Terms, f: Any, g: Any) -> Any:
+    def minima(self, terms: BatchTerms, f: Any, g: Any) -> Any:
         """Bound the rounding of the dual value of minima of reduced costs, (B,)."""
         xp = terms.home.xp
         rows, cols = xp.vecdot(terms.a, xp.abs(f)), xp.vecdot(self.masses, xp.abs(g))
@@ -297,7 +477,7 @@ class _Margins(NamedTuple):
         return SCORE * self.unit * size + self.sums * (rows + cols)
 
 
-def _margins(terms: Terms, passes: Passes, count: int, masses: Any) -> _Margins:
+def _margins(terms: BatchTerms, passes: Passes, count: int, masses: Any) -> _Margins:
     xp = terms.home.xp
     unit, off, sums = passes.unit, passes.mix_error(), passes.sums
     heavy = xp.maximum(masses, terms.b)
@@ -315,9 +495,43 @@ def _margins(terms: Terms, passes: Passes, count: int, masses: Any) -> _Margins:
     )
 
 
-def _at_least(engine: Engine, dual: Any, off: Any) -> Any:
-    """Take a margin off a dual value without the adversary's entropy; no cost is negative."""
-    found = dual - off
+def _plain(terms: BatchTerms, f: Any, g: Any) -> tuple[Any, Any, Any]:
+    """Shift potentials without eps to where they prove most; return them and their dual value."""
+    by = terms.shift(f, g)
+    f, g = f + by, g - by
+    return f, g, terms.linear(f, g)
+
+
+def _sums(engine: Engine) -> float:
+    """What sums over points are off by: k terms err by k / 2 units at most, in whatever order."""
+    _, _, n, m = engine.geometry.shape
+    return (8.0 + 0.5 * (n + m)) * unit_of(engine.terms.home)
+
+
+def _margin(
+    engine: Engine, alpha: Any, masses: tuple[Any, Any], potentials: tuple[Any, Any], size: Any
+) -> Any:
+    """Bound what rounding may have done to a value, (B,), with summands of some `size` besides.
+
+    Points pay by the more of what they weigh and of what is kept of them.
+    """
+    terms, geometry = engine.terms, engine.geometry
+    xp, unit, (f, g) = terms.home.xp, unit_of(terms.home), potentials
+    rows, cols = xp.maximum(masses[0], terms.a), xp.maximum(masses[1], terms.b)
+    off, sums = geometry.mix_error(alpha), _sums(engine)
+    carried = xp.vecdot(rows, xp.abs(f)) + 2.0 * xp.vecdot(cols, xp.abs(g))
+    mass = xp.sum(cols, axis=1) + terms.product_mass
+    light = xp.vecdot(cols, terms.light)
+    found = SCORE * unit * (carried + terms.eps[:, 0] * (2.0 * mass + light))
+    found = found + 2.0 * sums * (carried + terms.eps[:, 0] * mass + size)
+    costs = xp.vecdot(rows, off.rows + 0.0 * rows) + xp.vecdot(cols, off.cols + 0.0 * cols)
+    # Mixed costs of what is carried are no more than its potentials and its entropy.
+    share = off.relative + (geometry.shape[1] + 4.0 + SCORE) * unit
+    return found + costs + share * (carried + size)
+
+
+def _at_least(engine: Engine, dual: Any) -> Any:
+    """Where no cost is negative, potentials of zero prove zero."""
     if not engine.geometry.nonnegative:
-        return found
-    return engine.terms.home.xp.maximum(found, 0.0 * found)
+        return dual
+    return engine.terms.home.xp.maximum(dual, 0.0 * dual)

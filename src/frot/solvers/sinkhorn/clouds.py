@@ -10,7 +10,7 @@ for x from y, for y from x, and for a cloud with itself half the way. All of the
 launch, potentials are one vector: x and y of the clouds with each other, then x and y of those with
 themselves. Nothing of size n m is written.
 
-**When to stop** is the rule of `aim`: the mass e in wrong columns and the regret r of the weights
+**When to stop** is the rule of `Aim`: the mass e in wrong columns and the regret r of the weights
 make a gradient that is off by :math:`4 e s / F + 4 \sqrt r`, measured. What is proven is that the
 plan :math:`\Pi` of potentials and weights whose dual value is D differs from the best one by
 
@@ -33,9 +33,9 @@ from frot._base.stopping import check_deadline
 from frot.costs.protocol import blocks
 from frot.solvers.sinkhorn._fused import MOST_FEATURES, WIDTH
 from frot.solvers.sinkhorn._stream import Momentum
-from frot.solvers.sinkhorn.aim import PLAN, WEIGHTS
+from frot.solvers.sinkhorn.ascent import PLAN, WEIGHTS
 
-__all__ = ["Clouds", "Found", "Options", "Search", "cloud_kernels", "solve_clouds"]
+__all__ = ["CloudSolution", "Clouds", "Options", "Search", "cloud_kernels", "solve_clouds"]
 
 # Problems, and which of them the potentials of x, y, x with itself and y with itself are of.
 PROBLEMS = (0, 0, 1, 2)
@@ -102,7 +102,7 @@ class Options:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class CloudSolution:
     """What was found, of two clouds with each other and, debiased, of each with itself.
 
     Attributes
@@ -135,11 +135,6 @@ class Found:
         """The potential of y with x, (m,)."""
         n, m = self.clouds.sizes
         return self.potentials[n : n + m]
-
-    @property
-    def gradient_error(self) -> float:
-        """What the gradient is off by, estimated."""
-        return float((0.5 * PLAN * self.error + 0.5 * WEIGHTS * np.sqrt(self.regret)).max())
 
 
 class Clouds:
@@ -535,13 +530,15 @@ class Secants:
         return z + step * min(1.0, self.FURTHEST / max(most, 1e-300))
 
 
-def solve_clouds(clouds: Clouds, start: Found | None = None) -> tuple[Found, Search] | None:
+def solve_clouds(
+    clouds: Clouds, start: CloudSolution | None = None
+) -> tuple[CloudSolution, Search] | None:
     """Solve all problems; None where single precision or sweeps do not get there.
 
     Parameters
     ----------
     clouds : Clouds
-    start : Found, optional
+    start : CloudSolution, optional
         What was found for the clouds `before` these, to start from where points have moved little.
     """
     options = clouds.options
@@ -609,7 +606,7 @@ def _back(part: slice, by: int) -> slice:
     return slice(part.start - by, part.stop - by)
 
 
-def _climb(search: Search, start: Found | None) -> tuple[Found, Search] | None:
+def _climb(search: Search, start: CloudSolution | None) -> tuple[CloudSolution, Search] | None:
     """Sweep and step on the weights until both are as close as the gradient asks for.
 
     Where `start` is given, it has what is known of y with itself.
@@ -651,8 +648,8 @@ def _climb(search: Search, start: Found | None) -> tuple[Found, Search] | None:
     return None
 
 
-def _found(search: Search, error: np.ndarray, regret: np.ndarray) -> Found:
-    return Found(
+def _found(search: Search, error: np.ndarray, regret: np.ndarray) -> CloudSolution:
+    return CloudSolution(
         search.clouds, search.alpha, (search.state + search.norms) / search.unit, search.values(),
         error, regret, search.sweeps, search.steps, search.momentum.rate,
     )  # fmt: skip

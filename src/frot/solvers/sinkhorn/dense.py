@@ -7,12 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from frot._base.arrays import quiet
-from frot.costs.geometry import Geometry, unit_of
-from frot.solvers.sinkhorn._passes import BlockPasses
 from frot.solvers.sinkhorn._scaling import Scaling, sweep_to
-from frot.solvers.sinkhorn.engine import Point, make_point
+from frot.solvers.sinkhorn.engine import BlockPasses, Engine, Point, make_point
 from frot.solvers.sinkhorn.kernel import row_blocks, scores_at
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = ["DIRECT_FROM", "DenseEngine", "dense_bytes", "stream_bytes"]
 
@@ -26,7 +24,11 @@ STREAMED, COORDINATES = 600_000_000, 16
 # An eps below the first share of the problem's scale is reached from the second share of it by
 # this factor, each solved no better than roughly. Above, forming kernels costs more than it saves.
 DIRECT_FROM, FIRST_EPS, EPS_FACTOR = 1 / 25, 1 / 8, 4.0
-ROUGH = 1e-2
+ROUGH, NEARLY = 1e-2, 2.0
+# Beyond these a Newton step costs more than the mirror steps and sweeps it saves.
+MOST_POINTS = 1_500
+MOST_GROUPS = 100
+MOST_BYTES = 1_500_000_000
 
 
 def dense_bytes(n: int, m: int) -> int:
@@ -52,16 +54,12 @@ def stream_bytes(n: int, m: int, d: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class DenseEngine:
+class DenseEngine(Engine):
     """Kernels as matrices.
 
-    `exact` are the costs in double precision, and `crowd` is the number of members that these were
-    once among, zero if they are all.
+    `crowd` is the number of members that these were once among, zero if they are all.
     """
 
-    geometry: Geometry
-    terms: Terms
-    exact: Geometry | None = None
     crowd: int = 0
 
     @property
@@ -70,22 +68,15 @@ class DenseEngine:
         return 0.1
 
     @property
-    def noise(self) -> float:
-        """Some units in the last place."""
-        return 8.0 * unit_of(self.terms.home)
+    def newton_pays(self) -> bool:
+        """Whether second derivatives are cheap enough to be formed."""
+        batch, count, n, m = self.geometry.shape
+        few = count <= MOST_GROUPS and m + count <= MOST_POINTS
+        return few and 16 * batch * count * n * m <= MOST_BYTES
 
     def passes(self, alpha: Any) -> BlockPasses:
         """Passes that keep the plan."""
         return BlockPasses(self.geometry, self.terms, alpha, self.parts, keeps=True)
-
-    @property
-    def prover(self) -> DenseEngine:
-        """Double precision."""
-        return self.double()
-
-    def first_weights(self, alpha: Any) -> tuple[Any, Any]:
-        """None better: steps on the weights are cheap."""
-        return alpha, None
 
     def start(self, alpha: Any, closeness: Any = 1e-2, limit: int = FIRST_SWEEPS) -> Point:
         """Come down from a large eps; every problem of a batch has its own and comes down to it."""
@@ -96,7 +87,9 @@ class DenseEngine:
         while left > 0 and bool(xp.any(level > eps)):
             found = self._sweeps(replace(terms, eps=level), alpha, g, ROUGH, left)
             g, left = found.g, left - found.sweeps
-            level = xp.maximum(eps, level / EPS_FACTOR)
+            level = level / EPS_FACTOR
+            # A kernel for the last bit of the way would cost more than it saves.
+            level = xp.where(level < NEARLY * eps, eps, level)
         return self.sweep(alpha, g, closeness, max(left, 1))
 
     def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
@@ -113,7 +106,7 @@ class DenseEngine:
     def _parts(self) -> list[slice]:
         return row_blocks(self.geometry, self.crowd)
 
-    def _sweeps(self, terms: Terms, alpha: Any, g: Any, closeness: Any, limit: int) -> Scaling:
+    def _sweeps(self, terms: BatchTerms, alpha: Any, g: Any, closeness: Any, limit: int) -> Scaling:
         scores = scores_at(self.geometry, terms, alpha)
         return sweep_to(scores, terms, g, closeness, limit, self._parts)
 
@@ -137,15 +130,6 @@ class DenseEngine:
     def stack(self) -> Any:
         """All costs at once, (B, L, n, m), for second derivatives."""
         return self.geometry.stack()
-
-    def double(self) -> DenseEngine:
-        """The same in double precision, on the costs as they were given."""
-        return self if self.terms.home.dtype == self.terms.home.xp.float64 else self._doubled
-
-    @cached_property
-    def _doubled(self) -> DenseEngine:
-        geometry = self.exact or self.geometry.double()
-        return DenseEngine(geometry, self.terms.at(geometry.home), crowd=self.crowd)
 
     def members(self, index: Any) -> DenseEngine:
         """Some problems of the batch only."""

@@ -7,21 +7,35 @@ With rows exact, potentials (f, g) and weights alpha make the plan
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from frot._base.arrays import quiet
-from frot.costs.geometry import Geometry
+from frot.costs.geometry import Geometry, unit_of
 from frot.costs.protocol import Rounding
-from frot.solvers.sinkhorn.kernel import Block
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.kernel import (
+    Block,
+    Scores,
+    form_rows,
+    row_blocks,
+    score_rows,
+    scores_at,
+    softmax_below,
+    softmax_block,
+)
+from frot.solvers.sinkhorn.terms import BatchTerms
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = [
+    "BlockPasses",
     "Engine",
     "FirstPass",
     "Passes",
     "Point",
-    "Search",
     "distances",
     "gaps",
     "make_point",
@@ -134,70 +148,152 @@ class Passes(Protocol):
         ...
 
 
-class Search(Protocol):
-    """Sinkhorn at given weights: what an ascent needs, and no more."""
+class BlockPasses:
+    """Passes over blocks of rows of the plan at the weights alpha, (B, L).
+
+    The blocks of the first are kept for the second where there is room.
+    """
+
+    def __init__(
+        self, geometry: Geometry, terms: BatchTerms, alpha: Any, parts: list[slice], keeps: bool
+    ) -> None:
+        self.terms, self.alpha, self.parts, self.keeps = terms, alpha, parts, keeps
+        self.geometry = geometry
+        self.scores: Scores = scores_at(geometry, terms, alpha)
 
     @property
-    def terms(self) -> Terms:
-        """Everything but the costs."""
-        ...
+    def unit(self) -> float:
+        """What a number is off by, of itself."""
+        return unit_of(self.terms.home)
 
     @property
+    def sums(self) -> float:
+        """What a sum over points is off by: k terms err by k / 2 units at most, in any order."""
+        _, _, n, m = self.geometry.shape
+        return (8.0 + 0.5 * (n + m)) * self.unit
+
+    def mix_error(self) -> Rounding:
+        """Bound the rounding of the mixed costs."""
+        return self.geometry.mix_error(self.alpha)
+
+    def inner_error(self, phi: Any, u: Any, v: Any) -> Any:
+        """Bound the rounding of group costs, (B, L), of a plan with marginals u and v."""
+        return self.geometry.inner_error(phi, u, v)
+
+    def first(self, g: Any) -> FirstPass:
+        """Form the plan once, and take the minima of the reduced costs on the way."""
+        scores, terms = self.scores, self.terms
+        xp, kept, potentials, plain = terms.home.xp, [], [], []
+        masses, most = 0.0, None
+        for part, block in score_rows(scores, terms, g, self.parts):
+            if terms.even:
+                top = xp.max(block, axis=2)
+                block -= top[:, :, None]
+                best = xp.max(block, axis=1)
+                formed = softmax_below(scores, terms, part, block, top)
+            else:
+                best, top = _minima(scores, terms, g, part, block)
+                formed = softmax_block(scores, terms, part, block)
+            plain.append(terms.eps * (scores.offset(part) - top))
+            most = best if most is None else xp.maximum(most, best)
+            potentials.append(formed.f)
+            left = terms.a[:, part] / formed.total
+            masses = masses + (left[:, None, :] @ formed.kernel)[:, 0, :]
+            if self.keeps:
+                kept.append(formed)
+        f, plain_f = (xp.concat(each, axis=1) for each in (potentials, plain))
+        return FirstPass(g, f, masses, plain_f, g - terms.eps * most, kept)
+
+    def second(self, first: FirstPass, thin: Any) -> tuple[Any, Any]:
+        """Return row sums over a and group costs of the plan with its columns times `thin`."""
+        terms, scores = self.terms, self.scores
+        sums, partials, right = [], 0.0, first.columns(thin)
+        for block in first.kept or form_rows(scores, terms, first.g, self.parts):
+            sums.append((block.kernel @ right[:, :, None])[:, :, 0] / block.total)
+            left = terms.a[:, block.part] / block.total
+            partials = partials + scores.partial(block.part, block.kernel, left, right)
+        rows = terms.home.xp.concat(sums, axis=1)
+        return rows, scores.total(partials, terms.a * rows, first.masses * thin)
+
+
+def _minima(scores: Scores, terms: BatchTerms, g: Any, part: slice, block: Any) -> tuple[Any, Any]:
+    """Return columns' largest scores below the rows' largest, and these, without weights."""
+    xp = terms.home.xp
+    if terms.bare:
+        # Columns without weight bind nothing: they take what the others leave them.
+        bare = scores.block(part, g / terms.eps)
+        top = xp.max(bare + terms.closed[:, None, :], axis=2)
+    else:
+        bare = block - terms.log_b[:, None, :]
+        top = xp.max(bare, axis=2)
+    bare -= top[:, :, None]
+    return xp.max(bare, axis=1), top
+
+
+@dataclass(frozen=True, eq=False)
+class Engine(ABC):
+    """Sinkhorn with proofs, for one way of keeping the kernel.
+
+    `exact` are the costs in double precision, where those of the search are not.
+    """
+
+    geometry: Geometry
+    terms: BatchTerms
+    exact: Geometry | None = None
+
+    @property
+    @abstractmethod
     def patience(self) -> float:
         """Mass in wrong columns to sweep to, over the gap: small where sweeps are cheap."""
-        ...
 
     @property
     def noise(self) -> float:
-        """What dual values are off by, of themselves."""
-        ...
-
-    def start(self, alpha: Any, closeness: Any = 1e-2) -> Point:
-        """Potentials for the weights, from nothing."""
-        ...
-
-    def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
-        """Potentials for the weights, from the potential g."""
-        ...
-
-    def double(self) -> Search:
-        """The same in double precision."""
-        ...
-
-
-class Engine(Search, Protocol):
-    """Sinkhorn with proofs, for one way of keeping the kernel."""
+        """What dual values are off by, of themselves: some units in the last place."""
+        return 8.0 * unit_of(self.terms.home)
 
     @property
-    def geometry(self) -> Geometry:
-        """The costs."""
-        ...
+    def newton_pays(self) -> bool:
+        """Whether joint Newton steps cost little; they take a kernel that is kept."""
+        return False
 
     @property
     def parts(self) -> list[slice]:
         """Blocks of rows that kernels are formed in."""
-        ...
+        return row_blocks(self.geometry)
 
     def first_weights(self, alpha: Any) -> tuple[Any, Any]:
         """Better weights than these to start from, and potentials g where they come with them."""
-        ...
+        return alpha, None
 
+    @abstractmethod
+    def start(self, alpha: Any, closeness: Any = 1e-2) -> Point:
+        """Potentials for the weights, from nothing."""
+
+    @abstractmethod
+    def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
+        """Potentials for the weights, from the potential g."""
+
+    @abstractmethod
     def passes(self, alpha: Any) -> Passes:
         """The passes that a proof at these weights takes."""
-        ...
-
-    def double(self) -> Engine:
-        """The same engine in double precision."""
-        ...
 
     @property
     def prover(self) -> Engine:
         """The engine that proofs are left to; its terms are in double precision."""
-        ...
+        return self.double()
+
+    def double(self) -> Self:
+        """The same in double precision, on the costs as they were given."""
+        return self if self.terms.home.dtype == self.terms.home.xp.float64 else self._doubled
+
+    @cached_property
+    def _doubled(self) -> Self:
+        geometry = self.exact or self.geometry.double()
+        return replace(self, geometry=geometry, terms=self.terms.at(geometry.home), exact=None)
 
 
 def make_point(
-    terms: Terms, alpha: Any, f: Any, g: Any, phi: Any, columns: Any, error: Any, **kept: Any
+    terms: BatchTerms, alpha: Any, f: Any, g: Any, phi: Any, columns: Any, error: Any, **kept: Any
 ) -> Point:
     r"""Add the two values to weights and potentials.
 
@@ -218,7 +314,7 @@ def make_point(
 
 
 def _soft_point(
-    terms: Terms, alpha: Any, f: Any, g: Any, phi: Any, columns: Any, error: Any, **kept: Any
+    terms: BatchTerms, alpha: Any, f: Any, g: Any, phi: Any, columns: Any, error: Any, **kept: Any
 ) -> Point:
     """The same where mass may go: any plan is one, so that the objective is that of this plan."""
     xp = terms.home.xp
@@ -271,7 +367,7 @@ def _relative(xp: Any, at: Point, width: Any) -> Any:
     return xp.where(xp.isnan(found), xp.zeros_like(found) + xp.inf, found)
 
 
-def distances(terms: Terms, at: Point) -> Any:
+def distances(terms: BatchTerms, at: Point) -> Any:
     """Return how wide proven intervals would be about, relative to the values, (B,).
 
     Mass in wrong columns has to be moved, which costs about as much as costs are; where marginals
@@ -285,7 +381,7 @@ def distances(terms: Terms, at: Point) -> Any:
         return _relative(xp, at, width)
 
 
-def regrets(terms: Terms, at: Point) -> Any:
+def regrets(terms: BatchTerms, at: Point) -> Any:
     """Return what the best answer to the plan's costs earns more than alpha, over the value, (B,).
 
     Unlike the gap it does not see columns that are wrong.

@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import array_api_compat
 import numpy as np
@@ -31,11 +31,12 @@ from frot._base.arrays import Home, quiet, read_only
 from frot._base.stopping import check_deadline
 from frot.costs.geometry import Geometry
 from frot.costs.points import PointGeometry
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = [
     "Block",
     "Gibbs",
+    "JoinedRows",
     "Scores",
     "cached_blocks",
     "column_potentials",
@@ -58,114 +59,81 @@ BLOCK_BYTES_ON_DEVICE = 1_000_000_000
 CACHED = 30_000
 
 
-class Scores(Protocol):
-    """Blocks of rows at fixed weights."""
+class Scores:
+    """Blocks of rows at fixed weights: of any costs, mixed block by block."""
 
-    @property
-    def geometry(self) -> Geometry:
-        """The costs."""
-        ...
-
-    def block(self, part: slice, bias: Any) -> Any:
-        """Return bias_j - M_ij / eps + offset_i, (B, r, m), for a bias of shape (B, m)."""
-        ...
-
-    def reach(self) -> float:
-        """Bound the size of scores without bias, by a look at the points alone."""
-        ...
-
-    def offset(self, part: slice) -> Any:
-        """Return what was left out of the rows, (B, r), or zero."""
-        ...
-
-    def partial(self, part: slice, kernel: Any, left: Any, right: Any = None) -> Any:
-        """Return what the rows ``left_i kernel_ij right_j`` of a plan add to the costs."""
-        ...
-
-    def total(self, partials: Any, rows: Any, cols: Any) -> Any:
-        """Return phi, (B, L), from the sum of the partials and the plan's marginals."""
-        ...
-
-
-def scores_at(geometry: Geometry, terms: Terms, alpha: Any) -> Scores:
-    """Return the scores of the costs mixed by alpha."""
-    if isinstance(geometry, PointGeometry):
-        return _PointScores(geometry, terms, alpha)
-    return _CostScores(geometry, terms, alpha)
-
-
-class _PointScores:
-    """A product of scaled points, and norms."""
-
-    def __init__(self, geometry: PointGeometry, terms: Terms, alpha: Any) -> None:
-        self.geometry: PointGeometry = geometry
-        self.weights = geometry.feature_weights(alpha)[:, None, :] / terms.eps[:, :, None]
-
-    @cached_property
-    def across(self) -> Any:
-        """The columns: to scale them once is less work than to scale every block of rows."""
-        return self.geometry.home.xp.matrix_transpose(self.geometry.Y * (2.0 * self.weights))
-
-    def block(self, part: slice, bias: Any) -> Any:
-        found = self.geometry.X[:, part, :] @ self.across
-        found += (bias - self.y_norms)[:, None, :]
-        return found
-
-    @cached_property
-    def x_norms(self) -> Any:
-        return self._norms[0]
-
-    @cached_property
-    def y_norms(self) -> Any:
-        return self._norms[1]
-
-    @cached_property
-    def _norms(self) -> tuple[Any, Any]:
-        return self.geometry.norms(self.weights)
-
-    def reach(self) -> float:
-        # A product of points is no more than the mean of their squares.
-        largest = self.geometry.home.xp.max
-        return 2.0 * (float(largest(self.x_norms)) + float(largest(self.y_norms)))
-
-    def offset(self, part: slice) -> Any:
-        return self.x_norms[:, part]
-
-    def partial(self, part: slice, kernel: Any, left: Any, right: Any = None) -> Any:
-        xp = self.geometry.home.xp
-        Y = self.geometry.Y if right is None else self.geometry.Y * right[:, :, None]
-        X = self.geometry.X[:, part, :] * left[:, :, None]
-        # A few rows times the kernel take half the time that the kernel times a few columns does.
-        return xp.sum((xp.matrix_transpose(X) @ kernel) * xp.matrix_transpose(Y), axis=2)
-
-    def total(self, partials: Any, rows: Any, cols: Any) -> Any:
-        return self.geometry.from_moments(rows, cols, partials)
-
-
-class _CostScores:
-    """Any costs, mixed block by block."""
-
-    def __init__(self, geometry: Geometry, terms: Terms, alpha: Any) -> None:
+    def __init__(self, geometry: Geometry, terms: BatchTerms, alpha: Any) -> None:
         self.geometry = geometry
         self.weights = alpha / terms.eps
 
     def block(self, part: slice, bias: Any) -> Any:
-        return bias[:, None, :] - self.geometry.rows(part).mix(self.weights)
+        """Return bias_j - M_ij / eps + offset_i, (B, r, m), for a bias of shape (B, m)."""
+        return _less(bias[:, None, :], self.geometry.rows(part).mix(self.weights))
 
     def reach(self) -> float:
+        """Bound the size of scores without bias, by a look at the points alone."""
         return math.inf
 
     def offset(self, part: slice) -> Any:
+        """Return what was left out of the rows, (B, r), or zero."""
         return 0.0
 
     def partial(self, part: slice, kernel: Any, left: Any, right: Any = None) -> Any:
+        """Return what the rows ``left_i kernel_ij right_j`` of a plan add to the costs."""
         plan = kernel * left[:, :, None]
         if right is not None:
             plan *= right[:, None, :]
         return self.geometry.rows(part).inner(plan)
 
     def total(self, partials: Any, rows: Any, cols: Any) -> Any:
+        """Return phi, (B, L), from the sum of the partials and the plan's marginals."""
         return partials
+
+
+class _PointScores(Scores):
+    """A product of scaled points, and norms."""
+
+    def __init__(self, points: PointGeometry, terms: BatchTerms, alpha: Any) -> None:
+        self.geometry = self.points = points
+        self.weights = points.feature_weights(alpha)[:, None, :] / terms.eps[:, :, None]
+
+    @cached_property
+    def across(self) -> Any:
+        """The columns: to scale them once is less work than to scale every block of rows."""
+        return self.points.home.xp.matrix_transpose(self.points.Y * (2.0 * self.weights))
+
+    def block(self, part: slice, bias: Any) -> Any:
+        found = self.points.X[:, part, :] @ self.across
+        found += (bias - self.norms[1])[:, None, :]
+        return found
+
+    @cached_property
+    def norms(self) -> tuple[Any, Any]:
+        return self.points.norms(self.weights)
+
+    def reach(self) -> float:
+        # A product of points is no more than the mean of their squares.
+        return 2.0 * sum(float(self.points.home.xp.max(side)) for side in self.norms)
+
+    def offset(self, part: slice) -> Any:
+        return self.norms[0][:, part]
+
+    def partial(self, part: slice, kernel: Any, left: Any, right: Any = None) -> Any:
+        xp = self.points.home.xp
+        Y = self.points.Y if right is None else self.points.Y * right[:, :, None]
+        X = self.points.X[:, part, :] * left[:, :, None]
+        # A few rows times the kernel take half the time that the kernel times a few columns does.
+        return xp.sum((xp.matrix_transpose(X) @ kernel) * xp.matrix_transpose(Y), axis=2)
+
+    def total(self, partials: Any, rows: Any, cols: Any) -> Any:
+        return self.points.from_moments(rows, cols, partials)
+
+
+def scores_at(geometry: Geometry, terms: BatchTerms, alpha: Any) -> Scores:
+    """Return the scores of the costs mixed by alpha."""
+    if isinstance(geometry, PointGeometry):
+        return _PointScores(geometry, terms, alpha)
+    return Scores(geometry, terms, alpha)
 
 
 def row_blocks(geometry: Geometry, crowd: int = 0) -> list[slice]:
@@ -196,6 +164,33 @@ def _cut(shape: tuple[int, ...], entries: int) -> list[slice]:
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
+class JoinedRows:
+    """Blocks of rows put together, (B, n, m).
+
+    NumPy's are written to where they belong as they come, which keeps each in the cache, and a
+    second copy of all of them out of memory.
+    """
+
+    def __init__(self, home: Home, shape: tuple[int, ...], parts: Sequence[slice]) -> None:
+        self._xp, self._blocks = home.xp, []
+        several = home.library == "numpy" and len(parts) > 1
+        self._room = np.empty(shape, home.dtype) if several else None
+
+    def add(self, part: slice, block: Any) -> None:
+        """Take the block of the rows `part`; blocks come in order."""
+        if self._room is None:
+            self._blocks.append(block)
+        else:
+            self._room[:, part, :] = block
+
+    def whole(self) -> Any:
+        """All rows."""
+        if self._room is not None:
+            return self._room
+        found = self._blocks
+        return found[0] if len(found) == 1 else self._xp.concat(found, axis=1)
+
+
 class Block(NamedTuple):
     """Rows `part` of a plan: ``a_i kernel_ij / total_i``; f is (B, r), kernel (B, r, m)."""
 
@@ -205,14 +200,14 @@ class Block(NamedTuple):
     f: Any
 
 
-def form_rows(scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]) -> Iterator[Block]:
+def form_rows(scores: Scores, terms: BatchTerms, g: Any, parts: Sequence[slice]) -> Iterator[Block]:
     """Yield blocks of rows of the plan that g makes."""
     for part, block in score_rows(scores, terms, g, parts):
         yield softmax_block(scores, terms, part, block)
 
 
 def score_rows(
-    scores: Scores, terms: Terms, g: Any, parts: Sequence[slice]
+    scores: Scores, terms: BatchTerms, g: Any, parts: Sequence[slice]
 ) -> Iterator[tuple[slice, Any]]:
     """Yield blocks of the scores whose softmaxes the rows are, (B, r, m).
 
@@ -227,7 +222,7 @@ def score_rows(
         yield part, scores.block(part, bias)
 
 
-def softmax_block(scores: Scores, terms: Terms, part: slice, block: Any) -> Block:
+def softmax_block(scores: Scores, terms: BatchTerms, part: slice, block: Any) -> Block:
     """Make a block of a plan from its scores, which are used up."""
     xp = terms.home.xp
     with quiet():
@@ -236,7 +231,7 @@ def softmax_block(scores: Scores, terms: Terms, part: slice, block: Any) -> Bloc
         return softmax_below(scores, terms, part, block, top)
 
 
-def softmax_below(scores: Scores, terms: Terms, part: slice, block: Any, top: Any) -> Block:
+def softmax_below(scores: Scores, terms: BatchTerms, part: slice, block: Any, top: Any) -> Block:
     """Make a block of a plan from its scores below the rows' largest, which are `top`."""
     xp = terms.home.xp
     with quiet():
@@ -263,6 +258,13 @@ def exp_of(array: Any) -> Any:
     return array_api_compat.array_namespace(array).exp(array)
 
 
+def _less(bias: Any, array: Any) -> Any:
+    """Return bias - array, in the same way."""
+    if isinstance(array, np.ndarray) and array.dtype == bias.dtype and array.flags.writeable:
+        return np.subtract(bias, array, out=array)
+    return bias - array
+
+
 def inverse_of(array: Any) -> Any:
     """Return the reciprocals of an array that is not needed any more, in the same way."""
     if array_api_compat.is_torch_array(array):
@@ -272,7 +274,7 @@ def inverse_of(array: Any) -> Any:
     return 1.0 / array
 
 
-def column_potentials(scores: Scores, terms: Terms, f: Any, parts: Sequence[slice]) -> Any:
+def column_potentials(scores: Scores, terms: BatchTerms, f: Any, parts: Sequence[slice]) -> Any:
     r"""Return :math:`g_j = -\varepsilon \log \sum_i a_i e^{(f_i - M_{ij})/\varepsilon}`, (B, m).
 
     Where columns need not be kept, damped.
@@ -310,7 +312,7 @@ class Gibbs:
     """
 
     geometry: Geometry
-    terms: Terms
+    terms: BatchTerms
     alpha: Any
     g: Any
     thin: Any
@@ -353,5 +355,8 @@ class Gibbs:
 
     def dense(self) -> Any:
         """Return the plans of a whole batch, (B, n, m)."""
-        blocks = [kernel for _, kernel in self.batches(self.parts)]
-        return blocks[0] if len(blocks) == 1 else self.terms.home.xp.concat(blocks, axis=1)
+        parts = self.parts
+        joined = JoinedRows(self.home, (*self.terms.a.shape, self.shape[1]), parts)
+        for part, kernel in self.batches(parts):
+            joined.add(part, kernel)
+        return joined.whole()

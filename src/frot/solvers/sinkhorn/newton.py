@@ -33,12 +33,8 @@ from frot._base.stopping import check_deadline
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point, select
 
-__all__ = ["newton_pays", "newton_step"]
+__all__ = ["newton_step"]
 
-# Beyond these a step costs more than the mirror steps and sweeps it saves.
-MOST_POINTS = 1_500
-MOST_GROUPS = 100
-MOST_BYTES = 1_500_000_000
 # Of the way to the boundary of the simplex, so much at most.
 INSIDE = 0.99
 # Halvings of a step before the damping is raised, and how it moves.
@@ -50,13 +46,6 @@ FARTHEST = 1e3
 RIDGE = 1e-10
 # Room up to the cap that counts as none, as a share of the cap.
 LEAST_ROOM = 1e-12
-
-
-def newton_pays(engine: DenseEngine) -> bool:
-    """Whether second derivatives are cheap enough to be formed."""
-    batch, count, n, m = engine.geometry.shape
-    few = count <= MOST_GROUPS and m + count <= MOST_POINTS
-    return few and 16 * batch * count * n * m <= MOST_BYTES
 
 
 def newton_step(engine: DenseEngine, at: Point, damping: Any) -> tuple[Point, Any]:

@@ -33,7 +33,7 @@ from frot.solvers.sinkhorn.kernel import (
     inverse_of,
     scores_at,
 )
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 if TYPE_CHECKING:
     from frot.solvers.sinkhorn.certificate import Certificate
@@ -108,7 +108,7 @@ def _log_share(xp: Any, part: Any, weights: Any) -> Any:
 
 
 def kernel_surplus(
-    terms: Terms, kept: Sequence[Block], thin: Any, weight: Any, left: Any, right: Any
+    terms: BatchTerms, kept: Sequence[Block], thin: Any, weight: Any, left: Any, right: Any
 ) -> Any:
     """Return the sums, (B,), from a kept kernel.
 
@@ -131,7 +131,9 @@ def kernel_surplus(
 _Rows = tuple[Any, Any, Any]
 
 
-def _series(terms: Terms, rows: Sequence[_Rows], across: Any, right: Any, short: Any) -> Any | None:
+def _series(
+    terms: BatchTerms, rows: Sequence[_Rows], across: Any, right: Any, short: Any
+) -> Any | None:
     """Return two terms of the series, if what they leave out is next to nothing."""
     xp = terms.home.xp
     mass, half, third = 0.0, 0.0, 0.0
@@ -152,7 +154,9 @@ def _series(terms: Terms, rows: Sequence[_Rows], across: Any, right: Any, short:
     return mass * xp.sum(right, axis=1) + 0.5 * half
 
 
-def _logarithms(terms: Terms, rows: Sequence[_Rows], across: Any, right: Any, short: Any) -> Any:
+def _logarithms(
+    terms: BatchTerms, rows: Sequence[_Rows], across: Any, right: Any, short: Any
+) -> Any:
     """Return the sums, (B,), whatever the ratios are, if they are numbers of single precision."""
     xp, found = terms.home.xp, 0.0 * right[:, 0]
     across = xp.astype(across, short)[:, None, :]
@@ -167,7 +171,7 @@ def _logarithms(terms: Terms, rows: Sequence[_Rows], across: Any, right: Any, sh
 
 
 def _score_surplus(
-    scores: Scores, terms: Terms, levels: tuple[Any, Any], left: Any, right: Any
+    scores: Scores, terms: BatchTerms, levels: tuple[Any, Any], left: Any, right: Any
 ) -> Any:
     """Return the sums, (B,), from scores.
 
@@ -187,7 +191,7 @@ def _score_surplus(
     return found
 
 
-def _precision(terms: Terms, mass: Any) -> Any:
+def _precision(terms: BatchTerms, mass: Any) -> Any:
     xp = terms.home.xp
     return xp.float32 if bool(xp.all(mass <= LITTLE)) else xp.float64
 
@@ -208,7 +212,7 @@ def _factors(xp: Any, ratio: Any) -> Any:
     return found
 
 
-def _times(terms: Terms, factors: Any, right: Any) -> Any:
+def _times(terms: BatchTerms, factors: Any, right: Any) -> Any:
     """Return products with a vector of the columns, (B, r), summed as the factors are."""
     xp = terms.home.xp
     found = (factors @ xp.astype(right, factors.dtype)[:, :, None])[:, :, 0]

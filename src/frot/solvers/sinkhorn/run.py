@@ -9,7 +9,7 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 from frot._base.stopping import no_deadline, seconds_left
-from frot.costs import DeviceCosts, StackedCosts
+from frot.costs import DeviceCosts
 from frot.costs.geometry import Geometry, stand_ins, standing_in
 from frot.costs.stack import stack_of
 from frot.plans.lazy import LazyPlan
@@ -30,12 +30,11 @@ from frot.solvers.sinkhorn.dense import DIRECT_FROM, DenseEngine, dense_bytes
 from frot.solvers.sinkhorn.engine import Engine, Point
 from frot.solvers.sinkhorn.kernel import Gibbs
 from frot.solvers.sinkhorn.objective import plan_objective
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 __all__ = [
     "SINGLE_TO",
     "EntropicRun",
-    "host_costs",
     "host_problem",
     "proof_seconds",
     "time_for_objective",
@@ -67,7 +66,7 @@ class EntropicRun:
         _, n, m = problem.shape
         self.true = problem.costs.geometry()
         geometry = standing_in(self.true, problem.a[None], problem.b[None])
-        terms = Terms.of(
+        terms = BatchTerms.of(
             geometry.home.double(), problem.a[None], problem.b[None], problem.adversary,
             problem.eps, problem.sizes[None],
             tau=(problem.marginals.tau_a, problem.marginals.tau_b),
@@ -76,7 +75,7 @@ class EntropicRun:
         self.one_kernel = not self.streams and _one_kernel(terms)
         self.engine: Engine = self._engine(geometry, terms)
 
-    def _engine(self, geometry: Geometry, terms: Terms) -> Engine:
+    def _engine(self, geometry: Geometry, terms: BatchTerms) -> Engine:
         """Return the engine to search with, from costs and terms in double precision."""
         if self.streams and self.tol >= SINGLE_TO:
             fused = FusedEngine.of(geometry, terms, self.tol)
@@ -144,7 +143,7 @@ class EntropicRun:
         precise = self.engine.double()
         return host_problem(precise.geometry, precise.terms)
 
-    def beside(self, lower: Lower) -> tuple[Any, Any]:
+    def restart_from(self, lower: Lower) -> tuple[Any, Any]:
         """Return the weights and the potential g of a bound, in double precision, to start from."""
         home = self.engine.double().terms.home
         return home.bring(lower.alpha[None]), home.bring(self._standing(to_numpy(lower.g)[None]))
@@ -241,7 +240,7 @@ def time_for_objective(entries: int) -> bool:
     return entries * PROOF_SECONDS <= LAST_SECONDS + max(0.0, seconds_left())
 
 
-def _one_kernel(terms: Terms) -> bool:
+def _one_kernel(terms: BatchTerms) -> bool:
     """Whether a kernel of the host in double precision is best for the search as well.
 
     One that few sweeps are made on takes less time than two.
@@ -264,24 +263,20 @@ def _search(geometry: Geometry, problem: Problem, tol: float) -> Geometry:
     return geometry.single()
 
 
-def host_costs(geometry: Geometry) -> StackedCosts:
-    """Bring the costs of one problem to the host, as a stack that knows its errors."""
-    return stack_of(DeviceCosts(geometry, geometry.home))
-
-
-def host_problem(geometry: Geometry, terms: Terms) -> tuple[Problem, np.ndarray, np.ndarray]:
+def host_problem(geometry: Geometry, terms: BatchTerms) -> tuple[Problem, np.ndarray, np.ndarray]:
     """Bring one problem to the host; return it and the rows and columns that it has.
 
     Parameters
     ----------
     geometry : Geometry
         A batch of one in double precision.
-    terms : Terms
+    terms : BatchTerms
         Likewise.
     """
     prior = None if terms.log_prior is None else to_numpy(terms.log_prior)[0]
     problem = Problem(
-        host_costs(geometry),
+        # A stack that knows its errors.
+        stack_of(DeviceCosts(geometry, geometry.home)),
         to_numpy(terms.a)[0],
         to_numpy(terms.b)[0],
         adversary=simplex_of(terms.k, float(terms.eta[0, 0]), prior),

@@ -1,4 +1,15 @@
-"""What a batch of entropic problems has besides its costs, on the device where the costs are."""
+r"""What a batch of entropic problems has besides its costs, on the device where the costs are.
+
+Marginals need not be kept where they have a price: with tau that of
+:math:`\mathrm{KL}(\Pi 1 | a)`, potentials are damped, and rows keep a part,
+
+.. math::
+    f = -\kappa\, \varepsilon \log \sum_j b_j\, e^{(g_j - M_{ij}) / \varepsilon}, \quad
+    \kappa = \frac{\tau}{\tau + \varepsilon}, \qquad (\Pi 1)_i = a_i\, e^{-f_i / \tau} ,
+
+and the dual value has :math:`-\tau \langle a, e^{-f / \tau} - 1 \rangle` in place of
+:math:`\langle a, f \rangle`, which it is for an infinite tau.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +22,8 @@ import numpy as np
 
 from frot._base.arrays import Home, at_least, quiet, to_numpy
 from frot.problem.adversary import GivenSet, SimplexFamily, capped_softmax
-from frot.solvers.sinkhorn.softness import Soft, translation
 
-__all__ = ["Terms"]
+__all__ = ["BatchTerms", "Soft"]
 
 # Weights further apart than this need a look at them before kernels are scaled.
 UNEVEN = 1e3
@@ -23,10 +33,61 @@ LIGHTEST = 1e-25
 SINGLE_RANGE = 1e15
 # What weights of zero get of one before they are projected: a cap may need them.
 LIFT = 1e-12
+# Arrays with a row for every member.
+BY_MEMBER = ("a", "b", "eta", "eps", "scale", "sizes", "tau_a", "tau_b")
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class Soft:
+    """One side's price: tau of shape (B, 1).
+
+    Examples
+    --------
+    >>> import array_api_compat.numpy as np
+    >>> half, f = np.full((1, 2), 0.5), np.array([[0.0, 1.0]])
+    >>> side = Soft(np, np.ones((1, 1)))
+    >>> side.kept(half, f).round(4), side.dual(half, f).round(4)
+    (array([[0.5   , 0.1839]]), array([0.3161]))
+    >>> side.price(half, side.kept(half, f)).round(4)
+    array([0.1321])
+    """
+
+    xp: Any
+    tau: Any
+
+    def damping(self, eps: Any) -> Any:
+        """Return kappa, (B, 1)."""
+        return self.tau / (self.tau + eps)
+
+    def kept(self, weights: Any, potential: Any) -> Any:
+        """Return the masses that potentials keep."""
+        with quiet():
+            return weights * self.xp.exp(-potential / self.tau)
+
+    def dual(self, weights: Any, potential: Any) -> Any:
+        """Return what the side adds to the dual value, (B,)."""
+        with quiet():
+            return -self.tau[:, 0] * self.xp.vecdot(weights, self.xp.expm1(-potential / self.tau))
+
+    def price(self, weights: Any, masses: Any) -> Any:
+        r"""Return :math:`\tau\,\mathrm{KL}(x | a)`, (B,).
+
+        As :math:`a\,((1 + d) \log(1 + d) - d)` with d = x / a - 1, which loses nothing where next
+        to all mass is kept, whatever it costs.
+        """
+        xp = self.xp
+        there = weights > 0.0
+        share = xp.where(there, masses / xp.where(there, weights, xp.ones_like(weights)), 1.0)
+        off = share - 1.0
+        tiny = float(xp.finfo(share.dtype).smallest_normal)
+        with quiet():
+            near = xp.log1p(xp.where(xp.abs(off) < 0.5, off, xp.zeros_like(off)))
+        surprise = xp.where(xp.abs(off) < 0.5, near, xp.log(at_least(xp, share, tiny)))
+        return self.tau[:, 0] * xp.vecdot(weights, share * surprise - off)
+
+
+@dataclass(frozen=True, eq=False)
+class BatchTerms:
     r"""Weights of the points, and both regularisations.
 
     Attributes
@@ -41,7 +102,7 @@ class Terms:
         No group weighs more than 1/k.
     smooth : bool
         Whether eta > 0, for some problem at least.
-    exact : Terms, optional
+    exact : BatchTerms, optional
         The same in double precision as they were given, where these are rounded to single: bounds
         have to be about the problem that was asked for.
     uneven : bool
@@ -67,7 +128,7 @@ class Terms:
     log_prior: Any = None
     k: int = 1
     smooth: bool = False
-    exact: Terms | None = None
+    exact: BatchTerms | None = None
     uneven: bool = False
     gaps: bool = False
     even: bool = False
@@ -87,7 +148,7 @@ class Terms:
         eta: Any = None,
         symmetric: bool = False,
         tau: tuple[Any, Any] = (math.inf, math.inf),
-    ) -> Terms:
+    ) -> BatchTerms:
         """Bring the terms of problems to where their costs are; `eta` may differ by member.
 
         `sizes` are the mean sizes of the groups' costs, (B, L); prices `tau` of rows and columns,
@@ -119,7 +180,7 @@ class Terms:
         )
         return exact.at(home)
 
-    def at(self, home: Home) -> Terms:
+    def at(self, home: Home) -> BatchTerms:
         """The same terms in the precision of another home."""
         if home.dtype == self.home.dtype:
             return self
@@ -129,17 +190,7 @@ class Terms:
         with quiet():
             parts = {
                 name: home.xp.astype(getattr(self, name), home.dtype)
-                for name in (
-                    "a",
-                    "b",
-                    "eta",
-                    "eps",
-                    "scale",
-                    "log_prior",
-                    "sizes",
-                    "tau_a",
-                    "tau_b",
-                )
+                for name in (*BY_MEMBER, "log_prior")
                 if getattr(self, name) is not None
             }
         return replace(self, home=home, exact=self, **parts)
@@ -186,11 +237,11 @@ class Terms:
         within = (scale < SINGLE_RANGE) & (np.minimum(scale, eps) > 1.0 / SINGLE_RANGE)
         return not light and bool(within.all())
 
-    def members(self, index: Any) -> Terms:
+    def members(self, index: Any) -> BatchTerms:
         """The terms of some problems only."""
         parts = {
             name: self.home.xp.take(getattr(self, name), index, axis=0)
-            for name in ("a", "b", "eta", "eps", "scale", "sizes", "tau_a", "tau_b")
+            for name in BY_MEMBER
             if getattr(self, name) is not None
         }
         exact = None if self.exact is None else self.exact.members(index)
@@ -241,9 +292,19 @@ class Terms:
         return found if self.cols is None else found + self.cols.price(self.b, cols)
 
     def shift(self, f: Any, g: Any) -> Any:
-        """Return what to add to f and take off g for the largest dual value, (B, 1)."""
+        r"""Return what to add to f and take off g for the largest dual value, (B, 1).
+
+        Both sides keep the same mass there: :math:`\log(x_a / x_b) / (1 / \tau_a + 1 / \tau_b)`
+        for kept masses x. Without it sweeps go a share of eps over tau of the way only.
+        """
+        xp = self.home.xp
+        slack = sum(1.0 / side.tau for side in (self.rows, self.cols) if side is not None)
         kept = self.row_masses(f), self.col_masses(g)
-        return translation(self.home.xp, (self.rows, self.cols), kept)
+        mine, theirs = (xp.sum(part, axis=-1, keepdims=True) for part in kept)
+        with quiet():
+            found = xp.log(mine / theirs) / slack
+        # Where a side keeps less than the smallest number, there is nothing to even out.
+        return xp.where(xp.isfinite(found), found, xp.zeros_like(found))
 
     @cached_property
     def product_mass(self) -> Any:

@@ -9,12 +9,11 @@ import pytest
 
 from frot import Simplex
 from frot.costs.stack import StackGeometry
-from frot.solvers.sinkhorn.aim import Aim
-from frot.solvers.sinkhorn.ascent import ascend
+from frot.solvers.sinkhorn.ascent import Aim, ascend
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import regrets
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 
 def engine(eta: float, zeros: int = 0) -> DenseEngine:
@@ -23,7 +22,7 @@ def engine(eta: float, zeros: int = 0) -> DenseEngine:
     a, b = np.ones((1, 12)), np.full((1, 10), 0.1)
     a[:, :zeros] = 0.0
     a /= a.sum()
-    terms = Terms.of(costs.home, a, b, Simplex(eta), 0.05, costs.product(a, b))
+    terms = BatchTerms.of(costs.home, a, b, Simplex(eta), 0.05, costs.product(a, b))
     return DenseEngine(costs, terms)
 
 

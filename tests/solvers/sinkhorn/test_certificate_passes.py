@@ -12,9 +12,9 @@ from frot import Simplex
 from frot._base.arrays import Home
 from frot.costs.points import PointGeometry
 from frot.costs.stack import StackGeometry
-from frot.solvers.sinkhorn._passes import kept_pass, settled_pass
+from frot.solvers.sinkhorn.certificate import kept_pass, settled_pass
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 RNG = np.random.default_rng(0)
 COSTS = RNG.random((3, 7, 5))
@@ -26,7 +26,7 @@ EPS = 0.05
 
 def engine_of(b: np.ndarray) -> DenseEngine:
     sizes = np.full((1, 3), 0.5)
-    terms = Terms.of(Home.of(COSTS), A[None], b[None], Simplex(), EPS, sizes)
+    terms = BatchTerms.of(Home.of(COSTS), A[None], b[None], Simplex(), EPS, sizes)
     return DenseEngine(StackGeometry(COSTS[None]), terms)
 
 
@@ -71,7 +71,9 @@ def one_group(eps: float, points: bool, b: np.ndarray) -> DenseEngine:
     X, Y = (np.random.default_rng(seed).normal(size=(1, n, 3)) for seed, n in ((1, 7), (2, 5)))
     stack = ((X[:, :, None] - Y[:, None]) ** 2).sum(axis=-1)[:, None]
     geometry = PointGeometry(X, Y, np.ones((1, 3))) if points else StackGeometry(stack)
-    terms = Terms.of(Home.of(X), A[None], b[None], Simplex(), eps, geometry.sizes(A[None], b[None]))
+    terms = BatchTerms.of(
+        Home.of(X), A[None], b[None], Simplex(), eps, geometry.sizes(A[None], b[None])
+    )
     return DenseEngine(geometry, terms)
 
 

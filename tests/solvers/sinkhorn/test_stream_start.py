@@ -10,36 +10,35 @@ from frot._base.arrays import Home
 from frot.costs import StackedCosts
 from frot.costs.geometry import CostsGeometry
 from frot.costs.points import PointGeometry
-from frot.solvers.sinkhorn import _coarse
-from frot.solvers.sinkhorn._coarse import coarse_start, coarse_weights
+from frot.solvers.sinkhorn import _stream
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.terms import Terms
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 RNG = np.random.default_rng(0)
 POINTS = PointGeometry(RNG.normal(size=(1, 120, 3)), RNG.normal(size=(1, 90, 3)) + 0.5)
 STACK = CostsGeometry(StackedCosts(POINTS.stack()[0]))
 A, B = np.full((1, 120), 1 / 120), np.full((1, 90), 1 / 90)
-TERMS = Terms.of(Home.of(A), A, B, Simplex(0.1), 0.5, np.ones((1, 3)))
+TERMS = BatchTerms.of(Home.of(A), A, B, Simplex(0.1), 0.5, np.ones((1, 3)))
 ALPHA = np.array([[0.2, 0.3, 0.5]])
 
 
 @pytest.mark.parametrize("geometry", [POINTS, STACK], ids=["points", "stack"])
 @pytest.mark.parametrize("size", [40, 1000])
 def test_the_potential_is_nearly_right(geometry, size, monkeypatch):
-    monkeypatch.setattr(_coarse, "SAMPLE_ON_HOST", size)
+    monkeypatch.setattr(_stream, "SAMPLE_ON_HOST", size)
     engine = DenseEngine(geometry, TERMS)
     from_nothing = engine.sweep(ALPHA, np.zeros((1, 90)), np.inf)
-    started = engine.sweep(ALPHA, coarse_start(StreamEngine(geometry, TERMS), ALPHA), np.inf)
+    started = engine.sweep(ALPHA, StreamEngine(geometry, TERMS).sampled_start(ALPHA), np.inf)
     # With all points in the sample it is right; with a third of them it is a good start.
     assert started.error[0] <= (0.02 if size == 1000 else 0.5 * from_nothing.error[0])
 
 
 @pytest.mark.parametrize("geometry", [POINTS, STACK], ids=["points", "stack"])
 def test_weights_come_too(geometry, monkeypatch):
-    monkeypatch.setattr(_coarse, "SAMPLE_ON_HOST", 60)
-    alpha, g = coarse_weights(StreamEngine(geometry, TERMS), ALPHA)
-    again, _ = coarse_weights(StreamEngine(geometry, TERMS), ALPHA)
+    monkeypatch.setattr(_stream, "SAMPLE_ON_HOST", 60)
+    alpha, g = StreamEngine(geometry, TERMS).first_weights(ALPHA)
+    again, _ = StreamEngine(geometry, TERMS).first_weights(ALPHA)
     assert np.array_equal(alpha, again)
     assert alpha.sum() == pytest.approx(1.0)
     assert g.shape == (1, 90)
@@ -49,6 +48,6 @@ def test_weights_come_too(geometry, monkeypatch):
 def test_points_without_weight_are_not_drawn():
     weights = np.zeros((1, 50))
     weights[0, [3, 17, 40]] = [0.98, 0.01, 0.01]
-    assert set(_coarse._sample(50, 10, weights)) <= {3, 17, 40}
-    assert 3 in _coarse._sample(50, 10, weights)
-    assert len(_coarse._sample(50, 10, np.full((1, 50), 0.02))) == 10
+    assert set(_stream._sample(50, 10, weights)) <= {3, 17, 40}
+    assert 3 in _stream._sample(50, 10, weights)
+    assert len(_stream._sample(50, 10, np.full((1, 50), 0.02))) == 10
