@@ -67,6 +67,7 @@ from frot.correspondence.evaluation import (
     result_table,
 )
 from frot.correspondence.flow import Flow, Warped, read_flow
+from frot.correspondence.many import Tracked
 from frot.correspondence.match import Match, load_match
 from frot.correspondence.page import write_match_page
 from frot.correspondence.pictures import (
@@ -83,7 +84,6 @@ from frot.correspondence.pictures import (
 )
 from frot.correspondence.poses import Pose, Turn
 from frot.correspondence.settings import PRESETS, Settings
-from frot.correspondence.tracking import Tracked
 from frot.correspondence.transfer import Transfer
 
 __all__ = [

@@ -51,7 +51,7 @@ from frot.correspondence.layers import (
     Turned,
     with_cells,
 )
-from frot.correspondence.many import match_many
+from frot.correspondence.many import Tracked, match_many, track_points
 from frot.correspondence.match import Match
 from frot.correspondence.methods import METHODS, MatchProblem, Outcome, votes_between
 from frot.correspondence.poses import (
@@ -68,7 +68,6 @@ from frot.correspondence.poses import (
     turned_image,
 )
 from frot.correspondence.settings import PRESETS, Settings, at_least
-from frot.correspondence.tracking import Tracked, track_points
 from frot.correspondence.transfer import Transferring
 
 if TYPE_CHECKING:
