@@ -21,8 +21,7 @@ from frot._base.parallel import check_n_jobs, spread
 from frot._base.store import Store
 from frot.correspondence._score import mask_score, outline_mask, point_errors
 from frot.correspondence.datasets import PairSet
-from frot.correspondence.datasets.pair_set import Pair
-from frot.correspondence.datasets.source import BrokenAnnotationError, photo_size
+from frot.correspondence.datasets.pair_set import BrokenAnnotationError, Pair, photo_size
 from frot.correspondence.evaluation._result import (
     Evaluation,
     Record,
