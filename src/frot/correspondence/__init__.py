@@ -22,13 +22,6 @@ from frot.correspondence._layer_search import (
 )
 from frot.correspondence._matcher import Matcher
 from frot.correspondence._photo import Photo, read_photo
-from frot.correspondence._score import (
-    Estimate,
-    mask_score,
-    pck,
-    pck_difference,
-    point_errors,
-)
 from frot.correspondence._warps import (
     Warp,
     random_affine,
@@ -65,6 +58,13 @@ from frot.correspondence.evaluation import (
     evaluate,
     read_evaluation,
     result_table,
+)
+from frot.correspondence.evaluation.scores import (
+    Estimate,
+    mask_score,
+    pck,
+    pck_difference,
+    point_errors,
 )
 from frot.correspondence.flow import Flow, Warped, read_flow
 from frot.correspondence.many import Tracked

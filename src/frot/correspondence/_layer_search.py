@@ -18,9 +18,9 @@ from frot._base.store import Store
 from frot._base.validate import check_count, check_number
 from frot.correspondence._features import FeatureMap
 from frot.correspondence._matcher import Matcher
-from frot.correspondence._score import pck
 from frot.correspondence.datasets import PairSet
 from frot.correspondence.datasets.pair_set import Pair
+from frot.correspondence.evaluation.scores import pck
 from frot.correspondence.layers import LayerTable, PairFeatures, PhotoFeatures
 from frot.solvers.progress import counting_bar
 

@@ -29,7 +29,6 @@ from frot.correspondence._features import (
 )
 from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
 from frot.correspondence._photo import MIN_SIDE, Photo, is_blank
-from frot.correspondence._score import point_errors
 from frot.correspondence.agreement import (
     AUTO,
     NARROW,
@@ -44,6 +43,7 @@ from frot.correspondence.backbones import SomeLayers, resolve_backbone
 from frot.correspondence.backbones.wrappers import whole
 from frot.correspondence.cache import CachedBackbone, FeatureCache, FeatureMemory, PhotoMemory
 from frot.correspondence.datasets.pair_set import Pair
+from frot.correspondence.evaluation.scores import point_errors
 from frot.correspondence.layers import (
     LayerPair,
     PairFeatures,

@@ -6,9 +6,9 @@ import pytest
 from scipy.io import loadmat, savemat
 
 from frot import InputError
-from frot.correspondence._score import mask_score, outline_mask
 from frot.correspondence.datasets import PAIR_SETS, load_pairs, pf_willow, verify_pairs
 from frot.correspondence.datasets.sets import SOURCES, WILLOW_CLASSES
+from frot.correspondence.evaluation.scores import mask_score, outline_mask
 from frot.datasets.catalogue import folders
 from tests.correspondence import generated
 

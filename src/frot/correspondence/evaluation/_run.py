@@ -1,4 +1,4 @@
-"""`evaluate`: every pair of a data set matched and scored, wherever, though processes may die."""
+"""`evaluate`: every pair of a data set matched, scored and kept, though processes may die."""
 
 from __future__ import annotations
 
@@ -8,31 +8,30 @@ import os
 import pickle
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from frot._base.errors import InputError, MissingDependencyError, hearing, require
+from frot._base.files import check_path
+from frot._base.fingerprint import fingerprint
 from frot._base.parallel import check_n_jobs, spread
 from frot._base.store import Store
-from frot.correspondence._score import mask_score, outline_mask, point_errors
-from frot.correspondence.datasets import PairSet
-from frot.correspondence.datasets.pair_set import BrokenAnnotationError, Pair, photo_size
-from frot.correspondence.evaluation._result import (
+from frot.correspondence.datasets.pair_set import BrokenAnnotationError, Pair, PairSet, photo_size
+from frot.correspondence.evaluation.scores import (
     Evaluation,
     Record,
-    describe,
-    evaluation_of,
-    open_store,
-    read_records,
+    mask_score,
+    outline_mask,
+    point_errors,
 )
 from frot.solvers.progress import counting_bar
 
-__all__ = ["DIED", "evaluate"]
+__all__ = ["DIED", "describe", "evaluate", "open_store", "read_evaluation", "read_records"]
 
 
 def evaluate(
@@ -129,6 +128,121 @@ def evaluate(
     return evaluation_of(about, tuple(known[pair.id] for pair in chosen))
 
 
+def read_evaluation(store: str | os.PathLike[str]) -> Evaluation:
+    """Read what a store holds, be the run finished or not.
+
+    Raises
+    ------
+    InputError
+        If the file is not there, or is not a store of an evaluation.
+    """
+    with open_store(store, None) as kept:
+        return evaluation_of(kept.about, tuple(read_records(kept).values()))
+
+
+def evaluation_of(about: Mapping[str, Any], records: tuple[Record, ...]) -> Evaluation:
+    """Return the evaluation of what `describe` said it is of."""
+    return Evaluation(
+        about["data set"],
+        records,
+        tuple(about["skipped"]),
+        about["protocol"],
+        about["score"],
+        about["settings"],
+        tuple(about["notes"]),
+    )
+
+
+def describe(pairs: PairSet, matcher: Any) -> dict[str, Any]:
+    """Return data set, matcher and rules, as JSON can hold them."""
+    from importlib.metadata import version
+
+    known = getattr(matcher, "fingerprint", None)
+    return {
+        "data set": pairs.name,
+        "pairs": pairs.fingerprint,
+        "matcher": known if isinstance(known, str) else fingerprint(matcher=matcher),
+        "settings": _settings(matcher),
+        "protocol": pairs.protocol,
+        "score": pairs.score,
+        "skipped": list(pairs.skipped),
+        "notes": list(pairs.notes),
+        "version": version("frot"),
+    }
+
+
+def _settings(matcher: Any) -> dict[str, str]:
+    """What a matcher says of itself, in words, for tables and for messages."""
+    named = getattr(matcher, "settings", matcher)
+    if is_dataclass(named):
+        named = {one.name: getattr(named, one.name) for one in fields(named)}
+    if not isinstance(named, Mapping):
+        named = {"matcher": getattr(matcher, "__qualname__", type(matcher).__qualname__)}
+    if (backbone := getattr(matcher, "backbone", None)) is not None:
+        layers = getattr(backbone, "layers", ())
+        known = {"backbone": getattr(backbone, "name", backbone), "layers": len(layers)}
+        named = {**named, **known}
+    return {str(name): str(value) for name, value in named.items()}
+
+
+def open_store(
+    path: str | os.PathLike[str] | None, about: Mapping[str, Any] | None, resume: bool = False
+) -> Store:
+    """Open the store of an evaluation; `about` is what it is for, None to read what there is.
+
+    Raises
+    ------
+    InputError
+        If the file is there and `resume` is false, or is of other work; the message says which.
+    """
+    if not resume and about is not None and path is not None:
+        # An empty file is what a process leaves that is killed before its first write.
+        there = check_path(path, "store").expanduser()
+        if there.is_file() and there.stat().st_size:
+            raise InputError(
+                f"store: {there} is there already; pass resume=True to go on from it, or another "
+                "path"
+            )
+    store = Store(path, "an evaluation", about)
+    try:
+        _check_same(store, about)
+    except InputError:
+        store.close()
+        raise
+    return store
+
+
+def read_records(store: Store) -> dict[str, Record]:
+    """Every pair that is kept, by id and in the order of ids."""
+    return {key: Record.from_json(known) for key, known in sorted(store.finished().items())}
+
+
+def _check_same(store: Store, about: Mapping[str, Any] | None) -> None:
+    """Refuse to go on with other work, and say what is other about it."""
+    if about is None:
+        return
+    was = store.about
+    if was["data set"] != about["data set"]:
+        difference = f"is of {was['data set']}, not of {about['data set']}"
+    elif was["pairs"] != about["pairs"]:
+        difference = f"is of other pairs, points or photographs of {about['data set']}"
+    elif was["matcher"] != about["matcher"]:
+        names = dict.fromkeys([*was["settings"], *about["settings"]])
+        changed = [
+            f"{name} was {was['settings'].get(name)} and is {about['settings'].get(name)}"
+            for name in names
+            if was["settings"].get(name) != about["settings"].get(name)
+        ]
+        what = "; ".join(changed) or "its fingerprint has changed"
+        difference = f"was begun with another matcher: {what}"
+    elif was["version"] != about["version"]:
+        # Another version may match otherwise: its pairs do not belong into the same table.
+        difference = f"was begun with frot {was['version']}, and this is {about['version']}"
+    else:
+        return
+    raise InputError(f"store: {store.path} {difference}; give another path")
+
+
 # The matcher of this process: networks are loaded once, not once a pair.
 _LOADED: dict[str, Any] = {}
 
@@ -141,7 +255,7 @@ class PickledMatcher:
     content: bytes | None = None
     path: str | None = None
 
-    def open(self) -> Any:
+    def __call__(self) -> Any:
         """Return the matcher; the same object for every pair in a process."""
         if self.digest not in _LOADED:
             content = Path(str(self.path)).read_bytes() if self.content is None else self.content
@@ -181,7 +295,8 @@ class Task(NamedTuple):
     """A pair and what to match it with."""
 
     pair: Pair
-    matcher: Any
+    # Returns the matcher, in whatever process.
+    matcher: Callable[[], Any]
     masks: bool
 
 
@@ -190,21 +305,24 @@ def match_pair(task: Task) -> Record:
     pair = task.pair
     start = time.perf_counter()
     try:
-        matcher = task.matcher.open() if isinstance(task.matcher, PickledMatcher) else task.matcher
+        matcher = task.matcher()
         with hearing() as heard:
             match = matcher(pair.source, pair.target)
             found = np.asarray(match.transfer(pair.source_points).points, dtype=float)
         seconds = time.perf_counter() - start
         # What is not proven yet would take longer to prove than the match took.
         result = getattr(match, "proven", None)
+        proof = {} if result is None else {
+            "status": result.status.name,
+            **{name: float(getattr(result, name)) for name in ("value", "lower", "upper")},
+        }  # fmt: skip
         return Record(
             pair.id,
             pair.category,
             points=found,
             alpha={str(name): float(weight) for name, weight in dict(match.alpha or {}).items()},
             seconds=seconds,
-            status=getattr(getattr(result, "status", None), "name", None),
-            **{name: _number(result, name) for name in ("value", "lower", "upper")},
+            **proof,
             warnings=tuple(dict.fromkeys(heard)),
             tags=pair.tags,
             image_share=_image_share(pair),
@@ -235,11 +353,6 @@ def _image_share(pair: Pair) -> float | None:
         return float(pair.length) / max(photo_size(pair.target))
     except BrokenAnnotationError:
         return None
-
-
-def _number(result: Any, name: str) -> float | None:
-    value = getattr(result, name, None)
-    return None if value is None else float(value)
 
 
 def _cloudpickle() -> Any:
@@ -299,10 +412,10 @@ def _worker_died(error: Exception) -> bool:
 
 
 @contextmanager
-def _ready(matcher: Any, backend: str, workers: int) -> Iterator[tuple[Any, Send]]:
-    """Yield the matcher in the form it travels in, and what does tasks with it."""
+def _ready(matcher: Any, backend: str, workers: int) -> Iterator[tuple[Callable[[], Any], Send]]:
+    """Yield what returns the matcher where tasks are done, and what does them."""
     if backend == "loky" and workers == 1:
-        yield matcher, lambda tasks: spread(match_pair, tasks, 1)
+        yield lambda: matcher, lambda tasks: spread(match_pair, tasks, 1)
         return
     joblib: Any = require("joblib", "parallel")
     where = {"backend": "dask"} if backend == "dask" else {"backend": "loky", "n_jobs": workers}
