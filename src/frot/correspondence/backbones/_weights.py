@@ -1,4 +1,4 @@
-"""Weights from files, which are data and never code."""
+"""Weights from files, which are data and never code, by the names that networks here have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ import numpy as np
 from frot._base.errors import InputError, require
 from frot.datasets.catalogue import folders
 
-__all__ = ["fill", "find_weights", "read_keras_resnet", "read_weights"]
+__all__ = [
+    "efficientnet_name",
+    "fill",
+    "find_weights",
+    "mobilenet_name",
+    "read_keras_resnet",
+    "read_weights",
+    "torchvision_names",
+    "transformers_names",
+]
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
 
@@ -121,6 +130,124 @@ def _is_text(path: Path) -> bool:
     with path.open("rb") as file:
         start = file.read(64).lstrip()
     return start.startswith((b"<", b"{", b"version https://git-lfs"))
+
+
+def efficientnet_name(key: str) -> str:
+    """Translate the name of a weight of EfficientNet-Lite2's package.
+
+    Examples
+    --------
+    >>> efficientnet_name("_blocks.3._bn1.weight"), efficientnet_name("_conv_head.weight")
+    ('blocks.3.depthwise.1.weight', 'head.0.weight')
+    """
+    start, _, rest = key.partition(".")
+    whole = {"_conv_stem": "stem.0", "_bn0": "stem.1", "_conv_head": "head.0", "_bn1": "head.1"}
+    if start == "_fc":
+        return f"classifier.{rest}"
+    if start in whole:
+        return f"{whole[start]}.{rest}"
+    block, part, weight = rest.split(".", 2)
+    inside = {
+        "_expand_conv": "expand.0",
+        "_bn0": "expand.1",
+        "_depthwise_conv": "depthwise.0",
+        "_bn1": "depthwise.1",
+        "_project_conv": "project.0",
+        "_bn2": "project.1",
+    }
+    return f"blocks.{block}.{inside[part]}.{weight}"
+
+
+def mobilenet_name(key: str) -> str:
+    """Translate torchvision's name of a weight of MobileNetV2.
+
+    Examples
+    --------
+    >>> mobilenet_name("features.2.conv.3.weight"), mobilenet_name("features.1.conv.1.bias")
+    ('blocks.1.depthwise.0.weight', 'blocks.0.depthwise.1.bias')
+    """
+    # Convolution, normalisation and activation are nested or not, depending on the release.
+    if nested := re.match(r"(features\.\d+\.conv)\.(\d)\.([01])\.", key):
+        place = 3 * int(nested[2]) + int(nested[3])
+        key = f"{nested[1]}.{place}.{key[nested.end() :]}"
+    if match := re.match(r"features\.(0|18)\.([01])\.(.+)", key):
+        return f"{'stem' if match[1] == '0' else 'head'}.{match[2]}.{match[3]}"
+    if match := re.match(r"features\.(\d+)\.conv\.(\d)\.(.+)", key):
+        block, place = int(match[1]), int(match[2])
+        if block == 1:
+            place += 3
+        part = ("expand", "depthwise", "project")[place // 3]
+        return f"blocks.{block - 1}.{part}.{place % 3}.{match[3]}"
+    return key.replace("classifier.1.", "classifier.")
+
+
+def torchvision_names(weights: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return the weights of a ResNet by torchvision's names, which timm shares."""
+    if "conv1.weight" in weights:
+        return dict(weights)
+    if any(key.endswith("embedder.embedder.convolution.weight") for key in weights):
+        return {_from_transformers(key): value for key, value in weights.items()}
+    some = ", ".join(list(weights)[:3])
+    raise InputError(
+        f"{path} holds no ResNet of torchvision, timm or transformers: it has weights such as "
+        f"{some}"
+    )
+
+
+def _from_transformers(key: str) -> str:
+    """Translate one of transformers' names.
+
+    Examples
+    --------
+    >>> _from_transformers("resnet.encoder.stages.2.layers.5.layer.1.normalization.bias")
+    'layer3.5.bn2.bias'
+    >>> _from_transformers("resnet.encoder.stages.0.layers.0.shortcut.convolution.weight")
+    'layer1.0.downsample.0.weight'
+    """
+    key = key.removeprefix("resnet.")
+    kinds = {"convolution": ("conv", "0"), "normalization": ("bn", "1")}
+    if match := re.fullmatch(r"embedder\.embedder\.(convolution|normalization)\.(\w+)", key):
+        return f"{kinds[match[1]][0]}1.{match[2]}"
+    if match := re.fullmatch(
+        r"encoder\.stages\.(\d)\.layers\.(\d+)\.(shortcut|layer\.(\d))"
+        r"\.(convolution|normalization)\.(\w+)",
+        key,
+    ):
+        stage, block, part, place, kind, weight = match.groups()
+        word, number = kinds[kind]
+        inside = f"downsample.{number}" if part == "shortcut" else f"{word}{int(place) + 1}"
+        return f"layer{int(stage) + 1}.{block}.{inside}.{weight}"
+    return key.replace("classifier.1.", "fc.")
+
+
+# From the authors' names to those of transformers.
+_DINOV2_NAMES = (
+    (r"^(cls_token|mask_token|register_tokens)$", r"embeddings.\1"),
+    (r"^pos_embed$", "embeddings.position_embeddings"),
+    (r"^patch_embed\.proj\.", "embeddings.patch_embeddings.projection."),
+    (r"^blocks\.", "encoder.layer."),
+    (r"\.attn\.proj\.", ".attention.output.dense."),
+    (r"\.ls(\d)\.gamma$", r".layer_scale\1.lambda1"),
+    (r"\.mlp\.w12\.", ".mlp.weights_in."),
+    (r"\.mlp\.w3\.", ".mlp.weights_out."),
+    (r"^norm\.", "layernorm."),
+)
+
+
+def transformers_names(tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the weights of DINOv2's authors by the names that transformers has for them."""
+    found: dict[str, Any] = {}
+    for key, value in tensors.items():
+        if key.endswith(("attn.qkv.weight", "attn.qkv.bias")):
+            stem, kind = key.rsplit("attn.qkv.", 1)
+            stem = stem.replace("blocks.", "encoder.layer.")
+            for part, piece in zip(("query", "key", "value"), value.chunk(3), strict=True):
+                found[f"{stem}attention.attention.{part}.{kind}"] = piece.clone()
+            continue
+        for old, new in _DINOV2_NAMES:
+            key = re.sub(old, new, key)
+        found[key] = value
+    return found
 
 
 # What Keras adds to variances where a model does not say, and what torch adds.
