@@ -323,7 +323,7 @@ class Match:
 
     def plot(self, points: Any = None, **options: Any) -> Figure:
         """Draw the photographs side by side with points and where they go."""
-        from frot.correspondence.pictures import plot_matches
+        from frot.correspondence.match_picture import plot_matches
 
         return plot_matches(self, points, **options)
 

@@ -19,7 +19,8 @@ from frot._base.errors import require
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo, as_bytes
 from frot.correspondence.flow import spacing
-from frot.correspondence.pictures import as_points, grid_extent
+from frot.correspondence.match_picture import as_points
+from frot.correspondence.pictures import grid_extent
 from frot.show.page import check_page, data_address, render, save_page
 
 if TYPE_CHECKING:
