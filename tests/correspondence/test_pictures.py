@@ -9,6 +9,7 @@ from frot import InputError
 from frot.correspondence import (
     Matcher,
     TorchBackbone,
+    match_picture,
     pictures,
     plot_features,
     plot_flow,
