@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -63,6 +63,7 @@ class FeatureMap:
     stride: float
     receptive_field: float
     finite: bool = False
+    _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def channels(self) -> int:
@@ -83,10 +84,6 @@ class FeatureMap:
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
-
-    @cached_property
-    def _made(self) -> dict[Hashable, Any]:
-        return {}
 
     @cached_property
     def grid(self) -> Grid:

@@ -202,7 +202,7 @@ def flow_of(match: Match) -> Flow:
     moved = read.moved(points.reshape(-1, 2)).reshape(points.shape)
     # How sure places are changes slowly: it is asked for twice a stride.
     apart = max(1, int(0.5 * match.source_grid.stride / ratio / step))
-    some = [np.unique([*range(0, len(line), apart), len(line) - 1]) for line in (y, x)]
+    some = [_lattice(len(line), apart) for line in (y, x)]
     chosen = np.ix_(*some)
     sure, _ = match.sure(points[chosen].reshape(-1, 2), moved[chosen].reshape(-1, 2))
     tall, wide = match.target.size

@@ -281,11 +281,11 @@ def read_keras_resnet(path: Path) -> dict[str, Any]:
     found: dict[str, np.ndarray] = {}
     biases: dict[str, np.ndarray] = {}
     for layer, part in parts.items():
-        place, normalisation = _place(layer, path)
+        place = _place(layer, path)
         try:
             if place == "fc":
                 found |= {"fc.weight": part["kernel"].T, "fc.bias": part["bias"]}
-            elif layer == normalisation:
+            elif _NORMALISATION.search(place):
                 found |= {
                     f"{place}.weight": part["gamma"],
                     f"{place}.bias": part["beta"],
@@ -294,7 +294,9 @@ def read_keras_resnet(path: Path) -> dict[str, Any]:
                 }
             else:
                 found[f"{place}.weight"] = part["kernel"].transpose(3, 2, 0, 1)
-                biases[_behind(place)] = part.get("bias", np.zeros(1, dtype=np.float32))
+                # Under the name of the normalisation behind it.
+                behind = re.sub(r"conv(\d)$", r"bn\1", place.replace("sample.0", "sample.1"))
+                biases[behind] = part.get("bias", np.zeros(1, dtype=np.float32))
         except KeyError as missing:
             raise InputError(f"{path} has no {missing.args[0]} of {layer}") from None
     for place, bias in biases.items():
@@ -307,22 +309,26 @@ def read_keras_resnet(path: Path) -> dict[str, Any]:
     }
 
 
-def _place(layer: str, path: Path) -> tuple[str, str]:
-    """Return torchvision's name of a layer, and the layer's own if it is a normalisation.
+# How the names of normalisations end.
+_NORMALISATION = re.compile(r"(^|\.)(bn\d|downsample\.1)$")
+
+
+def _place(layer: str, path: Path) -> str:
+    """Return torchvision's name of a layer.
 
     Examples
     --------
     >>> _place("res4f_branch2b", Path("model.json")), _place("bn2a_branch1", Path("model.json"))
-    (('layer3.5.conv2', ''), ('layer1.0.downsample.1', 'bn2a_branch1'))
+    ('layer3.5.conv2', 'layer1.0.downsample.1')
     >>> _place("conv4_block6_2_conv", Path("model.json"))
-    ('layer3.5.conv2', '')
+    'layer3.5.conv2'
     """
     if layer in ("conv1", "conv1_conv"):
-        return "conv1", ""
+        return "conv1"
     if layer in ("bn_conv1", "conv1_bn"):
-        return "bn1", layer
+        return "bn1"
     if re.fullmatch(r"fc\d+|predictions|probs", layer):
-        return "fc", ""
+        return "fc"
     if match := re.fullmatch(r"(res|bn)([2-5])([a-z])_branch(1|2[abc])", layer):
         kind, stage, letter, branch = match.groups()
         block, number = ord(letter) - ord("a"), " abc".index(branch[1:] or " ")
@@ -332,12 +338,7 @@ def _place(layer: str, path: Path) -> tuple[str, str]:
         raise InputError(f"{path} has a layer {layer!r}, which no ResNet of Keras has")
     normal = kind == "bn"
     inside = f"downsample.{int(normal)}" if number == 0 else f"{'bn' if normal else 'conv'}{number}"
-    return f"layer{int(stage) - 1}.{block}.{inside}", layer if normal else ""
-
-
-def _behind(place: str) -> str:
-    """The normalisation behind a convolution."""
-    return re.sub(r"conv(\d)$", r"bn\1", place.replace("downsample.0", "downsample.1"))
+    return f"layer{int(stage) - 1}.{block}.{inside}"
 
 
 def _read_tensorflow_js(path: Path) -> tuple[dict[str, np.ndarray], float]:
@@ -350,7 +351,7 @@ def _read_tensorflow_js(path: Path) -> tuple[dict[str, np.ndarray], float]:
     try:
         model = json.loads(path.read_text(encoding="utf-8"))
         groups = [
-            ([str(name) for name in group["paths"]], [_entry(one) for one in group["weights"]])
+            ([str(name) for name in group["paths"]], list(map(_entry, group["weights"])))
             for group in model["weightsManifest"]
         ]
     except (ValueError, KeyError, TypeError):

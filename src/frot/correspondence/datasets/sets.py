@@ -69,7 +69,7 @@ SPAIR_FLAGS = {
 }
 
 
-class SPair(Source):
+class _SPair(Source):
     """1,800 photographs of 18 classes, 12,234 pairs to test on.
 
     Layout/large/<split>.txt lists pairs, a line ``id-source-target:class`` each, and
@@ -88,12 +88,10 @@ class SPair(Source):
     protocol = "SPair-71k: a point is right within t times the longer side of the target's box"
 
     def rows(self, folder: Path, split: str) -> Iterable[tuple[str, str]]:
-        """The lines of the list."""
         path = self.parts(folder, split)[0]
         return [(line, line) for line in path.read_text().split()] if path.is_file() else []
 
     def files(self, folder: Path, split: str, row: str) -> Iterable[Path]:
-        """The annotation and the photographs."""
         try:
             photos, _ = _spair_photos(folder, row)
         except BrokenAnnotationError:
@@ -101,7 +99,6 @@ class SPair(Source):
         return (_spair_annotation(folder, split, row), *photos)
 
     def pair(self, folder: Path, split: str, row: str) -> Pair:
-        """Read an annotation, and compare it with its photographs."""
         photos, category = _spair_photos(folder, row)
         path = _spair_annotation(folder, split, row)
         if not path.is_file():
@@ -133,7 +130,6 @@ class SPair(Source):
         return Pair(row, photos[0], photos[1], ours, theirs, category, length, tags=tags)
 
     def classes(self, folder: Path, split: str) -> Iterable[str]:
-        """All 18."""
         return SPAIR_CLASSES
 
 
@@ -152,7 +148,7 @@ def _spair_annotation(folder: Path, split: str, line: str) -> Path:
     return next((path for path in paths if path.is_file()), paths[0])
 
 
-class PfPascal(Source):
+class _PfPascal(Source):
     """Photographs of PASCAL VOC's 20 classes with points, 299 pairs to test on.
 
     <split>_pairs.csv has source, target and the number of the class from 1, for training also
@@ -171,21 +167,18 @@ class PfPascal(Source):
     left_out = "it is a mirrored copy of another pair"
 
     def is_it(self, folder: Path) -> bool:
-        """Return whether a folder looks like it, be it incomplete."""
         listed = any((folder / f"{split}_pairs.csv").is_file() for split in self.counts)
         return (listed and not (folder / "PF-dataset-WILLOW").is_dir()) or (
             (folder / "Annotations" / "aeroplane").is_dir() and (folder / "JPEGImages").is_dir()
         )
 
     def files(self, folder: Path, split: str, row: list[str]) -> Iterable[Path]:
-        """The annotations and the photographs."""
         if not (category := _pascal_class(row)):
             return ()
         photos, annotations = _pascal_files(folder, row, category)
         return (*annotations, *photos)
 
     def pair(self, folder: Path, split: str, row: list[str]) -> Pair:
-        """Read the points that are seen in both photographs."""
         if len(row) < 3:
             raise BrokenAnnotationError(f"it has {len(row)} columns, not 3 or 4")
         if len(row) > 3 and row[3].strip() not in ("", "0"):
@@ -206,7 +199,7 @@ class PfPascal(Source):
         return _pair(photos, points, category, float(max(photo_size(photos[1]))))
 
     def classes(self, folder: Path, split: str) -> Iterable[str]:
-        """To test on there are pairs of every class; of the others the list alone knows."""
+        # To test on there are pairs of every class; of the others the list alone knows.
         if split == "test":
             return PASCAL_CLASSES
         return filter(None, (_pascal_class(row) for _, row in self.rows(folder, split)))
@@ -239,7 +232,7 @@ CALTECH_PHOTOS = "101_ObjectCategories"
 OUTLINE = 3
 
 
-class Caltech(Source):
+class _Caltech(Source):
     """Outlines of objects, whose transfer is scored by the masks they enclose.
 
     The list has source, target, class, and as comma-separated text x and y of both outlines.
@@ -263,11 +256,9 @@ class Caltech(Source):
     score = "masks"
 
     def files(self, folder: Path, split: str, row: list[str]) -> list[Path]:
-        """The photographs."""
         return [folder.joinpath(CALTECH_PHOTOS, *Path(name.strip()).parts[-2:]) for name in row[:2]]
 
     def pair(self, folder: Path, split: str, row: list[str]) -> Pair:
-        """Read both outlines."""
         if len(row) != 7:
             raise BrokenAnnotationError(f"it has {len(row)} columns, not 7")
         photos, outlines = self.files(folder, split, row), []
@@ -282,7 +273,6 @@ class Caltech(Source):
         return _pair(photos, outlines, photos[0].parent.name, extent(outlines[1]))
 
     def classes(self, folder: Path, split: str) -> Iterable[str]:
-        """Those of the list."""
         rows = self.rows(folder, split)
         return (self.files(folder, split, row)[0].parent.name for _, row in rows)
 
@@ -297,8 +287,8 @@ def _numbers(text: str) -> np.ndarray:
 BIRDS_LIST = "pairs.json"
 
 
-class Birds(Source):
-    """A selection of Caltech-UCSD Birds: 80 photographs of eight species, 240 pairs within these.
+class _Birds(Source):
+    """A selection of Caltech-UCSD _Birds: 80 photographs of eight species, 240 pairs within these.
 
     pairs.json, with the photographs beside it, has ``images`` (``species``, ``box`` as x, y, w, h,
     and up to 15 ``parts``, each with x and y) and ``pairs`` of names of images. Points of a pair
@@ -314,17 +304,15 @@ class Birds(Source):
     protocol = "Birds: a point is right within t times the longer side of the target's box"
 
     def rows(self, folder: Path, split: str) -> Iterable[tuple[str, Any]]:
-        """The pairs of the list, each with all images."""
         images, pairs = _birds(folder)
         for number, pair in enumerate(pairs):
             yield f"pair {number} of {BIRDS_LIST}", (pair, images)
 
     def absent(self, folder: Path, split: str) -> Iterator[Path]:
-        """Photographs of the list, be they in a pair or not."""
+        # Be they in a pair or not.
         return missing_from(folder / name for name in _birds(folder)[0])
 
     def pair(self, folder: Path, split: str, row: Any) -> Pair:
-        """Find the parts that both photographs have."""
         try:
             (first, second), images = row
             source, target = images[first], images[second]
@@ -343,7 +331,6 @@ class Birds(Source):
             raise BrokenAnnotationError(f"its annotation is incomplete: {error!r}") from None
 
     def classes(self, folder: Path, split: str) -> Iterable[str]:
-        """All species of the list."""
         return (_species(image) for image in _birds(folder)[0].values())
 
 
@@ -389,7 +376,7 @@ WILLOW_LIST = "test_pairs.csv"
 WILLOW_DIGEST = "35ef3b1d25c067b4748134b67722e4e8065eb105c399fec530e0fada6258ed24"
 
 
-class PfWillow(Source):
+class _PfWillow(Source):
     """Ten points on each of two photographs; a list of pairs, ten x and ten y of both in a row."""
 
     name = "PF-WILLOW"
@@ -406,15 +393,12 @@ class PfWillow(Source):
     )
 
     def layout(self, folder: Path) -> Source:
-        """Return this one, or that of the raw release."""
-        return self if (folder / WILLOW_LIST).is_file() else RawPfWillow()
+        return self if (folder / WILLOW_LIST).is_file() else _RawPfWillow()
 
     def files(self, folder: Path, split: str, row: list[str]) -> list[Path]:
-        """The photographs."""
         return [_willow_photo(folder, name) for name in row[:2]]
 
     def pair(self, folder: Path, split: str, row: list[str]) -> Pair:
-        """Read ten x and ten y of the source, and of the target."""
         if len(row) < 2 + 4 * WILLOW_POINTS:
             raise BrokenAnnotationError(f"it has {len(row)} columns, not {2 + 4 * WILLOW_POINTS}")
         try:
@@ -425,18 +409,16 @@ class PfWillow(Source):
         return _willow_pair(self.files(folder, split, row), ours, theirs)
 
     def classes(self, folder: Path, split: str) -> Iterable[str]:
-        """All ten."""
         return WILLOW_CLASSES
 
 
-class RawPfWillow(PfWillow):
+class _RawPfWillow(_PfWillow):
     """The same as it was released: a folder of annotations for each class, read by itself."""
 
     needs = WILLOW_CLASSES
     by_list = False
 
     def absent(self, folder: Path, split: str) -> Iterator[Path]:
-        """Yield files that are not there of each class that is."""
         for name in WILLOW_CLASSES:
             here = folder / name
             stems = _stems(here)
@@ -447,13 +429,12 @@ class RawPfWillow(PfWillow):
             yield from missing_from(files)
 
     def altered(self, folder: Path) -> list[str]:
-        """Say if the files are not those of the release."""
         if _digest(folder) == WILLOW_DIGEST:
             return []
         return [f"the files in {folder} are not those of the release, by their SHA-256"]
 
     def check(self, folder: Path, split: str, given: bool) -> None:
-        """Refuse what is not the release, unless the user says that it is to be taken."""
+        # What is not the release is taken where the user says so.
         if not given and (found := _digest(folder)) != WILLOW_DIGEST:
             raise InputError(
                 f"{folder} is not PF-WILLOW as it was released: the SHA-256 of its files begins "
@@ -462,7 +443,6 @@ class RawPfWillow(PfWillow):
             )
 
     def read(self, folder: Path, split: str) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
-        """Read every class: all ordered pairs of its photographs."""
         points: dict[str, dict[Path, np.ndarray]] = {name: {} for name in WILLOW_CLASSES}
         broken_files = []
         for name in WILLOW_CLASSES:
@@ -535,11 +515,11 @@ def _willow_points(path: Path) -> np.ndarray:
 
 
 SOURCES: dict[str, Source] = {
-    "pf-willow": PfWillow(),
-    "spair": SPair(),
-    "pf-pascal": PfPascal(),
-    "caltech": Caltech(),
-    "birds": Birds(),
+    "pf-willow": _PfWillow(),
+    "spair": _SPair(),
+    "pf-pascal": _PfPascal(),
+    "caltech": _Caltech(),
+    "birds": _Birds(),
 }
 PAIR_SETS: tuple[str, ...] = tuple(SOURCES)
 
