@@ -188,7 +188,9 @@ def plot_matches(
     matplotlib.figure.Figure
     """
     chosen = as_points(match, points)
-    truth = None if targets is None else _truth(targets, len(chosen))
+    truth = None if targets is None else np.asarray(targets, dtype=float)
+    if truth is not None and truth.shape != chosen.shape:
+        raise InputError(f"targets: shape {truth.shape} is not {chosen.shape}, one per point")
     moved = match.transfer(chosen)
     both = SideBySide(match.source.size, match.target.size)
     # At least as wide as it takes to read the line above.
@@ -274,13 +276,6 @@ def _colours(count: int) -> np.ndarray:
     value = np.where(np.arange(count) % 2, 0.75, 1.0)
     rgb = hsv_to_rgb(np.stack([hue, np.full(count, 0.85), value], axis=1))
     return np.column_stack([rgb, np.ones(count)])
-
-
-def _truth(targets: Any, count: int) -> np.ndarray:
-    truth = np.asarray(targets, dtype=float)
-    if truth.shape != (count, 2):
-        raise InputError(f"targets: shape {truth.shape} is not ({count}, 2), one per point")
-    return truth
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,6 @@ def plot_heatmap(match: Match, point: Any, ax: Axes | None = None) -> Figure:
     if len(chosen) != 1:
         raise InputError(f"point: {len(chosen)} given; a heat map is of one, give its x and y")
     moved = match.transfer(chosen)
-    heat = match.heatmap(chosen[0])
     if ax is None:
         figure, (left, right) = _panels(match.source.size, match.target.size)
         draw_photo(left, match.source)
@@ -74,7 +73,7 @@ def plot_heatmap(match: Match, point: Any, ax: Axes | None = None) -> Figure:
         figure, right = cast(Any, ax.figure), ax
     title = f"{name_of(match.target)}   (confidence {float(moved.confidence[0]):.0%})"
     draw_photo(right, match.target, title)
-    _overlay(right, heat, match.target.size)
+    _overlay(right, match.heatmap(chosen[0]), match.target.size)
     _mark(right, moved.points[0])
     return figure
 

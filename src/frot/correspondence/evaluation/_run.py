@@ -204,11 +204,9 @@ def open_store(
                 "path"
             )
     store = Store(path, "an evaluation", about)
-    try:
-        _check_same(store, about)
-    except InputError:
+    if about is not None and (difference := _difference(store.about, about)):
         store.close()
-        raise
+        raise InputError(f"store: {store.path} {difference}; give another path")
     return store
 
 
@@ -217,30 +215,25 @@ def read_records(store: Store) -> dict[str, Record]:
     return {key: Record.from_json(known) for key, known in sorted(store.finished().items())}
 
 
-def _check_same(store: Store, about: Mapping[str, Any] | None) -> None:
-    """Refuse to go on with other work, and say what is other about it."""
-    if about is None:
-        return
-    was = store.about
-    if was["data set"] != about["data set"]:
-        difference = f"is of {was['data set']}, not of {about['data set']}"
-    elif was["pairs"] != about["pairs"]:
-        difference = f"is of other pairs, points or photographs of {about['data set']}"
-    elif was["matcher"] != about["matcher"]:
-        names = dict.fromkeys([*was["settings"], *about["settings"]])
+def _difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """What is other about the work that a store was begun with; None where it is the same."""
+    if was["data set"] != now["data set"]:
+        return f"is of {was['data set']}, not of {now['data set']}"
+    if was["pairs"] != now["pairs"]:
+        return f"is of other pairs, points or photographs of {now['data set']}"
+    if was["matcher"] != now["matcher"]:
+        old, new = was["settings"], now["settings"]
         changed = [
-            f"{name} was {was['settings'].get(name)} and is {about['settings'].get(name)}"
-            for name in names
-            if was["settings"].get(name) != about["settings"].get(name)
+            f"{name} was {old.get(name)} and is {new.get(name)}"
+            for name in dict.fromkeys([*old, *new])
+            if old.get(name) != new.get(name)
         ]
         what = "; ".join(changed) or "its fingerprint has changed"
-        difference = f"was begun with another matcher: {what}"
-    elif was["version"] != about["version"]:
+        return f"was begun with another matcher: {what}"
+    if was["version"] != now["version"]:
         # Another version may match otherwise: its pairs do not belong into the same table.
-        difference = f"was begun with frot {was['version']}, and this is {about['version']}"
-    else:
-        return
-    raise InputError(f"store: {store.path} {difference}; give another path")
+        return f"was begun with frot {was['version']}, and this is {now['version']}"
+    return None
 
 
 # The matcher of this process: networks are loaded once, not once a pair.

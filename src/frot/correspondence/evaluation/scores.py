@@ -117,7 +117,7 @@ def pck(errors: Sequence[Any], threshold: float = 0.1, per: Per = "image") -> Es
     (0.75, 0.833)
     """
     hits, points = _hits(errors, threshold)
-    return mean_of(hits / points) if _image(per) else _ratio(hits, points)
+    return _averaged(hits, points, per)
 
 
 def pck_difference(
@@ -136,8 +136,7 @@ def pck_difference(
     theirs, others = _hits(second, threshold)
     if not np.array_equal(points, others):
         raise InputError("second: is of other pairs than first; give the same in the same order")
-    more = ours - theirs
-    return mean_of(more / points) if _image(per) else _ratio(more, points)
+    return _averaged(ours - theirs, points, per)
 
 
 class MaskScore(NamedTuple):
@@ -201,10 +200,10 @@ def _hits(errors: Sequence[Any], threshold: float) -> tuple[np.ndarray, np.ndarr
     return hits, np.array([len(one) for one in arrays], dtype=float)
 
 
-def _image(per: Per) -> bool:
+def _averaged(hits: np.ndarray, points: np.ndarray, per: Per) -> Estimate:
     if per not in ("image", "point"):
         raise InputError(f"per={per!r} is not a way to average; give 'image' or 'point'")
-    return per == "image"
+    return mean_of(hits / points) if per == "image" else _ratio(hits, points)
 
 
 def mean_of(values: np.ndarray) -> Estimate:
