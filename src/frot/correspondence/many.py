@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Collection, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -72,7 +72,7 @@ def _matched(
 
 
 def _read(matcher: Matcher, number: int, pair: Any) -> tuple[Photo, Photo]:
-    if isinstance(pair, str | bytes) or not isinstance(pair, Sized) or len(pair) != 2:
+    if isinstance(pair, str | bytes) or not isinstance(pair, Collection) or len(pair) != 2:
         raise InputError(
             f"pairs: number {number} is not a pair; give (source, target) tuples of paths or arrays"
         )

@@ -201,25 +201,24 @@ def _bar(axes: Any, image: Any, label: str) -> None:
 _UNKNOWN, _WHEEL = 0.75, 0.2
 
 
-def flow_colours(displacement: Any, longest: float | None = None) -> np.ndarray:
+def flow_colours(displacement: Any, longest: float) -> np.ndarray:
     """Return displacements as colours, (..., 3): the direction as hue, the length as saturation.
 
     Parameters
     ----------
     displacement : array of shape (..., 2)
-    longest : float, optional
-        The length that has full colour; the longest there is by default.
+    longest : float
+        The length that has full colour.
 
     Examples
     --------
-    >>> flow_colours([[0.0, 0.0], [3.0, 0.0]]).tolist()
+    >>> flow_colours([[0.0, 0.0], [3.0, 0.0]], 3.0).tolist()
     [[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]]
     """
     moves = np.asarray(displacement, dtype=float)
     lengths = np.hypot(moves[..., 0], moves[..., 1])
-    top = max(float(lengths.max(initial=0.0)) if longest is None else longest, 1e-12)
     hue = np.arctan2(moves[..., 1], moves[..., 0]) / (2 * np.pi) % 1.0
-    wheel = np.stack([hue, np.clip(lengths / top, 0.0, 1.0), np.ones_like(hue)], axis=-1)
+    wheel = np.stack([hue, np.clip(lengths / longest, 0.0, 1.0), np.ones_like(hue)], axis=-1)
     return require("matplotlib.colors", "plot").hsv_to_rgb(wheel)
 
 

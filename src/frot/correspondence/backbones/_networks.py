@@ -477,15 +477,14 @@ def vision_transformer(
             "huggingface.co; nothing is downloaded"
         )
     require("transformers", "transformers")
-    model = _from_folder(name, path) if path.is_dir() else _from_file(name, path)
+    if path.is_dir():
+        config = _config(name, path / CONFIG)
+        if not any(path.glob("*.safetensors")) and not any(path.glob("pytorch_model*.bin")):
+            raise InputError(f"weights: {path} has no model.safetensors; put it beside {CONFIG}")
+        model = _loaded(config, path)
+    else:
+        model = _from_file(name, path)
     return transformers_backbone(model, layers, device)
-
-
-def _from_folder(name: str, folder: Path) -> Any:
-    config = _config(name, folder / CONFIG)
-    if not any(folder.glob("*.safetensors")) and not any(folder.glob("pytorch_model*.bin")):
-        raise InputError(f"weights: {folder} has no model.safetensors; put it beside {CONFIG}")
-    return _loaded(config, folder)
 
 
 def _from_file(name: str, path: Path) -> Any:

@@ -42,9 +42,7 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
     ...
     frot.InputError: resnet101.pth does not exist; give the path of a weight file
     """
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path} does not exist; give the path of a weight file")
+    path = _existing(Path(path))
     torch = require("torch", "correspondence")
     if path.suffix == ".safetensors":
         load = require("safetensors.torch", "correspondence").load_file
@@ -54,14 +52,13 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
             raise InputError(_refusal(path, "a safetensors file", error)) from None
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        if "Weights only load failed" in str(error) and not _is_text(path):
+    except Exception as error:
+        unsafe = isinstance(error, pickle.UnpicklingError) and "Weights only" in str(error)
+        if unsafe and not _is_text(path):
             raise InputError(
                 f"{path} holds more than tensors, and reading it could run code; save the "
                 "state_dict() alone"
             ) from None
-        raise InputError(_refusal(path, "a file of torch", error)) from None
-    except Exception as error:
         raise InputError(_refusal(path, "a file of torch", error)) from None
     for wrapper in _WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(wrapper), Mapping):
@@ -115,6 +112,12 @@ def fill(module: Any, weights: Mapping[str, Any], path: object, network: str) ->
     if extra:
         raise InputError(f"{path} has weights that {network} does not have, such as {extra[0]}")
     module.load_state_dict({**wanted, **weights})
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError(f"{path} does not exist; give the path of a weight file")
+    return path
 
 
 def _refusal(path: Path, kind: str, error: Exception) -> str:
@@ -346,8 +349,7 @@ def _read_tensorflow_js(path: Path) -> tuple[dict[str, np.ndarray], float]:
 
     That is what it adds to variances. The shards lie in the same folder as its ``model.json``.
     """
-    if not path.is_file():
-        raise InputError(f"{path} does not exist; give the path of a weight file")
+    path = _existing(path)
     try:
         model = json.loads(path.read_text(encoding="utf-8"))
         groups = [

@@ -179,7 +179,7 @@ class PairSet:
 # Annotators click on borders, and MATLAB counts from one.
 SLACK = 1.0
 # EXIF's number of it, and the values that stand for a quarter turn, mirrored or not.
-ORIENTATION, LYING = 0x0112, (5, 6, 7, 8)
+ORIENTATION, SIDEWAYS = 0x0112, (5, 6, 7, 8)
 
 
 class BrokenAnnotationError(Exception):
@@ -210,13 +210,13 @@ def _size(path: Path, changed: int, size: int) -> tuple[int, int]:
     try:
         with image.open(path) as opened:
             w, h = opened.size
-            return (w, h) if _lies(opened, path) else (h, w)
+            return (w, h) if _is_sideways(opened, path) else (h, w)
     # What Pillow raises of damaged files, and of damaged EXIF data.
     except (OSError, image.DecompressionBombError, SyntaxError, ValueError, EOFError):
         raise BrokenAnnotationError(f"{path} is not a photograph that can be read") from None
 
 
-def _lies(opened: Any, path: Path) -> bool:
+def _is_sideways(opened: Any, path: Path) -> bool:
     """Return whether an opened photograph has to be turned by a quarter to be upright."""
     # The size of a TIFF is what it is upright already.
     if opened.format == "TIFF":
@@ -226,7 +226,7 @@ def _lies(opened: Any, path: Path) -> bool:
         exif = require("PIL.Image", "correspondence").Image.getexif(opened)
     else:
         exif = opened.getexif()
-    return exif.get(ORIENTATION) in LYING
+    return exif.get(ORIENTATION) in SIDEWAYS
 
 
 def check_points(points: Any, photo: Path, what: str, slack: float = SLACK) -> np.ndarray:
