@@ -10,7 +10,8 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -240,26 +241,18 @@ def _difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
 _LOADED: dict[str, Any] = {}
 
 
-@dataclass(frozen=True, eq=False)
-class PickledMatcher:
-    """A matcher on its way to another process: by its bytes, or by a file that holds them."""
-
-    digest: str
-    content: bytes | None = None
-    path: str | None = None
-
-    def __call__(self) -> Any:
-        """Return the matcher; the same object for every pair in a process."""
-        if self.digest not in _LOADED:
-            content = Path(str(self.path)).read_bytes() if self.content is None else self.content
-            _LOADED.clear()
-            _LOADED[self.digest] = pickle.loads(content)
-        return _LOADED[self.digest]
+def _loaded(digest: str, read: Callable[[], bytes]) -> Any:
+    """Return the matcher that was pickled; the same object for every pair in a process."""
+    if digest not in _LOADED:
+        content = read()
+        _LOADED.clear()
+        _LOADED[digest] = pickle.loads(content)
+    return _LOADED[digest]
 
 
 @contextmanager
-def pickled_matcher(matcher: Any, *, by_file: bool) -> Iterator[PickledMatcher]:
-    """Yield a carrier of the matcher; a file serves the processes of one machine.
+def pickled_matcher(matcher: Any, *, by_file: bool) -> Iterator[Callable[[], Any]]:
+    """Yield what returns the matcher in another process; a file serves those of one machine.
 
     Raises
     ------
@@ -276,12 +269,12 @@ def pickled_matcher(matcher: Any, *, by_file: bool) -> Iterator[PickledMatcher]:
         ) from None
     digest = hashlib.sha256(content).hexdigest()
     if not by_file:
-        yield PickledMatcher(digest, content)
+        yield partial(_loaded, digest, partial(bytes, content))
         return
     with tempfile.TemporaryDirectory(prefix="frot-") as folder:
         path = Path(folder) / "matcher.pickle"
         path.write_bytes(content)
-        yield PickledMatcher(digest, path=str(path))
+        yield partial(_loaded, digest, path.read_bytes)
 
 
 class Task(NamedTuple):
