@@ -1,8 +1,11 @@
-"""What goes into a network and comes out: images, prepared, and maps over grids of cells."""
+"""Cells of an image: their features, how a network offers them, and how much mass each has.
+
+Mass is where the network's classifier looks, or where a user says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -10,23 +13,23 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from frot._base.errors import InputError
-from frot.correspondence._interpolation import resize
+from frot.correspondence._interpolation import resize, sampling
 
 __all__ = [
-    "IMAGENET_MEAN",
-    "IMAGENET_STD",
+    "MASSES",
     "Backbone",
     "Classifying",
     "FeatureMap",
     "Grid",
     "OnDevice",
-    "Preprocessing",
-    "check_image",
+    "check_mask",
+    "class_activation",
     "extract_named",
     "innermost",
     "knows_names",
-    "preprocessing",
+    "mask_mass",
     "refuse_classes",
+    "staircase",
     "state_of",
     "top_maps",
 ]
@@ -290,100 +293,87 @@ def top_maps(maps: np.ndarray, weights: np.ndarray, scores: np.ndarray, classes:
     return np.einsum("ck,kyx->cyx", weights[best], maps)
 
 
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
+MASSES = ("uniform", "cam", "cam-top")
+# Scales of the image that the activations are added over; the last is made from the one before.
+SCALES = (1.0, 1.5, 2.0)
+# What a cell weighs where the map, from 0 to 1, is above these levels.
+LEVELS = (0.4, 0.5, 0.6)
+WEIGHTS = np.array([0.5, 0.8, 0.9, 1.0])
+SMALL = 1e-5
 
 
-@dataclass(frozen=True)
-class Preprocessing:
-    """What is done to the colours: (scale x - mean) / std, channel by channel.
+def class_activation(backbone: Any, image: np.ndarray, kind: str) -> np.ndarray:
+    r"""Return where the network's classifier looks, from 0 to 1, shape (h, w) of the image.
 
-    Parameters
-    ----------
-    colour : {"RGB", "BGR"}
-        Order of the channels that the network wants.
-    mean, std : tuples of three floats
-        In the network's order of channels.
-    scale : float
-        1.0, or 255.0 where the network was trained on bytes.
+    "cam-top" is the map of the most probable class, stretched to [0, 1] (the paper's words).
+    "cam" takes the two most probable classes at three sizes of the image: each map is
+
+    .. math:: (\mathrm{cam} - \min \mathrm{cam}) / \max \mathrm{cam},
+
+    the larger of the classes counts, and the sizes are added up and divided by their maximum. A
+    class whose map is nowhere positive counts as zero.
+    """
+    if not isinstance(backbone, Classifying):
+        raise refuse_classes(backbone.name)
+    h, w = image.shape[:2]
+    if kind == "cam-top":
+        cam = resize(backbone.class_maps(image, 1), h, w, align_corners=True)[0]
+        low, high = float(cam.min()), float(cam.max())
+        return (cam - low) / max(high - low, SMALL)
+    total = np.zeros((h, w), dtype=np.float32)
+    at = image
+    for scale in SCALES:
+        size = (int(h * scale), int(w * scale))
+        at = np.moveaxis(resize(np.moveaxis(at, -1, 0), *size, align_corners=True), 0, -1)
+        maps = resize(backbone.class_maps(at, 2), h, w, align_corners=True)
+        lows, highs = maps.min(axis=(1, 2), keepdims=True), maps.max(axis=(1, 2), keepdims=True)
+        # Divided by a maximum below zero a map would be negative, and lose against any other.
+        seen = np.where(highs > 0.0, (maps - lows) / np.where(highs > 0.0, highs, 1.0), 0.0)
+        total += seen.max(axis=0)
+    return total / (float(total.max()) + SMALL)
+
+
+def staircase(activation: np.ndarray, grid: Grid) -> np.ndarray:
+    """Return weights of the cells, (n,), from the activation at their centre pixels.
+
+    0.5 where it is low, 0.8 above 0.4, 0.9 above 0.5, 1 above 0.6; divided by their sum.
 
     Examples
     --------
-    >>> bytes_minus_mean = Preprocessing("BGR", (104, 117, 123), (1, 1, 1), 255.0)
-    >>> bytes_minus_mean(np.ones((1, 1, 3), dtype="float32"))[0, 0].tolist()
-    [151.0, 138.0, 132.0]
+    >>> staircase(np.array([[0.0, 1.0]]), Grid(1, 2, 1.0, 1.0)).round(3)
+    array([0.333, 0.667])
     """
-
-    colour: str = "RGB"
-    mean: tuple[float, float, float] = IMAGENET_MEAN
-    std: tuple[float, float, float] = IMAGENET_STD
-    scale: float = 1.0
-
-    def __call__(self, image: np.ndarray) -> np.ndarray:
-        """Return the network's input for an image of shape (h, w, 3), in single precision."""
-        image = check_image(image)
-        if self.colour == "BGR":
-            image = image[..., ::-1]
-        mean = np.asarray(self.mean, dtype=np.float32)
-        std = np.asarray(self.std, dtype=np.float32)
-        return (image * np.float32(self.scale) - mean) / std
+    h, w = activation.shape
+    x, y = grid.centres.astype(int).T
+    there = activation[np.minimum(y, h - 1), np.minimum(x, w - 1)]
+    weights = WEIGHTS[np.searchsorted(LEVELS, there, side="left")]
+    return weights / weights.sum()
 
 
-def preprocessing(
-    colour: str,
-    mean: Sequence[float] | float | None,
-    std: Sequence[float] | float | None,
-    scale: float,
-) -> Preprocessing:
-    """Check what the user says of the colours, and fill in the rest.
-
-    Nothing given means ImageNet's mean and standard deviation; with a mean or a scale given, what
-    is missing is a mean of 0 and a standard deviation of 1.
-
-    Examples
-    --------
-    >>> preprocessing("BGR", [104, 117, 123], None, 255.0).std
-    (1.0, 1.0, 1.0)
-    >>> preprocessing("RGB", None, None, 1.0).mean
-    (0.485, 0.456, 0.406)
-    """
-    if colour not in ("RGB", "BGR"):
-        raise InputError(f"colour is {colour!r}; give 'RGB' or 'BGR'")
-    if not np.isfinite(scale) or scale <= 0:
-        raise InputError(f"scale is {scale}; give a positive number, such as 1 or 255")
-    if mean is None and std is None and scale == 1.0:
-        mean, std = IMAGENET_MEAN, IMAGENET_STD
-        if colour == "BGR":
-            mean, std = mean[::-1], std[::-1]
-    middle = _three("mean", 0.0 if mean is None else mean)
-    spread = _three("std", 1.0 if std is None else std)
-    if min(spread) <= 0:
-        raise InputError(f"std is {spread}; give positive numbers")
-    return Preprocessing(colour, middle, spread, float(scale))
-
-
-def check_image(image: np.ndarray) -> np.ndarray:
-    """Refuse what is not an image of shape (h, w, 3) in finite floats.
-
-    Examples
-    --------
-    >>> check_image(np.zeros((40, 40, 3))).dtype
-    dtype('float32')
-    """
-    image = np.asarray(image)
-    if image.ndim != 3 or image.shape[2] != 3 or image.dtype.kind != "f" or image.size == 0:
+def check_mask(mask: Any, size: tuple[int, int], name: str) -> np.ndarray:
+    """Return a user's mask over a photograph's own pixels as floats, or say what is wrong."""
+    try:
+        mask = np.asarray(mask)
+        values = mask.astype(float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: is not numeric; use weights >= 0, one per pixel") from None
+    if mask.shape != size:
         raise InputError(
-            f"image has shape {image.shape} and type {image.dtype}; give (h, w, 3) floats in "
-            "[0, 1], as read_photo makes them"
+            f"{name}: has shape {mask.shape}, but the photograph has {size} (height, width)"
         )
-    if not np.isfinite(image).all():
-        raise InputError("image holds values that are not finite; replace them first")
-    return image.astype(np.float32, copy=False)
+    if not np.isfinite(values).all() or (values < 0.0).any():
+        raise InputError(f"{name}: has entries that are negative or not numbers; use weights >= 0")
+    if not values.any():
+        raise InputError(f"{name}: is zero everywhere; mark the object with positive values")
+    return values
 
 
-def _three(name: str, value: Sequence[float] | float) -> tuple[float, float, float]:
-    values = np.asarray(value, dtype=float)
-    if values.shape not in ((), (3,)) or not np.isfinite(values).all():
-        raise InputError(f"{name} is {value}; give one finite number or three")
-    one, two, three = np.broadcast_to(values, 3).tolist()
-    return one, two, three
+def mask_mass(mask: np.ndarray, ratio: float, grid: Grid, name: str) -> np.ndarray:
+    """Return weights of the cells, (n,): a checked mask of the photograph at their centres."""
+    h, w = mask.shape
+    down = sampling(np.arange(grid.h) * grid.stride / ratio, h)
+    across = sampling(np.arange(grid.w) * grid.stride / ratio, w)
+    weights = (down @ mask @ across.T).ravel()
+    if weights.sum() <= 0.0:
+        raise InputError(f"{name}: is zero at every cell; mark a larger part, or raise side")
+    return weights / weights.sum()

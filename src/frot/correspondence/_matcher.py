@@ -22,12 +22,15 @@ from frot.correspondence._features import (
     FeatureMap,
     Grid,
     OnDevice,
+    check_mask,
+    class_activation,
     extract_named,
     innermost,
     knows_names,
+    mask_mass,
+    staircase,
     state_of,
 )
-from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
 from frot.correspondence._photo import MIN_SIDE, Photo, is_blank
 from frot.correspondence.agreement import (
     AUTO,

@@ -15,7 +15,8 @@ import numpy as np
 from frot._base.errors import InputError, require
 from frot._base.fingerprint import fingerprint
 from frot._base.spelling import second_names
-from frot.correspondence._features import FeatureMap, preprocessing, refuse_classes, top_maps
+from frot.correspondence._features import FeatureMap, refuse_classes, top_maps
+from frot.correspondence.backbones._preprocess import preprocessing
 from frot.correspondence.backbones.wrappers import choose_layers, warn_of_few
 
 __all__ = ["OnnxBackbone"]

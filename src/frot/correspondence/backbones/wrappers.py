@@ -19,10 +19,10 @@ from frot.correspondence._features import (
     Classifying,
     FeatureMap,
     Grid,
-    check_image,
     extract_named,
     refuse_classes,
 )
+from frot.correspondence.backbones._preprocess import check_image
 
 __all__ = [
     "ArrayBackbone",
