@@ -53,7 +53,9 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        unsafe = isinstance(error, pickle.UnpicklingError) and "Weights only" in str(error)
+        unsafe = isinstance(error, pickle.UnpicklingError) and "Weights only load failed" in str(
+            error
+        )
         if unsafe and not _is_text(path):
             raise InputError(
                 f"{path} holds more than tensors, and reading it could run code; save the "
