@@ -53,10 +53,8 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        unsafe = isinstance(error, pickle.UnpicklingError) and "Weights only load failed" in str(
-            error
-        )
-        if unsafe and not _is_text(path):
+        unsafe = "Weights only load failed" in str(error) and not _is_text(path)
+        if unsafe and isinstance(error, pickle.UnpicklingError):
             raise InputError(
                 f"{path} holds more than tensors, and reading it could run code; save the "
                 "state_dict() alone"
