@@ -16,7 +16,7 @@ from frot import InputError
 from frot._base.arrays import Home
 from frot.correspondence import Match, Photo, Pose, Warped
 from frot.correspondence._features import Grid
-from frot.correspondence._warps import Warp, random_thin_plate
+from frot.correspondence.flow import Warp, random_thin_plate
 from frot.correspondence.transfer import Transferring
 
 LAYERS = tuple(f"stage{stage}.{block}" for stage, count in ((1, 3), (2, 4), (3, 6), (4, 3))

@@ -296,7 +296,7 @@ class MatchFiles:
     def write(self, match: Matched, points: np.ndarray, call: MatchCall) -> list[Path]:
         """Write all that is wanted; returns the paths."""
         if self.picture is not None:
-            from frot.correspondence.pictures import plot_matches
+            from frot.correspondence.match_picture import plot_matches
 
             save_picture(lambda: plot_matches(match, points), self.picture)
         if self.page is not None:

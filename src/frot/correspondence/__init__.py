@@ -22,19 +22,6 @@ from frot.correspondence._layer_search import (
 )
 from frot.correspondence._matcher import Matcher
 from frot.correspondence._photo import Photo, read_photo
-from frot.correspondence._score import (
-    Estimate,
-    mask_score,
-    pck,
-    pck_difference,
-    point_errors,
-)
-from frot.correspondence._warps import (
-    Warp,
-    random_affine,
-    random_homography,
-    random_thin_plate,
-)
 from frot.correspondence.backbones import (
     ArrayBackbone,
     NoisyBackbone,
@@ -66,24 +53,37 @@ from frot.correspondence.evaluation import (
     read_evaluation,
     result_table,
 )
-from frot.correspondence.flow import Flow, Warped, read_flow
+from frot.correspondence.evaluation.scores import (
+    Estimate,
+    mask_score,
+    pck,
+    pck_difference,
+    point_errors,
+)
+from frot.correspondence.flow import (
+    Flow,
+    Warp,
+    Warped,
+    random_affine,
+    random_homography,
+    random_thin_plate,
+    read_flow,
+)
+from frot.correspondence.many import Tracked
 from frot.correspondence.match import Match, load_match
+from frot.correspondence.match_picture import grid_points, object_points, plot_matches
 from frot.correspondence.page import write_match_page
 from frot.correspondence.pictures import (
-    grid_points,
-    object_points,
     plot_cam,
     plot_features,
     plot_flow,
     plot_heatmap,
     plot_layers,
-    plot_matches,
     plot_warp,
     plot_weights,
 )
 from frot.correspondence.poses import Pose, Turn
 from frot.correspondence.settings import PRESETS, Settings
-from frot.correspondence.tracking import Tracked
 from frot.correspondence.transfer import Transfer
 
 __all__ = [

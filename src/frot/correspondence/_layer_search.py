@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +17,9 @@ from frot._base.store import Store
 from frot._base.validate import check_count, check_number
 from frot.correspondence._features import FeatureMap
 from frot.correspondence._matcher import Matcher
-from frot.correspondence._score import pck
 from frot.correspondence.datasets import PairSet
 from frot.correspondence.datasets.pair_set import Pair
+from frot.correspondence.evaluation.scores import pck
 from frot.correspondence.layers import LayerTable, PairFeatures, PhotoFeatures
 from frot.solvers.progress import counting_bar
 
@@ -111,7 +110,7 @@ def search_layers(
     kept: list[tuple[int, ...]] = [()]
     history = []
     with (
-        _Scorer.of(pairs, matcher, threshold, store) as scorer,
+        _scoring(pairs, matcher, threshold, store) as score,
         counting_bar("layer search", rounds * len(pairs), effort, enabled=progress) as show,
     ):
         for _ in range(rounds):
@@ -123,7 +122,7 @@ def search_layers(
                     if k not in old
                 }
             )
-            scores = scorer.scores(choices, partial(_chosen_features, matcher, choices), show)
+            scores = score(choices, partial(_chosen_features, matcher, choices), show)
             # Stable: of equal choices the first in the network stays first.
             order = np.argsort(-scores, kind="stable")[:beam]
             kept = [choices[i] for i in order]
@@ -180,10 +179,10 @@ def best_layer(
 
     effort = float(len(pairs) * len(names))
     with (
-        _Scorer.of(pairs, ways[0], threshold, store) as scorer,
+        _scoring(pairs, ways[0], threshold, store) as score,
         counting_bar("best layer", len(pairs), effort, enabled=progress) as show,
     ):
-        return names[int(np.argmax(scorer.scores(list(names), joined, show)))]
+        return names[int(np.argmax(score(list(names), joined, show)))]
 
 
 def _check(pairs: PairSet, threshold: float) -> None:
@@ -194,64 +193,50 @@ def _check(pairs: PairSet, threshold: float) -> None:
         raise InputError(f"pairs: {pairs.name} is scored by masks; give a set with points")
 
 
-@dataclass(frozen=True, eq=False)
-class _Scorer:
-    """Scores choices on pairs; every pair is kept as it is finished.
+# From two photographs' features to a matcher and its features for each choice.
+Ways = Callable[[PhotoFeatures, PhotoFeatures], Iterable[tuple[Matcher, PairFeatures]]]
+# What a bar is told: how many pairs are done, and how much work they were.
+Show = Callable[[int, float], None]
 
-    `work` is a fingerprint of what a pair's scores depend on besides the choices.
+
+@contextmanager
+def _scoring(
+    pairs: PairSet, matcher: Matcher, threshold: float, store: Any
+) -> Iterator[Callable[[Sequence[Any], Ways, Show], np.ndarray]]:
+    """Yield what scores choices; every pair is kept as it is finished.
+
+    In a store of the caller's, or one by its path.
     """
+    from importlib.metadata import version
 
-    pairs: PairSet
-    matcher: Matcher
-    threshold: float
-    kept: Store
-    work: dict[str, Any]
-    seen: dict[str, PhotoFeatures]
+    # What a pair's scores depend on besides the choices.
+    about = {
+        "matcher": matcher.fingerprint,
+        "pairs": pairs.fingerprint,
+        "threshold": threshold,
+        "version": version("frot"),
+    }
+    kept = store if isinstance(store, Store) else Store(store, "a layer search", {})
+    features = cache(matcher.features)
 
-    @staticmethod
-    @contextmanager
-    def of(pairs: PairSet, matcher: Matcher, threshold: float, store: Any) -> Iterator[_Scorer]:
-        """Open the store, one of the caller's or one by its path, for some pairs and a matcher."""
-        from importlib.metadata import version
-
-        work = {
-            "matcher": matcher.fingerprint,
-            "pairs": pairs.fingerprint,
-            "threshold": threshold,
-            "version": version("frot"),
-        }
-        opened = store if isinstance(store, Store) else Store(store, "a layer search", {})
-        try:
-            yield _Scorer(pairs, matcher, threshold, opened, work, {})
-        finally:
-            if opened is not store:
-                opened.close()
-
-    def scores(
-        self,
-        choices: Sequence[Any],
-        ways: Callable[[PhotoFeatures, PhotoFeatures], Iterable[tuple[Matcher, PairFeatures]]],
-        show: Callable[[int, float], None],
-    ) -> np.ndarray:
-        """Return the PCK of every choice; `ways` gives a pair's matchers and features for each."""
-        work = fingerprint(**self.work, choices=list(choices))
-        known = self.kept.finished(work)
-        shares = []
-        for pair in self.pairs:
+    def scores(choices: Sequence[Any], ways: Ways, show: Show) -> np.ndarray:
+        work = fingerprint(**about, choices=list(choices))
+        known = kept.finished(work)
+        for pair in pairs:
             if pair.id not in known:
-                tried = ways(self._photo(pair.source), self._photo(pair.target))
+                tried = ways(features(pair.source), features(pair.target))
                 errors = [_errors(way, found, pair) for way, found in tried]
-                known[pair.id] = np.array([pck([one], self.threshold).value for one in errors])
-                self.kept.add(pair.id, known[pair.id], work)
-            shares.append(known[pair.id])
+                known[pair.id] = np.array([pck([one], threshold).value for one in errors])
+                kept.add(pair.id, known[pair.id], work)
             show(1, float(len(choices)))
         # Sums of the same hits in another order are equal, not a rounding apart.
-        return np.round(np.mean(shares, axis=0), 12)
+        return np.round(np.mean([known[pair.id] for pair in pairs], axis=0), 12)
 
-    def _photo(self, path: Path) -> PhotoFeatures:
-        if str(path) not in self.seen:
-            self.seen[str(path)] = self.matcher.features(path)
-        return self.seen[str(path)]
+    try:
+        yield scores
+    finally:
+        if kept is not store:
+            kept.close()
 
 
 def _chosen_features(

@@ -22,14 +22,16 @@ from frot.correspondence._features import (
     FeatureMap,
     Grid,
     OnDevice,
+    check_mask,
+    class_activation,
     extract_named,
     innermost,
     knows_names,
+    mask_mass,
+    staircase,
     state_of,
 )
-from frot.correspondence._mass import check_mask, class_activation, mask_mass, staircase
 from frot.correspondence._photo import MIN_SIDE, Photo, is_blank
-from frot.correspondence._score import point_errors
 from frot.correspondence.agreement import (
     AUTO,
     NARROW,
@@ -44,6 +46,7 @@ from frot.correspondence.backbones import SomeLayers, resolve_backbone
 from frot.correspondence.backbones.wrappers import whole
 from frot.correspondence.cache import CachedBackbone, FeatureCache, FeatureMemory, PhotoMemory
 from frot.correspondence.datasets.pair_set import Pair
+from frot.correspondence.evaluation.scores import point_errors
 from frot.correspondence.layers import (
     LayerPair,
     PairFeatures,
@@ -51,7 +54,7 @@ from frot.correspondence.layers import (
     Turned,
     with_cells,
 )
-from frot.correspondence.many import match_many
+from frot.correspondence.many import Tracked, match_many, track_points
 from frot.correspondence.match import Match
 from frot.correspondence.methods import METHODS, MatchProblem, Outcome, votes_between
 from frot.correspondence.poses import (
@@ -68,7 +71,6 @@ from frot.correspondence.poses import (
     turned_image,
 )
 from frot.correspondence.settings import PRESETS, Settings, at_least
-from frot.correspondence.tracking import Tracked, track_points
 from frot.correspondence.transfer import Transferring
 
 if TYPE_CHECKING:

@@ -195,30 +195,22 @@ class CachedBackbone(Wrapper):
             about, work = {}, partial(backbone.extract, image)
         else:
             about, work = {"name": name}, partial(extract_named, backbone, name, image)
-        return _unpack(self._remembered(lambda: _pack(work()), _complete, image, **about))
+        return _unpack(self._remembered(lambda: _pack(work()), image, **about))
 
     def class_maps(self, image: np.ndarray, classes: int = 1) -> np.ndarray:
         """Return class activation maps of the most probable classes, shape (classes, h, w)."""
         work = partial(self._classifier.class_maps, image, classes)
-        kept = self._remembered(
-            lambda: {"maps": np.asarray(work(), dtype=np.float32)},
-            lambda arrays: "maps" in arrays,
-            image,
-            classes=int(classes),
-        )
-        return kept["maps"]
+        return self._remembered(
+            lambda: {"maps": np.asarray(work(), dtype=np.float32)}, image, classes=int(classes)
+        )["maps"]
 
     def _remembered(
-        self,
-        work: Callable[[], dict[str, np.ndarray]],
-        complete: Callable[[dict[str, np.ndarray]], bool],
-        image: np.ndarray,
-        **about: Any,
+        self, work: Callable[[], dict[str, np.ndarray]], image: np.ndarray, **about: Any
     ) -> dict[str, np.ndarray]:
         backbone = self.backbone.fingerprint
         key = fingerprint(backbone=backbone, image=image_key(image), **about)
         known = self.cache.get(key)
-        if known is not None and complete(known):
+        if known is not None and _is_complete(known):
             return known
         made = work()
         self.cache.put(key, made)
@@ -262,10 +254,11 @@ def _pack(maps: list[FeatureMap]) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _complete(arrays: dict[str, np.ndarray]) -> bool:
-    return {"names", "geometry", "powers"} <= set(arrays) and all(
-        f"map_{place}" in arrays for place in range(len(arrays["names"]))
-    )
+def _is_complete(arrays: dict[str, np.ndarray]) -> bool:
+    """Whether arrays are class activation maps, or all that `_pack` makes of its maps."""
+    names = range(len(arrays.get("names", ())))
+    wanted = {"names", "geometry", "powers", *(f"map_{place}" for place in names)}
+    return "maps" in arrays or wanted <= set(arrays)
 
 
 def _unpack(arrays: dict[str, np.ndarray]) -> list[FeatureMap]:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Match", "load_match", "rebuilt"]
 
+# What files have as it is.
+_PLAIN = ("alpha", "phi", "prior", "method", "seconds", "agreement", "rigidity", "reflected")
 # Layers in a notebook; more would not be read.
 SHOWN = 6
 
@@ -306,8 +308,7 @@ class Match:
             "turned": None if read.turned is None else read.turned.tolist(),
             "pose": asdict(self.pose),
         }
-        plain = ["alpha", "phi", "prior", "method", "seconds", "agreement", "rigidity", "reflected"]
-        about |= {name: getattr(self, name) for name in plain}
+        about |= {name: getattr(self, name) for name in _PLAIN}
         arrays = {
             "source": _packed(self.source.pixels),
             "target": _packed(self.target.pixels),
@@ -323,7 +324,7 @@ class Match:
 
     def plot(self, points: Any = None, **options: Any) -> Figure:
         """Draw the photographs side by side with points and where they go."""
-        from frot.correspondence.pictures import plot_matches
+        from frot.correspondence.match_picture import plot_matches
 
         return plot_matches(self, points, **options)
 
@@ -411,23 +412,20 @@ def rebuilt(arrays: dict[str, np.ndarray]) -> Match:
     ]
     ratios, (mode, radius, blank) = about["ratios"], about["transfer"]
     turned = None if about.get("turned") is None else np.array(about["turned"])
-    rigid = about.get("rigidity")
+    rigid, pose = about.get("rigidity"), about.get("pose")
+    # The first files have neither.
+    pose = Pose() if pose is None else Pose(**{**pose, "turn": Turn(**pose["turn"])})
     if rigid is None:
-        # The first files have none, and are not to be read as if nothing agreed.
+        # They are not to be read as if nothing agreed.
         rigid = rigidity(scores, grids[0], grids[1], Home.of(scores), turned)
     return Match(
         photos[0], photos[1], grids[0], grids[1], ratios[0], ratios[1], arrays["a"], arrays["b"],
         about["alpha"], about["phi"], about["prior"], result, about["method"], about["seconds"],
         arrays.get("source_cam"), arrays.get("target_cam"),
         Transferring(scores, grids[0], grids[1], Home.of(scores), mode, radius, blank, turned),
-        plan, about.get("agreement", 0.0), _pose(about.get("pose")), rigid,
+        plan, about.get("agreement", 0.0), pose, rigid,
         about.get("reflected", False),
     )  # fmt: skip
-
-
-def _pose(known: dict[str, Any] | None) -> Pose:
-    # The first files have none.
-    return Pose() if known is None else Pose(**{**known, "turn": Turn(**known["turn"])})
 
 
 def _packed(pixels: np.ndarray) -> np.ndarray:

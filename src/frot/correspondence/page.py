@@ -19,7 +19,8 @@ from frot._base.errors import require
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo, as_bytes
 from frot.correspondence.flow import spacing
-from frot.correspondence.pictures import as_points, grid_extent
+from frot.correspondence.match_picture import as_points
+from frot.correspondence.pictures import grid_extent
 from frot.show.page import check_page, data_address, render, save_page
 
 if TYPE_CHECKING:
@@ -115,11 +116,12 @@ def write_match_page(
 
 
 def _facts(match: Match) -> list[tuple[str, str]]:
+    reflected = ", of a reflection" if match.reflected else ""
     facts = [
         ("Method", match.method),
         ("Cells", f"{len(match.a):,} of A to {len(match.b):,} of B"),
         ("Pose of A", match.pose.told),
-        ("Strength of Hough matching", _strength(match)),
+        ("Strength of Hough matching", f"{match.agreement:.2g}{reflected}"),
         ("Time", f"{match.seconds:.3g} s"),
     ]
     result = match.result
@@ -130,10 +132,6 @@ def _facts(match: Match) -> list[tuple[str, str]]:
             ("Solver", result.solver),
         ]
     return facts
-
-
-def _strength(match: Match) -> str:
-    return f"{match.agreement:.2g}{', of a reflection' if match.reflected else ''}"
 
 
 def _rounded(match: Match, sampled: Sampled, heat: HeatRows) -> str:

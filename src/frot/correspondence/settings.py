@@ -16,7 +16,7 @@ import numpy as np
 
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_choice, check_count, check_flag, check_number
-from frot.correspondence._mass import MASSES
+from frot.correspondence._features import MASSES
 from frot.correspondence.agreement import AUTO
 from frot.correspondence.methods import METHODS
 from frot.correspondence.poses import POSES

@@ -11,14 +11,13 @@ import pytest
 from frot._base.errors import InputError, MissingDependencyError
 from frot.correspondence._features import Classifying
 from frot.correspondence.backbones._networks import (
-    _mobilenet_name,
     default_backbone,
     efficientnet_lite2,
     mobilenetv2,
     resnet,
 )
 from frot.correspondence.backbones._onnx import OnnxBackbone
-from frot.correspondence.backbones._weights import find_weights
+from frot.correspondence.backbones._weights import find_weights, mobilenet_name
 
 torch = pytest.importorskip("torch")
 photos = pytest.importorskip("skimage.data")
@@ -173,9 +172,9 @@ def test_19_maps_of_mobilenet(mobile):
 
 
 def test_both_spellings_of_torchvision_s_names():
-    assert _mobilenet_name("features.2.conv.1.0.weight") == "blocks.1.depthwise.0.weight"
-    assert _mobilenet_name("features.2.conv.3.weight") == "blocks.1.depthwise.0.weight"
-    assert _mobilenet_name("features.1.conv.0.1.bias") == "blocks.0.depthwise.1.bias"
+    assert mobilenet_name("features.2.conv.1.0.weight") == "blocks.1.depthwise.0.weight"
+    assert mobilenet_name("features.2.conv.3.weight") == "blocks.1.depthwise.0.weight"
+    assert mobilenet_name("features.1.conv.0.1.bias") == "blocks.0.depthwise.1.bias"
 
 
 def test_the_thin_resnet_has_17_maps(thin):

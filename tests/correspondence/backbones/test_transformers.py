@@ -8,8 +8,7 @@ import pytest
 from frot._base.errors import InputError
 from frot.correspondence import Matcher
 from frot.correspondence.backbones._networks import resolve_backbone
-from frot.correspondence.backbones._torch import TorchBackbone
-from frot.correspondence.backbones._transformers import transformers_backbone
+from frot.correspondence.backbones._torch import TorchBackbone, transformers_backbone
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

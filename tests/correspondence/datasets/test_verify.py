@@ -4,12 +4,12 @@ import pytest
 
 from frot import InputError
 from frot.correspondence.datasets import load_pairs, verify_pairs
-from frot.correspondence.datasets._pf_willow import CLASSES, PF_WILLOW, RELEASED
+from frot.correspondence.datasets.sets import SOURCES, WILLOW_CLASSES, WILLOW_RELEASED
 from frot.correspondence.evaluation import evaluate, read_evaluation
 from tests.correspondence import generated
-from tests.correspondence.datasets.test_load import MADE
+from tests.correspondence.datasets.test_sets import MADE
 
-ABSENT = [name for name in CLASSES if name not in ("car(G)", "duck(S)")]
+ABSENT = [name for name in WILLOW_CLASSES if name not in ("car(G)", "duck(S)")]
 
 
 def test_what_is_there_is_counted_against_what_was_published(tmp_path):
@@ -45,7 +45,9 @@ def test_a_part_that_is_missing(tmp_path, name, part):
 def test_pf_willow_of_two_classes(tmp_path):
     root = generated.pf_willow(tmp_path)
     found = verify_pairs("pf-willow", root)
-    gone = [f"{root / name} is missing; get it from {PF_WILLOW.address}" for name in ABSENT]
+    gone = [
+        f"{root / name} is missing; get it from {SOURCES['pf-willow'].address}" for name in ABSENT
+    ]
     assert list(found.missing[:8]) == gone
     assert found.missing[8] == "12 pairs are there where 900 were published"
     assert "not those of the release" in found.missing[9]
@@ -55,7 +57,7 @@ def test_pf_willow_of_two_classes(tmp_path):
 
 
 def test_pf_willow_that_is_not_the_release(tmp_path):
-    root = generated.pf_willow(tmp_path, CLASSES, photos=2)
+    root = generated.pf_willow(tmp_path, WILLOW_CLASSES, photos=2)
     found = verify_pairs("pf-willow", root)
     assert found.found == 20
     assert found.missing[0] == "20 pairs are there where 900 were published"
@@ -67,7 +69,7 @@ class TestFilesOfPfWillow:
 
     @pytest.fixture
     def root(self, tmp_path):
-        return generated.pf_willow(tmp_path, CLASSES)
+        return generated.pf_willow(tmp_path, WILLOW_CLASSES)
 
     def gone(self, root):
         """What is missing but for the sentences on the number of pairs and the digest."""
@@ -89,11 +91,11 @@ class TestFilesOfPfWillow:
 
     def test_both_by_the_names_of_the_release(self, root):
         here = root / "duck(S)"
-        names = iter(RELEASED["duck(S)"])
+        names = iter(WILLOW_RELEASED["duck(S)"])
         for number, name in zip(range(3), names, strict=False):
             for end in (".png", ".mat"):
                 (here / f"photo_{number}{end}").rename(here / f"{name}{end}")
-        left = RELEASED["duck(S)"][3:]
+        left = WILLOW_RELEASED["duck(S)"][3:]
         assert self.gone(root) == [
             f"{here / name}{end} is missing" for name in left for end in (".png", ".mat")
         ]
@@ -175,7 +177,7 @@ class TestScores:
     """A score on part of a set says so."""
 
     def test_a_class_is_absent(self, tmp_path):
-        root = generated.pf_willow(tmp_path / "data", CLASSES[1:])
+        root = generated.pf_willow(tmp_path / "data", WILLOW_CLASSES[1:])
         pairs = load_pairs("pf-willow", root)
         note = "incomplete: 54 of the 900 published pairs can be used, none of car(G); --verify "
         assert pairs.notes[0].startswith(note)

@@ -16,7 +16,7 @@ from frot._base.errors import warn_caller
 from frot._base.store import open_checkpoint
 from frot.correspondence.datasets import PairSet, load_pairs
 from frot.correspondence.evaluation import evaluate, read_evaluation
-from frot.correspondence.evaluation._result import describe, open_store, read_records
+from frot.correspondence.evaluation._run import describe, open_store, read_records
 from tests.correspondence import generated
 from tests.correspondence.evaluation.matchers import Noting
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from frot import InputError
-from frot.correspondence.datasets.sets import SPAIR_CLASSES, SPair
+from frot.correspondence.datasets.sets import SOURCES, SPAIR_CLASSES
 from frot.correspondence.evaluation import Evaluation, Record, result_table
 from frot.correspondence.evaluation._table import published
 
@@ -32,7 +32,7 @@ class TestPublished:
     """The paper's own figures, held against one another."""
 
     def test_numbers_of_pairs_add_up(self):
-        assert sum(PAIRS_PER_CLASS) == SPair.counts["test"] == 12234
+        assert sum(PAIRS_PER_CLASS) == SOURCES["spair"].counts["test"] == 12234
         assert len(PAIRS_PER_CLASS) == len(SPAIR_CLASSES) == 18
 
     def test_classes_weighted_by_their_pairs_give_the_total(self):

@@ -9,10 +9,10 @@ from frot.correspondence.backbones._networks import (
     mobilenetv2,
     resnet,
     resolve_backbone,
+    vision_transformer,
 )
 from frot.correspondence.backbones._onnx import OnnxBackbone
-from frot.correspondence.backbones._torch import TorchBackbone
-from frot.correspondence.backbones._transformers import transformers_backbone, vision_transformer
+from frot.correspondence.backbones._torch import TorchBackbone, transformers_backbone
 from frot.correspondence.backbones._weights import find_weights
 from frot.correspondence.backbones.wrappers import (
     ArrayBackbone,

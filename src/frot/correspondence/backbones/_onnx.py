@@ -31,6 +31,8 @@ _CELLWISE = """
 # The same where the channels are last.
 _LAST_AXIS = frozenset(("MatMul", "LayerNormalization"))
 _AVERAGES = ("GlobalAveragePool", "AveragePool", "ReduceMean")
+# The axis of channels of tokens.
+TOKENS = 2
 _RESHAPES = frozenset(("Reshape", "Flatten", "Squeeze", "Dropout", "Identity", "Cast"))
 
 
@@ -40,11 +42,10 @@ class GraphCells:
 
     stride: int
     receptive_field: int
-    # Where the channels are, 1 or 3, and how many, where the graph says so.
+    # Where the channels are, 1 or 3, or 2 for the tokens of patches, and how many, where the graph
+    # says so.
     axis: int
     channels: int | None = None
-    # For tokens, the tensor of the patches that they are of, in their order.
-    patches: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +316,7 @@ class OnnxBackbone:
         maps = []
         for name, value in zip(self.layers, values, strict=False):
             seen = self.geometry[name]
-            if seen.patches is not None:
+            if seen.axis == TOKENS:
                 value = as_grid(value, values[-1])[:, :rows, :columns]
             else:
                 value = np.moveaxis(value[0], seen.axis - 1, 0)
@@ -367,8 +368,7 @@ class OnnxBackbone:
             sums = [name for name in found if shapes and is_tokens(shapes[name], shapes[patches])]
             if sums:
                 self._patches, self._frame = patches, frame
-                seen = replace(known[patches], axis=2, patches=patches)
-                known |= dict.fromkeys(sums, seen)
+                known |= dict.fromkeys(sums, replace(known[patches], axis=TOKENS))
                 return block_ends(graph, sums)
         return []
 

@@ -106,13 +106,13 @@ class Trace(TorchDispatchMode):
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        if any(isinstance(one, torch.nn.Parameter) and one.ndim > 1 for one in _tensors(args)):
+        given = list(_tensors(args))
+        if any(isinstance(one, torch.nn.Parameter) and one.ndim > 1 for one in given):
             self.weights += 1
-        outputs = result if isinstance(result, tuple | list) and result else (result,)
-        if isinstance(outputs[0], torch.Tensor):
-            inputs = [value for value in _tensors(args) if value in self.geometries]
-            if inputs:
-                self._follow(func, args, inputs, [o for o in outputs if torch.is_tensor(o)])
+        inputs = [value for value in given if value in self.geometries]
+        outputs = list(_tensors(result))
+        if inputs and outputs:
+            self._follow(func, args, inputs, outputs)
         return result
 
     def _follow(
@@ -304,14 +304,13 @@ def _two(size: Any) -> list[int]:
     return values if len(values) == 2 else values * 2
 
 
-def _tensors(args: Sequence[Any]) -> list[torch.Tensor]:
-    found = []
-    for value in args:
-        if isinstance(value, torch.Tensor):
-            found.append(value)
-        elif isinstance(value, list | tuple):
-            found.extend(part for part in value if isinstance(part, torch.Tensor))
-    return found
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors in what an operation or a part takes or returns."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple | Mapping):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _tensors(part)
 
 
 @contextmanager
@@ -344,7 +343,7 @@ def watching(module: Any, trace: Trace, parts: Iterable[str]) -> Iterator[dict[s
     def leave(name: str) -> Any:
         def hook(_part: Any, _args: Any, output: Any) -> None:
             trace.inside.pop()
-            if name in outputs and (value := _first_tensor(output)) is not None:
+            if name in outputs and (value := next(_tensors(output), None)) is not None:
                 outputs[name] = (trace.geometries.get(value), value.detach().clone())
 
         return hook
@@ -357,14 +356,6 @@ def watching(module: Any, trace: Trace, parts: Iterable[str]) -> Iterator[dict[s
     finally:
         for hook in hooks:
             hook.remove()
-
-
-def _first_tensor(output: Any) -> Any:
-    if isinstance(output, Mapping):
-        output = list(output.values())
-    if isinstance(output, list | tuple):
-        return next((found for part in output if (found := _first_tensor(part)) is not None), None)
-    return output if isinstance(output, torch.Tensor) else None
 
 
 # Images of a shape before its run is recorded, which takes as long as three of them.

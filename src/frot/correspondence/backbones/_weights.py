@@ -1,4 +1,4 @@
-"""Weights from files, which are data and never code."""
+"""Weights from files, which are data and never code, by the names that networks here have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ import numpy as np
 from frot._base.errors import InputError, require
 from frot.datasets.catalogue import folders
 
-__all__ = ["fill", "find_weights", "read_keras_resnet", "read_weights"]
+__all__ = [
+    "efficientnet_name",
+    "fill",
+    "find_weights",
+    "mobilenet_name",
+    "read_keras_resnet",
+    "read_weights",
+    "torchvision_names",
+    "transformers_names",
+]
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
 
@@ -33,9 +42,7 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
     ...
     frot.InputError: resnet101.pth does not exist; give the path of a weight file
     """
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path} does not exist; give the path of a weight file")
+    path = _existing(Path(path))
     torch = require("torch", "correspondence")
     if path.suffix == ".safetensors":
         load = require("safetensors.torch", "correspondence").load_file
@@ -45,14 +52,13 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
             raise InputError(_refusal(path, "a safetensors file", error)) from None
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        if "Weights only load failed" in str(error) and not _is_text(path):
+    except Exception as error:
+        unsafe = "Weights only load failed" in str(error) and not _is_text(path)
+        if unsafe and isinstance(error, pickle.UnpicklingError):
             raise InputError(
                 f"{path} holds more than tensors, and reading it could run code; save the "
                 "state_dict() alone"
             ) from None
-        raise InputError(_refusal(path, "a file of torch", error)) from None
-    except Exception as error:
         raise InputError(_refusal(path, "a file of torch", error)) from None
     for wrapper in _WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(wrapper), Mapping):
@@ -108,6 +114,12 @@ def fill(module: Any, weights: Mapping[str, Any], path: object, network: str) ->
     module.load_state_dict({**wanted, **weights})
 
 
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError(f"{path} does not exist; give the path of a weight file")
+    return path
+
+
 def _refusal(path: Path, kind: str, error: Exception) -> str:
     if _is_text(path):
         return f"{path} is a text or web page, not {kind}; get the file itself"
@@ -121,6 +133,124 @@ def _is_text(path: Path) -> bool:
     with path.open("rb") as file:
         start = file.read(64).lstrip()
     return start.startswith((b"<", b"{", b"version https://git-lfs"))
+
+
+def efficientnet_name(key: str) -> str:
+    """Translate the name of a weight of EfficientNet-Lite2's package.
+
+    Examples
+    --------
+    >>> efficientnet_name("_blocks.3._bn1.weight"), efficientnet_name("_conv_head.weight")
+    ('blocks.3.depthwise.1.weight', 'head.0.weight')
+    """
+    start, _, rest = key.partition(".")
+    whole = {"_conv_stem": "stem.0", "_bn0": "stem.1", "_conv_head": "head.0", "_bn1": "head.1"}
+    if start == "_fc":
+        return f"classifier.{rest}"
+    if start in whole:
+        return f"{whole[start]}.{rest}"
+    block, part, weight = rest.split(".", 2)
+    inside = {
+        "_expand_conv": "expand.0",
+        "_bn0": "expand.1",
+        "_depthwise_conv": "depthwise.0",
+        "_bn1": "depthwise.1",
+        "_project_conv": "project.0",
+        "_bn2": "project.1",
+    }
+    return f"blocks.{block}.{inside[part]}.{weight}"
+
+
+def mobilenet_name(key: str) -> str:
+    """Translate torchvision's name of a weight of MobileNetV2.
+
+    Examples
+    --------
+    >>> mobilenet_name("features.2.conv.3.weight"), mobilenet_name("features.1.conv.1.bias")
+    ('blocks.1.depthwise.0.weight', 'blocks.0.depthwise.1.bias')
+    """
+    # Convolution, normalisation and activation are nested or not, depending on the release.
+    if nested := re.match(r"(features\.\d+\.conv)\.(\d)\.([01])\.", key):
+        place = 3 * int(nested[2]) + int(nested[3])
+        key = f"{nested[1]}.{place}.{key[nested.end() :]}"
+    if match := re.match(r"features\.(0|18)\.([01])\.(.+)", key):
+        return f"{'stem' if match[1] == '0' else 'head'}.{match[2]}.{match[3]}"
+    if match := re.match(r"features\.(\d+)\.conv\.(\d)\.(.+)", key):
+        block, place = int(match[1]), int(match[2])
+        if block == 1:
+            place += 3
+        part = ("expand", "depthwise", "project")[place // 3]
+        return f"blocks.{block - 1}.{part}.{place % 3}.{match[3]}"
+    return key.replace("classifier.1.", "classifier.")
+
+
+def torchvision_names(weights: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return the weights of a ResNet by torchvision's names, which timm shares."""
+    if "conv1.weight" in weights:
+        return dict(weights)
+    if any(key.endswith("embedder.embedder.convolution.weight") for key in weights):
+        return {_from_transformers(key): value for key, value in weights.items()}
+    some = ", ".join(list(weights)[:3])
+    raise InputError(
+        f"{path} holds no ResNet of torchvision, timm or transformers: it has weights such as "
+        f"{some}"
+    )
+
+
+def _from_transformers(key: str) -> str:
+    """Translate one of transformers' names.
+
+    Examples
+    --------
+    >>> _from_transformers("resnet.encoder.stages.2.layers.5.layer.1.normalization.bias")
+    'layer3.5.bn2.bias'
+    >>> _from_transformers("resnet.encoder.stages.0.layers.0.shortcut.convolution.weight")
+    'layer1.0.downsample.0.weight'
+    """
+    key = key.removeprefix("resnet.")
+    kinds = {"convolution": ("conv", "0"), "normalization": ("bn", "1")}
+    if match := re.fullmatch(r"embedder\.embedder\.(convolution|normalization)\.(\w+)", key):
+        return f"{kinds[match[1]][0]}1.{match[2]}"
+    if match := re.fullmatch(
+        r"encoder\.stages\.(\d)\.layers\.(\d+)\.(shortcut|layer\.(\d))"
+        r"\.(convolution|normalization)\.(\w+)",
+        key,
+    ):
+        stage, block, part, place, kind, weight = match.groups()
+        word, number = kinds[kind]
+        inside = f"downsample.{number}" if part == "shortcut" else f"{word}{int(place) + 1}"
+        return f"layer{int(stage) + 1}.{block}.{inside}.{weight}"
+    return key.replace("classifier.1.", "fc.")
+
+
+# From the authors' names to those of transformers.
+_DINOV2_NAMES = (
+    (r"^(cls_token|mask_token|register_tokens)$", r"embeddings.\1"),
+    (r"^pos_embed$", "embeddings.position_embeddings"),
+    (r"^patch_embed\.proj\.", "embeddings.patch_embeddings.projection."),
+    (r"^blocks\.", "encoder.layer."),
+    (r"\.attn\.proj\.", ".attention.output.dense."),
+    (r"\.ls(\d)\.gamma$", r".layer_scale\1.lambda1"),
+    (r"\.mlp\.w12\.", ".mlp.weights_in."),
+    (r"\.mlp\.w3\.", ".mlp.weights_out."),
+    (r"^norm\.", "layernorm."),
+)
+
+
+def transformers_names(tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the weights of DINOv2's authors by the names that transformers has for them."""
+    found: dict[str, Any] = {}
+    for key, value in tensors.items():
+        if key.endswith(("attn.qkv.weight", "attn.qkv.bias")):
+            stem, kind = key.rsplit("attn.qkv.", 1)
+            stem = stem.replace("blocks.", "encoder.layer.")
+            for part, piece in zip(("query", "key", "value"), value.chunk(3), strict=True):
+                found[f"{stem}attention.attention.{part}.{kind}"] = piece.clone()
+            continue
+        for old, new in _DINOV2_NAMES:
+            key = re.sub(old, new, key)
+        found[key] = value
+    return found
 
 
 # What Keras adds to variances where a model does not say, and what torch adds.
@@ -154,11 +284,11 @@ def read_keras_resnet(path: Path) -> dict[str, Any]:
     found: dict[str, np.ndarray] = {}
     biases: dict[str, np.ndarray] = {}
     for layer, part in parts.items():
-        place, normalisation = _place(layer, path)
+        place = _place(layer, path)
         try:
             if place == "fc":
                 found |= {"fc.weight": part["kernel"].T, "fc.bias": part["bias"]}
-            elif layer == normalisation:
+            elif _NORMALISATION.search(place):
                 found |= {
                     f"{place}.weight": part["gamma"],
                     f"{place}.bias": part["beta"],
@@ -167,7 +297,9 @@ def read_keras_resnet(path: Path) -> dict[str, Any]:
                 }
             else:
                 found[f"{place}.weight"] = part["kernel"].transpose(3, 2, 0, 1)
-                biases[_behind(place)] = part.get("bias", np.zeros(1, dtype=np.float32))
+                # Under the name of the normalisation behind it.
+                behind = re.sub(r"conv(\d)$", r"bn\1", place.replace("sample.0", "sample.1"))
+                biases[behind] = part.get("bias", np.zeros(1, dtype=np.float32))
         except KeyError as missing:
             raise InputError(f"{path} has no {missing.args[0]} of {layer}") from None
     for place, bias in biases.items():
@@ -180,22 +312,26 @@ def read_keras_resnet(path: Path) -> dict[str, Any]:
     }
 
 
-def _place(layer: str, path: Path) -> tuple[str, str]:
-    """Return torchvision's name of a layer, and the layer's own if it is a normalisation.
+# How the names of normalisations end.
+_NORMALISATION = re.compile(r"(^|\.)(bn\d|downsample\.1)$")
+
+
+def _place(layer: str, path: Path) -> str:
+    """Return torchvision's name of a layer.
 
     Examples
     --------
     >>> _place("res4f_branch2b", Path("model.json")), _place("bn2a_branch1", Path("model.json"))
-    (('layer3.5.conv2', ''), ('layer1.0.downsample.1', 'bn2a_branch1'))
+    ('layer3.5.conv2', 'layer1.0.downsample.1')
     >>> _place("conv4_block6_2_conv", Path("model.json"))
-    ('layer3.5.conv2', '')
+    'layer3.5.conv2'
     """
     if layer in ("conv1", "conv1_conv"):
-        return "conv1", ""
+        return "conv1"
     if layer in ("bn_conv1", "conv1_bn"):
-        return "bn1", layer
+        return "bn1"
     if re.fullmatch(r"fc\d+|predictions|probs", layer):
-        return "fc", ""
+        return "fc"
     if match := re.fullmatch(r"(res|bn)([2-5])([a-z])_branch(1|2[abc])", layer):
         kind, stage, letter, branch = match.groups()
         block, number = ord(letter) - ord("a"), " abc".index(branch[1:] or " ")
@@ -205,12 +341,7 @@ def _place(layer: str, path: Path) -> tuple[str, str]:
         raise InputError(f"{path} has a layer {layer!r}, which no ResNet of Keras has")
     normal = kind == "bn"
     inside = f"downsample.{int(normal)}" if number == 0 else f"{'bn' if normal else 'conv'}{number}"
-    return f"layer{int(stage) - 1}.{block}.{inside}", layer if normal else ""
-
-
-def _behind(place: str) -> str:
-    """The normalisation behind a convolution."""
-    return re.sub(r"conv(\d)$", r"bn\1", place.replace("downsample.0", "downsample.1"))
+    return f"layer{int(stage) - 1}.{block}.{inside}"
 
 
 def _read_tensorflow_js(path: Path) -> tuple[dict[str, np.ndarray], float]:
@@ -218,12 +349,11 @@ def _read_tensorflow_js(path: Path) -> tuple[dict[str, np.ndarray], float]:
 
     That is what it adds to variances. The shards lie in the same folder as its ``model.json``.
     """
-    if not path.is_file():
-        raise InputError(f"{path} does not exist; give the path of a weight file")
+    path = _existing(path)
     try:
         model = json.loads(path.read_text(encoding="utf-8"))
         groups = [
-            ([str(name) for name in group["paths"]], [_entry(one) for one in group["weights"]])
+            ([str(name) for name in group["paths"]], list(map(_entry, group["weights"])))
             for group in model["weightsManifest"]
         ]
     except (ValueError, KeyError, TypeError):

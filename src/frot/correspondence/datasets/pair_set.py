@@ -1,20 +1,42 @@
-"""Pairs of photographs with points that belong together, under one name and one rule of scoring."""
+"""A set of pairs of photographs with points that belong together: in memory, and on disk.
+
+On disk a set is found by a `Source`, read, and compared with what was published.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from frot._base.errors import InputError
+from frot._base.errors import InputError, require
 from frot._base.fingerprint import fingerprint
 from frot._base.names import quote_some
+from frot._base.tables import read_cells, read_text
+from frot.datasets.catalogue import folders
 
-__all__ = ["Pair", "PairSet"]
+__all__ = [
+    "BrokenAnnotationError",
+    "Pair",
+    "PairSet",
+    "Source",
+    "Verification",
+    "check_points",
+    "collect",
+    "extent",
+    "longer_side",
+    "matched_points",
+    "missing_from",
+    "photo_size",
+    "read_mat",
+    "read_rows",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,3 +174,446 @@ class PairSet:
             raise InputError(f"limit={limit} leaves no pair; give 1 or more")
         chosen = [i * len(self) // limit for i in range(limit)]
         return replace(self, pairs=tuple(self.pairs[i] for i in chosen))
+
+
+# Annotators click on borders, and MATLAB counts from one.
+SLACK = 1.0
+# EXIF's number of it, and the values that stand for a quarter turn, mirrored or not.
+ORIENTATION, SIDEWAYS = 0x0112, (5, 6, 7, 8)
+
+
+class BrokenAnnotationError(Exception):
+    """An annotation that cannot be used; the message says why, without the pair's name."""
+
+
+def photo_size(path: Path) -> tuple[int, int]:
+    """Return height and width of a photograph turned upright, read off its header and EXIF data.
+
+    Its pixels are not decoded.
+
+    Raises
+    ------
+    BrokenAnnotationError
+        If there is none, or it cannot be read.
+    """
+    try:
+        known = path.stat()
+    except OSError:
+        raise BrokenAnnotationError(f"the photograph {path} is missing") from None
+    return _size(path, known.st_mtime_ns, known.st_size)
+
+
+# A photograph is in many pairs; one that was replaced is another.
+@lru_cache(maxsize=4096)
+def _size(path: Path, changed: int, size: int) -> tuple[int, int]:
+    image: Any = require("PIL.Image", "correspondence")
+    try:
+        with image.open(path) as opened:
+            w, h = opened.size
+            return (w, h) if _is_sideways(opened, path) else (h, w)
+    # What Pillow raises of damaged files, and of damaged EXIF data.
+    except (OSError, image.DecompressionBombError, SyntaxError, ValueError, EOFError):
+        raise BrokenAnnotationError(f"{path} is not a photograph that can be read") from None
+
+
+def _is_sideways(opened: Any, path: Path) -> bool:
+    """Return whether an opened photograph has to be turned by a quarter to be upright."""
+    # The size of a TIFF is what it is upright already.
+    if opened.format == "TIFF":
+        return False
+    # A PNG that says nothing up to its pixels is decoded by Pillow in search of what comes behind.
+    if opened.format == "PNG" and b"eXIf" not in path.read_bytes():
+        exif = require("PIL.Image", "correspondence").Image.getexif(opened)
+    else:
+        exif = opened.getexif()
+    return exif.get(ORIENTATION) in SIDEWAYS
+
+
+def check_points(points: Any, photo: Path, what: str, slack: float = SLACK) -> np.ndarray:
+    """Return points of shape (k, 2) that lie in the photograph, or refuse them.
+
+    Points beyond a border by no more than `slack` pixels are put on it.
+    """
+    try:
+        points = np.asarray(points, dtype=float)
+    except (TypeError, ValueError):
+        raise BrokenAnnotationError(f"its {what} points are not numbers") from None
+    if points.ndim != 2 or points.shape[1] != 2 or not len(points):
+        raise BrokenAnnotationError(f"its {what} points are not pairs of x and y")
+    if not np.isfinite(points).all():
+        raise BrokenAnnotationError(f"its {what} points are not all finite")
+    h, w = photo_size(photo)
+    last = np.array([w - 1.0, h - 1.0])
+    inside = np.clip(points, 0.0, last)
+    if (far := np.abs(points - inside).max()) > slack:
+        raise BrokenAnnotationError(
+            f"a {what} point is {far:.1f} pixels outside of {photo.name}, {w} x {h}"
+        )
+    return inside
+
+
+def matched_points(
+    source: Any, target: Any, source_photo: Path, target_photo: Path
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return checked points of both photographs, as many in one as in the other."""
+    first = check_points(source, source_photo, "source")
+    second = check_points(target, target_photo, "target")
+    if len(first) != len(second):
+        raise BrokenAnnotationError(
+            f"it has {len(first)} source points and {len(second)} target points"
+        )
+    return first, second
+
+
+def extent(points: np.ndarray) -> float:
+    """Return the larger of width and height of the points' box.
+
+    Examples
+    --------
+    >>> extent(np.array([[0.0, 0.0], [3.0, 8.0]]))
+    8.0
+    """
+    length = float((points.max(axis=0) - points.min(axis=0)).max())
+    if length <= 0.0:
+        raise BrokenAnnotationError("its target points are all one, so that nothing has a size")
+    return length
+
+
+def longer_side(box: Any) -> float:
+    """Return the longer side of a box (left, top, right, bottom).
+
+    Examples
+    --------
+    >>> longer_side([10, 20, 40, 25])
+    30.0
+    """
+    try:
+        left, top, right, bottom = (float(side) for side in box)
+    except (TypeError, ValueError):
+        raise BrokenAnnotationError(f"its box is {box}, not four numbers") from None
+    length = max(right - left, bottom - top)
+    if not np.isfinite(length) or length <= 0.0:
+        raise BrokenAnnotationError(f"its box {box} is empty")
+    return length
+
+
+def read_mat(path: Path, name: str) -> np.ndarray:
+    """Return one array of a file of MATLAB's, as floats."""
+    from scipy.io import loadmat
+
+    if not path.is_file():
+        raise BrokenAnnotationError(f"{path} is missing")
+    try:
+        content = loadmat(path)
+    # SciPy has no error of its own for files that are none.
+    except Exception as error:
+        raise BrokenAnnotationError(f"{path.name} cannot be read: {error}") from None
+    if name not in content:
+        raise BrokenAnnotationError(f"{path.name} has no {name}")
+    try:
+        return np.asarray(content[name], dtype=float)
+    except (TypeError, ValueError):
+        raise BrokenAnnotationError(f"{name} of {path.name} is not numbers") from None
+
+
+def read_rows(path: Path) -> list[tuple[str, list[str]]]:
+    """Return the rows of a list of pairs below its heading, each with what to call it."""
+    if not path.is_file():
+        return []
+    rows = list(read_cells(read_text(path, errors="replace"), ",", path))[1:]
+    return [(f"line {n} of {path.name}", row) for n, row in rows if any(map(str.strip, row))]
+
+
+def missing_from(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files that are not there, each once."""
+    return (path for path in dict.fromkeys(paths) if not path.is_file())
+
+
+def collect(
+    tasks: Iterable[tuple[str, Callable[[], Pair]]],
+) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+    """Return the pairs that could be read, and a sentence for each that could not.
+
+    Tasks are what to call an annotation in a sentence, and what reads it.
+
+    Examples
+    --------
+    >>> def read():
+    ...     raise BrokenAnnotationError("it has no points")
+    >>> collect([("cat-12", read)])
+    ((), ('cat-12 was skipped: it has no points',))
+    """
+    pairs: dict[str, Pair] = {}
+    skipped = []
+    for name, read in tasks:
+        try:
+            pair = read()
+            if pair.id in pairs:
+                raise BrokenAnnotationError(f"{pair.id} was there before")
+            pairs[pair.id] = pair
+        except BrokenAnnotationError as broken:
+            skipped.append(f"{name} was skipped: {broken}")
+    return tuple(pairs.values()), tuple(skipped)
+
+
+# Classes that are named; `verify_pairs` names everything.
+NAMED = 5
+
+
+def shortfall(pairs: Sequence[Pair], classes: Iterable[str], published: int) -> tuple[str, ...]:
+    """Return a sentence if published pairs or whole classes are missing, and nothing otherwise.
+
+    Examples
+    --------
+    >>> shortfall((), ["cat", "dog"], 12)[0]
+    'incomplete: 0 of the 12 published pairs can be used, none of cat, dog; --verify names all ...'
+    """
+    there = {pair.category for pair in pairs}
+    absent = [name for name in dict.fromkeys(classes) if name not in there]
+    if not absent and len(pairs) >= published:
+        return ()
+    more = f" and {len(absent) - NAMED} more classes" if len(absent) > NAMED else ""
+    none = f", none of {', '.join(absent[:NAMED])}{more}" if absent else ""
+    return (
+        f"incomplete: {len(pairs)} of the {published} published pairs can be used{none}; "
+        "--verify names all that is missing",
+    )
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Which files of a data set are on disk, and which are missing.
+
+    Printed, it has a line for everything that is missing.
+
+    Parameters
+    ----------
+    name : str
+        The data set.
+    folder : Path or None
+        Where it is.
+    found, published : int
+        Pairs that can be used, and pairs that there should be.
+    missing : tuple of str
+        One sentence per problem; empty where the data set is complete.
+
+    Examples
+    --------
+    >>> print(Verification("PF-WILLOW", Path("data"), 900, 900, ()))
+    PF-WILLOW in data: complete, 900 of 900 pairs
+    """
+
+    name: str
+    folder: Path | None
+    found: int
+    published: int
+    missing: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.missing
+
+    def __str__(self) -> str:
+        state = "complete" if self.complete else "incomplete"
+        name = self.name if self.folder is None else f"{self.name} in {self.folder}"
+        head = f"{name}: {state}, {self.found} of {self.published} pairs"
+        return "\n".join([head, *(f"  - {text}" for text in self.missing)])
+
+
+class Source:
+    """How a data set is found, checked and read; each declares its layout, and reads a pair.
+
+    Attributes
+    ----------
+    name : str
+        As in tables.
+    folders : tuple of str
+        Folders it may be unpacked as, inside a folder of data.
+    marks : tuple of str
+        A folder that holds one of them is it, be it incomplete.
+    needs : tuple of str
+        What the folder has to hold, for a ``{split}``; first of all the list of pairs.
+    expected : str
+        The same in words.
+    address : str
+        Where the public has it.
+    counts : dict
+        Published pairs of each split.
+    protocol : str
+        What counts as a hit.
+    score : {"points", "masks"}
+    left_out : str, optional
+        Why pairs are skipped that were published to be.
+    by_list : bool
+        Whether pairs are in a list, without which, or without another part, none can be read.
+    """
+
+    name: str
+    folders: tuple[str, ...]
+    marks: tuple[str, ...]
+    needs: tuple[str, ...]
+    expected: str
+    address: str
+    counts: Mapping[str, int]
+    protocol: str
+    score: Literal["points", "masks"] = "points"
+    left_out: str | None = None
+    by_list: bool = True
+
+    def files(self, folder: Path, split: str, row: Any) -> Iterable[Path]:
+        """Return the files that a row of the list asks for."""
+        raise NotImplementedError
+
+    def pair(self, folder: Path, split: str, row: Any) -> Pair:
+        """Read the pair of a row, or raise `BrokenAnnotationError`."""
+        raise NotImplementedError
+
+    def classes(self, folder: Path, split: str) -> Iterable[str]:
+        """Return the classes of which there should be pairs."""
+        raise NotImplementedError
+
+    def is_it(self, folder: Path) -> bool:
+        """Return whether a folder looks like the data set, be it incomplete."""
+        return any((folder / mark).exists() for mark in self.marks)
+
+    def layout(self, folder: Path) -> Source:
+        """Return the source of the layout that a folder has, where there are several."""
+        return self
+
+    def parts(self, folder: Path, split: str) -> list[Path]:
+        """Return what the folder has to hold."""
+        return [folder / part.format(split=split) for part in self.needs]
+
+    def rows(self, folder: Path, split: str) -> Iterable[tuple[str, Any]]:
+        """Return the list of pairs: what to call each in a sentence, and what is said of it."""
+        return read_rows(self.parts(folder, split)[0])
+
+    def altered(self, folder: Path) -> list[str]:
+        """Say if the files are not those of the release, where that can be told."""
+        return []
+
+    def check(self, folder: Path, split: str, given: bool) -> None:
+        """Refuse a folder, `given` by the user or found, that lacks a part, and say which."""
+        if absent := [str(part) for part in self.parts(folder, split) if not part.exists()]:
+            raise InputError(
+                f"{self.name} in {folder} is incomplete: {', '.join(absent)} not there; "
+                f"get it from {self.address}"
+            )
+
+    def absent(self, folder: Path, split: str) -> Iterable[Path]:
+        """Yield files that are not there, where lists or other files say that they should be."""
+        rows = self.rows(folder, split)
+        return missing_from(path for _, row in rows for path in self.files(folder, split, row))
+
+    def read(self, folder: Path, split: str) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+        """Return the pairs that can be used, and a sentence for each annotation that cannot."""
+        rows = self.rows(folder, split)
+        return collect((name, partial(self.pair, folder, split, row)) for name, row in rows)
+
+    def load(self, root: str | os.PathLike[str] | None, split: str) -> PairSet:
+        """Load the pairs of a split; see `load_pairs`."""
+        self.check_split(split)
+        folder = self.locate(root)
+        return self.layout(folder)._loaded(folder, split, root is not None)
+
+    def _loaded(self, folder: Path, split: str, given: bool) -> PairSet:
+        self.check(folder, split, given)
+        pairs, skipped = self.read(folder, split)
+        published = self.counts[split] - sum(map(self._is_left_out, skipped))
+        notes = shortfall(pairs, self.classes(folder, split), published)
+        name = f"{self.name} {split}" if len(self.counts) > 1 else self.name
+        return PairSet(name, pairs, skipped, self.protocol, self.score, notes)
+
+    def _is_left_out(self, skipped: str) -> bool:
+        return self.left_out is not None and self.left_out in skipped
+
+    def verify(self, root: str | os.PathLike[str] | None, split: str) -> Verification:
+        """Say exactly what is missing; see `verify_pairs`."""
+        self.check_split(split)
+        try:
+            folder = self.locate(root)
+        except InputError as error:
+            return Verification(self.name, None, 0, self.counts[split], (str(error),))
+        return self.layout(folder)._verified(folder, split)
+
+    def _verified(self, folder: Path, split: str) -> Verification:
+        published = self.counts[split]
+        gone = [path for path in self.parts(folder, split) if not path.exists()]
+        missing = [f"{path} is missing; get it from {self.address}" for path in gone]
+        absent = list(self.absent(folder, split))
+        missing += _by_folder(absent, folder, gone)
+        found = 0
+        # Without one of its parts nothing can be read, but for classes, each by itself.
+        if not (self.by_list and gone):
+            pairs = self._loaded(folder, split, given=True)
+            found = len(pairs)
+            # Without a list a sentence is about a photograph, and costs 18 pairs.
+            if (listed := found + self.by_list * len(pairs.skipped)) != published:
+                missing.append(f"{listed} pairs are there where {published} were published")
+            said = {f"{path} is missing" for path in absent}
+            missing += [
+                text
+                for text in pairs.skipped
+                if not self._is_left_out(text) and not _is_said(text, said)
+            ]
+            missing += self.altered(folder)
+        return Verification(self.name, folder, found, published, tuple(missing))
+
+    def locate(self, root: str | os.PathLike[str] | None) -> Path:
+        """Return the folder of the data set: `root`, or a folder of its usual names below.
+
+        Without `root`: below the folder that ``FROT_DATA`` names, beside a checkout, or the cache.
+
+        Raises
+        ------
+        InputError
+            If no folder is it; the message says which were looked at, what it should hold, and
+            where to get it.
+        """
+        places = folders(root)
+        for place in places:
+            for folder in (place, *(place / name for name in self.folders)):
+                if folder.is_dir() and self.is_it(folder):
+                    return folder
+        if root is not None and not places[0].is_dir():
+            raise InputError(
+                f"root: {places[0]} is not a folder; give the one that holds {self.name}"
+            )
+        where = ", ".join(str(place) for place in places)
+        fix = "" if root is not None else " and pass root, or set FROT_DATA"
+        raise InputError(
+            f"{self.name} is not in {where}: its folder holds {self.expected}; "
+            f"get it from {self.address}{fix}"
+        )
+
+    def check_split(self, split: str) -> None:
+        """Refuse a split that the data set does not have."""
+        if split not in self.counts:
+            known = quote_some(tuple(self.counts))
+            raise InputError(f"split={split!r} is not one of {self.name}; give {known}")
+
+
+def _by_folder(absent: Iterable[Path], root: Path, gone: Iterable[Path]) -> list[str]:
+    """A sentence for each file, or for the topmost folder that is gone with all its files."""
+    known = set(gone)
+    counts = Counter(_topmost(path, root) for path in absent)
+    alone = set(absent)
+    return [
+        f"{path} is missing" if path in alone else f"{path} is missing, with {count} files in it"
+        for path, count in counts.items()
+        if path not in known
+    ]
+
+
+def _topmost(path: Path, root: Path) -> Path:
+    """Return the first of a missing file's folders that is missing too, or else the file."""
+    if not path.is_relative_to(root):
+        return path
+    above = [one for one in path.parents if one.is_relative_to(root)]
+    return next((one for one in reversed(above) if not one.exists()), path)
+
+
+def _is_said(text: str, said: set[str]) -> bool:
+    reason = text.rpartition(" was skipped: ")[2]
+    return reason.removeprefix("its annotation ").removeprefix("the photograph ") in said

@@ -1,9 +1,13 @@
-"""The data sets of pairs that have one list each: SPair-71k, PF-PASCAL, Caltech-101 and birds."""
+"""The data sets of pairs, each by its layout on disk: PF-WILLOW, SPair-71k, PF-PASCAL, ..."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import permutations
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,21 +15,32 @@ from typing import Any
 import numpy as np
 
 from frot._base.errors import InputError
-from frot.correspondence.datasets.pair_set import Pair
-from frot.correspondence.datasets.source import (
+from frot._base.names import quote_some
+from frot.correspondence.datasets.pair_set import (
     BrokenAnnotationError,
+    Pair,
+    PairSet,
     Source,
+    Verification,
     check_points,
+    collect,
     extent,
-    listed,
     longer_side,
     matched_points,
     missing_from,
     photo_size,
     read_mat,
 )
+from frot.datasets.catalogue import digest_of_file
 
-__all__ = ["SPAIR_CLASSES", "SPAIR_FLAGS", "Birds", "Caltech", "PfPascal", "SPair"]
+__all__ = [
+    "PAIR_SETS",
+    "SPAIR_CLASSES",
+    "SPAIR_FLAGS",
+    "load_pairs",
+    "pf_willow",
+    "verify_pairs",
+]
 
 PASCAL_CLASSES = (
     *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
@@ -54,7 +69,7 @@ SPAIR_FLAGS = {
 }
 
 
-class SPair(Source):
+class _SPair(Source):
     """1,800 photographs of 18 classes, 12,234 pairs to test on.
 
     Layout/large/<split>.txt lists pairs, a line ``id-source-target:class`` each, and
@@ -63,6 +78,8 @@ class SPair(Source):
 
     name = "SPair-71k"
     folders = ("SPair-71k", "spair", "spair-71k")
+    marks = ("Layout", "PairAnnotation")
+    needs = ("Layout/large/{split}.txt", "PairAnnotation/{split}", "JPEGImages")
     expected = (
         "Layout/large/<split>.txt, PairAnnotation/<split>/*.json and JPEGImages/<class>/*.jpg"
     )
@@ -70,21 +87,11 @@ class SPair(Source):
     counts = MappingProxyType({"trn": 53340, "val": 5384, "test": 12234})
     protocol = "SPair-71k: a point is right within t times the longer side of the target's box"
 
-    def is_it(self, folder: Path) -> bool:
-        """Return whether a folder looks like it, be it incomplete."""
-        return (folder / "Layout").is_dir() or (folder / "PairAnnotation").is_dir()
-
-    def parts(self, folder: Path, split: str) -> Sequence[str]:
-        """The list, the annotations, the photographs."""
-        return (f"Layout/large/{split}.txt", f"PairAnnotation/{split}", "JPEGImages")
-
     def rows(self, folder: Path, split: str) -> Iterable[tuple[str, str]]:
-        """The lines of the list."""
-        path = folder / "Layout" / "large" / f"{split}.txt"
+        path = self.parts(folder, split)[0]
         return [(line, line) for line in path.read_text().split()] if path.is_file() else []
 
     def files(self, folder: Path, split: str, row: str) -> Iterable[Path]:
-        """The annotation and the photographs."""
         try:
             photos, _ = _spair_photos(folder, row)
         except BrokenAnnotationError:
@@ -92,7 +99,6 @@ class SPair(Source):
         return (_spair_annotation(folder, split, row), *photos)
 
     def pair(self, folder: Path, split: str, row: str) -> Pair:
-        """Read an annotation, and compare it with its photographs."""
         photos, category = _spair_photos(folder, row)
         path = _spair_annotation(folder, split, row)
         if not path.is_file():
@@ -124,7 +130,6 @@ class SPair(Source):
         return Pair(row, photos[0], photos[1], ours, theirs, category, length, tags=tags)
 
     def classes(self, folder: Path, split: str) -> Iterable[str]:
-        """All 18."""
         return SPAIR_CLASSES
 
 
@@ -143,10 +148,7 @@ def _spair_annotation(folder: Path, split: str, line: str) -> Path:
     return next((path for path in paths if path.is_file()), paths[0])
 
 
-MIRRORED = "it is a mirrored copy of another pair"
-
-
-class PfPascal(Source):
+class _PfPascal(Source):
     """Photographs of PASCAL VOC's 20 classes with points, 299 pairs to test on.
 
     <split>_pairs.csv has source, target and the number of the class from 1, for training also
@@ -157,39 +159,30 @@ class PfPascal(Source):
 
     name = "PF-PASCAL"
     folders = ("PF-PASCAL", "pf-pascal", "PF-dataset-PASCAL")
+    needs = ("{split}_pairs.csv", "Annotations", "JPEGImages")
     expected = "<split>_pairs.csv, Annotations/<class>/*.mat and JPEGImages/*.jpg"
     address = "https://www.di.ens.fr/willow/research/proposalflow/"
     counts = MappingProxyType({"trn": 2940, "val": 308, "test": 299})
     protocol = "PF-PASCAL: a point is right within t times the longer side of the target photograph"
+    left_out = "it is a mirrored copy of another pair"
 
     def is_it(self, folder: Path) -> bool:
-        """Return whether a folder looks like it, be it incomplete."""
         listed = any((folder / f"{split}_pairs.csv").is_file() for split in self.counts)
         return (listed and not (folder / "PF-dataset-WILLOW").is_dir()) or (
             (folder / "Annotations" / "aeroplane").is_dir() and (folder / "JPEGImages").is_dir()
         )
 
-    def parts(self, folder: Path, split: str) -> Sequence[str]:
-        """The list, the annotations, the photographs."""
-        return (f"{split}_pairs.csv", "Annotations", "JPEGImages")
-
-    def rows(self, folder: Path, split: str) -> Iterable[tuple[str, list[str]]]:
-        """The rows of the list."""
-        return listed(folder / f"{split}_pairs.csv")
-
     def files(self, folder: Path, split: str, row: list[str]) -> Iterable[Path]:
-        """The annotations and the photographs."""
         if not (category := _pascal_class(row)):
             return ()
         photos, annotations = _pascal_files(folder, row, category)
         return (*annotations, *photos)
 
     def pair(self, folder: Path, split: str, row: list[str]) -> Pair:
-        """Read the points that are seen in both photographs."""
         if len(row) < 3:
             raise BrokenAnnotationError(f"it has {len(row)} columns, not 3 or 4")
         if len(row) > 3 and row[3].strip() not in ("", "0"):
-            raise BrokenAnnotationError(MIRRORED)
+            raise BrokenAnnotationError(self.left_out)
         category = _pascal_class(row)
         if not category:
             raise BrokenAnnotationError(f"its class is {row[2]!r}, not a number from 1 to 20")
@@ -202,20 +195,14 @@ class PfPascal(Source):
         seen = ~np.isnan(one).any(axis=1) & ~np.isnan(other).any(axis=1)
         if not seen.any():
             raise BrokenAnnotationError("no point is seen in both of its photographs")
-        ours, theirs = matched_points(one[seen], other[seen], *photos)
-        length = float(max(photo_size(photos[1])))
-        id = f"{category}/{photos[0].stem}-{photos[1].stem}"
-        return Pair(id, photos[0], photos[1], ours, theirs, category, length)
+        points = matched_points(one[seen], other[seen], *photos)
+        return _pair(photos, points, category, float(max(photo_size(photos[1]))))
 
     def classes(self, folder: Path, split: str) -> Iterable[str]:
-        """To test on there are pairs of every class; of the others the list alone knows."""
+        # To test on there are pairs of every class; of the others the list alone knows.
         if split == "test":
             return PASCAL_CLASSES
         return filter(None, (_pascal_class(row) for _, row in self.rows(folder, split)))
-
-    def is_meant(self, skipped: str) -> bool:
-        """Mirrored copies are among the published pairs."""
-        return MIRRORED in skipped
 
 
 def _pascal_class(row: list[str]) -> str:
@@ -245,7 +232,7 @@ CALTECH_PHOTOS = "101_ObjectCategories"
 OUTLINE = 3
 
 
-class Caltech(Source):
+class _Caltech(Source):
     """Outlines of objects, whose transfer is scored by the masks they enclose.
 
     The list has source, target, class, and as comma-separated text x and y of both outlines.
@@ -255,6 +242,7 @@ class Caltech(Source):
 
     name = "Caltech-101"
     folders = ("Caltech-101", "caltech-101", "caltech")
+    marks = needs = (CALTECH_LIST, CALTECH_PHOTOS)
     expected = f"{CALTECH_LIST} and {CALTECH_PHOTOS}/<class>/*.jpg"
     address = (
         "https://data.caltech.edu/records/mzrjq-6wc02 (photographs) and "
@@ -267,24 +255,10 @@ class Caltech(Source):
     )
     score = "masks"
 
-    def is_it(self, folder: Path) -> bool:
-        """Return whether a folder looks like it, be it incomplete."""
-        return (folder / CALTECH_LIST).is_file() or (folder / CALTECH_PHOTOS).is_dir()
-
-    def parts(self, folder: Path, split: str) -> Sequence[str]:
-        """The list and the photographs."""
-        return (CALTECH_LIST, CALTECH_PHOTOS)
-
-    def rows(self, folder: Path, split: str) -> Iterable[tuple[str, list[str]]]:
-        """The rows of the list."""
-        return listed(folder / CALTECH_LIST)
-
     def files(self, folder: Path, split: str, row: list[str]) -> list[Path]:
-        """The photographs."""
         return [folder.joinpath(CALTECH_PHOTOS, *Path(name.strip()).parts[-2:]) for name in row[:2]]
 
     def pair(self, folder: Path, split: str, row: list[str]) -> Pair:
-        """Read both outlines."""
         if len(row) != 7:
             raise BrokenAnnotationError(f"it has {len(row)} columns, not 7")
         photos, outlines = self.files(folder, split, row), []
@@ -296,12 +270,9 @@ class Caltech(Source):
                 raise BrokenAnnotationError(f"its {what} outline has {len(xs)} x and {len(ys)} y")
             # An outline that leaves the photograph is cut by it, as the mask is.
             outlines.append(check_points(np.stack([xs, ys], axis=1), photo, what, slack=np.inf))
-        length, category = extent(outlines[1]), photos[0].parent.name
-        id = f"{category}/{photos[0].stem}-{photos[1].stem}"
-        return Pair(id, photos[0], photos[1], outlines[0], outlines[1], category, length)
+        return _pair(photos, outlines, photos[0].parent.name, extent(outlines[1]))
 
     def classes(self, folder: Path, split: str) -> Iterable[str]:
-        """Those of the list."""
         rows = self.rows(folder, split)
         return (self.files(folder, split, row)[0].parent.name for _, row in rows)
 
@@ -316,8 +287,8 @@ def _numbers(text: str) -> np.ndarray:
 BIRDS_LIST = "pairs.json"
 
 
-class Birds(Source):
-    """A selection of Caltech-UCSD Birds: 80 photographs of eight species, 240 pairs within these.
+class _Birds(Source):
+    """A selection of Caltech-UCSD _Birds: 80 photographs of eight species, 240 pairs within these.
 
     pairs.json, with the photographs beside it, has ``images`` (``species``, ``box`` as x, y, w, h,
     and up to 15 ``parts``, each with x and y) and ``pairs`` of names of images. Points of a pair
@@ -326,31 +297,22 @@ class Birds(Source):
 
     name = "Birds"
     folders = ("birds",)
+    marks = needs = (BIRDS_LIST,)
     expected = f"{BIRDS_LIST} and the photographs that it names"
     address = "https://www.vision.caltech.edu/datasets/cub_200_2011/"
     counts = MappingProxyType({"test": 240})
     protocol = "Birds: a point is right within t times the longer side of the target's box"
 
-    def is_it(self, folder: Path) -> bool:
-        """Return whether a folder has the list."""
-        return (folder / BIRDS_LIST).is_file()
-
-    def parts(self, folder: Path, split: str) -> Sequence[str]:
-        """The list."""
-        return (BIRDS_LIST,)
-
     def rows(self, folder: Path, split: str) -> Iterable[tuple[str, Any]]:
-        """The pairs of the list, each with all images."""
         images, pairs = _birds(folder)
         for number, pair in enumerate(pairs):
             yield f"pair {number} of {BIRDS_LIST}", (pair, images)
 
     def absent(self, folder: Path, split: str) -> Iterator[Path]:
-        """Photographs of the list, be they in a pair or not."""
+        # Be they in a pair or not.
         return missing_from(folder / name for name in _birds(folder)[0])
 
     def pair(self, folder: Path, split: str, row: Any) -> Pair:
-        """Find the parts that both photographs have."""
         try:
             (first, second), images = row
             source, target = images[first], images[second]
@@ -369,7 +331,6 @@ class Birds(Source):
             raise BrokenAnnotationError(f"its annotation is incomplete: {error!r}") from None
 
     def classes(self, folder: Path, split: str) -> Iterable[str]:
-        """All species of the list."""
         return (_species(image) for image in _birds(folder)[0].values())
 
 
@@ -389,3 +350,277 @@ def _birds(folder: Path) -> tuple[dict[str, Any], list[Any]]:
 def _species(image: Any) -> str:
     """Return "Gray Kingbird" for "078.Gray_Kingbird"."""
     return str(image["species"]).rpartition(".")[2].replace("_", " ")
+
+
+# Of each class, what its photographs' names begin with, and how the ten go on.
+_WILLOW_NAMES = {
+    "car(G)": ("Cars_", "006a 007a 008b 009b 013b 017a 017b 019a 019b 022a"),
+    "car(M)": ("Cars_", "000a 004b 006a 008a 013b 014b 015a 017a 017b 022a"),
+    "car(S)": ("Cars_", "000a 001b 004b 008a 014a 014b 015a 028a 028b 031"),
+    "duck(S)": ("060_", "0000 0002 0005 0010 0013 0026 0030 0036 0044 0071"),
+    "motorbike(G)": ("Motorbikes_", "001a 002a 003b 011a 015a 020 023 038 039 040"),
+    "motorbike(M)": ("Motorbikes_", "003b 007a 010b 015a 020 024 030 032 038 039"),
+    "motorbike(S)": ("Motorbikes_", "004b 007a 010a 010b 022 024 028 030 032 035"),
+    "winebottle(M)": ("246_", "0001 0002 0003 0019 0021 0038 0090 0091 0099 0100"),
+    "winebottle(wC)": ("246_", "0018 0019 0021 0029 0038 0042 0052 0061 0090 0091"),
+    "winebottle(woC)": ("246_", "0001 0002 0003 0006 0010 0032 0056 0080 0099 0100"),
+}
+WILLOW_CLASSES = tuple(_WILLOW_NAMES)
+WILLOW_RELEASED = {
+    name: tuple(f"{start}{end}" for end in ends.split())
+    for name, (start, ends) in _WILLOW_NAMES.items()
+}
+WILLOW_POINTS = 10
+WILLOW_LIST = "test_pairs.csv"
+# Of the names and digests of the release's 100 photographs and 100 annotations.
+WILLOW_DIGEST = "35ef3b1d25c067b4748134b67722e4e8065eb105c399fec530e0fada6258ed24"
+
+
+class _PfWillow(Source):
+    """Ten points on each of two photographs; a list of pairs, ten x and ten y of both in a row."""
+
+    name = "PF-WILLOW"
+    folders = ("pf-willow", "PF-WILLOW", "PF-dataset-WILLOW", "pf-willow/PF-dataset-WILLOW")
+    marks = (WILLOW_LIST, *WILLOW_CLASSES)
+    needs = (WILLOW_LIST,)
+    expected = (
+        f"{WILLOW_LIST} with the photographs, or folders such as car(G) with .png and .mat files"
+    )
+    address = "https://www.di.ens.fr/willow/research/proposalflow/"
+    counts = MappingProxyType({"test": 900})
+    protocol = (
+        "PF-WILLOW: a point is right within t times the larger side of the target points' box"
+    )
+
+    def layout(self, folder: Path) -> Source:
+        return self if (folder / WILLOW_LIST).is_file() else _RawPfWillow()
+
+    def files(self, folder: Path, split: str, row: list[str]) -> list[Path]:
+        return [_willow_photo(folder, name) for name in row[:2]]
+
+    def pair(self, folder: Path, split: str, row: list[str]) -> Pair:
+        if len(row) < 2 + 4 * WILLOW_POINTS:
+            raise BrokenAnnotationError(f"it has {len(row)} columns, not {2 + 4 * WILLOW_POINTS}")
+        try:
+            numbers = np.array([float(cell) for cell in row[2 : 2 + 4 * WILLOW_POINTS]])
+        except ValueError:
+            raise BrokenAnnotationError("its points are not numbers") from None
+        ours, theirs = numbers.reshape(2, 2, WILLOW_POINTS).transpose(0, 2, 1) - 1.0
+        return _willow_pair(self.files(folder, split, row), ours, theirs)
+
+    def classes(self, folder: Path, split: str) -> Iterable[str]:
+        return WILLOW_CLASSES
+
+
+class _RawPfWillow(_PfWillow):
+    """The same as it was released: a folder of annotations for each class, read by itself."""
+
+    needs = WILLOW_CLASSES
+    by_list = False
+
+    def absent(self, folder: Path, split: str) -> Iterator[Path]:
+        for name in WILLOW_CLASSES:
+            here = folder / name
+            stems = _stems(here)
+            # Where none has a name of the release's it is something else, and the digest says so.
+            if here.is_dir() and (not stems or not stems.isdisjoint(WILLOW_RELEASED[name])):
+                stems |= set(WILLOW_RELEASED[name])
+            files = (here / f"{stem}{end}" for stem in sorted(stems) for end in (".png", ".mat"))
+            yield from missing_from(files)
+
+    def altered(self, folder: Path) -> list[str]:
+        if _digest(folder) == WILLOW_DIGEST:
+            return []
+        return [f"the files in {folder} are not those of the release, by their SHA-256"]
+
+    def check(self, folder: Path, split: str, given: bool) -> None:
+        # What is not the release is taken where the user says so.
+        if not given and (found := _digest(folder)) != WILLOW_DIGEST:
+            raise InputError(
+                f"{folder} is not PF-WILLOW as it was released: the SHA-256 of its files begins "
+                f"{found[:12]}, not {WILLOW_DIGEST[:12]}; pass root to use it all the same, or get "
+                f"it anew from {self.address}"
+            )
+
+    def read(self, folder: Path, split: str) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+        points: dict[str, dict[Path, np.ndarray]] = {name: {} for name in WILLOW_CLASSES}
+        broken_files = []
+        for name in WILLOW_CLASSES:
+            for stem in sorted(_stems(folder / name)):
+                path, photo = (folder / name / f"{stem}{end}" for end in (".mat", ".png"))
+                if not path.is_file():
+                    broken_files.append(
+                        f"{name}/{photo.name} was skipped: its annotation {path} is missing"
+                    )
+                    continue
+                try:
+                    points[name][photo] = check_points(_willow_points(path), photo, "annotated")
+                except BrokenAnnotationError as broken:
+                    broken_files.append(f"{name}/{path.name} was skipped: {broken}")
+        pairs, skipped = collect(
+            (f"{name}/{one.stem}-{other.stem}", partial(_willow_pair, (one, other), ours, theirs))
+            for name, those in points.items()
+            for (one, ours), (other, theirs) in permutations(those.items(), 2)
+        )
+        return pairs, (*broken_files, *skipped)
+
+
+def _digest(folder: Path) -> str:
+    """The SHA-256 of the files of the raw release, whatever folder they are in."""
+    lines = [
+        f"{digest_of_file(path)}  {path.parent.name}/{path.name}\n"
+        for name in WILLOW_CLASSES
+        for path in sorted((folder / name).glob("*.*"))
+        if path.suffix in (".png", ".mat")
+    ]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _stems(folder: Path) -> set[str]:
+    return {path.stem for path in folder.glob("*.*") if path.suffix in (".png", ".mat")}
+
+
+def _willow_pair(photos: Sequence[Path], ours: np.ndarray, theirs: np.ndarray) -> Pair:
+    points = matched_points(ours, theirs, *photos)
+    return _pair(photos, points, photos[0].parent.name, extent(points[1]))
+
+
+def _pair(
+    photos: Sequence[Path], points: Sequence[np.ndarray], category: str, length: float
+) -> Pair:
+    """The pair that is called after its class and photographs."""
+    id = f"{category}/{photos[0].stem}-{photos[1].stem}"
+    return Pair(id, photos[0], photos[1], points[0], points[1], category, length)
+
+
+def _willow_photo(folder: Path, name: str) -> Path:
+    """Find a listed photograph; lists begin with a folder that may be called otherwise."""
+    parts = Path(name.strip()).parts
+    tails = [folder.joinpath(*parts), folder.joinpath(*parts[1:])]
+    tails.append(folder.joinpath("PF-dataset-WILLOW", *parts[1:]))
+    if found := next((path for path in tails if path.is_file()), None):
+        return found
+    # One that is gone was where its neighbours are, or where other classes are.
+    near = [path for path in tails if path.parent.is_dir()]
+    return [*near, *(path for path in reversed(tails) if path.parent.parent.is_dir()), tails[0]][0]
+
+
+def _willow_points(path: Path) -> np.ndarray:
+    points = read_mat(path, "pts_coord")
+    if points.shape != (2, WILLOW_POINTS):
+        raise BrokenAnnotationError(
+            f"its pts_coord is of shape {points.shape}, not (2, {WILLOW_POINTS})"
+        )
+    return points.T - 1.0
+
+
+SOURCES: dict[str, Source] = {
+    "pf-willow": _PfWillow(),
+    "spair": _SPair(),
+    "pf-pascal": _PfPascal(),
+    "caltech": _Caltech(),
+    "birds": _Birds(),
+}
+PAIR_SETS: tuple[str, ...] = tuple(SOURCES)
+
+
+def load_pairs(
+    name: str, root: str | os.PathLike[str] | None = None, split: str = "test"
+) -> PairSet:
+    """Load a data set of pairs of photographs.
+
+    Parameters
+    ----------
+    name : {"pf-willow", "spair", "pf-pascal", "caltech", "birds"}
+    root : path, optional
+        The data set's folder, or one above it. Without it: the folder that ``FROT_DATA`` names,
+        folders beside a checkout, and the cache. Nothing is downloaded.
+    split : {"test", "val", "trn"}
+        PF-WILLOW, Caltech-101 and birds have "test" alone.
+
+    Returns
+    -------
+    PairSet
+        Annotations that cannot be used are left out and named in `PairSet.skipped`.
+
+    Raises
+    ------
+    InputError
+        If it is not there, or no pair of it can be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> load_pairs("spair", tempfile.mkdtemp())
+    Traceback (most recent call last):
+    ...
+    frot.InputError: SPair-71k is not in ...
+    """
+    pairs = find_source(name).load(root, split)
+    if not pairs.pairs:
+        why = f"; the first: {pairs.skipped[0]}" if pairs.skipped else ""
+        raise InputError(f"{pairs.name} has no pair that can be used{why}")
+    return pairs
+
+
+def find_source(name: str) -> Source:
+    """Return the data set of that name, or refuse it."""
+    if name not in SOURCES:
+        raise InputError(
+            f"name={name!r} is not a set of pairs; give one of {quote_some(PAIR_SETS)}"
+        )
+    return SOURCES[name]
+
+
+def verify_pairs(
+    name: str, root: str | os.PathLike[str] | None = None, split: str = "test"
+) -> Verification:
+    """Say exactly what is missing from a data set: folders, files, pairs against the published.
+
+    Every file that a list of pairs asks for, or that belongs to another one, is looked for; one
+    that is gone is named, or the folder that it was in if all of that is gone.
+
+    Parameters
+    ----------
+    name, root, split :
+        As for `load_pairs`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> print(verify_pairs("pf-pascal", tempfile.mkdtemp()))
+    PF-PASCAL: incomplete, 0 of 299 pairs
+      - PF-PASCAL is not in ...: its folder holds ...; get it from https://...
+    """
+    return find_source(name).verify(root, split)
+
+
+def pf_willow(root: str | os.PathLike[str] | None = None, split: str = "test") -> PairSet:
+    """Load the 900 ordered pairs of PF-WILLOW, from either of its public layouts.
+
+    The raw release has a folder for each class, with ``<image>.png`` and ``<image>.mat``
+    (``pts_coord``, 2 x 10). The other layout adds ``test_pairs.csv``: two paths, then ten x and
+    ten y of the source and of the target. Both count pixels from one, as MATLAB does; one is
+    subtracted. Classes are named after their folders, of which the three of cars share photographs.
+
+    Parameters
+    ----------
+    root : path, optional
+        The data set's folder, or one above it. Without it: the folder that ``FROT_DATA`` names,
+        folders beside a checkout and the cache; it has to be the release, by its SHA-256.
+    split : {"test"}
+
+    Raises
+    ------
+    InputError
+        If it is not there; the message says what was looked for, and where to get it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> pf_willow(tempfile.mkdtemp())
+    Traceback (most recent call last):
+    ...
+    frot.InputError: PF-WILLOW is not in ...: its folder holds test_pairs.csv with ...
+    """
+    return SOURCES["pf-willow"].load(root, split)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from frot.correspondence.evaluation._result import Evaluation, Record, read_evaluation
-from frot.correspondence.evaluation._run import evaluate
+from frot.correspondence.evaluation._run import evaluate, read_evaluation
 from frot.correspondence.evaluation._table import ResultTable, result_table
+from frot.correspondence.evaluation.scores import Evaluation, Record
 
 __all__ = ["Evaluation", "Record", "ResultTable", "evaluate", "read_evaluation", "result_table"]

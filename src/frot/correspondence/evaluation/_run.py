@@ -1,4 +1,4 @@
-"""`evaluate`: every pair of a data set matched and scored, wherever, though processes may die."""
+"""`evaluate`: every pair of a data set matched, scored and kept, though processes may die."""
 
 from __future__ import annotations
 
@@ -8,32 +8,31 @@ import os
 import pickle
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from frot._base.errors import InputError, MissingDependencyError, collect_warnings, require
+from frot._base.files import check_path
+from frot._base.fingerprint import fingerprint
 from frot._base.parallel import check_n_jobs, spread
 from frot._base.store import Store
-from frot.correspondence._score import mask_score, outline_mask, point_errors
-from frot.correspondence.datasets import PairSet
-from frot.correspondence.datasets.pair_set import Pair
-from frot.correspondence.datasets.source import BrokenAnnotationError, photo_size
-from frot.correspondence.evaluation._result import (
+from frot.correspondence.datasets.pair_set import BrokenAnnotationError, Pair, PairSet, photo_size
+from frot.correspondence.evaluation.scores import (
     Evaluation,
     Record,
-    describe,
-    evaluation_of,
-    open_store,
-    read_records,
+    mask_score,
+    outline_mask,
+    point_errors,
 )
 from frot.solvers.progress import counting_bar
 
-__all__ = ["DIED", "evaluate"]
+__all__ = ["DIED", "describe", "evaluate", "open_store", "read_evaluation", "read_records"]
 
 
 def evaluate(
@@ -130,30 +129,130 @@ def evaluate(
     return evaluation_of(about, tuple(known[pair.id] for pair in chosen))
 
 
+def read_evaluation(store: str | os.PathLike[str]) -> Evaluation:
+    """Read what a store holds, be the run finished or not.
+
+    Raises
+    ------
+    InputError
+        If the file is not there, or is not a store of an evaluation.
+    """
+    with open_store(store, None) as kept:
+        return evaluation_of(kept.about, tuple(read_records(kept).values()))
+
+
+def evaluation_of(about: Mapping[str, Any], records: tuple[Record, ...]) -> Evaluation:
+    """Return the evaluation of what `describe` said it is of."""
+    return Evaluation(
+        about["data set"],
+        records,
+        tuple(about["skipped"]),
+        about["protocol"],
+        about["score"],
+        about["settings"],
+        tuple(about["notes"]),
+    )
+
+
+def describe(pairs: PairSet, matcher: Any) -> dict[str, Any]:
+    """Return data set, matcher and rules, as JSON can hold them."""
+    from importlib.metadata import version
+
+    known = getattr(matcher, "fingerprint", None)
+    return {
+        "data set": pairs.name,
+        "pairs": pairs.fingerprint,
+        "matcher": known if isinstance(known, str) else fingerprint(matcher=matcher),
+        "settings": _settings(matcher),
+        "protocol": pairs.protocol,
+        "score": pairs.score,
+        "skipped": list(pairs.skipped),
+        "notes": list(pairs.notes),
+        "version": version("frot"),
+    }
+
+
+def _settings(matcher: Any) -> dict[str, str]:
+    """What a matcher says of itself, in words, for tables and for messages."""
+    named = getattr(matcher, "settings", matcher)
+    if is_dataclass(named):
+        named = {one.name: getattr(named, one.name) for one in fields(named)}
+    if not isinstance(named, Mapping):
+        named = {"matcher": getattr(matcher, "__qualname__", type(matcher).__qualname__)}
+    if (backbone := getattr(matcher, "backbone", None)) is not None:
+        layers = getattr(backbone, "layers", ())
+        known = {"backbone": getattr(backbone, "name", backbone), "layers": len(layers)}
+        named = {**named, **known}
+    return {str(name): str(value) for name, value in named.items()}
+
+
+def open_store(
+    path: str | os.PathLike[str] | None, about: Mapping[str, Any] | None, resume: bool = False
+) -> Store:
+    """Open the store of an evaluation; `about` is what it is for, None to read what there is.
+
+    Raises
+    ------
+    InputError
+        If the file is there and `resume` is false, or is of other work; the message says which.
+    """
+    if not resume and about is not None and path is not None:
+        # An empty file is what a process leaves that is killed before its first write.
+        there = check_path(path, "store").expanduser()
+        if there.is_file() and there.stat().st_size:
+            raise InputError(
+                f"store: {there} is there already; pass resume=True to go on from it, or another "
+                "path"
+            )
+    store = Store(path, "an evaluation", about)
+    if about is not None and (difference := _difference(store.about, about)):
+        store.close()
+        raise InputError(f"store: {store.path} {difference}; give another path")
+    return store
+
+
+def read_records(store: Store) -> dict[str, Record]:
+    """Every pair that is kept, by id and in the order of ids."""
+    return {key: Record.from_json(known) for key, known in sorted(store.finished().items())}
+
+
+def _difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """What is other about the work that a store was begun with; None where it is the same."""
+    if was["data set"] != now["data set"]:
+        return f"is of {was['data set']}, not of {now['data set']}"
+    if was["pairs"] != now["pairs"]:
+        return f"is of other pairs, points or photographs of {now['data set']}"
+    if was["matcher"] != now["matcher"]:
+        old, new = was["settings"], now["settings"]
+        changed = [
+            f"{name} was {old.get(name)} and is {new.get(name)}"
+            for name in dict.fromkeys([*old, *new])
+            if old.get(name) != new.get(name)
+        ]
+        what = "; ".join(changed) or "its fingerprint has changed"
+        return f"was begun with another matcher: {what}"
+    if was["version"] != now["version"]:
+        # Another version may match otherwise: its pairs do not belong into the same table.
+        return f"was begun with frot {was['version']}, and this is {now['version']}"
+    return None
+
+
 # The matcher of this process: networks are loaded once, not once a pair.
 _LOADED: dict[str, Any] = {}
 
 
-@dataclass(frozen=True, eq=False)
-class PickledMatcher:
-    """A matcher on its way to another process: by its bytes, or by a file that holds them."""
-
-    digest: str
-    content: bytes | None = None
-    path: str | None = None
-
-    def open(self) -> Any:
-        """Return the matcher; the same object for every pair in a process."""
-        if self.digest not in _LOADED:
-            content = Path(str(self.path)).read_bytes() if self.content is None else self.content
-            _LOADED.clear()
-            _LOADED[self.digest] = pickle.loads(content)
-        return _LOADED[self.digest]
+def _loaded(digest: str, read: Callable[[], bytes]) -> Any:
+    """Return the matcher that was pickled; the same object for every pair in a process."""
+    if digest not in _LOADED:
+        content = read()
+        _LOADED.clear()
+        _LOADED[digest] = pickle.loads(content)
+    return _LOADED[digest]
 
 
 @contextmanager
-def pickled_matcher(matcher: Any, *, by_file: bool) -> Iterator[PickledMatcher]:
-    """Yield a carrier of the matcher; a file serves the processes of one machine.
+def pickled_matcher(matcher: Any, *, by_file: bool) -> Iterator[Callable[[], Any]]:
+    """Yield what returns the matcher in another process; a file serves those of one machine.
 
     Raises
     ------
@@ -170,19 +269,20 @@ def pickled_matcher(matcher: Any, *, by_file: bool) -> Iterator[PickledMatcher]:
         ) from None
     digest = hashlib.sha256(content).hexdigest()
     if not by_file:
-        yield PickledMatcher(digest, content)
+        yield partial(_loaded, digest, partial(bytes, content))
         return
     with tempfile.TemporaryDirectory(prefix="frot-") as folder:
         path = Path(folder) / "matcher.pickle"
         path.write_bytes(content)
-        yield PickledMatcher(digest, path=str(path))
+        yield partial(_loaded, digest, path.read_bytes)
 
 
 class Task(NamedTuple):
     """A pair and what to match it with."""
 
     pair: Pair
-    matcher: Any
+    # Returns the matcher, in whatever process.
+    matcher: Callable[[], Any]
     masks: bool
 
 
@@ -191,21 +291,24 @@ def match_pair(task: Task) -> Record:
     pair = task.pair
     start = time.perf_counter()
     try:
-        matcher = task.matcher.open() if isinstance(task.matcher, PickledMatcher) else task.matcher
+        matcher = task.matcher()
         with collect_warnings() as heard:
             match = matcher(pair.source, pair.target)
             found = np.asarray(match.transfer(pair.source_points).points, dtype=float)
         seconds = time.perf_counter() - start
         # What is not proven yet would take longer to prove than the match took.
         result = getattr(match, "proven", None)
+        proof = {} if result is None else {
+            "status": result.status.name,
+            **{name: float(getattr(result, name)) for name in ("value", "lower", "upper")},
+        }  # fmt: skip
         return Record(
             pair.id,
             pair.category,
             points=found,
             alpha={str(name): float(weight) for name, weight in dict(match.alpha or {}).items()},
             seconds=seconds,
-            status=getattr(getattr(result, "status", None), "name", None),
-            **{name: _number(result, name) for name in ("value", "lower", "upper")},
+            **proof,
             warnings=tuple(dict.fromkeys(heard)),
             tags=pair.tags,
             image_share=_image_share(pair),
@@ -236,11 +339,6 @@ def _image_share(pair: Pair) -> float | None:
         return float(pair.length) / max(photo_size(pair.target))
     except BrokenAnnotationError:
         return None
-
-
-def _number(result: Any, name: str) -> float | None:
-    value = getattr(result, name, None)
-    return None if value is None else float(value)
 
 
 def _cloudpickle() -> Any:
@@ -300,10 +398,10 @@ def _worker_died(error: Exception) -> bool:
 
 
 @contextmanager
-def _ready(matcher: Any, backend: str, workers: int) -> Iterator[tuple[Any, Send]]:
-    """Yield the matcher in the form it travels in, and what does tasks with it."""
+def _ready(matcher: Any, backend: str, workers: int) -> Iterator[tuple[Callable[[], Any], Send]]:
+    """Yield what returns the matcher where tasks are done, and what does them."""
     if backend == "loky" and workers == 1:
-        yield matcher, lambda tasks: spread(match_pair, tasks, 1)
+        yield lambda: matcher, lambda tasks: spread(match_pair, tasks, 1)
         return
     joblib: Any = require("joblib", "parallel")
     where = {"backend": "dask"} if backend == "dask" else {"backend": "loky", "n_jobs": workers}

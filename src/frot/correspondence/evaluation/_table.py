@@ -8,20 +8,19 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frot._base.errors import InputError
 from frot._base.files import check_writable, replacing
-from frot.correspondence._score import Estimate, Per
 from frot.correspondence.datasets.sets import SPAIR_CLASSES, SPAIR_FLAGS
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from frot.correspondence.evaluation._result import Evaluation
+    from frot.correspondence.evaluation.scores import Estimate, Evaluation, Per
 
 __all__ = [
     "THRESHOLDS",
@@ -280,17 +279,7 @@ def _escaped(text: str) -> str:
     return "".join(SPECIAL.get(letter, letter) for letter in text).replace("--", "-{}-")
 
 
-PAPER = "the FROT paper's supplement, per-class table"
-HPF, SCOT = "HPF (ICCV 2019)", "SCOT (CVPR 2020)"
-# Learned since; each figure as the place named has it.
-DHPF = "DHPF (ECCV 2020), README of juhongm999/dhpf"
-CATS = "CATs (NeurIPS 2021), README of SunghwanHong/CATs"
-CATS_WILLOW = "CATs (NeurIPS 2021), its page on Papers with Code"
-SCORRSAN = "SCorrSAN (ECCV 2022), README of ShuaiyiHuang/SCorrSAN"
-GEOAWARE = "GeoAware-SC (CVPR 2024), abstract of arXiv 2311.17034"
-GEOMETRY = 'table 1 of "Geometry Matters: 3D Foundation Priors" (Jesslen et al.)'
-TRAINED = "trained on SPair-71k"
-# What the layers or the network were chosen with.
+# What the layers or the network were chosen with, in the rows of the paper's long table.
 CHOSEN = {
     "original": "trained on other data",
     "fine-tuned": "trained on SPair-71k",
@@ -301,6 +290,7 @@ CHOSEN = {
 SHORT = ("HPF", "OT-HPF", "OT", "FROT eta=0.3", "FROT eta=0.5", "FROT eta=0.7")
 
 
+@cache
 def published(name: str) -> tuple[Row, ...]:
     """Return what is published for a data set; nothing for splits other than the test's.
 
@@ -309,74 +299,29 @@ def published(name: str) -> tuple[Row, ...]:
     >>> [(row.method, row.all) for row in published("PF-WILLOW")]
     [('HPF', 74.4), ('OT-HPF', 76.2), ('CATs', 79.2), ('SCorrSAN', 80.0)]
     """
-    return ROWS.get(name, ())
+    # "As reported": whose source does not say how it is averaged.
+    others = [
+        Row(row["method"], row["measure"], row["source"], {}, float(row["all"]))
+        for row in _read("published.csv")
+        if row["data set"] == name
+    ]
+    return (*(_paper() if name == "SPair-71k test" else ()), *others)
 
 
-def _theirs(
-    method: str,
-    source: str,
-    total: float,
-    note: str,
-    classes: Any = None,
-    short: bool = True,
-    measure: str = "PCK 0.1 per image",
-) -> Row:
-    return Row(method, measure, f"{source}; {note}", classes or {}, total, short=short)
-
-
-def _reported(method: str, source: str, total: float, note: str) -> Row:
-    """A row whose source does not say how it is averaged."""
-    return _theirs(method, source, total, note, measure="PCK 0.1 as reported")
+def _read(name: str) -> Iterator[dict[str, str]]:
+    """The rows of a file beside this one."""
+    path = files("frot.correspondence.evaluation").joinpath(name)
+    return csv.DictReader(path.read_text(encoding="utf-8").splitlines())
 
 
 def _paper() -> Iterator[Row]:
-    """Read the rows of the paper's long table, a copy of which is beside this file."""
-    text = (
-        files("frot.correspondence.evaluation")
-        .joinpath("published_spair.csv")
-        .read_text(encoding="utf-8")
-    )
-    for row in csv.DictReader(text.splitlines()):
+    """The rows of the paper's long table."""
+    for row in _read("published_spair.csv"):
         kind, method = row["chosen"], row["method"]
         short = kind != "original" and (method in SHORT or method.startswith("SRW k=50 T=3"))
+        source = f"the FROT paper's supplement, per-class table; {CHOSEN[kind]}"
         classes = {name: float(row[name]) for name in SPAIR_CLASSES}
-        yield _theirs(method, PAPER, float(row["all"]), CHOSEN[kind], classes, short)
-
-
-ROWS: dict[str, tuple[Row, ...]] = {
-    "SPair-71k test": (
-        *_paper(),
-        _theirs("OT-HPF", SCOT, 35.4, "its own release"),
-        _theirs("OT-HPF without CAM", SCOT, 34.8, "its own release"),
-        _reported("DHPF, no points", DHPF, 27.7, f"ResNet-101, {TRAINED} without its points"),
-        _reported("DHPF", DHPF, 37.3, f"ResNet-101, {TRAINED}"),
-        _reported("CATs, features as they were", CATS, 42.4, TRAINED),
-        _reported("CATs", CATS, 49.9, TRAINED),
-        _reported("SCorrSAN", SCORRSAN, 55.3, TRAINED),
-        _theirs("DIFT", GEOMETRY, 52.9, "Stable Diffusion, nearest neighbours"),
-        _theirs("DINOv2", GEOMETRY, 53.9, "nearest neighbours"),
-        _theirs("SD+DINO", GEOMETRY, 59.9, "Stable Diffusion and DINOv2, nearest neighbours"),
-        _reported("GeoAware-SC, zero-shot", GEOAWARE, 65.4, "Stable Diffusion and DINOv2"),
-        _theirs("3D-SC", GEOMETRY, 73.0, "Stable Diffusion and DINO, trained without points"),
-        _reported("GeoAware-SC", GEOAWARE, 85.6, f"Stable Diffusion and DINOv2, {TRAINED}"),
-    ),
-    "PF-PASCAL test": (
-        _theirs("HPF", HPF, 84.8, "ResNet-101, layers chosen"),
-        _theirs("OT-HPF", SCOT, 85.4, "ResNet-101, layers chosen"),
-        _reported(
-            "DHPF, no points", DHPF, 82.1, "ResNet-101, trained on PF-PASCAL without its points"
-        ),
-        _reported("DHPF", DHPF, 90.7, "ResNet-101, trained on PF-PASCAL"),
-        _reported("CATs", CATS, 92.6, "trained on PF-PASCAL"),
-        _reported("SCorrSAN", SCORRSAN, 93.3, "trained on PF-PASCAL"),
-    ),
-    "PF-WILLOW": (
-        _theirs("HPF", HPF, 74.4, "ResNet-101, layers chosen on PF-PASCAL"),
-        _theirs("OT-HPF", SCOT, 76.2, "ResNet-101, layers chosen on PF-PASCAL"),
-        _reported("CATs", CATS_WILLOW, 79.2, "trained on PF-PASCAL"),
-        _reported("SCorrSAN", SCORRSAN, 80.0, "trained on PF-PASCAL"),
-    ),
-}
+        yield Row(method, "PCK 0.1 per image", source, classes, float(row["all"]), short=short)
 
 
 THRESHOLDS = (0.05, 0.1, 0.15)

@@ -1,34 +1,222 @@
-"""What an evaluation found: a record for every pair, kept in a store, and scores of all of them."""
+"""Scores of transferred points and masks: of a pair, and of all pairs of an evaluation."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from frot._base.errors import InputError
-from frot._base.files import check_path
-from frot._base.fingerprint import fingerprint
-from frot._base.store import Store
 from frot._base.validate import check_choice
-from frot.correspondence._score import Estimate, Per, mean_of, pck, pck_difference
-from frot.correspondence.datasets import PairSet
 from frot.correspondence.evaluation._table import THRESHOLDS, ResultTable, result_table
 
 __all__ = [
+    "Estimate",
     "Evaluation",
+    "MaskScore",
     "Record",
-    "describe",
-    "evaluation_of",
-    "open_store",
-    "read_evaluation",
-    "read_records",
+    "mask_score",
+    "mean_of",
+    "outline_mask",
+    "pck",
+    "pck_difference",
+    "point_errors",
 ]
 
-NOTHING = np.zeros(0)
+Per = Literal["image", "point"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A share or a difference of shares, and its standard error.
+
+    Parameters
+    ----------
+    value : float
+        The estimate.
+    standard_error : float
+        From the spread between pairs, which are taken as independent; NaN for a single one.
+    count : int
+        Pairs it is made of.
+
+    Examples
+    --------
+    >>> print(Estimate(0.5712, 0.0123, 900))
+    57.1 ± 1.2
+    """
+
+    value: float
+    standard_error: float
+    count: int
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:.1f} ± {100 * self.standard_error:.1f}"
+
+
+def point_errors(found: Any, truth: Any, length: float) -> np.ndarray:
+    r"""Return how far points are from where they belong, in units of the object's size.
+
+    .. math:: e_k = \|\hat q_k - q_k\|_2 / \ell
+
+    In pixels of the photograph as it is on disk; since photographs are resized by one ratio for
+    both sides, comparing with :math:`t \ell r` in resized pixels is the same. A point that is not
+    finite is infinitely far off.
+
+    Parameters
+    ----------
+    found, truth : arrays of shape (k, 2)
+    length : float
+
+    Returns
+    -------
+    array of shape (k,)
+
+    Examples
+    --------
+    >>> point_errors([[3.0, 4.0]], [[0.0, 0.0]], 50.0)
+    array([0.1])
+    """
+    found, truth = np.asarray(found, dtype=float), np.asarray(truth, dtype=float)
+    if found.shape != truth.shape:
+        raise InputError(
+            f"found: has shape {found.shape} and truth {truth.shape}; there is one for one"
+        )
+    distances = np.linalg.norm(found - truth, axis=1) / length
+    return np.where(np.isfinite(distances), distances, np.inf)
+
+
+def pck(errors: Sequence[Any], threshold: float = 0.1, per: Per = "image") -> Estimate:
+    r"""Return the percentage of correct keypoints, as a share.
+
+    .. math::
+        \mathrm{PCK}_\mathrm{image} = \frac1N \sum_i \frac1{K_i} \sum_k [e_{ik} \le t],
+        \qquad
+        \mathrm{PCK}_\mathrm{point} = \frac{\sum_i \sum_k [e_{ik} \le t]}{\sum_i K_i}
+
+    The first is what the paper and its predecessors report, the second what most have since 2023.
+
+    Parameters
+    ----------
+    errors : sequence of N arrays of shapes (K_i,)
+        As from `point_errors`.
+    threshold : float
+    per : {"image", "point"}
+
+    Returns
+    -------
+    Estimate
+        The standard error of the second is that of a ratio of sums over pairs: points of one pair
+        are not independent.
+
+    Examples
+    --------
+    >>> errors = [[0.05, 0.2], [0.0, 0.1, 0.1, 0.1]]
+    >>> pck(errors).value, round(pck(errors, per="point").value, 3)
+    (0.75, 0.833)
+    """
+    hits, points = _hits(errors, threshold)
+    return _averaged(hits, points, per)
+
+
+def pck_difference(
+    first: Sequence[Any], second: Sequence[Any], threshold: float = 0.1, per: Per = "image"
+) -> Estimate:
+    """Return the PCK of the first less that of the second, on the same pairs in the same order.
+
+    What makes a pair easy is common to both, so the standard error is that of the differences.
+
+    Examples
+    --------
+    >>> pck_difference([[0.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 1.0]])
+    Estimate(value=0.5, standard_error=0.0, count=2)
+    """
+    ours, points = _hits(first, threshold)
+    theirs, others = _hits(second, threshold)
+    if not np.array_equal(points, others):
+        raise InputError("second: is of other pairs than first; give the same in the same order")
+    return _averaged(ours - theirs, points, per)
+
+
+class MaskScore(NamedTuple):
+    """How well a mask was transferred."""
+
+    lt_acc: float
+    iou: float
+
+
+def mask_score(found: Any, truth: Any) -> MaskScore:
+    r"""Return label transfer accuracy and intersection over union of two masks.
+
+    .. math::
+        \mathrm{LT\text{-}ACC} = \frac{|\{p : \hat M_p = M_p\}|}{hw}, \qquad
+        \mathrm{IoU} = \frac{|\hat M \cap M|}{|\hat M \cup M|}
+
+    Examples
+    --------
+    >>> mask_score([[True, True, False, False]], [[False, True, False, False]])
+    MaskScore(lt_acc=0.75, iou=0.5)
+    """
+    found, truth = np.asarray(found, dtype=bool), np.asarray(truth, dtype=bool)
+    if found.shape != truth.shape:
+        raise InputError(f"found: has shape {found.shape} and truth {truth.shape}; make them one")
+    union = np.count_nonzero(found | truth)
+    iou = np.count_nonzero(found & truth) / union if union else 1.0
+    return MaskScore(float(np.mean(found == truth)), float(iou))
+
+
+def outline_mask(outline: Any, h: int, w: int) -> np.ndarray:
+    """Return which pixels, (h, w), have their centres inside a closed outline: even-odd rule.
+
+    The outline is x and y of its corners, (k, 2), pixel (0, 0) having its centre at (0, 0).
+
+    Examples
+    --------
+    >>> outline_mask([[-0.5, -0.5], [1.5, -0.5], [1.5, 0.5], [-0.5, 0.5]], 2, 3).astype(int)
+    array([[1, 1, 0],
+           [0, 0, 0]])
+    """
+    corners = np.asarray(outline, dtype=float)
+    if corners.ndim != 2 or corners.shape[1] != 2 or not np.isfinite(corners).all():
+        raise InputError("outline: has to be finite pairs of x and y")
+    inside = np.zeros((h, w), dtype=bool)
+    x, y = np.arange(w), np.arange(h)
+    for (x0, y0), (x1, y1) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+        crossed = np.flatnonzero((y0 <= y) != (y1 <= y))
+        if len(crossed):
+            at = x0 + (y[crossed] - y0) * ((x1 - x0) / (y1 - y0))
+            inside[crossed] ^= x < at[:, None]
+    return inside
+
+
+def _hits(errors: Sequence[Any], threshold: float) -> tuple[np.ndarray, np.ndarray]:
+    arrays = [np.asarray(one, dtype=float) for one in errors]
+    if not arrays or any(one.ndim != 1 or not len(one) for one in arrays):
+        raise InputError("errors: has to be one or more arrays of one or more errors each")
+    # A point at the threshold is right; rounding of the distance must not make it wrong.
+    limit = threshold * (1.0 + 1e-12)
+    hits = np.array([np.count_nonzero(one <= limit) for one in arrays], dtype=float)
+    return hits, np.array([len(one) for one in arrays], dtype=float)
+
+
+def _averaged(hits: np.ndarray, points: np.ndarray, per: Per) -> Estimate:
+    if per not in ("image", "point"):
+        raise InputError(f"per={per!r} is not a way to average; give 'image' or 'point'")
+    return mean_of(hits / points) if per == "image" else _ratio(hits, points)
+
+
+def mean_of(values: np.ndarray) -> Estimate:
+    """Return the mean over pairs, and its standard error."""
+    return _ratio(values, np.ones(len(values)))
+
+
+def _ratio(sums: np.ndarray, sizes: np.ndarray) -> Estimate:
+    """Estimate sum(sums) / sum(sizes) and its error by linearisation."""
+    n, total = len(sums), sizes.sum()
+    value = sums.sum() / total
+    spread = np.sqrt(n * ((sums - value * sizes) ** 2).sum() / (n - 1)) / total if n > 1 else np.nan
+    return Estimate(float(value), float(spread), n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +254,7 @@ class Record:
     id: str
     category: str
     failure: str | None = None
-    errors: np.ndarray = field(default_factory=lambda: NOTHING)
+    errors: np.ndarray = field(default_factory=lambda: np.zeros(0))
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
     alpha: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
@@ -94,96 +282,6 @@ class Record:
             "warnings": tuple(known["warnings"]),
         }
         return Record(**{**known, **arrays})
-
-
-def describe(pairs: PairSet, matcher: Any) -> dict[str, Any]:
-    """Return data set, matcher and rules, as JSON can hold them."""
-    from importlib.metadata import version
-
-    known = getattr(matcher, "fingerprint", None)
-    return {
-        "data set": pairs.name,
-        "pairs": pairs.fingerprint,
-        "matcher": known if isinstance(known, str) else fingerprint(matcher=matcher),
-        "settings": _settings(matcher),
-        "protocol": pairs.protocol,
-        "score": pairs.score,
-        "skipped": list(pairs.skipped),
-        "notes": list(pairs.notes),
-        "version": version("frot"),
-    }
-
-
-def _settings(matcher: Any) -> dict[str, str]:
-    """What a matcher says of itself, in words, for tables and for messages."""
-    named = getattr(matcher, "settings", matcher)
-    if is_dataclass(named):
-        named = {one.name: getattr(named, one.name) for one in fields(named)}
-    if not isinstance(named, Mapping):
-        named = {"matcher": getattr(matcher, "__qualname__", type(matcher).__qualname__)}
-    if (backbone := getattr(matcher, "backbone", None)) is not None:
-        layers = getattr(backbone, "layers", ())
-        known = {"backbone": getattr(backbone, "name", backbone), "layers": len(layers)}
-        named = {**named, **known}
-    return {str(name): str(value) for name, value in named.items()}
-
-
-def open_store(
-    path: str | os.PathLike[str] | None, about: Mapping[str, Any] | None, resume: bool = False
-) -> Store:
-    """Open the store of an evaluation; `about` is what it is for, None to read what there is.
-
-    Raises
-    ------
-    InputError
-        If the file is there and `resume` is false, or is of other work; the message says which.
-    """
-    if not resume and about is not None and path is not None:
-        # An empty file is what a process leaves that is killed before its first write.
-        there = check_path(path, "store").expanduser()
-        if there.is_file() and there.stat().st_size:
-            raise InputError(
-                f"store: {there} is there already; pass resume=True to go on from it, or another "
-                "path"
-            )
-    store = Store(path, "an evaluation", about)
-    try:
-        _check_same(store, about)
-    except InputError:
-        store.close()
-        raise
-    return store
-
-
-def read_records(store: Store) -> dict[str, Record]:
-    """Every pair that is kept, by id and in the order of ids."""
-    return {key: Record.from_json(known) for key, known in sorted(store.finished().items())}
-
-
-def _check_same(store: Store, about: Mapping[str, Any] | None) -> None:
-    """Refuse to go on with other work, and say what is other about it."""
-    if about is None:
-        return
-    was = store.about
-    if was["data set"] != about["data set"]:
-        difference = f"is of {was['data set']}, not of {about['data set']}"
-    elif was["pairs"] != about["pairs"]:
-        difference = f"is of other pairs, points or photographs of {about['data set']}"
-    elif was["matcher"] != about["matcher"]:
-        names = dict.fromkeys([*was["settings"], *about["settings"]])
-        changed = [
-            f"{name} was {was['settings'].get(name)} and is {about['settings'].get(name)}"
-            for name in names
-            if was["settings"].get(name) != about["settings"].get(name)
-        ]
-        what = "; ".join(changed) or "its fingerprint has changed"
-        difference = f"was begun with another matcher: {what}"
-    elif was["version"] != about["version"]:
-        # Another version may match otherwise: its pairs do not belong into the same table.
-        difference = f"was begun with frot {was['version']}, and this is {about['version']}"
-    else:
-        return
-    raise InputError(f"store: {store.path} {difference}; give another path")
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,28 +447,3 @@ class Evaluation:
     def _needs(self, score: str) -> None:
         if self.score != score:
             raise InputError(f"{self.name} is scored by {self.score}, not by {score}")
-
-
-def read_evaluation(store: str | os.PathLike[str]) -> Evaluation:
-    """Read what a store holds, be the run finished or not.
-
-    Raises
-    ------
-    InputError
-        If the file is not there, or is not a store of an evaluation.
-    """
-    with open_store(store, None) as kept:
-        return evaluation_of(kept.about, tuple(read_records(kept).values()))
-
-
-def evaluation_of(about: Mapping[str, Any], records: tuple[Record, ...]) -> Evaluation:
-    """Return the evaluation of what `describe` said it is of."""
-    return Evaluation(
-        about["data set"],
-        records,
-        tuple(about["skipped"]),
-        about["protocol"],
-        about["score"],
-        about["settings"],
-        tuple(about["notes"]),
-    )

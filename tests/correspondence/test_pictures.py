@@ -6,18 +6,24 @@ import pytest
 from matplotlib.figure import Figure
 
 from frot import InputError
-from frot.correspondence import Matcher, TorchBackbone, plot_features, plot_flow, plot_warp
+from frot.correspondence import (
+    Matcher,
+    TorchBackbone,
+    match_picture,
+    pictures,
+    plot_features,
+    plot_flow,
+    plot_warp,
+)
 from frot.correspondence._features import Grid
 from frot.correspondence.pictures import (
-    _maps,
-    _matches,
     flow_colours,
+    grid_extent,
     plot_cam,
     plot_heatmap,
     plot_layers,
     plot_weights,
 )
-from frot.correspondence.pictures._maps import grid_extent
 from tests.correspondence.fake_match import bent_match, fake_match
 from tests.correspondence.small import cat, convolutions
 
@@ -142,7 +148,7 @@ def test_many_etas_are_a_map():
 
 
 def test_layers_into_axes_of_the_user(monkeypatch):
-    for module in (_maps, _matches):
+    for module in (pictures, match_picture):
         monkeypatch.setattr(module, "new_figure", lambda *_: pytest.fail("there are axes already"))
     figure = Figure()
     axes = figure.add_subplot()

@@ -24,6 +24,7 @@ __all__ = [
     "SideBySide",
     "as_points",
     "axes_or",
+    "draw_image",
     "draw_photo",
     "grid_points",
     "name_of",
@@ -187,7 +188,9 @@ def plot_matches(
     matplotlib.figure.Figure
     """
     chosen = as_points(match, points)
-    truth = None if targets is None else _truth(targets, len(chosen))
+    truth = None if targets is None else np.asarray(targets, dtype=float)
+    if truth is not None and truth.shape != chosen.shape:
+        raise InputError(f"targets: shape {truth.shape} is not {chosen.shape}, one per point")
     moved = match.transfer(chosen)
     both = SideBySide(match.source.size, match.target.size)
     # At least as wide as it takes to read the line above.
@@ -275,13 +278,6 @@ def _colours(count: int) -> np.ndarray:
     return np.column_stack([rgb, np.ones(count)])
 
 
-def _truth(targets: Any, count: int) -> np.ndarray:
-    truth = np.asarray(targets, dtype=float)
-    if truth.shape != (count, 2):
-        raise InputError(f"targets: shape {truth.shape} is not ({count}, 2), one per point")
-    return truth
-
-
 @dataclass(frozen=True)
 class SideBySide:
     """Where the pixels of both photographs are in the axes.
@@ -323,11 +319,10 @@ class SideBySide:
     def draw(self, axes: Axes, source: Photo, target: Photo) -> None:
         """Draw both photographs, and nothing else around them."""
         h = self.source[0]
-        draw_photo(axes, source)
+        draw_photo(axes, source, "")
         end = self.left + self.scale * self.target[1]
-        draw_photo(axes, target, extent=(self.left, end, h - 0.5, -0.5))
-        axes.set_xlim(-0.5, end)
-        axes.set_ylim(h - 0.5, -0.5)
+        draw_photo(axes, target, "", extent=(self.left, end, h - 0.5, -0.5))
+        axes.set(xlim=(-0.5, end), ylim=(h - 0.5, -0.5))
 
 
 def axes_or(ax: Axes | None, width: float, height: float) -> Any:
@@ -345,17 +340,17 @@ def set_title(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="left", fontsize=10, color=INK)
 
 
-def draw_photo(
-    axes: Axes,
-    photo: Photo,
-    title: str | None = None,
-    extent: tuple[float, float, float, float] | None = None,
-) -> None:
-    """Draw a photograph into axes without ticks and frame, under a title if there is one."""
-    axes.imshow(as_bytes(photo.pixels), extent=extent, interpolation="antialiased")
+def draw_photo(axes: Axes, photo: Photo, title: str | None = None, **more: Any) -> None:
+    """Draw a photograph under its name, or another title."""
+    title = name_of(photo) if title is None else title
+    draw_image(axes, as_bytes(photo.pixels), title, interpolation="antialiased", **more)
+
+
+def draw_image(axes: Axes, pixels: np.ndarray, title: str = "", **more: Any) -> None:
+    """Draw an image into axes without ticks and frame, under a title."""
+    axes.imshow(pixels, **more)
     axes.set_axis_off()
-    if title is not None:
-        set_title(axes, title)
+    set_title(axes, title)
 
 
 def _draw_labels(

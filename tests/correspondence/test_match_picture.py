@@ -9,9 +9,15 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from frot import InputError
-from frot.correspondence import Pose, Turn
-from frot.correspondence.pictures import _matches, grid_points, object_points, plot_matches
-from frot.correspondence.pictures._matches import RED, SideBySide, place_labels
+from frot.correspondence import Pose, Turn, match_picture
+from frot.correspondence.match_picture import (
+    RED,
+    SideBySide,
+    grid_points,
+    object_points,
+    place_labels,
+    plot_matches,
+)
 from frot.show.style import GREEN
 from tests.correspondence.fake_match import FakeMatch, fake_match
 
@@ -212,7 +218,9 @@ def test_the_usual_threshold_is_a_tenth_of_the_extent(match):
 
 
 def test_into_axes_of_the_user(match, monkeypatch):
-    monkeypatch.setattr(_matches, "new_figure", lambda *_: pytest.fail("there are axes already"))
+    monkeypatch.setattr(
+        match_picture, "new_figure", lambda *_: pytest.fail("there are axes already")
+    )
     figure = Figure()
     left, right = figure.subplots(1, 2)
     assert plot_matches(match, 5, right) is figure

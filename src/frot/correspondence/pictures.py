@@ -1,4 +1,7 @@
-"""Maps over photographs: scores, activations, masses, flow and features; and layers' weights."""
+"""Pictures of maps over photographs (scores, masses, flow, features), and of layers' weights.
+
+They need matplotlib, from the extra ``frot[plot]``, when they are drawn.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ from frot._base.arrays import to_numpy
 from frot._base.errors import InputError, require
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
-from frot.correspondence.pictures._matches import (
+from frot.correspondence.match_picture import (
     as_points,
     axes_or,
+    draw_image,
     draw_photo,
     name_of,
     set_title,
@@ -61,16 +65,15 @@ def plot_heatmap(match: Match, point: Any, ax: Axes | None = None) -> Figure:
     if len(chosen) != 1:
         raise InputError(f"point: {len(chosen)} given; a heat map is of one, give its x and y")
     moved = match.transfer(chosen)
-    heat = match.heatmap(chosen[0])
     if ax is None:
         figure, (left, right) = _panels(match.source.size, match.target.size)
-        draw_photo(left, match.source, name_of(match.source))
+        draw_photo(left, match.source)
         _mark(left, chosen[0])
     else:
         figure, right = cast(Any, ax.figure), ax
     title = f"{name_of(match.target)}   (confidence {float(moved.confidence[0]):.0%})"
     draw_photo(right, match.target, title)
-    _overlay(right, heat, match.target.size)
+    _overlay(right, match.heatmap(chosen[0]), match.target.size)
     _mark(right, moved.points[0])
     return figure
 
@@ -100,7 +103,7 @@ def plot_cam(photo: Photo | np.ndarray, cam: np.ndarray, ax: Axes | None = None)
         raise InputError(f"cam: has {np.ndim(cam)} axes; give a map of shape (h, w)")
     h, w = shown.size
     axes = axes_or(ax, 4.2 * float(np.clip(w / h, 0.5, 2.2)) + 0.9, 4.6)
-    draw_photo(axes, shown, name_of(shown))
+    draw_photo(axes, shown)
     image = _overlay(axes, np.asarray(cam), shown.size, cover=0.65)
     _bar(axes, image, "activation")
     return axes.figure
@@ -123,7 +126,7 @@ def plot_weights(match: Match) -> Figure:
         (panels[0], match.source, match.source_grid, match.source_ratio, masses[0]),
         (panels[1], match.target, match.target_grid, match.target_ratio, masses[1]),
     ):
-        draw_photo(axes, photo, name_of(photo))
+        draw_photo(axes, photo)
         cells, extent = mass.reshape(grid.h, grid.w), grid_extent(grid, ratio)
         image = _overlay(axes, cells, photo.size, top, extent, cover=0.55)
     _bar(panels, image, "weight of a cell over the mean")
@@ -171,8 +174,7 @@ def _overlay(
 def _frame(axes: Any, size: tuple[int, int]) -> None:
     """Show what lies over a photograph of size (h, w), and no more."""
     h, w = size
-    axes.set_xlim(-0.5, w - 0.5)
-    axes.set_ylim(h - 0.5, -0.5)
+    axes.set(xlim=(-0.5, w - 0.5), ylim=(h - 0.5, -0.5))
 
 
 def _mark(axes: Any, point: np.ndarray) -> None:
@@ -199,25 +201,24 @@ def _bar(axes: Any, image: Any, label: str) -> None:
 _UNKNOWN, _WHEEL = 0.75, 0.2
 
 
-def flow_colours(displacement: Any, longest: float | None = None) -> np.ndarray:
+def flow_colours(displacement: Any, longest: float) -> np.ndarray:
     """Return displacements as colours, (..., 3): the direction as hue, the length as saturation.
 
     Parameters
     ----------
     displacement : array of shape (..., 2)
-    longest : float, optional
-        The length that has full colour; the longest there is by default.
+    longest : float
+        The length that has full colour.
 
     Examples
     --------
-    >>> flow_colours([[0.0, 0.0], [3.0, 0.0]]).tolist()
+    >>> flow_colours([[0.0, 0.0], [3.0, 0.0]], 3.0).tolist()
     [[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]]
     """
     moves = np.asarray(displacement, dtype=float)
     lengths = np.hypot(moves[..., 0], moves[..., 1])
-    top = max(float(lengths.max(initial=0.0)) if longest is None else longest, 1e-12)
     hue = np.arctan2(moves[..., 1], moves[..., 0]) / (2 * np.pi) % 1.0
-    wheel = np.stack([hue, np.clip(lengths / top, 0.0, 1.0), np.ones_like(hue)], axis=-1)
+    wheel = np.stack([hue, np.clip(lengths / longest, 0.0, 1.0), np.ones_like(hue)], axis=-1)
     return require("matplotlib.colors", "plot").hsv_to_rgb(wheel)
 
 
@@ -247,17 +248,13 @@ def plot_flow(match: Match, cycle: float | None = None) -> Figure:
     cover = (0.35 + 0.65 * sure) * flow.valid
     shown = _UNKNOWN + cover[..., None] * (colours - _UNKNOWN)
     figure, (left, right) = _panels(match.source.size, match.source.size)
-    draw_photo(left, match.source, name_of(match.source))
-    right.imshow(shown, interpolation="antialiased")
-    right.set_axis_off()
-    set_title(
-        right, f"where it is in {name_of(match.target)}   (edge of the wheel: {top:.3g} pixels)"
-    )
+    draw_photo(left, match.source)
+    title = f"where it is in {name_of(match.target)}   (edge of the wheel: {top:.3g} pixels)"
+    draw_image(right, shown, title, interpolation="antialiased")
     inset = right.inset_axes([1.0 - _WHEEL - 0.02, 0.02, _WHEEL, _WHEEL])
     y, x = np.mgrid[-1:1:101j, -1:1:101j]
     wheel = flow_colours(np.stack([x, y], axis=-1), 1.0)
-    inset.imshow(np.dstack([wheel, np.hypot(x, y) <= 1.0]), extent=(-1, 1, 1, -1))
-    inset.set_axis_off()
+    draw_image(inset, np.dstack([wheel, np.hypot(x, y) <= 1.0]), extent=(-1, 1, 1, -1))
     return figure
 
 
@@ -269,13 +266,11 @@ def plot_warp(match: Match) -> Figure:
     matplotlib.figure.Figure
     """
     warped = match.warp(onto="target")
-    one, other = name_of(match.source), name_of(match.target)
     figure, panels = _panels(match.source.size, match.target.size, match.target.size)
-    draw_photo(panels[0], match.source, one)
-    panels[1].imshow(np.where(warped.valid[..., None], np.clip(warped.pixels, 0, 1), _UNKNOWN))
-    panels[1].set_axis_off()
-    set_title(panels[1], f"{one} in the frame of {other}")
-    draw_photo(panels[2], match.target, other)
+    draw_photo(panels[0], match.source)
+    shown = np.where(warped.valid[..., None], np.clip(warped.pixels, 0, 1), _UNKNOWN)
+    draw_image(panels[1], shown, f"{name_of(match.source)} in the frame of {name_of(match.target)}")
+    draw_photo(panels[2], match.target)
     return figure
 
 
@@ -318,13 +313,12 @@ def plot_features(pair: PairFeatures, alpha: dict[str, float] | None = None) -> 
     parts = np.split(colours, [grids[0].count])
     ratios = pair.source.ratio, pair.target.ratio
     for k, (photo, grid, part, ratio) in enumerate(zip(photos, grids, parts, ratios, strict=True)):
-        draw_photo(panels[k], photo, name_of(photo))
+        draw_photo(panels[k], photo)
         image, axes = part.reshape(grid.h, grid.w, 3), panels[2 + k]
-        axes.imshow(image, extent=grid_extent(grid, ratio), interpolation="nearest")
+        draw_image(axes, image, extent=grid_extent(grid, ratio), interpolation="nearest")
         _frame(axes, photo.size)
-        axes.set_axis_off()
-    told = values[::-1][:3].sum() / max(values.sum(), 1e-12)
-    set_title(panels[2], f"features, {told:.0%} of what varies")
+    shown = values[::-1][:3].sum() / max(values.sum(), 1e-12)
+    set_title(panels[2], f"features, {shown:.0%} of what varies")
     return figure
 
 

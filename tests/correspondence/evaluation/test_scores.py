@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from frot import InputError
-from frot.correspondence._score import (
+from frot.correspondence.evaluation.scores import (
     mask_score,
     outline_mask,
     pck,
