@@ -513,6 +513,11 @@ class PairEngine:
         """Single precision, on average over the cells."""
         return 1e-6
 
+    @property
+    def newton_pays(self) -> bool:
+        """Not in half precision."""
+        return False
+
     def start(self, alpha: Any, closeness: Any = 1e-2) -> Point:
         """Potentials for the weights, from nothing."""
         return self.sweep(alpha, np.zeros_like(self.terms.b), closeness)

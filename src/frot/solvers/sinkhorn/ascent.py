@@ -28,7 +28,7 @@ from typing import Any
 
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.engine import Engine, Point, distances, gaps, regrets, select, take
+from frot.solvers.sinkhorn.engine import Point, Search, distances, gaps, regrets, select, take
 from frot.solvers.sinkhorn.newton import newton_step
 from frot.solvers.sinkhorn.terms import BatchTerms
 
@@ -129,7 +129,7 @@ def mirror_step(terms: BatchTerms, alpha: Any, phi: Any, step: Any) -> Any:
     return terms.softmax(score / (1.0 + step * terms.eta))
 
 
-def ascend(engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> Iterator[Point]:
+def ascend(engine: Search, alpha: Any, g: Any = None, tol: float = 1e-4) -> Iterator[Point]:
     """Yield points of rising dual value, each with the best potentials so far."""
     return iter(Ascent(engine, alpha, g, tol))
 
@@ -142,14 +142,14 @@ class Ascent:
 
     Parameters
     ----------
-    engine : Engine
+    engine : Search
     alpha, g : arrays of shape (B, L) and (B, m)
         Where to start; without g from nothing.
     tol : float
         The gap that is asked for.
     """
 
-    def __init__(self, engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> None:
+    def __init__(self, engine: Search, alpha: Any, g: Any = None, tol: float = 1e-4) -> None:
         self.engine, self.floor = engine, 0.0
         self.tighten(tol)
         self.single = engine.double() is not engine

@@ -230,6 +230,42 @@ def _minima(scores: Scores, terms: BatchTerms, g: Any, part: slice, block: Any) 
     return xp.max(bare, axis=1), top
 
 
+class Search(Protocol):
+    """Sinkhorn at given weights: all that steps on the weights ask for."""
+
+    @property
+    def terms(self) -> BatchTerms:
+        """What the problem is besides its costs."""
+        ...
+
+    @property
+    def patience(self) -> float:
+        """Mass in wrong columns to sweep to, over the gap: small where sweeps are cheap."""
+        ...
+
+    @property
+    def noise(self) -> float:
+        """What dual values are off by, of themselves."""
+        ...
+
+    @property
+    def newton_pays(self) -> bool:
+        """Whether joint Newton steps cost little; they take a kernel that is kept."""
+        ...
+
+    def start(self, alpha: Any, closeness: Any = 1e-2) -> Point:
+        """Potentials for the weights, from nothing."""
+        ...
+
+    def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
+        """Potentials for the weights, from the potential g."""
+        ...
+
+    def double(self) -> Search:
+        """The same in double precision."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Engine(ABC):
     """Sinkhorn with proofs, for one way of keeping the kernel.
