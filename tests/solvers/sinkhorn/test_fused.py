@@ -71,7 +71,7 @@ def test_costs_from_some_rows_are_right_on_average(monkeypatch):
     rng, found = np.random.default_rng(0), []
     for _ in range(200):
         # The rows that an engine would keep to.
-        fused.__dict__["_some"] = torch.asarray(rng.choice(90, 44, replace=False))
+        vars(fused)["_some"] = torch.asarray(rng.choice(90, 44, replace=False))
         found.append(fused.group_costs(ALPHA, whole.f, whole.g, whole.columns)[0].numpy())
     mean, error = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(200)
     assert (error > 1e-4).all()
