@@ -343,19 +343,20 @@ def compare(
     signed = partial(pooled, pooling(groups, units.constant, "mean"))
     means = partial(pooled, pooling(groups, np.zeros_like(units.constant), "mean"))
     change = np.where(units.constant, 0.0, fold_change(effects, values, base))
+    t, shift = effects.t, costs(units.shift)
     return Comparison(
         contrast.name,
         contrast.first,
         contrast.second,
         sides.rows,
         effects,
-        signed(effects.t),
+        signed(t),
         signed(change),
         (means(effects.means[0]), means(effects.means[1])),
         np.sqrt(costs(np.square(effects.moderated))),
-        np.sqrt(costs(np.square(effects.t))),
-        costs(units.shift),
-        Parts.without_plan(costs(units.shift)),
+        np.sqrt(costs(np.square(t))),
+        shift,
+        Parts.without_plan(shift),
         Parts.without_plan(units.shift),
         np.full(len(groups), np.nan),
         constant_groups(units.constant, groups),

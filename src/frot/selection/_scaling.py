@@ -133,7 +133,9 @@ class SortedTransport:
         if x.shape == y.shape:
             return np.einsum("ki,ki->k", x, y) / x.shape[1]
         at_x, at_y, mass = self._pieces
-        return np.einsum("kp,kp->k", x[:, at_x] * mass, y[:, at_y])
+        pairs = x[:, at_x]
+        pairs *= y[:, at_y]
+        return pairs @ mass
 
     def _weighted(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         n, m = len(self.a), len(self.b)
@@ -290,18 +292,19 @@ def scale_sides(sides: Sides, how: str = "balanced", *, wasserstein: bool = True
     with np.errstate(over="ignore", invalid="ignore"):
         for part in blocks(d, 24 * (n + m), CACHE_BYTES):
             x, y = sides.block(part)
-            sorted_x, sorted_y = (x, y) if matched is None else matched.sort(x, y)
-            low, high = _extremes(sorted_x, sorted_y, matched is not None and matched.equal)
-            flat = _is_flat(low, high)
             x_mean, y_mean = x @ a, y @ b
             middle = 0.5 * (x_mean + y_mean)
-            # A constant feature becomes exactly zero, whatever rounding did to its mean.
-            middle[flat] = low[flat]
             x -= middle[:, None]
             y -= middle[:, None]
+            sorted_x, sorted_y = (x, y) if matched is None else matched.sort(x, y)
+            low, high = _extremes(sorted_x, sorted_y, matched is not None and matched.equal)
+            # Of numbers that are next to each other the difference is exact, and so are these.
+            flat = _is_flat(low + middle, high + middle)
             if flat.any():
+                # A constant feature becomes exactly zero, whatever rounding did to its mean.
+                middle[flat] += low[flat]
                 x[flat], y[flat] = 0.0, 0.0
-            x_energy, y_energy = _energy(x, a), _energy(y, b)
+            x_energy, y_energy = np.square(x) @ a, np.square(y) @ b
             gap = np.square(np.where(flat, 0.0, x_mean - y_mean))
             size = np.sqrt(_variance(x_energy, y_energy, gap, sides.share, how))
             flat |= size == 0.0
@@ -311,14 +314,11 @@ def scale_sides(sides: Sides, how: str = "balanced", *, wasserstein: bool = True
             shift[part] = gap / size**2
             pooled = _variance(x_energy, y_energy, gap, sides.share, "paper")
             related[part] = sides.share * (1.0 - sides.share) * gap / np.where(flat, 1.0, pooled)
-            peaks[part] = np.square(np.maximum(high - middle, middle - low) / size)
+            peaks[part] = np.square(np.maximum(high, -low) / size)
             if kept is not None:
                 np.multiply(x, 1.0 / size[:, None], out=kept[0][part])
                 np.multiply(y, 1.0 / size[:, None], out=kept[1][part])
             if matched is not None:
-                if matched.equal:
-                    sorted_x -= middle[:, None]
-                    sorted_y -= middle[:, None]
                 product[part] = matched.products(sorted_x, sorted_y) / size**2
     if not (np.isfinite(energy).all() and np.isfinite(peaks).all()):
         raise InputError(OVERFLOW)
@@ -339,13 +339,6 @@ def _extremes(x: np.ndarray, y: np.ndarray, in_order: bool) -> tuple[np.ndarray,
         return np.minimum(x[:, 0], y[:, 0]), np.maximum(x[:, -1], y[:, -1])
     low = np.minimum(x.min(axis=1), y.min(axis=1))
     return low, np.maximum(x.max(axis=1), y.max(axis=1))
-
-
-def _energy(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the mean square of features in rows."""
-    if weights[0] == weights[-1] and (weights == weights[0]).all():
-        return np.einsum("ki,ki->k", values, values) * weights[0]
-    return np.square(values) @ weights
 
 
 def _variance(
