@@ -1,6 +1,6 @@
 """`couple`: the cells of two days, by feature-robust transport with pathways as groups.
 
-`coherence` is the gate, by which groups that tell nothing are left out.
+Groups that tell nothing are left out by the gate of `_coherence`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from frot._base.stopping import deadline, finish
 from frot._base.validate import check_count, check_flag, check_number
 from frot.api.solve import solve
 from frot.cells._blocks import Block, join, make_blocks
+from frot.cells._coherence import Coherence, denoise
 from frot.cells._coupling import Coupling, GroupSummary
-from frot.cells._denoise import denoise
-from frot.cells._gate import chance, coherence
 from frot.cells._input import Days, Side, as_cells, read_days
 from frot.costs import MEMORY_BUDGET
 from frot.groups.groups import Groups
@@ -31,7 +30,7 @@ from frot.problem.terms import check_amount
 from frot.solvers import Callback
 from frot.solvers.choose import Solver
 
-__all__ = ["Settings", "couple", "make_coupling"]
+__all__ = ["CouplingSettings", "couple", "make_coupling"]
 
 
 def couple(
@@ -140,7 +139,7 @@ def couple(
     >>> found.alpha.round(2), found.result.status
     (array([0.52, 0.48, 0.  , 0.  ]), Status.CONVERGED)
     """
-    settings = Settings(
+    settings = CouplingSettings(
         groups, growth, tau, eps, eta, layer, components, scale, gate, denoise,
         solver, tol, max_iter, memory_budget, device,
     )  # fmt: skip
@@ -154,7 +153,7 @@ def couple(
 
 
 @dataclass(frozen=True, eq=False)
-class Settings:
+class CouplingSettings:
     """How cells are coupled: the arguments of `couple`, checked, for one pair of days or many."""
 
     groups: Any
@@ -190,11 +189,11 @@ class Settings:
         weights = (self.weights(data, first), np.full(len(second), 1.0 / len(second)))
         with deadline(run.pop("time_limit", None)):
             blocks, flat = self.blocks(data, first, second, weights)
-            about = _judged(blocks, self.gate)
+            about, coherence = _judged(blocks, self.gate)
             taken = [block for block, one in zip(blocks, about, strict=True) if one.passed]
             # Many cells take memory, which is needed now.
             del blocks
-            X, Y, passed = join(self.denoised(taken, weights))
+            X, Y, passed = join(self.denoised(taken, weights, coherence))
             del taken
             about += [GroupSummary(name, 0, 0, np.nan, np.nan, False) for name in flat]
             coupling = partial(make_coupling, key, first, second, tuple(about), passed, data, self)
@@ -227,11 +226,20 @@ class Settings:
         how = (self.layer, int(self.components), self.scale)
         return make_blocks(data, rows, weights, self.groups, *how)
 
-    def denoised(self, blocks: list[Block], weights: tuple[np.ndarray, np.ndarray]) -> list[Block]:
-        """Return the blocks that passed the gate as they are coupled."""
-        if self.gate is None or not self.denoise:
+    def denoised(
+        self,
+        blocks: list[Block],
+        weights: tuple[np.ndarray, np.ndarray],
+        coherence: Coherence | None = None,
+    ) -> list[Block]:
+        """Return the blocks that passed the gate as they are coupled.
+
+        Their `coherence` is worked out where it is not known. Latent blocks are left as they are.
+        """
+        latent = any(block.loadings is None for block in blocks)
+        if self.gate is None or not self.denoise or latent or len(blocks) < 2:
             return blocks
-        return denoise(blocks, weights, self.gate)
+        return denoise(blocks, coherence or Coherence.of(blocks), weights, self.gate)
 
     def solve(
         self,
@@ -265,7 +273,7 @@ def make_coupling(
     about: tuple[GroupSummary, ...],
     blocks: tuple[Block, ...],
     data: Any,
-    settings: Settings,
+    settings: CouplingSettings,
     result: Result,
 ) -> Coupling:
     """Return the coupling of a result, on the host; the blocks have its points."""
@@ -292,13 +300,19 @@ def _two_days(days: Days, source: Any, target: Any) -> tuple[Side, Side]:
     return first, second
 
 
-def _judged(blocks: list[Block], least: float | None) -> list[GroupSummary]:
-    """Return what is told of each group; all pass where none can, and a warning says so."""
+def _judged(
+    blocks: list[Block], level: float | None
+) -> tuple[list[GroupSummary], Coherence | None]:
+    """Return what is told of each group, and the coherence of those that passed.
+
+    All pass where none can, and a warning says so.
+    """
     z = np.full(len(blocks), np.nan)
     passed = np.ones(len(blocks), dtype=bool)
-    if least is not None and len(blocks) > 1:
-        pairs = coherence(blocks)
-        z, passed = pairs.max(axis=1), chance(pairs) <= least
+    coherence = None
+    if level is not None and len(blocks) > 1:
+        coherence = Coherence.of(blocks)
+        z, passed = coherence.z.max(axis=1), coherence.passed(level)
         if not passed.any():
             warn_caller(
                 f"gate: no group is coherent with another (z is {z.max():.2g} at most); all "
@@ -306,7 +320,9 @@ def _judged(blocks: list[Block], least: float | None) -> list[GroupSummary]:
                 category=DataWarning,
             )
             passed[:] = True
-    return [
+        coherence = coherence.among(passed)
+    about = [
         GroupSummary(block.name, len(block.genes), block.size, block.share, float(one), bool(yes))
         for block, one, yes in zip(blocks, z, passed, strict=True)
     ]
+    return about, coherence

@@ -70,7 +70,7 @@ class Coupling:
         Coordinates of the groups that passed.
     data : AnnData or Cells
         What the cells are from; columns of its ``obs`` are read when they are asked for.
-    settings : Settings
+    settings : CouplingSettings
         The arguments of `couple`.
 
     Examples

@@ -142,9 +142,10 @@ def couple(
     options |= {} if denoise else {"denoise": False}
     columns = tuple(name for name in (key, growth, types) if name is not None)
     cells = frot.cells.read_cells(data, obs, columns=columns)
-    if types is not None and types not in cells.obs:
-        known = quote_some([str(one) for one in cells.obs]) or "none"
-        raise InputError(f"types: {data} has no column {types!r} of cells; it has {known}")
+    for name, column in (("key", key), ("growth", growth), ("types", types)):
+        if column is not None and column not in cells.obs:
+            known = quote_some([str(one) for one in cells.obs]) or "none"
+            raise InputError(f"{name}: {data} has no column {column!r} of cells; it has {known}")
     if basis is not None and basis not in cells.obsm:
         known = quote_some([str(one) for one in cells.obsm]) or "none"
         raise InputError(f"basis: {data} has no embedding {basis!r}; it has {known}")
