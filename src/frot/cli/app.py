@@ -8,9 +8,8 @@ import typer
 from typer.core import TyperGroup
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError
-from frot.cli.command import CommandWithJson
+from frot.cli.command import BAD_INPUT, FAILED, INTERRUPTED, CommandWithJson, complain
 from frot.cli.compare import compare
-from frot.cli.console import BAD_INPUT, FAILED, INTERRUPTED, complain
 from frot.cli.couple import couple
 from frot.cli.demo import demo
 from frot.cli.doctor import doctor

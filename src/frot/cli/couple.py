@@ -14,12 +14,20 @@ from frot._base.errors import InputError
 from frot._base.files import replacing
 from frot._base.names import quote_some
 from frot._base.stopping import Interrupted
-from frot.cli.command import Progress, Writes, arguments, bar, command, given, option, option_words
-from frot.cli.console import (
+from frot.cli.command import (
     PAGES,
+    TABLES,
+    Progress,
+    Writes,
+    arguments,
+    bar,
     check_files,
+    command,
     exit_code,
+    given,
     numbers,
+    option,
+    option_words,
     say,
     show_summary,
     warnings_as_lines,
@@ -35,7 +43,6 @@ GROWTH = "Column with the descendants expected of a cell."
 TYPES = "Column with the cell types, for transitions and pictures."
 BASIS = "Embedding to draw, such as X_umap."
 OUT = "Write the transitions (with --types) or the pathways."
-TABLES = (".tsv", ".csv")
 
 
 @dataclass(frozen=True)

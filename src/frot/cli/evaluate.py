@@ -11,8 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from frot._base.errors import InputError, require
-from frot.cli.command import Progress, Writes, bar, command
-from frot.cli.console import FAILED, check_files, console, numbers, remark, say, warn, wrote
+from frot.cli.command import (
+    FAILED,
+    Progress,
+    Writes,
+    bar,
+    check_files,
+    command,
+    console,
+    numbers,
+    remark,
+    say,
+    warn,
+    wrote,
+)
 from frot.cli.match import make_matcher, option, split_options, takes_matcher
 
 if TYPE_CHECKING:

@@ -21,22 +21,28 @@ import typer
 from frot._base.errors import InputError
 from frot._base.spelling import SECOND_NAMES
 from frot._base.stopping import Interrupted
-from frot.cli.command import Writes, arguments, command, option_words, parameter, take, typed
-from frot.cli.command import option as any_option
-from frot.cli.console import (
+from frot.cli.command import (
     PAGES,
     PICTURES,
+    Writes,
+    arguments,
     check_files,
+    command,
     console,
     exit_code,
     new_table,
     numbers,
+    option_words,
+    parameter,
     remark,
     save_picture,
     say,
+    take,
+    typed,
     warnings_as_lines,
     wrote,
 )
+from frot.cli.command import option as any_option
 from frot.correspondence.settings import ONNX_OPTIONS, matcher_options
 
 if TYPE_CHECKING:

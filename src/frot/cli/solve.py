@@ -19,27 +19,25 @@ import frot
 from frot._base.errors import InputError
 from frot._base.tables import Table, read_pair, read_table
 from frot.cli.command import (
+    PAGES,
+    PICTURES,
     WORST,
     Progress,
     Writes,
     arguments,
     bar,
     capped,
+    check_files,
     command,
+    exit_code,
     given,
+    numbers,
     option,
     option_words,
-    typed,
-)
-from frot.cli.console import (
-    PAGES,
-    PICTURES,
-    check_files,
-    exit_code,
-    numbers,
     remark,
     save_picture,
     show_summary,
+    typed,
     warn,
     warnings_as_lines,
     wrote,

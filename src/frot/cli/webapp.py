@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from frot.cli.command import command, option
-from frot.cli.console import remark, warn
+from frot.cli.command import command, option, remark, warn
 
 __all__ = ["webapp"]
 

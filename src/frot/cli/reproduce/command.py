@@ -20,16 +20,23 @@ from typer.core import TyperGroup
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError
 from frot.cli.command import (
+    FAILED,
     CommandWithJson,
     Progress,
     bar,
     command,
+    complain,
+    console,
+    new_table,
+    numbers,
     option,
     option_words,
     parameter,
+    remark,
+    say,
     take,
+    wrote,
 )
-from frot.cli.console import FAILED, complain, console, new_table, numbers, remark, say, wrote
 from frot.cli.reproduce.experiment import Experiment, Reproduction, RunOptions, Table, Verdict
 from frot.show import Cell, Claim, Column, PageTable, Section, picture, write_page
 
