@@ -25,8 +25,8 @@ from frot.selection._comparison import (
     transport,
 )
 from frot.selection._effects import Moments
-from frot.selection._gene_sets import set_scores
 from frot.selection._inputs import SCORES, Prepared, prepare
+from frot.selection._label_statistics import set_scores
 from frot.solvers import Callback
 
 __all__ = ["FROTSelector", "column_names", "compare_all", "unfitted"]

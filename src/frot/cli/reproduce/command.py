@@ -37,7 +37,13 @@ from frot.cli.command import (
     take,
     wrote,
 )
-from frot.cli.reproduce.experiment import Experiment, Reproduction, RunOptions, Table, Verdict
+from frot.cli.reproduce.experiment import (
+    Experiment,
+    ExperimentTable,
+    Reproduction,
+    RunOptions,
+    Verdict,
+)
 from frot.show import Cell, Claim, Column, PageTable, Section, picture, write_page
 
 __all__ = ["Entry", "Experiments", "experiments", "reproduce", "write_experiments"]
@@ -333,7 +339,7 @@ def _claim(verdict: Verdict) -> Claim:
     return Claim(verdict.claim, HOLDS[verdict.outcome], about, verdict.outcome, checks)
 
 
-def _table(table: Table, key: str) -> PageTable:
+def _table(table: ExperimentTable, key: str) -> PageTable:
     name, *heads = table.header
     columns = [Column(name, "text"), *map(Column, heads)]
     rows = [[Cell(text, _leading_number(text)) for text in row] for row in table.rows]
