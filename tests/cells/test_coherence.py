@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 from frot.cells import Cells, _coherence, couple, simulate
 from frot.cells._blocks import Block, mean_cost
 from frot.cells._coherence import Coherence, agreement
-from frot.cells._couple import CouplingSettings
+from frot.cells._coupling import CouplingSettings
 
 
 def confirmed(blocks, level):

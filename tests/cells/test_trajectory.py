@@ -3,7 +3,7 @@ import pytest
 
 import frot
 from frot.cells import Cells, Trajectory, trajectory
-from frot.cells._couple import CouplingSettings
+from frot.cells._coupling import CouplingSettings
 from tests.cells.planted import GROUPS, planted
 
 

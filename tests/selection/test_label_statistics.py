@@ -56,15 +56,7 @@ def test_shifts_are_those_of_a_fit(scaling, classes, weighted, thin):
         ready = prepare(model, form, y, weight)
         labels = labellings(ready.codes)
         expected = [
-            np.mean(
-                [
-                    statistic_of(
-                        ready.table, one, ready.groups, ready.settings, ready.weight, "shift"
-                    )
-                    for one in ready.contrasts(codes)
-                ],
-                axis=0,
-            )
+            np.mean([statistic_of(ready, one, "shift") for one in ready.contrasts(codes)], axis=0)
             for codes in labels
         ]
         found = FeatureStatistic.of(ready, ONE_BLOCK, "shift").under(labels)

@@ -41,7 +41,7 @@ def build(folder: str) -> Any:
     return page
 
 
-def _told(folder: str, count: int, work: Callable[..., tuple[Any, ...]]) -> Any:
+def _handler(folder: str, count: int, work: Callable[..., tuple[Any, ...]]) -> Any:
     """Wrap a handler: its first output is a sentence, and after an error the others are empty.
 
     An answer that stayed would be taken for that to what was just asked.
@@ -130,7 +130,7 @@ def _transport_tab(gr: Any, folder: str) -> None:
     inputs = [source, n, noise, seed, first, second, groups, sets, eta]
     # While one drags, only the last place of a slider is solved.
     live = {
-        "fn": _told(folder, 3, solve), "inputs": inputs,
+        "fn": _handler(folder, 3, solve), "inputs": inputs,
         "outputs": [problem, facts, picture, python], "trigger_mode": "always_last",
         "show_progress": "minimal", "api_visibility": "private",
     }  # fmt: skip
@@ -212,7 +212,7 @@ def _genes_tab(gr: Any, folder: str) -> None:
         if one is not None:
             one.stop()
 
-    data.change(_told(folder, 1, columns), data, [problem, label], api_visibility="private")
+    data.change(_handler(folder, 1, columns), data, [problem, label], api_visibility="private")
     start.click(
         select,
         [job, data, label, sets, transpose, log1p, top, permutations],
@@ -280,7 +280,7 @@ def _photographs_tab(gr: Any, folder: str) -> None:
     def pointed(found: Any, side: float, event: Any) -> tuple[Any, ...]:
         if found is None:
             return problem_html("press Match first"), *[gr.skip()] * 4
-        return _told(folder, 4, point)(found, side, event)
+        return _handler(folder, 4, point)(found, side, event)
 
     # Gradio hands the event over by this annotation.
     pointed.__annotations__ = {"event": gr.SelectData}
@@ -296,13 +296,13 @@ def _photographs_tab(gr: Any, folder: str) -> None:
         return None, None
 
     private = {"api_visibility": "private"}
-    use.click(_told(folder, 5, take), None, [problem, said, left, right, example, matched],
+    use.click(_handler(folder, 5, take), None, [problem, said, left, right, example, matched],
               **private)  # fmt: skip
     for one in (first, second):
         one.upload(forget, None, [example, matched], **private)
     go.click(
-        _told(folder, 7, match), [matched, first, second, example, side],
+        _handler(folder, 7, match), [matched, first, second, example, side],
         [problem, said, left, right, matched, layers, files, python], **private,
     )  # fmt: skip
     left.select(pointed, [matched, side], [problem, said, left, right, python], **private)
-    move.click(_told(folder, 1, carry), [matched, mask, example], [problem, moved], **private)
+    move.click(_handler(folder, 1, carry), [matched, mask, example], [problem, moved], **private)

@@ -17,8 +17,7 @@ from scipy import sparse
 from frot._base.errors import InputError, brief, require
 from frot._base.names import quote_some
 from frot.cells._blocks import join
-from frot.cells._couple import CouplingSettings, make_coupling
-from frot.cells._coupling import Coupling, GroupSummary
+from frot.cells._coupling import Coupling, CouplingSettings, GroupSummary, make_coupling
 from frot.cells._input import Side, as_cells, read_days
 from frot.plans.plan import Plan
 from frot.problem.result import Result

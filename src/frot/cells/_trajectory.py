@@ -23,8 +23,7 @@ from frot._base.tables import make_table
 from frot._base.validate import check_flag, check_number
 from frot.cells._adata import pack, unpack
 from frot.cells._blocks import latent_keys, parse_genes
-from frot.cells._couple import CouplingSettings
-from frot.cells._coupling import Coupling, between_types, shares_of
+from frot.cells._coupling import Coupling, CouplingSettings, between_types, shares_of
 from frot.cells._input import Days, Side, as_cells, read_days
 from frot.solvers.progress import counting_bar
 

@@ -177,16 +177,16 @@ class SelectFiles:
     @property
     def permutations(self) -> Path:
         """Checkpoint of the permutation test."""
-        return self.checkpoint or self._beside("permutations")
+        return self.checkpoint or self._next_to_output("permutations")
 
     @property
     def stability(self) -> Path:
         """Checkpoint of stability selection."""
         if self.checkpoint is not None:
             return self.checkpoint.with_name(f"{self.checkpoint.name}.stability")
-        return self._beside("stability")
+        return self._next_to_output("stability")
 
-    def _beside(self, what: str) -> Path:
+    def _next_to_output(self, what: str) -> Path:
         near = self.table or self.page or Path(self.data.name)
         return near.with_name(f"{near.name}.{what}")
 

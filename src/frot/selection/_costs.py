@@ -153,7 +153,7 @@ class BlockedCosts(Costs):
         own = self.scaled.sides.weights
         if a is own[0] and b is own[1]:
             # The means are at half the shift on either side of zero.
-            return self.pooled(self.scaled.energy + 0.5 * self.scaled.shift)
+            return self.pooled(self.scaled.energy + 0.5 * self.scaled.units.shift)
         return self.inner(Plan(np.outer(a, b), copy=False))
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> BlockedCosts:

@@ -388,14 +388,13 @@ def _permuted(
 
 def _one_by_one(prepared: Prepared, statistic: str, labels: np.ndarray) -> np.ndarray:
     """Return a statistic under labels of shape (B, N), the mean over comparisons, as float32."""
-    given = prepared.groups, prepared.settings, prepared.weight, statistic
     found = []
     with warnings.catch_warnings():
         # A statistic is one whether or not its interval is as narrow as was asked for.
         warnings.simplefilter("ignore", ConvergenceWarning)
         for codes in labels:
             contrasts = prepared.contrasts(codes)
-            several = [statistic_of(prepared.table, contrast, *given) for contrast in contrasts]
+            several = [statistic_of(prepared, contrast, statistic) for contrast in contrasts]
             found.append(np.mean(several, axis=0))
     return np.array(found, dtype=np.float32)
 

@@ -88,21 +88,17 @@ def compare_all(
     logarithms in log1p tables.
     """
     contrasts = prepared.contrasts() if contrasts is None else contrasts
-    table, groups, settings, weight = (
-        prepared.table, prepared.groups, prepared.settings, prepared.weight,
-    )  # fmt: skip
-    moments = Moments.of(table, prepared.codes, len(prepared.classes), weight)
-    found = [
-        compare(
-            table, contrast, groups, settings, weight, values=prepared.values, base=base,
-            effects=moments.between(*_sides(contrast, prepared.classes, moments)),
-        )
-        for contrast in contrasts
-    ]  # fmt: skip
+    codes, count = prepared.codes, len(prepared.classes)
+    moments = Moments.of(prepared.table, codes, count, prepared.weight)
+    found = []
+    for contrast in contrasts:
+        effects = moments.between(*_sides(contrast, prepared.classes, moments))
+        how = {"values": prepared.values, "base": base}
+        found.append(compare(prepared, contrast, effects=effects, **how))
     wanted = [place for place, one in enumerate(found) if _wants_plan(prepared, one)]
     if prepared.score == "shape":
         for place in set(range(len(found))) - set(wanted):
-            found[place] = sort_shapes(found[place], table, groups, settings, weight)
+            found[place] = sort_shapes(found[place], prepared)
     watch, begin = prepared.watch, time.perf_counter()
     for turn, place in enumerate(wanted):
         if prepared.watch.time_limit is not None:
@@ -110,8 +106,7 @@ def compare_all(
             # No time is no limit that a run could have.
             watch = replace(watch, time_limit=max(left / (len(wanted) - turn), NO_TIME))
         try:
-            given = found[place], table, groups, settings, weight, watch, prepared.codes
-            found[place] = transport(*given)
+            found[place] = transport(found[place], prepared, watch, codes)
         except Interrupted as stop:
             found[place] = stop.result
             if turn + 1 < len(wanted) and prepared.score in OF_PLAN:
