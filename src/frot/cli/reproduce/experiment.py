@@ -301,6 +301,9 @@ class Setting(Protocol):
     def name(self) -> str: ...
 
 
+AnySetting = TypeVar("AnySetting", bound=Setting)
+
+
 def open_store(folder: Path | None) -> Store:
     """Open the store of finished pieces in a folder, or one in memory without a folder.
 
@@ -375,9 +378,9 @@ def _keyed(do: Callable[[Key], Any], key: Key) -> tuple[Key, Any]:
 def finish_draws(
     folder: Path | None,
     work: str,
-    settings: Sequence[Setting],
+    settings: Sequence[AnySetting],
     count: int,
-    measure: Callable[[Setting, int], Any],
+    measure: Callable[[AnySetting, int], Any],
     **options: Any,
 ) -> dict[str, list[Any]]:
     """Measure draws 0 to `count` - 1 of every setting; return them by its name.
@@ -392,7 +395,7 @@ def finish_draws(
 
 
 def _measure_draw(
-    settings: Mapping[str, Setting], measure: Callable[[Setting, int], Any], key: str
+    settings: Mapping[str, AnySetting], measure: Callable[[AnySetting, int], Any], key: str
 ) -> Any:
     name, index = key.rsplit("/", 1)
     return measure(settings[name], int(index))
