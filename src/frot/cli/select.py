@@ -523,7 +523,7 @@ def ranking_columns(
     selector: FROTSelector, stability: StabilitySelection | None = None
 ) -> dict[str, np.ndarray]:
     """Return the table of all features, or sets, best first, by column."""
-    tested = getattr(selector, "pathways_", None)
+    tested, _ = selector.tests
     order = np.argsort(selector.ranking_) if tested is None else tested.order
     table: Any = selector.table_ if tested is None else tested.table
     columns = _columns(table)
@@ -627,7 +627,7 @@ def show_selection(
     """Print the table and one line for each comparison."""
     single = len(selector.groups_) == selector.n_features_in_ and selector.groups_.in_order
     what = "feature" if single else "group"
-    sets: PathwayTest | None = getattr(selector, "pathways_", None)
+    sets, test = selector.tests
     order = np.argsort(selector.ranking_) if sets is None else sets.order
     kept = int(selector.groups_support_.sum())
     shown = order[: min(rows, kept)]
@@ -642,8 +642,8 @@ def show_selection(
     if sets is not None:
         _show_pathway_test(sets)
     show_comparisons(selector)
-    if sets is None and hasattr(selector, "permutation_"):
-        _show_permutation_test(selector.permutation_, what)
+    if sets is None and test is not None:
+        _show_permutation_test(test, what)
 
 
 def _ranking(selector: FROTSelector, shown: np.ndarray, what: str) -> list[PrintedColumn]:
@@ -660,8 +660,8 @@ def _ranking(selector: FROTSelector, shown: np.ndarray, what: str) -> list[Print
         columns.append(("comparison", signed["comparison"].tolist(), RIGHT))
     if any(one.result is not None for one in selector.comparisons_):
         columns.append(("α", _written(selector.alpha_[shown], ".2g"), RIGHT))
-    if hasattr(selector, "permutation_"):
-        test = selector.permutation_
+    _, test = selector.tests
+    if test is not None:
         tested = {"p": test.p, "q": test.q, "max-T": test.p_max}
         columns += [(name, _written(p[shown], ".2g"), RIGHT) for name, p in tested.items()]
     return columns

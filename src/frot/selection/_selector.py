@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -28,6 +28,10 @@ from frot.selection._effects import Moments
 from frot.selection._inputs import SCORES, Prepared, prepare
 from frot.selection._label_statistics import set_scores
 from frot.solvers import Callback
+
+if TYPE_CHECKING:
+    from frot.selection._pathway_test import PathwayTest
+    from frot.selection._permutation import PermutationTest
 
 __all__ = ["FROTSelector", "column_names", "compare_all", "unfitted"]
 
@@ -525,12 +529,17 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         order = np.argsort(ranking)
         return make_table({name: column[order] for name, column in (begin | columns).items()})
 
+    @property
+    def tests(self) -> tuple[PathwayTest | None, PermutationTest | None]:
+        """The pathway test and the permutation test of this fit; None for one that was not run."""
+        return vars(self).get("pathways_"), vars(self).get("permutation_")
+
     def _tested(self) -> dict[str, np.ndarray]:
         """What a test found, NaN until one was run."""
         check_is_fitted(self)
         unknown = np.full(len(self.scores_), np.nan)
         found: dict[str, np.ndarray] = {name: unknown for name in TESTED}
-        sets, test = (getattr(self, name, None) for name in ("pathways_", "permutation_"))
+        sets, test = self.tests
         if sets is not None:
             found |= {"p": sets.p_competitive, "q": sets.q_competitive}
         elif test is not None:
