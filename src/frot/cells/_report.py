@@ -414,7 +414,10 @@ def _pathways(coupling: Coupling) -> Section:
         },
         search="pathways",
     )
-    gate = [Cell("passed") if yes else Cell("left out", badge="open") for yes in table["passed"]]
+    gate = [
+        Cell("passed", badge="") if yes else Cell("left out", badge="open")
+        for yes in table["passed"]
+    ]
     shown = replace(
         shown,
         columns=[*shown.columns, Column("Gate", "text")],
