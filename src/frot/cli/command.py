@@ -11,6 +11,8 @@ from __future__ import annotations
 import gzip
 import inspect
 import json
+import re
+import shlex
 import sys
 import tempfile
 import time
@@ -20,10 +22,11 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from io import BytesIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -85,8 +88,8 @@ STREAM = "-"
 
 
 @dataclass(frozen=True)
-class Verbosity:
-    """Where a command's numbers go, and how much it prints.
+class RunningCommand:
+    """Where a command's numbers go, how much it prints, and what its options are called.
 
     With numbers on stdout nothing else is: what people read goes to stderr.
     """
@@ -94,6 +97,8 @@ class Verbosity:
     numbers: Path | None = None
     quiet: bool = False
     verbose: bool = False
+    # Arguments of the library that its messages may name, and the options that they are here.
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def streams(self) -> bool:
@@ -101,16 +106,39 @@ class Verbosity:
         return self.numbers is not None and str(self.numbers) == STREAM
 
 
-USUAL = Verbosity()
-# Of the command that runs now.
-VERBOSITY: ContextVar[Verbosity] = ContextVar("verbosity", default=USUAL)
+NO_COMMAND = RunningCommand()
+RUNNING: ContextVar[RunningCommand] = ContextVar("running", default=NO_COMMAND)
+
+
+# Arguments of Python in messages: keep='age', transpose=True, ids=
+ARGUMENT = re.compile(r"\b(\w+)=('[^']*'|True|(?=[\s;,)]|$))")
+
+
+def as_options(text: str) -> str:
+    """Return a message of the library with its arguments as options of the command that runs.
+
+    Examples
+    --------
+    >>> token = RUNNING.set(RunningCommand(options={"keep": "--keep", "ids": "--id"}))
+    >>> as_options("keep='age at birth' ranks it; eta=True; give ids=")
+    "--keep 'age at birth' ranks it; eta=True; give --id"
+    >>> RUNNING.reset(token)
+    """
+    options = RUNNING.get().options
+
+    def option_of(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        words = [options.get(name, ""), value.strip("'")]
+        return shlex.join(words[: 1 + (value not in ("", "True"))]) if name in options else found[0]
+
+    return ARGUMENT.sub(option_of, text)
 
 
 def console(*, stderr: bool = False) -> Console:
     """Make a console for wherever the stream goes now, which tests redirect."""
     from rich.console import Console
 
-    how = VERBOSITY.get()
+    how = RUNNING.get()
     return Console(stderr=stderr or how.streams, highlight=False, quiet=how.quiet)
 
 
@@ -146,14 +174,15 @@ def numbers(content: dict[str, Any], call: Any = None) -> None:
     """
     if call is not None:
         content = {**content, "command": call.command, "python": call.python}
-    how = VERBOSITY.get()
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    if how.streams:
-        print(text)
-    elif how.numbers is not None:
-        with replacing(how.numbers) as draft:
-            draft.write_text(f"{text}\n", "utf-8")
-        wrote(how.numbers)
+    how = RUNNING.get()
+    if how.numbers is not None:
+        text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+        if how.streams:
+            print(text)
+        else:
+            with replacing(how.numbers) as draft:
+                draft.write_text(f"{text}\n", "utf-8")
+            wrote(how.numbers)
     if call is not None and how.verbose:
         remark(f"In Python:\n\n{call.python}\n")
 
@@ -180,15 +209,15 @@ def complain(text: str) -> None:
 
 
 @contextmanager
-def warnings_as_lines(write: Callable[[str], str] = str) -> Iterator[None]:
-    """Show each warning as a line, once, instead of as Python does; `write` may reword it."""
+def warnings_as_lines() -> Iterator[None]:
+    """Show each warning as a line, once, instead of as Python does."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             yield
         finally:
             for text in dict.fromkeys(str(warning.message) for warning in caught):
-                warn(write(text))
+                warn(as_options(text))
 
 
 def _tell(kind: str, colour: str, text: str) -> None:
@@ -292,7 +321,7 @@ Progress = Annotated[
 
 def bar(progress: bool | None) -> bool:
     """Whether to show a bar: on a terminal, or by ``--verbose``, unless it was said."""
-    how = VERBOSITY.get()
+    how = RUNNING.get()
     shown = how.verbose or (sys.stderr.isatty() and not how.quiet)
     return shown if progress is None else progress
 
@@ -418,12 +447,14 @@ def command(
     writes: Sequence[Writes] = (),
     folder: str | None = None,
     json: bool = True,
+    options: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options that all have, and examples at the end of its help.
 
     A path that is a dash is read from stdin, and the command gets the path of what was read. It
     takes each path that it `writes` as a parameter: what ``--out`` can write besides numbers, which
-    go to `folder` if nobody says. `json` is whether there are numbers to hand over.
+    go to `folder` if nobody says. `json` is whether there are numbers to hand over. `options` are
+    what `as_options` replaces in messages.
     """
 
     def decorate(work: Callable[..., None]) -> Callable[..., None]:
@@ -456,11 +487,13 @@ def command(
                 for name, value in given.items():
                     if isinstance(value, Path) and str(value) == STREAM:
                         given[name] = stack.enter_context(spooled())
-                verbosity = Verbosity(to, bool(said["quiet"]), bool(said["verbose"]))
-                token = VERBOSITY.set(verbosity)
-                stack.callback(VERBOSITY.reset, token)
-                stack.enter_context(_clock(verbosity.verbose))
-                work(**given)
+                running = RunningCommand(to, bool(said["quiet"]), bool(said["verbose"]), options)
+                stack.callback(RUNNING.reset, RUNNING.set(running))
+                stack.enter_context(_clock(running.verbose))
+                try:
+                    work(**given)
+                except InputError as error:
+                    raise InputError(as_options(str(error))) from None
 
         take(run, parameters)
         head = "Examples:" if len(examples) > 1 else "Example:"

@@ -50,6 +50,7 @@ LIMIT = "Number of pairs, spread over the set."
         Writes("csv", (".csv",), "table.csv"),
         Writes("latex", (".tex",), "table.tex"),
     ],
+    options={"resume": "--resume", "layout": "--layout"},
 )
 @takes_matcher
 def evaluate(
@@ -114,9 +115,6 @@ def evaluate(
                 limit=limit,
                 progress=bar(progress),
             )
-        except InputError as error:
-            # The fix that the library names is an argument; here it is an option.
-            raise InputError(str(error).replace("resume=True", "--resume")) from None
         except KeyboardInterrupt as stopped:
             said = str(stopped).replace("call with resume=True", "command with --resume")
             remark(said or f"finished pairs are kept in {store}; --resume goes on from there")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -180,12 +179,8 @@ def make_matcher(options: Mapping[str, Any]) -> Any:
     import frot.correspondence as library
 
     network, rest = split_options(options)
-    try:
-        given = {"backbone": library.OnnxBackbone(**network)} if network else {}
-        return library.Matcher(**given, **rest)
-    except InputError as error:
-        # The fix that the library names is an argument; here it is an option.
-        raise InputError(re.sub(r"try layout='(\w+)'", r"try --layout \1", str(error))) from None
+    given = {"backbone": library.OnnxBackbone(**network)} if network else {}
+    return library.Matcher(**given, **rest)
 
 
 def parse_points(words: Sequence[str]) -> np.ndarray:
@@ -370,6 +365,7 @@ POINTS = "Points of A, x,y in pixels; one or more."
         Writes("save", (".npz",), "match.npz"),
         Writes("flow", (".flo", ".npy"), "flow.flo"),
     ],
+    options={"layout": "--layout"},
 )
 @takes_matcher
 def match(

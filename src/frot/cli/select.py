@@ -6,7 +6,6 @@ Below the command is what it prints and writes: the ranked features, gene sets t
 from __future__ import annotations
 
 import csv
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -243,7 +242,9 @@ CHECKPOINT = "Keep finished permutations here; by default beside --out until don
         Writes("table", TABLES, "features.tsv"),
         Writes("report", PAGES, "report.html"),
     ],
-)
+    options={"labels": "--labels", "ids": "--id", "transpose": "--transpose", "log1p": "--log1p",
+             "features": "--features", "drop": "--drop", "keep": "--keep", "missing": "--missing"},
+)  # fmt: skip
 def select(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Table of samples, a row each.")],
     label: Annotated[str, option("Data", "Column of the classes.", "COLUMN")],
@@ -338,7 +339,7 @@ def select(
         features=(features or None, None), drop=(drop or [], []), keep=(keep or [], []),
         log1p=(log1p, False),
     )  # fmt: skip
-    with warnings_as_lines(as_options):
+    with warnings_as_lines():
         samples = _translated(read_samples, data, **columns)
         limits = given(min_size=(min_size, None), max_size=(max_size, None))
         limits |= given(min_coverage=(min_coverage, 0.0))
@@ -451,28 +452,7 @@ def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
         text = str(error).splitlines()[0]
     for one, other in names.items():
         text = text.replace(one, other)
-    raise InputError(as_options(text))
-
-
-# Arguments of Python in messages: keep='age', transpose=True.
-ARGUMENT = re.compile(r"\b(labels|ids|transpose|features|drop|keep|log1p|missing)=('[^']*'|True|)")
-
-
-def as_options(text: str) -> str:
-    """Return a message of the library with its arguments as options of the command line.
-
-    Examples
-    --------
-    >>> as_options("keep='age at birth' ranks it; transpose=True; ids=")
-    "--keep 'age at birth' ranks it; --transpose; --id"
-    """
-
-    def option_of(found: re.Match[str]) -> str:
-        name, value = found.groups()
-        words = ["--id" if name == "ids" else f"--{name}", value.strip("'")]
-        return shlex.join(words[: 1 + (value not in ("", "True"))])
-
-    return ARGUMENT.sub(option_of, text)
+    raise InputError(text)
 
 
 def _infer(

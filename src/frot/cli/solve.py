@@ -239,6 +239,7 @@ SOLVER = "auto, exact, entropic, frank-wolfe or linear-program."
         Writes("report", PAGES, "report.html"),
         Writes("plot", PICTURES, "plan.png"),
     ],
+    options={"normalise_weights": "--normalise-weights"},
 )
 def solve(
     a: First,
@@ -306,10 +307,6 @@ def solve(
             )
     except frot.Interrupted as stop:
         result = stop.result
-    except InputError as error:
-        # The fix that the library names is an argument; here it is an option.
-        text = str(error).replace("normalise_weights=True", "--normalise-weights")
-        raise InputError(text) from None
     show_summary(result.summary(top), result.status)
     known: dict[str, Any] = {"groups": data.groups, "feature_names": data.names}
     numbers(result.to_dict(), call)
