@@ -24,8 +24,16 @@ import numpy as np
 
 from _selection_scores import markers, scale, scores
 from frot._base.parallel import spread
-from frot.cli.reproduce.selection import KS, METHODS, Method, accuracies, load_libraries, paired
-from frot.cli.reproduce.transports import stacked_phi, wasserstein_by_call
+from frot.cli.reproduce.selection import (
+    KS,
+    METHODS,
+    Method,
+    accuracies,
+    load_libraries,
+    paired,
+    stacked_phi,
+    wasserstein_by_call,
+)  # fmt: skip
 from frot.datasets import available, load_expression
 from frot.selection import FROTSelector, permutation_test
 

@@ -85,7 +85,7 @@ def test_require_does_not_hide_a_broken_library(tmp_path, monkeypatch):
     assert not isinstance(caught.value, MissingDependencyError)
 
 
-def test_hearing_is_of_one_thread_only():
+def test_collected_warnings_are_of_one_thread_only():
     """What is said in another thread meanwhile is still warned there."""
     with collect_warnings() as heard:
         warn_caller("here")
@@ -104,7 +104,7 @@ def test_hearing_is_of_one_thread_only():
     assert [str(one.message) for one in caught] == ["there"]
 
 
-def test_hearing_ends():
+def test_collecting_ends():
     with pytest.raises(KeyError), collect_warnings():
         raise KeyError
     with pytest.warns(ConvergenceWarning, match="again"):

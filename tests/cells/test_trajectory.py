@@ -3,7 +3,7 @@ import pytest
 
 import frot
 from frot.cells import Cells, Trajectory, trajectory
-from frot.cells._couple import Settings
+from frot.cells._coupling import CouplingSettings
 from tests.cells.planted import GROUPS, planted
 
 
@@ -42,7 +42,7 @@ def test_weights_over_time_have_a_column_for_each_interval(found):
 
 
 def test_a_run_that_was_killed_resumes(tmp_path, monkeypatch):
-    path, done, solve = tmp_path / "days.store", [], Settings.couple
+    path, done, solve = tmp_path / "days.store", [], CouplingSettings.couple
 
     def killed(self, data, key, first, second, **run):
         if len(done) == 2:
@@ -50,7 +50,7 @@ def test_a_run_that_was_killed_resumes(tmp_path, monkeypatch):
         done.append(first.day)
         return solve(self, data, key, first, second, **run)
 
-    monkeypatch.setattr(Settings, "couple", killed)
+    monkeypatch.setattr(CouplingSettings, "couple", killed)
     options = {"groups": GROUPS, "checkpoint": path, "tau": 1.0}
     with pytest.raises(RuntimeError, match="power cut"):
         trajectory(cells(), **options)
@@ -77,14 +77,14 @@ def test_exact_plans_resume_as_they_were(tmp_path):
 
 
 def test_ctrl_c_brings_the_days_done(monkeypatch):
-    solve = Settings.couple
+    solve = CouplingSettings.couple
 
     def interrupted(self, data, key, first, second, **run):
         if first.day == 5:
             raise KeyboardInterrupt
         return solve(self, data, key, first, second, **run)
 
-    monkeypatch.setattr(Settings, "couple", interrupted)
+    monkeypatch.setattr(CouplingSettings, "couple", interrupted)
     with pytest.raises(frot.Interrupted) as caught:
         trajectory(cells(), groups=GROUPS)
     assert isinstance(caught.value.result, Trajectory)

@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 
 import frot
 from frot.cli.app import app
-from frot.cli.command import ending_of
-from frot.cli.console import show_summary
+from frot.cli.command import ending_of, show_summary
 
 ROOT: Any = typer.main.get_command(app)
 

@@ -4,7 +4,7 @@ from scipy import sparse
 
 from frot import Groups
 from frot.selection._comparison import (
-    DEFAULTS,
+    ComparedTable,
     Contrast,
     compare,
     sort_shapes,
@@ -18,11 +18,12 @@ CONTRAST = Contrast("control", "treated", (np.arange(24), np.arange(24, 40)))
 
 def test_what_needs_no_plan_is_what_the_plan_has():
     X, _ = planted()
-    plain = compare(X, CONTRAST, Groups.each(40))
-    full = transport(plain, X, Groups.each(40))
+    data = ComparedTable(X, Groups.each(40))
+    plain = compare(data, CONTRAST)
+    full = transport(plain, data)
     np.testing.assert_allclose(plain.shift, full.parts.shift, rtol=1e-9)
     np.testing.assert_allclose(plain.scale, full.scale, rtol=1e-12)
-    sorted_ = sort_shapes(plain, sparse.csc_array(X), Groups.each(40), DEFAULTS, None)
+    sorted_ = sort_shapes(plain, ComparedTable(sparse.csc_array(X), Groups.each(40)))
     np.testing.assert_allclose(sorted_.parts.shape, full.parts.shape, rtol=1e-9, atol=1e-12)
     assert np.isnan(sorted_.parts.phi).all()
 
@@ -30,6 +31,7 @@ def test_what_needs_no_plan_is_what_the_plan_has():
 @pytest.mark.parametrize("name", ["moderated", "t", "shift", "shape", "combined", "alpha", "phi"])
 def test_statistics_alone_are_those_of_a_comparison(name):
     X, _ = planted()
-    full = transport(compare(X, CONTRAST, Groups.each(40)), X, Groups.each(40))
-    alone = statistic_of(X, CONTRAST, Groups.each(40), DEFAULTS, None, name)
+    data = ComparedTable(X, Groups.each(40))
+    full = transport(compare(data, CONTRAST), data)
+    alone = statistic_of(data, CONTRAST, name)
     np.testing.assert_allclose(alone, full.scores(name), rtol=1e-9, atol=1e-12)

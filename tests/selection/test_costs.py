@@ -16,7 +16,7 @@ def stack(costs):
 
 def some_costs(grouped, weighted=False):
     costs = blocked(weighted=weighted)
-    pool = pooling(GROUPS, costs.scaled.constant, "mean") if grouped else None
+    pool = pooling(GROUPS, costs.scaled.units.constant, "mean") if grouped else None
     return BlockedCosts(costs.scaled, pool)
 
 

@@ -7,7 +7,6 @@ import frot
 from frot.selection._costs import BlockedCosts, pooling
 from frot.selection._frank_wolfe import (
     Eta,
-    Limits,
     eta_for_perplexity,
     solve_classes,
     target_perplexity,
@@ -72,7 +71,7 @@ def test_the_interval_holds_the_optimum(weighted, scaling, eta):
 
 def test_the_interval_closes_on_the_optimum():
     costs, groups = blocked(), frot.Groups.each(12)
-    found = solve_classes(costs, groups, Eta(value=0.2), Limits(tol=1e-4, max_iter=5000))
+    found = solve_classes(costs, groups, Eta(value=0.2), tol=1e-4, max_iter=5000)
     exact = referee(costs, groups, 0.2)
     assert found.value == pytest.approx(exact.value, rel=1e-4)
     np.testing.assert_allclose(found.phi, exact.phi, atol=0.05)
@@ -81,8 +80,8 @@ def test_the_interval_closes_on_the_optimum():
 def test_groups_are_solved_with_their_pooling():
     costs = blocked()
     groups = frot.Groups.from_indices([[0, 1, 2], [2, 3, 4], [5, 6], [7, 8, 9, 10, 11]], 12)
-    costs = BlockedCosts(costs.scaled, pooling(groups, costs.scaled.constant, "mean"))
-    found = solve_classes(costs, groups, Eta(perplexity=2.0), Limits(tol=1e-4, max_iter=2000))
+    costs = BlockedCosts(costs.scaled, pooling(groups, costs.scaled.units.constant, "mean"))
+    found = solve_classes(costs, groups, Eta(perplexity=2.0), tol=1e-4, max_iter=2000)
     exact = referee(costs, groups, found.eta)
     assert found.value == pytest.approx(exact.value, rel=1e-4)
     assert found.names == groups.names
@@ -123,7 +122,7 @@ def test_eta_has_a_floor_where_the_plan_makes_costs_equal():
 def test_a_run_that_ends_early_says_so_and_its_interval_holds():
     costs, groups = blocked(), frot.Groups.each(12)
     with pytest.warns(frot.ConvergenceWarning, match="Stopped at max_iter"):
-        found = solve_classes(costs, groups, Eta(value=0.05), Limits(tol=1e-9, max_iter=2))
+        found = solve_classes(costs, groups, Eta(value=0.05), tol=1e-9, max_iter=2)
     exact = referee(costs, groups, 0.05)
     assert found.status is frot.Status.MAX_ITER
     assert found.lower <= exact.value <= found.upper

@@ -39,8 +39,8 @@ def test_no_plan_is_cheaper_than_sorting_and_no_sorting_than_the_means(weighted)
     x, y = scaled.block(slice(None))
     a, b = sides.weights
     assert scaled.wasserstein is not None
-    assert (scaled.shift <= scaled.wasserstein).all()
-    np.testing.assert_allclose(scaled.shift, (x @ a - y @ b) ** 2, atol=1e-12)
+    assert (scaled.units.shift <= scaled.wasserstein).all()
+    np.testing.assert_allclose(scaled.units.shift, (x @ a - y @ b) ** 2, atol=1e-12)
     for feature in range(len(x)):
         cost = ot.emd2(a, b, (x[feature][:, None] - y[feature]) ** 2)
         assert scaled.wasserstein[feature] == pytest.approx(cost, abs=1e-10)
@@ -65,12 +65,12 @@ def test_paper_is_the_pooled_standard_deviation(weighted):
     values = np.asarray(sides.table).T
     mean = values @ weights
     expected = np.sqrt((values - mean[:, None]) ** 2 @ weights)
-    np.testing.assert_allclose(scale_sides(sides, "paper").scale, expected)
+    np.testing.assert_allclose(scale_sides(sides, "paper").units.scale, expected)
 
 
 def test_none_keeps_the_units():
     scaled = scale_sides(two_sides(), "none")
-    assert (scaled.scale == 1.0).all()
+    assert (scaled.units.scale == 1.0).all()
 
 
 @pytest.mark.parametrize("scaling", ["balanced", "paper", "none"])
@@ -92,15 +92,17 @@ def test_a_constant_feature_is_exactly_zero(value):
     sides = two_sides()
     np.asarray(sides.table)[:, 3] = value
     scaled = scale_sides(sides)
-    assert scaled.constant.tolist() == [column == 3 for column in range(12)]
-    assert scaled.shift[3] == scaled.energy[3] == 0.0
+    assert scaled.units.constant.tolist() == [column == 3 for column in range(12)]
+    assert scaled.units.shift[3] == scaled.energy[3] == 0.0
     assert not scaled.block(np.array([3]))[0].any()
 
 
 def test_an_offset_costs_no_digits():
     sides = two_sides()
     moved = Sides.of(np.asarray(sides.table) + 2.0**20, *sides.rows)
-    np.testing.assert_allclose(scale_sides(moved).shift, scale_sides(sides).shift, rtol=1e-8)
+    np.testing.assert_allclose(
+        scale_sides(moved).units.shift, scale_sides(sides).units.shift, rtol=1e-8
+    )
 
 
 def test_squares_that_overflow_are_refused():
@@ -122,12 +124,12 @@ def test_units_from_moments_are_those_of_the_values(scaling, weighted, form):
     read = Sides.of(form(table), *sides.rows, weight)
     scaled = scale_sides(read, scaling)
     units = units_of(read, measure(form(table), *sides.rows, weight), scaling)
-    assert units.constant.tolist() == scaled.constant.tolist()
+    assert units.constant.tolist() == scaled.units.constant.tolist()
     assert units.constant.sum() == 2
-    np.testing.assert_allclose(units.scale, scaled.scale, rtol=1e-4)
-    np.testing.assert_allclose(units.centre, scaled.centre)
-    np.testing.assert_allclose(units.shift, scaled.shift, rtol=1e-4)
-    np.testing.assert_allclose(units.correlation, scaled.correlation, rtol=1e-4)
+    np.testing.assert_allclose(units.scale, scaled.units.scale, rtol=1e-4)
+    np.testing.assert_allclose(units.centre, scaled.units.centre)
+    np.testing.assert_allclose(units.shift, scaled.units.shift, rtol=1e-4)
+    np.testing.assert_allclose(units.correlation, scaled.units.correlation, rtol=1e-4)
 
 
 def test_sorting_many_samples_makes_no_plan():

@@ -2,7 +2,7 @@
 
 In come tables, photographs and clicks, out come pictures, tables, files and the Python that does
 the same. `transport`, `genes` and `photographs` are the tabs without a browser, plain functions
-that need no Gradio; `page` lays them out, `server` listens. Nothing is kept between two visitors.
+that need no Gradio; `server` lays them out and listens. Nothing is kept between two visitors.
 
 Needs Gradio: ``pip install "frot[app]"``.
 """

@@ -178,9 +178,9 @@ def start_selection(
     if not label:
         raise InputError("label: choose the column of the classes")
     folder = Path(tempfile.mkdtemp(prefix="genes-", dir=root))
-    words = ["select", _beside(data, folder), "--label", str(label)]
+    words = ["select", _copied(data, folder), "--label", str(label)]
     if sets:
-        words += ["--groups", _beside(sets, folder)]
+        words += ["--groups", _copied(sets, folder)]
     for name, value in (options or {}).items():
         flag = f"--{name.replace('_', '-')}"
         words += [flag] if value is True else [flag, str(value)] if value else []
@@ -199,7 +199,7 @@ def start_selection(
     return Job(folder, words, process)
 
 
-def _beside(path: str | Path, folder: Path) -> str:
+def _copied(path: str | Path, folder: Path) -> str:
     """Put a file into a folder under its own name, which commands then show."""
     path = Path(path)
     if not path.is_file():

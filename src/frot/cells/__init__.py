@@ -9,11 +9,15 @@ fates are known, to measure on.
 
 from __future__ import annotations
 
-from frot.cells._couple import couple
-from frot.cells._coupling import Coupling
+from frot.cells._coupling import Coupling, couple
 from frot.cells._input import Cells, read_cells
-from frot.cells._plots import plot_flow, plot_push, plot_transitions, plot_weights
-from frot.cells._report import write_coupling_report
+from frot.cells._report import (
+    plot_flow,
+    plot_push,
+    plot_transitions,
+    plot_weights,
+    write_coupling_report,
+)
 from frot.cells._simulate import Simulation, simulate
 from frot.cells._trajectory import Trajectory, trajectory
 

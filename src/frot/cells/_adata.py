@@ -17,8 +17,7 @@ from scipy import sparse
 from frot._base.errors import InputError, brief, require
 from frot._base.names import quote_some
 from frot.cells._blocks import join
-from frot.cells._couple import Settings, make_coupling
-from frot.cells._coupling import Coupling, GroupSummary
+from frot.cells._coupling import Coupling, CouplingSettings, GroupSummary, make_coupling
 from frot.cells._input import Side, as_cells, read_days
 from frot.plans.plan import Plan
 from frot.problem.result import Result, Status
@@ -159,7 +158,7 @@ def read(adata: Any, key_added: str) -> list[Coupling]:
         facts |= {"about": rows, "tau": noted["tau"].tolist(), "totals": noted["totals"].tolist()}
         arrays = {name: np.asarray(noted[name]) for name in ARRAYS if name in noted}
         first, second = days.side(facts["source"], "source"), days.side(facts["target"], "target")
-        settings = Settings(_members(facts["latent"], rows, noted), **params)
+        settings = CouplingSettings(_members(facts["latent"], rows, noted), **params)
         found.append(unpack(facts, arrays, data, key, first, second, settings))
     return found
 
@@ -207,7 +206,7 @@ def unpack(
     key: str,
     first: Side,
     second: Side,
-    settings: Settings,
+    settings: CouplingSettings,
 ) -> Coupling:
     """Return the coupling that was packed."""
     about = tuple(GroupSummary(**one) for one in facts["about"])

@@ -23,8 +23,7 @@ from frot._base.tables import make_table
 from frot._base.validate import check_flag, check_number
 from frot.cells._adata import pack, unpack
 from frot.cells._blocks import latent_keys, parse_genes
-from frot.cells._couple import Settings
-from frot.cells._coupling import Coupling, between_types, shares_of
+from frot.cells._coupling import Coupling, CouplingSettings, between_types, shares_of
 from frot.cells._input import Days, Side, as_cells, read_days
 from frot.solvers.progress import counting_bar
 
@@ -203,11 +202,11 @@ def trajectory(
     >>> found.weights.shape
     (4, 3)
     """
-    known = [one.name for one in fields(Settings)][1:]
+    known = [one.name for one in fields(CouplingSettings)][1:]
     if unknown := [name for name in options if name not in known]:
         raise InputError(f"{unknown[0]}: is not an option of couplings; use {', '.join(known)}")
     data = as_cells(adata)
-    settings = Settings(groups, **options)
+    settings = CouplingSettings(groups, **options)
     if latent_keys(data, groups) is None:
         # Files are read once.
         names = [str(name) for name in values_of(data, settings.layer)[1]]
@@ -278,7 +277,7 @@ def _keep(store: Store, at: int, coupling: Coupling) -> None:
     store.add(at, {**facts, "arrays": list(arrays)})
 
 
-def _fingerprint(data: Any, key: str, sides: list[Side], settings: Settings) -> str:
+def _fingerprint(data: Any, key: str, sides: list[Side], settings: CouplingSettings) -> str:
     """Return what couplings depend on, as text."""
     keys = latent_keys(data, settings.groups)
     if keys is None:

@@ -1,34 +1,56 @@
-"""What all commands share: ``--out``, ``--json``, ``--quiet``, ``--verbose``, stdin and examples.
+"""What all commands share: options, how answers are printed and written, and exit codes.
 
-`command` gives them to a function that Typer makes a command of; `console` does as they say.
-`option` declares any other, and `option_words` and `arguments` write options out again.
+`command` gives a function that Typer makes a command of ``--out``, ``--json``, ``--quiet``,
+``--verbose``, stdin and examples. `option` declares any other option, and `option_words` and
+`arguments` write options out again. Answers go to stdout and remarks to stderr; files are refused
+before the work if they cannot be written, and complete after it.
 """
 
 from __future__ import annotations
 
 import gzip
 import inspect
+import json
+import re
+import shlex
 import sys
 import tempfile
 import time
 import traceback
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import wraps
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand
 
-from frot._base.errors import InputError
-from frot._base.files import make_folder
-from frot.cli.console import NUMBERS, STREAM, Voice, check_files, remark, speaking, voice
+from frot._base.errors import InputError, require
+from frot._base.files import check_writable, make_folder, replacing
 from frot.problem.adversary import CappedSimplex
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from frot.problem.result import Status
+
 __all__ = [
+    "BAD_INPUT",
+    "FAILED",
+    "INTERRUPTED",
+    "NOT_CONVERGED",
+    "NUMBERS",
+    "PAGES",
+    "PICTURES",
+    "TABLES",
     "WORST",
     "CommandWithJson",
     "Progress",
@@ -36,15 +58,239 @@ __all__ = [
     "arguments",
     "bar",
     "capped",
+    "check_files",
     "command",
+    "complain",
+    "console",
+    "ending_of",
+    "exit_code",
     "given",
+    "new_table",
+    "numbers",
     "option",
     "option_words",
     "parameter",
+    "remark",
+    "save_picture",
+    "say",
+    "show_summary",
     "spooled",
     "take",
     "typed",
+    "warn",
+    "warnings_as_lines",
+    "wrote",
 ]
+
+
+# A path that is stdin or stdout.
+STREAM = "-"
+
+
+@dataclass(frozen=True)
+class RunningCommand:
+    """Where a command's numbers go, how much it prints, and what its options are called.
+
+    With numbers on stdout nothing else is: what people read goes to stderr.
+    """
+
+    numbers: Path | None = None
+    quiet: bool = False
+    verbose: bool = False
+    # Arguments of the library that its messages may name, and the options that they are here.
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def streams(self) -> bool:
+        """Whether stdout is for numbers."""
+        return self.numbers is not None and str(self.numbers) == STREAM
+
+
+NO_COMMAND = RunningCommand()
+RUNNING: ContextVar[RunningCommand] = ContextVar("running", default=NO_COMMAND)
+
+
+# Arguments of Python in messages: keep='age', transpose=True, ids=
+ARGUMENT = re.compile(r"\b(\w+)=('[^']*'|True|(?=[\s;,)]|$))")
+
+
+def as_options(text: str) -> str:
+    """Return a message of the library with its arguments as options of the command that runs.
+
+    Examples
+    --------
+    >>> token = RUNNING.set(RunningCommand(options={"keep": "--keep", "ids": "--id"}))
+    >>> as_options("keep='age at birth' ranks it; eta=True; give ids=")
+    "--keep 'age at birth' ranks it; eta=True; give --id"
+    >>> RUNNING.reset(token)
+    """
+    options = RUNNING.get().options
+
+    def option_of(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        words = [options.get(name, ""), value.strip("'")]
+        return shlex.join(words[: 1 + (value not in ("", "True"))]) if name in options else found[0]
+
+    return ARGUMENT.sub(option_of, text)
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Make a console for wherever the stream goes now, which tests redirect."""
+    from rich.console import Console
+
+    how = RUNNING.get()
+    return Console(stderr=stderr or how.streams, highlight=False, quiet=how.quiet)
+
+
+def new_table() -> Table:
+    """Make an empty table for `console`."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAVY, pad_edge=False, collapse_padding=True)
+
+
+def say(text: str, style: str = "") -> None:
+    """Print a line of the answer, as it is: no markup, no wrapping of paths."""
+    console().print(text, style=style, markup=False, soft_wrap=True)
+
+
+def remark(text: str) -> None:
+    """Print a line that is not part of the answer."""
+    console(stderr=True).print(text, style="dim", markup=False, soft_wrap=True)
+
+
+def wrote(*paths: Path | None) -> None:
+    """Say which files were written, on stderr; None was not wanted."""
+    for path in paths:
+        if path is not None:
+            remark(f"Wrote {path}")
+
+
+def numbers(content: dict[str, Any], call: Any = None) -> None:
+    """Hand over all numbers: they go where ``--json`` says.
+
+    With the `command` and the `python` of a call that gives them, shown to whoever is verbose.
+    """
+    if call is not None:
+        content = {**content, "command": call.command, "python": call.python}
+    how = RUNNING.get()
+    if how.numbers is not None:
+        text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+        if how.streams:
+            print(text)
+        else:
+            with replacing(how.numbers) as draft:
+                draft.write_text(f"{text}\n", "utf-8")
+            wrote(how.numbers)
+    if call is not None and how.verbose:
+        remark(f"In Python:\n\n{call.python}\n")
+
+
+def show_summary(text: str, status: Status) -> None:
+    """Print the summary of a result: its heading bold, its status in colour."""
+    from rich.text import Text
+
+    lines = Text(text)
+    lines.highlight_regex(r"^\S.*", "bold")
+    lines.highlight_words([f"{status}:"], f"bold {'green' if status.ok else 'yellow'}")
+    lines.highlight_regex(r"(?m)^  (value|interval|status|solver|plan|kept|groups)\b", "dim")
+    console().print(lines, soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    """Print a warning."""
+    _tell("warning", "yellow", text)
+
+
+def complain(text: str) -> None:
+    """Print an error as one red sentence."""
+    _tell("error", "red", text)
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Show each warning as a line, once, instead of as Python does."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield
+        finally:
+            for text in dict.fromkeys(str(warning.message) for warning in caught):
+                warn(as_options(text))
+
+
+def _tell(kind: str, colour: str, text: str) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    line = Text.assemble((f"{kind}: ", f"bold {colour}"), (" ".join(text.split()), colour))
+    # However quiet the command is.
+    Console(stderr=True, highlight=False).print(line, soft_wrap=True)
+
+
+FAILED = 1
+BAD_INPUT = 2
+NOT_CONVERGED = 3
+# What shells report for a process that Ctrl-C ended.
+INTERRUPTED = 130
+
+
+def exit_code(status: Status) -> int:
+    """Return 0 for an answer as good as asked for, and otherwise why it is not.
+
+    Examples
+    --------
+    >>> import frot
+    >>> [exit_code(status) for status in (frot.Status.CONVERGED, frot.Status.TIME_LIMIT)]
+    [0, 3]
+    """
+    if status.ok:
+        return 0
+    return INTERRUPTED if status.name == "INTERRUPTED" else NOT_CONVERGED
+
+
+PICTURES = (".png", ".svg", ".pdf", ".jpg", ".webp")
+PAGES = (".html", ".htm")
+TABLES = (".tsv", ".csv")
+NUMBERS = (".json",)
+
+
+def check_files(
+    *wanted: tuple[Path | None, tuple[str, ...]],
+    inputs: Sequence[Path] = (),
+    called: str = "read from",
+) -> None:
+    """Refuse what could not be written, before an hour's work is lost to it.
+
+    `wanted` are paths, or None, with the suffixes they may have; without suffixes any will do.
+    `inputs`, in messages `called` so, must not be written over.
+
+    Examples
+    --------
+    >>> check_files((Path("plan.txt"), PICTURES))
+    Traceback (most recent call last):
+    ...
+    frot.InputError: plan.txt must end in .png or .svg or .pdf or .jpg or .webp
+    """
+    for path, kinds in wanted:
+        if path is None:
+            continue
+        check_writable(path)
+        if kinds and path.suffix.lower() not in kinds:
+            raise InputError(f"{path} must end in {' or '.join(kinds)}")
+        if path.resolve() in [one.resolve() for one in inputs]:
+            raise InputError(f"{path} is {called}; give the path of another file")
+        if kinds is PICTURES:
+            require("matplotlib.figure", "plot")
+
+
+def save_picture(draw: Callable[[], Any], path: Path | None) -> None:
+    """Draw and write a picture, if one is wanted."""
+    if path is not None:
+        figure = draw()
+        with replacing(path) as draft:
+            figure.savefig(draft, dpi=150)
 
 
 WORST = "The COUNT worst groups share the weight: none has more than 1/COUNT."
@@ -75,7 +321,7 @@ Progress = Annotated[
 
 def bar(progress: bool | None) -> bool:
     """Whether to show a bar: on a terminal, or by ``--verbose``, unless it was said."""
-    how = voice()
+    how = RUNNING.get()
     shown = how.verbose or (sys.stderr.isatty() and not how.quiet)
     return shown if progress is None else progress
 
@@ -201,12 +447,14 @@ def command(
     writes: Sequence[Writes] = (),
     folder: str | None = None,
     json: bool = True,
+    options: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options that all have, and examples at the end of its help.
 
     A path that is a dash is read from stdin, and the command gets the path of what was read. It
     takes each path that it `writes` as a parameter: what ``--out`` can write besides numbers, which
-    go to `folder` if nobody says. `json` is whether there are numbers to hand over.
+    go to `folder` if nobody says. `json` is whether there are numbers to hand over. `options` are
+    what `as_options` replaces in messages.
     """
 
     def decorate(work: Callable[..., None]) -> Callable[..., None]:
@@ -239,10 +487,13 @@ def command(
                 for name, value in given.items():
                     if isinstance(value, Path) and str(value) == STREAM:
                         given[name] = stack.enter_context(spooled())
-                voice = Voice(to, bool(said["quiet"]), bool(said["verbose"]))
-                stack.enter_context(speaking(voice))
-                stack.enter_context(_clock(voice.verbose))
-                work(**given)
+                running = RunningCommand(to, bool(said["quiet"]), bool(said["verbose"]), options)
+                stack.callback(RUNNING.reset, RUNNING.set(running))
+                stack.enter_context(_clock(running.verbose))
+                try:
+                    work(**given)
+                except InputError as error:
+                    raise InputError(as_options(str(error))) from None
 
         take(run, parameters)
         head = "Examples:" if len(examples) > 1 else "Example:"

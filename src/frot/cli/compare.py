@@ -6,20 +6,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from frot.cli.command import Writes, bar, capped, command, given, option, typed
-from frot.cli.console import (
+from frot.cli.command import (
     FAILED,
     INTERRUPTED,
     NOT_CONVERGED,
     PAGES,
     PICTURES,
+    Writes,
+    bar,
+    capped,
     check_files,
+    command,
     complain,
     console,
+    given,
     new_table,
     numbers,
+    option,
     save_picture,
     say,
+    typed,
     wrote,
 )
 from frot.cli.solve import (

@@ -14,12 +14,20 @@ from frot._base.errors import InputError
 from frot._base.files import replacing
 from frot._base.names import quote_some
 from frot._base.stopping import Interrupted
-from frot.cli.command import Progress, Writes, arguments, bar, command, given, option, option_words
-from frot.cli.console import (
+from frot.cli.command import (
     PAGES,
+    TABLES,
+    Progress,
+    Writes,
+    arguments,
+    bar,
     check_files,
+    command,
     exit_code,
+    given,
     numbers,
+    option,
+    option_words,
     say,
     show_summary,
     warnings_as_lines,
@@ -35,7 +43,6 @@ GROWTH = "Column with the descendants expected of a cell."
 TYPES = "Column with the cell types, for transitions and pictures."
 BASIS = "Embedding to draw, such as X_umap."
 OUT = "Write the transitions (with --types) or the pathways."
-TABLES = (".tsv", ".csv")
 
 
 @dataclass(frozen=True)
@@ -142,9 +149,10 @@ def couple(
     options |= {} if denoise else {"denoise": False}
     columns = tuple(name for name in (key, growth, types) if name is not None)
     cells = frot.cells.read_cells(data, obs, columns=columns)
-    if types is not None and types not in cells.obs:
-        known = quote_some([str(one) for one in cells.obs]) or "none"
-        raise InputError(f"types: {data} has no column {types!r} of cells; it has {known}")
+    for name, column in (("key", key), ("growth", growth), ("types", types)):
+        if column is not None and column not in cells.obs:
+            known = quote_some([str(one) for one in cells.obs]) or "none"
+            raise InputError(f"{name}: {data} has no column {column!r} of cells; it has {known}")
     if basis is not None and basis not in cells.obsm:
         known = quote_some([str(one) for one in cells.obsm]) or "none"
         raise InputError(f"basis: {data} has no embedding {basis!r}; it has {known}")

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from frot.cli.command import Writes, command, option
-from frot.cli.console import PICTURES, console, numbers, save_picture, say, warn, wrote
+from frot.cli.command import (
+    PICTURES,
+    Writes,
+    command,
+    console,
+    numbers,
+    option,
+    save_picture,
+    say,
+    warn,
+    wrote,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from frot.cli.command import command
-from frot.cli.console import FAILED, complain, console, numbers, say
+from frot.cli.command import FAILED, command, complain, console, numbers, say
 
 if TYPE_CHECKING:
     from frot import Result

@@ -11,8 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from frot._base.errors import InputError, require
-from frot.cli.command import Progress, Writes, bar, command
-from frot.cli.console import FAILED, check_files, console, numbers, remark, say, warn, wrote
+from frot.cli.command import (
+    FAILED,
+    Progress,
+    Writes,
+    bar,
+    check_files,
+    command,
+    console,
+    numbers,
+    remark,
+    say,
+    warn,
+    wrote,
+)
 from frot.cli.match import make_matcher, option, split_options, takes_matcher
 
 if TYPE_CHECKING:
@@ -38,6 +50,7 @@ LIMIT = "Number of pairs, spread over the set."
         Writes("csv", (".csv",), "table.csv"),
         Writes("latex", (".tex",), "table.tex"),
     ],
+    options={"resume": "--resume", "layout": "--layout"},
 )
 @takes_matcher
 def evaluate(
@@ -102,9 +115,6 @@ def evaluate(
                 limit=limit,
                 progress=bar(progress),
             )
-        except InputError as error:
-            # The fix that the library names is an argument; here it is an option.
-            raise InputError(str(error).replace("resume=True", "--resume")) from None
         except KeyboardInterrupt as stopped:
             said = str(stopped).replace("call with resume=True", "command with --resume")
             remark(said or f"finished pairs are kept in {store}; --resume goes on from there")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,22 +20,28 @@ import typer
 from frot._base.errors import InputError
 from frot._base.spelling import SECOND_NAMES
 from frot._base.stopping import Interrupted
-from frot.cli.command import Writes, arguments, command, option_words, parameter, take, typed
-from frot.cli.command import option as any_option
-from frot.cli.console import (
+from frot.cli.command import (
     PAGES,
     PICTURES,
+    Writes,
+    arguments,
     check_files,
+    command,
     console,
     exit_code,
     new_table,
     numbers,
+    option_words,
+    parameter,
     remark,
     save_picture,
     say,
+    take,
+    typed,
     warnings_as_lines,
     wrote,
 )
+from frot.cli.command import option as any_option
 from frot.correspondence.settings import ONNX_OPTIONS, matcher_options
 
 if TYPE_CHECKING:
@@ -174,12 +179,8 @@ def make_matcher(options: Mapping[str, Any]) -> Any:
     import frot.correspondence as library
 
     network, rest = split_options(options)
-    try:
-        given = {"backbone": library.OnnxBackbone(**network)} if network else {}
-        return library.Matcher(**given, **rest)
-    except InputError as error:
-        # The fix that the library names is an argument; here it is an option.
-        raise InputError(re.sub(r"try layout='(\w+)'", r"try --layout \1", str(error))) from None
+    given = {"backbone": library.OnnxBackbone(**network)} if network else {}
+    return library.Matcher(**given, **rest)
 
 
 def parse_points(words: Sequence[str]) -> np.ndarray:
@@ -364,6 +365,7 @@ POINTS = "Points of A, x,y in pixels; one or more."
         Writes("save", (".npz",), "match.npz"),
         Writes("flow", (".flo", ".npy"), "flow.flo"),
     ],
+    options={"layout": "--layout"},
 )
 @takes_matcher
 def match(

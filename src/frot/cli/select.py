@@ -1,51 +1,52 @@
-"""``frot select``: a labelled table in, the features that tell its classes apart out."""
+"""``frot select``: a labelled table in, the features that tell its classes apart out.
+
+Below the command is what it prints and writes: the ranked features, gene sets that were tested.
+"""
 
 from __future__ import annotations
 
-import re
+import csv
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from frot._base.errors import InputError, require
-from frot._base.files import make_folder
+from frot._base.files import make_folder, replacing
+from frot._base.names import quote_some
 from frot._base.stopping import Interrupted
 from frot.cli.command import (
+    PAGES,
+    TABLES,
     WORST,
     Progress,
     Writes,
     arguments,
     bar,
     capped,
+    check_files,
     command,
+    console,
+    exit_code,
     given,
+    new_table,
+    numbers,
     option,
     option_words,
-    typed,
-)
-from frot.cli.console import (
-    PAGES,
-    check_files,
-    exit_code,
-    numbers,
     remark,
+    say,
+    typed,
     warn,
     warnings_as_lines,
     wrote,
 )
-from frot.cli.select_tables import (
-    selection_numbers,
-    show_selection,
-    write_comparisons,
-    write_ranking,
-)
 
 if TYPE_CHECKING:
-    pass
+    from frot.selection import FROTSelector, PathwayTest, PermutationTest, StabilitySelection
 
 __all__ = ["select"]
 
@@ -150,9 +151,6 @@ def _words(name: str, value: Any) -> list[str]:
     return [word for one in ([value] if isinstance(value, str) else value) for word in (flag, one)]
 
 
-TABLES = (".tsv", ".csv")
-
-
 @dataclass(frozen=True)
 class SelectFiles:
     """Where the table, the page and the finished permutations go.
@@ -178,16 +176,16 @@ class SelectFiles:
     @property
     def permutations(self) -> Path:
         """Checkpoint of the permutation test."""
-        return self.checkpoint or self._beside("permutations")
+        return self.checkpoint or self._next_to_output("permutations")
 
     @property
     def stability(self) -> Path:
         """Checkpoint of stability selection."""
         if self.checkpoint is not None:
             return self.checkpoint.with_name(f"{self.checkpoint.name}.stability")
-        return self._beside("stability")
+        return self._next_to_output("stability")
 
-    def _beside(self, what: str) -> Path:
+    def _next_to_output(self, what: str) -> Path:
         near = self.table or self.page or Path(self.data.name)
         return near.with_name(f"{near.name}.{what}")
 
@@ -244,7 +242,9 @@ CHECKPOINT = "Keep finished permutations here; by default beside --out until don
         Writes("table", TABLES, "features.tsv"),
         Writes("report", PAGES, "report.html"),
     ],
-)
+    options={"labels": "--labels", "ids": "--id", "transpose": "--transpose", "log1p": "--log1p",
+             "features": "--features", "drop": "--drop", "keep": "--keep", "missing": "--missing"},
+)  # fmt: skip
 def select(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Table of samples, a row each.")],
     label: Annotated[str, option("Data", "Column of the classes.", "COLUMN")],
@@ -339,7 +339,7 @@ def select(
         features=(features or None, None), drop=(drop or [], []), keep=(keep or [], []),
         log1p=(log1p, False),
     )  # fmt: skip
-    with warnings_as_lines(as_options):
+    with warnings_as_lines():
         samples = _translated(read_samples, data, **columns)
         limits = given(min_size=(min_size, None), max_size=(max_size, None))
         limits |= given(min_coverage=(min_coverage, 0.0))
@@ -368,17 +368,10 @@ def select(
     halves: dict[str, Any] = {"n_pairs": stability} if stability else {}
     for chosen in (test, halves):
         chosen.update({"random_state": seed} if chosen and seed else {})
+    written = {"out": table, "per-class": per_class, "report": report, "pictures": pictures}
     call = SelectCall(
         typed(data), number, groups, columns, options, test, halves,
-        {
-            name: path
-            for name, path in (
-                ("out", table), ("per-class", per_class), ("report", report),
-                ("pictures", pictures),
-            )
-            if path is not None
-        },
-        limits,
+        {name: path for name, path in written.items() if path is not None}, limits,
     )  # fmt: skip
     selector = FROTSelector(number, groups=parsed, **options)
     run = {"n_jobs": workers, "progress": bar(progress)}
@@ -433,15 +426,11 @@ def _number(text: str, name: str) -> int | float:
 def _note(samples: Any, whose: str, groups: Any) -> None:
     """Say what was taken for what, so that nothing is left out in silence."""
     if samples.ignored:
-        from frot._base.names import quote_some
-
         warn(
             f"{quote_some(list(samples.ignored))}: text, and so no feature; left out "
             f"(--drop says so without this warning, --id takes one for the {whose}' names)"
         )
     if groups.dropped:
-        from frot._base.names import quote_some
-
         one = len(groups.dropped) == 1
         warn(
             f"{len(groups.dropped)} set{'' if one else 's'} ha{'s' if one else 've'} too few "
@@ -463,28 +452,7 @@ def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
         text = str(error).splitlines()[0]
     for one, other in names.items():
         text = text.replace(one, other)
-    raise InputError(as_options(text))
-
-
-# Arguments of Python in messages: keep='age', transpose=True.
-ARGUMENT = re.compile(r"\b(labels|ids|transpose|features|drop|keep|log1p|missing)=('[^']*'|True|)")
-
-
-def as_options(text: str) -> str:
-    """Return a message of the library with its arguments as options of the command line.
-
-    Examples
-    --------
-    >>> as_options("keep='age at birth' ranks it; transpose=True; ids=")
-    "--keep 'age at birth' ranks it; --transpose; --id"
-    """
-
-    def option_of(found: re.Match[str]) -> str:
-        name, value = found.groups()
-        words = ["--id" if name == "ids" else f"--{name}", value.strip("'")]
-        return shlex.join(words[: 1 + (value not in ("", "True"))])
-
-    return ARGUMENT.sub(option_of, text)
+    raise InputError(text)
 
 
 def _infer(
@@ -517,3 +485,254 @@ def _infer(
             remark(f"What is finished is in {path}; the same command goes on from there.")
         raise
     return found
+
+
+# Genes of a leading edge that are printed; a table has all.
+GENES = 3
+LEVEL = 0.05
+
+
+def write_ranking(
+    selector: FROTSelector, path: Path, stability: StabilitySelection | None = None
+) -> None:
+    """Write the table of all features, or sets, best first, with whether each is selected."""
+    _write(path, [ranking_columns(selector, stability)])
+
+
+def ranking_columns(
+    selector: FROTSelector, stability: StabilitySelection | None = None
+) -> dict[str, np.ndarray]:
+    """Return the table of all features, or sets, best first, by column."""
+    tested, _ = selector.tests
+    order = np.argsort(selector.ranking_) if tested is None else tested.order
+    table: Any = selector.table_ if tested is None else tested.table
+    columns = _columns(table)
+    columns["selected"] = selector.groups_support_[order].astype(int)
+    if stability is not None:
+        columns["frequency"] = stability.frequency[order]
+    return columns
+
+
+def selection_numbers(
+    selector: FROTSelector, stability: StabilitySelection | None = None
+) -> dict[str, Any]:
+    """Return the table and the solver's facts of each comparison, ready for JSON."""
+    columns = ranking_columns(selector, stability)
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    results = [(one.name, one.result) for one in selector.comparisons_]
+    return {
+        "table": [
+            {name: None if value != value else value for name, value in zip(columns, row)}  # noqa: B905
+            for row in rows
+        ],
+        "comparisons": [
+            {"name": name}
+            | ({} if result is None else {k: v for k, v in result.to_dict().items() if k in FACTS})
+            for name, result in results
+        ],
+    }
+
+
+FACTS = ("value", "lower", "upper", "gap", "eta", "status", "solver", "time")
+
+
+def write_comparisons(selector: FROTSelector, path: Path) -> None:
+    """Write the tables of all comparisons below each other, the first column saying of which.
+
+    The two sides are ``mean_first`` and ``mean_second`` here, whatever their names.
+    """
+    tables = []
+    for one, table in zip(selector.comparisons_, selector.tables_.values(), strict=True):
+        columns = _columns(table)
+        names = {f"mean_{label}": side for label, side in zip(one.labels, SIDES, strict=True)}
+        named = {names.get(name, name): column for name, column in columns.items()}
+        tables.append({"comparison": np.full(len(columns["rank"]), one.name, object)} | named)
+    _write(path, tables)
+
+
+SIDES = ("mean_first", "mean_second")
+
+
+def _columns(table: Any) -> dict[str, np.ndarray]:
+    return {name: np.asarray(table[name]) for name in table}
+
+
+def _write(path: Path, tables: list[dict[str, np.ndarray]]) -> None:
+    """Write tables of the same columns below each other."""
+    with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+        comma = path.suffix.lower() == ".csv"
+        writer = csv.writer(file, delimiter="," if comma else "\t", lineterminator="\n")
+        writer.writerow(tables[0])
+        for columns in tables:
+            for row in zip(*columns.values(), strict=True):
+                writer.writerow([_cell(value) for value in row])
+
+
+def _cell(value: Any) -> str:
+    """Write a number with all that it has; nothing where there is none."""
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else f"{float(value):.9g}"
+    return str(value)
+
+
+# How q-values were made.
+QS = {"pooled": "pooled null, pi0 {:.2f}", "bh": "Benjamini-Hochberg"}
+RIGHT: dict[str, Any] = {"justify": "right", "no_wrap": True}
+CUT: dict[str, Any] = {"overflow": "ellipsis", "no_wrap": True}
+
+# A heading, a cell for each row, and how it is laid out.
+PrintedColumn = tuple[str, Sequence[str], dict[str, Any]]
+
+
+def _print_table(columns: Sequence[PrintedColumn]) -> None:
+    from rich.text import Text
+
+    table = new_table()
+    for heading, _, look in columns:
+        table.add_column(heading, **look)
+    # As text, so that brackets in names are not read as markup.
+    for row in zip(*(map(Text, cells) for _, cells, _ in columns), strict=True):
+        table.add_row(*row)
+    if table.row_count:
+        console().print(table)
+
+
+def _written(values: np.ndarray, form: str) -> list[str]:
+    return ["-" if value != value else f"{value:{form}}" for value in values.tolist()]
+
+
+def show_selection(
+    selector: FROTSelector, rows: int, stability: StabilitySelection | None = None
+) -> None:
+    """Print the table and one line for each comparison."""
+    single = len(selector.groups_) == selector.n_features_in_ and selector.groups_.in_order
+    what = "feature" if single else "group"
+    sets, test = selector.tests
+    order = np.argsort(selector.ranking_) if sets is None else sets.order
+    kept = int(selector.groups_support_.sum())
+    shown = order[: min(rows, kept)]
+    columns = _ranking(selector, shown, what) if sets is None else _sets(sets, shown)
+    if stability is not None:
+        columns.append(("stable", _written(stability.frequency[shown], ".0%"), RIGHT))
+    _print_table(columns)
+    if sets is not None:
+        _show_shared_edges(sets, shown)
+    more = f", of which the first {len(shown)} are shown" if len(shown) < kept else ""
+    say(f"{kept:,} of {len(order):,} {what}s selected{more}.")
+    if sets is not None:
+        _show_pathway_test(sets)
+    show_comparisons(selector)
+    if sets is None and test is not None:
+        _show_permutation_test(test, what)
+
+
+def _ranking(selector: FROTSelector, shown: np.ndarray, what: str) -> list[PrintedColumn]:
+    signed = {name: column[: len(shown)] for name, column in _columns(selector.table_).items()}
+    names = [selector.groups_.names[group] for group in shown]
+    columns: list[PrintedColumn] = [
+        ("rank", _written(selector.ranking_[shown], "d"), RIGHT),
+        (what, names, {"overflow": "fold", "min_width": 8}),
+        ("score", _written(selector.scores_[shown], ".4g"), RIGHT),
+        ("up in", signed["up_in"].tolist(), RIGHT),
+        ("log2 FC", _written(signed["log2_fold_change"], "+.2f"), RIGHT),
+    ]
+    if "comparison" in signed:
+        columns.append(("comparison", signed["comparison"].tolist(), RIGHT))
+    if any(one.result is not None for one in selector.comparisons_):
+        columns.append(("α", _written(selector.alpha_[shown], ".2g"), RIGHT))
+    _, test = selector.tests
+    if test is not None:
+        tested = {"p": test.p, "q": test.q, "max-T": test.p_max}
+        columns += [(name, _written(p[shown], ".2g"), RIGHT) for name, p in tested.items()]
+    return columns
+
+
+def _show_permutation_test(test: PermutationTest, what: str) -> None:
+    say(
+        f"{len(test.null):,} permutations of {test.statistic}: "
+        f"{int((test.q <= 0.05).sum()):,} {what}s with q <= 0.05, "
+        f"{int((test.q <= 0.1).sum()):,} with q <= 0.1 "
+        f"({QS[test.q_method].format(test.pi0)}), "
+        f"{int((test.q_bh <= 0.05).sum()):,} with Benjamini-Hochberg q <= 0.05, "
+        f"{int((test.p_max <= 0.05).sum()):,} with max-T p <= 0.05"
+    )
+    if not test.by_feature:
+        say(
+            f"p and q of {test.statistic} are right if nothing differs, and too small for "
+            f"single {what}s beside others that do: test t for those",
+            style="yellow",
+        )
+
+
+def _sets(test: PathwayTest, shown: np.ndarray) -> list[PrintedColumn]:
+    prefix = _prefix(test.names)
+    values = {"p": test.p_competitive, "q": test.q_competitive, "q self": test.q_self_contained}
+    edges = []
+    for group in shown:
+        edge = [test.feature_names[column] for column in test.edges[group]]
+        more = f" +{len(edge) - GENES}" if len(edge) > GENES else ""
+        edges.append(" ".join(edge[:GENES]) + more)
+    narrow = RIGHT | {"min_width": 5}
+    return [
+        ("rank", [str(rank + 1) for rank in range(len(shown))], RIGHT | {"min_width": 4}),
+        ("set", [test.names[group].removeprefix(prefix) for group in shown],
+         CUT | {"max_width": 24}),
+        ("size", _written(test.groups.sizes[shown], "d"), narrow),
+        *((name, _written(found[shown], ".2g"), narrow) for name, found in values.items()),
+        ("up in", [test.up_in[group] for group in shown], CUT | {"min_width": 5, "max_width": 12}),
+        ("leading edge", edges, CUT | {"max_width": 20}),
+    ]  # fmt: skip
+
+
+def _show_shared_edges(test: PathwayTest, shown: np.ndarray) -> None:
+    like, prefix = test.redundancy(), _prefix(test.names)
+    for group in shown:
+        name, share = like[group]
+        if name:
+            short = test.names[group].removeprefix(prefix), name.removeprefix(prefix)
+            say(f"{short[0]} shares {share:.0%} of its leading edge with {short[1]}")
+
+
+def _show_pathway_test(test: PathwayTest) -> None:
+    if prefix := _prefix(test.names):
+        say(f"Names are shown without {prefix!r}; --out has them whole, coverage and all tests.")
+    many = [int((q <= LEVEL).sum()) for q in (test.q_competitive, test.q_self_contained)]
+    say(
+        f"{test.n_permutations:,} permutations, q <= {LEVEL:g}: {many[0]} sets differ more than "
+        f"other genes do (competitive), {many[1]} differ (self-contained)"
+    )
+
+
+def _prefix(names: Sequence[str]) -> str:
+    """Return what all names begin with, up to an underscore.
+
+    Examples
+    --------
+    >>> _prefix(["HALLMARK_HYPOXIA", "HALLMARK_HEDGEHOG"]), _prefix(["A_B"])
+    ('HALLMARK_', '')
+    """
+    if len(names) < 2:
+        return ""
+    first, last = min(names), max(names)
+    same = next((at for at, (a, b) in enumerate(zip(first, last)) if a != b), 0)  # noqa: B905
+    head, underscore, _ = first[:same].rpartition("_")
+    return head + underscore
+
+
+def show_comparisons(selector: FROTSelector) -> None:
+    """Print a line of the solver's facts for each comparison."""
+    for one in selector.comparisons_:
+        result = one.result
+        if result is None:
+            continue
+        drawn = f", {one.about_plan}" if one.is_sample else ""
+        say(
+            f"{one.name}: eta {result.eta:.4g}, perplexity {result.perplexity:.1f} of "
+            f"{len(result.alpha):,}, optimum in [{result.lower:.8g}, {result.upper:.8g}], "
+            f"gap {result.gap:.1e}, {result.status}{drawn}",
+            style="" if result.status.ok else "yellow",
+        )
+    left = [one for one in selector.comparisons_ if one.result is None]
+    if left:
+        more = f" and in {len(left) - 1} more comparisons" if len(left) > 1 else ""
+        say(f"{left[0].name}: {left[0].about_plan}{more}; --plan makes one, of samples drawn")

@@ -19,27 +19,25 @@ import frot
 from frot._base.errors import InputError
 from frot._base.tables import Table, read_pair, read_table
 from frot.cli.command import (
+    PAGES,
+    PICTURES,
     WORST,
     Progress,
     Writes,
     arguments,
     bar,
     capped,
+    check_files,
     command,
+    exit_code,
     given,
+    numbers,
     option,
     option_words,
-    typed,
-)
-from frot.cli.console import (
-    PAGES,
-    PICTURES,
-    check_files,
-    exit_code,
-    numbers,
     remark,
     save_picture,
     show_summary,
+    typed,
     warn,
     warnings_as_lines,
     wrote,
@@ -241,6 +239,7 @@ SOLVER = "auto, exact, entropic, frank-wolfe or linear-program."
         Writes("report", PAGES, "report.html"),
         Writes("plot", PICTURES, "plan.png"),
     ],
+    options={"normalise_weights": "--normalise-weights"},
 )
 def solve(
     a: First,
@@ -308,10 +307,6 @@ def solve(
             )
     except frot.Interrupted as stop:
         result = stop.result
-    except InputError as error:
-        # The fix that the library names is an argument; here it is an option.
-        text = str(error).replace("normalise_weights=True", "--normalise-weights")
-        raise InputError(text) from None
     show_summary(result.summary(top), result.status)
     known: dict[str, Any] = {"groups": data.groups, "feature_names": data.names}
     numbers(result.to_dict(), call)

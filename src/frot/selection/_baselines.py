@@ -222,5 +222,5 @@ def _by_pairs(X: Any, y: Any, score: Score) -> np.ndarray:
         scaled = scale_sides(Sides.of(X, *contrast.rows), "paper", wasserstein=False)
         for part in scaled.parts:
             total[part] += score(*scaled.block(part))
-        total[scaled.constant] = 0.0
+        total[scaled.units.constant] = 0.0
     return total / len(contrasts)

@@ -35,9 +35,10 @@ from frot.problem.terms import Relative
 from frot.selection._costs import BlockedCosts, pooled, pooling
 from frot.selection._effects import Effects, fold_change, measure
 from frot.selection._frank_wolfe import (
+    MAX_ITER,
+    TOL,
     UNWATCHED,
     Eta,
-    Limits,
     Watch,
     solve_classes,
     target_perplexity,
@@ -48,10 +49,11 @@ __all__ = [
     "MULTICLASS",
     "OF_PLAN",
     "PAIRS",
+    "ComparedTable",
     "Comparison",
+    "ComparisonSettings",
     "Contrast",
     "Parts",
-    "Settings",
     "compare",
     "contrasts_of",
     "sort_shapes",
@@ -164,18 +166,43 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class Settings:
+class ComparisonSettings:
     """How a selector compares classes; `picks` is the K of eta="auto", None for all there are."""
 
     scaling: str = "balanced"
     eta: Any = "auto"
     picks: int | None = None
     group_cost: str = "mean"
-    limits: Limits = Limits()
+    tol: float = TOL
+    max_iter: int = MAX_ITER
     adversary: SimplexFamily | None = None
 
 
-DEFAULTS = Settings()
+DEFAULTS = ComparisonSettings()
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedTable:
+    """A table whose classes are compared, and how."""
+
+    # Of shape (N, d), dense or in CSC order, without NaN.
+    table: Any
+    groups: Groups
+    settings: ComparisonSettings = DEFAULTS
+    # None for equal weights.
+    weight: np.ndarray | None = None
+
+    def sides(self, rows: tuple[np.ndarray, np.ndarray]) -> Sides:
+        """Return the samples of two sets of rows; those of weight zero are left out."""
+        return Sides.of(self.table, *rows, self.weight)
+
+    def pooling(self, constant: np.ndarray) -> Any:
+        """Return the matrix that pools costs of features into costs of groups."""
+        return pooling(self.groups, constant, self.settings.group_cost)
+
+    def constant_groups(self, constant: np.ndarray) -> np.ndarray:
+        """Return which groups have no feature that varies, shape (L,)."""
+        return np.logical_and.reduceat(constant[self.groups.flat], self.groups.offsets[:-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,11 +336,8 @@ class Comparison:
 
 
 def compare(
-    table: Any,
+    data: ComparedTable,
     contrast: Contrast,
-    groups: Groups,
-    settings: Settings = DEFAULTS,
-    weight: np.ndarray | None = None,
     *,
     values: str = "log2",
     base: float | None = None,
@@ -329,36 +353,37 @@ def compare(
     >>> table = np.random.default_rng(0).normal(size=(20, 30))
     >>> table[10:, 0] += 3.0
     >>> contrast = Contrast("a", "b", (np.arange(10), np.arange(10, 20)))
-    >>> found = compare(table, contrast, Groups.each(30))
+    >>> found = compare(ComparedTable(table, Groups.each(30)), contrast)
     >>> int(found.strength.argmax()), found.up_in[0]
     (0, 'b')
     """
-    sides = Sides.of(table, *contrast.rows, weight)
+    sides = data.sides(contrast.rows)
     if effects is None:
-        effects = measure(table, *contrast.rows, weight)
-    units = units_of(sides, effects, settings.scaling)
+        effects = measure(data.table, *contrast.rows, data.weight)
+    units = units_of(sides, effects, data.settings.scaling)
     effects = _without_rounding(effects, units.constant, units.centre)
     # A cost is pooled as asked for; what has a sign, or units, as a mean.
-    costs = partial(pooled, pooling(groups, units.constant, settings.group_cost))
-    signed = partial(pooled, pooling(groups, units.constant, "mean"))
-    means = partial(pooled, pooling(groups, np.zeros_like(units.constant), "mean"))
+    costs = partial(pooled, data.pooling(units.constant))
+    signed = partial(pooled, pooling(data.groups, units.constant, "mean"))
+    means = partial(pooled, pooling(data.groups, np.zeros_like(units.constant), "mean"))
     change = np.where(units.constant, 0.0, fold_change(effects, values, base))
+    t, shift = effects.t, costs(units.shift)
     return Comparison(
         contrast.name,
         contrast.first,
         contrast.second,
         sides.rows,
         effects,
-        signed(effects.t),
+        signed(t),
         signed(change),
         (means(effects.means[0]), means(effects.means[1])),
         np.sqrt(costs(np.square(effects.moderated))),
-        np.sqrt(costs(np.square(effects.t))),
-        costs(units.shift),
-        Parts.without_plan(costs(units.shift)),
+        np.sqrt(costs(np.square(t))),
+        shift,
+        Parts.without_plan(shift),
         Parts.without_plan(units.shift),
-        np.full(len(groups), np.nan),
-        constant_groups(units.constant, groups),
+        np.full(len(data.groups), np.nan),
+        data.constant_groups(units.constant),
         units.centre,
         units.scale,
         (len(sides.rows[0]), len(sides.rows[1])),
@@ -374,10 +399,7 @@ def _without_rounding(effects: Effects, constant: np.ndarray, value: np.ndarray)
 
 def transport(
     found: Comparison,
-    table: Any,
-    groups: Groups,
-    settings: Settings = DEFAULTS,
-    weight: np.ndarray | None = None,
+    data: ComparedTable,
     watch: Watch = UNWATCHED,
     codes: np.ndarray | None = None,
 ) -> Comparison:
@@ -391,43 +413,40 @@ def transport(
     >>> table = np.random.default_rng(0).normal(size=(20, 30))
     >>> table[10:, 0] += 3.0
     >>> contrast = Contrast("a", "b", (np.arange(10), np.arange(10, 20)))
-    >>> found = transport(compare(table, contrast, Groups.each(30)), table, Groups.each(30))
+    >>> data = ComparedTable(table, Groups.each(30))
+    >>> found = transport(compare(data, contrast), data)
     >>> int(found.alpha.argmax()), found.plan.shape
     (0, (10, 10))
     >>> parts = found.parts
     >>> bool(np.allclose(parts.shift + parts.shape + parts.misalignment, parts.phi))
     True
     """
-    rows = found.rows
+    rows, sides, effects = found.rows, data.sides(found.rows), found.effects
     if len(rows[0]) * len(rows[1]) > PAIRS:
-        rows = _drawn(rows, np.zeros(table.shape[0], int) if codes is None else codes)
+        rows = _drawn(rows, np.zeros(data.table.shape[0], int) if codes is None else codes)
         # Rows of the plan alone: the others need not be read again.
         both = np.concatenate(rows)
-        part, weight = table[both], None if weight is None else weight[both]
+        part, weight = data.table[both], None if data.weight is None else data.weight[both]
         if sparse.issparse(part):
             part = part.tocsc()
         places = np.arange(len(both))
         sides = Sides.of(part, places[: len(rows[0])], places[len(rows[0]) :], weight)
-    else:
-        sides = Sides.of(table, *rows, weight)
-    scaled = scale_sides(sides, settings.scaling)
-    costs = BlockedCosts(scaled, pooling(groups, scaled.constant, settings.group_cost))
-    constant = constant_groups(scaled.constant, groups)
+        effects = None
+    scaled = scale_sides(sides, data.settings.scaling, effects)
+    costs = BlockedCosts(scaled, data.pooling(scaled.units.constant))
     return finish(
-        lambda: _solved(costs, groups, constant, settings, watch),
+        lambda: _solved(costs, data, watch),
         lambda result: _taken_apart(replace(found, rows=rows), costs, result),
     )
 
 
-def sort_shapes(
-    found: Comparison, table: Any, groups: Groups, settings: Settings, weight: np.ndarray | None
-) -> Comparison:
+def sort_shapes(found: Comparison, data: ComparedTable) -> Comparison:
     """Add the change of shape of every feature, over all samples: a sort, and no plan."""
-    scaled = scale_sides(Sides.of(table, *found.rows, weight), settings.scaling)
+    scaled = scale_sides(data.sides(found.rows), data.settings.scaling, found.effects)
     assert scaled.wasserstein is not None
-    single = np.maximum(scaled.wasserstein - scaled.shift, 0.0)
-    features = Parts.without_plan(scaled.shift, single)
-    shape = pooled(pooling(groups, scaled.constant, settings.group_cost), single)
+    single = np.maximum(scaled.wasserstein - scaled.units.shift, 0.0)
+    features = Parts.without_plan(scaled.units.shift, single)
+    shape = pooled(data.pooling(scaled.units.constant), single)
     return replace(found, parts=Parts.without_plan(found.shift, shape), features=features)
 
 
@@ -448,22 +467,18 @@ def _drawn(rows: tuple[np.ndarray, np.ndarray], codes: np.ndarray) -> tuple[np.n
     return chosen[0], chosen[1]
 
 
-def _solved(
-    costs: BlockedCosts,
-    groups: Groups,
-    constant: np.ndarray,
-    settings: Settings,
-    watch: Watch = UNWATCHED,
-) -> Result:
-    rule = _eta_rule(costs, constant, settings)
-    return solve_classes(costs, groups, rule, settings.limits, watch, settings.adversary)
+def _solved(costs: BlockedCosts, data: ComparedTable, watch: Watch = UNWATCHED) -> Result:
+    settings = data.settings
+    rule = _eta_rule(costs, data)
+    stop = {"tol": settings.tol, "max_iter": settings.max_iter}
+    return solve_classes(costs, data.groups, rule, watch, settings.adversary, **stop)
 
 
 def _taken_apart(found: Comparison, costs: BlockedCosts, result: Result) -> Comparison:
     scaled = costs.scaled
     assert scaled.wasserstein is not None
     single = result.phi if costs.pool is None else costs.features(result.plan)
-    features = Parts.of(single, scaled.shift, scaled.wasserstein)
+    features = Parts.of(single, scaled.units.shift, scaled.wasserstein)
     parts = features
     if costs.pool is not None:
         single = (features.shift, features.shape, features.misalignment)
@@ -472,36 +487,27 @@ def _taken_apart(found: Comparison, costs: BlockedCosts, result: Result) -> Comp
         found,
         parts=parts,
         features=features,
-        combined=result.phi + costs.pooled(scaled.correlation),
-        centre=scaled.centre,
-        scale=scaled.scale,
+        combined=result.phi + costs.pooled(scaled.units.correlation),
+        centre=scaled.units.centre,
+        scale=scaled.units.scale,
         result=result,
     )
 
 
-def statistic_of(
-    table: Any,
-    contrast: Contrast,
-    groups: Groups,
-    settings: Settings,
-    weight: np.ndarray | None,
-    name: str,
-) -> np.ndarray:
+def statistic_of(data: ComparedTable, contrast: Contrast, name: str) -> np.ndarray:
     """Return one statistic of every group, shape (L,), doing no more than it needs."""
     if name in ("moderated", "t", "shift"):
-        return compare(table, contrast, groups, settings, weight).scores(name)
+        return compare(data, contrast).scores(name)
     sorting = name in ("shape", "wasserstein", "misalignment")
-    scaled = scale_sides(
-        Sides.of(table, *contrast.rows, weight), settings.scaling, wasserstein=sorting
-    )
-    costs = BlockedCosts(scaled, pooling(groups, scaled.constant, settings.group_cost))
+    sides = data.sides(contrast.rows)
+    scaled = scale_sides(sides, data.settings.scaling, wasserstein=sorting)
+    costs = BlockedCosts(scaled, data.pooling(scaled.units.constant))
     alone = scaled.wasserstein
     if name in WITHOUT_PLAN:
         assert alone is not None
-        return costs.pooled(alone - (scaled.shift if name == "shape" else 0.0))
-    constant = constant_groups(scaled.constant, groups)
+        return costs.pooled(alone - (scaled.units.shift if name == "shape" else 0.0))
     try:
-        result = _solved(costs, groups, constant, settings)
+        result = _solved(costs, data)
     except Interrupted:
         # One of many: what it had so far is no answer.
         raise KeyboardInterrupt from None
@@ -509,21 +515,17 @@ def statistic_of(
         return np.maximum(result.phi - costs.pooled(alone), 0.0)
     found = result.alpha if name == "alpha" else result.phi
     if name == "combined":
-        found = found + costs.pooled(scaled.correlation)
-    return np.where(constant, 0.0, found)
+        found = found + costs.pooled(scaled.units.correlation)
+    return np.where(data.constant_groups(scaled.units.constant), 0.0, found)
 
 
-def constant_groups(constant: np.ndarray, groups: Groups) -> np.ndarray:
-    """Return which groups have no feature that varies, shape (L,)."""
-    return np.logical_and.reduceat(constant[groups.flat], groups.offsets[:-1])
-
-
-def _eta_rule(costs: BlockedCosts, constant: np.ndarray, settings: Settings) -> Eta:
+def _eta_rule(costs: BlockedCosts, data: ComparedTable) -> Eta:
+    settings = data.settings
     if isinstance(settings.eta, Relative):
         a, b = costs.scaled.sides.weights
         return Eta(value=settings.eta.of(float(costs.independent(a, b).mean())))
     if settings.eta != "auto":
         return Eta(value=float(settings.eta))
-    varying = int((~constant).sum())
+    varying = int((~data.constant_groups(costs.scaled.units.constant)).sum())
     picks = varying if settings.picks is None else settings.picks
     return Eta(perplexity=target_perplexity(picks, max(varying, 1)))

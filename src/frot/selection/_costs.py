@@ -153,7 +153,7 @@ class BlockedCosts(Costs):
         own = self.scaled.sides.weights
         if a is own[0] and b is own[1]:
             # The means are at half the shift on either side of zero.
-            return self.pooled(self.scaled.energy + 0.5 * self.scaled.shift)
+            return self.pooled(self.scaled.energy + 0.5 * self.scaled.units.shift)
         return self.inner(Plan(np.outer(a, b), copy=False))
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> BlockedCosts:
@@ -206,11 +206,17 @@ def heaviest(weights: np.ndarray, left_out: float, most: int | None = None) -> n
     >>> heaviest(np.array([0.5, 0.01, 0.09, 0.4]), left_out=0.05)
     array([0, 2, 3])
     """
-    order = np.argsort(weights)
-    light = int(np.searchsorted(np.cumsum(weights[order]), left_out * weights.sum()))
+    rising = np.sort(weights)
+    light = int(np.searchsorted(np.cumsum(rising), left_out * weights.sum()))
     if most is not None:
-        light = max(light, len(order) - max(most, 1))
-    return np.sort(order[light:])
+        light = max(light, len(rising) - max(most, 1))
+    if light >= len(rising):
+        return np.arange(0)
+    chosen = np.flatnonzero(weights >= rising[light])
+    if len(chosen) > len(rising) - light:
+        # Of equal weights some are taken. Where there are none a sort of positions is not needed.
+        chosen = np.sort(np.argsort(weights, kind="stable")[light:])
+    return chosen
 
 
 class ActiveCosts:

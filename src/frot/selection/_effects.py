@@ -125,7 +125,8 @@ class Moments:
         weight, codes = np.where(codes < 0, 0.0, weight), np.maximum(codes, 0)
         totals = np.bincount(codes, weight, count)
         read = _sparse_moments if sparse.issparse(table) else _dense_moments
-        means, deviations = read(table, codes, totals, weight)
+        with np.errstate(over="ignore", invalid="ignore"):
+            means, deviations = read(table, codes, totals, weight)
         return cls(totals, np.bincount(codes, weight**2, count), means, deviations)
 
     def between(self, first: Sequence[int], second: Sequence[int]) -> Effects:

@@ -30,7 +30,6 @@ from frot.solvers.oracles import NetworkSimplex
 __all__ = [
     "UNWATCHED",
     "Eta",
-    "Limits",
     "Watch",
     "capped_eta",
     "eta_for_perplexity",
@@ -146,6 +145,7 @@ def capped_eta(
 
 
 SOLVER = "FrankWolfe(line_search, active groups)"
+TOL, MAX_ITER = 1e-2, 500
 # Weight of the features that a bound leaves out, as a share of the tolerance: it costs as much.
 LEFT_OUT = 0.1
 # Weight of the groups that the first rounds leave out; each later one leaves out a fourth of it,
@@ -181,14 +181,6 @@ class Eta:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """When a comparison of classes stops: relative gap, and oracle calls."""
-
-    tol: float = 1e-2
-    max_iter: int = 500
-
-
-@dataclass(frozen=True)
 class Watch:
     """Who watches a run, and how many seconds it has."""
 
@@ -197,7 +189,6 @@ class Watch:
     progress: bool = False
 
 
-DEFAULTS = Limits()
 UNWATCHED = Watch()
 
 
@@ -205,14 +196,17 @@ def solve_classes(
     costs: BlockedCosts,
     groups: Groups,
     eta: Eta,
-    limits: Limits = DEFAULTS,
     watch: Watch = UNWATCHED,
     adversary: SimplexFamily | None = None,
+    *,
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
 ) -> Result:
     """Solve the problem of two classes; the weights are those that answer the plan found.
 
-    `groups` gives the names. `adversary` says which weights groups may have, and `eta` the entropy
-    of these, whatever the adversary says.
+    It stops at the relative gap `tol`, or after `max_iter` oracle calls. `groups` gives the names.
+    `adversary` says which weights groups may have, and `eta` the entropy of these, whatever the
+    adversary says.
 
     Examples
     --------
@@ -225,12 +219,12 @@ def solve_classes(
     >>> int(res.alpha.argmax()), round(res.perplexity, 6), res.gap <= 1e-2
     (0, 3.0, True)
     """
-    run = _Run(costs, groups, eta, limits, adversary or Simplex())
+    run = _Run(costs, groups, eta, adversary or Simplex(), tol, max_iter)
     return drive(
         run.offers(),
         run.problem,
         solver=SOLVER,
-        tol=limits.tol,
+        tol=tol,
         max_iter=run.most_calls,
         time_limit=watch.time_limit,
         callback=watch.callback,
@@ -283,10 +277,11 @@ class _Run:
         costs: BlockedCosts,
         groups: Groups,
         eta: Eta,
-        limits: Limits,
         weights: SimplexFamily,
+        tol: float,
+        max_iter: int,
     ) -> None:
-        self.costs, self.limits, self.rule, self.weights = costs, limits, eta, weights
+        self.costs, self.rule, self.weights, self.tol = costs, eta, weights, tol
         self.a, self.b = costs.scaled.sides.weights
         self.problem = Problem(costs, self.a, self.b, names=groups.names, groups=groups)
         self.oracle = NetworkSimplex()
@@ -294,7 +289,7 @@ class _Run:
         self.eta = 0.0
         self.least = self.rule.least * float(self.first.mean())
         # A first plan takes one call, and its lower bound another.
-        self.most_calls = max(limits.max_iter, 2)
+        self.most_calls = max(max_iter, 2)
         self.calls = self.rounds = 0
         self.seen = np.zeros(len(groups), dtype=bool)
         self.plan: Plan | None = None
@@ -356,7 +351,7 @@ class _Run:
         _, alpha = self.problem.adversary.best(phi)
         weights = self.costs.feature_weights(alpha)
         kept = np.zeros_like(weights)
-        heavy = heaviest(weights, LEFT_OUT * self.limits.tol)
+        heavy = heaviest(weights, LEFT_OUT * self.tol)
         kept[heavy] = weights[heavy]
         mixed = self.costs.mix_features(kept)
         self.calls += 1
@@ -388,7 +383,7 @@ class _Run:
                 vertex = self.oracle(costs.mix(alpha), self.a, self.b).plan
                 self.calls += 1
                 there = costs.inner(vertex)
-                near = float(alpha @ (here - there)) <= ROUND_GAP * self.limits.tol * value
+                near = float(alpha @ (here - there)) <= ROUND_GAP * self.tol * value
             else:
                 there = costs.inner(vertex)
             if mixture is None:
@@ -426,7 +421,7 @@ class _Run:
             heavy = heaviest(alpha, ROUND_LEFT_OUT, most)
         else:
             share = ROUND_LEFT_OUT * 0.25 ** max(self.rounds - len(ROUND_STEPS) + 1, 0)
-            heavy = heaviest(alpha, max(share, LEFT_OUT * self.limits.tol))
+            heavy = heaviest(alpha, max(share, LEFT_OUT * self.tol))
         self.seen[heavy] = True
         return np.flatnonzero(self.seen)
 

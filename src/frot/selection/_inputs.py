@@ -26,10 +26,17 @@ from frot._base.validate import (
 from frot.groups.groups import Groups
 from frot.problem.adversary import Simplex, SimplexFamily
 from frot.problem.terms import Relative, given_once
-from frot.selection._comparison import MULTICLASS, OF_PLAN, Contrast, Settings, contrasts_of
+from frot.selection._comparison import (
+    MULTICLASS,
+    OF_PLAN,
+    ComparedTable,
+    ComparisonSettings,
+    Contrast,
+    contrasts_of,
+)
 from frot.selection._costs import one_each
 from frot.selection._effects import VALUES, kind_of_values
-from frot.selection._frank_wolfe import Limits, Watch
+from frot.selection._frank_wolfe import Watch
 from frot.selection._scaling import SCALINGS
 
 __all__ = [
@@ -315,23 +322,17 @@ CHOICES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prepared(ComparedTable):
     """Checked inputs of a fit."""
 
-    # Of shape (N, d), dense or in CSC order, without NaN.
-    table: Any
     # Labels as positions in `classes`.
     codes: np.ndarray
     classes: np.ndarray
-    # None for equal weights.
-    weight: np.ndarray | None
-    groups: Groups
     # How many groups to select, where that is set.
     picks: int | None
     multiclass: str
     score: str
-    settings: Settings
     # Of a fit; runs that are many have none.
     watch: Watch
     plan: str | bool
@@ -405,7 +406,6 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
     score = params["score"]
     if score == "auto":
         score = "moderated" if single else "set"
-    limits = Limits(tol, max_iter)
     weights, eta = check_weigher(params["adversary"], len(groups), eta)
     table = fill_missing(X, params["missing"])
     return Prepared(
@@ -417,7 +417,9 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
         picks=picks,
         multiclass=params["multiclass"],
         score=score,
-        settings=Settings(params["scaling"], eta, picks, params["group_cost"], limits, weights),
+        settings=ComparisonSettings(
+            params["scaling"], eta, picks, params["group_cost"], tol, max_iter, weights
+        ),
         watch=watch,
         plan=plan,
         values=kind_of_values(table) if params["values"] == "auto" else params["values"],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,7 +123,7 @@ def write_selection_report(
             raise InputError(f"{name}: is of other features than the selector; run it again")
     drawn = SelectorPictures.of(selector, X, y, feature_names, sample_names, permutation)
     selector, prepared = drawn.selector, drawn.prepared
-    test, sets = (getattr(selector, name, None) for name in ("permutation_", "pathways_"))
+    sets, test = selector.tests
     n, d = prepared.table.shape
     what = "feature" if drawn.single else "group"
     sizes = np.bincount(prepared.codes, minlength=len(selector.classes_))
@@ -163,23 +164,18 @@ def write_selection_report(
 def _panel(drawn: SelectorPictures, place: int, what: str) -> dict[str, Any]:
     """What the page says on one comparison: what differs, and the plan if there is one."""
     view, many = drawn.views[place], len(drawn.views)
+    pictures = {
+        "volcano": (partial(drawn.volcano, place), FEW,
+                    "Volcano: log2 fold change of every feature, and how surely it differs"),
+        "strips": (partial(drawn.strips, place), FEW,
+                   "Values of the best features by class, one point per sample"),
+        "heat_map": (partial(draw_heat_map, view), None,
+                     "Heat map of the best features, one column per sample, by class"),
+    }  # fmt: skip
     return {
         "view": view,
         "undrawn": int(np.isnan(view.comparison.log2_fold_change).sum()) * (what == "feature"),
-        "volcano": picture(
-            lambda: drawn.volcano(place),
-            "Volcano: log2 fold change of every feature, and how surely it differs",
-            FEW,
-        ),
-        "strips": picture(
-            lambda: drawn.strips(place),
-            "Values of the best features by class, one point per sample",
-            FEW,
-        ),
-        "heat_map": picture(
-            lambda: draw_heat_map(view),
-            "Heat map of the best features, one column per sample, by class",
-        ),
+        **{name: picture(draw, text, few) for name, (draw, few, text) in pictures.items()},
         "plan": None if view.comparison.result is None else _plan(view, what, place, many),
     }
 
@@ -187,55 +183,65 @@ def _panel(drawn: SelectorPictures, place: int, what: str) -> dict[str, Any]:
 def _plan(view: View, what: str, place: int, many: int) -> dict[str, Any]:
     """What the page says on a plan, and its pictures."""
     first, second = view.labels
-    most = max(MAX_SAMPLES // many, FEWEST_SAMPLES)
+    pictures = {
+        "parts": (draw_parts, FEW, f"Shift, shape and misalignment of the best {what}s as stacked "
+                  "bars, and their weights"),
+        "correspondence": (draw_correspondence, None,
+                           "The transport plan between the samples of both classes"),
+        "barycentres": (draw_barycentres, FEW,
+                        f"Samples in two dimensions, with arrows from {first} to their "
+                        "barycentres"),
+    }  # fmt: skip
+    samples = view.order[0][: max(MAX_SAMPLES // many, FEWEST_SAMPLES)]
+    named, counts = zip(*(_partners(view, sample) for sample in samples), strict=True)
+    columns: list[PageColumn] = [
+        (Column(first, "text"), [view.ids[0][sample] for sample in samples], ""),
+        (Column(f"main partners in {second}", "text"), named, ""),
+        (Column("partners", first="ascending"), counts, ".0f"),
+    ]
+    caption = "Samples and whom they correspond to"
     return {
-        "parts": picture(
-            lambda: draw_parts(view),
-            f"Shift, shape and misalignment of the best {what}s as stacked bars, and their weights",
-            FEW,
-        ),
-        "correspondence": picture(
-            lambda: draw_correspondence(view),
-            "The transport plan between the samples of both classes",
-        ),
-        "barycentres": picture(
-            lambda: draw_barycentres(view),
-            f"Samples in two dimensions, with arrows from {first} to their barycentres",
-            FEW,
-        ),
-        "partners": PageTable(
-            [
-                Column(first, "text"),
-                Column(f"main partners in {second}", "text"),
-                Column("partners", first="ascending"),
-            ],
-            [_partners(view, sample) for sample in view.order[0][:most]],
-            "Samples and whom they correspond to",
-            f"partners{place}",
-        ),
-    }
+        **{key: picture(partial(draw, view), text, few)
+           for key, (draw, few, text) in pictures.items()},
+        "partners": _page_table(columns, caption, f"partners{place}"),
+    }  # fmt: skip
 
 
-def _partners(view: View, sample: int) -> list[Cell]:
-    """The main partners of a sample of the first class, by name and share."""
+def _partners(view: View, sample: int) -> tuple[str, int]:
+    """The main partners of a sample of the first class by name and share, and how many it has."""
     mass = np.asarray(view.comparison.plan.rows(np.array([sample]))).ravel()
     share = mass / max(float(mass.sum()), 1e-300)
     best = np.argsort(-share, kind="stable")[:PARTNERS]
     named = (f"{view.ids[1][j]} ({share[j]:.0%})" for j in best if share[j] > 0.005)
-    return [
-        Cell(view.ids[0][sample]),
-        Cell(", ".join(named)),
-        number((share > 0.005).sum(), ".0f"),
+    return ", ".join(named), int((share > 0.005).sum())
+
+
+# A heading, a value for each row, and how numbers are written.
+PageColumn = tuple[Column, Iterable[Any], str]
+
+
+def _page_table(columns: Sequence[PageColumn], caption: str, key: str, **more: Any) -> PageTable:
+    cells = [
+        [
+            number(value, form)
+            if column.kind == "number"
+            else Cell(shorten(value) if column.short else value)
+            for value in values
+        ]
+        for column, values, form in columns
     ]
+    heads = [column for column, _, _ in columns]
+    return PageTable(heads, list(zip(*cells, strict=True)), caption, key, **more)
 
 
 def headline(selector: FROTSelector, found: Significant, samples: str, what: str) -> list[Any]:
     """Return the numbers above all others: how many features differ, and where they are higher."""
+    sets, _ = selector.tests
     total = len(found.accepted)
     text = f"of {total:,} {what}s "
     if not found.tested:
         text += "selected; nothing was tested"
-    elif hasattr(selector, "pathways_"):
+    elif sets is not None:
         text += f"differ more than others at FDR {LEVEL:g} (competitive q)"
     else:
         text += f"differ at FDR {LEVEL:g} (q ≤ {LEVEL:g})"
@@ -252,7 +258,6 @@ def headline(selector: FROTSelector, found: Significant, samples: str, what: str
             figures.append((f"{neither:,}", "in neither direction, or in both"))
     else:
         figures.append((f"{len(selector.classes_):,}", "classes"))
-    sets = getattr(selector, "pathways_", None)
     if sets is not None:
         differ = int((sets.q_self_contained <= LEVEL).sum())
         figures.append((f"{differ:,}", f"differ at all at FDR {LEVEL:g} (self-contained q)"))
@@ -266,24 +271,23 @@ def counts(selector: FROTSelector, found: Significant, what: str) -> PageTable |
     """Return how many stand out in each comparison, where there are several."""
     if len(selector.comparisons_) == 1:
         return None
-    rows = []
-    for place, one in enumerate(selector.comparisons_):
-        up = found.up_in[found.accepted & (found.comparison == place)]
-        higher = int((up == one.labels[0]).sum())
-        lower = int((~np.isin(up.astype(str), (one.labels[0], "mixed", ""))).sum())
-        sizes = " + ".join(f"{size:,}" for size in one.sizes)
-        numbers = (len(up), higher, lower)
-        rows.append([Cell(one.name), *(number(value, ",.0f") for value in numbers), Cell(sizes)])
+    each = selector.comparisons_
+    ups = [found.up_in[found.accepted & (found.comparison == at)] for at in range(len(each))]
+    neither = [(one.labels[0], "mixed", "") for one in each]
     of = f"q ≤ {LEVEL:g}" if found.tested else "selected"
-    return PageTable(
-        [
-            Column("comparison", "text"), Column(f"{what}s ({of})"), Column("up in the first"),
-            Column("down"), Column("samples", "text"),
-        ],
-        rows,
-        f"{what.capitalize()}s that stand out in each comparison",
-        "counts",
-    )  # fmt: skip
+    columns: list[PageColumn] = [
+        (Column("comparison", "text"), [one.name for one in each], ""),
+        (Column(f"{what}s ({of})"), map(len, ups), ",.0f"),
+        (Column("up in the first"),
+         [(up == one.labels[0]).sum() for up, one in zip(ups, each, strict=True)], ",.0f"),
+        (Column("down"),
+         [(~np.isin(up.astype(str), no)).sum() for up, no in zip(ups, neither, strict=True)],
+         ",.0f"),
+        (Column("samples", "text"),
+         [" + ".join(f"{size:,}" for size in one.sizes) for one in each], ""),
+    ]  # fmt: skip
+    caption = f"{what.capitalize()}s that stand out in each comparison"
+    return _page_table(columns, caption, "counts")
 
 
 def facts(
@@ -344,16 +348,18 @@ def ranking(
     what: str,
 ) -> PageTable:
     """Return the best features, with a box to search in them."""
-    order = np.argsort(selector.ranking_)
+    order = np.argsort(selector.ranking_)[:MAX_ROWS]
     table = selector.table_
-    columns: list[tuple[Column, np.ndarray, str]] = []
+    columns: list[PageColumn] = []
 
-    def add(title: str, values: Any, form: str, **look: Any) -> None:
-        columns.append((Column(title, **look), np.asarray(values), form))
+    def add(title: str, values: Any, form: str = "", **look: Any) -> None:
+        columns.append((Column(title, **look), np.asarray(values)[:MAX_ROWS].tolist(), form))
 
+    add("rank", np.arange(1, len(order) + 1), ".0f", first="ascending")
+    add(what, [selector.groups_.names[group] for group in order], kind="text")
     if "comparison" in table:
-        add("comparison", table["comparison"], "", kind="text", short=True)
-    add("up in", table["up_in"], "", kind="text", short=True)
+        add("comparison", table["comparison"], kind="text", short=True)
+    add("up in", table["up_in"], kind="text", short=True)
     add("log2 FC", table["log2_fold_change"], "+.2f")
     add("t", table["t"], "+.2f")
     if len(selector.classes_) <= MAX_MEANS:
@@ -364,9 +370,6 @@ def ranking(
         titles = {"p": "p", "q": "q", "q_bh": "q BH", "p_max": "max-T p"}
         for name, title in titles.items():
             add(title, getattr(permutation, name)[order], ".2g", first="ascending")
-    elif hasattr(selector, "pathways_"):
-        for name in ("p", "q"):
-            add(name, table[name], ".2g", first="ascending")
     if stability is not None:
         add("frequency", stability.frequency[order], ".0%")
     add("score", table["score"], ".4g")
@@ -374,67 +377,47 @@ def ranking(
         for name in ("shift", "shape", "misalignment"):
             add(name, table[name], ".4f")
         add("α", table["alpha"], ".3g")
-    rows = [
-        [
-            number(place + 1, ".0f"),
-            Cell(selector.groups_.names[group]),
-            *(
-                Cell(shorten(values[place]))
-                if column.kind == "text"
-                else number(values[place], form)
-                for column, values, form in columns
-            ),
-        ]
-        for place, group in enumerate(order[:MAX_ROWS])
-    ]
-    return PageTable(
-        [Column("rank", first="ascending"), Column(what, "text"), *(one[0] for one in columns)],
-        rows,
-        f"Ranked {what}s",
-        "ranking",
-        search=f"{what} names",
-        marked=set(np.flatnonzero(selector.groups_support_[order[:MAX_ROWS]]).tolist()),
-    )
+    marked = set(np.flatnonzero(selector.groups_support_[order]).tolist())
+    more = {"search": f"{what} names", "marked": marked}
+    return _page_table(columns, f"Ranked {what}s", "ranking", **more)
 
 
 def pathway_table(test: PathwayTest, marked: np.ndarray) -> PageTable:
     """Return the sets by their test, with direction, leading edge and who is much the same."""
-    several = len(set(test.contrast)) > 1
-    columns = [Column("rank", first="ascending"), Column("set", "text"), Column("score")]
-    columns += [Column("up in", "text", short=True)]
-    columns += [Column("comparison", "text", short=True)] * several
-    columns += [Column("direction"), Column("size"), Column("coverage")]
-    columns += [
-        Column(title, first="ascending")
-        for title in ("p competitive", "q competitive", "p self-cont.", "q self-cont.")
-    ]
-    columns += [Column("leading edge", "text"), Column("redundant with", "text")]
+    order, like = test.order[:MAX_ROWS], test.redundancy()
+    edges = [[test.feature_names[column] for column in test.edges[group]] for group in order]
+    columns: list[PageColumn] = []
+
+    def add(title: str, values: Any, form: str = "", **look: Any) -> None:
+        columns.append((Column(title, **look), values, form))
+
+    add("rank", range(1, len(order) + 1), ".0f", first="ascending")
+    add("set", [test.names[group] for group in order], kind="text")
+    add("score", test.score[order], ".2f")
+    add("up in", [test.up_in[group] for group in order], kind="text", short=True)
+    if len(set(test.contrast)) > 1:
+        add("comparison", [test.contrast[group] for group in order], kind="text", short=True)
+    add("direction", test.direction[order], "+.2f")
+    add("size", test.groups.sizes[order], ".0f")
+    add("coverage", test.groups.coverage[order], ".0%")
+    tested = {
+        "p competitive": test.p_competitive,
+        "q competitive": test.q_competitive,
+        "p self-cont.": test.p_self_contained,
+        "q self-cont.": test.q_self_contained,
+    }
+    for title, values in tested.items():
+        add(title, values[order], ".2g", first="ascending")
+    more = [f" +{len(edge) - GENES}" if len(edge) > GENES else "" for edge in edges]
+    shown = [", ".join(edge[:GENES]) + rest for edge, rest in zip(edges, more, strict=True)]
+    add("leading edge", shown, kind="text")
+    same = [f"{name} ({share:.0%})" if name else "" for name, share in (like[at] for at in order)]
+    add("redundant with", same, kind="text")
     if test.alpha is not None:
-        columns.append(Column("α"))
-    like = test.redundancy()
-    rows = []
-    for rank, group in enumerate(test.order[:MAX_ROWS], start=1):
-        edge = [test.feature_names[column] for column in test.edges[group]]
-        more = f" +{len(edge) - GENES}" if len(edge) > GENES else ""
-        name, share = like[group]
-        row = [number(rank, ".0f"), Cell(test.names[group]), number(test.score[group], ".2f")]
-        row += [Cell(shorten(test.up_in[group]))]
-        row += [Cell(shorten(test.contrast[group]))] * several
-        row += [number(test.direction[group], "+.2f"), number(test.groups.sizes[group], ".0f")]
-        row += [number(test.groups.coverage[group], ".0%")]
-        tested = (
-            test.p_competitive, test.q_competitive, test.p_self_contained, test.q_self_contained,
-        )  # fmt: skip
-        row += [number(values[group], ".2g") for values in tested]
-        row += [Cell(", ".join(edge[:GENES]) + more), Cell(f"{name} ({share:.0%})" if name else "")]
-        if test.alpha is not None:
-            row.append(number(test.alpha[group], ".3g"))
-        rows.append(row)
-    order = test.order[:MAX_ROWS]
-    return PageTable(
-        columns, rows, "Sets by their test", "ranking", search="set names",
-        marked=set(np.flatnonzero(marked[order]).tolist()),
-    )  # fmt: skip
+        add("α", test.alpha[order], ".3g")
+    edge = set(np.flatnonzero(marked[order]).tolist())
+    look = {"search": "set names", "marked": edge}
+    return _page_table(columns, "Sets by their test", "ranking", **look)
 
 
 def permutation_words(test: PermutationTest, what: str) -> dict[str, Any]:
@@ -472,15 +455,12 @@ def permutation_words(test: PermutationTest, what: str) -> dict[str, Any]:
             "wasserstein."
         )
     order = test.order[test.q[test.order] <= 0.1]
-    columns = [Column(what, "text"), Column(test.statistic)]
-    columns += [Column(name, first="ascending") for name in ("p", "q", "q BH", "max-T p")]
-    rows = [
-        [
-            Cell(test.names[group]),
-            number(test.observed[group], ".4g"),
-            *(number(values[group], ".2g") for values in (test.p, test.q, test.q_bh, test.p_max)),
-        ]
-        for group in order[:MAX_SIGNIFICANT]
+    shown = order[:MAX_SIGNIFICANT]
+    tested = {"p": test.p, "q": test.q, "q BH": test.q_bh, "max-T p": test.p_max}
+    columns: list[PageColumn] = [
+        (Column(what, "text"), [test.names[group] for group in shown], ""),
+        (Column(test.statistic), test.observed[shown], ".4g"),
+        *((Column(name, first="ascending"), p[shown], ".2g") for name, p in tested.items()),
     ]
     return {
         "figures": [
@@ -493,6 +473,6 @@ def permutation_words(test: PermutationTest, what: str) -> dict[str, Any]:
         "picture": picture(
             lambda: draw_p_values(test.p, test.statistic), "Histogram of permutation p-values"
         ),
-        "table": PageTable(columns, rows, f"Significant {what}s", "significant"),
+        "table": _page_table(columns, f"Significant {what}s", "significant"),
         "significant": len(order),
     }

@@ -12,14 +12,14 @@ from frot._base.tables import make_table
 from frot._base.validate import check_count, check_feature_names
 from frot.groups.groups import Groups
 from frot.selection._comparison import Contrast
-from frot.selection._gene_sets import (
+from frot.selection._inputs import Prepared, prepare
+from frot.selection._label_statistics import (
     SetStatistics,
     excess,
     leading_edge,
     set_statistics,
     standardise,
 )
-from frot.selection._inputs import Prepared, prepare
 from frot.selection._permutation import SHOWN, check_blocks, permutation_p, pooled_rates
 from frot.selection._selector import FROTSelector, column_names, unfitted
 from frot.selection._stability import stability_selection

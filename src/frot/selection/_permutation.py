@@ -26,12 +26,12 @@ from frot._base.errors import ConvergenceWarning, InputError, warn_caller
 from frot._base.fingerprint import fingerprint
 from frot._base.tables import make_table
 from frot._base.validate import check_choice, check_count
-from frot.selection._class_sums import OF_SUMS, ClassSums
 from frot.selection._comparison import WITHOUT_PLAN, statistic_of
 from frot.selection._costs import one_each
 from frot.selection._inputs import SCORES, Prepared, prepare
+from frot.selection._label_statistics import OF_SUMS, FeatureStatistic, permuted_labels
 from frot.selection._selector import FROTSelector, unfitted
-from frot.selection._tasks import CHUNK, check_run, permuted_labels, run_chunks
+from frot.selection._tasks import CHUNK, check_run, run_chunks
 
 __all__ = [
     "STATISTICS",
@@ -310,7 +310,7 @@ def permutation_test(
     prepared, blocks = prepared.weighted_only(blocks)
     chunk, under = CHUNK, partial(_one_by_one, prepared, statistic)
     if statistic in OF_SUMS:
-        sums = ClassSums.of(prepared, blocks, statistic)
+        sums = FeatureStatistic.of(prepared, blocks, statistic)
         chunk, under = sums.together, sums.under
     found = run_chunks(
         partial(_permuted, under, prepared.codes, blocks, seed),
@@ -388,14 +388,13 @@ def _permuted(
 
 def _one_by_one(prepared: Prepared, statistic: str, labels: np.ndarray) -> np.ndarray:
     """Return a statistic under labels of shape (B, N), the mean over comparisons, as float32."""
-    given = prepared.groups, prepared.settings, prepared.weight, statistic
     found = []
     with warnings.catch_warnings():
         # A statistic is one whether or not its interval is as narrow as was asked for.
         warnings.simplefilter("ignore", ConvergenceWarning)
         for codes in labels:
             contrasts = prepared.contrasts(codes)
-            several = [statistic_of(prepared.table, contrast, *given) for contrast in contrasts]
+            several = [statistic_of(prepared, contrast, statistic) for contrast in contrasts]
             found.append(np.mean(several, axis=0))
     return np.array(found, dtype=np.float32)
 

@@ -67,7 +67,7 @@ class Significant:
     @classmethod
     def of(cls, selector: FROTSelector) -> Significant:
         """Read it off the selector's tables."""
-        sets = getattr(selector, "pathways_", None)
+        sets, _ = selector.tests
         names = [one.name for one in selector.comparisons_]
         q = selector.p_values[1]
         tested = not bool(np.isnan(q).all())
@@ -120,7 +120,7 @@ def plot_volcano(
     check_choice(against, "against", ("auto", "p", "t"))
     place = comparison_at(selector, comparison)
     one, found = selector.comparisons_[place], Significant.of(selector)
-    test = getattr(selector, "permutation_", None)
+    _, test = selector.tests
     height, label = one.scores("moderated"), "moderated |t|"
     if test is not None and len(selector.comparisons_) == 1:
         floored = int((test.p <= 1.5 / (1 + len(test.null))).sum())

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from frot._base.errors import InputError
 from frot.costs.protocol import blocks
-from frot.selection._effects import Effects
+from frot.selection._effects import Effects, measure
 
 __all__ = [
     "SCALINGS",
@@ -133,7 +133,9 @@ class SortedTransport:
         if x.shape == y.shape:
             return np.einsum("ki,ki->k", x, y) / x.shape[1]
         at_x, at_y, mass = self._pieces
-        return np.einsum("kp,kp->k", x[:, at_x] * mass, y[:, at_y])
+        pairs = x[:, at_x]
+        pairs *= y[:, at_y]
+        return pairs @ mass
 
     def _weighted(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         n, m = len(self.a), len(self.b)
@@ -180,27 +182,46 @@ SUSPECT = 1e-6
 OVERFLOW = "X: holds numbers so large that their squares overflow; divide it by a constant"
 
 
-@dataclass(frozen=True, eq=False)
-class Scaled:
-    """Two classes in scaled units; arrays of shape (d,)."""
+class Units(NamedTuple):
+    """What makes two classes comparable: arrays of shape (d,)."""
 
-    # The samples as they came: a value v becomes (v - centre) / scale.
-    sides: Sides
+    # A value v becomes (v - centre) / scale.
     centre: np.ndarray
     scale: np.ndarray
     # Features that do not vary: their scaled values are zero.
     constant: np.ndarray
+    # Squared difference of the class means, in scaled units.
+    shift: np.ndarray
+    # Four times the squared correlation of the feature with the class, between 0 and 4 as the shift
+    # is, in units of the pooled standard deviation, whatever the scaling.
+    correlation: np.ndarray
+
+    def apply(
+        self, values: np.ndarray, columns: slice | np.ndarray, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Scale values of some features, in rows; they are overwritten, and written to `out`."""
+        values -= self.centre[columns, None]
+        out = np.multiply(
+            values, 1.0 / self.scale[columns, None], out=values if out is None else out
+        )
+        if (constant := self.constant[columns]).any():
+            out[constant] = 0.0
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """Two classes in scaled units; arrays of shape (d,)."""
+
+    # The samples as they came.
+    sides: Sides
+    units: Units
     # Mean squares of both classes, added up.
     energy: np.ndarray
-    # Squared difference of the class means.
-    shift: np.ndarray
     # Squared 2-Wasserstein distance of each feature alone, where it was asked for.
     wasserstein: np.ndarray | None
     # Largest square of a scaled value.
     peaks: np.ndarray
-    # Four times the squared correlation of the feature with the class, between 0 and 4 as the shift
-    # is, in units of the pooled standard deviation, whatever the scaling.
-    correlation: np.ndarray
     # Scaled values of dense tables that are small enough.
     kept: tuple[np.ndarray, np.ndarray] | None
 
@@ -209,26 +230,19 @@ class Scaled:
         if self.kept is not None:
             return self.kept[0][columns], self.kept[1][columns]
         first, second = self.sides.block(columns)
-        for side in (first, second):
-            side -= self.centre[columns, None]
-            side *= 1.0 / self.scale[columns, None]
+        self.units.apply(first, columns)
+        self.units.apply(second, columns)
         return first, second
 
     @property
     def parts(self) -> list[slice]:
         """All features, in blocks that suit the cache."""
-        d, n, m = self.sides.shape
-        return blocks(d, 24 * (n + m), CACHE_BYTES)
+        return _parts(self.sides)
 
 
-class Units(NamedTuple):
-    """What scaled features are like, without reading them: arrays of shape (d,), as in `Scaled`."""
-
-    centre: np.ndarray
-    scale: np.ndarray
-    constant: np.ndarray
-    shift: np.ndarray
-    correlation: np.ndarray
+def _parts(sides: Sides) -> list[slice]:
+    d, n, m = sides.shape
+    return blocks(d, 24 * (n + m), CACHE_BYTES)
 
 
 def units_of(sides: Sides, effects: Effects, how: str = "balanced") -> Units:
@@ -255,14 +269,15 @@ def units_of(sides: Sides, effects: Effects, how: str = "balanced") -> Units:
     middle = 0.5 * (one + two)
     size = np.sqrt(_variance(x_energy, y_energy, gap, sides.share, how))
     spread = np.sqrt(x_energy + y_energy)
-    constant = spread == 0.0
+    constant = size == 0.0
     # Rounding makes a spread of constants: those that have next to none are looked at.
-    suspects = np.flatnonzero(~constant & (spread <= SUSPECT * np.abs(middle)))
+    suspects = np.flatnonzero(spread <= SUSPECT * np.abs(middle))
     for part in blocks(len(suspects), 24 * sum(sides.shape[1:]), CACHE_BYTES):
-        low, high = _extremes(*sides.block(suspects[part]), False)
-        constant[suspects[part]] = _is_flat(low, high)
-        middle[suspects[part]] = np.where(_is_flat(low, high), low, middle[suspects[part]])
-    size[constant | (size == 0.0)] = 1.0
+        low, high = _extremes(*sides.block(suspects[part]))
+        flat = high - low <= CONSTANT * np.maximum(np.abs(low), np.abs(high))
+        constant[suspects[part]] |= flat
+        middle[suspects[part]] = np.where(flat, low, middle[suspects[part]])
+    size[constant] = 1.0
     shift = np.where(constant, 0.0, gap / size**2)
     pooled = np.where(constant, 1.0, _variance(x_energy, y_energy, gap, sides.share, "paper"))
     related = sides.share * (1.0 - sides.share) * gap / np.where(pooled > 0.0, pooled, 1.0)
@@ -270,82 +285,59 @@ def units_of(sides: Sides, effects: Effects, how: str = "balanced") -> Units:
     return Units(middle, size, constant, shift, correlation)
 
 
-def scale_sides(sides: Sides, how: str = "balanced", *, wasserstein: bool = True) -> Scaled:
-    """Read every feature once: its centre, scale, shift and, if asked for, Wasserstein distance.
+def scale_sides(
+    sides: Sides, how: str = "balanced", effects: Effects | None = None, *, wasserstein: bool = True
+) -> Scaled:
+    """Read every feature in scaled units: its energy and, if asked for, Wasserstein distance.
+
+    `effects` are those between the two sides, where they are known.
 
     Examples
     --------
     >>> table = np.array([[0.0], [2.0], [4.0], [6.0]])
     >>> scaled = scale_sides(Sides.of(table, np.array([0, 1]), np.array([2, 3])))
-    >>> scaled.energy, scaled.shift, scaled.wasserstein
+    >>> scaled.energy, scaled.units.shift, scaled.wasserstein
     (array([2.]), array([3.2]), array([3.2]))
     """
     d, n, m = sides.shape
     a, b = sides.weights
-    matched = SortedTransport(a, b) if wasserstein else None
+    if effects is None:
+        weight = np.zeros(sides.table.shape[0])
+        # Equal weights are ones, to the last digit.
+        weight[sides.rows[0]], weight[sides.rows[1]] = a / a.max(), b / b.max()
+        effects = measure(sides.table, *sides.rows, weight)
+    units = units_of(sides, effects, how)
+    matched = SortedTransport(a, b)
     keep = not sides.is_sparse and 8 * d * (n + m) <= KEEP_BYTES
     kept = (np.empty((d, n)), np.empty((d, m))) if keep else None
-    centre, scale, energy, shift, product, peaks, related = (np.zeros(d) for _ in range(7))
-    constant = np.empty(d, dtype=bool)
+    energy, product, peaks = np.zeros((3, d))
     with np.errstate(over="ignore", invalid="ignore"):
-        for part in blocks(d, 24 * (n + m), CACHE_BYTES):
-            x, y = sides.block(part)
-            sorted_x, sorted_y = (x, y) if matched is None else matched.sort(x, y)
-            low, high = _extremes(sorted_x, sorted_y, matched is not None and matched.equal)
-            flat = _is_flat(low, high)
-            x_mean, y_mean = x @ a, y @ b
-            middle = 0.5 * (x_mean + y_mean)
-            # A constant feature becomes exactly zero, whatever rounding did to its mean.
-            middle[flat] = low[flat]
-            x -= middle[:, None]
-            y -= middle[:, None]
-            if flat.any():
-                x[flat], y[flat] = 0.0, 0.0
-            x_energy, y_energy = _energy(x, a), _energy(y, b)
-            gap = np.square(np.where(flat, 0.0, x_mean - y_mean))
-            size = np.sqrt(_variance(x_energy, y_energy, gap, sides.share, how))
-            flat |= size == 0.0
-            size[flat] = 1.0
-            constant[part], centre[part], scale[part] = flat, middle, size
-            energy[part] = (x_energy + y_energy) / size**2
-            shift[part] = gap / size**2
-            pooled = _variance(x_energy, y_energy, gap, sides.share, "paper")
-            related[part] = sides.share * (1.0 - sides.share) * gap / np.where(flat, 1.0, pooled)
-            peaks[part] = np.square(np.maximum(high - middle, middle - low) / size)
-            if kept is not None:
-                np.multiply(x, 1.0 / size[:, None], out=kept[0][part])
-                np.multiply(y, 1.0 / size[:, None], out=kept[1][part])
-            if matched is not None:
-                if matched.equal:
-                    sorted_x -= middle[:, None]
-                    sorted_y -= middle[:, None]
-                product[part] = matched.products(sorted_x, sorted_y) / size**2
+        for part in _parts(sides):
+            outs = (None, None) if kept is None else (kept[0][part], kept[1][part])
+            x, y = (
+                units.apply(values, part, out)
+                for values, out in zip(sides.block(part), outs, strict=True)
+            )
+            energy[part] = np.square(x) @ a + np.square(y) @ b
+            x, y = matched.sort(x, y) if wasserstein else (x, y)
+            low, high = _extremes(x, y, in_order=wasserstein and matched.equal)
+            peaks[part] = np.square(np.maximum(high, -low))
+            if wasserstein:
+                product[part] = matched.products(x, y)
     if not (np.isfinite(energy).all() and np.isfinite(peaks).all()):
         raise InputError(OVERFLOW)
-    for array in (energy, shift, peaks, product, related):
-        array[constant] = 0.0
-    distance = np.maximum(energy - 2.0 * product, shift) if wasserstein else None
-    correlation = 4.0 * np.minimum(related, 1.0)
-    return Scaled(sides, centre, scale, constant, energy, shift, distance, peaks, correlation, kept)
+    distance = np.maximum(energy - 2.0 * product, units.shift) if wasserstein else None
+    return Scaled(sides, units, energy, distance, peaks, kept)
 
 
-def _is_flat(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    return high - low <= CONSTANT * np.maximum(np.abs(low), np.abs(high))
-
-
-def _extremes(x: np.ndarray, y: np.ndarray, in_order: bool) -> tuple[np.ndarray, np.ndarray]:
+def _extremes(
+    x: np.ndarray, y: np.ndarray, in_order: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the largest value of features in rows, over both classes."""
     if in_order:
         return np.minimum(x[:, 0], y[:, 0]), np.maximum(x[:, -1], y[:, -1])
     low = np.minimum(x.min(axis=1), y.min(axis=1))
     return low, np.maximum(x.max(axis=1), y.max(axis=1))
-
-
-def _energy(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the mean square of features in rows."""
-    if weights[0] == weights[-1] and (weights == weights[0]).all():
-        return np.einsum("ki,ki->k", values, values) * weights[0]
-    return np.square(values) @ weights
 
 
 def _variance(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -25,9 +25,13 @@ from frot.selection._comparison import (
     transport,
 )
 from frot.selection._effects import Moments
-from frot.selection._gene_sets import set_scores
 from frot.selection._inputs import SCORES, Prepared, prepare
+from frot.selection._label_statistics import set_scores
 from frot.solvers import Callback
+
+if TYPE_CHECKING:
+    from frot.selection._pathway_test import PathwayTest
+    from frot.selection._permutation import PermutationTest
 
 __all__ = ["FROTSelector", "column_names", "compare_all", "unfitted"]
 
@@ -88,21 +92,17 @@ def compare_all(
     logarithms in log1p tables.
     """
     contrasts = prepared.contrasts() if contrasts is None else contrasts
-    table, groups, settings, weight = (
-        prepared.table, prepared.groups, prepared.settings, prepared.weight,
-    )  # fmt: skip
-    moments = Moments.of(table, prepared.codes, len(prepared.classes), weight)
-    found = [
-        compare(
-            table, contrast, groups, settings, weight, values=prepared.values, base=base,
-            effects=moments.between(*_sides(contrast, prepared.classes, moments)),
-        )
-        for contrast in contrasts
-    ]  # fmt: skip
+    codes, count = prepared.codes, len(prepared.classes)
+    moments = Moments.of(prepared.table, codes, count, prepared.weight)
+    found = []
+    for contrast in contrasts:
+        effects = moments.between(*_sides(contrast, prepared.classes, moments))
+        how = {"values": prepared.values, "base": base}
+        found.append(compare(prepared, contrast, effects=effects, **how))
     wanted = [place for place, one in enumerate(found) if _wants_plan(prepared, one)]
     if prepared.score == "shape":
         for place in set(range(len(found))) - set(wanted):
-            found[place] = sort_shapes(found[place], table, groups, settings, weight)
+            found[place] = sort_shapes(found[place], prepared)
     watch, begin = prepared.watch, time.perf_counter()
     for turn, place in enumerate(wanted):
         if prepared.watch.time_limit is not None:
@@ -110,8 +110,7 @@ def compare_all(
             # No time is no limit that a run could have.
             watch = replace(watch, time_limit=max(left / (len(wanted) - turn), NO_TIME))
         try:
-            given = found[place], table, groups, settings, weight, watch, prepared.codes
-            found[place] = transport(*given)
+            found[place] = transport(found[place], prepared, watch, codes)
         except Interrupted as stop:
             found[place] = stop.result
             if turn + 1 < len(wanted) and prepared.score in OF_PLAN:
@@ -530,12 +529,17 @@ class FROTSelector(SelectorMixin, BaseEstimator):
         order = np.argsort(ranking)
         return make_table({name: column[order] for name, column in (begin | columns).items()})
 
+    @property
+    def tests(self) -> tuple[PathwayTest | None, PermutationTest | None]:
+        """The pathway test and the permutation test of this fit; None for one that was not run."""
+        return vars(self).get("pathways_"), vars(self).get("permutation_")
+
     def _tested(self) -> dict[str, np.ndarray]:
         """What a test found, NaN until one was run."""
         check_is_fitted(self)
         unknown = np.full(len(self.scores_), np.nan)
         found: dict[str, np.ndarray] = {name: unknown for name in TESTED}
-        sets, test = (getattr(self, name, None) for name in ("pathways_", "permutation_"))
+        sets, test = self.tests
         if sets is not None:
             found |= {"p": sets.p_competitive, "q": sets.q_competitive}
         elif test is not None:

@@ -18,7 +18,7 @@ from frot._base.validate import check_count, check_number
 from frot.selection._inputs import Prepared, prepare
 from frot.selection._permutation import describe
 from frot.selection._selector import FROTSelector, unfitted
-from frot.selection._tasks import check_run, generator_of, run_tasks
+from frot.selection._tasks import check_run, run_chunks
 
 __all__ = ["StabilitySelection", "stability_selection"]
 
@@ -130,8 +130,8 @@ def stability_selection(
     # The data is checked and filled already, and the groups are read.
     known = {"groups": prepared.groups, "n_features_to_select": prepared.picks}
     model = model.set_params(missing="error", **known)
-    found = run_tasks(
-        partial(_pair, model, prepared, seed),
+    found = run_chunks(
+        partial(_pairs, model, prepared, seed),
         count,
         n_jobs=n_jobs,
         progress=progress,
@@ -150,9 +150,14 @@ def stability_selection(
     )
 
 
-def _pair(model: FROTSelector, prepared: Prepared, seed: int, index: int) -> np.ndarray:
+def _pairs(
+    model: FROTSelector, prepared: Prepared, seed: int, indices: list[int]
+) -> list[np.ndarray]:
+    return [_pair(model, prepared, np.random.default_rng([seed, index])) for index in indices]
+
+
+def _pair(model: FROTSelector, prepared: Prepared, rng: np.random.Generator) -> np.ndarray:
     """Return which groups each of the two halves selects, shape (2, L)."""
-    rng = generator_of(seed, index)
     halves: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     for code in range(len(prepared.classes)):
         members = rng.permutation(np.flatnonzero(prepared.codes == code))

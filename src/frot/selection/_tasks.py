@@ -1,6 +1,6 @@
 """Many numbered tasks: side by side through joblib, with a bar, and resumable.
 
-What is random in a task is drawn from the seed and its number: labels that are permuted, too.
+What is random in a task is drawn from the seed and its number.
 """
 
 from __future__ import annotations
@@ -20,21 +20,10 @@ from frot._base.store import open_checkpoint
 from frot._base.validate import check_flag, check_number
 from frot.solvers.progress import counting_bar
 
-__all__ = ["check_run", "generator_of", "permuted_labels", "run_chunks", "run_tasks"]
+__all__ = ["CHUNK", "check_run", "run_chunks"]
 
 # Tasks that a worker takes at a time: handing over the data costs more than one of them.
 CHUNK = 8
-
-
-def run_tasks(task: Callable[[int], np.ndarray], count: int, **run: Any) -> list[np.ndarray]:
-    """Return ``[task(0), ..., task(count - 1)]``, as `run_chunks` does with chunks of them.
-
-    Examples
-    --------
-    >>> run_tasks(lambda index: np.array([index**2]), 3)
-    [array([0]), array([1]), array([4])]
-    """
-    return run_chunks(partial(_several, task), count, **run)
 
 
 def run_chunks(
@@ -102,46 +91,7 @@ def check_run(n_jobs: Any, progress: Any, checkpoint: Any, random_state: Any) ->
     return int(check_number(random_state, "random_state"))
 
 
-def _several(task: Callable[[int], np.ndarray], indices: list[int]) -> list[np.ndarray]:
-    return [task(index) for index in indices]
-
-
 def _numbered(
     task: Callable[[list[int]], Sequence[np.ndarray]], indices: list[int]
 ) -> tuple[list[int], Sequence[np.ndarray]]:
     return indices, task(indices)
-
-
-def generator_of(seed: int, index: int) -> np.random.Generator:
-    """Return the random numbers of one task: the same whoever runs it, and whenever.
-
-    Examples
-    --------
-    >>> a, b = generator_of(0, 5).integers(100, size=3), generator_of(0, 5).integers(100, size=3)
-    >>> bool((a == b).all())
-    True
-    """
-    return np.random.default_rng([seed, index])
-
-
-def permuted_labels(
-    codes: np.ndarray, blocks: np.ndarray, seed: int, indices: Sequence[int]
-) -> np.ndarray:
-    """Return labels (B, N) permuted within blocks, each row given by the seed and its own number.
-
-    Examples
-    --------
-    >>> codes, blocks = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
-    >>> labels = permuted_labels(codes, blocks, 0, range(5))
-    >>> labels[:, :2].sum(axis=1).tolist()
-    [1, 1, 1, 1, 1]
-    >>> bool((labels[3] == permuted_labels(codes, blocks, 0, [3])[0]).all())
-    True
-    """
-    members = [np.flatnonzero(blocks == number) for number in np.unique(blocks)]
-    labels = np.tile(codes, (len(indices), 1))
-    for row, index in zip(labels, indices, strict=True):
-        rng = generator_of(seed, index)
-        for several in members:
-            row[several] = codes[rng.permutation(several)]
-    return labels

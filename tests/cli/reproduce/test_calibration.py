@@ -17,7 +17,7 @@ def found():
 
     def of(name):
         if name not in known:
-            known[name] = summarise([measure(BY_NAME[name], 0, index) for index in range(TABLES)])
+            known[name] = summarise([measure(BY_NAME[name], index, 0) for index in range(TABLES)])
         return known[name]
 
     return of

@@ -35,7 +35,7 @@ def test_a_stopped_run_goes_on_and_says_who_is_ahead(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "CELLS", 60)
     small = (Setting("tree", 0.75), Setting("tree", 0.5, growth=3.0))
     first = cells(2, settings=small, folder=tmp_path / "run")
-    monkeypatch.setattr(module, "measure", None)
+    monkeypatch.setattr(module, "measure", lambda *_, **__: pytest.fail("it was done already"))
     again = cells(2, settings=small, folder=tmp_path / "run")
     assert again.numbers == first.numbers
     names = {path.name for path in again.write(tmp_path)}

@@ -11,9 +11,9 @@ from frot.cli.reproduce.command import Entry, experiments, write_experiments
 from frot.cli.reproduce.experiment import (
     Check,
     Experiment,
+    ExperimentTable,
     Reproduction,
     RunOptions,
-    Table,
     Verdict,
 )
 from tests.show.test_report import Page
@@ -37,7 +37,7 @@ def registry(monkeypatch):
         def run(n=None, seed=None):
             checks = (Check(f"{n} points of seed {seed}", holds),)
             verdicts = (Verdict(name, f"the claim of {name}", checks),)
-            table = Table("Numbers & more", ["a", "b"], [["<x>", "1.5"]])
+            table = ExperimentTable("Numbers & more", ["a", "b"], [["<x>", "1.5"]])
             return Reproduction(name, {"n": n}, verdicts, figure, ("a note",), (table,))
 
         return run
@@ -124,7 +124,7 @@ def test_all_needs_what_the_page_needs_before_any_work(run, registry, monkeypatc
 
 def test_columns_of_numbers_are_sorted_by_what_their_cells_begin_with(tmp_path):
     cells = ["0.875 ± 0.01", "−2.5", "1,200 / 3", "", "1.5e-3 s", "40.1%"]
-    table = Table("t", ["name", "n"], [["x", cell] for cell in cells])
+    table = ExperimentTable("t", ["name", "n"], [["x", cell] for cell in cells])
     verdict = Verdict("1", "c", (Check("f", True), Check("g", False)))
     made = Reproduction("a", {}, (verdict,), figure, tables=(table,))
     entry = Entry(Experiment("a", "about", lambda asked: made), made)

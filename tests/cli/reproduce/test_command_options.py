@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from frot.cli.reproduce.command import experiments
-from frot.cli.reproduce.experiment import Check, Reproduction, Table, Verdict
+from frot.cli.reproduce.experiment import Check, ExperimentTable, Reproduction, Verdict
 
 
 def figure():
@@ -41,7 +41,7 @@ def asked(instead):
             bound.apply_defaults()
             calls.append(bound.arguments)
             verdict = Verdict("times", "a claim", (Check("a number", False),), "Table of")
-            table = Table("a", "b", [])
+            table = ExperimentTable("a", "b", [])
             return Reproduction(name, {}, (verdict,), figure, ("a note",), (table,))
 
         return run

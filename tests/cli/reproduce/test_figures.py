@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from frot import Plan
-from frot.cli.reproduce.experiment import Check, Verdict
-from frot.cli.reproduce.fig1 import fig1
-from frot.cli.reproduce.fig2 import fig2
-from frot.cli.reproduce.transports import mean_squared_error, relative_excess, shared_mass
+from frot.cli.reproduce.experiment import Check, Verdict, relative_excess
+from frot.cli.reproduce.fig1 import fig1, shared_mass
+from frot.cli.reproduce.fig2 import fig2, mean_squared_error
 
 # Fewer than the figure has, which takes ten seconds.
 ETAS, EPSES = [0.01, 1.0, 100.0], [0.001, 0.1, 10.0]

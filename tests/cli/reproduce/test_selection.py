@@ -18,9 +18,10 @@ from frot.cli.reproduce.selection import (
     seconds,
     selection,
     split,
+    stacked_phi,
     verdicts,
+    wasserstein_by_call,
 )
-from frot.cli.reproduce.transports import stacked_phi, wasserstein_by_call
 from frot.datasets import Expression, available, load_expression
 
 

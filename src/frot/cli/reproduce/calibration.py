@@ -14,12 +14,13 @@ from frot._base.errors import collect_warnings
 from frot.cli.reproduce.experiment import (
     Check,
     Experiment,
+    ExperimentTable,
     Reproduction,
     RunOptions,
-    Table,
     Verdict,
-    finish_in,
+    finish_draws,
     standard_error,
+    verdicts_of,
     with_error,
     work_fingerprint,
 )
@@ -96,7 +97,7 @@ P_LEVEL, LEVEL = 0.05, 0.1
 TABLES = 200
 
 
-def measure(setting: Setting, seed: int, index: int) -> dict[str, list[float]]:
+def measure(setting: Setting, index: int, seed: int) -> dict[str, list[float]]:
     """Test one table; by statistic the share of features that do not differ with p <= 0.05, by
     method the false discovery proportion at 0.1 and the share of those that differ it finds.
 
@@ -157,12 +158,6 @@ def summarise(runs: Sequence[dict[str, list[float]]]) -> dict[str, list[Summary]
     }
 
 
-def _do(seed: int, key: str) -> dict[str, list[float]]:
-    name, index = key.rsplit("/", 1)
-    setting = next(one for one in SETTINGS if one.name == name)
-    return measure(setting, seed, int(index))
-
-
 def calibration(
     n: int = TABLES,
     seed: int = 0,
@@ -178,13 +173,12 @@ def calibration(
     >>> calibration(n=2).tables[0].header[:2]
     ('setting', 'p ≤ 0.05, t')
     """
-    keys = [f"{one.name}/{index}" for one in SETTINGS for index in range(n)]
     work = work_fingerprint(settings=SETTINGS, seed=seed)
-    do = partial(_do, seed)
-    done = finish_in(folder, work, keys, do, workers=workers, what="tables", progress=progress)
-    found = {
-        one.name: summarise([done[f"{one.name}/{index}"] for index in range(n)]) for one in SETTINGS
-    }
+    bar = {"what": "tables", "progress": progress}
+    draws = finish_draws(
+        folder, work, SETTINGS, n, partial(measure, seed=seed), workers=workers, **bar
+    )
+    found = {name: summarise(runs) for name, runs in draws.items()}
     numbers: dict[str, Any] = {
         "tables": n,
         "seed": seed,
@@ -211,7 +205,7 @@ def calibration(
 Found = dict[str, dict[str, list[Summary]]]
 
 
-def _table(found: Found) -> Table:
+def _table(found: Found) -> ExperimentTable:
     header = ["setting", "p ≤ 0.05, t", "p ≤ 0.05, shift"]
     for method in METHODS:
         header += [f"FDR, {method}", f"power, {method}"]
@@ -230,7 +224,7 @@ def _table(found: Found) -> Table:
         for name, by in found.items()
     ]
     note = "False discovery rate and power at 0.1; p of features that do not differ."
-    return Table("Calibration", tuple(header), rows, note)
+    return ExperimentTable("Calibration", tuple(header), rows, note)
 
 
 def _verdicts(found: Found) -> tuple[Verdict, ...]:
@@ -251,12 +245,12 @@ def _verdicts(found: Found) -> tuple[Verdict, ...]:
         Check(f"pooled null {pooled}", _within(pooled, 0.9, 1.0)),
         Check(f"Benjamini-Hochberg {own}", _within(own, 0.0, 0.05)),
     ]
-    claims = (
+    return verdicts_of(
+        "The",
         ("level", "of features that do not differ, 4 to 6 % have p ≤ 0.05 (t)", levels),
         ("rate", "accepting q ≤ 0.1 (t, pooled null), 12 % at most are wrong", rates),
         ("power", "99 permutations find 20 of 500 with a pooled null, not without", power),
     )
-    return tuple(Verdict(name, claim, tuple(checks), "The") for name, claim, checks in claims)
 
 
 def _within(found: Summary, low: float, high: float) -> bool:

@@ -17,11 +17,12 @@ from frot.cells import Cells, couple, simulate
 from frot.cli.reproduce.experiment import (
     Check,
     Experiment,
+    ExperimentTable,
     Reproduction,
-    Table,
     Verdict,
-    finish_in,
+    finish_draws,
     standard_error,
+    verdicts_of,
     with_error,
     work_fingerprint,
 )
@@ -259,8 +260,8 @@ def scores(plan: Any, first: np.ndarray, second: np.ndarray) -> list[float]:
     ]
 
 
-def measure(setting: Setting, seed: int) -> dict[str, list[float]]:
-    """Couple one draw by every method; see `scores`.
+def measure(setting: Setting, index: int, seed: int = 0) -> dict[str, list[float]]:
+    """Couple a draw, which seed and index give, by every method; see `scores`.
 
     Examples
     --------
@@ -268,7 +269,7 @@ def measure(setting: Setting, seed: int) -> dict[str, list[float]]:
     >>> found["couple"][0] > 0.8
     True
     """
-    drawn = setting.draw(seed)
+    drawn = setting.draw(1000 * seed + index)
     first, second = (drawn.fate[drawn.day == d] for d in (0, 1))
     found, done = {}, {}
     with collect_warnings():
@@ -276,11 +277,6 @@ def measure(setting: Setting, seed: int) -> dict[str, list[float]]:
         for name, plan in (METHODS | (GROWN if setting.growth > 1.0 else {})).items():
             found[name] = scores(plan(drawn, done), first, second)
     return found
-
-
-def _do(settings: dict[str, Setting], seed: int, key: str) -> dict[str, list[float]]:
-    name, index = key.rsplit("/", 1)
-    return measure(settings[name], 1000 * seed + int(index))
 
 
 def cells(
@@ -294,11 +290,10 @@ def cells(
 ) -> Reproduction:
     """Couple simulated and real cells of known fate by every method, in n draws a setting."""
     chosen = [one for one in settings or SETTINGS if one.generator != "pbmc" or has_pbmc()]
-    keys = [f"{one.name}/{index}" for one in chosen for index in range(n)]
     work = work_fingerprint(cells=CELLS, seed=seed)
-    do = partial(_do, {one.name: one for one in chosen}, seed)
-    done = finish_in(folder, work, keys, do, workers=workers, what="draws", progress=progress)
-    found = {one.name: [done[f"{one.name}/{index}"] for index in range(n)] for one in chosen}
+    bar = {"what": "draws", "progress": progress}
+    do = partial(measure, seed=seed)
+    found = finish_draws(folder, work, chosen, n, do, workers=workers, **bar)
     notes = [
         f"{n} draws of {CELLS} cells a day in each setting; ± is a standard error. The "
         "percentage is the share of pathways that are nuisance.",
@@ -338,12 +333,12 @@ def _percent(values: np.ndarray | None, signed: bool = False) -> str:
 ALL = (*METHODS, *GROWN)
 
 
-def _masses(found: Found) -> Table:
+def _masses(found: Found) -> ExperimentTable:
     rows = [[name, *(_percent(_column(found, name, m)) for m in ALL)] for name in found]
-    return Table("Mass on the right fate, in percent", ("setting", *ALL), rows)
+    return ExperimentTable("Mass on the right fate, in percent", ("setting", *ALL), rows)
 
 
-def _differences(found: Found) -> Table:
+def _differences(found: Found) -> ExperimentTable:
     others = [method for method in ALL if method != DEFAULT]
     rows = []
     for name in found:
@@ -352,17 +347,17 @@ def _differences(found: Found) -> Table:
         gains = ((_column(found, name, method)) for method in others)
         rows.append([name, *("" if x is None else _percent(own - x, True) for x in gains)])
     note = "Points of mass by which `couple` is ahead of each, paired by draw."
-    return Table("Paired differences", ("setting", *others), rows, note)
+    return ExperimentTable("Paired differences", ("setting", *others), rows, note)
 
 
-def _others(found: Found) -> Table:
+def _others(found: Found) -> ExperimentTable:
     shown = ("OT, all genes", USUAL, "FROT, paper", DEFAULT, "couple, tau")
     header = ["setting", *(f"{what}: {m}" for what in MEASURES[1:] for m in shown)]
     rows = [
         [name, *(_percent(_column(found, name, m, at)) for at in (1, 2, 3) for m in shown)]
         for name in found
     ]
-    return Table("Types, labels and their calibration, in percent", tuple(header), rows)
+    return ExperimentTable("Types, labels and their calibration, in percent", tuple(header), rows)
 
 
 def _verdicts(found: Found) -> tuple[Verdict, ...]:
@@ -382,21 +377,19 @@ def _verdicts(found: Found) -> tuple[Verdict, ...]:
         best = max(rivals, key=lambda rival: mean(name, rival))
         text = f"{name}: {mean(name, DEFAULT):.1f} against {mean(name, best):.1f} ({best})"
         near.append(Check(text, mean(name, DEFAULT) >= mean(name, best) - 2.0))
-    verdicts = [
-        Verdict("usual", "couple loses to OT on 30 components nowhere (1 point)", (*ahead,), "The"),
-        Verdict("best", "couple is within 2 points of the best other method", (*near,), "The"),
-    ]
-    grown = [name for name in found if "growth" in name]
-    if grown:
-        born = [
-            Check(f"{name}: {mean(name, DEFAULT):.1f} with all mass kept, {mean(name, m):.1f} {m}",
-                  mean(name, m) > mean(name, DEFAULT))
-            for name in grown
-            for m in ("couple, tau", "couple, growth", "couple, growth, tau")
-        ]  # fmt: skip
-        claim = "where cells are born and die, tau and growth rates help"
-        verdicts.append(Verdict("unbalanced", claim, tuple(born), "The"))
-    return tuple(verdicts)
+    born = [
+        Check(f"{name}: {mean(name, DEFAULT):.1f} with all mass kept, {mean(name, m):.1f} {m}",
+              mean(name, m) > mean(name, DEFAULT))
+        for name in found
+        if "growth" in name
+        for m in ("couple, tau", "couple, growth", "couple, growth, tau")
+    ]  # fmt: skip
+    return verdicts_of(
+        "The",
+        ("usual", "couple loses to OT on 30 components nowhere (1 point)", ahead),
+        ("best", "couple is within 2 points of the best other method", near),
+        ("unbalanced", "where cells are born and die, tau and growth rates help", born),
+    )
 
 
 COLOURS = {

@@ -20,17 +20,30 @@ from typer.core import TyperGroup
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError
 from frot.cli.command import (
+    FAILED,
     CommandWithJson,
     Progress,
     bar,
     command,
+    complain,
+    console,
+    new_table,
+    numbers,
     option,
     option_words,
     parameter,
+    remark,
+    say,
     take,
+    wrote,
 )
-from frot.cli.console import FAILED, complain, console, new_table, numbers, remark, say, wrote
-from frot.cli.reproduce.experiment import Experiment, Reproduction, RunOptions, Table, Verdict
+from frot.cli.reproduce.experiment import (
+    Experiment,
+    ExperimentTable,
+    Reproduction,
+    RunOptions,
+    Verdict,
+)
 from frot.show.page import Cell, Claim, Column, PageTable, Section, picture, write_page
 
 __all__ = ["Entry", "Experiments", "experiments", "reproduce", "write_experiments"]
@@ -326,7 +339,7 @@ def _claim(verdict: Verdict) -> Claim:
     return Claim(verdict.claim, HOLDS[verdict.outcome], about, verdict.outcome, checks)
 
 
-def _table(table: Table, key: str) -> PageTable:
+def _table(table: ExperimentTable, key: str) -> PageTable:
     name, *heads = table.header
     columns = [Column(name, "text"), *map(Column, heads)]
     rows = [[Cell(text, _leading_number(text)) for text in row] for row in table.rows]

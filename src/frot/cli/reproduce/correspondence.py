@@ -18,12 +18,13 @@ from frot._base.errors import InputError, how_to_install
 from frot.cli.reproduce.experiment import (
     Check,
     Experiment,
+    ExperimentTable,
     Reproduction,
     RunOptions,
-    Table,
     Verdict,
     open_store,
     standard_error,
+    verdicts_of,
     with_error,
 )
 from frot.cli.reproduce.pairs import (
@@ -108,7 +109,7 @@ def median_scores(rows: Sequence[Mapping[str, Any]]) -> Scores:
     }
 
 
-def score_tables(rows: Sequence[Mapping[str, Any]], against: str) -> tuple[Table, ...]:
+def score_tables(rows: Sequence[Mapping[str, Any]], against: str) -> tuple[ExperimentTable, ...]:
     """Return the scores, one table a reading and part of the pairs."""
     rows = [row for row in rows if row["choice"] in CHOICES]
     networks = list(dict.fromkeys(row["network"] for row in rows))
@@ -123,7 +124,7 @@ def score_tables(rows: Sequence[Mapping[str, Any]], against: str) -> tuple[Table
             labels = dict.fromkeys(row["label"] for row in here)
             lines = [[label, *(_cell(here, label, name) for name in networks)] for label in labels]
             title = f"{part}, points read off by {transfer!r}"
-            tables.append(Table(title, ["", *networks], lines, note))
+            tables.append(ExperimentTable(title, ["", *networks], lines, note))
     return tuple(tables)
 
 
@@ -154,7 +155,7 @@ def claims(scores: Scores, everything: str, tests: Sequence[str]) -> tuple[Verdi
     networks = list(dict.fromkeys(network for _, network, _, _ in scores))
     both = (False, True)
 
-    def versus(choice: str, other: str) -> tuple[Check, ...]:
+    def versus(choice: str, other: str) -> list[Check]:
         """A paired difference needs the pairs; means over the same pairs do for the sign."""
         checks = []
         for test, name, hough in product(tests, networks, both):
@@ -164,7 +165,7 @@ def claims(scores: Scores, everything: str, tests: Sequence[str]) -> tuple[Verdi
                 here, there = (scores[way] for way in ways)
                 text = f"{name}, {test}, {WORDS[hough]}: {here:.1f} against {there:.1f}"
                 checks.append(Check(text, here >= there))
-        return tuple(checks)
+        return checks
 
     asked = (
         ("FROT", "FROT is above transport that does not weigh layers", "paper", "uniform"),
@@ -174,21 +175,18 @@ def claims(scores: Scores, everything: str, tests: Sequence[str]) -> tuple[Verdi
         ("searched", "with it FROT is above SCOT on layers searched with labels", PROPOSED,
          SEARCHED[-1]),
     )  # fmt: skip
-    verdicts = [
-        Verdict(figure, claim, checks, "Claim")
-        for figure, claim, choice, other in asked
-        if (checks := versus(choice, other))
-    ]
-    if first := tuple(
+    first = [
         Check(f"{name}, {WORDS[hough]}: {score:.1f}, first {figure:.1f}", score >= figure)
         for name in networks
         if name in FIRST
         for hough, figure in zip(both, FIRST[name], strict=True)
         for score in [scores[everything, name, PROPOSED, hough]]
-    ):
-        claim = "the default reaches the figures of the first experiments"
-        verdicts.append(Verdict("figures", claim, first, "Claim"))
-    return tuple(verdicts)
+    ]
+    return verdicts_of(
+        "Claim",
+        *((figure, claim, versus(choice, other)) for figure, claim, choice, other in asked),
+        ("figures", "the default reaches the figures of the first experiments", first),
+    )
 
 
 def draw_correspondence(rows: Sequence[Mapping[str, Any]], part: str) -> Figure:
@@ -258,7 +256,7 @@ def _weights(runs: Runs, kind: str, eta: float) -> np.ndarray:
     return alpha[~np.isnan(alpha).any(axis=1)]
 
 
-def sweep_table(scores: Scores, part: str, runs: Sequence[Runs]) -> Table:
+def sweep_table(scores: Scores, part: str, runs: Sequence[Runs]) -> ExperimentTable:
     """Return layers used and PCK over eta, a row an eta and a column a network and kind."""
     lines = []
     for eta in ETAS:
@@ -278,7 +276,7 @@ def sweep_table(scores: Scores, part: str, runs: Sequence[Runs]) -> Table:
         "Layers used (exp of the entropy of the weights); PCK at .1 per image in percent, without "
         f"/ with Hough matching. {count} pairs."
     )
-    return Table(f"Over eta, {part}", ["eta", *heads], lines, note)
+    return ExperimentTable(f"Over eta, {part}", ["eta", *heads], lines, note)
 
 
 def sweep_verdicts(scores: Scores, swept: Mapping[str, Sequence[Runs]]) -> tuple[Verdict, ...]:
@@ -305,12 +303,10 @@ def sweep_verdicts(scores: Scores, swept: Mapping[str, Sequence[Runs]]) -> tuple
             )
             text = f"{one.network}, {part}, with Hough: {low:.1f} below 1, {high:.1f} from 1 on"
             better.append(Check(text, bool(low >= high)))
-    found = [
+    return verdicts_of(
+        "Claim",
         ("layers", "the lower eta, the fewer layers are used", fewer),
         ("eta", "eta < 1 gives the better matches", better),
-    ]
-    return tuple(
-        Verdict(name, claim, tuple(checks), "Claim") for name, claim, checks in found if checks
     )
 
 

@@ -1,4 +1,4 @@
-"""What an experiment is: what it claims and needs, what it is asked, and what it answers.
+"""What experiments have in common: claims, needs, options, answers, and the paper's algorithms.
 
 Runs that take long resume: what is finished is in a store, by a fingerprint of all that it depends
 on (`finish`).
@@ -8,34 +8,48 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from frot._base.errors import ConvergenceWarning
 from frot._base.files import make_folder, replacing
 from frot._base.fingerprint import fingerprint
 from frot._base.parallel import spread
 from frot._base.store import Store
+from frot.api.solve import solve
+from frot.plans.plan import Plan
+from frot.problem.result import Result
+from frot.solvers import FrankWolfe
+from frot.solvers.oracles import NetworkSimplex, Sinkhorn
 from frot.solvers.progress import counting_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "FW_EMD",
+    "FW_SINKHORN",
+    "ITERATIONS",
     "Check",
     "Experiment",
+    "ExperimentTable",
+    "NotedResult",
     "Reproduction",
     "RunOptions",
-    "Table",
     "Verdict",
     "finish",
-    "finish_in",
+    "finish_draws",
     "open_store",
+    "relative_excess",
+    "run_solver",
     "standard_error",
+    "verdicts_of",
     "with_error",
     "work_fingerprint",
 ]
@@ -178,13 +192,27 @@ class Verdict:
         }
 
 
+def verdicts_of(kind: str, *claims: tuple[str, str, Iterable[Check]]) -> tuple[Verdict, ...]:
+    """Return verdicts on claims: (figure, claim, checks) each; those without a check are left out.
+
+    Examples
+    --------
+    >>> checks = [Check("it did", True)]
+    >>> found = verdicts_of("Claim", ("one", "FROT works", checks), ("two", "", []))
+    >>> [verdict.line for verdict in found]
+    ['Claim one: reproduced. yes: it did.']
+    """
+    made = [Verdict(figure, claim, tuple(checks), kind) for figure, claim, checks in claims]
+    return tuple(verdict for verdict in made if verdict.checks)
+
+
 @dataclass(frozen=True)
-class Table:
+class ExperimentTable:
     """A table that an experiment made: numbers in rows, the first cell of each being its name.
 
     Examples
     --------
-    >>> print(Table("Times", ("method", "s"), (("sort", "0.1"),), "One thread.").markdown)
+    >>> print(ExperimentTable("Times", ("method", "s"), (("sort", "0.1"),), "One thread.").markdown)
     ## Times
     <BLANKLINE>
     One thread.
@@ -220,7 +248,7 @@ class Reproduction:
     draw: Callable[[], Figure]
     # What a reader of the verdicts should know about the data.
     notes: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[ExperimentTable, ...] = ()
     # What makes further pictures, by what is added to the name of their files.
     more: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
 
@@ -264,6 +292,16 @@ class Reproduction:
 
 
 Key = TypeVar("Key", int, str)
+
+
+class Setting(Protocol):
+    """What draws of an experiment are made by; its name is that of a row."""
+
+    @property
+    def name(self) -> str: ...
+
+
+AnySetting = TypeVar("AnySetting", bound=Setting)
 
 
 def open_store(folder: Path | None) -> Store:
@@ -337,13 +375,71 @@ def _keyed(do: Callable[[Key], Any], key: Key) -> tuple[Key, Any]:
     return key, do(key)
 
 
-def finish_in(
+def finish_draws(
     folder: Path | None,
     work: str,
-    keys: Sequence[Key],
-    do: Callable[[Key], Any],
+    settings: Sequence[AnySetting],
+    count: int,
+    measure: Callable[[AnySetting, int], Any],
     **options: Any,
-) -> dict[Key, Any]:
-    """Finish pieces with the store of a folder; see `finish`."""
+) -> dict[str, list[Any]]:
+    """Measure draws 0 to `count` - 1 of every setting; return them by its name.
+
+    See `finish` for `work` and the options.
+    """
+    keys = [f"{one.name}/{index}" for one in settings for index in range(count)]
+    do = partial(_measure_draw, {one.name: one for one in settings}, measure)
     with open_store(folder) as kept:
-        return finish(kept, work, keys, do, **options)
+        done = finish(kept, work, keys, do, **options)
+    return {one.name: [done[f"{one.name}/{at}"] for at in range(count)] for one in settings}
+
+
+def _measure_draw(
+    settings: Mapping[str, AnySetting], measure: Callable[[AnySetting, int], Any], key: str
+) -> Any:
+    name, index = key.rsplit("/", 1)
+    return measure(settings[name], int(index))
+
+
+# "T = 10"; a tolerance of zero keeps a run that is done early from stopping early.
+ITERATIONS = 10
+FW_EMD = FrankWolfe(oracle=NetworkSimplex(), step="paper", max_iter=ITERATIONS, tol=0.0)
+FW_SINKHORN = FrankWolfe(oracle=Sinkhorn(), step="paper", max_iter=ITERATIONS, tol=0.0)
+
+
+class NotedResult(NamedTuple):
+    """The result of an experiment's solve, and the warnings that came with it."""
+
+    result: Result
+    warnings: tuple[str, ...]
+
+
+def run_solver(X: Any, Y: Any, groups: Any, **options: Any) -> NotedResult:
+    """Solve; where a solver or its oracle fell short, that is noted instead of shown."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = solve(X, Y, groups, **options)
+    for warning in caught:
+        if not issubclass(warning.category, ConvergenceWarning):
+            warnings.warn(warning.message, stacklevel=2)
+    noted = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+    return NotedResult(result, tuple(noted))
+
+
+def relative_excess(plan: Plan, reference: Plan, cost: np.ndarray) -> float:
+    r"""How much of the way from `reference` to an arbitrary plan the cost of `plan` is.
+
+    .. math::
+        \frac{\langle \Pi - \Pi_{ref}, C \rangle}{\langle a b^\top - \Pi_{ref}, C \rangle},
+
+    0 for a plan as cheap as the reference and 1 for one as dear as no matching at all.
+
+    Examples
+    --------
+    >>> best = Plan(np.eye(2) / 2)
+    >>> relative_excess(Plan(np.full((2, 2), 0.25)), best, np.array([[0.0, 1.0], [1.0, 0.0]]))
+    1.0
+    """
+    independent = float(plan.sum(axis=1) @ cost @ plan.sum(axis=0))
+    least = float((reference.dense() * cost).sum())
+    return float(((plan.dense() * cost).sum() - least) / (independent - least))

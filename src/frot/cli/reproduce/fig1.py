@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot.cli.reproduce.experiment import Check, Experiment, Reproduction, Verdict
-from frot.cli.reproduce.transports import (
+from frot.cli.reproduce.experiment import (
     FW_SINKHORN,
-    Run,
-    described,
+    Check,
+    Experiment,
+    NotedResult,
+    Reproduction,
+    Verdict,
     relative_excess,
-    run,
-    shared_mass,
+    run_solver,
 )
 from frot.datasets.synthetic import TRUE, toy
+from frot.plans.plan import Plan
 from frot.show.plan import draw_arcs
 from frot.show.style import legend_below, new_figure, tidy
 
@@ -39,7 +41,7 @@ class ToyRuns:
 
     x: np.ndarray
     y: np.ndarray
-    runs: dict[str, Run]
+    runs: dict[str, NotedResult]
 
     def shared(self, name: str) -> float:
         """Mass that a plan has on the same arcs as the plan on clean data."""
@@ -49,6 +51,21 @@ class ToyRuns:
         """Cost of a plan on the true features: 0 the best plan's, 1 that of no matching."""
         cost = ((self.x[:, None] - self.y[None]) ** 2).sum(axis=2)
         return relative_excess(self.runs[name].result.plan, self.runs["clean"].result.plan, cost)
+
+
+def shared_mass(plan: Plan, reference: Plan) -> float:
+    r"""Mass that two plans put on the same arcs, :math:`\sum_{ij} \min(\pi_{ij}, \rho_{ij})`.
+
+    1 for equal plans, 0 for plans without a common arc. Of two one-to-one matchings it is the
+    share of pairs they have in common.
+
+    Examples
+    --------
+    >>> halves = Plan(np.full((2, 2), 0.25))
+    >>> shared_mass(halves, Plan(np.eye(2) / 2))
+    0.5
+    """
+    return float(np.minimum(plan.dense(), reference.dense()).sum())
 
 
 def solve_exactly(n: int, seed: int) -> ToyRuns:
@@ -76,9 +93,9 @@ def _solve(n: int, seed: int, plain: dict[str, Any], robust: dict[str, Any]) -> 
     X, Y, groups = toy(n, seed)
     x, y = X[:, :TRUE], Y[:, :TRUE]
     runs = {
-        "clean": run(x, y, "all", **plain),
-        "noisy": run(X, Y, "all", **plain),
-        "frot": run(X, Y, groups, **robust),
+        "clean": run_solver(x, y, "all", **plain),
+        "noisy": run_solver(X, Y, "all", **plain),
+        "frot": run_solver(X, Y, groups, **robust),
     }
     return ToyRuns(x, y, runs)
 
@@ -142,9 +159,15 @@ def fig1(n: int = POINTS, seed: int = 0) -> Reproduction:
 
 
 def _numbers(three: ToyRuns) -> dict[str, object]:
+    facts = ("value", "lower", "upper", "gap", "solver", "eta", "eps", "iterations")
     return {
         name: {
-            **described(made),
+            **{fact: getattr(made.result, fact) for fact in facts},
+            "status": str(made.result.status),
+            "seconds": round(made.result.time, 4),
+            "alpha": made.result.alpha.tolist(),
+            "phi": made.result.phi.tolist(),
+            "warnings": list(made.warnings),
             "shared_mass": three.shared(name),
             "relative_excess": three.excess(name),
         }

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot.cli.reproduce.experiment import Check, Experiment, Reproduction, Verdict
-from frot.cli.reproduce.transports import (
+from frot.cli.reproduce.experiment import (
     FW_EMD,
     FW_SINKHORN,
     ITERATIONS,
-    Run,
-    mean_squared_error,
-    run,
+    Check,
+    Experiment,
+    NotedResult,
+    Reproduction,
+    Verdict,
+    run_solver,
 )
 from frot.datasets import toy
 from frot.plans.plan import Plan
@@ -62,22 +64,19 @@ def fig2(
     [('2a', 'reproduced'), ('2b', 'partly reproduced')]
     """
     X, Y, groups = toy(n, seed)
-    lp = run(X, Y, groups, solver=LinearProgram())
+    lp = run_solver(X, Y, groups, solver=LinearProgram())
     reference = lp.result.plan
     ignorant = mean_squared_error(Plan(np.full((n, n), 1.0 / n**2)), reference)
+
+    def point(name: str, value: float, **options: Any) -> dict[str, Any]:
+        return _point(name, value, run_solver(X, Y, groups, **options), reference)
+
+    sinkhorn = {"solver": FW_SINKHORN}
     over_eta = {
-        "fw_emd": [
-            _point("eta", eta, run(X, Y, groups, eta=eta, solver=FW_EMD), reference) for eta in etas
-        ],
-        "fw_sinkhorn": [
-            _point("eta", eta, run(X, Y, groups, eta=eta, eps=EPS, solver=FW_SINKHORN), reference)
-            for eta in etas
-        ],
+        "fw_emd": [point("eta", eta, eta=eta, solver=FW_EMD) for eta in etas],
+        "fw_sinkhorn": [point("eta", eta, eta=eta, eps=EPS, **sinkhorn) for eta in etas],
     }
-    over_eps = [
-        _point("eps", eps, run(X, Y, groups, eta=1.0, eps=eps, solver=FW_SINKHORN), reference)
-        for eps in epses
-    ]
+    over_eps = [point("eps", eps, eta=1.0, eps=eps, **sinkhorn) for eps in epses]
     numbers: dict[str, Any] = {
         "figure": "2",
         "n": n,
@@ -95,7 +94,18 @@ def fig2(
     return Reproduction("fig2", numbers, _verdicts(numbers), lambda: draw_fig2(numbers), notes)
 
 
-def _point(name: str, value: float, made: Run, reference: Plan) -> dict[str, Any]:
+def mean_squared_error(plan: Plan, reference: Plan) -> float:
+    r"""The paper's measure, :math:`\sum_{ij} (\pi_{ij} - \rho_{ij})^2 / (n m)`.
+
+    Examples
+    --------
+    >>> mean_squared_error(Plan(np.full((2, 2), 0.25)), Plan(np.eye(2) / 2))
+    0.0625
+    """
+    return float(np.mean((plan.dense() - reference.dense()) ** 2))
+
+
+def _point(name: str, value: float, made: NotedResult, reference: Plan) -> dict[str, Any]:
     result = made.result
     return {
         name: value,
@@ -108,11 +118,13 @@ def _point(name: str, value: float, made: Run, reference: Plan) -> dict[str, Any
     }
 
 
-def _uniqueness(X: np.ndarray, Y: np.ndarray, groups: Any, lp: Run) -> dict[str, Any]:
+def _uniqueness(X: np.ndarray, Y: np.ndarray, groups: Any, lp: NotedResult) -> dict[str, Any]:
     """Whether other algorithms, free to end at another optimal plan, end at the LP's."""
     others = {"exact": Exact(), "lp_ipm": LinearProgram(method="ipm")}
     apart = {
-        name: float(np.abs(run(X, Y, groups, solver=solver).result.plan - lp.result.plan).max())
+        name: float(
+            np.abs(run_solver(X, Y, groups, solver=solver).result.plan - lp.result.plan).max()
+        )
         for name, solver in others.items()
     }
     # A mass is 1/n at most, so that this is one part in a million of it.
@@ -133,7 +145,7 @@ def _uniqueness_note(found: dict[str, Any]) -> str:
     )
 
 
-def _dominance(lp: Run) -> str:
+def _dominance(lp: NotedResult) -> str:
     phi = np.sort(lp.result.phi)[::-1]
     weight = float(lp.result.alpha.max())
     return (

@@ -13,12 +13,13 @@ from frot._base.errors import InputError
 from frot.cli.reproduce.experiment import (
     Check,
     Experiment,
+    ExperimentTable,
     Reproduction,
     RunOptions,
-    Table,
     Verdict,
     open_store,
     standard_error,
+    verdicts_of,
     with_error,
     work_fingerprint,
 )
@@ -135,30 +136,27 @@ def claims(numbers: dict[str, Any]) -> tuple[Verdict, ...]:
             *(_changed(name, choices["coherence"], way, False) for way in ("plain", "hough")),
             *(_behind(name, choices[key]) for key in ("paper", "optimum", "sharp", "uniform")),
         ]
-    return (
-        _verdict(
+    return verdicts_of(
+        "Noise layers,",
+        (
             "the trap",
             "The adversary rewards large costs: layers of noise draw more than their share of the "
             "weight, and matches get worse.",
             trap,
         ),
-        _verdict(
+        (
             "normalising",
             "Costs divided by their means, or less their optima, do not repair it: the noise draws "
             "more than its share, and matches are worse than with the coherence prior.",
             scaled,
         ),
-        _verdict(
+        (
             "the coherence prior",
             "A prior by coherence keeps the weight off the noise and the matches as they were; "
             "with noise it is ahead of FROT without it, and of uniform weights.",
             repaired,
         ),
     )
-
-
-def _verdict(name: str, claim: str, checks: list[Check]) -> Verdict:
-    return Verdict(name, claim, tuple(checks), "Noise layers,")
 
 
 def _drawn(name: str, part: dict[str, Any], share: float) -> Check:
@@ -277,7 +275,7 @@ HEADER = (
 )
 
 
-def _table(name: str, made: dict[str, Any]) -> Table:
+def _table(name: str, made: dict[str, Any]) -> ExperimentTable:
     rows = []
     for part in made["choices"].values():
         row = [part["label"], f"{part['noise']['value']:.1%}"]
@@ -285,7 +283,7 @@ def _table(name: str, made: dict[str, Any]) -> Table:
             row += [_share(part[way]["quiet"]), _share(part[way]["noisy"])]
             row.append(points(part[way]["change"]))
         rows.append((*row, f"{part['seconds']:.2f}"))
-    return Table(f"{name}, {len(made['layers'])} layers", HEADER, rows)
+    return ExperimentTable(f"{name}, {len(made['layers'])} layers", HEADER, rows)
 
 
 def _share(found: dict[str, float | None]) -> str:

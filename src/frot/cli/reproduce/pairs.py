@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from pathlib import Path
@@ -51,13 +51,11 @@ __all__ = [
     "Choice",
     "PairRun",
     "Runs",
-    "features_of",
     "match_pair",
     "matcher_of",
     "network",
     "run_network",
     "run_pair",
-    "solve_way",
     "sweep_key",
     "with_picks",
 ]
@@ -142,7 +140,7 @@ class PairRun:
     plain: np.ndarray
     hough: np.ndarray
     alpha: np.ndarray
-    # For solving and reading off; features and costs, which choices share, are not counted.
+    # For solving; features and costs, which choices share, are not counted.
     seconds: float
     # How the solver ended; empty for methods without one and where that is not proven.
     status: str
@@ -160,16 +158,35 @@ class PairRun:
 
 
 def run_pair(matcher: Matcher, pair: Pair, choices: Mapping[str, Choice]) -> dict[str, PairRun]:
-    """Match a pair in every way; features and costs are computed once.
+    """Match a pair in every way, and read points off without and with Hough matching."""
+    found = {}
+    for key, way, features, outcome, seconds in solve_ways(matcher, pair, choices):
+        status = "" if outcome.proven is None else outcome.proven.status.name
+        readers = (way, way.with_settings(hough=True))
+        plain, hough = (one.errors(features, outcome, pair) for one in readers)
+        found[key] = PairRun(plain, hough, outcome.alpha, seconds, status)
+    return found
 
-    Choices override the matcher's settings, but for those by which photographs are looked at. Once
-    a solver is interrupted so is this, so that no half-solved pair is kept.
+
+def solve_ways(
+    matcher: Matcher, pair: Pair, choices: Mapping[str, Choice]
+) -> Iterator[tuple[str, Matcher, PairFeatures, Outcome, float]]:
+    """Solve a pair in every way; yield key, matcher, its features, what it found, and seconds.
+
+    Choices override the matcher's settings, but for those by which photographs are looked at:
+    features and costs are computed once, on no choice's clock. Once a solver is interrupted so is
+    this, so that no half-solved pair is kept; runs that stop at their limit say so in their status.
     """
     ways = {key: choice.of(matcher) for key, choice in choices.items()}
     features = matcher.pair_features(pair.source, pair.target)
-    # Costs are made when first asked for; not on the first choice's clock.
+    # Costs are made when first asked for.
     _ = features.layers.costs
-    return {key: _run_way(way, features_of(way, features), pair) for key, way in ways.items()}
+    for key, way in ways.items():
+        own = features_of(way, features)
+        began = time.perf_counter()
+        with collect_warnings():
+            outcome = way.solve(own)
+        yield key, way, own, outcome, time.perf_counter() - began
 
 
 def features_of(way: Matcher, pair: PairFeatures) -> PairFeatures:
@@ -182,22 +199,6 @@ def features_of(way: Matcher, pair: PairFeatures) -> PairFeatures:
         for seen in (pair.source, pair.target)
     )
     return way.join(one, other)
-
-
-def solve_way(way: Matcher, features: PairFeatures) -> Outcome:
-    """Solve, unless it is interrupted; runs that stop at their limit say so in their status."""
-    with collect_warnings():
-        return way.solve(features)
-
-
-def _run_way(way: Matcher, features: PairFeatures, pair: Pair) -> PairRun:
-    began = time.perf_counter()
-    outcome = solve_way(way, features)
-    status = "" if outcome.proven is None else outcome.proven.status.name
-    plain, hough = (
-        one.errors(features, outcome, pair) for one in (way, way.with_settings(hough=True))
-    )
-    return PairRun(plain, hough, outcome.alpha, time.perf_counter() - began, status)
 
 
 # The paper's table has these.
@@ -323,28 +324,21 @@ def match_pair(
 
     k is `most` where that is given: what a pair has not is NaN.
     """
-    features = matcher.pair_features(pair.source, pair.target)
-    _ = features.layers.costs
-    own_points, names = len(pair.source_points), features.layers.names
+    own_points, names = len(pair.source_points), matcher.backbone.layers
     count = own_points if most is None else most
     found = np.full((len(choices), len(READINGS) * count + len(names) + 1), np.nan)
-    for row, (name, choice) in zip(found, choices.items(), strict=True):
-        if name in skipped:
-            continue
-        way = choice.of(matcher)
-        own = features_of(way, features)
-        began = time.perf_counter()
-        outcome = solve_way(way, own)
-        spent = time.perf_counter() - began
+    rows = dict(zip(choices, found, strict=True))
+    wanted = {key: choice for key, choice in choices.items() if key not in skipped}
+    for key, way, features, outcome, seconds in solve_ways(matcher, pair, wanted):
         errors = [
-            way.with_settings(transfer=transfer, hough=hough).errors(own, outcome, pair)
+            way.with_settings(transfer=transfer, hough=hough).errors(features, outcome, pair)
             for transfer, hough in READINGS
         ]
-        alpha = dict(zip(own.layers.names, outcome.alpha, strict=True))
-        places = row[: len(READINGS) * count].reshape(len(READINGS), count)
+        alpha = dict(zip(features.layers.names, outcome.alpha, strict=True))
+        places = rows[key][: len(READINGS) * count].reshape(len(READINGS), count)
         places[:, :own_points] = errors
-        row[places.size : -1] = [alpha.get(layer, 0.0) for layer in names]
-        row[-1] = 0.0 if outcome.transport is None else spent
+        rows[key][places.size : -1] = [alpha.get(layer, 0.0) for layer in names]
+        rows[key][-1] = 0.0 if outcome.transport is None else seconds
     return found
 
 

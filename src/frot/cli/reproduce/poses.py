@@ -13,12 +13,14 @@ from frot._base.errors import collect_warnings
 from frot.cli.reproduce.experiment import (
     Check,
     Experiment,
+    ExperimentTable,
     Reproduction,
     RunOptions,
-    Table,
     Verdict,
-    finish_in,
+    finish,
+    open_store,
     standard_error,
+    verdicts_of,
     with_error,
     work_fingerprint,
 )
@@ -148,13 +150,14 @@ def poses(
     keys = [f"pair {name}" for name in sets]
     keys += [f"angle {angle:g} {pair.id}" for angle in ANGLES for pair in photos]
     made: dict[str, Any] = {}
-    for name in networks:
-        work = work_fingerprint(
-            matcher=matcher_of(name).fingerprint, threshold=THRESHOLD, tried="mirror, all"
-        )
-        do = partial(_do, name, sets)
-        found = finish_in(folder, work, keys, do, workers=workers, what=name, progress=progress)
-        made[name] = summary(found, sets)
+    with open_store(folder) as kept:
+        for name in networks:
+            work = work_fingerprint(
+                matcher=matcher_of(name).fingerprint, threshold=THRESHOLD, tried="mirror, all"
+            )
+            do, bar = partial(_do, name, sets), {"what": name, "progress": progress}
+            found = finish(kept, work, keys, do, workers=workers, **bar)
+            made[name] = summary(found, sets)
     numbers = {"pairs": len(sets), "photographs": len(photos), "networks": made}
     return Reproduction(
         "poses", numbers, claims(numbers), partial(draw_poses, numbers), NOTES, tables(numbers)
@@ -195,12 +198,12 @@ def _scores(those: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "error": standard_error(gain), "turned": turned}  # fmt: skip
 
 
-def _told(one: Mapping[str, Any]) -> str:
+def _scores_text(one: Mapping[str, Any]) -> str:
     gain = with_error(one["gain"], one["error"], "+.1f")
     return f"{one['none']:.1f} → {one['poses']:.1f} ({gain})"
 
 
-def tables(numbers: Mapping[str, Any]) -> tuple[Table, ...]:
+def tables(numbers: Mapping[str, Any]) -> tuple[ExperimentTable, ...]:
     """Return a table of the pairs and one of the angles."""
     made = numbers["networks"]
     found = []
@@ -215,13 +218,13 @@ def tables(numbers: Mapping[str, Any]) -> tuple[Table, ...]:
             [
                 name,
                 *(
-                    f"{_told(one[name])}; {one[name]['turned']:.0%} of {one[name]['count']}"
+                    f"{_scores_text(one[name])}; {one[name]['turned']:.0%} of {one[name]['count']}"
                     for one in made.values()
                 ),
             ]
             for name in rows
         ]
-        found.append(Table(title, ["", *made], lines, NOTE))
+        found.append(ExperimentTable(title, ["", *made], lines, NOTE))
     return tuple(found)
 
 
@@ -238,23 +241,20 @@ def claims(numbers: Mapping[str, Any]) -> tuple[Verdict, ...]:
         ("rigid", "what does not turn loses no more than half a point", "PF-WILLOW without cars",
          LOST),
     )  # fmt: skip
-    verdicts = []
-    for figure, claim, part, least in asked:
-        checks = tuple(
-            Check(f"{name}: {_told(one[part])}", one[part]["gain"] >= least)
-            for name, one in numbers["networks"].items()
-            if part in one
-        )
-        if checks:
-            verdicts.append(Verdict(figure, claim, checks, "Claim"))
-    checks = tuple(
-        Check(f"{name}, {angle}: {_told(one[angle])}", one[angle]["gain"] > 0.0)
-        for name, one in numbers["networks"].items()
+    made = numbers["networks"]
+    claims = [
+        (figure, claim, [Check(f"{name}: {_scores_text(one[part])}", one[part]["gain"] >= least)
+                         for name, one in made.items() if part in one])
+        for figure, claim, part, least in asked
+    ]  # fmt: skip
+    turned = [
+        Check(f"{name}, {angle}: {_scores_text(one[angle])}", one[angle]["gain"] > 0.0)
+        for name, one in made.items()
         for angle in one
         if angle.endswith("°") and float(angle[:-1]) >= 45.0
-    )
+    ]
     claim = "photographs turned by 45 degrees and more are matched better"
-    return (*verdicts, Verdict("turned", claim, checks, "Claim"))
+    return verdicts_of("Claim", *claims, ("turned", claim, turned))
 
 
 def draw_poses(numbers: Mapping[str, Any]) -> Figure:

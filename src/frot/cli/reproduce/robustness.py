@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -19,10 +19,12 @@ from frot.cli.reproduce.experiment import (
     Experiment,
     Reproduction,
     Verdict,
-    finish_in,
+    finish,
+    open_store,
+    relative_excess,
+    verdicts_of,
     work_fingerprint,
 )
-from frot.cli.reproduce.transports import relative_excess
 from frot.problem.result import Result
 from frot.relatives import max_sliced, srw, wasserstein
 from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, legend_below, new_figure, tidy
@@ -225,15 +227,16 @@ def measure_all(
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Measure every draw that is not in the folder yet; draws of several sweeps once."""
     todo = {draw.key: draw for draw in draws}
-    return finish_in(
-        folder,
-        work_fingerprint(clouds=CLOUDS, tol=TOL, rounds=ROUNDS),
-        list(todo),
-        lambda key: todo[key].measure(),
-        what="robustness",
-        progress=progress,
-        effort=lambda key: todo[key].setting.effort,
-    )
+    with open_store(folder) as kept:
+        return finish(
+            kept,
+            work_fingerprint(clouds=CLOUDS, tol=TOL, rounds=ROUNDS),
+            list(todo),
+            lambda key: todo[key].measure(),
+            what="robustness",
+            progress=progress,
+            effort=lambda key: todo[key].setting.effort,
+        )
 
 
 def averaged(runs: Sequence[dict[str, dict[str, float]]]) -> dict[str, Any]:
@@ -258,26 +261,21 @@ LEVEL = 1.0
 def claims(numbers: dict[str, Any]) -> tuple[Verdict, ...]:
     """Return the verdicts: values, errors, choices, plans, and what a rotation does."""
     level, features = numbers["over_level"], numbers["over_features"]
-    return (
-        _verdict("values under louder noise", "Robust values move less under noise than OT's.",
-                 _values(level, lambda p: f"noise of {p['level']:g}")),
-        _verdict("values under more noise", "And with the number of features of noise.",
-                 _values(features, lambda p: f"{p['noise_features']} features of noise")),
-        _verdict("FROT and SRW", "FROT's value moves no more under noise than SRW's.",
-                 _against_srw(level)),
-        _verdict("errors", "With n points the error of robust values is below that of OT's, and "
-                 "is less with the most than with the fewest.", _errors(numbers["over_n"])),
-        _verdict("choices", "The adversaries find the two informative features.",
-                 _choices(level)),
-        _verdict("plans", "Robust plans are about as good on these features as without noise.",
-                 _plans(level)),
-        _verdict("rotation", "Values of robust methods do not depend on the coordinates.",
-                 _rotation(numbers)),
+    return verdicts_of(
+        "Robustness,",
+        ("values under louder noise", "Robust values move less under noise than OT's.",
+         _values(level, lambda p: f"noise of {p['level']:g}")),
+        ("values under more noise", "And with the number of features of noise.",
+         _values(features, lambda p: f"{p['noise_features']} features of noise")),
+        ("FROT and SRW", "FROT's value moves no more under noise than SRW's.", _against_srw(level)),
+        ("errors", "With n points the error of robust values is below that of OT's, and is less "
+         "with the most than with the fewest.", _errors(numbers["over_n"])),
+        ("choices", "The adversaries find the two informative features.", _choices(level)),
+        ("plans", "Robust plans are about as good on these features as without noise.",
+         _plans(level)),
+        ("rotation", "Values of robust methods do not depend on the coordinates.",
+         _rotation(numbers)),
     )  # fmt: skip
-
-
-def _verdict(name: str, claim: str, checks: Iterable[Check]) -> Verdict:
-    return Verdict(name, claim, tuple(checks), "Robustness,")
 
 
 def _moved(point: dict[str, Any], method: str) -> float:

@@ -17,19 +17,20 @@ from numpy.typing import NDArray
 
 from frot._base.errors import ConvergenceWarning, InputError, require
 from frot.cli.reproduce.experiment import (
+    FW_EMD,
     Check,
     Experiment,
+    ExperimentTable,
     Reproduction,
     RunOptions,
-    Table,
     Verdict,
     finish,
     open_store,
+    run_solver,
     standard_error,
     with_error,
     work_fingerprint,
 )
-from frot.cli.reproduce.transports import FW_EMD, run, stacked_phi, wasserstein_by_call
 from frot.datasets import Expression, available, load_expression
 from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, legend_below, new_figure, tidy
 from frot.solvers.progress import counting_bar
@@ -73,7 +74,7 @@ def ranked(score: Callable[[Any, Any], Any]) -> Choose:
 def _paper(X: NDArray, y: NDArray) -> Any:
     """The paper's settings to the letter; costs rank as alpha does, and do not underflow."""
     first = y == np.unique(y)[0]
-    return run(X[first], X[~first], "each", eta=1.0, solver=FW_EMD).result.phi
+    return run_solver(X[first], X[~first], "each", eta=1.0, solver=FW_EMD).result.phi
 
 
 def _combined(X: NDArray, y: NDArray, ks: Sequence[int]) -> list[NDArray]:
@@ -219,6 +220,50 @@ TIMED = {
 }
 # Seconds from which a fit is repeated less often.
 LONG = 1.0
+
+
+def stacked_phi(X: NDArray, Y: NDArray, eta: float = 1.0, steps: int = 10) -> NDArray[np.float64]:
+    r"""Run algorithm 2 line by line with the network simplex, one group per feature.
+
+    Forms the :math:`d \times n \times m` stack :math:`C_l = (x_{il} - y_{jl})^2`, for X of shape
+    (n, d) and Y (m, d), and returns :math:`\phi_l = \langle \Pi, C_l \rangle`, shape (d,), which
+    ranks as :math:`\alpha` does; `steps` is T.
+
+    Examples
+    --------
+    >>> stacked_phi(np.array([[0.0, 0.0]]), np.array([[1.0, 2.0]])).tolist()
+    [1.0, 4.0]
+    """
+    import ot
+
+    n, m = len(X), len(Y)
+    a, b = np.full(n, 1.0 / n), np.full(m, 1.0 / m)
+    stack = np.empty((X.shape[1], n, m))
+    for feature in range(X.shape[1]):
+        stack[feature] = ot.dist(X[:, [feature]], Y[:, [feature]], metric="sqeuclidean")
+    plan = np.outer(a, b)
+    for step in range(steps):
+        phi = np.sum(plan * stack, axis=(1, 2))
+        weights = np.exp((phi - phi.max()) / eta)
+        mixed = np.sum((weights / weights.sum())[:, None, None] * stack, axis=0)
+        gamma = 2.0 / (2.0 + step)
+        plan = (1.0 - gamma) * plan + gamma * np.asarray(ot.emd(a, b, mixed))
+    return np.sum(plan * stack, axis=(1, 2))
+
+
+def wasserstein_by_call(X: NDArray, Y: NDArray) -> NDArray[np.float64]:
+    """1-D Wasserstein distances by a call of POT's sort for every feature.
+
+    Examples
+    --------
+    >>> wasserstein_by_call(np.array([[0.0, 0.0]]), np.array([[1.0, 2.0]])).tolist()
+    [1.0, 2.0]
+    """
+    import ot
+
+    distance: Any = ot.emd2_1d
+    pairs = zip(X.T, Y.T, strict=True)
+    return np.array([float(distance(x, y, metric="euclidean")) for x, y in pairs])
 
 
 def seconds(X: NDArray, y: NDArray, seed: int) -> dict[str, float]:
@@ -426,7 +471,7 @@ def draw_selection(numbers: dict[str, Any]) -> Figure:
     return figure
 
 
-def _tables(numbers: dict[str, Any]) -> tuple[Table, ...]:
+def _tables(numbers: dict[str, Any]) -> tuple[ExperimentTable, ...]:
     ks, sets = numbers["ks"], numbers["sets"].values()
     labels = [made["label"] for made in sets]
     protocol = (
@@ -458,14 +503,14 @@ def _tables(numbers: dict[str, Any]) -> tuple[Table, ...]:
         shown = ["" if figure is None else f"{figure:g}" for figure in figures]
         times.append([f"{name}, the paper's figure", *shown])
     return (
-        Table("Accuracy", ["method", *labels], accuracies, protocol),
-        Table(
+        ExperimentTable("Accuracy", ["method", *labels], accuracies, protocol),
+        ExperimentTable(
             "Differences of frot's FROT to others",
             ["set", *(f"− {METHODS[rival].label}" for rival in rivals)],
             differences,
             "On the same splits, mean over all K ± standard error over the splits.",
         ),
-        Table(
+        ExperimentTable(
             "Seconds for a fit",
             ["method", *labels],
             times,

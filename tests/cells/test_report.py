@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import unescape
 from typing import Any
 
@@ -89,5 +90,6 @@ def test_the_page_says_what_was_found(days, tmp_path):
     kept = days[0].transition_matrix("fate").to_numpy()[0, 0]
     assert f">{kept:.3f}<" in page
     assert page.count(">left out<") == sum(not one.passed for one in days[0].about)
+    assert len(re.findall(r"badge[^>]*>passed<", page)) == sum(one.passed for one in days[0].about)
     plain = write_coupling_report(days[0], tmp_path / "plain.html").read_text(encoding="utf-8")
     assert "Cell types" not in plain
