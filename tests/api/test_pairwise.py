@@ -410,14 +410,21 @@ class TestCheckpoint:
             frot.pairwise(CLOUDS, metric=Metric(), checkpoint=tmp_path / "work")
 
 
-# Some seconds of work in many tiles, in a process of its own.
+# Many tiles in a process of its own, handed out slowly: a signal comes before the last of them, on
+# a machine with much else to do too.
 SCRIPT = """
 import sys
+import time
 import numpy as np
 import frot
 from frot.api import pairwise
 
+def slowly(table, number, job=pairwise.PairTable.job):
+    time.sleep(0.05)
+    return job(table, number)
+
 pairwise.LEAST_SECONDS = 0.0
+pairwise.PairTable.job = slowly
 rng = np.random.default_rng(7)
 clouds = [rng.normal(size=(25, 6)) for _ in range(20)]
 if __name__ == "__main__":

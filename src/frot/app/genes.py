@@ -22,8 +22,6 @@ from typing import Any
 from frot._base.errors import InputError, require
 from frot.show.page import image_html, number
 
-__all__ = ["Job", "Selected", "label_choices", "start_selection"]
-
 ROWS = 100
 # Columns that are shown of a table that has more, and how.
 COLUMNS = {

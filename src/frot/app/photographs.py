@@ -15,16 +15,6 @@ from frot._base.errors import InputError, collect_warnings, require
 if TYPE_CHECKING:
     from frot.correspondence import Match
 
-__all__ = [
-    "Found",
-    "example_photos",
-    "match_photos",
-    "move_mask",
-    "python_of",
-    "show_point",
-    "write_files",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Found:

@@ -22,8 +22,6 @@ from frot._base.errors import InputError, MissingDependencyError, SolverError, r
 from frot._base.validate import check_count
 from frot.app import genes, photographs, transport
 
-__all__ = ["LOCAL", "make_server", "serve"]
-
 LOCAL = ("127.0.0.1", "localhost", "::1")
 # Read when Gradio and its libraries are imported, or when a page is made.
 QUIET = {

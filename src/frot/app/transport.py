@@ -14,8 +14,6 @@ from frot.show import plot_plan
 from frot.show.page import image_html
 from frot.show.style import png
 
-__all__ = ["Transported", "transport_tables", "transport_toy"]
-
 # What is solved while somebody drags a slider; frot.solve itself takes more.
 MAX_ROWS = 2_000
 SECONDS = 20.0

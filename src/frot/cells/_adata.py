@@ -22,8 +22,6 @@ from frot.cells._input import Side, as_cells, read_days
 from frot.plans.plan import Plan
 from frot.problem.result import Result, Status
 
-__all__ = ["pack", "read", "transitions", "unpack", "write"]
-
 # Of a row's mass, entries that are together less than this are left out.
 LEAST = 1e-3
 # Entries of a plan that are formed at a time.

@@ -23,8 +23,6 @@ from frot._base.errors import InputError, brief
 from frot._base.names import quote_some
 from frot.groups.groups import Groups
 
-__all__ = ["Block", "join", "latent_keys", "make_blocks", "mean_cost", "parse_genes"]
-
 # Components of less than this share of a group's variance are rounding.
 ROUNDING = 1e-10
 

@@ -41,8 +41,6 @@ from scipy.stats import norm
 
 from frot.cells._blocks import Block, mean_cost
 
-__all__ = ["Coherence", "agreement", "denoise"]
-
 # Cells of a day that are looked at. Groups of weak signals pass with more of them, but so do those
 # that have next to nothing in common.
 LOOKED_AT = 1_000

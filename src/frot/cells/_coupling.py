@@ -29,16 +29,6 @@ from frot.problem.terms import Relative, check_amount, check_tau
 from frot.solvers import Callback
 from frot.solvers.choose import Solver
 
-__all__ = [
-    "Coupling",
-    "CouplingSettings",
-    "GroupSummary",
-    "between_types",
-    "couple",
-    "make_coupling",
-    "shares_of",
-]
-
 # What `transition_matrix` can divide by.
 SHARES = ("source", "target", "none")
 # Of an equal share of the mass: cells with less are counted in the summary where mass may go.

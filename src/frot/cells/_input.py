@@ -18,8 +18,6 @@ from frot._base.files import check_path
 from frot._base.names import first_repeated, quote_some
 from frot._base.validate import frame_like
 
-__all__ = ["Cells", "Days", "Side", "as_cells", "read_cells", "read_days"]
-
 
 @dataclass(frozen=True, eq=False)
 class Cells:

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_flow", "plot_push", "plot_transitions", "plot_weights", "write_coupling_report"]
-
 # The rest of Okabe and Ito's palette follows the house's own colours.
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", GREY)
 # Of the mass; thinner bands are not seen.

@@ -13,8 +13,6 @@ from frot._base.validate import check_choice, check_count, check_flag, check_num
 from frot.cells._input import Cells
 from frot.groups.groups import Groups
 
-__all__ = ["Simulation", "simulate"]
-
 # Progress along the tree on the first and on the last day, and where branches leave it.
 FIRST, LAST = (0.3, 0.65), (0.75, 1.0)
 FORKS = (0.1, 0.2)

@@ -27,8 +27,6 @@ from frot.cells._coupling import Coupling, CouplingSettings, between_types, shar
 from frot.cells._input import Days, Side, as_cells, read_days
 from frot.solvers.progress import counting_bar
 
-__all__ = ["Trajectory", "trajectory"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:

@@ -30,8 +30,6 @@ from frot.cli.reproduce.command import Experiments, reproduce
 from frot.cli.select import select
 from frot.cli.solve import solve
 
-__all__ = ["app"]
-
 
 class Commands(TyperGroup):
     """Commands whose errors are one sentence and an exit code instead of a traceback."""

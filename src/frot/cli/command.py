@@ -42,47 +42,6 @@ if TYPE_CHECKING:
 
     from frot.problem.result import Status
 
-__all__ = [
-    "BAD_INPUT",
-    "FAILED",
-    "INTERRUPTED",
-    "NOT_CONVERGED",
-    "NUMBERS",
-    "PAGES",
-    "PICTURES",
-    "TABLES",
-    "WORST",
-    "CommandWithJson",
-    "Progress",
-    "Writes",
-    "arguments",
-    "bar",
-    "capped",
-    "check_files",
-    "command",
-    "complain",
-    "console",
-    "ending_of",
-    "exit_code",
-    "given",
-    "new_table",
-    "numbers",
-    "option",
-    "option_words",
-    "parameter",
-    "remark",
-    "save_picture",
-    "say",
-    "show_summary",
-    "spooled",
-    "take",
-    "typed",
-    "warn",
-    "warnings_as_lines",
-    "wrote",
-]
-
-
 # A path that is stdin or stdout.
 STREAM = "-"
 

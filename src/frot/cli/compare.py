@@ -48,8 +48,6 @@ from frot.cli.solve import (
 if TYPE_CHECKING:
     from frot.comparison import Comparison
 
-__all__ = ["compare"]
-
 METHODS = (
     "Some of frot, srw, max_sliced, generalised_max_sliced, sliced, max_min, ot and equitable."
 )

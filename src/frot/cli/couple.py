@@ -35,8 +35,6 @@ from frot.cli.command import (
 )
 from frot.cli.solve import TAU, prices
 
-__all__ = ["couple"]
-
 GROUPS = "A .gmt, .json, .csv or .tsv file of gene sets, a key of obsm, or prefix."
 OBS = "Table with what is known of each cell, by name; for .csv and .tsv."
 GROWTH = "Column with the descendants expected of a cell."

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from frot.cli.reproduce.fig1 import ToyRuns
 
-__all__ = ["demo"]
-
 
 @command(
     "frot demo",

@@ -16,8 +16,6 @@ from frot.cli.command import FAILED, command, complain, console, numbers, say
 if TYPE_CHECKING:
     from frot import Result
 
-__all__ = ["doctor"]
-
 REQUIRED = ("numpy", "scipy", "POT", "highspy", "typer", "rich")
 # What each optional library is for, and how to get it.
 OPTIONAL = {

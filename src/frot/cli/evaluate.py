@@ -30,8 +30,6 @@ from frot.cli.match import make_matcher, option, split_options, takes_matcher
 if TYPE_CHECKING:
     from frot.correspondence.evaluation import Evaluation, ResultTable
 
-__all__ = ["evaluate"]
-
 LAYERS_SHOWN = 5
 
 

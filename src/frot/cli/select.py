@@ -48,8 +48,6 @@ from frot.cli.command import (
 if TYPE_CHECKING:
     from frot.selection import FROTSelector, PathwayTest, PermutationTest, StabilitySelection
 
-__all__ = ["select"]
-
 
 @dataclass(frozen=True)
 class SelectCall:

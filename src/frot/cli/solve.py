@@ -45,26 +45,6 @@ from frot.cli.command import (
 from frot.costs import METRICS
 from frot.groups.groups import Groups
 
-__all__ = [
-    "TAU",
-    "First",
-    "GroupsOption",
-    "NormaliseWeights",
-    "Penalty",
-    "PictureFile",
-    "ReportFile",
-    "Second",
-    "TablesCall",
-    "Tol",
-    "TwoTables",
-    "Weights",
-    "Worst",
-    "prices",
-    "read_problem",
-    "solve",
-]
-
-
 GROUPS = "each, all, prefix, sizes like 2,8, or a .gmt, .json, .csv or .tsv file."
 PICTURE = "Write a picture: .png, .svg, .pdf, .jpg or .webp."
 

@@ -34,8 +34,6 @@ from frot.problem.result import Result, Status
 from frot.problem.terms import Relative, check_tau
 from frot.relatives.pair import check_pair
 
-__all__ = ["compare", "peak_memory"]
-
 # Errors whose text is a sentence for users; of others the kind is told as well.
 USER_ERRORS = (InputError, SolverError, MissingDependencyError)
 CUT_SHORT = "interrupted before it had an answer"

@@ -20,8 +20,6 @@ from frot.problem.result import Chosen, Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["HEADS", "NOTE", "Comparison", "Relation", "Row", "relations_of"]
-
 UNBOUNDED = "∞"
 WITHOUT_CHOICE = {
     "ot": "nothing: all features count",

@@ -13,8 +13,6 @@ from frot.comparison._comparison import Comparison, Row
 from frot.problem import result as result_file
 from frot.problem.result import arrays_of_groups, groups_in
 
-__all__ = ["SavedSet", "arrays_of", "rebuilt"]
-
 ROW = tuple(field.name for field in fields(Row) if field.name != "result")
 WORDS = ("k", "measure", "interrupted", "paid", "feature_names")
 

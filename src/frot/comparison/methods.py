@@ -22,8 +22,6 @@ from frot.relatives import (
     wasserstein,
 )
 
-__all__ = ["CURVES", "DEFAULT", "METHODS", "SQUARED", "Method", "Task", "find_methods"]
-
 SQUARED = "squared cost"
 DEFAULT = ("frot", "srw", "max_sliced", "max_min", "ot")
 CURVES = ("circular", "linear", "cubic")

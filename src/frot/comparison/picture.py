@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from frot.comparison import Comparison, Row
     from frot.plans.plan import Plan
 
-__all__ = ["plot_choices", "plot_comparison", "plot_intervals", "plot_plans"]
-
 # More points than this are drawn as a heat map: their arcs would hide each other.
 MAX_POINTS = 400
 ACROSS = 3

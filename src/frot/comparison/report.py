@@ -12,8 +12,6 @@ from frot.comparison._comparison import Comparison, Row
 from frot.comparison.picture import plot_choices, plot_intervals, plot_plans
 from frot.show.page import Cell, Column, PageTable, check_page, picture, plural, render, save_page
 
-__all__ = ["write_comparison_report"]
-
 
 def write_comparison_report(
     comparison: Comparison,

@@ -12,8 +12,6 @@ from frot._base.arrays import Home, to_numpy
 from frot.correspondence._cosines import inverse
 from frot.correspondence._features import FeatureMap, Grid
 
-__all__ = ["coherence", "coherences", "forwardness", "kept_neighbours"]
-
 # Layers that are no better than chance keep this much, so that logarithms exist.
 LEAST = 1e-6
 # Vectors of unit length that differ by less are the same but for rounding.

@@ -22,17 +22,6 @@ import numpy as np
 from frot._base.arrays import Home
 from frot.correspondence._interpolation import Line, corners
 
-__all__ = [
-    "SUMMED",
-    "CoarseLayers",
-    "DenseLayers",
-    "FactoredLayers",
-    "Part",
-    "inverse",
-    "lengths",
-    "row_blocks",
-]
-
 # What rows that are worked on together may take.
 BLOCK_BYTES = 8_000_000
 # Entries that are added up in working precision.

@@ -10,8 +10,6 @@ import numpy as np
 from frot._base.arrays import Home
 from frot._base.errors import InputError, how_to_install
 
-__all__ = ["check_room", "find_device", "free_room", "needed_room", "working_home"]
-
 # Bytes a pair of cells that matching was seen to take: ten matrices in single precision.
 BYTES = 40
 

@@ -15,26 +15,6 @@ import numpy as np
 from frot._base.errors import InputError
 from frot.correspondence._interpolation import resize, sampling
 
-__all__ = [
-    "MASSES",
-    "Backbone",
-    "Classifying",
-    "FeatureMap",
-    "Grid",
-    "OnDevice",
-    "check_mask",
-    "class_activation",
-    "extract_named",
-    "innermost",
-    "knows_names",
-    "mask_mass",
-    "refuse_classes",
-    "staircase",
-    "state_of",
-    "top_maps",
-]
-
-
 Made = TypeVar("Made")
 
 

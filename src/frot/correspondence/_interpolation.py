@@ -11,17 +11,6 @@ from scipy.ndimage import map_coordinates
 
 from frot._base.arrays import Home, to_numpy
 
-__all__ = [
-    "Line",
-    "corners",
-    "interpolation",
-    "inverse_norms",
-    "resize",
-    "sample_image",
-    "sampling",
-    "shrinking",
-]
-
 
 def sampling(places: np.ndarray, count: int) -> np.ndarray:
     """Return the matrix that reads `count` samples of a line at fractional places, (k, count).

@@ -31,8 +31,6 @@ from frot.correspondence._interpolation import Line, inverse_norms, resize
 from frot.costs.protocol import Rounding, constant_potentials
 from frot.costs.stack import StackGeometry
 
-__all__ = ["BUDGET", "DEVICE_BUDGET", "GridGeometry", "check_maps", "layer_costs"]
-
 
 @dataclass(frozen=True, eq=False)
 class GridGeometry:

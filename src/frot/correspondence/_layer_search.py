@@ -23,8 +23,6 @@ from frot.correspondence.evaluation.scores import pck
 from frot.correspondence.layers import LayerTable, PairFeatures, PhotoFeatures
 from frot.solvers.progress import counting_bar
 
-__all__ = ["LayerSearch", "ScoredLayers", "best_layer", "search_layers"]
-
 
 class ScoredLayers(NamedTuple):
     """Layers and the PCK per image that they reach."""

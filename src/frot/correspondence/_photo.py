@@ -17,8 +17,6 @@ from frot._base.errors import InputError, require
 from frot._base.fingerprint import fingerprint
 from frot.correspondence._interpolation import interpolation, shrinking
 
-__all__ = ["MAX_PIXELS", "MIN_SIDE", "Photo", "as_bytes", "is_blank", "read_photo"]
-
 MIN_SIDE = 32
 MAX_PIXELS = 89_000_000  # just under what Pillow itself calls a decompression bomb
 # Of colours; what JPEG does to a wall of one colour is less.

@@ -26,19 +26,6 @@ from frot.solvers.entropic.entropic import Entropic
 from frot.solvers.frank_wolfe import FrankWolfe
 from frot.solvers.oracles import Sinkhorn, keeps_potentials
 
-__all__ = [
-    "PAPER_TOL",
-    "LayerPlan",
-    "check_steps",
-    "paper_gammas",
-    "paper_plan",
-    "paper_shares",
-    "paper_solver",
-    "solve_layers",
-    "sweep",
-]
-
-
 # Mass that a vertex of the paper's steps may have in wrong columns.
 PAPER_TOL = 1e-3
 

@@ -26,15 +26,6 @@ from frot.correspondence._photo import Photo, read_photo
 from frot.correspondence.backbones.wrappers import Wrapper, image_key
 from frot.correspondence.layers import PhotoFeatures
 
-__all__ = [
-    "CachedBackbone",
-    "FeatureCache",
-    "FeatureMemory",
-    "PhotoMemory",
-    "halved",
-    "halving_power",
-]
-
 _OURS = re.compile(r"[0-9a-f]{64}\.npz")
 _DRAFT = ".frot-"  # what `replacing` calls files that are not complete
 _DRAFT_AGE = 3600.0

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["chance"]
-
 # A logistic curve in the support and in the logarithm of rigidity, fitted to 3,842 points of 383
 # pairs of cars (PF-WILLOW) and of four species of birds (Vermilion Flycatcher, Gray Kingbird,
 # Warbling Vireo, Red-cockaded Woodpecker), seen by MobileNetV2 and EfficientNet-Lite2 with the

@@ -24,22 +24,6 @@ from frot.correspondence._photo import as_bytes
 if TYPE_CHECKING:
     from frot.correspondence.match import Match
 
-__all__ = [
-    "FLOWS",
-    "IMAGES",
-    "Flow",
-    "Warp",
-    "Warped",
-    "flow_of",
-    "look_up",
-    "random_affine",
-    "random_homography",
-    "random_thin_plate",
-    "read_flow",
-    "rebuilt",
-    "spacing",
-]
-
 FLOWS = (".flo", ".npy", ".npz")
 IMAGES = (".png", ".webp")
 # Points that are moved: every pixel of a photograph of 450 x 330.

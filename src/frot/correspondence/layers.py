@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from frot.correspondence._transport import LayerPlan
     from frot.correspondence.cuda.pair import PairPlanner
 
-__all__ = [
-    "LayerPair",
-    "LayerTable",
-    "PairFeatures",
-    "PhotoFeatures",
-    "Turned",
-    "at_most",
-    "common_grid",
-    "with_cells",
-]
-
 
 def common_grid(maps: Sequence[FeatureMap], stride: float | None) -> int:
     """Return the number of the layer whose grid all others are brought to.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from frot.correspondence.layers import PhotoFeatures
     from frot.correspondence.match import Match
 
-__all__ = ["Tracked", "match_many", "track_points"]
-
 # Decoding leaves the interpreter's lock; more threads would wait for the network anyway.
 THREADS = 4
 

@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from frot.correspondence._photo import Photo
     from frot.correspondence.match import Match
 
-__all__ = [
-    "SideBySide",
-    "as_points",
-    "axes_or",
-    "draw_image",
-    "draw_photo",
-    "grid_points",
-    "name_of",
-    "object_points",
-    "place_labels",
-    "plot_matches",
-    "set_title",
-]
-
 # A cell is of the object if it has this share of the heaviest cell's weight.
 _HEAVY = 0.75
 # Of the photograph, left free on every side where the object may be anywhere.

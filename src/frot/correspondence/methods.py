@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from frot.correspondence.cuda.pair import PairPlanner
     from frot.correspondence.settings import Settings
 
-__all__ = ["METHODS", "MatchProblem", "Outcome", "votes_between"]
-
 
 @dataclass(frozen=True, eq=False)
 class MatchProblem:

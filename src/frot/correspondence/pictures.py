@@ -31,18 +31,6 @@ if TYPE_CHECKING:
     from frot.correspondence.layers import PairFeatures
     from frot.correspondence.match import Match
 
-__all__ = [
-    "flow_colours",
-    "grid_extent",
-    "plot_cam",
-    "plot_features",
-    "plot_flow",
-    "plot_heatmap",
-    "plot_layers",
-    "plot_warp",
-    "plot_weights",
-]
-
 POINT = "#00D5FF"
 
 

@@ -13,8 +13,6 @@ from frot._base.arrays import Home, to_numpy
 from frot.correspondence._features import Grid
 from frot.correspondence._interpolation import sampling
 
-__all__ = ["TRANSFERS", "Transfer", "Transferring"]
-
 TRANSFERS = ("median", "near", "boxes", "argmax", "soft")
 # The windows, in cells, within which a match is a centre of gravity rather than the best cell.
 WINDOWS = {"median": 3, "soft": 15}

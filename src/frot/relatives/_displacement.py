@@ -18,8 +18,6 @@ from scipy.linalg import eigh, get_lapack_funcs, qr
 from frot.costs.protocol import UNIT
 from frot.plans.plan import Plan
 
-__all__ = ["Displacements", "ceiling", "reduce_points"]
-
 # Up to this many features the matrix is formed and its eigenvectors are LAPACK's.
 DENSE_FEATURES = 2_000
 # Up to this many features points are turned whenever that saves coordinates.

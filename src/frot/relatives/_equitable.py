@@ -29,8 +29,6 @@ from frot.solvers.drive import Callback, Offer, drive
 from frot.solvers.exact.column_generation import Priced, column_generation
 from frot.solvers.oracles import NetworkSimplex
 
-__all__ = ["equitable"]
-
 # Arcs of each point that enter in a round, where they pay.
 ENTER = 3
 # Pivots at the end, and groups up to which there are some.

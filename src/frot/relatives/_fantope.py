@@ -18,8 +18,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
-__all__ = ["Mixture", "best_planes", "fantope_weights", "top_sum"]
-
 # Share of the way to the edge of the simplex that a step may go.
 SHARE = 0.95
 # What is left of the barrier after a step that went well.

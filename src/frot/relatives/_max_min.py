@@ -32,8 +32,6 @@ from frot.problem.terms import check_terms
 from frot.relatives.pair import ProvenPlan, check_pair, transport_at
 from frot.solvers.drive import NOTHING, warn_unfinished
 
-__all__ = ["max_min"]
-
 # Relative width of the interval above which a result is not called exact.
 TOL = 1e-9
 

@@ -30,8 +30,6 @@ from frot.problem.result import Chosen, Progress, Result, Status
 from frot.relatives._displacement import Displacements, reduce_points
 from frot.relatives.pair import PointPair, check_pair, displacement_doubt, transport_at
 
-__all__ = ["costs_along", "generalised_max_sliced", "max_sliced", "sliced"]
-
 # Up to this many pairs of points the upper bound is an exact transport's.
 EXACT_UP_TO = 1_000_000
 

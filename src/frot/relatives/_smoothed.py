@@ -24,8 +24,6 @@ from frot.plans.plan import Plan
 from frot.relatives._displacement import Displacements
 from frot.relatives._fantope import top_sum
 
-__all__ = ["Smoothed", "capped_weights"]
-
 # Both smoothings to begin with, and what is left of them after each stage, relative to the value.
 FIRST = 0.03
 SHRINK = 0.6

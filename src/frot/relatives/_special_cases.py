@@ -19,8 +19,6 @@ from frot.problem.result import Chosen, Result
 from frot.relatives.pair import check_pair
 from frot.solvers import Callback, CuttingSet
 
-__all__ = ["cutting_set", "wasserstein"]
-
 
 def wasserstein(
     X: Any, Y: Any, *, p: float = 2.0, metric: Any = "euclidean", **options: Any

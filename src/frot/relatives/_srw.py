@@ -28,8 +28,6 @@ from frot.relatives._smoothed import Smoothed
 from frot.relatives.pair import PointPair, ProvenPlan, check_pair, displacement_doubt, transport_at
 from frot.solvers.drive import Callback, Offer, drive
 
-__all__ = ["srw"]
-
 # Directions beyond k that the adversary may mix in.
 EXTRA = 20
 # Directions of an answer enter the basis where this much of them is not in it yet.

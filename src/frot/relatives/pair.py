@@ -23,8 +23,6 @@ from frot.problem.bounds import FAINT, Lower, lower_bound, marginal_doubt, with_
 from frot.problem.problem import Problem
 from frot.solvers.oracles import NetworkSimplex
 
-__all__ = ["PointPair", "check_pair", "displacement_doubt", "transport_at"]
-
 
 @dataclass(frozen=True, eq=False)
 class PointPair:

@@ -16,8 +16,6 @@ from frot.selection._inputs import prepare
 from frot.selection._permutation import PermutationTest, permutation_test
 from frot.selection._selector import FROTSelector, compare_all
 
-__all__ = ["rank_genes"]
-
 
 def rank_genes(
     adata: Any,

@@ -22,8 +22,6 @@ from frot.selection._comparison import contrasts_of
 from frot.selection._inputs import check_labels
 from frot.selection._scaling import Sides, scale_sides, sorted_pieces
 
-__all__ = ["correlation_score", "mmd_score", "mrmr_scores", "wasserstein_score"]
-
 Score = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 

@@ -45,22 +45,6 @@ from frot.selection._frank_wolfe import (
 )
 from frot.selection._scaling import Sides, scale_sides, units_of
 
-__all__ = [
-    "MULTICLASS",
-    "OF_PLAN",
-    "PAIRS",
-    "ComparedTable",
-    "Comparison",
-    "ComparisonSettings",
-    "Contrast",
-    "Parts",
-    "compare",
-    "contrasts_of",
-    "sort_shapes",
-    "statistic_of",
-    "transport",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Parts:

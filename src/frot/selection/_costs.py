@@ -14,8 +14,6 @@ from frot.groups.groups import Groups
 from frot.plans.plan import Plan
 from frot.selection._scaling import CACHE_BYTES, Scaled
 
-__all__ = ["ActiveCosts", "BlockedCosts", "heaviest", "one_each", "pooled", "pooling"]
-
 # A plan with fewer entries than this share of n m is multiplied as a sparse matrix.
 SPARSE_PLAN = 0.05
 

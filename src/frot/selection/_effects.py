@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["VALUES", "Effects", "Moments", "fold_change", "kind_of_values", "measure"]
-
 # What the numbers of a table are: logarithms to the base 2, log(1 + x), or as they were measured.
 VALUES = ("auto", "log2", "log1p", "linear")
 # No logarithm of a measurement is as large as this; no table of raw ones is as small.

@@ -27,16 +27,6 @@ from frot.solvers.drive import Callback, Offer, drive
 from frot.solvers.frank_wolfe import line_search
 from frot.solvers.oracles import NetworkSimplex
 
-__all__ = [
-    "UNWATCHED",
-    "Eta",
-    "Watch",
-    "capped_eta",
-    "eta_for_perplexity",
-    "solve_classes",
-    "target_perplexity",
-]
-
 # Groups that alpha uses for each one to be selected.
 GROUPS_PER_PICK = 3.0
 # Newton steps on log eta, of which four or five are taken.

@@ -39,22 +39,6 @@ from frot.selection._effects import VALUES, kind_of_values
 from frot.selection._frank_wolfe import Watch
 from frot.selection._scaling import SCALINGS
 
-__all__ = [
-    "MISSING",
-    "RANKINGS",
-    "SCORES",
-    "Prepared",
-    "check_eta",
-    "check_labels",
-    "check_picks",
-    "check_plan",
-    "check_sample_weight",
-    "check_weigher",
-    "fill_missing",
-    "prepare",
-    "read_groups",
-]
-
 
 def check_labels(X: Any, y: Any) -> None:
     """Refuse labels that do not match the rows or are missing, and warn of rows in other order."""

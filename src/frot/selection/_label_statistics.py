@@ -49,19 +49,6 @@ from frot.selection._costs import pooling
 from frot.selection._inputs import Prepared
 from frot.selection._scaling import OVERFLOW
 
-__all__ = [
-    "OF_SUMS",
-    "Centred",
-    "FeatureStatistic",
-    "SetStatistics",
-    "excess",
-    "leading_edge",
-    "permuted_labels",
-    "set_scores",
-    "set_statistics",
-    "standardise",
-]
-
 # Statistics that are functions of class sums.
 OF_SUMS = ("t", "shift")
 # Labellings that are taken together at most, and the bytes that the matrix of them may have.

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from frot.selection._selector import FROTSelector
     from frot.selection._stability import StabilitySelection
 
-__all__ = ["write_selection_report"]
-
 # Rows of the tables, at most.
 MAX_ROWS = 500
 MAX_SIGNIFICANT = 200

@@ -25,8 +25,6 @@ from frot.selection._selector import FROTSelector, column_names, unfitted
 from frot.selection._stability import stability_selection
 from frot.selection._tasks import check_run
 
-__all__ = ["PathwayTest", "pathway_test"]
-
 # Two thirds of what a set has beyond noise must go one way for it to be up, or down.
 ONE_WAY = 1.0 / 3.0
 # Half of a leading edge in that of a better set makes a set redundant.

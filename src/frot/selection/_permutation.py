@@ -33,13 +33,6 @@ from frot.selection._label_statistics import OF_SUMS, FeatureStatistic, permuted
 from frot.selection._selector import FROTSelector, unfitted
 from frot.selection._tasks import CHUNK, check_run, run_chunks
 
-__all__ = [
-    "STATISTICS",
-    "PermutationTest",
-    "permutation_test",
-]
-
-
 STATISTICS = tuple(dict.fromkeys(("t", *SCORES, "wasserstein")))
 # Statistics that are on one scale for all features, so that their nulls may be pooled.
 STUDENTISED = ("t",)

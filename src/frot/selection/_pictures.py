@@ -60,18 +60,6 @@ if TYPE_CHECKING:
     from frot.selection._permutation import PermutationTest
     from frot.selection._selector import FROTSelector
 
-__all__ = [
-    "SelectorPictures",
-    "View",
-    "draw_barycentres",
-    "draw_correspondence",
-    "draw_heat_map",
-    "draw_p_values",
-    "draw_parts",
-    "view_of",
-    "write_selection_pictures",
-]
-
 # Bars and lines of the pictures; more cannot be read.
 TOP = 30
 # Features behind the projection, at most.

@@ -27,18 +27,6 @@ if TYPE_CHECKING:
     from frot.selection._pathway_test import PathwayTest
     from frot.selection._selector import FROTSelector
 
-__all__ = [
-    "LEVEL",
-    "STRIPS",
-    "Significant",
-    "draw_strips",
-    "draw_volcano",
-    "plot_pathways",
-    "plot_strips",
-    "plot_volcano",
-    "strips_of",
-]
-
 # The false discovery rate of headlines and colours.
 LEVEL = 0.05
 # Names on each side of a volcano, strips, and bars; more cannot be read.

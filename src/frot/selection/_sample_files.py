@@ -25,19 +25,6 @@ from frot._base.tables import (
     read_text,
 )
 
-__all__ = [
-    "Columns",
-    "FileContent",
-    "Labels",
-    "absent",
-    "as_text",
-    "check_file",
-    "is_unlabelled",
-    "listed",
-    "read_file",
-    "text_columns",
-]
-
 KNOWN = (*TEXT, *SHEETS, ".npz", ".parquet", ".h5ad")
 # Cells that stand for a missing value.
 MISSING = frozenset({"", "na", "nan", "null", "none", "n/a", "<na>"})

@@ -35,8 +35,6 @@ from frot.selection._sample_files import (
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Samples", "read_samples"]
-
 Names = str | os.PathLike[str] | Iterable[str]
 
 

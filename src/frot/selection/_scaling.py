@@ -21,17 +21,6 @@ from frot._base.errors import InputError
 from frot.costs.protocol import blocks
 from frot.selection._effects import Effects, measure
 
-__all__ = [
-    "SCALINGS",
-    "Scaled",
-    "Sides",
-    "SortedTransport",
-    "Units",
-    "scale_sides",
-    "sorted_pieces",
-    "units_of",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Sides:

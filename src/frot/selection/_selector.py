@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from frot.selection._pathway_test import PathwayTest
     from frot.selection._permutation import PermutationTest
 
-__all__ = ["FROTSelector", "column_names", "compare_all", "unfitted"]
-
-
 # Columns of tables: what costs are made of, and what a permutation test tells.
 COSTS = ("shift", "shape", "misalignment", "alpha")
 TESTED = ("p", "q", "q_bh", "p_max")

@@ -20,8 +20,6 @@ from frot.selection._permutation import describe
 from frot.selection._selector import FROTSelector, unfitted
 from frot.selection._tasks import check_run, run_chunks
 
-__all__ = ["StabilitySelection", "stability_selection"]
-
 
 @dataclass(frozen=True, eq=False)
 class StabilitySelection:

@@ -20,8 +20,6 @@ from frot._base.store import open_checkpoint
 from frot._base.validate import check_flag, check_number
 from frot.solvers.progress import counting_bar
 
-__all__ = ["CHUNK", "check_run", "run_chunks"]
-
 # Tasks that a worker takes at a time: handing over the data costs more than one of them.
 CHUNK = 8
 

@@ -19,8 +19,6 @@ from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.exact import Exact
 from frot.solvers.start import Start
 
-__all__ = ["CuttingSet"]
-
 # Answers in a row that bring nothing before a run ends.
 PATIENCE = 10
 

@@ -25,8 +25,6 @@ from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.column_generation import column_generation, column_generation_suits
 from frot.solvers.start import Start
 
-__all__ = ["EpigraphProgram", "LinearProgram", "Vertex"]
-
 REFINEMENTS = 6
 # Units of cost that are tried.
 UNITS = 3

@@ -20,8 +20,6 @@ from frot.solvers.frank_wolfe import FrankWolfe
 from frot.solvers.oracles import NetworkSimplex, Sinkhorn
 from frot.solvers.start import Start
 
-__all__ = ["Solver", "choose_solver"]
-
 
 class Solver(Protocol):
     """A frozen dataclass with ``tol``, ``max_iter`` and ``time_limit`` that can be called.

@@ -40,8 +40,6 @@ from frot.solvers.partial import Partial
 from frot.solvers.progress import progress_bar
 from frot.solvers.start import Start, first_plans
 
-__all__ = ["Callback", "Driven", "Offer", "drive", "refuse_set", "warn_unfinished"]
-
 Callback = Callable[[Progress], object]
 
 # An interval narrower than this share of a typical cost and of its bounds is rounding.

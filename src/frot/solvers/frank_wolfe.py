@@ -30,11 +30,6 @@ from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.run import EntropicRun
 from frot.solvers.start import Start
 
-__all__ = [
-    "CostedPlan", "FrankWolfe", "OracleRun", "best_mixture", "corrective_steps", "line_search",
-    "rate_bound",
-]  # fmt: skip
-
 
 class CostedPlan(NamedTuple):
     """A feasible plan and its group costs."""

@@ -27,8 +27,6 @@ from frot.problem.problem import Problem
 from frot.problem.result import Progress, Result
 from frot.solvers.start import Start
 
-__all__ = ["Partial"]
-
 # Units in the last place of what is owed that quotients of weights may be off by.
 UNITS = 16.0
 

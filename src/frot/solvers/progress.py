@@ -18,8 +18,6 @@ from typing import Any
 
 from frot.problem.result import Progress
 
-__all__ = ["counting_bar", "progress_bar"]
-
 # Seconds between two pictures of a bar in a notebook.
 PAUSE = 0.1
 # And between two lines of text.

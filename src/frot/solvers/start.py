@@ -18,8 +18,6 @@ from frot.problem.problem import Problem
 from frot.problem.result import Result
 from frot.solvers.oracles.network_simplex import network_simplex
 
-__all__ = ["Start", "allowed_plan", "first_plans"]
-
 
 def _host(values: Any) -> np.ndarray:
     """Numbers of any library as NumPy's."""

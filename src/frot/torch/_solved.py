@@ -31,8 +31,6 @@ from frot.solvers import Entropic, Exact, Start
 from frot.solvers.sinkhorn.ascent import WEIGHTS, Aim
 from frot.solvers.sinkhorn.dense import dense_bytes
 
-__all__ = ["BatchProblem", "Envelope", "Solved", "certified", "feature_weights", "solve_members"]
-
 # What costs are of points that come as they are.
 SQUARED = METRICS["sqeuclidean"]
 # Where nothing but the gap is known of a plan its gradient errs by the root of it, so that the gap

@@ -30,8 +30,6 @@ from frot.solvers.sinkhorn.clouds import (
 )
 from frot.torch._solved import Envelope
 
-__all__ = ["streamed_loss", "streams"]
-
 # What the loss has of each problem.
 SHARES = np.array([1.0, -0.5, -0.5])
 

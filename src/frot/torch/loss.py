@@ -61,8 +61,6 @@ from frot.torch._solved import (
 )
 from frot.torch._streamed import streamed_loss, streams
 
-__all__ = ["FRWDLoss", "check_tensors", "refuse_recording", "spread_weights"]
-
 
 class FRWDLoss(nn.Module):
     r"""The entropic feature-robust transport cost between two sets of points.

@@ -29,8 +29,6 @@ from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, legend_below, new_fi
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT", "SETTINGS", "Setting", "Summary", "calibration", "measure", "summarise"]
-
 
 @dataclass(frozen=True)
 class Setting:

@@ -33,8 +33,6 @@ from frot.show.style import BLUE, GREEN, GREY, ORANGE, legend_below, new_figure,
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT", "METHODS", "SETTINGS", "Setting", "cells", "measure", "scores"]
-
 SEEDS, CELLS = 20, 250
 EPS, ETA = relative(0.02), relative(0.05)
 COMPONENTS = 30

@@ -46,9 +46,6 @@ from frot.cli.reproduce.experiment import (
 )
 from frot.show.page import Cell, Claim, Column, PageTable, Section, picture, write_page
 
-__all__ = ["Entry", "Experiments", "experiments", "reproduce", "write_experiments"]
-
-
 COLOURS = {"reproduced": "green", "partly reproduced": "yellow", "not reproduced": "red"}
 PAGE = "reproduction.html"
 ALL = "all of them that there is data for, on one web page"

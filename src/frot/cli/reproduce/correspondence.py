@@ -52,9 +52,6 @@ if TYPE_CHECKING:
 
     from frot.cli.reproduce.pairs import Runs
 
-
-__all__ = ["EXPERIMENT", "correspondence"]
-
 THRESHOLD = 0.1
 
 

@@ -32,28 +32,6 @@ from frot.solvers.progress import counting_bar
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "FW_EMD",
-    "FW_SINKHORN",
-    "ITERATIONS",
-    "Check",
-    "Experiment",
-    "ExperimentTable",
-    "NotedResult",
-    "Reproduction",
-    "RunOptions",
-    "Verdict",
-    "finish",
-    "finish_draws",
-    "open_store",
-    "relative_excess",
-    "run_solver",
-    "standard_error",
-    "verdicts_of",
-    "with_error",
-    "work_fingerprint",
-]
-
 
 @dataclass(frozen=True)
 class RunOptions:
@@ -298,7 +276,9 @@ class Setting(Protocol):
     """What draws of an experiment are made by; its name is that of a row."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What its row is called."""
+        ...
 
 
 AnySetting = TypeVar("AnySetting", bound=Setting)

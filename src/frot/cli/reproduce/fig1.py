@@ -26,8 +26,6 @@ from frot.show.style import legend_below, new_figure, tidy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT", "ToyRuns", "draw_toy_runs", "fig1", "solve_exactly"]
-
 NAMES = {
     "clean": "OT on clean data",
     "noisy": "OT on noisy data",

@@ -27,8 +27,6 @@ from frot.solvers import Exact, LinearProgram
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT", "fig2"]
-
 POINTS = 100
 EPS = 0.1
 ETAS = tuple(float(eta) for eta in np.logspace(-2, 3, 11))

@@ -41,8 +41,6 @@ from frot.solvers.progress import counting_bar
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT", "noise_layers"]
-
 # The paper's entropy and its eta, whatever the library's own are.
 PLAIN = {"prior": "uniform", "eta": 0.3}
 CHOICES: dict[str, Choice] = {

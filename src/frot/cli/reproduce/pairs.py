@@ -36,30 +36,6 @@ from frot.correspondence import (
 from frot.correspondence.layers import PairFeatures
 from frot.correspondence.methods import Outcome
 
-__all__ = [
-    "CHOICES",
-    "ETAS",
-    "KINDS",
-    "NETWORKS",
-    "PAPER",
-    "PICKED",
-    "PROPOSED",
-    "RARE",
-    "READINGS",
-    "SEARCHED",
-    "SWEEP",
-    "Choice",
-    "PairRun",
-    "Runs",
-    "match_pair",
-    "matcher_of",
-    "network",
-    "run_network",
-    "run_pair",
-    "sweep_key",
-    "with_picks",
-]
-
 # The half-width ResNet-50 has Caffe's habits: blue first, means subtracted, no scaling.
 _FILES: dict[str, tuple[str, Callable[[Path], Backbone]]] = {
     "resnet50-thin": (

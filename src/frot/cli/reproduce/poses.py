@@ -41,8 +41,6 @@ from frot.show.style import BLUE, GREY, ORANGE, new_figure, tidy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT", "poses"]
-
 THRESHOLD = 0.1
 # Settings were chosen on these, and on the cars of PF-WILLOW.
 TUNED_SPECIES = (

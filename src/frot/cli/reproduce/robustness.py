@@ -32,8 +32,6 @@ from frot.show.style import BLUE, GREEN, GREY, INK, ORANGE, legend_below, new_fi
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT", "robustness"]
-
 # The informative features of both clouds, which come first.
 INFORMATIVE = 2
 

@@ -38,8 +38,6 @@ from frot.solvers.progress import counting_bar
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT", "selection"]
-
 Choose = Callable[[NDArray, NDArray, Sequence[int]], "list[NDArray]"]
 
 

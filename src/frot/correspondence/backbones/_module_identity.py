@@ -14,15 +14,6 @@ import torch
 from frot._base.errors import InputError
 from frot._base.fingerprint import fingerprint
 
-__all__ = [
-    "Weights",
-    "code_digest",
-    "parts_of",
-    "placed",
-    "weights_digest",
-    "without_local_hooks",
-]
-
 # Values of each tensor that are looked at for changes that its counter does not see.
 _SAMPLES = 8
 # Classes that do what their text says: theirs is torch's code, or this library's.

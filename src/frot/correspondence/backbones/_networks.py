@@ -31,16 +31,6 @@ from frot.correspondence.backbones._weights import (
 )
 from frot.correspondence.backbones.wrappers import ArrayBackbone, SomeLayers, choose_layers
 
-__all__ = [
-    "BACKBONES",
-    "default_backbone",
-    "efficientnet_lite2",
-    "mobilenetv2",
-    "resnet",
-    "resolve_backbone",
-    "vision_transformer",
-]
-
 # Networks of inverted residual blocks, of which other tensors than the sums can be taken.
 INVERTED = ("efficientnet-lite2", "mobilenetv2")
 RESNETS = {"resnet50": (3, 4, 6, 3), "resnet101": (3, 4, 23, 3), "resnet152": (3, 8, 36, 3)}

@@ -19,8 +19,6 @@ from frot.correspondence._features import FeatureMap, refuse_classes, top_maps
 from frot.correspondence.backbones._preprocess import preprocessing
 from frot.correspondence.backbones.wrappers import choose_layers, warn_of_few
 
-__all__ = ["OnnxBackbone"]
-
 _POOLS = ("MaxPool", "AveragePool", "LpPool")
 # Each cell of the output depends on the same cell of the inputs.
 _CELLWISE = """

@@ -9,8 +9,6 @@ import numpy as np
 
 from frot._base.errors import InputError
 
-__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "Preprocessing", "check_image", "preprocessing"]
-
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 

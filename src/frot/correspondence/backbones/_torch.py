@@ -20,8 +20,6 @@ from frot.correspondence.backbones.wrappers import choose_layers, warn_of_few
 if TYPE_CHECKING:
     from frot.correspondence.backbones._trace import ModuleOutputs
 
-__all__ = ["TorchBackbone", "is_transformers", "transformers_backbone"]
-
 # Hooks belong to the module, so two threads must not run one module at the same time.
 _ONE_AT_A_TIME = threading.Lock()
 # Sides of the image that a module is first tried on; transformers often take one size alone.

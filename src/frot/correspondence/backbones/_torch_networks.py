@@ -10,8 +10,6 @@ from torch import nn
 
 from frot._base.errors import InputError
 
-__all__ = ["TENSORS", "InvertedResiduals", "ResNet", "Stage", "parts_of"]
-
 # What can be taken of a block, and the part that gives it.
 TENSORS = {
     "sum": "",

@@ -18,8 +18,6 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from frot.correspondence.backbones._module_identity import Weights, parts_of
 
-__all__ = ["CudaGraphs", "ModuleOutputs", "Trace", "as_map", "evaluating", "watching"]
-
 _ATEN = torch.ops.aten
 _SUMS = (_ATEN.add.Tensor, _ATEN.add_.Tensor)
 _MAX_POOLS = (_ATEN.max_pool2d_with_indices.default, _ATEN.max_pool2d.default)

@@ -16,17 +16,6 @@ import numpy as np
 from frot._base.errors import InputError, require
 from frot.datasets.catalogue import folders
 
-__all__ = [
-    "efficientnet_name",
-    "fill",
-    "find_weights",
-    "mobilenet_name",
-    "read_keras_resnet",
-    "read_weights",
-    "torchvision_names",
-    "transformers_names",
-]
-
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
 
 

@@ -24,17 +24,6 @@ from frot.correspondence._features import (
 )
 from frot.correspondence.backbones._preprocess import check_image
 
-__all__ = [
-    "ArrayBackbone",
-    "NoisyBackbone",
-    "SomeLayers",
-    "Wrapper",
-    "choose_layers",
-    "image_key",
-    "warn_of_few",
-    "whole",
-]
-
 
 def choose_layers(
     available: Sequence[str], asked: Sequence[str | int] | None, network: str

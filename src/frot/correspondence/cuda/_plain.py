@@ -8,8 +8,6 @@ import torch
 
 from frot.correspondence._transport import sweep
 
-__all__ = ["Steps", "gather", "spread", "unit_vectors"]
-
 
 def unit_vectors(
     maps: Any, width: int, dtype: Any, into: Any = None

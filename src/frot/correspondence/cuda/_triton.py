@@ -14,9 +14,6 @@ import torch
 import triton
 import triton.language as tl
 
-__all__ = ["Steps", "Tuning", "gather", "spread", "unit_vectors"]
-
-
 # Fine cells and columns of a tile of interpolated vectors; cells, channels and warps of one of
 # vectors that are scaled.
 TILE = (32, 128)

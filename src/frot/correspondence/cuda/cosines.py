@@ -33,23 +33,6 @@ from frot.correspondence._features import FeatureMap
 from frot.correspondence._interpolation import Line, corners
 from frot.correspondence.cuda import _plain
 
-__all__ = [
-    "KEPT",
-    "Buffers",
-    "Cosines",
-    "Factors",
-    "Group",
-    "Layout",
-    "Operands",
-    "Side",
-    "SideStream",
-    "Stack",
-    "cosine_factors",
-    "make_groups",
-    "padded",
-    "products",
-]
-
 # Whether products of half precision can be had in single.
 WIDER_OUTPUT = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 8)
 # Matrix products are slow on sides that are no multiples of these.

@@ -33,8 +33,6 @@ from frot.solvers.sinkhorn.ascent import Ascent
 from frot.solvers.sinkhorn.engine import Point, distances, make_point
 from frot.solvers.sinkhorn.terms import BatchTerms
 
-__all__ = ["PairEngine", "PairPlanner", "PairSteps", "search"]
-
 # Sweeps of a search between two looks at the columns.
 LOOK = 4
 # Cosines of a pair from which on a device has work for two streams.

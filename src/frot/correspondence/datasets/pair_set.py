@@ -21,23 +21,6 @@ from frot._base.names import quote_some
 from frot._base.tables import read_cells, read_text
 from frot.datasets.catalogue import folders
 
-__all__ = [
-    "BrokenAnnotationError",
-    "Pair",
-    "PairSet",
-    "Source",
-    "Verification",
-    "check_points",
-    "collect",
-    "extent",
-    "longer_side",
-    "matched_points",
-    "missing_from",
-    "photo_size",
-    "read_mat",
-    "read_rows",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Pair:

@@ -33,15 +33,6 @@ from frot.correspondence.datasets.pair_set import (
 )
 from frot.datasets.catalogue import digest_of_file
 
-__all__ = [
-    "PAIR_SETS",
-    "SPAIR_CLASSES",
-    "SPAIR_FLAGS",
-    "load_pairs",
-    "pf_willow",
-    "verify_pairs",
-]
-
 PASCAL_CLASSES = (
     *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
     *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa"),

@@ -32,8 +32,6 @@ from frot.correspondence.evaluation.scores import (
 )
 from frot.solvers.progress import counting_bar
 
-__all__ = ["DIED", "describe", "evaluate", "open_store", "read_evaluation", "read_records"]
-
 
 def evaluate(
     pairs: PairSet,

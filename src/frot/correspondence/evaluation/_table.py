@@ -22,15 +22,6 @@ if TYPE_CHECKING:
 
     from frot.correspondence.evaluation.scores import Estimate, Evaluation, Per
 
-__all__ = [
-    "THRESHOLDS",
-    "ResultTable",
-    "Row",
-    "latex_table",
-    "published",
-    "result_table",
-]
-
 # More classes than this are for files, not for the eye.
 SHOWN_CLASSES = 24
 EDGES = 2

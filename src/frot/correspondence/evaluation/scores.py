@@ -12,19 +12,6 @@ from frot._base.errors import InputError
 from frot._base.validate import check_choice
 from frot.correspondence.evaluation._table import THRESHOLDS, ResultTable, result_table
 
-__all__ = [
-    "Estimate",
-    "Evaluation",
-    "MaskScore",
-    "Record",
-    "mask_score",
-    "mean_of",
-    "outline_mask",
-    "pck",
-    "pck_difference",
-    "point_errors",
-]
-
 Per = Literal["image", "point"]
 
 

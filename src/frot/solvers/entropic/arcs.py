@@ -31,8 +31,6 @@ from frot.solvers.exact.interior import Interior, inside_cap
 from frot.solvers.exact.placement import Placement, place
 from frot.solvers.start import Start, allowed_plan
 
-__all__ = ["Apart", "EntropicArcs", "arcs_suit", "plan_upper"]
-
 # There is no room for more than this.
 MOST_GROUPS, MOST_COSTS, MOST_POINTS = 200, 20_000_000, 3_000
 # Up to so many arcs all are in from the start.

@@ -25,8 +25,6 @@ from frot.solvers.sinkhorn.engine import Engine, Point, distances
 from frot.solvers.sinkhorn.run import EntropicRun, proof_seconds
 from frot.solvers.start import Start, first_plans
 
-__all__ = ["Entropic", "without_eps"]
-
 # Points that may be within the tolerance are certified, and one in so many others.
 PROVE_EVERY = 20
 # A gap of this many tolerances is a step or two from the end.

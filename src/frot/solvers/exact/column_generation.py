@@ -41,17 +41,6 @@ from frot.problem.problem import Problem
 from frot.solvers.drive import Offer
 from frot.solvers.oracles import NetworkSimplex, Transport
 
-__all__ = [
-    "CUTS",
-    "Game",
-    "Priced",
-    "Pricing",
-    "column_generation",
-    "column_generation_suits",
-    "last_lower",
-    "tamed_potentials",
-]
-
 # Up to so many arcs and groups it is ahead of the interior point.
 MOST_ARCS = 2_500
 MOST_GROUPS = 8

@@ -28,8 +28,6 @@ from frot.solvers.frank_wolfe import OracleRun, corrective_steps
 from frot.solvers.oracles import NetworkSimplex
 from frot.solvers.start import Start
 
-__all__ = ["Exact", "on_a_line"]
-
 # Above this many groups the smooth problem's Newton matrix is too large; see FrankWolfe.
 SMOOTH_GROUPS = 3_000
 # While arcs still enter, the restricted problem is solved to this share of the full gap.

@@ -36,8 +36,6 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
-__all__ = ["Interior", "inside_cap", "step_length"]
-
 # Dense products win over sparse ones up to about this many columns.
 DENSE_UP_TO = 320
 FULL_FROM = 0.05

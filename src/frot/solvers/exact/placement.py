@@ -24,18 +24,6 @@ from frot.solvers.sinkhorn.engine import gaps
 from frot.solvers.sinkhorn.run import EntropicRun
 from frot.solvers.start import Start
 
-__all__ = [
-    "FEW_GROUPS",
-    "SEED_EPS",
-    "Placement",
-    "Seed",
-    "cheapest",
-    "costs_at",
-    "nearest",
-    "place",
-    "seed_arcs",
-]
-
 # Entropic regularisation and step of the seeding, in units of the mean cost.
 SEED_EPS = 0.02
 SEED_STEP = 0.2

@@ -8,8 +8,6 @@ import numpy as np
 
 from frot.plans.plan import Plan
 
-__all__ = ["Oracle", "Transport", "keeps_potentials"]
-
 
 class Transport(NamedTuple):
     """A plan, the potentials that go with it, and whether the oracle reached its tolerance.

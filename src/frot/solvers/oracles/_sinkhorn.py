@@ -19,8 +19,6 @@ from frot.solvers.sinkhorn.engine import Point
 from frot.solvers.sinkhorn.newton import newton_step
 from frot.solvers.sinkhorn.terms import BatchTerms
 
-__all__ = ["Sinkhorn"]
-
 # Sweeps before Newton's method is tried on what is left, and steps of it at each eps on its way.
 SWEEPS_FIRST = 1_000
 NEWTON_STEPS = 100

@@ -27,8 +27,6 @@ from frot.plans.plan import Plan
 from frot.problem.bounds import LIGHTER
 from frot.solvers.oracles._protocol import Transport
 
-__all__ = ["Flow", "NetworkSimplex", "network_simplex"]
-
 # What POT calls the module, and the name of ours to load it under.
 POTS_NAME = "ot.lp.emd_wrap"
 OUR_PACKAGE = "frot.solvers.oracles._pot_package"

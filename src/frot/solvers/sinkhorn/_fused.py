@@ -48,8 +48,6 @@ from frot.solvers.sinkhorn.aggregate import Clusters, cluster_points
 from frot.solvers.sinkhorn.engine import FirstPass, Point
 from frot.solvers.sinkhorn.terms import BatchTerms
 
-__all__ = ["ADDED_TILES", "COLS", "FUSED_TO", "WIDTH", "FusedEngine"]
-
 # Features are padded to a multiple of this, and there may be so many at most: every further
 # multiple is another product of each tile.
 WIDTH, MOST_FEATURES = 64, 512

@@ -17,8 +17,6 @@ import triton.language as tl
 
 from frot.solvers.sinkhorn._fused import ADDED_TILES, COLS, WIDTH
 
-__all__ = ["EVEN", "TILE", "apply", "column_sums", "log_sums", "products", "transport", "updates"]
-
 # Rows and columns of a tile, features that are multiplied at a time, warps, and tiles a segment.
 ROWS, SEGMENT = 128, ADDED_TILES
 # Rows of a tile of clouds (see `clouds`).

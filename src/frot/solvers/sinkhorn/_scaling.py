@@ -29,8 +29,6 @@ from frot._base.stopping import check_deadline
 from frot.solvers.sinkhorn.kernel import JoinedRows, Scores, column_potentials, exp_of
 from frot.solvers.sinkhorn.terms import BatchTerms
 
-__all__ = ["Near", "Relaxation", "Scaling", "sweep_to"]
-
 # The rate is read over this many sweeps at least, and omega is trusted up to this; over-relaxed
 # sweeps are looked at so often.
 WINDOW = 4

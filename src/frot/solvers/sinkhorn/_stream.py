@@ -31,8 +31,6 @@ from frot.solvers.sinkhorn.engine import BlockPasses, Engine, Passes, Point, gap
 from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, row_blocks, scores_at
 from frot.solvers.sinkhorn.terms import BatchTerms
 
-__all__ = ["StreamEngine"]
-
 # Passes between two steps on the weights at most, and over how many the rate is read.
 PASSES = 200
 WINDOW = 3

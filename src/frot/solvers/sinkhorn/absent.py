@@ -17,8 +17,6 @@ from frot.costs.geometry import Geometry
 from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, row_blocks, scores_at
 from frot.solvers.sinkhorn.terms import BatchTerms
 
-__all__ = ["potentials_at"]
-
 
 def potentials_at(
     geometry: Geometry, terms: BatchTerms, alpha: Any, f: Any, g: Any, soft: bool = True

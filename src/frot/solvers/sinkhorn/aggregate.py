@@ -22,8 +22,6 @@ from frot.costs.points import PointGeometry
 from frot.costs.protocol import blocks
 from frot.solvers.sinkhorn.terms import BatchTerms
 
-__all__ = ["CLUSTERS", "Clusters", "cluster_points", "cluster_scalings"]
-
 CLUSTERS = 64
 # Points that centres are found from, and how often they move.
 SAMPLE, MOVES = 4_096, 20

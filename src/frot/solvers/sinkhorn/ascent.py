@@ -32,8 +32,6 @@ from frot.solvers.sinkhorn.engine import Point, Search, distances, gaps, regrets
 from frot.solvers.sinkhorn.newton import newton_step
 from frot.solvers.sinkhorn.terms import BatchTerms
 
-__all__ = ["PLAN", "WEIGHTS", "Aim", "Ascent", "ascend", "mirror_step"]
-
 # The step grows when the dual rose and shrinks when it fell.
 GROW, SHRINK = 1.3, 0.4
 SMALLEST_STEP, LARGEST_STEP = 1e-12, 1e9

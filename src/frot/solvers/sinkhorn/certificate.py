@@ -60,16 +60,6 @@ from frot.solvers.sinkhorn.kernel import Block, column_potentials, form_rows, sc
 from frot.solvers.sinkhorn.objective import kernel_surplus
 from frot.solvers.sinkhorn.terms import BatchTerms
 
-__all__ = [
-    "Certificate",
-    "certify",
-    "certify_product",
-    "certify_rows",
-    "kept_pass",
-    "proving",
-    "settled_pass",
-]
-
 # Sweeps for points that had no part in a search.
 LIGHT_SWEEPS = 4
 # Units in the last place that a score takes on its way: some operations, each off by one.

@@ -35,8 +35,6 @@ from frot.solvers.sinkhorn._fused import MOST_FEATURES, WIDTH
 from frot.solvers.sinkhorn._stream import Momentum
 from frot.solvers.sinkhorn.ascent import PLAN, WEIGHTS
 
-__all__ = ["CloudSolution", "Clouds", "Options", "Search", "cloud_kernels", "solve_clouds"]
-
 # Problems, and which of them the potentials of x, y, x with itself and y with itself are of.
 PROBLEMS = (0, 0, 1, 2)
 # Closest gradients that are left to single precision, and what a score of three products is off by,

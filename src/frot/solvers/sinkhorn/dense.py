@@ -12,8 +12,6 @@ from frot.solvers.sinkhorn.engine import BlockPasses, Engine, Point, make_point
 from frot.solvers.sinkhorn.kernel import row_blocks, scores_at
 from frot.solvers.sinkhorn.terms import BatchTerms
 
-__all__ = ["DIRECT_FROM", "DenseEngine", "dense_bytes", "stream_bytes"]
-
 # Sweeps between two steps on the weights at most, and in the first solution.
 SWEEPS = 2_000
 FIRST_SWEEPS = 200

@@ -30,20 +30,6 @@ from frot.solvers.sinkhorn.terms import BatchTerms
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = [
-    "BlockPasses",
-    "Engine",
-    "FirstPass",
-    "Passes",
-    "Point",
-    "distances",
-    "gaps",
-    "make_point",
-    "regrets",
-    "select",
-    "take",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Point:

@@ -33,23 +33,6 @@ from frot.costs.geometry import Geometry
 from frot.costs.points import PointGeometry
 from frot.solvers.sinkhorn.terms import BatchTerms
 
-__all__ = [
-    "Block",
-    "Gibbs",
-    "JoinedRows",
-    "Scores",
-    "cached_blocks",
-    "column_potentials",
-    "exp_of",
-    "form_rows",
-    "inverse_of",
-    "row_blocks",
-    "score_rows",
-    "scores_at",
-    "softmax_below",
-    "softmax_block",
-]
-
 # Temporaries of a block, three or four of them: near the cache of a CPU, and large on a device,
 # where every block costs a launch of each operation.
 BLOCK_BYTES_ON_HOST = 4_000_000

@@ -33,8 +33,6 @@ from frot._base.stopping import check_deadline
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point, select
 
-__all__ = ["newton_step"]
-
 # Of the way to the boundary of the simplex, so much at most.
 INSIDE = 0.99
 # Halvings of a step before the damping is raised, and how it moves.

@@ -38,8 +38,6 @@ from frot.solvers.sinkhorn.terms import BatchTerms
 if TYPE_CHECKING:
     from frot.solvers.sinkhorn.certificate import Certificate
 
-__all__ = ["kernel_surplus", "plan_objective"]
-
 # Potentials so many times the value leave it ten digits or so.
 LARGE = 1e5
 # Logarithms of r beyond these are as good as these: the factor is one, or the logarithm.

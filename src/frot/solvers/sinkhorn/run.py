@@ -32,14 +32,6 @@ from frot.solvers.sinkhorn.kernel import Gibbs
 from frot.solvers.sinkhorn.objective import plan_objective
 from frot.solvers.sinkhorn.terms import BatchTerms
 
-__all__ = [
-    "SINGLE_TO",
-    "EntropicRun",
-    "host_problem",
-    "proof_seconds",
-    "time_for_objective",
-]
-
 # Beyond this accuracy single precision cannot be trusted to lead the way.
 SINGLE_TO = 2e-5
 # With one group and an eps of this share of the scale of costs, sweeps are few.

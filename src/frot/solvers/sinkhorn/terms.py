@@ -23,8 +23,6 @@ import numpy as np
 from frot._base.arrays import Home, at_least, quiet, to_numpy
 from frot.problem.adversary import GivenSet, SimplexFamily, capped_softmax
 
-__all__ = ["BatchTerms", "Soft"]
-
 # Weights further apart than this need a look at them before kernels are scaled.
 UNEVEN = 1e3
 # Lighter points single precision cannot hold together with what kernels multiply them by.
