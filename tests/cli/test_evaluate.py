@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from typing import Any
 
 import pytest
@@ -66,6 +67,13 @@ def test_a_table_and_its_files(run, matcher, root, tmp_path):
     assert rows[1]["all"] == "100.0"
     assert r"\toprule" in (tmp_path / "t.tex").read_text()
     assert len(read_evaluation(tmp_path / "pf-willow-frot-default-.sqlite").records) == 12
+
+
+def test_numbers_of_a_single_pair_have_no_standard_error(run, matcher, root):
+    done = run("evaluate", "pf-willow", "--root", root, "--limit", 1, "--json", "-")
+    assert done.exit_code == 0, done.output
+    measured = [row for row in json.loads(done.stdout)["rows"] if row["source"] == "measured"]
+    assert [row["error"] for row in measured] == [None] * len(measured) != []
 
 
 def test_options_are_the_matchers(run, matcher, root):

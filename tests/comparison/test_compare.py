@@ -177,6 +177,7 @@ def test_the_best_answer_of_an_interrupted_solver_is_kept(monkeypatch):
     ("options", "part"),
     [
         ({"methods": ["frott"]}, "'frott' is none of frot, srw, max_sliced"),
+        ({"methods": [range(2), range(2, 4)]}, "is no list of names, .* groups=..."),
         ({"methods": []}, "methods: none given"),
         ({"groups": [3, 3]}, "the sizes add up to 6"),
         ({"tol": -1.0}, "tol"),

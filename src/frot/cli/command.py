@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import inspect
 import json
+import math
 import re
 import shlex
 import sys
@@ -135,7 +136,7 @@ def numbers(content: dict[str, Any], call: Any = None) -> None:
         content = {**content, "command": call.command, "python": call.python}
     how = RUNNING.get()
     if how.numbers is not None:
-        text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False)
         if how.streams:
             print(text)
         else:
@@ -144,6 +145,16 @@ def numbers(content: dict[str, Any], call: Any = None) -> None:
             wrote(how.numbers)
     if call is not None and how.verbose:
         remark(f"In Python:\n\n{call.python}\n")
+
+
+def _finite(content: Any) -> Any:
+    """Return content with null for numbers that are none: JSON has no other word for them."""
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    unknown = isinstance(content, float) and not math.isfinite(content)
+    return None if unknown else content
 
 
 def show_summary(text: str, status: Status) -> None:

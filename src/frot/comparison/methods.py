@@ -96,7 +96,12 @@ def find_methods(names: Sequence[str] | str) -> list[Method]:
     if not isinstance(names, Iterable):
         raise InputError(f"methods: {brief(names)} is not a list; use some of {', '.join(METHODS)}")
     given = names.split(",") if isinstance(names, str) else list(names)
-    words = [str(word).strip().replace("-", "_") for word in given]
+    if not all(isinstance(name, str) for name in given):
+        raise InputError(
+            f"methods: {brief(names)} is no list of names, such as 'frot, ot'; groups are given by "
+            "name: groups=..."
+        )
+    words = [word.strip().replace("-", "_") for word in given]
     wanted = list(dict.fromkeys(ALIASES.get(word, word) for word in words if word))
     if not wanted:
         raise InputError(f"methods: none given; name some of {', '.join(METHODS)}")
