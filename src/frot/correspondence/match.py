@@ -18,7 +18,7 @@ from frot._base.errors import InputError, require
 from frot._base.validate import check_choice, check_count, check_number
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
-from frot.correspondence.agreement import rigidity
+from frot.correspondence.agreement import Matches, rigidity
 from frot.correspondence.chance import chance
 from frot.correspondence.flow import Flow, Warped, flow_of, look_up
 from frot.correspondence.poses import Pose, Turn
@@ -70,6 +70,9 @@ class Match:
     reflected : bool
         Whether matches were taken for a reflection, since A and B face opposite ways: Hough
         matching then looks for what reflections have in common, and points are read off so.
+    looks : tuple of floats
+        What speaks for a reflection at each look at A: as it is and, where that left it open,
+        mirrored. Two looks have to have more than 1 together. Empty where it was not asked for.
     """
 
     source: Photo
@@ -94,6 +97,7 @@ class Match:
     pose: Pose = Pose()
     rigidity: float = 0.0
     reflected: bool = False
+    looks: tuple[float, ...] = ()
 
     @property
     def home(self) -> Home:
@@ -173,7 +177,7 @@ class Match:
             self.target_ratio, self.source_ratio, self.b, self.a,
             self.alpha, self.phi, self.prior, transport, self.method, self.seconds,
             self.target_cam, self.source_cam, self.transferring.inverse, plan,
-            self.agreement, self.pose, self.rigidity, self.reflected,
+            self.agreement, self.pose, self.rigidity, self.reflected, self.looks,
         )  # fmt: skip
         vars(turned)["inverse"] = self
         return turned
@@ -306,8 +310,8 @@ class Match:
             "turned": None if read.turned is None else read.turned.tolist(),
             "pose": asdict(self.pose),
         }
-        plain = ["alpha", "phi", "prior", "method", "seconds", "agreement", "rigidity", "reflected"]
-        about |= {name: getattr(self, name) for name in plain}
+        plain = ("alpha", "phi", "prior", "method", "seconds", "agreement", "rigidity")
+        about |= {name: getattr(self, name) for name in (*plain, "reflected", "looks")}
         arrays = {
             "source": _packed(self.source.pixels),
             "target": _packed(self.target.pixels),
@@ -346,6 +350,7 @@ class Match:
             "method": self.method,
             "agreement": float(self.agreement),
             "reflected": self.reflected,
+            "looks": [float(look) for look in self.looks],
             "pose": {
                 "name": str(self.pose),
                 **asdict(self.pose.turn),
@@ -414,14 +419,15 @@ def rebuilt(arrays: dict[str, np.ndarray]) -> Match:
     rigid = about.get("rigidity")
     if rigid is None:
         # The first files have none, and are not to be read as if nothing agreed.
-        rigid = rigidity(scores, grids[0], grids[1], Home.of(scores), turned)
+        home = Home.of(scores)
+        rigid = rigidity(Matches.of(scores, grids[0], grids[1], home), home, turned)
     return Match(
         photos[0], photos[1], grids[0], grids[1], ratios[0], ratios[1], arrays["a"], arrays["b"],
         about["alpha"], about["phi"], about["prior"], result, about["method"], about["seconds"],
         arrays.get("source_cam"), arrays.get("target_cam"),
         Transferring(scores, grids[0], grids[1], Home.of(scores), mode, radius, blank, turned),
         plan, about.get("agreement", 0.0), _pose(about.get("pose")), rigid,
-        about.get("reflected", False),
+        about.get("reflected", False), tuple(about.get("looks", ())),
     )  # fmt: skip
 
 
