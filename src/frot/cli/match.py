@@ -340,6 +340,8 @@ def show_match(match: Matched, points: np.ndarray, moved: Moved, rows: int, top:
     say(f"{match.method}: {n:,} to {m:,} cells in {match.seconds:.3g} s")
     if match.pose.tried:
         say(f"A is matched {match.pose.told}")
+    if len(match.looks) > 1:
+        say("A was looked at mirrored, too: it was open which way it faces")
     if match.reflected:
         say("A and B face opposite ways: matches are read off as a reflection")
     result = match.result

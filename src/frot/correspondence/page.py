@@ -133,7 +133,9 @@ def _facts(match: Match) -> list[tuple[str, str]]:
 
 
 def _strength(match: Match) -> str:
-    return f"{match.agreement:.2g}{', of a reflection' if match.reflected else ''}"
+    what = ", of a reflection" if match.reflected else ""
+    twice = " (A was looked at mirrored, too)" if len(match.looks) > 1 else ""
+    return f"{match.agreement:.2g}{what}{twice}"
 
 
 def _rounded(match: Match, sampled: Sampled, heat: HeatRows) -> str:
