@@ -383,3 +383,14 @@ def test_every_option_is_on_the_command_line(name):
 def test_defaults_are_what_their_own_checks_let_pass():
     assert Settings().check() == Settings()
     assert all(option.text.endswith(".") for option in matcher_options().values())
+
+
+def test_it_says_how_often_a_was_looked_at(made, run, tmp_path):
+    a, b = tmp_path / "a.png", tmp_path / "b.png"
+    told = []
+    for reflected, looks in ((False, (-2.0,)), (False, (-0.6, 0.3)), (True, (0.1, 2.0))):
+        made["match"] = replace(made["match"], reflected=reflected, looks=looks)
+        done = run("match", str(a), str(b), "--points", "120,80")
+        words = ("was looked at mirrored", "face opposite ways")
+        told.append(tuple(word in " ".join(done.stdout.split()) for word in words))
+    assert told == [(False, False), (True, False), (True, True)]

@@ -59,6 +59,7 @@ class FakeMatch:
     phi: dict[str, float] | None = field(default_factory=lambda: dict(COSTS))
     agreement: float = 0.5
     reflected: bool = False
+    looks: tuple[float, ...] = ()
     pose: Pose = Pose()
 
     to_dict = Match.to_dict

@@ -11,6 +11,7 @@ from frot.correspondence.agreement import (
     NARROW,
     REFLECTED,
     WIDE,
+    Matches,
     hough,
     hough_bins,
     reflection,
@@ -116,7 +117,8 @@ def rigid(scatter, scale=1.0, home=NUMPY):
     goes = np.roll(np.arange(100).reshape(10, 10), -1, axis=1).ravel()
     some = rng.random(100) < scatter
     goes[some] = rng.permutation(goes[some])
-    return rigidity(home.bring(scale * (np.eye(100)[goes] + 0.01)), grid, grid, home)
+    votes = home.bring(scale * (np.eye(100)[goes] + 0.01))
+    return rigidity(Matches.of(votes, grid, grid, home), home)
 
 
 def test_what_moves_alike_is_rigid():
@@ -131,9 +133,16 @@ def test_a_reflection_is_rigid_where_its_places_are_mirrored():
     grid = Grid(10, 10, 8.0, 19.0)
     votes = np.eye(100)[np.arange(100).reshape(10, 10)[:, ::-1].ravel()]
     mirrored = np.array([[-1.0, 0.0, 3.0], [0.0, 1.0, 0.0]])
-    assert rigidity(votes, grid, grid, NUMPY, mirrored) == 1.0
+    matches = Matches.of(votes, grid, grid, NUMPY)
+    assert rigidity(matches, NUMPY, mirrored) == 1.0
     # Columns next to each other differ by two cells.
-    assert rigidity(votes, grid, grid, NUMPY) == pytest.approx(0.1)
+    assert rigidity(matches, NUMPY) == pytest.approx(0.1)
+
+
+def reflects(votes, source, target, source_size, target_size, home):
+    """What speaks for a reflection, from votes alone."""
+    matches = Matches.of(votes, source, target, home)
+    return reflection(votes, matches, source_size, target_size, home)
 
 
 def placed(source, target, goes, share, home=NUMPY, seed=0):
@@ -145,7 +154,7 @@ def placed(source, target, goes, share, home=NUMPY, seed=0):
     cells = np.where(on, y * target.w + x, rng.integers(target.count, size=source.count))
     votes = np.eye(target.count)[cells] + 0.05 * rng.random((source.count, target.count))
     sizes = (8 * source.h, 8 * source.w), (8 * target.h, 8 * target.w)
-    return reflection(home.bring(votes), source, target, *sizes, home)
+    return reflects(home.bring(votes), source, target, *sizes, home)
 
 
 @pytest.mark.parametrize("home", [NUMPY, Home.of(torch.zeros(1, dtype=torch.float64))])
@@ -166,18 +175,18 @@ def test_what_is_its_own_mirror_image_stays_as_it_is():
     votes = np.eye(grid.count)[cells.ravel()]
     other = np.eye(grid.count)[cells[:, ::-1].ravel()]
     size = (160, 192)
-    assert reflection(votes + 0.95 * other, grid, grid, size, size, NUMPY) < REFLECTED
-    assert reflection(0.8 * votes + other, grid, grid, size, size, NUMPY) > REFLECTED
+    assert reflects(votes + 0.95 * other, grid, grid, size, size, NUMPY) < REFLECTED
+    assert reflects(0.8 * votes + other, grid, grid, size, size, NUMPY) > REFLECTED
 
 
 @pytest.mark.parametrize("votes", [np.zeros((48, 35)), np.ones((48, 35))], ids=["none", "even"])
 def test_where_nothing_is_known_nothing_is_reflected(votes):
-    assert reflection(votes, *HOUGH, *SIZES, NUMPY) < REFLECTED
+    assert reflects(votes, *HOUGH, *SIZES, NUMPY) < REFLECTED
     line = Grid(6, 1, 8.0, 19.0)
-    assert reflection(np.eye(6), line, line, (48, 8), (48, 8), NUMPY) < REFLECTED
+    assert reflects(np.eye(6), line, line, (48, 8), (48, 8), NUMPY) < REFLECTED
 
 
 def test_evidence_does_not_depend_on_the_size_of_votes():
     votes = np.random.default_rng(4).random((HOUGH_SOURCE.count, HOUGH_TARGET.count)) ** 3
-    one = reflection(votes, *HOUGH, *SIZES, NUMPY)
-    assert reflection(1e-3 * votes, *HOUGH, *SIZES, NUMPY) == pytest.approx(one)
+    one = reflects(votes, *HOUGH, *SIZES, NUMPY)
+    assert reflects(1e-3 * votes, *HOUGH, *SIZES, NUMPY) == pytest.approx(one)

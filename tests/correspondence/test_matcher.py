@@ -16,7 +16,7 @@ from frot.correspondence import (
     TorchBackbone,
     cache,
 )
-from frot.correspondence.agreement import STRENGTH, WIDE, hough
+from frot.correspondence.agreement import RIGID_STRENGTH, WIDE, hough
 from frot.correspondence.methods import METHODS
 from frot.correspondence.transfer import TRANSFERS
 from tests.correspondence.small import SIDE, Counting, cat, classifier, convolutions, places
@@ -190,8 +190,8 @@ def test_hough_matching_knows_the_sizes_of_both_photographs(backbone):
     grids = plain.source_grid, plain.target_grid
     sizes = (64, 128), (128, 96)
     assert plain.agreement == 0.0
-    assert voted.agreement == STRENGTH
-    expected = hough(plain.scores, *grids, *sizes, plain.home, STRENGTH, WIDE)
+    assert voted.agreement == RIGID_STRENGTH
+    expected = hough(plain.scores, *grids, *sizes, plain.home, RIGID_STRENGTH, WIDE)
     assert voted.scores == pytest.approx(expected, rel=1e-5)
     full = matcher(backbone, side=128, device="numpy", agreement=1.0)(wide, tall)
     assert full.agreement == 1.0
@@ -271,7 +271,7 @@ def test_features_by_name_are_not_mixed_up_where_pixels_are_the_same(tmp_path, c
     for _ in range(2):
         match = found(tmp_path / "one.png", tmp_path / "two.png")
         # They cannot be seen mirrored: that they move alike is what is known.
-        assert match.agreement == STRENGTH
+        assert match.agreement == RIGID_STRENGTH
         moved = match.transfer([[40.0, 40.0]])
         assert moved.points == pytest.approx(np.array([[56.0, 40.0]]), abs=0.5)
         found = pickle.loads(pickle.dumps(found))

@@ -110,6 +110,16 @@ def unpacked(sampled):
     return sampled.low + sampled.places / 65_535 * span, sampled.sure / 255
 
 
+def test_a_second_look_is_told(tmp_path):
+    seen = []
+    for reflected, looks in ((False, (-2.0,)), (False, (-0.6, 0.3)), (True, (0.1, 2.0))):
+        match = replace(fake_match(), reflected=reflected, looks=looks)
+        page = write_match_page(match, tmp_path / "match.html").read_text()
+        words = ("of a reflection", "A was looked at mirrored, too")
+        seen.append(tuple(word in page for word in words))
+    assert seen == [(False, False), (False, True), (True, True)]
+
+
 @pytest.mark.parametrize(("most", "step"), [(30_000, 2), (12_100, 3), (500, 15)])
 def test_what_is_kept_is_what_transfer_says(most, step):
     match = fake_match()

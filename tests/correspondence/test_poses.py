@@ -1,13 +1,10 @@
-from itertools import product
-
 import numpy as np
 import pytest
 
 from frot import InputError
 from frot._base.arrays import Home
-from frot.correspondence import ArrayBackbone, Matcher, Pose, TorchBackbone, Turn, load_match
+from frot.correspondence import ArrayBackbone, Matcher, TorchBackbone, Turn
 from frot.correspondence._features import Grid
-from frot.correspondence.agreement import STRENGTH
 from frot.correspondence.poses import (
     AS_IS,
     FORWARD,
@@ -21,33 +18,15 @@ from frot.correspondence.poses import (
     own_maps,
     turned_image,
 )
-from tests.correspondence.small import SIDE, cat, convolutions, places
+from tests.correspondence.small import cat, convolutions
+from tests.correspondence.turns import QUARTERS, plainly, went
 
-QUARTERS = [
-    Turn(mirror, angle) for mirror, angle in product((False, True), (0.0, 90.0, 180.0, 270.0))
-]
 STRIDES = (2, 4, 4, 8)
 
 
 @pytest.fixture(scope="module")
 def backbone():
     return TorchBackbone(convolutions())
-
-
-def plainly(image, turn):
-    """Mirrored, then turned by quarters, as NumPy has it."""
-    mirrored = image[:, ::-1] if turn.mirror else image
-    return np.rot90(mirrored, int(turn.angle) // 90)
-
-
-def went(points, turn, size):
-    """Where points are in a photograph of (h, w) that was turned by quarters."""
-    h, w = size
-    x, y = points.T
-    x = w - 1 - x if turn.mirror else x
-    for _ in range(int(turn.angle) // 90):
-        x, y, w, h = y, w - 1 - x, h, w
-    return np.stack([x, y], axis=1)
 
 
 @pytest.mark.parametrize("turn", QUARTERS, ids=str)
@@ -101,87 +80,6 @@ def test_features_come_back_to_their_cells(backbone, turn):
         np.testing.assert_allclose(found.values, back, atol=1e-5)
         if turn == AS_IS:
             np.testing.assert_allclose(found.values, one.values, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("poses", "turn"),
-    [("mirror", Turn(mirror=True)), ("all", Turn(angle=90.0)), ("all", Turn(True, 180.0))],
-    ids=str,
-)
-def test_a_turned_photograph_is_matched_in_its_own_frame(backbone, poses, turn, tmp_path):
-    source = cat(h=97, w=SIDE)
-    target = np.ascontiguousarray(plainly(source, turn))
-    match = Matcher(backbone, side=SIDE, device="cpu", poses=poses)(source, target)
-    assert match.pose.turn == turn
-    assert match.pose.statistic > match.pose.margin == MARGINS[poses]
-    assert match.pose.tried[str(turn)] == match.pose.statistic
-    points = places(97, SIDE, border=24)
-    truth = went(points, turn, (97, SIDE))
-    moved = match.transfer(points)
-    assert np.abs(moved.points - truth).max() < 3.0
-    assert np.abs(match.inverse.transfer(truth).points - points).max() < 3.0
-    assert match.cycle_error(points).max() < 3.0
-    flow = match.flow()
-    x, y = points.astype(int).T
-    assert np.abs(flow.points[y, x] - went(np.stack([x, y], 1), turn, (97, SIDE))).max() < 3.5
-    inner = (slice(20, -20), slice(20, -20))
-    assert np.abs(match.warp().pixels - target)[inner].mean() < 0.06
-    # The plan is one between A's own cells and B's.
-    assert match.result is not None
-    assert match.result.lower <= match.result.value <= match.result.upper
-    assert match.plan is not None
-    np.testing.assert_allclose(match.plan.sum(axis=1), match.a, atol=1e-6)
-    again = load_match(match.save(tmp_path / "turned.npz"))
-    assert again.pose == match.pose
-    np.testing.assert_array_equal(again.transfer(points).points, moved.points)
-
-
-def test_what_is_as_it_is_stays_so(backbone):
-    plain = Matcher(backbone, side=SIDE, device="cpu")
-    ours, theirs = (one(cat(), cat(x=76)) for one in (plain.with_settings(poses="mirror"), plain))
-    assert ours.pose.turn == AS_IS
-    assert ours.pose.statistic < 0.0
-    assert theirs.pose == Pose()
-    np.testing.assert_array_equal(ours.scores, theirs.scores)
-
-
-def test_what_faces_the_other_way_is_read_as_a_reflection(backbone, tmp_path):
-    plain = Matcher(backbone, side=SIDE, device="cpu")
-    mirrored = np.ascontiguousarray(cat()[:, ::-1])
-    posed = plain.with_settings(poses="mirror")
-    found = [
-        way(cat(), to) for way, to in ((plain, cat(x=76)), (plain, mirrored), (posed, mirrored))
-    ]
-    assert [one.reflected for one in found] == [False, True, False]
-    assert [one.agreement for one in found] == [STRENGTH] * 3
-    # A was never looked at mirrored.
-    match = found[1]
-    assert match.pose == Pose()
-    points = places(border=24)
-    truth = points * [-1.0, 1.0] + [SIDE - 1.0, 0.0]
-    off = np.linalg.norm(match.transfer(points).points - truth, axis=1)
-    as_displacements = plain.with_settings(agreement=STRENGTH)(cat(), mirrored)
-    assert not as_displacements.reflected
-    others = np.linalg.norm(as_displacements.transfer(points).points - truth, axis=1)
-    assert np.median(off) < 0.5 * np.median(others)
-    assert match.rigidity > 2.0 * as_displacements.rigidity
-    # There and back again, in files too.
-    assert match.inverse.reflected
-    again = load_match(match.save(tmp_path / "reflected.npz"))
-    assert again.reflected
-    assert again.rigidity == match.rigidity
-    np.testing.assert_array_equal(
-        again.transfer(points).confidence, match.transfer(points).confidence
-    )
-
-
-def test_frames_of_a_video_are_turned_too(backbone):
-    frames = [cat(), np.ascontiguousarray(cat()[:, ::-1])]
-    matcher = Matcher(backbone, side=SIDE, device="cpu", poses="mirror")
-    last = list(matcher.track(frames, [[40.0, 60.0]]))[-1]
-    assert last.match is not None
-    assert last.match.pose.turn.mirror
-    assert last.points == pytest.approx(np.array([[SIDE - 41.0, 60.0]]), abs=3.0)
 
 
 def test_evidence_is_for_neighbours_that_stay_so():

@@ -48,9 +48,6 @@ if TYPE_CHECKING:
     from frot.correspondence.match import Match as Matched
     from frot.correspondence.transfer import Transfer as Moved
 
-__all__ = ["make_matcher", "match", "option", "split_options", "takes_matcher"]
-
-
 PANELS = {"Matching": matcher_options(), "ONNX files": ONNX_OPTIONS}
 
 
@@ -341,6 +338,8 @@ def show_match(match: Matched, points: np.ndarray, moved: Moved, rows: int, top:
     say(f"{match.method}: {n:,} to {m:,} cells in {match.seconds:.3g} s")
     if match.pose.tried:
         say(f"A is matched {match.pose.told}")
+    if len(match.looks) > 1:
+        say("A was looked at mirrored, too: it was open which way it faces")
     if match.reflected:
         say("A and B face opposite ways: matches are read off as a reflection")
     result = match.result

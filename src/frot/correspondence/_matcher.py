@@ -31,17 +31,9 @@ from frot.correspondence._features import (
     staircase,
     state_of,
 )
-from frot.correspondence._photo import MIN_SIDE, Photo, is_blank
-from frot.correspondence.agreement import (
-    AUTO,
-    NARROW,
-    REFLECTED,
-    STRENGTH,
-    WIDE,
-    hough,
-    reflection,
-    rigidity,
-)
+from frot.correspondence._looks import Look, Looks, read_off
+from frot.correspondence._photo import Photo, is_blank
+from frot.correspondence._pose_search import coarse_matcher, search_poses
 from frot.correspondence.backbones import SomeLayers, resolve_backbone
 from frot.correspondence.backbones.wrappers import whole
 from frot.correspondence.cache import CachedBackbone, FeatureCache, FeatureMemory, PhotoMemory
@@ -56,27 +48,19 @@ from frot.correspondence.layers import (
 )
 from frot.correspondence.many import Tracked, match_many, track_points
 from frot.correspondence.match import Match
-from frot.correspondence.methods import METHODS, MatchProblem, Outcome, votes_between
+from frot.correspondence.methods import METHODS, MatchProblem, Outcome
 from frot.correspondence.poses import (
-    AS_IS,
     MIRRORED,
-    POSES,
     Pose,
-    Taps,
     Turn,
-    choose,
-    evidence,
     frame_of,
     own_maps,
     turned_image,
 )
 from frot.correspondence.settings import PRESETS, Settings, at_least
-from frot.correspondence.transfer import Transferring
 
 if TYPE_CHECKING:
     from frot.correspondence.cuda.pair import PairPlanner
-
-__all__ = ["Matcher"]
 
 # Layers that were chosen on validation sets for the methods that need such a choice: numbers of
 # maps of ResNets, the stem being 0.
@@ -86,14 +70,8 @@ PUBLISHED_LAYERS: dict[tuple[str, str], tuple[int, ...]] = {
     ("hpf", "resnet50"): (0, 9, 10, 11, 12, 13),
     ("scot", "resnet50"): (0, 11, 12, 13),
 }
-# Poses are told apart long before plans are as sharp as they will be.
-COARSE_TOL = 1e-2
 # With fewer cells all displacements agree, whatever the photographs show.
 FEWEST_CELLS = 4
-# Where places of a reflection are: what is common to its matches is then a displacement.
-MIRRORED_PLACES = np.column_stack([MIRRORED.matrix, np.zeros(2)])
-# Of many poses so many are compared by their plans.
-FEW_TURNS = 3
 
 
 class Matcher:
@@ -304,72 +282,20 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         with device_room("side", needed_room(*cells), "use a smaller side or a larger stride"):
             features, pose = self.posed(features)
             return finish(
-                lambda: self.solve(features),
-                lambda outcome: replace(
-                    self.match(features, outcome), pose=pose, seconds=time.perf_counter() - began
+                lambda: self.looks(features),
+                lambda looks: replace(
+                    self._read_off(looks), pose=pose, seconds=time.perf_counter() - began
                 ),
             )
 
     def posed(self, pair: PairFeatures) -> tuple[PairFeatures, Pose]:
         """Return two photographs' features with A in the pose that suits B best, and that pose."""
-        turns, which = POSES[self.settings.poses], self.settings.poses
-        if not turns or pair.source.blank or pair.target.blank:
+        if self.settings.poses == "none" or pair.source.blank or pair.target.blank:
             return pair, Pose()
-        pose, one = self._compared(pair, which)
-        if pose.turn == AS_IS:
-            return pair, pose
-        layers = self.layer_pair(one, pair.target)
-        return replace(pair, source=one, layers=layers), pose
-
-    def _compared(self, pair: PairFeatures, which: str) -> tuple[Pose, PhotoFeatures]:
-        """Return the pose that suits B best and what the network sees in the best of the others.
-
-        Poses are compared on cells twice as far apart, which takes a sixteenth of the work.
-        """
-        # How A lies does not depend on the method.
         stride = 2.0 * pair.layers.source_grid.stride
         if self._coarse is None or self._coarse.settings.stride != stride:
-            self._coarse = self.with_settings(
-                method="frot", stride=stride, steps=0, tol=COARSE_TOL, prior="coherence",
-                eta=Settings.eta, eps=Settings.eps, normalise="none",
-            )  # fmt: skip
-        coarse = self._coarse
-        found = {AS_IS: coarse._evidence(pair.source, pair)}
-        best, one = -np.inf, pair.source
-        for turn in self._promising(pair, POSES[which]):
-            seen = self.turned(pair.source, turn)
-            found[turn] = coarse._evidence(seen, pair)
-            if (total := sum(found[turn].values())) > best:
-                best, one = total, seen
-        return choose(found, which), one
-
-    def _promising(self, pair: PairFeatures, turns: Sequence[Turn]) -> Sequence[Turn]:
-        """The turns worth a look: where there are many, those most coherent at half the side."""
-        if len(turns) <= FEW_TURNS:
-            return turns
-        assert self.settings.side is not None
-        small = self.with_settings(side=max(self.settings.side // 2, MIN_SIDE))
-        one, other = small.features(pair.source.photo), small.features(pair.target.photo)
-        coherent = {
-            turn: small.layer_pair(small.turned(one, turn), other).coherences.mean()
-            for turn in turns
-        }
-        return sorted(turns, key=lambda turn: -coherent[turn])[:FEW_TURNS]
-
-    def _evidence(self, one: PhotoFeatures, pair: PairFeatures) -> dict[str, float]:
-        """What speaks for seeing A as it is seen here; the pair has finer cells."""
-        layers = self.layer_pair(one, pair.target)
-        fine = (pair.layers.source_grid, pair.a), (pair.layers.target_grid, pair.b)
-        grids = (layers.source_grid, layers.target_grid)
-        a, b = (_coarser(*side, grid) for side, grid in zip(fine, grids, strict=True))
-        coarse = PairFeatures(one, pair.target, layers, a, b)
-        try:
-            solved = self.solve(coarse).votes
-        except Interrupted:
-            # Nothing that was solved so far is an answer.
-            raise KeyboardInterrupt from None
-        votes, grid, _ = _seen_frame(coarse, solved)
-        return evidence(layers.coherences, votes, grid, layers.target_grid, layers.home)
+            self._coarse = coarse_matcher(self, stride)
+        return search_poses(self, self._coarse, pair)
 
     def turned(self, one: PhotoFeatures, turn: Turn) -> PhotoFeatures:
         """Return a photograph's features with the network looking at it turned.
@@ -471,10 +397,43 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         )
         return METHODS[self.settings.method](problem)
 
+    def looks(self, pair: PairFeatures) -> Looks:
+        """Return what the method makes of two photographs, by a second look at A where needed.
+
+        That is where the first leaves open whether A and B face opposite ways.
+        """
+        first = finish(lambda: self.solve(pair), lambda outcome: self._first(pair, outcome))
+        return self._looked_again(first)
+
+    def _first(self, pair: PairFeatures, outcome: Outcome) -> Looks:
+        return Looks(outcome, Look.of(pair, outcome.votes, self.settings.edges))
+
+    def _looked_again(self, looks: Looks) -> Looks:
+        """Look at A mirrored, where it is open which way it faces and the network can."""
+        if not looks.asked(self.settings) or knows_names(self.backbone) or not looks.open:
+            return looks
+        pair = looks.first.pair
+        one = self.turned(pair.source, MIRRORED)
+        mirrored = replace(pair, source=one, layers=self.layer_pair(one, pair.target))
+        try:
+            votes = self.solve(mirrored).votes
+        except Interrupted as stop:
+            # The first look is an answer by itself.
+            raise Interrupted(looks) from stop.__cause__
+        return replace(looks, mirrored=Look.of(pair, votes, self.settings.edges))
+
     def match(self, pair: PairFeatures, outcome: Outcome) -> Match:
-        """Return the match that an outcome amounts to, after Hough matching where asked."""
+        """Return the match that an outcome amounts to, after Hough matching where asked.
+
+        There is a second look at A where that is needed.
+        """
+        first = self._first(pair, outcome)
+        return finish(lambda: self._looked_again(first), self._read_off)
+
+    def _read_off(self, looks: Looks) -> Match:
+        pair, outcome = looks.first.pair, looks.outcome
         one, other, layers = pair.source, pair.target, pair.layers
-        transferring, found = self._transferring(pair, outcome.votes)
+        transferring, found = read_off(looks, self.settings)
         return Match(
             one.photo, other.photo, layers.source_grid, layers.target_grid,
             one.ratio, other.ratio, pair.a, pair.b,
@@ -594,45 +553,6 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             return with_cells(maps, at_least(stride))
         return with_cells(maps, stride, exact=True)
 
-    def _transferring(self, pair: PairFeatures, votes: Any) -> tuple[Transferring, dict[str, Any]]:
-        """Return the scores, ready to be read off, and what was found on the way."""
-        settings, layers = self.settings, pair.layers
-        grids = (layers.source_grid, layers.target_grid)
-        seen = pair.source.seen
-        turned = None if seen is None else seen.frame.affine()
-        blank = pair.source.blank or pair.target.blank
-        if not settings.edges:
-            sizes = (pair.source.size, pair.target.size)
-            inside = grids[0].inside(sizes[0]), grids[1].inside(sizes[1])
-            votes = votes_between(votes, *inside, layers.home)
-        strength, scores, reflected = 0.0, votes, False
-        if settings.hough:
-            fitting = 0.0 if blank else STRENGTH
-            strength = fitting if settings.agreement == AUTO else float(settings.agreement)
-            scores, reflected = self._agreeing(pair, votes, strength)
-            turned = MIRRORED_PLACES if reflected else turned
-        ready = Transferring(
-            scores, *grids, layers.home, settings.transfer, settings.radius, blank, turned
-        )
-        rigid = rigidity(votes, *grids, layers.home, turned)
-        return ready, {"agreement": strength, "reflected": reflected, "rigidity": rigid}
-
-    def _agreeing(self, pair: PairFeatures, votes: Any, strength: float) -> tuple[Any, bool]:
-        """Return votes after Hough matching, and whether they are taken for a reflection."""
-        if not strength:
-            return votes, False
-        layers, auto = pair.layers, self.settings.agreement == AUTO
-        seen, grid, size = _seen_frame(pair, votes)
-        places = (grid, layers.target_grid, size, pair.target.size, layers.home)
-        # What was turned was turned because that is better.
-        reflected = auto and pair.source.seen is None and reflection(seen, *places) > REFLECTED
-        smoothing = WIDE if auto else NARROW
-        scores = hough(seen, *places, strength, smoothing, reflected)
-        if pair.source.seen is not None:
-            own = pair.source.seen.frame.seen(layers.source_grid, grid)
-            scores = Taps.of(own, grid, edges=True).rows(scores, layers.home)
-        return scores, reflected
-
     def _mass(self, seen: PhotoFeatures, mask: Any, grid: Grid, name: str) -> np.ndarray:
         if mask is not None:
             return mask_mass(mask, seen.ratio, grid, name)
@@ -650,24 +570,6 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         standard = self._sized(Settings()).parts
         given = [f"{k}={v!r}" for k, v in self.settings.parts.items() if v != standard[k]]
         return f"Matcher({', '.join([self.backbone.name, *given])})"
-
-
-def _seen_frame(pair: PairFeatures, votes: Any) -> tuple[Any, Grid, tuple[int, int]]:
-    """Return votes of A's cells as the network saw A, the cells there, and the size in pixels."""
-    layers, seen = pair.layers, pair.source.seen
-    if seen is None or layers.turned is None:
-        return votes, layers.source_grid, pair.source.size
-    grid = layers.turned[layers.grid_of].grid
-    own = layers.source_grid
-    taps = Taps.of(seen.frame.back(grid, own), own, edges=False)
-    return taps.rows(votes, layers.home), grid, seen.frame.size
-
-
-def _coarser(fine: Grid, mass: np.ndarray, grid: Grid) -> np.ndarray:
-    """Weights of a coarser grid's cells, sampled from those of a finer one."""
-    found = Taps.of(grid.centres / fine.stride, fine, edges=True).matrix @ mass
-    total = found.sum()
-    return found / total if total > 0.0 else np.full(grid.count, 1.0 / grid.count)
 
 
 def _named(names: Sequence[str], values: Any) -> dict[str, float]:

@@ -3,13 +3,14 @@
 What stands still in both photographs moves by the same displacement all over, and votes for that
 one are worth more. Where things face opposite ways no displacement is common, but the sum of the
 places across is: right matches lie on a reflection. Votes are counted both ways, and which of the
-two counts has the higher peak says, without labels and without a second look, which it is.
+two counts has the higher peak says, without labels, which it is: mostly by one look, and where
+that leaves it open by a second look at the source, mirrored (`frot.correspondence._looks`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,29 +18,22 @@ import numpy as np
 from frot._base.arrays import Home, to_numpy
 from frot.correspondence._features import Grid
 
-__all__ = [
-    "AUTO",
-    "NARROW",
-    "REFLECTED",
-    "STRENGTH",
-    "WIDE",
-    "hough",
-    "hough_bins",
-    "reflection",
-    "rigidity",
-]
-
 # Bins of displacement in all, and the smoothing's spread and reach in bins, as in the original.
 BINS = 8192
 NARROW = (7 / 2.0 / 2.354, 3)
 
 AUTO = "auto"
 # What "auto" does, chosen on pairs of cars and of four species of birds with two networks: the
-# strength, and the smoothing. That is wider than the original's, so that votes for far places lose
-# and those for close ones are not moved. From this evidence on matches are taken for a reflection.
-STRENGTH = 0.5
+# strength, of pairs that bend and of those that are more rigid than so much, and the smoothing.
+# That is wider than the original's, so that votes for far places lose and those for close ones are
+# not moved.
+STRENGTH, RIGID_STRENGTH, RIGID = 0.5, 0.75, 0.1
 WIDE = (3.0, 9)
-REFLECTED = -0.5
+# From this evidence on it is open which way things face, and the source is looked at mirrored; the
+# evidence of both looks together has to exceed the second. What is its own mirror image has as
+# much for a reflection in the one as against it in the other. Where there is no second look the
+# first has to exceed the last.
+OPEN, CONFIRMED, REFLECTED = -0.75, 1.0, -0.5
 # Cells across and down within which the order of two matches is looked at, and by how many cells
 # they may be off.
 ACROSS, DOWN = (2, 4), 4
@@ -168,15 +162,52 @@ def hough(
     return counted.scored(agreed)
 
 
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """The best matches of the source's cells and of the target's, found once for all who ask.
+
+    Attributes
+    ----------
+    there, back : integer arrays of shape (n,) and (m,)
+        The number of the cell of the other side with the most votes.
+    voting : bool array of shape (n,)
+        Which cells of the source have votes at all.
+    source, target : Grid
+    """
+
+    there: np.ndarray
+    back: np.ndarray
+    voting: np.ndarray
+    source: Grid
+    target: Grid
+
+    @classmethod
+    def of(cls, votes: Any, source: Grid, target: Grid, home: Home) -> Matches:
+        """Find the matches of votes, (n, m)."""
+        xp = home.xp
+        best = [xp.argmax(votes, axis=axis) for axis in (1, 0)]
+        some = xp.astype(xp.max(votes, axis=1) > 0.0, best[0].dtype)
+        # One wait for all.
+        found = to_numpy(xp.concat([*best, some]))
+        n, m = source.count, target.count
+        return cls(found[:n], found[n : n + m], found[n + m :] > 0, source, target)
+
+    @cached_property
+    def mutual(self) -> np.ndarray:
+        """Which matches lead back to within a cell, (n,)."""
+        centres = self.source.centres
+        apart = np.abs(centres[self.back[self.there]] - centres).max(axis=1)
+        return (apart <= self.source.stride) & self.voting
+
+
 def reflection(
     votes: Any,
-    source_grid: Grid,
-    target_grid: Grid,
+    matches: Matches,
     source_size: tuple[int, int],
     target_size: tuple[int, int],
     home: Home,
 ) -> float:
-    r"""Return what speaks for things that face opposite ways; from -0.5 on more than against it.
+    r"""Return what speaks for things that face opposite ways, less what speaks against it.
 
     .. math:: \log \frac{\max k * h'_r}{\max k * h'_d} + \frac12 \log \frac{r + 10}{d + 40}
 
@@ -188,57 +219,43 @@ def reflection(
 
     Parameters
     ----------
-    votes, source_grid, target_grid, source_size, target_size, home :
+    votes : array of shape (n, m)
+    matches : Matches
+        Of these votes.
+    source_size, target_size, home :
         As of `hough`.
 
     Examples
     --------
     >>> grid, home = Grid(8, 8, 8.0, 19.0), Home.of(np.zeros(1))
     >>> there = np.arange(64).reshape(8, 8)
-    >>> [
-    ...     reflection(np.eye(64)[cells.ravel()], grid, grid, (64, 64), (64, 64), home) > -0.5
-    ...     for cells in (there, there[:, ::-1])
-    ... ]
-    [False, True]
+    >>> for cells in (there, there[:, ::-1]):
+    ...     votes = np.eye(64)[cells.ravel()]
+    ...     matches = Matches.of(votes, grid, grid, home)
+    ...     print(reflection(votes, matches, (64, 64), (64, 64), home) > REFLECTED)
+    False
+    True
     """
-    grids, sizes = (source_grid, target_grid), (source_size, target_size)
+    places = (matches.source, matches.target, source_size, target_size, home)
     # One wait for both.
     peaks = to_numpy(
-        home.xp.stack(
-            [_Counted.of(votes, *grids, *sizes, home, way).peak() for way in (True, False)]
-        )
+        home.xp.stack([_Counted.of(votes, *places, way).peak() for way in (True, False)])
     )
     least = np.finfo(np.float32).tiny
     higher = float(np.diff(np.log(np.maximum(peaks[::-1].astype(float), least)))[0])
-    there, mutual = _mutual(votes, source_grid, target_grid, home)
-    return higher + 0.5 * _reversed(there, mutual, source_grid, target_grid)
+    return higher + 0.5 * _reversed(matches)
 
 
-def _mutual(
-    votes: Any, source_grid: Grid, target_grid: Grid, home: Home
-) -> tuple[np.ndarray, np.ndarray]:
-    """Best matches of the source's cells, (n,), and which of them lead back to within a cell."""
-    xp = home.xp
-    best = [xp.argmax(votes, axis=axis) for axis in (1, 0)]
-    some = xp.astype(xp.max(votes, axis=1) > 0.0, best[0].dtype)
-    # One wait for all.
-    found = to_numpy(xp.concat([*best, some]))
-    n, m = source_grid.count, target_grid.count
-    there, back, voting = found[:n], found[n : n + m], found[n + m :]
-    centres = source_grid.centres
-    apart = np.abs(centres[back[there]] - centres).max(axis=1)
-    return there, (apart <= source_grid.stride) & (voting > 0)
-
-
-def _reversed(there: np.ndarray, mutual: np.ndarray, source: Grid, target: Grid) -> float:
+def _reversed(matches: Matches) -> float:
     """How many more pairs of matches are in the other order across than in the same, a logarithm.
 
     Of pairs that are as far apart in the target as in the source.
     """
+    source = matches.source
     shape = (source.h, source.w)
-    on = mutual.reshape(shape)
+    on = matches.mutual.reshape(shape)
     # In cells of the source.
-    x, y = (target.centres[there].T / source.stride).reshape(2, *shape)
+    x, y = (matches.target.centres[matches.there].T / source.stride).reshape(2, *shape)
     same = other = 0
     for dx in range(ACROSS[0], ACROSS[1] + 1):
         for dy in range(-DOWN, DOWN + 1):
@@ -253,13 +270,7 @@ def _reversed(there: np.ndarray, mutual: np.ndarray, source: Grid, target: Grid)
     return float(np.log((other + ADDED[0]) / (same + ADDED[1])))
 
 
-def rigidity(
-    votes: Any,
-    source_grid: Grid,
-    target_grid: Grid,
-    home: Home,
-    turned: np.ndarray | None = None,
-) -> float:
+def rigidity(matches: Matches, home: Home, turned: np.ndarray | None = None) -> float:
     r"""Return the chance that two of the mutual best matches move alike, from 0 to 1.
 
     .. math:: \Pr_{i, i' \in \mathcal{M}} \big[\, \|d_i - d_{i'}\|_\infty \le r \,\big],
@@ -269,22 +280,33 @@ def rigidity(
     and r a twentieth of the source's longer side. It needs no label; 0 where nothing is mutual.
     With `turned`, matrix and shift of shape (2, 3), displacements are those from the turned places.
     """
-    there, mutual = _mutual(votes, source_grid, target_grid, home)
-    some = np.flatnonzero(mutual)
+    source = matches.source
+    some = np.flatnonzero(matches.mutual)
     # So many say as much as all.
     some = some[:: -(-len(some) // MOST) or 1]
-    places = source_grid.centres[some]
+    places = source.centres[some]
     if turned is not None:
         places = places @ turned[:, :2].T + turned[:, 2]
-    moves = target_grid.centres[there[some]] - places
+    moves = matches.target.centres[matches.there[some]] - places
     if not len(moves):
         return 0.0
     xp = home.xp
-    reach = source_grid.stride * max(ALIKE * max(source_grid.h, source_grid.w), 1.0)
+    reach = source.stride * max(ALIKE * max(source.h, source.w), 1.0)
     x, y = home.bring(np.ascontiguousarray(moves.T))
     alike = xp.abs(x[:, None] - x[None, :]) <= reach
     alike = alike & (xp.abs(y[:, None] - y[None, :]) <= reach)
     return float(xp.count_nonzero(alike)) / len(moves) ** 2
+
+
+def suited_strength(rigid: float) -> float:
+    """Return the strength of Hough matching that suits a pair of this rigidity.
+
+    Examples
+    --------
+    >>> suited_strength(0.05), suited_strength(0.2)
+    (0.5, 0.75)
+    """
+    return RIGID_STRENGTH if rigid > RIGID else STRENGTH
 
 
 def _one_hot(

@@ -18,7 +18,7 @@ from frot._base.files import load, write_archive
 from frot._base.validate import check_choice, check_count, check_number
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
-from frot.correspondence.agreement import rigidity
+from frot.correspondence.agreement import Matches, rigidity
 from frot.correspondence.chance import chance
 from frot.correspondence.flow import Flow, Warped, flow_of, look_up
 from frot.correspondence.poses import Pose, Turn
@@ -30,10 +30,10 @@ from frot.problem.result import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Match", "load_match", "rebuilt"]
-
 # What files have as it is.
-_PLAIN = ("alpha", "phi", "prior", "method", "seconds", "agreement", "rigidity", "reflected")
+_PLAIN = (
+    "alpha", "phi", "prior", "method", "seconds", "agreement", "rigidity", "reflected", "looks",
+)  # fmt: skip
 # Layers in a notebook; more would not be read.
 SHOWN = 6
 
@@ -72,6 +72,9 @@ class Match:
     reflected : bool
         Whether matches were taken for a reflection, since A and B face opposite ways: Hough
         matching then looks for what reflections have in common, and points are read off so.
+    looks : tuple of floats
+        What speaks for a reflection at each look at A: as it is and, where that left it open,
+        mirrored. Two looks have to have more than 1 together. Empty where it was not asked for.
     """
 
     source: Photo
@@ -96,6 +99,7 @@ class Match:
     pose: Pose = Pose()
     rigidity: float = 0.0
     reflected: bool = False
+    looks: tuple[float, ...] = ()
 
     @property
     def home(self) -> Home:
@@ -175,7 +179,7 @@ class Match:
             self.target_ratio, self.source_ratio, self.b, self.a,
             self.alpha, self.phi, self.prior, transport, self.method, self.seconds,
             self.target_cam, self.source_cam, self.transferring.inverse, plan,
-            self.agreement, self.pose, self.rigidity, self.reflected,
+            self.agreement, self.pose, self.rigidity, self.reflected, self.looks,
         )  # fmt: skip
         vars(turned)["inverse"] = self
         return turned
@@ -347,6 +351,7 @@ class Match:
             "method": self.method,
             "agreement": float(self.agreement),
             "reflected": self.reflected,
+            "looks": [float(look) for look in self.looks],
             "pose": {
                 "name": str(self.pose),
                 **asdict(self.pose.turn),
@@ -417,14 +422,15 @@ def rebuilt(arrays: dict[str, np.ndarray]) -> Match:
     pose = Pose() if pose is None else Pose(**{**pose, "turn": Turn(**pose["turn"])})
     if rigid is None:
         # They are not to be read as if nothing agreed.
-        rigid = rigidity(scores, grids[0], grids[1], Home.of(scores), turned)
+        home = Home.of(scores)
+        rigid = rigidity(Matches.of(scores, grids[0], grids[1], home), home, turned)
     return Match(
         photos[0], photos[1], grids[0], grids[1], ratios[0], ratios[1], arrays["a"], arrays["b"],
         about["alpha"], about["phi"], about["prior"], result, about["method"], about["seconds"],
         arrays.get("source_cam"), arrays.get("target_cam"),
         Transferring(scores, grids[0], grids[1], Home.of(scores), mode, radius, blank, turned),
         plan, about.get("agreement", 0.0), pose, rigid,
-        about.get("reflected", False),
+        about.get("reflected", False), tuple(about.get("looks", ())),
     )  # fmt: skip
 
 

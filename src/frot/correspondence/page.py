@@ -26,8 +26,6 @@ from frot.show.page import check_page, data_address, render, save_page
 if TYPE_CHECKING:
     from frot.correspondence.match import Match
 
-__all__ = ["HeatRows", "Sampled", "heat_rows", "sample", "write_match_page"]
-
 # A screen has room for two of these side by side.
 _LONGEST = 1_000
 # From black over purple and orange to pale yellow: stops of matplotlib's "inferno".
@@ -116,12 +114,11 @@ def write_match_page(
 
 
 def _facts(match: Match) -> list[tuple[str, str]]:
-    reflected = ", of a reflection" if match.reflected else ""
     facts = [
         ("Method", match.method),
         ("Cells", f"{len(match.a):,} of A to {len(match.b):,} of B"),
         ("Pose of A", match.pose.told),
-        ("Strength of Hough matching", f"{match.agreement:.2g}{reflected}"),
+        ("Strength of Hough matching", _strength(match)),
         ("Time", f"{match.seconds:.3g} s"),
     ]
     result = match.result
@@ -132,6 +129,12 @@ def _facts(match: Match) -> list[tuple[str, str]]:
             ("Solver", result.solver),
         ]
     return facts
+
+
+def _strength(match: Match) -> str:
+    what = ", of a reflection" if match.reflected else ""
+    twice = " (A was looked at mirrored, too)" if len(match.looks) > 1 else ""
+    return f"{match.agreement:.2g}{what}{twice}"
 
 
 def _rounded(match: Match, sampled: Sampled, heat: HeatRows) -> str:

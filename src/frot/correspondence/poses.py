@@ -17,22 +17,10 @@ import numpy as np
 from scipy.ndimage import affine_transform
 from scipy.sparse import csr_array
 
-from frot._base.arrays import Home, to_numpy
+from frot._base.arrays import Home
 from frot.correspondence._coherence import forwardness, kept_neighbours
 from frot.correspondence._features import FeatureMap, Grid
-from frot.correspondence.agreement import rigidity
-
-__all__ = [
-    "POSES",
-    "Frame",
-    "Pose",
-    "Turn",
-    "choose",
-    "evidence",
-    "frame_of",
-    "own_maps",
-    "turned_image",
-]
+from frot.correspondence.agreement import Matches, rigidity
 
 
 @dataclass(frozen=True)
@@ -345,18 +333,21 @@ def evidence(coherences: np.ndarray, votes: Any, source: Grid, target: Grid, hom
         The cells of the turned frame and of B.
     home : Home
     """
-    xp = home.xp
-    some = to_numpy(xp.sum(votes, axis=1)) > 0.0
-    there, back = (to_numpy(xp.argmax(votes, axis=axis)) for axis in (1, 0))
+    found = Matches.of(votes, source, target, home)
     kept, order = (
-        np.array([measure(there, source, target, some), measure(back, target, source)])
+        np.array(
+            [
+                measure(found.there, source, target, found.voting),
+                measure(found.back, target, source),
+            ]
+        )
         for measure in (kept_neighbours, forwardness)
     )
     raw = {
         "coherence": _logarithm(float(np.mean(coherences))),
         "plan": 0.5 * _logarithm(float(kept.prod())),
         "direction": float(order.mean()),
-        "rigidity": _logarithm(rigidity(votes, source, target, home) + LEAST_RIGID),
+        "rigidity": _logarithm(rigidity(found, home) + LEAST_RIGID),
     }
     return {name: raw[name] / SPREADS[name] for name in raw}
 

@@ -23,16 +23,6 @@ from frot.correspondence.poses import POSES
 from frot.correspondence.transfer import TRANSFERS
 from frot.problem.terms import NORMALISATIONS
 
-__all__ = [
-    "NETWORK_OPTIONS",
-    "ONNX_OPTIONS",
-    "PRESETS",
-    "Option",
-    "Settings",
-    "at_least",
-    "matcher_options",
-]
-
 PRIORS = ("coherence", "uniform")
 # Longer sides of photographs: a little more than what most networks were trained on, and for those
 # that were trained on larger images more. Chosen on pairs of cars.
@@ -161,8 +151,9 @@ class Settings:
         Whether votes are weighed by regularised Hough matching.
     agreement : float or "auto"
         How strongly: votes are multiplied by the agreement on their displacement to this power.
-        1 is the original's; "auto" takes 0.5, with a wider smoothing, and agreement on a
-        reflection where votes agree on that rather than on a displacement; see `Match.reflected`.
+        1 is the original's. "auto" takes 0.5, or 0.75 where matches move alike, with a wider
+        smoothing; and agreement on a reflection where A and B face opposite ways, for which A is
+        looked at mirrored, too, where votes leave it open; see `Match.reflected`, `Match.looks`.
     poses : {"none", "mirror", "all"}
         Whether A is also tried mirrored, or also turned by eighths, mirrored or not, and at 0.7
         and 1.4 times its size; see `Match.pose`.

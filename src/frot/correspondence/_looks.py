@@ -1,0 +1,191 @@
+"""Looks at two photographs: what their cells vote for, which way things face, and the scores.
+
+Mostly one look is enough. Where its votes leave open whether things face opposite ways, A is looked
+at a second time, mirrored: the network sees the mirrored photograph, and votes are those of A's own
+cells all the same. On things that face opposite ways both looks find a reflection. What is its own
+mirror image has, mirrored, the votes of the first look the other way round: as much as the one
+finds for a reflection the other finds against it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from frot.correspondence._features import Grid
+from frot.correspondence.agreement import (
+    AUTO,
+    CONFIRMED,
+    NARROW,
+    OPEN,
+    REFLECTED,
+    WIDE,
+    Matches,
+    hough,
+    reflection,
+    rigidity,
+    suited_strength,
+)
+from frot.correspondence.layers import PairFeatures
+from frot.correspondence.methods import Outcome, votes_between
+from frot.correspondence.poses import MIRRORED, Taps
+from frot.correspondence.settings import Settings
+from frot.correspondence.transfer import Transferring
+
+# Where places of a reflection are: what is common to its matches is then a displacement.
+MIRRORED_PLACES = np.column_stack([MIRRORED.matrix, np.zeros(2)])
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """The votes of one look.
+
+    Attributes
+    ----------
+    pair : PairFeatures
+        The photographs whose own cells vote.
+    votes : array of shape (n, m)
+        Before Hough matching.
+    """
+
+    pair: PairFeatures
+    votes: Any
+
+    @classmethod
+    def of(cls, pair: PairFeatures, votes: Any, edges: bool) -> Look:
+        """Take votes; those of cells that see beyond the photographs only with their `edges`."""
+        if edges:
+            return cls(pair, votes)
+        layers = pair.layers
+        rows = layers.source_grid.inside(pair.source.size)
+        columns = layers.target_grid.inside(pair.target.size)
+        return cls(pair, votes_between(votes, rows, columns, layers.home))
+
+    @cached_property
+    def matches(self) -> Matches:
+        """The cells' best matches."""
+        layers = self.pair.layers
+        return Matches.of(self.votes, layers.source_grid, layers.target_grid, layers.home)
+
+    @cached_property
+    def reflection(self) -> float:
+        """What speaks for things that face opposite ways."""
+        sizes = self.pair.source.size, self.pair.target.size
+        return reflection(self.votes, self.matches, *sizes, self.pair.layers.home)
+
+
+@dataclass(frozen=True, eq=False)
+class Looks:
+    r"""All looks at two photographs.
+
+    Things face opposite ways if :math:`R_1 + R_2 > 1`, with R the evidence for a reflection of the
+    first look and of the second. Then votes are those of both, :math:`\sqrt{V_1 V_2}`.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        What the method made of the first.
+    first : Look
+        At A as it is, or in the pose that was chosen.
+    mirrored : Look, optional
+        At A mirrored, where there was such a look.
+    """
+
+    outcome: Outcome
+    first: Look
+    mirrored: Look | None = None
+
+    def asked(self, settings: Settings) -> bool:
+        """Return whether it matters which way things face."""
+        source, target = self.first.pair.source, self.first.pair.target
+        # What was turned was turned because that is better.
+        known = source.blank or target.blank or source.seen is not None
+        return settings.hough and settings.agreement == AUTO and not known
+
+    @property
+    def open(self) -> bool:
+        """Whether the first look leaves open which way things face."""
+        return self.mirrored is None and self.first.reflection > OPEN
+
+    @property
+    def evidence(self) -> tuple[float, ...]:
+        """What speaks for a reflection, look by look."""
+        looks = (self.first, self.mirrored)
+        return tuple(look.reflection for look in looks if look is not None)
+
+    @property
+    def reflected(self) -> bool:
+        """Whether things face opposite ways, by all there is to know."""
+        return sum(self.evidence) > (REFLECTED if self.mirrored is None else CONFIRMED)
+
+    @property
+    def together(self) -> Look:
+        """The votes that all looks have in common: their geometric mean."""
+        if self.mirrored is None:
+            return self.first
+        xp = self.first.pair.layers.home.xp
+        return Look(self.first.pair, xp.sqrt(self.first.votes * self.mirrored.votes))
+
+
+def read_off(looks: Looks, settings: Settings) -> tuple[Transferring, dict[str, Any]]:
+    """Return scores, ready to be read off at points, and what a match says about them.
+
+    Scores are votes after Hough matching where that is asked for, of a reflection where things
+    face opposite ways.
+    """
+    pair, asked = looks.first.pair, looks.asked(settings)
+    reflected = asked and looks.reflected
+    look = looks.together if reflected else looks.first
+    layers, seen = pair.layers, pair.source.seen
+    turned = None if seen is None else seen.frame.affine()
+    turned = MIRRORED_PLACES if reflected else turned
+    rigid = rigidity(look.matches, layers.home, turned)
+    blank = pair.source.blank or pair.target.blank
+    strength = _strength(settings, blank, rigid)
+    smoothing = WIDE if settings.agreement == AUTO else NARROW
+    scores = _agreeing(look, strength, smoothing, reflected) if strength else look.votes
+    ready = Transferring(
+        scores, layers.source_grid, layers.target_grid, layers.home,
+        settings.transfer, settings.radius, blank, turned,
+    )  # fmt: skip
+    return ready, {
+        "agreement": strength,
+        "reflected": reflected,
+        "rigidity": rigid,
+        "looks": looks.evidence if asked else (),
+    }
+
+
+def _strength(settings: Settings, blank: bool, rigid: float) -> float:
+    """The power of the agreement; 0 is without Hough matching."""
+    if not settings.hough:
+        return 0.0
+    if settings.agreement != AUTO:
+        return float(settings.agreement)
+    return 0.0 if blank else suited_strength(rigid)
+
+
+def _agreeing(look: Look, strength: float, smoothing: tuple[float, int], reflected: bool) -> Any:
+    """Votes after Hough matching, (n, m); neighbours are those of the frame that A was seen in."""
+    pair, layers = look.pair, look.pair.layers
+    votes, grid, size = seen_frame(pair, look.votes)
+    places = (grid, layers.target_grid, size, pair.target.size, layers.home)
+    scores = hough(votes, *places, strength, smoothing, reflected)
+    if pair.source.seen is None:
+        return scores
+    own = pair.source.seen.frame.seen(layers.source_grid, grid)
+    return Taps.of(own, grid, edges=True).rows(scores, layers.home)
+
+
+def seen_frame(pair: PairFeatures, votes: Any) -> tuple[Any, Grid, tuple[int, int]]:
+    """Return votes of A's cells as the network saw A, the cells there, and the size in pixels."""
+    layers, seen = pair.layers, pair.source.seen
+    if seen is None or layers.turned is None:
+        return votes, layers.source_grid, pair.source.size
+    grid = layers.turned[layers.grid_of].grid
+    own = layers.source_grid
+    taps = Taps.of(seen.frame.back(grid, own), own, edges=False)
+    return taps.rows(votes, layers.home), grid, seen.frame.size

@@ -1,0 +1,250 @@
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import frot
+from frot import DataWarning
+from frot._base.arrays import to_numpy
+from frot.correspondence import ArrayBackbone, Matcher, Pose, TorchBackbone, load_match
+from frot.correspondence._looks import Look, Looks, read_off
+from frot.correspondence.agreement import (
+    CONFIRMED,
+    OPEN,
+    REFLECTED,
+    RIGID,
+    RIGID_STRENGTH,
+    STRENGTH,
+    WIDE,
+    hough,
+)
+from frot.correspondence.cuda.pair import PairPlanner
+from tests.correspondence.small import SIDE, Counting, cat, convolutions, places
+
+
+def mirror_image(image):
+    return np.ascontiguousarray(image[:, ::-1])
+
+
+def symmetric(image, shift=0, light=0.0):
+    """A photograph made its own mirror image, then moved to a side and lit from it."""
+    half = image[:, : image.shape[1] // 2]
+    whole = np.concatenate([half, half[:, -1:], half[:, ::-1]], axis=1)
+    lit = whole * (1.0 + light * np.linspace(-1.0, 1.0, whole.shape[1])[None, :, None])
+    return np.ascontiguousarray(np.clip(np.roll(lit, shift, axis=1), 0.0, 1.0), dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def backbone():
+    return TorchBackbone(convolutions())
+
+
+@pytest.fixture(scope="module")
+def made(backbone) -> Any:
+    return Matcher(backbone, side=SIDE, device="cpu")
+
+
+TRUTH = places(border=24) * [-1.0, 1.0] + [SIDE - 1.0, 0.0]
+
+
+def off(match):
+    return np.linalg.norm(match.transfer(places(border=24)).points - TRUTH, axis=1)
+
+
+def test_what_faces_the_other_way_is_found_and_confirmed(made, tmp_path):
+    posed = made.with_settings(poses="mirror")
+    turned = mirror_image(cat())
+    ways = ((made, cat(x=76)), (made, turned), (posed, turned))
+    found = [way(cat(), to) for way, to in ways]
+    assert [one.reflected for one in found] == [False, True, False]
+    # What was turned was turned because that is better, and nobody asks again.
+    assert [len(one.looks) for one in found] == [1, 2, 0]
+    match = found[1]
+    assert match.looks[0] > OPEN
+    assert sum(match.looks) > CONFIRMED
+    # Points are in A's own frame, as it is.
+    assert match.pose == Pose()
+    as_displacements = made.with_settings(agreement=match.agreement)(cat(), turned)
+    assert not as_displacements.reflected
+    assert as_displacements.looks == ()
+    assert np.median(off(match)) < 0.5 * np.median(off(as_displacements))
+    assert match.rigidity > 2.0 * as_displacements.rigidity
+    # There and back again, in files too.
+    assert match.inverse.reflected
+    assert match.inverse.looks == match.looks
+    again = load_match(match.save(tmp_path / "reflected.npz"))
+    assert again.reflected
+    assert again.looks == match.looks
+    assert again.rigidity == match.rigidity
+    points = places(border=24)
+    np.testing.assert_array_equal(
+        again.transfer(points).confidence, match.transfer(points).confidence
+    )
+
+
+def test_a_second_look_is_better_than_the_first_alone(made):
+    features = made.pair_features(cat(), mirror_image(cat()))
+    looks = made.looks(features)
+    assert looks.mirrored is not None
+    # The network sees in mirrored A what it sees in B, so that this look finds all of it.
+    one, two = (
+        read_off(replace(looks, mirrored=it), made.settings) for it in (None, looks.mirrored)
+    )
+    for _, about in (one, two):
+        assert about["reflected"]
+    errors = [
+        np.linalg.norm(ready.moved(places(border=24)) - TRUTH, axis=1) for ready, _ in (one, two)
+    ]
+    assert np.median(errors[1]) < np.median(errors[0])
+    assert two[1]["rigidity"] > one[1]["rigidity"]
+    expected = torch.sqrt(looks.first.votes * looks.mirrored.votes)
+    assert torch.equal(looks.together.votes, expected)
+    where = looks.first.pair
+    grids = where.layers.source_grid, where.layers.target_grid
+    sizes = where.source.size, where.target.size
+    scores = hough(expected, *grids, *sizes, where.layers.home, two[1]["agreement"], WIDE, True)
+    assert torch.equal(two[0].scores, scores)
+
+
+def test_nobody_pays_for_a_second_look_who_does_not_need_it():
+    counting = Counting()
+    matcher = Matcher(counting, side=SIDE, device="cpu")
+    matcher(cat(), cat(x=76))
+    assert counting.seen == 2
+    matcher(cat(), mirror_image(cat()))
+    # The mirrored B, and A mirrored.
+    assert counting.seen == 4
+    matcher(cat(x=76), mirror_image(cat(x=76)))
+    matcher.with_settings(agreement=1.0)(cat(x=92), mirror_image(cat(x=92)))
+    matcher.with_settings(hough=False)(cat(x=92), mirror_image(cat(x=92)))
+    assert counting.seen == 4 + 2 + 2
+
+
+@pytest.mark.parametrize("light", [0.0, 0.3])
+@pytest.mark.parametrize("shift", [0, 16])
+def test_what_is_its_own_mirror_image_is_not_taken_for_a_reflection(made, shift, light):
+    source, target = symmetric(cat()), symmetric(cat(), shift, light)
+    match = made(source, target)
+    assert not match.reflected
+    # Nor is its mirror image, which it is, but for the light.
+    assert not made(source, mirror_image(symmetric(cat(), shift, light))).reflected
+    # Asked all the same, the two looks find as much for a reflection as against it.
+    first = made._first(features := made.pair_features(source, target), made.solve(features))
+    again = made._looked_again(replace(first, first=Sure(first.first, OPEN + 0.01)))
+    assert again.mirrored is not None
+    assert not replace(again, first=first.first).reflected
+    assert again.mirrored.reflection == pytest.approx(-first.first.reflection, abs=CONFIRMED)
+
+
+class Sure:
+    """A look whose evidence is known."""
+
+    def __init__(self, look: Look, evidence: float) -> None:
+        self.pair, self.votes, self.matches = look.pair, look.votes, look.matches
+        self.reflection = evidence
+
+
+def test_how_much_evidence_is_asked_for(made):
+    features = made.pair_features(cat(), cat())
+    look = Look.of(features, made.solve(features).votes, edges=True)
+
+    def looks(*evidence) -> Any:
+        return Looks(*(None, *(Sure(look, one) for one in evidence)))  # type: ignore[arg-type]
+
+    assert looks(OPEN + 0.01).open
+    assert not looks(OPEN - 0.01).open
+    assert not looks(OPEN + 0.01, 3.0).open
+    assert looks(REFLECTED + 0.01).reflected
+    assert not looks(REFLECTED - 0.01).reflected
+    assert looks(-0.7, CONFIRMED + 0.71).reflected
+    assert not looks(-0.7, CONFIRMED + 0.69).reflected
+    assert looks(0.5, -0.2).evidence == (0.5, -0.2)
+
+
+def test_what_is_rigid_has_the_stronger_agreement(made):
+    match = made(cat(), cat(x=76))
+    assert match.rigidity > RIGID
+    assert match.agreement == RIGID_STRENGTH
+    noise = np.random.default_rng(0).random((2, SIDE, SIDE, 3)).astype(np.float32)
+    loose = made(*noise)
+    assert loose.rigidity < RIGID
+    assert loose.agreement == STRENGTH
+
+
+@pytest.mark.filterwarnings("ignore::frot.DataWarning")
+def test_photographs_without_content_are_not_looked_at_again(made):
+    grey = np.full((SIDE, SIDE, 3), 0.5, dtype=np.float32)
+    for pair in ((cat(), grey), (grey, cat()), (grey, grey)):
+        match = made(*pair)
+        assert not match.reflected
+        assert match.looks == ()
+        assert match.agreement == 0.0
+    with pytest.warns(DataWarning, match="has no content"):
+        made(cat(), grey)
+
+
+@pytest.mark.parametrize("device", ["numpy", "planner"])
+def test_the_same_on_every_device(backbone, made, device, monkeypatch):
+    other = Matcher(backbone, side=SIDE, device="numpy" if device == "numpy" else "cpu")
+    if device == "planner":
+        # What plans on a device, in plain PyTorch.
+        planner = PairPlanner(other.settings.eta, other.settings.eps, 0, 1e-4, device="cpu")
+        monkeypatch.setattr(other, "_planner", lambda: planner)
+    ours, theirs = (one(cat(), mirror_image(cat())) for one in (made, other))
+    assert theirs.reflected
+    assert theirs.looks == pytest.approx(ours.looks, abs=0.1)
+    assert theirs.rigidity == pytest.approx(ours.rigidity, abs=0.05)
+    points = places(border=24)
+    apart = theirs.transfer(points).points - ours.transfer(points).points
+    assert np.median(np.abs(apart)) < 0.2
+
+
+def test_features_by_name_are_looked_at_once(backbone):
+    photos = {"a": cat(), "b": mirror_image(cat())}
+    by_name = ArrayBackbone({name: backbone.extract(image) for name, image in photos.items()})
+    named = [frot.correspondence.Photo(image, name) for name, image in photos.items()]
+    match = Matcher(by_name, side=SIDE, device="cpu")(*named)
+    assert len(match.looks) == 1
+    assert match.reflected == (match.looks[0] > REFLECTED)
+    assert match.reflected
+
+
+def test_cells_beyond_the_edge_have_no_say_in_either_look(backbone):
+    matcher = Matcher(backbone, side=SIDE, device="cpu", edges=False)
+    features = matcher.pair_features(cat(), mirror_image(cat()))
+    looks = matcher.looks(features)
+    assert looks.mirrored is not None
+    inside = features.layers.source_grid.inside(features.source.size)
+    assert not inside.all()
+    for look in (looks.first, looks.mirrored, looks.together):
+        votes = to_numpy(look.votes)
+        assert not votes[~inside].any()
+        assert votes[inside].any(axis=1).all()
+
+
+def test_an_interrupt_in_the_second_look_brings_the_first(made, monkeypatch):
+    calls, solve = [], Matcher.solve
+
+    def stopped(self, pair):
+        calls.append(pair)
+        outcome = solve(self, pair)
+        if len(calls) == 2:
+            raise frot.Interrupted(outcome)
+        return outcome
+
+    monkeypatch.setattr(Matcher, "solve", stopped)
+    with pytest.raises(frot.Interrupted) as stop:
+        made(cat(), mirror_image(cat()))
+    match = stop.value.result
+    assert len(match.looks) == 1
+    assert match.reflected
+    assert match.result.status.ok
+
+
+def test_a_match_that_was_looked_at_twice_can_be_sent(made):
+    match = made(cat(), mirror_image(cat()))
+    again = pickle.loads(pickle.dumps(match))
+    assert again.looks == match.looks
