@@ -1,4 +1,4 @@
-"""From checked options to a result: the problem is made, and solved without light points.
+"""From checked options to a result: make the problem, leave out weightless points, solve.
 
 Points of zero weight, or next to none, are put back after.
 """

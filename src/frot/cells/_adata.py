@@ -1,4 +1,4 @@
-"""Couplings that are kept: in an AnnData, and as arrays and numbers for checkpoints.
+"""Couplings stored in an AnnData, and as arrays and numbers for checkpoints.
 
 In an AnnData transitions are in ``obsp``, all else in ``uns``, fates in ``obsm``. A plan with
 entropy is not kept, but its potentials are: n + m numbers, from which one pass of the solver makes

@@ -1,4 +1,4 @@
-r"""What groups confirm of each other: the gate that keeps noise out, and denoising.
+r"""Coherence of groups: the gate that keeps noise out, and denoising.
 
 **The gate** asks which groups tell something that holds on both days, without labels. Group l
 predicts the coordinates of another group k, its witness: the prediction :math:`z_i` of cell i is

@@ -1,4 +1,4 @@
-"""`couple`: the cells of two days by feature-robust transport, pathways as groups; its `Coupling`.
+"""`couple` and `Coupling`: cells of two days by feature-robust transport, pathways as groups.
 
 Groups that tell nothing are left out by the gate of `_coherence`.
 """

@@ -1,4 +1,4 @@
-"""Couplings shown: where types go, their flow, pathway weights, pushed mass; a page of it all."""
+"""Pictures of couplings (transitions, flow, weights, pushed mass), and a page of them all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells of an image: their features, how a network offers them, and how much mass each has.
+"""Feature maps, grids of cells, the `Backbone` protocol, and the mass of cells.
 
 Mass is where the network's classifier looks, or where a user says.
 """

@@ -1,4 +1,4 @@
-"""Looks at two photographs: what their cells vote for, which way things face, and the scores.
+"""One look at A, or a second at A mirrored: votes of cells, which way things face, scores.
 
 Mostly one look is enough. Where its votes leave open whether things face opposite ways, A is looked
 at a second time, mirrored: the network sees the mirrored photograph, and votes are those of A's own

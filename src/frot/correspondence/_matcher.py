@@ -1,4 +1,4 @@
-"""Match two photographs from every layer of a network."""
+"""`Matcher`: match two photographs from every layer of a network."""
 
 from __future__ import annotations
 

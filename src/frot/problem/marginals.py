@@ -1,4 +1,4 @@
-r"""What a plan owes its marginals: all of them, or a price for what it does not keep.
+r"""Constraints on the marginals: kept exactly, or at a price (tau) for mass that is not kept.
 
 .. math::
     \min_{\Pi \ge 0} \; \max_{\alpha} \; \sum_l \alpha_l \langle \Pi, C_l \rangle

@@ -1,4 +1,4 @@
-"""What a call asks for besides costs, checked: weights, eta, eps, prior, adversary, tau.
+"""Options of a problem besides its costs, checked: weights, eta, eps, prior, adversary, tau.
 
 Regularisation is a number in units of cost, or a share of the mean cost (`relative`).
 """

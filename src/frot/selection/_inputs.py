@@ -1,4 +1,4 @@
-"""What goes into a fit: checked before any work, with one sentence for each thing that is wrong."""
+"""Checks of what goes into a fit: table, labels, weights, groups and options, before any work."""
 
 from __future__ import annotations
 

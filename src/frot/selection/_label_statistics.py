@@ -1,4 +1,4 @@
-r"""Statistics under many labels at once: of features, and of sets of genes.
+r"""Statistics of features and of gene sets under many permuted labels at once.
 
 **Features.** With Z a table centred at its means and M a matrix of B labellings, one per row, the
 products :math:`M Z` and :math:`M Z^2` hold the sums and the sums of squares of one class under all

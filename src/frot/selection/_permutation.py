@@ -1,4 +1,4 @@
-r"""Permutation tests: which costs are larger than labels dealt out by chance would give.
+r"""Permutation tests: p and q of costs that are larger than under labels permuted at random.
 
 Three answers to "how many of these are wrong", from the same B permutations of L features:
 

@@ -1,4 +1,4 @@
-"""Labelled samples on disk: a table of numbers, a class for each sample, maybe blocks and names.
+"""Labelled samples on disk: a table of numbers, classes, and blocks and names where given.
 
 What is probably not meant is said: metadata among the features, raw counts, repeated names.
 """

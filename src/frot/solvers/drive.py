@@ -1,4 +1,4 @@
-"""The loop around every algorithm: tolerance, limits, callback, progress bar and Ctrl-C.
+"""The driver of every solver: tolerance, limits, callback, progress bar and Ctrl-C.
 
 An algorithm is a generator of `Offer`s. It need not know when to stop: the driver keeps the best
 upper and the best lower bound seen, and ends the run.

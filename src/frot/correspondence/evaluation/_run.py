@@ -1,4 +1,4 @@
-"""`evaluate`: every pair of a data set matched, scored and kept, though processes may die."""
+"""`evaluate`: every pair of a data set matched, scored and stored; crashes lose nothing."""
 
 from __future__ import annotations
 

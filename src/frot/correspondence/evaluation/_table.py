@@ -1,4 +1,4 @@
-"""The paper's per-class table, ours beside what others report: on a terminal, as CSV, as LaTeX."""
+"""The paper's per-class table, with figures of other papers: on a terminal, as CSV, as LaTeX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What weights and potentials prove, in double precision, whatever precision found them.
+r"""Certificates with eps > 0: what weights and potentials prove, in double precision.
 
 Lower bound: the dual value. Given g, the best f makes the rows of the plan exact, and
 

@@ -1,4 +1,4 @@
-r"""What an ascent on the weights needs: potentials for given weights, and what they prove.
+r"""The `Engine` of an ascent on the weights: potentials for given weights, and what they prove.
 
 With rows exact, potentials (f, g) and weights alpha make the plan
 :math:`\pi_{ij} = a_i b_j e^{(f_i + g_j - [M_\alpha]_{ij})/\varepsilon}`, whose columns are

@@ -1,4 +1,4 @@
-r"""What a plan of potentials, rounded to its marginals, costs: its objective, and no bound of it.
+r"""The objective of a plan of potentials that is rounded to its marginals: a value, no bound.
 
 The plan is :math:`\Pi = G + D` with :math:`G_{ij} = a_i b_j e^{s_{ij}}`, whose scores s come from
 potentials, and :math:`D = u v^\top`, what rounding put in. With :math:`r = D / G`,
