@@ -651,7 +651,7 @@ class CouplingSettings:
         weights = (self.weights(data, first), np.full(len(second), 1.0 / len(second)))
         with deadline(run.pop("time_limit", None)):
             blocks, flat = self.blocks(data, first, second, weights)
-            about, coherence = _judged(blocks, self.gate)
+            about, coherence = _apply_gate(blocks, self.gate)
             taken = [block for block, one in zip(blocks, about, strict=True) if one.passed]
             # Many cells take memory, which is needed now.
             del blocks
@@ -762,7 +762,7 @@ def _two_days(days: Days, source: Any, target: Any) -> tuple[Side, Side]:
     return first, second
 
 
-def _judged(
+def _apply_gate(
     blocks: list[Block], level: float | None
 ) -> tuple[list[GroupSummary], Coherence | None]:
     """Return what is told of each group, and the coherence of those that passed.

@@ -235,7 +235,7 @@ def _run_all(asked: RunOptions, out: Path, line: str) -> int:
             except (InputError, MissingDependencyError, SolverError) as error:
                 failed = str(error)
                 complain(f"{experiment.name}: {failed}")
-        entries.append(Entry(experiment, made, skipped, failed))
+        entries.append(ReportEntry(experiment, made, skipped, failed))
     _summarise(entries)
     numbers({entry.experiment.name: entry.content for entry in entries})
     wrote(write_experiments(entries, page, line))
@@ -262,7 +262,7 @@ HOLDS = {"reproduced": True, "partly reproduced": None, "not reproduced": False}
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class ReportEntry:
     """What became of an experiment: what it found, or why it was skipped or failed."""
 
     experiment: Experiment
@@ -287,7 +287,7 @@ class Entry:
         return [Claim(self.experiment.about, False, self.failed, "failed")]
 
 
-def write_experiments(entries: Sequence[Entry], path: Path, command: str = "") -> Path:
+def write_experiments(entries: Sequence[ReportEntry], path: Path, command: str = "") -> Path:
     """Write one page, complete or not at all, with the pictures inside; returns the path."""
     rows = [
         [
@@ -308,7 +308,7 @@ def write_experiments(entries: Sequence[Entry], path: Path, command: str = "") -
     )
 
 
-def _section(entry: Entry) -> Section:
+def _section(entry: ReportEntry) -> Section:
     name, about, made = entry.experiment.name, entry.experiment.about, entry.made
     if made is None:
         return Section(name, claims=entry.claims, key=name)
