@@ -80,7 +80,7 @@ def column_generation(
     from it.
     """
     groups = problem.shape[0]
-    pricing = pricing or _Pricing(problem)
+    pricing = pricing or _TransportPricing(problem)
     first = pricing(np.full(groups, 1.0 / groups) if alpha is None else alpha)
     game = Game(first.phi, unit, problem.adversary.k)
     # The plans that are columns of the game, and the one whose weights prove most.
@@ -171,7 +171,7 @@ class Priced(NamedTuple):
     parts: np.ndarray | None = None
 
 
-class _Pricing:
+class _TransportPricing:
     """Ordinary transport at changing weights."""
 
     def __init__(self, problem: Problem) -> None:
